@@ -1,1 +1,1 @@
-"""."""
+"""What is done: incidents, verdicts, decisions, commands, and their execution."""
