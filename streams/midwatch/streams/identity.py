@@ -1,0 +1,69 @@
+"""What a job and one start of it are called. Pure: texts in, texts out.
+
+A **job** is `cluster:user/run`. The run is the user's `--job`, else the first native id; never the
+scheduler's job name, because two jobs of one name are two jobs.
+
+An **incarnation** is one start of a job as its scheduler can tell it from another: `slurm:<id>:<restarts>`,
+`ray:<submission id>:<session>`, `local:<pid>:<start time in clock ticks since boot>`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from midwatch.streams.errors import ConfigurationError
+
+_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}")
+_JOB = re.compile(rf"({_PART.pattern}):({_PART.pattern})/({_PART.pattern})")
+
+
+@dataclass(frozen=True, slots=True)
+class JobName:
+    """The three parts of a job's name."""
+
+    cluster: str
+    user: str
+    run: str
+
+    def __str__(self) -> str:
+        return f"{self.cluster}:{self.user}/{self.run}"
+
+
+def job_name(text: str, *, cluster: str = "local", user: str = "") -> JobName:
+    """A job's full name from what a person typed: `run`, or the whole `cluster:user/run`.
+
+    Raises:
+        ConfigurationError: a part is empty, too long, or holds characters other than letters, digits, `._@+-`.
+    """
+    if match := _JOB.fullmatch(text):
+        return JobName(match[1], match[2], match[3])
+    name = JobName(cluster, user, text)
+    for part in (name.cluster, name.user, name.run):
+        if not _PART.fullmatch(part):
+            raise ConfigurationError(
+                f"{part!r} cannot be part of a job's name",
+                where="--job",
+                remedy="use letters, digits and ._@+- (at most 128), or the whole cluster:user/run",
+            )
+    return name
+
+
+def slurm_incarnation(job_id: str, restarts: int) -> str:
+    """A start of a SLURM job: its id alone is not enough, a requeue keeps it."""
+    return f"slurm:{job_id}:{restarts}"
+
+
+def local_incarnation(pid: int, start_ticks: int) -> str:
+    """A process on this machine: its pid alone is not enough, pids come again."""
+    return f"local:{pid}:{start_ticks}"
+
+
+def ray_incarnation(submission_id: str, session: str) -> str:
+    """A Ray job: a new head accepts the same submission id again."""
+    return f"ray:{submission_id}:{session}"
+
+
+def native_id(incarnation: str) -> str:
+    """The scheduler's own id within an incarnation."""
+    return incarnation.split(":", 2)[1]
