@@ -1,0 +1,158 @@
+"""Ed25519 signatures of commands and specs. The shell part is two small files in the state directory.
+
+`signing.key` (0600) signs: decide has it for commands, `midwatch run` for specs. `signing.pub` verifies: it
+is all that the executor reads. A signature covers the canonical bytes of every other field of the record,
+behind the record's kind, so a signature of one kind never passes for the other.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import secrets
+import stat
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from midwatch.streams.codec import canonical
+from midwatch.streams.errors import ConfigurationError
+from midwatch.streams.records import Command, Spec
+
+PRIVATE_NAME = "signing.key"
+PUBLIC_NAME = "signing.pub"
+
+_KEY_BYTES = 32
+
+Signed = TypeVar("Signed", Command, Spec)
+
+
+@dataclass(frozen=True, slots=True)
+class Verifier:
+    """The public half: tells whether a record was signed by the one private key of this installation."""
+
+    key: Ed25519PublicKey
+
+    def accepts(self, record: Command | Spec) -> bool:
+        """False for a missing, broken or foreign signature; never raises on what a stranger may send."""
+        try:
+            self.key.verify(base64.b64decode(record.signature, validate=True), _message(record))
+        except (InvalidSignature, binascii.Error, ValueError):
+            return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Signer:
+    """The private half. It never shows the key, not even in its repr."""
+
+    key: Ed25519PrivateKey
+
+    def sign(self, record: Signed) -> Signed:
+        """The same record with its signature."""
+        signature = base64.b64encode(self.key.sign(_message(record))).decode()
+        return replace(record, signature=signature)
+
+    def verifier(self) -> Verifier:
+        return Verifier(self.key.public_key())
+
+
+def new_signer() -> Signer:
+    """A fresh key that lies in no file."""
+    return Signer(Ed25519PrivateKey.generate())
+
+
+def ensure_keys(state_directory: Path) -> Signer:
+    """The installation's signer; makes the two files where they are missing.
+
+    Two processes may call this at once: one key wins, both get it.
+
+    Raises:
+        ConfigurationError: the private file is broken or readable by others.
+    """
+    state_directory.mkdir(parents=True, exist_ok=True)
+    private = state_directory / PRIVATE_NAME
+    if not private.exists():
+        _publish(private, secrets.token_bytes(_KEY_BYTES), mode=0o600)
+    signer = load_signer(state_directory)
+    public = state_directory / PUBLIC_NAME
+    raw = signer.key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+    if not public.exists():
+        _publish(public, raw, mode=0o644)
+    if _read(public) != raw:
+        raise ConfigurationError(
+            "the public key is not that of the private key beside it",
+            where=str(public),
+            remedy="delete the public file; the next start writes the right one",
+        )
+    return signer
+
+
+def load_signer(state_directory: Path) -> Signer:
+    """The private key of this installation.
+
+    Raises:
+        ConfigurationError: missing, broken, or readable by others than its owner.
+    """
+    path = state_directory / PRIVATE_NAME
+    raw = _read(path)
+    if stat.S_IMODE(path.stat().st_mode) & 0o077:
+        raise ConfigurationError(
+            "the private signing key can be read by others",
+            where=str(path),
+            remedy=f"chmod 600 {path}",
+        )
+    return Signer(Ed25519PrivateKey.from_private_bytes(raw))
+
+
+def load_verifier(state_directory: Path) -> Verifier:
+    """The public key of this installation; reads nothing else.
+
+    Raises:
+        ConfigurationError: missing or broken.
+    """
+    return Verifier(Ed25519PublicKey.from_public_bytes(_read(state_directory / PUBLIC_NAME)))
+
+
+def _message(record: Command | Spec) -> bytes:
+    return type(record).__name__.encode() + b"\n" + canonical(record)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(
+            f"the signing key cannot be read: {error.strerror}",
+            where=str(path),
+            remedy="start `midwatch up` once, which makes the keys, or copy them here",
+        ) from error
+    if len(raw) != _KEY_BYTES:
+        raise ConfigurationError(
+            f"not a signing key: {len(raw)} bytes where {_KEY_BYTES} are due",
+            where=str(path),
+            remedy="delete both key files; specs signed by the lost key must be written again",
+        )
+    return raw
+
+
+def _publish(path: Path, content: bytes, *, mode: int) -> None:
+    """Write a file whole or not at all; the first writer wins."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            return
+    finally:
+        draft.unlink()
