@@ -101,6 +101,7 @@ class Beat:
     backlog: int  # bytes read or waiting but not yet acknowledged by the broker
     alive: bool | None = None
     final: bool = False
+    logged_ms: int = 0  # append time on the topic `logs`; match writes it in, so that its own lag shows
     files: int = 0
     samples: Mapping[str, float] = field(default_factory=dict)
 
@@ -165,6 +166,7 @@ class Progress:
     times: tuple[float, ...]
     losses: tuple[str, ...] = ()
     grad_norms: tuple[str, ...] = ()
+    total: int | None = None  # the last step that the job means to reach, if the line says so
     rank: int | None = None
 
 
@@ -178,6 +180,7 @@ class Hits:
     counts: tuple[HitCount, ...] = ()
     progress: tuple[Progress, ...] = ()
     ends: Mapping[str, int] = field(default_factory=dict)  # generation -> offset behind the chunk's last line
+    logged_ms: int = 0  # append time of the chunk on the topic `logs`
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +322,8 @@ class Incident:
     scheduler: SchedulerFact | None = None
     spec: SpecEvent | None = None
     silence: float | None = None  # seconds counted, of a stall
+    superseded_by: str = ""  # the incarnation that somebody else had already started when this one settled
+    words: tuple[str, ...] = ()  # whose word it is that the attempt ended: "scheduler", "process"
     line_ms: int | None = None  # append time of the record that held the root line
 
 
