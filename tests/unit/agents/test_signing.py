@@ -47,8 +47,8 @@ SPEC = Spec(
 
 def test_a_signed_record_is_accepted_after_its_way_through_the_topic() -> None:
     signer = signing.new_signer()
-    for record in (COMMAND, SPEC):
-        assert signer.verifier().accepts(decode(encode(signer.sign(record))))
+    assert signer.verifier().accepts(decode(encode(signer.sign(COMMAND))))
+    assert signer.verifier().accepts(decode(encode(signer.sign(SPEC))))
 
 
 @pytest.mark.parametrize("changed", [{"attempt": 2}, {"expires_ms": 99}, {"parameters": {}}, {"spec": "x"}])
