@@ -1,0 +1,113 @@
+"""Starts the ranks of a drill on this host and reports their end in the form of torchrun."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+
+POLL_S = 0.02
+TERM_GRACE_S = 5.0
+TERMINATED = 128 + signal.SIGTERM
+
+
+def launch(script: Path, ranks: int, log_dir: Path, *, patience_s: float, quiet: bool) -> int:
+    """Runs `script` with our own arguments as `ranks` processes and returns the exit code of the whole.
+
+    After the first failure the others have `patience_s` to end by themselves (to print what they have to
+    say), then SIGTERM, then SIGKILL. 0 when all ended with 0, 143 when we were asked to end, else 1.
+    """
+    log_dir.mkdir(parents=True, exist_ok=True)
+    processes = [_start(script, rank, ranks, log_dir) for rank in range(ranks)]
+    asked: list[float] = []
+
+    def on_term(*_: object) -> None:
+        asked.append(time.monotonic())
+        _signal_all(processes, signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, on_term)
+    first: subprocess.Popen[bytes] | None = None
+    failed_at, signalled_at = 0.0, 0.0
+    while any(process.poll() is None for process in processes):
+        now = time.monotonic()
+        if first is None:
+            first = next((process for process in processes if process.poll()), None)
+            failed_at = now
+        if signalled_at == 0.0 and ((first and now > failed_at + patience_s) or asked):
+            signalled_at = now
+            if not asked:  # else the handler has done it: a rank that is saving shall not be asked twice
+                if not quiet:
+                    _warn_survivors(processes)
+                _signal_all(processes, signal.SIGTERM)
+        if signalled_at and now > signalled_at + TERM_GRACE_S:
+            _signal_all(processes, signal.SIGKILL)
+        time.sleep(POLL_S)
+    if all(process.returncode == 0 for process in processes):
+        return 0
+    if asked:
+        return TERMINATED
+    if not quiet:
+        first = first or next(process for process in processes if process.returncode)
+        _summarise(processes, first, script)
+    return 1
+
+
+def _start(script: Path, rank: int, ranks: int, log_dir: Path) -> subprocess.Popen[bytes]:
+    environment = os.environ | {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": str(ranks),
+        "MIDWATCH_DRILL_MEETING": str(log_dir / f".meeting-{os.getpid()}"),
+        "MIDWATCH_DRILL_PARENT": str(os.getpid()),
+    }
+    with (log_dir / f"rank_{rank}.log").open("ab") as log:
+        argv = [sys.executable, str(script), *sys.argv[1:]]
+        return subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=environment
+        )
+
+
+def _signal_all(processes: list[subprocess.Popen[bytes]], number: signal.Signals) -> None:
+    for process in processes:
+        if process.poll() is None:
+            process.send_signal(number)
+
+
+def _warn_survivors(processes: list[subprocess.Popen[bytes]]) -> None:
+    clock = datetime.now().strftime("%m%d %H:%M:%S.%f")
+    place = f"{os.getpid()} torch/distributed/elastic/multiprocessing/api.py:900"
+    for process in processes:
+        if process.poll() is None:
+            text = f"W{clock} {place}] Sending process {process.pid} closing signal SIGTERM"
+            print(text, file=sys.stderr, flush=True)
+
+
+def _summarise(
+    processes: list[subprocess.Popen[bytes]], first: subprocess.Popen[bytes], script: Path
+) -> None:
+    rank, code = processes.index(first), first.returncode
+    clock = datetime.now().strftime("%m%d %H:%M:%S.%f")
+    place = f"{os.getpid()} torch/distributed/elastic/multiprocessing/api.py:874"
+    head = f"E{clock} {place}] failed (exitcode: {code}) local_rank: {rank} (pid: {first.pid})"
+    cause = "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html"
+    if code < 0:
+        cause = f"Signal {-code} ({signal.Signals(-code).name}) received by PID {first.pid}"
+    rule = "=" * 60
+    print(
+        f"{head} of binary: {sys.executable}\n"
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
+        f"{rule}\n{script.name} FAILED\n{'-' * 60}\nRoot Cause (first observed failure):\n[0]:\n"
+        f"  time      : {datetime.now():%Y-%m-%d_%H:%M:%S}\n"
+        f"  host      : {socket.gethostname()}\n"
+        f"  rank      : {rank} (local_rank: {rank})\n"
+        f"  exitcode  : {code} (pid: {first.pid})\n"
+        "  error_file: <N/A>\n"
+        f"  traceback : {cause}\n{rule}",
+        file=sys.stderr,
+        flush=True,
+    )
