@@ -1,0 +1,120 @@
+"""What a stateful agent asks of its pure core: state and one record in, changes and sends out.
+
+The shell (`stateful.py`) owns Kafka and Redis; a `Fold` owns the meaning of the records. Everything here
+is a value. A fold must be deterministic: after a rollback the same record is folded again, and whatever
+it sent the first time must come out again with the same content, because its id is made from the offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from midwatch.streams.codec import encode
+from midwatch.streams.records import DeadLetter
+
+PARTITION = b"\0partition"
+"""The key of the state that belongs to a partition as a whole; it is loaded for every record."""
+
+Fields = Mapping[bytes, bytes]
+"""The state under one key: named fields, of which only the changed ones are written."""
+
+DEAD_VALUE_LIMIT = 256 * 1024
+"""Bytes of an unreadable value that a dead letter keeps; the rest is cut off."""
+DEAD_KEY_LIMIT = 1024
+DEAD_REASON_LIMIT = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One record of the input topic, as bytes.
+
+    `timestamp_ms` is the broker's append time (milliseconds since 1970). `now_ms` is the highest append
+    time seen in this partition, this record included: the only "now" that a fold may use.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    now_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """One record to be written downstream; without `partition` the key chooses it."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...] = ()
+    partition: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What one record did: changed fields by key (None deletes a field), and what to send, in order.
+
+    Only keys that were named by `Fold.keys` (and PARTITION) may be changed. A key whose last field is
+    deleted is gone.
+    """
+
+    changed: Mapping[bytes, Mapping[bytes, bytes | None]] = field(default_factory=dict)
+    sends: tuple[Send, ...] = ()
+
+
+class Fold(Protocol):
+    """The pure core of one stateful agent. No method may read a clock, a file or a random number."""
+
+    def keys(self, partition: Fields, message: Message) -> Collection[bytes]:
+        """The state keys that `apply` will need for this record: its job, and the jobs whose timers are
+        due at `message.now_ms` by the partition's state. PARTITION is always there and need not be named.
+        """
+        ...
+
+    def apply(self, states: Mapping[bytes, Fields], message: Message) -> Applied:
+        """Fold one record. `states` holds PARTITION and every key named by `keys`; an unknown key is an
+        empty mapping. Due timers fire in here, before the record.
+
+        Raising `NewerRecord` stops the partition before this record; any other exception dead-letters it
+        and calls `on_poison`.
+        """
+        ...
+
+    def on_poison(self, states: Mapping[bytes, Fields], message: Message, error: Exception) -> Applied:
+        """The record made `apply` (or `keys`) raise: put its job on hold.
+
+        The trap: if a due timer raised, it is still due, and every later record of the partition would
+        be poisoned by it. Clear it here. If `keys` raised, only PARTITION is in `states`. If this raises
+        too, the record is dead-lettered and no state changes.
+        """
+        ...
+
+    def next_deadline(self, partition: Fields) -> int | None:
+        """When the earliest timer of the partition is due, in the time of `now_ms`; None without one."""
+        ...
+
+    def tick_value(self, due_ms: int) -> bytes:
+        """The value of a tick record for that deadline. What counts is the append time that it gets."""
+        ...
+
+
+def dead_letter(topic: str, message: Message, reason: str) -> Send:
+    """The record that could not be read or folded, with the reason, for the topic of dead letters.
+
+    The key is the source, `topic/partition/offset`. Value and key are cut at their limits.
+    """
+    letter = DeadLetter(
+        topic=message.topic,
+        partition=message.partition,
+        offset=message.offset,
+        reason=reason[:DEAD_REASON_LIMIT],
+        value=(message.value or b"")[:DEAD_VALUE_LIMIT],
+        key=None if message.key is None else message.key[:DEAD_KEY_LIMIT],
+    )
+    source = f"{message.topic}/{message.partition}/{message.offset}".encode()
+    return Send(topic=topic, key=source, value=encode(letter))

@@ -1,0 +1,41 @@
+"""Which records of a batch may be applied: only the next contiguous offsets.
+
+Faust may seek twice within one generation, so that one batch holds the same offset twice, or older ones
+again. A filter on "above the stored offset" would count some twice; only "the next one" is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """`taken` are indexes into the batch, in order. `hole` is the index of the first record that cannot
+    follow (records between are missing), or None. Nothing behind a hole is taken.
+    """
+
+    taken: tuple[int, ...]
+    replayed: int
+    hole: int | None
+
+
+def accept(expected: int, offsets: Sequence[int], log_start: int = 0) -> Accepted:
+    """Judge one partition's share of a batch, in the order of arrival.
+
+    `expected` is the offset that must come next. Only retention may make a hole: an offset above the
+    expected one is right if it is the log's present start, so ask the broker for `log_start` when there
+    is a hole and judge again.
+    """
+    upcoming, replayed = expected, 0
+    taken: list[int] = []
+    for index, offset in enumerate(offsets):
+        if offset < upcoming:
+            replayed += 1
+        elif offset in {upcoming, log_start}:
+            taken.append(index)
+            upcoming = offset + 1
+        else:
+            return Accepted(tuple(taken), replayed, index)
+    return Accepted(tuple(taken), replayed, None)

@@ -1,0 +1,65 @@
+"""The connection to Redis: patient with outages, loud about everything else."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import redis.asyncio as redis_async
+from redis import exceptions
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from midwatch.streams.counters import Counters
+
+T = TypeVar("T")
+
+RETRIED = (
+    exceptions.ConnectionError,  # also LOADING
+    exceptions.TimeoutError,
+    exceptions.OutOfMemoryError,
+    exceptions.ReadOnlyError,
+    OSError,
+)
+PATIENCE_S = 30.0
+"""How long an outage of Redis is waited out in place before the worker gives up and crashes."""
+
+
+def is_outage(error: BaseException) -> bool:
+    """True for trouble that may pass: the same call may be made again."""
+    if isinstance(error, exceptions.AuthenticationError):
+        return False
+    if isinstance(error, RETRIED):
+        return True
+    return isinstance(error, exceptions.ResponseError) and str(error).startswith(("MISCONF", "BUSY"))
+
+
+class RedisLink:
+    """One client, and the retry around it. The client's own retry is off: a write is only repeated by us,
+    with the nonce that tells a lost answer from a foreign write.
+    """
+
+    def __init__(self, url: str, counters: Counters, patience_s: float = PATIENCE_S) -> None:
+        self.client = redis_async.Redis.from_url(
+            url, socket_timeout=5, socket_connect_timeout=2, retry=Retry(NoBackoff(), 0)
+        )
+        self._counters = counters
+        self._patience_s = patience_s
+
+    async def patiently(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Make the call until it answers; raises its last error once the patience is spent."""
+        began, pause = time.monotonic(), 0.05
+        while True:
+            try:
+                return await call()
+            except Exception as error:
+                if not is_outage(error) or time.monotonic() - began > self._patience_s:
+                    raise
+                self._counters.redis_retries += 1
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, 1.0)
+
+    async def close(self) -> None:
+        await self.client.aclose()
