@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import os
 import secrets
 import stat
@@ -60,6 +61,11 @@ class Signer:
 
     def verifier(self) -> Verifier:
         return Verifier(self.key.public_key())
+
+
+def spec_hash(spec: Spec) -> str:
+    """What a command and a spec event call this spec: SHA-256, in hex, of all but its signature."""
+    return hashlib.sha256(canonical(spec)).hexdigest()
 
 
 def new_signer() -> Signer:

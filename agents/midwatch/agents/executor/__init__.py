@@ -1,0 +1,1 @@
+"""Orders become effects here, once each: admit, claim, act, report."""
