@@ -1,0 +1,63 @@
+"""Numbering the attempts of a job: each unseen incarnation is the next one, whoever started it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from midwatch.agents.incident.settling import settle
+from midwatch.agents.incident.state import JobState, NodeState
+from midwatch.agents.incident.turn import Turn
+
+
+def meet(turn: Turn, incarnation: str, *, nodes: int | None = None, by: str = "") -> bool:
+    """Note who speaks; returns whether it is the present attempt (an older one must not touch it)."""
+    state = turn.state
+    if incarnation not in state.incarnations:
+        _begin(turn, incarnation, by)
+    elif by and not state.started_by.get(incarnation):
+        turn.set(started_by={**state.started_by, incarnation: by})
+    current = turn.state.incarnation == incarnation
+    if current and nodes is not None and nodes > turn.state.nodes:
+        turn.set(nodes=nodes)
+    return current
+
+
+def _begin(turn: Turn, incarnation: str, by: str) -> None:
+    old = turn.state
+    incident = old.incident
+    if incident is not None and incident.state in ("suspected", "ended") and old.ended_ms is not None:
+        settle(turn, given_up=(), superseded_by=incarnation)
+    for name in list(turn.state.findings):
+        turn.clear_finding(name, "the attempt is over")
+    alive_beside = old.attempt > 0 and old.scheduler is None and not old.commanded and old.ended_ms is None
+    number = old.attempt + 1
+    turn.state = JobState(
+        job=old.job,
+        attempt=number,
+        incarnation=incarnation,
+        incarnations={**old.incarnations, incarnation: number},
+        started_by={**old.started_by, incarnation: by} if by else old.started_by,
+        nodes=old.spec.nodes if old.spec else 1,
+        spec=old.spec,
+    )
+    # Offsets already judged outlive the attempt: a new shipper may read an old file from its beginning.
+    turn.nodes = {name: NodeState(judged=node.judged) for name, node in turn.nodes.items()}
+    if alive_beside:
+        turn.open_finding(
+            "two_alive",
+            f"attempt {number} ({incarnation}) began while {old.incarnation} had not ended",
+            quantities={"older": old.incarnation},
+        )
+
+
+def older_ended(turn: Turn, incarnation: str) -> None:
+    """An older incarnation is over: nobody lives beside the present attempt any more."""
+    found = turn.state.findings.get("two_alive")
+    if found is not None and found.quantities.get("older") == incarnation:
+        turn.clear_finding("two_alive", f"{incarnation} has ended")
+
+
+def rename(turn: Turn, job: str) -> None:
+    """The first record of a job gives the state its name."""
+    if not turn.state.job:
+        turn.state = replace(turn.state, job=job)

@@ -1,0 +1,78 @@
+"""The fold of one job's events: state and one event in, state and records for decide out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from midwatch.agents.incident.attempts import rename
+from midwatch.agents.incident.limits import Limits
+from midwatch.agents.incident.lines import on_hits
+from midwatch.agents.incident.settling import settle_due, settle_if_due
+from midwatch.agents.incident.sight import look, on_beat, sight_due
+from midwatch.agents.incident.state import Job
+from midwatch.agents.incident.turn import Turn
+from midwatch.agents.incident.words import on_act, on_carry, on_outcome, on_scheduler, on_spec
+from midwatch.rules.detectors.loss_spike import LossSpikeDetector
+from midwatch.streams.records import (
+    Activation,
+    Beat,
+    Carry,
+    Event,
+    Hits,
+    IncidentRecord,
+    Outcome,
+    PersonAct,
+    SchedulerFact,
+    SpecEvent,
+    Tick,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """The job behind the event, and what decide is to hear, in order."""
+
+    job: Job
+    records: tuple[IncidentRecord, ...]
+
+
+def fold_event(job: Job, name: str, event: Event, now_ms: int, limits: Limits) -> Folded:
+    """One event of the job called `name`, appended at `now_ms`. Timers due by then must have fired before."""
+    turn = Turn(job, limits, LossSpikeDetector(), now_ms)
+    rename(turn, name)
+    match event:
+        case Hits():
+            on_hits(turn, event)
+        case Beat():
+            on_beat(turn, event)
+        case SchedulerFact():
+            on_scheduler(turn, event)
+        case Outcome():
+            on_outcome(turn, event)
+        case SpecEvent():
+            on_spec(turn, event)
+        case PersonAct():
+            on_act(turn, event)
+        case Carry():
+            on_carry(turn, event)
+        case Activation() | Tick():
+            pass  # they belong to the partition, not to a job
+    return _folded(turn)
+
+
+def fire_timer(job: Job, limits: Limits) -> Folded:
+    """Fire the job's earliest timer, at its due time."""
+    due = job.state.due_ms
+    turn = Turn(job, limits, LossSpikeDetector(), due if due is not None else 0)
+    if due is not None:
+        look(turn)
+        settle_if_due(turn)
+    return _folded(turn)
+
+
+def _folded(turn: Turn) -> Folded:
+    dues = [due for due in (sight_due(turn), settle_due(turn)) if due is not None]
+    # A timer that changed nothing must not come due again at the same moment.
+    due = max(min(dues), turn.now_ms + 1) if dues else None
+    turn.state = replace(turn.state, due_ms=due)
+    return Folded(turn.result(), tuple(turn.out))

@@ -1,0 +1,205 @@
+"""From suspected to settled: when everything that could still speak about an end has spoken.
+
+An incident is settled when each node has vouched for its lines past the end plus a grace, or gave its
+final beat; a node that is silent for three intervals is given up and named. Never later than `settle_max`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from midwatch.agents.diagnosis import Diagnosis, Ending, diagnose
+from midwatch.agents.incident.state import NodeState
+from midwatch.agents.incident.turn import Turn
+from midwatch.rules.detectors.silence import MISSED_INTERVALS, Pulse
+from midwatch.streams.records import Hit, Incident, Verdict
+
+
+def present_diagnosis(turn: Turn, given_up: Sequence[str]) -> Diagnosis:
+    """What would be said of the attempt if nothing more were heard."""
+    state = turn.state
+    ending = Ending(
+        scheduler=state.scheduler,
+        silence=state.stalled,
+        phase=state.phase,
+        step=state.step,
+        total=state.total,
+        succeeded=state.succeeded,
+        complete=not given_up,
+        given_up=tuple(given_up),
+        bundle=state.bundle,
+    )
+    return diagnose([held.hit for held in state.held], ending)
+
+
+def suspect(turn: Turn, hit: Hit) -> None:
+    """A line that could be the cause of an end was seen; nothing has ended yet."""
+    if turn.state.incident is None:
+        turn.incident(_draft(turn, "suspected", Verdict(state="unknown"), (hit,)))
+
+
+def withdraw(turn: Turn, why: str) -> None:
+    """The job went on: whatever was suspected did not end it."""
+    incident = turn.state.incident
+    if incident is None:
+        return
+    turn.emit(replace(incident, state="withdrawn", verdict=replace(incident.verdict, remedy=why)))
+    turn.set(incident=None, ended_ms=None, stalled=None)
+
+
+def end(turn: Turn, *, stalled: float | None = None) -> None:
+    """The attempt ended, or was found hanging: from here on its last words are waited for."""
+    state = turn.state
+    turn.set(
+        ended_ms=turn.now_ms if state.ended_ms is None else state.ended_ms, stalled=stalled or state.stalled
+    )
+    diagnosis = present_diagnosis(turn, ())
+    incident = state.incident
+    if incident is not None and incident.state == "settled":
+        revise(turn)
+        return
+    if incident is None:
+        incident = _draft(turn, "ended", diagnosis.verdict, diagnosis.evidence)
+    if incident.state == "ended" and incident.verdict == diagnosis.verdict:
+        turn.set(incident=replace(incident, scheduler=turn.state.scheduler))
+        return
+    turn.incident(
+        replace(
+            incident,
+            state="ended",
+            verdict=diagnosis.verdict,
+            evidence=diagnosis.evidence,
+            ended_ms=turn.state.ended_ms,
+            scheduler=turn.state.scheduler,
+            silence=turn.state.stalled,
+        )
+    )
+
+
+def settle_if_due(turn: Turn) -> None:
+    """Settle an ended incident once nothing is waited for any more."""
+    incident = turn.state.incident
+    if incident is None or incident.state != "ended":
+        return
+    waiting, given_up = _last_words(turn)
+    if turn.now_ms >= _ended(turn) + int(turn.limits.settle_max * 1000):
+        given_up, waiting = (*given_up, *(name for name, _ in waiting)), ()
+    if not waiting:
+        settle(turn, given_up=given_up)
+
+
+def settle(turn: Turn, *, given_up: Sequence[str], superseded_by: str = "") -> None:
+    """The verdict, as it goes to decide."""
+    diagnosis = present_diagnosis(turn, given_up)
+    incident = turn.state.incident
+    if incident is None:
+        return
+    words = tuple(
+        word
+        for word, said in (
+            ("scheduler", turn.state.scheduler is not None),
+            ("process", bool(turn.nodes) and all(n.final for n in _speaking(turn).values())),
+        )
+        if said
+    )
+    turn.incident(
+        replace(
+            incident,
+            state="settled",
+            revision=incident.revision + 1,
+            verdict=diagnosis.verdict,
+            evidence=diagnosis.evidence,
+            counts=turn.state.counts,
+            settled_ms=turn.now_ms,
+            ended_ms=turn.state.ended_ms,
+            scheduler=turn.state.scheduler,
+            spec=turn.state.spec,
+            silence=turn.state.stalled,
+            superseded_by=superseded_by,
+            words=words,
+            line_ms=_root_logged(turn, diagnosis),
+        )
+    )
+
+
+def revise(turn: Turn) -> None:
+    """A fact came after settling: if it changes what is said, raise the revision."""
+    incident = turn.state.incident
+    if incident is None or incident.state != "settled" or turn.state.commanded:
+        return
+    given_up = incident.verdict.given_up
+    if (
+        present_diagnosis(turn, given_up).verdict != incident.verdict
+        or incident.scheduler != turn.state.scheduler
+    ):
+        settle(turn, given_up=given_up)
+
+
+def settle_due(turn: Turn) -> int | None:
+    """When an ended incident could settle by the passing of time alone."""
+    incident = turn.state.incident
+    if incident is None or incident.state != "ended":
+        return None
+    waiting, _ = _last_words(turn)
+    latest = _ended(turn) + int(turn.limits.settle_max * 1000)
+    return min((latest, *(due for _, due in waiting)))
+
+
+def _last_words(turn: Turn) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:
+    """Who is still waited for and until when, and who is given up."""
+    ended, waiting, given_up = _ended(turn), [], []
+    speaking = _speaking(turn)
+    for name, node in sorted(speaking.items()):
+        if node.final or node.seen_ms > ended + int(turn.limits.grace * 1000):
+            continue
+        if turn.now_ms >= node.pulse.missing_at():
+            given_up.append(name)
+        else:
+            waiting.append((name, node.pulse.missing_at()))
+    unheard = turn.state.nodes - len(speaking)
+    if unheard > 0:
+        due = ended + int(MISSED_INTERVALS * Pulse().interval * 1000)
+        if turn.now_ms < due:
+            waiting.append((f"{unheard} never heard of", due))
+        else:
+            given_up.append(f"{unheard} never heard of")
+    if turn.state.scheduler is None and turn.state.stalled is None:
+        due = ended + int(turn.limits.scheduler_wait * 1000)
+        if turn.now_ms < due:
+            waiting.append(("scheduler", due))
+    return tuple(waiting), tuple(given_up)
+
+
+def _speaking(turn: Turn) -> dict[str, NodeState]:
+    return {k: n for k, n in turn.nodes.items() if n.incarnation == turn.state.incarnation}
+
+
+def _ended(turn: Turn) -> int:
+    return turn.state.ended_ms if turn.state.ended_ms is not None else turn.now_ms
+
+
+def _root_logged(turn: Turn, diagnosis: Diagnosis) -> int | None:
+    if not diagnosis.evidence or not diagnosis.verdict.rule:
+        return None
+    return next((h.logged_ms for h in turn.state.held if h.hit == diagnosis.evidence[0]), None)
+
+
+def _draft(turn: Turn, state: str, verdict: Verdict, evidence: tuple[Hit, ...]) -> Incident:
+    number = turn.state.incidents + 1
+    turn.set(incidents=number)
+    return Incident(
+        id=f"{turn.state.job}#{turn.state.attempt}.{number}",
+        job=turn.state.job,
+        attempt=turn.state.attempt,
+        incarnation=turn.state.incarnation,
+        state="suspected" if state == "suspected" else "ended",
+        revision=0,
+        verdict=verdict,
+        evidence=evidence,
+        opened_ms=turn.now_ms,
+        ended_ms=turn.state.ended_ms,
+        scheduler=turn.state.scheduler,
+        spec=turn.state.spec,
+        silence=turn.state.stalled,
+    )

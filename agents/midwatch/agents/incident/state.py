@@ -1,0 +1,84 @@
+"""What detect remembers of a job: one blob for the job, one for each of its nodes.
+
+The blobs are JSON with defaults for every field, so a blob of an older version is read as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from midwatch.rules.detectors.loss_spike import LossWindow
+from midwatch.rules.detectors.silence import Pulse
+from midwatch.streams.records import Finding, Hit, HitCount, Incident, Phase, SchedulerFact, SpecEvent
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A line held against the attempt, and the last step known to have been reached before it."""
+
+    hit: Hit
+    step: int
+    logged_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """One node of the present attempt.
+
+    `judged` maps a file generation to the highest byte offset judged; it outlives the attempt, because a
+    new shipper may read an old file again. `offsets` holds the last differences between the node's wall
+    clock and the append time (seconds); the largest is the clock's offset.
+    """
+
+    incarnation: str = ""
+    pulse: Pulse = field(default_factory=Pulse)
+    judged: Mapping[str, int] = field(default_factory=dict)
+    offsets: tuple[float, ...] = ()
+    seen_ms: int = 0  # up to where (append time on `logs`) this node vouches that all its lines were sent
+    final: bool = False
+    alive: bool | None = None
+    missing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """A job and its present attempt. `attempt` 0: nothing has run yet."""
+
+    version: int = VERSION
+    job: str = ""
+    attempt: int = 0
+    incarnation: str = ""
+    incarnations: Mapping[str, int] = field(default_factory=dict)
+    started_by: Mapping[str, str] = field(default_factory=dict)
+    nodes: int = 1
+    spec: SpecEvent | None = None
+    phase: Phase = "startup"
+    step: int | None = None
+    total: int | None = None
+    progress_nodes: tuple[str, ...] = ()
+    progress_time: float = 0.0
+    quorum_held: bool = True
+    losses: LossWindow = field(default_factory=LossWindow)
+    held: tuple[Held, ...] = ()
+    counts: tuple[HitCount, ...] = ()
+    succeeded: bool = False
+    bundle: str = ""
+    scheduler: SchedulerFact | None = None
+    ended_ms: int | None = None
+    stalled: float | None = None  # seconds of silence when the stall was found
+    commanded: str = ""  # id of our own accepted command on this attempt
+    incident: Incident | None = None
+    incidents: int = 0
+    findings: Mapping[str, Finding] = field(default_factory=dict)
+    due_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job as one value: its state and its nodes by name."""
+
+    state: JobState
+    nodes: Mapping[str, NodeState] = field(default_factory=dict)

@@ -1,0 +1,69 @@
+"""What others say of the job: the scheduler, the executor, a person, the job's own spec."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from midwatch.agents.incident.attempts import meet, older_ended
+from midwatch.agents.incident.settling import end, settle_if_due
+from midwatch.agents.incident.turn import Turn
+from midwatch.streams.records import Carry, Forwarded, Outcome, PersonAct, SchedulerFact, SpecEvent
+
+
+def on_scheduler(turn: Turn, fact: SchedulerFact) -> None:
+    """The scheduler's word on one incarnation."""
+    by = f"command:{fact.effect_key}" if fact.effect_key else ""
+    if not meet(turn, fact.incarnation, by=by):
+        if fact.ended:
+            older_ended(turn, fact.incarnation)
+        return
+    if not fact.ended or turn.state.scheduler == fact:
+        return
+    turn.set(scheduler=fact)
+    if turn.state.commanded:
+        # The end is the effect of our own command: its outcome tells of it, the verdict stands.
+        return
+    end(turn)
+    settle_if_due(turn)
+
+
+def on_outcome(turn: Turn, outcome: Outcome) -> None:
+    """What became of a command; decide hears of it in the order of truth."""
+    state = turn.state
+    if outcome.attempt == state.attempt:
+        if outcome.state == "accepted":
+            turn.set(commanded=outcome.command)
+        elif outcome.state in ("refused", "expired", "failed") and state.commanded == outcome.command:
+            turn.set(commanded="")
+    turn.emit(Forwarded(outcome))
+    if outcome.state == "done" and outcome.new_incarnation:
+        meet(turn, outcome.new_incarnation, by=f"command:{outcome.command}")
+
+
+def on_spec(turn: Turn, spec: SpecEvent) -> None:
+    """How the job is to be watched."""
+    turn.set(spec=spec, nodes=max(spec.nodes, 1))
+    turn.emit(Forwarded(spec))
+    if spec.incarnation:
+        meet(turn, spec.incarnation, by="person")
+
+
+def on_act(turn: Turn, act: PersonAct) -> None:
+    """A person's hand on the wheel."""
+    spec = turn.state.spec
+    if spec is not None and act.act in ("arm", "disarm"):
+        turn.set(spec=replace(spec, armed=act.act == "arm"))
+    turn.emit(Forwarded(act))
+
+
+def on_carry(turn: Turn, carry: Carry) -> None:
+    """A fold may begin here: what came before is summed up in it."""
+    if turn.state.attempt == 0 and carry.attempt > 0:
+        current = max(carry.incarnations, key=lambda name: carry.incarnations[name], default="")
+        turn.set(
+            attempt=carry.attempt,
+            incarnation=current,
+            incarnations=carry.incarnations,
+            spec=carry.spec,
+            nodes=carry.spec.nodes if carry.spec else 1,
+        )

@@ -1,0 +1,103 @@
+"""Silence of a job: counted from beats, never subtracted from clocks (DESIGN 1).
+
+Each beat of a shipper adds the shipper's own monotonic time since its previous beat to the count of its
+node, at most two intervals, and only if every file was read to the size it had at the poll's start. So a
+slow or stopped shipper, match, broker or detect can only make the count too small, never too large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+MISSED_INTERVALS = 3  # a node whose last beat is older than this many of its intervals is missing
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """What is known of one node's shipper. `silence` is in seconds; `last_ms` is an append time."""
+
+    shipper: str = ""
+    sequence: int = -1
+    monotonic: float = 0.0
+    last_ms: int = 0
+    interval: float = 5.0
+    silence: float = 0.0
+
+    def missing_at(self) -> int:
+        """The append time (ms) from which on this node counts as missing."""
+        return self.last_ms + int(MISSED_INTERVALS * self.interval * 1000) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class BeatTaken:
+    """A pulse after one beat; `fresh` is False for a beat that was dropped as already seen."""
+
+    pulse: Pulse
+    fresh: bool
+
+
+def take_beat(
+    pulse: Pulse, *, shipper: str, sequence: int, monotonic: float, interval: float, at_end: bool, now_ms: int
+) -> BeatTaken:
+    """Fold one beat. A number not above the last one of the same shipper start is dropped."""
+    if shipper != pulse.shipper:
+        # A new start of the shipper: its clock cannot be compared with the old one's, so it adds nothing.
+        return BeatTaken(
+            replace(
+                pulse,
+                shipper=shipper,
+                sequence=sequence,
+                monotonic=monotonic,
+                last_ms=now_ms,
+                interval=interval,
+            ),
+            True,
+        )
+    if sequence <= pulse.sequence:
+        return BeatTaken(pulse, False)
+    passed = min(max(monotonic - pulse.monotonic, 0.0), 2 * interval) if at_end else 0.0
+    return BeatTaken(
+        Pulse(shipper, sequence, monotonic, now_ms, interval, pulse.silence + passed),
+        True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Quorum:
+    """Whether enough of an attempt is seen to call it silent, and why not if it is not."""
+
+    holds: bool
+    present: tuple[str, ...]
+    missing: tuple[str, ...]
+    reason: str = ""
+
+
+def quorum(
+    pulses: Mapping[str, Pulse], *, nodes: int, progress_nodes: Collection[str], now_ms: int
+) -> Quorum:
+    """At most max(1, 10 %) of the nodes may be missing (of a one-node job none), and a node that itself
+    printed the latest progress must be present. `nodes` is what the attempt was started on; a node that
+    never gave a beat is missing too, without a name.
+    """
+    present = tuple(sorted(n for n, p in pulses.items() if now_ms < p.missing_at()))
+    missing = tuple(sorted(set(pulses) - set(present)))
+    expected = max(nodes, len(pulses))
+    absent = expected - len(present)
+    allowed = 0 if expected == 1 else max(1, expected // 10)
+    if absent > allowed:
+        names = ", ".join(missing) if missing else "never heard of"
+        return Quorum(False, present, missing, f"{absent} of {expected} nodes give no sign of life ({names})")
+    if progress_nodes and not set(progress_nodes) & set(present):
+        names = ", ".join(sorted(progress_nodes))
+        return Quorum(
+            False, present, missing, f"the node that printed the latest progress gives none ({names})"
+        )
+    return Quorum(True, present, missing)
+
+
+def silence_of_job(pulses: Mapping[str, Pulse], seen: Quorum) -> float:
+    """Seconds for which the whole job has been silent: the smallest count of its quorum; 0 without one."""
+    if not seen.holds or not seen.present:
+        return 0.0
+    return min(pulses[n].silence for n in seen.present)
