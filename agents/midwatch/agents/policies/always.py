@@ -1,0 +1,15 @@
+"""Restart whatever happened, within the budget; excluded types are still never restarted."""
+
+from __future__ import annotations
+
+from midwatch.agents.error_types import named_in
+from midwatch.agents.policies.base import Choice, Clause
+from midwatch.streams.records import Incident
+
+
+def judge(clause: Clause, incident: Incident) -> Choice:
+    """Always a restart."""
+    verdict = incident.verdict
+    if named_in(verdict.error_type, clause.exclude_error_types):
+        return Choice("stop", f"{verdict.error_type} is excluded from restarts")
+    return Choice("restart", f"this policy restarts every {verdict.mode or 'end'}")

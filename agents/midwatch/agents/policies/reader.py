@@ -1,0 +1,87 @@
+"""From the text of a policy file to a policy, or to all its errors at once. Pure."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from midwatch.agents.policies.base import Clause, ClauseKind, Policy, PolicyMode
+from midwatch.rules.errors import LocatedError, RuleErrors
+from midwatch.rules.fields import Fields
+from midwatch.rules.yaml_reader import YamlNode, read_yaml
+
+
+class _Default(StrEnum):
+    RESTART = "restart"
+    STOP = "stop"
+    HOLD = "hold"
+
+
+def read_policy(file: str, content: bytes) -> Policy:
+    """One policy.
+
+    Raises:
+        RuleErrors: everything that is wrong with the file, each with its line and column.
+    """
+    errors: list[LocatedError] = []
+    tree = read_yaml(file, content, errors)
+    policy = _policy(tree, errors) if tree is not None else None
+    if errors or policy is None:
+        raise RuleErrors(errors)
+    return policy
+
+
+def _policy(tree: YamlNode, errors: list[LocatedError]) -> Policy:
+    fields = Fields(tree, errors, "a policy")
+    name = fields.text("policy", required=True)
+    description = fields.text("description")
+    cancelled = fields.flag("restart_cancelled") or False
+    clauses: dict[PolicyMode, Clause] = {}
+    for key, (place, node) in fields.mapping("modes").items():
+        if key not in [mode.value for mode in PolicyMode]:
+            fields.complain(place, f"{key!r} is no mode", "write crash, stall, timeout or success")
+            continue
+        clauses[PolicyMode(key)] = _clause(node, errors)
+    fields.done()
+    return Policy(name, clauses, cancelled, description)
+
+
+def _clause(node: YamlNode, errors: list[LocatedError]) -> Clause:
+    fields = Fields(node, errors, "a clause")
+    kind = fields.choice("kind", ClauseKind) or ClauseKind.NEVER
+    default = fields.choice("default", _Default) or _Default.STOP
+    unlimited = fields.flag("unlimited") or False
+    limit = fields.whole_number("max_restarts")
+    restart = fields.node("restart_on")
+    exclude = fields.node("exclude")
+    types, subsystems, signals = _lists(restart, errors, "restart_on")
+    excluded, _, _ = _lists(exclude, errors, "exclude")
+    fields.done()
+    return Clause(
+        kind=kind,
+        max_restarts=None if unlimited else 3 if limit is None else limit,
+        default_action="restart"
+        if default is _Default.RESTART
+        else "hold"
+        if default is _Default.HOLD
+        else "stop",
+        restart_on_error_types=types,
+        restart_on_subsystems=subsystems,
+        restart_on_signals=signals,
+        exclude_error_types=excluded,
+    )
+
+
+def _lists(
+    node: YamlNode | None, errors: list[LocatedError], what: str
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    if node is None:
+        return (), (), ()
+    fields = Fields(node, errors, what)
+    types = tuple(text for text, _ in fields.texts("error_types"))
+    if what == "exclude":
+        fields.done()
+        return types, (), ()
+    subsystems = tuple(text for text, _ in fields.texts("subsystems"))
+    signals = tuple(text for text, _ in fields.texts("signals"))
+    fields.done()
+    return types, subsystems, signals

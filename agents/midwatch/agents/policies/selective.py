@@ -1,0 +1,32 @@
+"""The seed's selective reasoning: excludes first, then any of the three restart lists, then the default."""
+
+from __future__ import annotations
+
+from midwatch.agents.error_types import named_in
+from midwatch.agents.policies.base import Choice, Clause
+from midwatch.streams.records import Incident
+
+
+def judge(clause: Clause, incident: Incident) -> Choice:
+    """One list is enough; an excluded type is never restarted, whatever the other lists say."""
+    verdict = incident.verdict
+    listed = _listed(clause, incident)
+    if named_in(verdict.error_type, clause.exclude_error_types):
+        missed = (f"{listed}, but {verdict.error_type} is excluded",) if listed else ()
+        return Choice("stop", f"{verdict.error_type} is excluded from restarts", missed)
+    if listed:
+        return Choice("restart", listed)
+    if clause.default_action == "restart":
+        return Choice("restart", f"{verdict.error_type} is not excluded, and the default is to restart")
+    return Choice(clause.default_action, f"{verdict.error_type} is in none of the restart lists")
+
+
+def _listed(clause: Clause, incident: Incident) -> str:
+    verdict = incident.verdict
+    if named_in(verdict.error_type, clause.restart_on_error_types):
+        return f"the error type {verdict.error_type} is to be restarted"
+    if verdict.subsystem and verdict.subsystem in clause.restart_on_subsystems:
+        return f"the subsystem {verdict.subsystem} is to be restarted"
+    if verdict.rule and verdict.rule in clause.restart_on_signals:
+        return f"the rule {verdict.rule} is to be restarted"
+    return ""

@@ -1,0 +1,20 @@
+"""The shipped reasoning: what is transient is restarted, what is permanent is stopped, the rest is asked."""
+
+from __future__ import annotations
+
+from midwatch.agents.error_types import named_in
+from midwatch.agents.policies.base import Choice, Clause
+from midwatch.streams.records import Incident
+
+
+def judge(clause: Clause, incident: Incident) -> Choice:
+    """By the verdict's transience alone; excluded types are never restarted."""
+    verdict = incident.verdict
+    if named_in(verdict.error_type, clause.exclude_error_types):
+        missed = (f"transient, but {verdict.error_type} is excluded",) if verdict.transient else ()
+        return Choice("stop", f"{verdict.error_type} is excluded from restarts", missed)
+    if verdict.transient is True:
+        return Choice("restart", f"{verdict.error_type} is transient")
+    if verdict.transient is False:
+        return Choice("stop", f"{verdict.error_type} is permanent: the same start would fail again")
+    return Choice("hold", f"{verdict.error_type}: it is not known whether a restart can help")
