@@ -1,4 +1,4 @@
-"""Policies: one file for each kind of reasoning, registered here; the shipped policies are YAML in `packs`."""
+"""Policies: one file for each kind of reasoning, registered here; the shipped ones are YAML in `packs`."""
 
 from __future__ import annotations
 

@@ -1,0 +1,286 @@
+"""From a settled incident to a decision with its reason, and at most one command. Pure.
+
+State of one job goes in and comes out; `now_ms` is the append time of the record. Budgets count accepted
+commands by their forwarded outcomes, so a lost or refused command costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from midwatch.agents.effects import command_id
+from midwatch.agents.policies import choose
+from midwatch.agents.policies.base import Choice, Policy, PolicyMode
+from midwatch.streams.records import (
+    Action,
+    Command,
+    Decision,
+    Finding,
+    Forwarded,
+    Incident,
+    IncidentRecord,
+    Outcome,
+    PersonAct,
+    SpecEvent,
+)
+
+_HOLDING_FINDINGS = ("blind", "two_alive", "poisoned")
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """A command that was written: for which mode of an end, and how far it got."""
+
+    id: str
+    attempt: int
+    seq: int
+    mode: str
+    incident: Incident
+    accepted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DecideState:
+    """What decide remembers of a job."""
+
+    version: int = 1
+    job: str = ""
+    spec: SpecEvent | None = None
+    disarmed: bool = False
+    restarts: Mapping[str, int] = field(default_factory=dict)  # accepted, by mode
+    issued: Issued | None = None
+    last: Decision | None = None
+    open: tuple[str, ...] = ()  # findings that stand open and hold the job
+    poisoned: str = ""  # why nothing is decided for this job any more
+    due_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rulebook:
+    """What decide judges by, and how it signs. `acting`: the watch may act; a job must be armed besides."""
+
+    policies: Mapping[str, Policy]
+    sign: Callable[[Command], Command]
+    default_policy: str = "verdict"
+    acting: bool = False
+    issuer: str = "midwatch-decide"
+    command_lifetime_ms: int = 300_000
+    reissues: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The state behind the record, and what was decided and ordered."""
+
+    state: DecideState
+    decisions: tuple[Decision, ...] = ()
+    commands: tuple[Command, ...] = ()
+
+
+def decide(state: DecideState, record: IncidentRecord, now_ms: int, book: Rulebook) -> Decided:
+    """One record of the topic `incidents`."""
+    match record:
+        case Incident():
+            state = replace(state, job=record.job, spec=record.spec or state.spec)
+            if record.state != "settled":
+                return Decided(state)
+            return _on_settled(state, record, now_ms, book)
+        case Finding():
+            return _on_finding(replace(state, job=record.job), record, now_ms, book)
+        case Forwarded():
+            return _on_forwarded(state, record, now_ms, book)
+        case _:
+            return Decided(state)
+
+
+def _on_forwarded(state: DecideState, record: Forwarded, now_ms: int, book: Rulebook) -> Decided:
+    match record.record:
+        case Outcome():
+            return _on_outcome(state, record.record, now_ms, book)
+        case SpecEvent():
+            return Decided(replace(state, job=record.record.job, spec=record.record))
+        case PersonAct():
+            act = record.record
+            if act.act in ("arm", "disarm"):
+                spec = replace(state.spec, armed=act.act == "arm") if state.spec else None
+                state = replace(state, job=act.job, spec=spec, disarmed=act.act == "disarm")
+            return Decided(state)
+
+
+def _on_outcome(state: DecideState, outcome: Outcome, now_ms: int, book: Rulebook) -> Decided:
+    issued = state.issued
+    if issued is None or issued.id != outcome.command:
+        return Decided(state)
+    if outcome.state == "accepted" and not issued.accepted:
+        used = {**state.restarts, issued.mode: state.restarts.get(issued.mode, 0) + 1}
+        return Decided(replace(state, restarts=used, issued=replace(issued, accepted=True)))
+    if outcome.state == "expired" and not issued.accepted and issued.seq < book.reissues:
+        # Nothing was done, so the next number may be issued; its effect key is the same.
+        return _on_settled(replace(state, issued=None), issued.incident, now_ms, book, seq=issued.seq + 1)
+    if outcome.state in ("refused", "failed", "expired"):
+        verb = {"refused": "refused", "failed": "could not carry out", "expired": "got too late"}[
+            outcome.state
+        ]
+        choice = Choice("hold", f"the executor {verb} the command: {outcome.reason}")
+        decision = _decision(state, issued.incident, choice, now_ms, book)
+        return Decided(replace(state, last=decision), (decision,))
+    return Decided(state)
+
+
+def _on_finding(state: DecideState, finding: Finding, now_ms: int, book: Rulebook) -> Decided:
+    if finding.kind in _HOLDING_FINDINGS:
+        others = tuple(kind for kind in state.open if kind != finding.kind)
+        state = replace(state, open=(*others, finding.kind) if finding.open else others)
+    if not finding.open:
+        return Decided(state)
+    if finding.kind in _HOLDING_FINDINGS:
+        action: Action = "hold"
+        reason = finding.detail
+    else:
+        action, reason = "none", f"{finding.detail}; a finding alone ends no job"
+    decision = Decision(
+        job=finding.job,
+        attempt=finding.attempt,
+        incident="",
+        revision=0,
+        action=action,
+        policy=_policy_name(state, book),
+        reason=reason,
+        at_ms=now_ms,
+        armed=_armed(state, book),
+    )
+    return Decided(replace(state, last=decision), (decision,))
+
+
+def _on_settled(state: DecideState, incident: Incident, now_ms: int, book: Rulebook, seq: int = 1) -> Decided:
+    choice, limit = _choice(state, incident, book)
+    used = state.restarts.get(_mode(incident), 0)
+    decision = _decision(state, incident, choice, now_ms, book)
+    if choice.action != "restart":
+        return Decided(replace(state, last=decision), (decision,))
+    decision = replace(decision, restart_number=used + 1, restart_limit=limit)
+    if state.spec is None or not decision.armed:
+        why = _why_observing(state, book)
+        decision = replace(decision, reason=f"{decision.reason}; observing only: {why}")
+        return Decided(replace(state, last=decision), (decision,))
+    command = book.sign(_command(state.spec, incident, decision, book, seq))
+    decision = replace(decision, command=command.id)
+    issued = Issued(command.id, incident.attempt, seq, _mode(incident), incident)
+    return Decided(replace(state, last=decision, issued=issued), (decision,), (command,))
+
+
+def _choice(state: DecideState, incident: Incident, book: Rulebook) -> tuple[Choice, int | None]:
+    """What is to be done, and how many restarts are allowed for this mode of an end."""
+    name = _policy_name(state, book)
+    policy = book.policies.get(name)
+    standing = _standing_reason(state, incident)
+    if standing is not None:
+        return standing, None
+    if policy is None:
+        return Choice("hold", f"there is no policy called {name!r}"), None
+    said, verdict = incident.scheduler, incident.verdict
+    if said is not None and said.by_person and not policy.restart_cancelled:
+        missed = (f"{verdict.error_type} would be judged, but a person ended it",) if verdict.rule else ()
+        return Choice("none", f"{said.by_person} cancelled it", missed), None
+    clause, choice = choose(policy, incident)
+    if choice.action == "restart":
+        choice = _within_bounds(state, incident, choice, clause.max_restarts)
+    return choice, _limit(state, clause.max_restarts)
+
+
+def _standing_reason(state: DecideState, incident: Incident) -> Choice | None:
+    """What decides before any policy is asked."""
+    successor, attempt = incident.superseded_by, incident.attempt
+    out = state.issued is not None and state.issued.attempt == attempt
+    reasons = (
+        (incident.verdict.state == "healthy", Choice("none", "the job ended as it meant to")),
+        (bool(state.poisoned), Choice("hold", f"a record of this job could not be read: {state.poisoned}")),
+        (bool(successor), Choice("none", f"somebody has already started it again: {successor}")),
+        (out, Choice("none", f"a command for attempt {attempt} is already out")),
+    )
+    return next((choice for applies, choice in reasons if applies), None)
+
+
+def _within_bounds(state: DecideState, incident: Incident, choice: Choice, limit: int | None) -> Choice:
+    """A restart that the policy wants, unless the budget is spent or nobody proved the end."""
+    wanted = (*choice.near_misses, choice.reason)
+    if "two_alive" in state.open:
+        return Choice("hold", "two attempts of this job are alive at once", wanted)
+    if "poisoned" in state.open:
+        return Choice("hold", "a record of this job could not be folded: see the dead letters", wanted)
+    used = state.restarts.get(_mode(incident), 0)
+    if limit is not None and used >= limit:
+        return Choice(
+            "stop", f"the budget is spent: {used} of {limit} restarts after a {_mode(incident)}", wanted
+        )
+    total, allowed = sum(state.restarts.values()), state.spec.max_restarts if state.spec else None
+    if allowed is not None and total >= allowed:
+        return Choice("stop", f"the job's own budget is spent: {total} of {allowed} restarts", wanted)
+    if incident.silence is None and not incident.words:
+        return Choice(
+            "hold", "neither the scheduler nor the process said that it ended; text alone never kills", wanted
+        )
+    return choice
+
+
+def _limit(state: DecideState, limit: int | None) -> int | None:
+    own = state.spec.max_restarts if state.spec else None
+    return min((n for n in (limit, own) if n is not None), default=None)
+
+
+def _decision(
+    state: DecideState, incident: Incident, choice: Choice, now_ms: int, book: Rulebook
+) -> Decision:
+    return Decision(
+        job=incident.job,
+        attempt=incident.attempt,
+        incident=incident.id,
+        revision=incident.revision,
+        action=choice.action,
+        policy=_policy_name(state, book),
+        reason=choice.reason,
+        at_ms=now_ms,
+        armed=_armed(state, book),
+        near_misses=choice.near_misses,
+    )
+
+
+def _command(spec: SpecEvent, incident: Incident, decision: Decision, book: Rulebook, seq: int) -> Command:
+    return Command(
+        id=command_id(incident.job, incident.attempt, seq),
+        job=incident.job,
+        attempt=incident.attempt,
+        seq=seq,
+        action="restart",
+        incarnation=incident.incarnation,
+        incident=incident.id,
+        revision=incident.revision,
+        reason=decision.reason,
+        not_before_ms=decision.at_ms,
+        expires_ms=decision.at_ms + book.command_lifetime_ms,
+        issuer=book.issuer,
+        spec=spec.spec,
+        bundle=incident.verdict.bundle,
+        restart_number=decision.restart_number,
+        restart_limit=decision.restart_limit,
+    )
+
+
+def _why_observing(state: DecideState, book: Rulebook) -> str:
+    if state.spec is None:
+        return "no spec says how to start it again"
+    return "the job is not armed" if book.acting else "the watch is in observe mode"
+
+
+def _armed(state: DecideState, book: Rulebook) -> bool:
+    return book.acting and state.spec is not None and state.spec.armed and not state.disarmed
+
+
+def _policy_name(state: DecideState, book: Rulebook) -> str:
+    return state.spec.policy if state.spec and state.spec.policy else book.default_policy
+
+
+def _mode(incident: Incident) -> str:
+    mode = incident.verdict.mode
+    return PolicyMode.CRASH if mode in ("ended", None) else str(mode)
