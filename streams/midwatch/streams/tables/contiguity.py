@@ -9,6 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from midwatch.streams.errors import MidwatchError
+
+
+class HoleInLog(MidwatchError):
+    """Records of a partition are missing, and retention does not explain it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
@@ -25,15 +31,15 @@ def accept(expected: int, offsets: Sequence[int], log_start: int = 0) -> Accepte
     """Judge one partition's share of a batch, in the order of arrival.
 
     `expected` is the offset that must come next. Only retention may make a hole: an offset above the
-    expected one is right if it is the log's present start, so ask the broker for `log_start` when there
-    is a hole and judge again.
+    expected one is right if it is not above the log's present start, because then all that lay between
+    is deleted. So ask the broker for `log_start` when there is a hole, and judge again.
     """
     upcoming, replayed = expected, 0
     taken: list[int] = []
     for index, offset in enumerate(offsets):
         if offset < upcoming:
             replayed += 1
-        elif offset in {upcoming, log_start}:
+        elif offset == upcoming or offset <= log_start:
             taken.append(index)
             upcoming = offset + 1
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
 from redis import exceptions
@@ -182,7 +182,7 @@ class RedisTable:
     async def _execute(self, writes: Mapping[int, script.Write], nonce: bytes) -> list[Any]:
         client = self._link.client
         if self._sha is None:
-            self._sha = await cast(Awaitable[str], client.script_load(script.SOURCE))
+            self._sha = await client.script_load(script.SOURCE)
         pipe = client.pipeline(transaction=False)
         for partition, write in writes.items():
             names, values = script.arguments(self._group, self.topic, partition, write, nonce)

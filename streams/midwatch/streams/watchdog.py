@@ -1,0 +1,135 @@
+"""The last resort: a worker that stands still is killed, so that its supervisor starts it again.
+
+A blocked event loop is invisible to Kafka (heartbeats come from another thread), and so is a partition
+that silently stopped being read: both hold their partitions for ever and do nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from faust.types import TP
+
+from midwatch.streams.app import App
+
+log = logging.getLogger(__name__)
+
+LIMIT_S = 60.0
+LOOK_EVERY_S = 1.0
+BROKER_ANSWER_S = 5.0
+EXIT_CODE = 70
+
+
+def die(reason: str) -> None:
+    """End the process at once: what stands still cannot be asked to stop."""
+    log.critical("watchdog: %s; this process ends now and must be started again", reason)
+    logging.shutdown()
+    os._exit(EXIT_CODE)
+
+
+class LoopWatch:
+    """A thread that counts its own looks at a beat of the event loop.
+
+    It counts looks, never clock time: a process that was stopped (SIGSTOP, a suspended machine) goes on.
+    """
+
+    def __init__(self, limit_s: float = LIMIT_S, kill: Callable[[str], None] = die) -> None:
+        self._limit_s = limit_s
+        self._kill = kill
+        self._beats = 0
+        self._end = threading.Event()
+
+    async def beat(self) -> None:
+        """The task in the loop."""
+        while True:
+            self._beats += 1
+            await asyncio.sleep(LOOK_EVERY_S / 2)
+
+    def start(self) -> None:
+        threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
+
+    def stop(self) -> None:
+        self._end.set()
+
+    def _watch(self) -> None:
+        still, last = 0.0, -1
+        while not self._end.wait(LOOK_EVERY_S):
+            still = still + LOOK_EVERY_S if self._beats == last else 0.0
+            last = self._beats
+            if still >= self._limit_s:
+                self._kill(f"the event loop stood still for {still:.0f} s")
+                return
+
+
+@dataclass(slots=True)
+class Stillness:
+    """For how long each partition has had records to read and read none."""
+
+    still_s: dict[TP, float] = field(default_factory=dict)
+    last: dict[TP, int | None] = field(default_factory=dict)
+
+    def look(
+        self, reached: Mapping[TP, int | None], ends: Mapping[TP, int], seconds: float
+    ) -> tuple[TP, float]:
+        """Take note of one look, `seconds` after the one before; the partition that stands stillest.
+
+        `reached` holds the next offset of each assigned partition, None where none was taken up. Only
+        looks that had the broker's answer count, so an absent broker is never our standstill.
+        """
+        for tp in self.still_s.keys() - reached.keys():
+            del self.still_s[tp]
+        for tp, following in reached.items():
+            lags = following is None or ends[tp] > following
+            moved = tp not in self.last or self.last[tp] != following
+            self.still_s[tp] = 0.0 if moved or not lags else self.still_s.get(tp, 0.0) + seconds
+        self.last = dict(reached)
+        worst = max(self.still_s, key=lambda tp: self.still_s[tp], default=TP("", 0))
+        return worst, self.still_s.get(worst, 0.0)
+
+
+class LagWatch:
+    """The task that measures lag and looks for partitions that stand still."""
+
+    def __init__(
+        self, app: App, limit_s: float = LIMIT_S, kill: Callable[[str], None] = die, every_s: float = 5.0
+    ) -> None:
+        self._app = app
+        self._limit_s = limit_s
+        self._kill = kill
+        self._every_s = every_s
+        self._stillness = Stillness()
+
+    async def run(self) -> None:
+        while not self._app.should_stop:
+            await asyncio.sleep(self._every_s)
+            try:
+                async with asyncio.timeout(BROKER_ANSWER_S):
+                    reached, ends = await self._measure()
+            except Exception as error:
+                log.debug("no lag measured: %r", error)
+                continue
+            worst, still_s = self._stillness.look(reached, ends, self._every_s)
+            if still_s >= self._limit_s:
+                self._kill(
+                    f"{worst.topic}/{worst.partition} has records and was not read for {still_s:.0f} s"
+                )
+
+    async def _measure(self) -> tuple[dict[TP, int | None], dict[TP, int]]:
+        app = self._app
+        reached: dict[TP, int | None] = {}
+        for tp in app.consumer.assignment():
+            reader = app.readers.get(tp.topic)
+            if reader is not None and (tp.topic, tp.partition) not in app.counters.stopped:
+                reached[tp] = reader.next_offset(tp.partition)
+        ends = dict(await app.consumer.highwaters(*reached)) if reached else {}
+        app.counters.lag = {
+            (tp.topic, tp.partition): max(0, ends[tp] - following)
+            for tp, following in reached.items()
+            if following is not None
+        }
+        return reached, ends
