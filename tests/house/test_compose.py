@@ -1,0 +1,135 @@
+"""docker-compose.yml is valid, pinned, and starts commands that exist."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from house.tree import ROOT
+from midwatch.streams.settings_reader import OTHER_VARIABLES, leaves, variable_name
+
+PINNED = re.compile(r"[a-z0-9./-]+:[0-9]+\.[0-9]+\.[0-9]+(-[a-z0-9.-]+)?")
+
+Document = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def compose() -> Document:
+    document = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+    assert isinstance(document, dict)
+    return document
+
+
+def schema() -> Draft202012Validator:
+    """The schema of the Compose specification, as check-jsonschema carries it.
+
+    Only its data is read: its code needs a newer click than Faust allows.
+    """
+    carrier = importlib.metadata.distribution("check-jsonschema")
+    path = Path(str(carrier.locate_file("check_jsonschema/builtin_schemas/vendor/compose-spec.json")))
+    return Draft202012Validator(json.loads(path.read_text(encoding="utf-8")))
+
+
+def test_it_is_valid_by_the_compose_specification(compose: Document) -> None:
+    assert [f"{error.json_path}: {error.message}" for error in schema().iter_errors(compose)] == []
+
+
+def test_the_schema_would_see_a_mistake(compose: Document) -> None:
+    broken = compose | {"services": {"kafka": compose["services"]["kafka"] | {"imagee": "x"}}}
+    assert not schema().is_valid(broken)
+
+
+def test_it_has_the_whole_chain(compose: Document) -> None:
+    assert compose["services"].keys() == {
+        "kafka", "redis", "match", "detect", "decide", "executor", "job", "shipper",
+    }  # fmt: skip
+
+
+def test_every_image_is_pinned_by_its_version(compose: Document) -> None:
+    images = {service["image"] for service in compose["services"].values()}
+    bases = re.findall(r"^FROM (\S+:\S+)", (ROOT / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert bases
+    assert [image for image in (*images, *bases) if not PINNED.fullmatch(image)] == []
+
+
+def test_kafka_is_the_version_that_the_embedded_stack_runs(compose: Document) -> None:
+    locks = list((ROOT / "streams").rglob("*jars*.lock"))
+    (lock,) = locks
+    version = compose["services"]["kafka"]["image"].partition(":")[2]
+    assert re.search(rf"\bkafka_2\.13\b.*\b{re.escape(version)}\b", lock.read_text(encoding="utf-8"))
+
+
+def test_nothing_but_our_own_is_reachable_from_the_host(compose: Document) -> None:
+    assert [name for name, service in compose["services"].items() if "ports" in service] == []
+
+
+def test_every_target_is_a_stage_of_the_dockerfile(compose: Document) -> None:
+    stages = set(re.findall(r"^FROM \S+ AS (\S+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE))
+    targets = {service["build"]["target"] for service in compose["services"].values() if "build" in service}
+    assert targets <= stages
+
+
+def test_every_volume_and_dependency_is_declared(compose: Document) -> None:
+    for service in compose["services"].values():
+        assert {volume.partition(":")[0] for volume in service.get("volumes", [])} <= compose[
+            "volumes"
+        ].keys()
+        assert set(service.get("depends_on", [])) <= compose["services"].keys()
+
+
+def test_every_variable_of_ours_is_a_setting(compose: Document) -> None:
+    known = {variable_name(path) for path, _ in leaves()} | OTHER_VARIABLES
+    ours = {
+        name
+        for service in compose["services"].values()
+        for name in service.get("environment", {})
+        if name.startswith("MIDWATCH_")
+    }
+    assert ours
+    assert ours - known == set()
+
+
+def commands() -> list[str]:
+    """What the services that run `midwatch` pass to it, each as one line."""
+    document = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+    return [
+        shlex.join(service["command"])
+        for service in document["services"].values()
+        if service["image"].startswith("midwatch") and "entrypoint" not in service
+    ]
+
+
+@pytest.mark.parametrize("command", commands())
+def test_every_command_is_one_of_the_command_line(command: str) -> None:
+    """Parses the whole line with the real command group, without running it."""
+    if importlib.util.find_spec("midwatch.agents.cli") is None:
+        pytest.skip("midwatch.agents.cli is not written yet")
+    group: click.Command = importlib.import_module("midwatch.agents.cli").main
+    arguments = shlex.split(command)
+    context = click.Context(group, info_name="midwatch")
+    while isinstance(group, click.Group):
+        name, found, arguments = group.resolve_command(context, arguments)
+        assert found is not None, f"{command}: no such command"
+        group = found
+        context = click.Context(group, info_name=name, parent=context)
+    group.make_context(context.info_name, arguments, parent=context.parent)
+
+
+def test_the_toy_job_is_the_drill(compose: Document) -> None:
+    """Its module is there, and the logs that the shipper follows are those that it writes."""
+    job, shipper = compose["services"]["job"], compose["services"]["shipper"]
+    assert importlib.util.find_spec(job["entrypoint"][-1])
+    ranks = int(job["command"][job["command"].index("--ranks") + 1])
+    folder = job["command"][job["command"].index("--log-dir") + 1]
+    assert shipper["command"][3:] == [f"{folder}/rank_{rank}.log" for rank in range(ranks)]
