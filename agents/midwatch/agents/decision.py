@@ -105,6 +105,10 @@ def _on_forwarded(state: DecideState, record: Forwarded, now_ms: int, book: Rule
             if act.act in ("arm", "disarm"):
                 spec = replace(state.spec, armed=act.act == "arm") if state.spec else None
                 state = replace(state, job=act.job, spec=spec, disarmed=act.act == "disarm")
+            if act.act == "arm":
+                # Who arms a job again has looked at what could not be read.
+                still = tuple(kind for kind in state.open if kind != "poisoned")
+                state = replace(state, poisoned="", open=still)
             return Decided(state)
 
 

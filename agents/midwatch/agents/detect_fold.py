@@ -69,7 +69,7 @@ class DetectFold:
             try:
                 if job in states:
                     draft.take(job, fire_due(draft.job(job), message.now_ms, self.limits))
-            except Exception:  # noqa: BLE001  # whatever a timer raises, the partition must go on
+            except Exception:  # whatever a timer raises, the partition must go on
                 draft.partition[_DUE + job] = None
         if message.key is not None and not isinstance(error, MalformedRecord):
             detail = f"a record could not be folded: {type(error).__name__}: {error}"

@@ -7,11 +7,13 @@ the earliest of them, with its own type and transience (DESIGN 5).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from midwatch.agents.error_types import family
 from midwatch.streams.records import Hit, Mode, Phase, SchedulerFact, Verdict
 
+_State = Literal["failed", "healthy", "unknown"]
 _QUANTITIES = (
     "size",
     "capacity",
@@ -79,64 +81,57 @@ def _mode(ending: Ending, root: Hit | None) -> Mode:
     return "crash" if root else "ended"
 
 
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What stands in for a root line where no line is the root."""
+
+    error_type: str = "unknown"
+    transient: bool | None = None
+    subsystem: str = ""
+    line: str = ""
+    remedy: str = ""
+
+
+_LOOK_ELSEWHERE = (
+    "no line of the log says why: see the node's kernel log and the scheduler's record of the job"
+)
+_LOOK_AT_THE_LAGGARD = (
+    "see which rank lags; if it hangs again at this step, look at that node and the data there"
+)
+_TRANSIENT_FACTS = ("preemption", "hardware", "slurm_failure", "ray_node_died")
+
+
 def diagnose(hits: Sequence[Hit], ending: Ending) -> Diagnosis:
     """The verdict on an attempt that ended or hangs."""
     root = root_of(hits)
-    said = ending.scheduler
-    mode = _mode(ending, root)
-    evidence = tuple(sorted((h for h in hits if h is not root), key=_order))
-    evidence = ((root,) if root else ()) + evidence[:15]
+    others = sorted((hit for hit in hits if hit is not root), key=_order)
+    evidence = ((root,) if root else ()) + tuple(others[:15])
+    return Diagnosis(_judge(root, ending), evidence)
+
+
+def _judge(root: Hit | None, ending: Ending) -> Verdict:
+    said, mode = ending.scheduler, _mode(ending, root)
+    telling = said is not None and said.error_type not in ("", "slurm_failure", "unknown")
     if mode == "success" and not _stopped_short(ending):
-        return Diagnosis(
-            _verdict(ending, None, "success", "healthy", error_type="", transient=None), evidence
-        )
-    specific_fact = said is not None and said.error_type not in ("", "slurm_failure", "unknown")
-    if root is not None and (root.role == "cause" or not specific_fact):
-        return Diagnosis(_verdict(ending, root, mode, "failed"), evidence)
-    if said is not None and specific_fact:
-        transient = said.error_type in ("preemption", "hardware", "slurm_failure", "ray_node_died")
-        verdict = _verdict(
-            ending,
-            None,
-            mode,
-            "failed",
-            error_type=said.error_type,
-            transient=transient if transient else None,
-            subsystem=said.cluster or "slurm",
-            root_line=_spoken(said),
-        )
-        return Diagnosis(verdict, evidence)
+        return _verdict(ending, "success", "healthy", said=_Said(error_type=""))
+    if root is not None and (root.role == "cause" or not telling):
+        return _verdict(ending, mode, "failed", root=root)
+    if said is not None and telling:
+        transient = True if said.error_type in _TRANSIENT_FACTS else None
+        fact = _Said(said.error_type, transient, said.cluster or "slurm", _spoken(said))
+        return _verdict(ending, mode, "failed", said=fact)
     if ending.silence is not None:
-        verdict = _verdict(
-            ending,
-            None,
-            "stall",
-            "failed",
-            error_type="hang",
-            transient=True if ending.step is not None else None,
-            remedy="see which rank lags; if it hangs again at this step, look at that node and the data there",
-        )
-        return Diagnosis(verdict, evidence)
+        hang = _Said("hang", True if ending.step is not None else None, remedy=_LOOK_AT_THE_LAGGARD)
+        return _verdict(ending, "stall", "failed", said=hang)
     if mode == "success":
-        remedy = (
+        short = (
             f"it ended without an error at step {ending.step} of {ending.total}: look at the job's own log"
         )
-        return Diagnosis(
-            _verdict(ending, None, "ended", "unknown", error_type="unknown", transient=None, remedy=remedy),
-            evidence,
-        )
+        return _verdict(ending, "ended", "unknown", said=_Said(remedy=short))
     error_type = said.error_type if said and said.error_type else "unknown"
-    verdict = _verdict(
-        ending,
-        None,
-        mode,
-        "failed" if said and (said.exit_code or said.signal) else "unknown",
-        error_type=error_type,
-        transient=None,
-        root_line=_spoken(said) if said else "",
-        remedy="no line of the log says why: see the node's kernel log and the scheduler's record of the job",
-    )
-    return Diagnosis(verdict, evidence)
+    fact = _Said(error_type, line=_spoken(said) if said else "", remedy=_LOOK_ELSEWHERE)
+    state: _State = "failed" if said and (said.exit_code or said.signal) else "unknown"
+    return _verdict(ending, mode, state, said=fact)
 
 
 def _stopped_short(ending: Ending) -> bool:
@@ -154,39 +149,41 @@ def _spoken(said: SchedulerFact) -> str:
 
 
 def _verdict(
-    ending: Ending,
-    root: Hit | None,
-    mode: Mode,
-    state: str,
-    *,
-    error_type: str = "unknown",
-    transient: bool | None = None,
-    subsystem: str = "",
-    root_line: str = "",
-    remedy: str = "",
+    ending: Ending, mode: Mode, state: _State, *, root: Hit | None = None, said: _Said | None = None
 ) -> Verdict:
-    kind = root.error_type or "unknown" if root else error_type
-    rank: int | None = None
-    if root:
-        rank = root.line.rank if root.line.rank is not None else root.line.claimed_rank
-    return Verdict(
-        state="failed" if state == "failed" else "healthy" if state == "healthy" else "unknown",
+    common = Verdict(
+        state=state,
         mode=mode,
-        error_type=kind,
-        family=family(kind),
-        subsystem=root.subsystem if root else subsystem,
-        transient=root.transient if root else transient,
-        root_line=root.line.text if root else root_line,
-        root_file=root.line.path if root else "",
-        root_line_number=root.line.number if root else None,
-        node=root.line.node if root else "",
-        rank=rank,
         step=ending.step,
         phase=ending.phase,
-        remedy=root.remedy if root else remedy,
-        rule=root.rule if root else "",
         bundle=ending.bundle,
-        quantities={k: v for k, v in root.captures.items() if k in _QUANTITIES} if root else {},
         complete=ending.complete,
         given_up=ending.given_up,
+    )
+    if root is None:
+        fact = said or _Said()
+        return replace(
+            common,
+            error_type=fact.error_type,
+            family=family(fact.error_type),
+            subsystem=fact.subsystem,
+            transient=fact.transient,
+            root_line=fact.line,
+            remedy=fact.remedy,
+        )
+    line, kind = root.line, root.error_type or "unknown"
+    return replace(
+        common,
+        error_type=kind,
+        family=family(kind),
+        subsystem=root.subsystem,
+        transient=root.transient,
+        root_line=line.text,
+        root_file=line.path,
+        root_line_number=line.number,
+        node=line.node,
+        rank=line.rank if line.rank is not None else line.claimed_rank,
+        remedy=root.remedy,
+        rule=root.rule,
+        quantities={k: v for k, v in root.captures.items() if k in _QUANTITIES},
     )

@@ -49,7 +49,7 @@ def fire_due(job: Job, now_ms: int, limits: Limits) -> Folded:
     return Folded(job, records)
 
 
-def step(watch: Watch, name: str, event: Event, now_ms: int, limits: Limits, book: Rulebook) -> Step:
+def step(watch: Watch, name: str, event: Event, now_ms: int, *, limits: Limits, book: Rulebook) -> Step:
     """One event of one job, all the way."""
     return _on(watch, detect(watch.job, name, event, now_ms, limits), now_ms, book)
 

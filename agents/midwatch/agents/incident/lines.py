@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from midwatch.agents.incident.attempts import meet
 from midwatch.agents.incident.settling import end, revise, suspect, withdraw
 from midwatch.agents.incident.sight import forget_silence
 from midwatch.agents.incident.state import Held, NodeState
 from midwatch.agents.incident.turn import Turn
-from midwatch.streams.records import Hit, HitCount, Hits, Progress
+from midwatch.streams.records import Hit, HitCount, Hits, Phase, Progress
 
 _HELD_PER_RULE_AND_RANK = 3
 _HELD = 512
@@ -19,29 +19,83 @@ _GENERATIONS = 1024
 _STEPS_TO_WITHDRAW = 2
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One progress line. `step` -1: the line tells of the phase alone."""
+
+    path: str
+    number: int
+    time: float
+    step: int
+    phase: Phase
+    total: int | None
+    loss: str
+
+
 def on_hits(turn: Turn, record: Hits) -> None:
     """What match found in one chunk."""
     origin = record.origin
     current = meet(turn, origin.incarnation, nodes=origin.nodes)
     node = turn.nodes.get(origin.node, NodeState())
-    judged = node.judged
-    turn.nodes[origin.node] = replace(node, judged=_raised(judged, record.ends))
+    turn.nodes[origin.node] = replace(node, judged=_raised(node.judged, record.ends))
     if not current or turn.state.commanded:
         # Another attempt's lines, or what our own command makes the job print while it dies.
         return
     turn.set(bundle=record.bundle)
-    offset = max(node.offsets, default=0.0)
-    for column in record.progress:
-        _progress(turn, origin.node, column, judged.get(column.generation, -1), offset)
-    fresh = [hit for hit in record.hits if hit.end > judged.get(hit.generation, -1)]
-    for hit in fresh:
-        _hold(turn, replace(hit, line=replace(hit.line, time=hit.line.time - offset)), record.logged_ms)
+    fresh = False
+    for line in _in_order(record, node.judged, max(node.offsets, default=0.0)):
+        if isinstance(line, Step):
+            _progress(turn, origin.node, line)
+        else:
+            fresh = True
+            _hold(turn, line, record.logged_ms)
     if fresh:
         turn.set(counts=(*turn.state.counts, *record.counts)[:_COUNTS])
     incident = turn.state.incident
     if incident is not None and incident.state == "ended":
         end(turn)
     revise(turn)
+
+
+def _in_order(record: Hits, judged: Mapping[str, int], offset: float) -> Iterator[Step | Hit]:
+    """The lines not judged before, by corrected time; those of one file stay in the file's order."""
+    files: dict[str, list[Step | Hit]] = {}
+    for column in record.progress:
+        mark = judged.get(column.generation, -1)
+        lines = files.setdefault(column.path, [])
+        lines.extend(_step(column, i, offset) for i, ended in enumerate(column.ends) if ended > mark)
+    for hit in record.hits:
+        if hit.end > judged.get(hit.generation, -1):
+            corrected = replace(hit, line=replace(hit.line, time=hit.line.time - offset))
+            files.setdefault(hit.line.path, []).append(corrected)
+    timed: list[tuple[float, int, Step | Hit]] = []
+    for lines in files.values():
+        latest = 0.0
+        for line in sorted(lines, key=_number):
+            latest = max(latest, _time(line))
+            timed.append((latest, len(timed), line))
+    for _, _, line in sorted(timed, key=lambda entry: entry[:2]):
+        yield line
+
+
+def _step(column: Progress, index: int, offset: float) -> Step:
+    return Step(
+        path=column.path,
+        number=column.numbers[index],
+        time=column.times[index] - offset,
+        step=column.steps[index],
+        phase=column.phase,
+        total=column.total,
+        loss=column.losses[index] if index < len(column.losses) else "",
+    )
+
+
+def _number(line: Step | Hit) -> int:
+    return line.number if isinstance(line, Step) else line.line.number
+
+
+def _time(line: Step | Hit) -> float:
+    return line.time if isinstance(line, Step) else line.line.time
 
 
 def _raised(judged: Mapping[str, int], ends: Mapping[str, int]) -> dict[str, int]:
@@ -58,13 +112,12 @@ def _hold(turn: Turn, hit: Hit, logged_ms: int) -> None:
         return
     if hit.role not in ("cause", "consequence"):
         return
-    alike = [
-        h
+    line = hit.line
+    alike = sum(
+        h.hit.rule == hit.rule and h.hit.line.rank == line.rank and h.hit.line.path == line.path
         for h in state.held
-        if h.hit.rule == hit.rule and h.hit.line.rank == hit.line.rank and h.hit.line.path == hit.line.path
-    ]
-    if len(alike) >= _HELD_PER_RULE_AND_RANK or len(state.held) >= _HELD:
-        line = hit.line
+    )
+    if alike >= _HELD_PER_RULE_AND_RANK or len(state.held) >= _HELD:
         more = HitCount(hit.rule, line.rank, 1, line.number, line.number, line.path)
         turn.set(counts=(*state.counts, more)[:_COUNTS])
         return
@@ -72,66 +125,68 @@ def _hold(turn: Turn, hit: Hit, logged_ms: int) -> None:
     suspect(turn, hit)
 
 
-def _progress(turn: Turn, node: str, column: Progress, judged: int, offset: float) -> None:
-    """Columns of one file, oldest first. Only what lies above the mark already judged counts."""
-    for index, ended in enumerate(column.ends):
-        if ended <= judged:
-            continue
-        step, time = column.steps[index], column.times[index] - offset
-        state = turn.state
-        forget_silence(turn)
-        nodes = (node,) if step > (state.step if state.step is not None else -1) else state.progress_nodes
-        if node not in nodes and step == state.step:
-            nodes = (*nodes, node)
-        turn.set(
-            phase=column.phase,
-            step=max(step, state.step if state.step is not None else -1) if step >= 0 else state.step,
-            total=column.total if column.total is not None else state.total,
-            progress_nodes=nodes or (node,),
-            progress_time=max(time, state.progress_time),
-        )
-        if step >= 0:
-            _went_on(turn, step, time)
-            if index < len(column.losses):
-                _loss(turn, step, column.losses[index])
+def _progress(turn: Turn, node: str, line: Step) -> None:
+    state = turn.state
+    forget_silence(turn)
+    reached = state.step if state.step is not None else -1
+    if line.step > reached:
+        nodes: tuple[str, ...] = (node,)
+    elif node not in state.progress_nodes and (line.step == reached or not state.progress_nodes):
+        nodes = (*state.progress_nodes, node)
+    else:
+        nodes = state.progress_nodes
+    turn.set(
+        phase=line.phase,
+        step=max(line.step, reached) if line.step >= 0 else state.step,
+        total=line.total if line.total is not None else state.total,
+        progress_nodes=nodes,
+    )
+    if line.step >= 0:
+        _went_on(turn, line)
+        _loss(turn, line)
 
 
-def _went_on(turn: Turn, step: int, time: float) -> None:
+def _after(line: Step, held: Held) -> bool:
+    """Whether the progress was printed after the line held against the job."""
+    if line.path == held.hit.line.path:
+        return line.number > held.hit.line.number
+    return line.time > held.hit.line.time
+
+
+def _went_on(turn: Turn, line: Step) -> None:
     """A step after a suspicion: the line did not end the job once the step passes two beyond it."""
     if turn.state.ended_ms is not None and turn.state.stalled is None:
         return
     kept = []
     for held in turn.state.held:
-        if time <= held.hit.line.time:
-            kept.append(replace(held, step=max(held.step, step)))
-        elif step < held.step + _STEPS_TO_WITHDRAW:
+        if not _after(line, held):
+            kept.append(replace(held, step=max(held.step, line.step)))
+        elif line.step < held.step + _STEPS_TO_WITHDRAW:
             kept.append(held)
     turn.set(held=tuple(kept))
     incident = turn.state.incident
     if incident is None:
         return
     if turn.state.stalled is not None and turn.state.scheduler is None:
-        if turn.state.step is not None and step >= (incident.verdict.step or 0) + _STEPS_TO_WITHDRAW:
-            withdraw(turn, f"the job went on: step {step}")
+        if line.step >= (incident.verdict.step or 0) + _STEPS_TO_WITHDRAW:
+            withdraw(turn, f"the job went on: step {line.step}")
     elif incident.state == "suspected" and not kept:
-        withdraw(turn, f"the job went on: step {step}")
+        withdraw(turn, f"the job went on: step {line.step}")
 
 
-def _loss(turn: Turn, step: int, text: str) -> None:
+def _loss(turn: Turn, line: Step) -> None:
     try:
-        loss = float(text)
+        loss = float(line.loss)
     except ValueError:
         return
-    losses, spike = turn.spikes.observe(turn.state.losses, step, loss)
+    losses, spike = turn.spikes.observe(turn.state.losses, line.step, loss)
     turn.set(losses=losses)
     if spike is None:
         return
-    numbers = {"step": str(step), "loss": text, "usual": f"{spike.usual:.6g}"}
+    numbers = {"step": str(line.step), "loss": line.loss, "usual": f"{spike.usual:.6g}"}
+    place = f"{line.path}:{line.number}"
     if spike.open:
-        turn.open_finding(
-            "loss_spike",
-            f"the loss is {text} at step {step}; lately it was {spike.usual:.4g}",
-            quantities=numbers,
-        )
+        detail = f"the loss is {line.loss} at step {line.step} ({place}); lately it was {spike.usual:.4g}"
+        turn.open_finding("loss_spike", detail, quantities=numbers)
     else:
-        turn.clear_finding("loss_spike", f"the loss is back at {text} at step {step}")
+        turn.clear_finding("loss_spike", f"the loss is back at {line.loss} at step {line.step} ({place})")

@@ -59,7 +59,6 @@ class JobState:
     step: int | None = None
     total: int | None = None
     progress_nodes: tuple[str, ...] = ()
-    progress_time: float = 0.0
     quorum_held: bool = True
     losses: LossWindow = field(default_factory=LossWindow)
     held: tuple[Held, ...] = ()

@@ -1,0 +1,177 @@
+"""From one chunk of lines to one record of hits. Pure: the same chunk and rules give the same record.
+
+At most three full hits for each rule and rank; further ones are counted, as evidence that no threshold reads.
+Progress travels as columns, because a healthy job prints little else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeVar, cast
+
+from midwatch.rules.compiler import RuleSet
+from midwatch.rules.matcher import Match
+from midwatch.rules.model import Role
+from midwatch.streams.line_times import line_time
+from midwatch.streams.lines import Place, places
+from midwatch.streams.records import Chunk, Hit, HitCount, Hits, Line, Phase, Progress, Section
+from midwatch.streams.records import Mode as RecordMode
+from midwatch.streams.records import Role as RecordRole
+
+FULL_HITS = 3
+_HITS = 128
+_COUNTS = 256
+_LINE_BYTES = 2048
+Otherwise = TypeVar("Otherwise", int, None)
+_CLAIMED_RANK = re.compile(rb"\A\s*\[rank(\d{1,6})\]:")
+
+
+def match(chunk: Chunk, rules: RuleSet, bundle: str, logged_ms: int) -> Hits | None:
+    """What the rules find in the chunk; None if nothing."""
+    found = _Found(chunk.origin.node)
+    start = 0
+    for section in chunk.sections:
+        text = chunk.text[start : start + section.size]
+        start += section.size
+        hits = rules.match_chunk(text)
+        for hit, place in zip(hits, places(section, text, (hit.start for hit in hits)), strict=True):
+            if hit.line_number >= section.context:
+                found.take(section, hit, place)
+    if found.empty():
+        return None
+    return Hits(
+        origin=chunk.origin,
+        bundle=bundle,
+        hits=tuple(found.hits),
+        counts=tuple(_counts(found)),
+        progress=tuple(column.record() for column in found.columns.values()),
+        ends={section.generation.key(): section.end for section in chunk.sections},
+        logged_ms=logged_ms,
+    )
+
+
+@dataclass(slots=True)
+class _Column:
+    section: Section
+    rule: str
+    phase: Phase
+    total: int | None = None
+    steps: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
+    losses: list[str] = field(default_factory=list)
+    grad_norms: list[str] = field(default_factory=list)
+
+    def record(self) -> Progress:
+        return Progress(
+            path=self.section.path,
+            generation=self.section.generation.key(),
+            rule=self.rule,
+            phase=self.phase,
+            steps=tuple(self.steps),
+            ends=tuple(self.ends),
+            numbers=tuple(self.numbers),
+            times=tuple(self.times),
+            losses=tuple(self.losses) if any(self.losses) else (),
+            grad_norms=tuple(self.grad_norms) if any(self.grad_norms) else (),
+            total=self.total,
+            rank=self.section.rank,
+        )
+
+
+@dataclass(slots=True)
+class _More:
+    count: int
+    first: int
+    last: int
+    path: str
+
+
+@dataclass(slots=True)
+class _Found:
+    node: str
+    hits: list[Hit] = field(default_factory=list)
+    columns: dict[tuple[str, str], _Column] = field(default_factory=dict)
+    full: dict[tuple[str, str, int | None], int] = field(default_factory=dict)
+    more: dict[tuple[str, str, int | None], _More] = field(default_factory=dict)
+
+    def empty(self) -> bool:
+        return not self.hits and not self.columns
+
+    def take(self, section: Section, hit: Match, place: Place) -> None:
+        if hit.rule.role is Role.PROGRESS:
+            self._progress(section, hit, place)
+            return
+        key = (hit.rule.name, section.path, section.rank)
+        seen = self.full.get(key, 0)
+        if seen >= FULL_HITS or len(self.hits) >= _HITS:
+            more = self.more.setdefault(key, _More(0, place.number, place.number, section.path))
+            more.count += 1
+            more.last = place.number
+            return
+        self.full[key] = seen + 1
+        self.hits.append(_full(self.node, section, hit, place))
+
+    def _progress(self, section: Section, hit: Match, place: Place) -> None:
+        captures = hit.captures()
+        key = (section.generation.key(), hit.rule.name)
+        phase = cast(Phase, str(hit.rule.phase) if hit.rule.phase else "training")
+        column = self.columns.setdefault(key, _Column(section, hit.rule.name, phase))
+        column.steps.append(_whole(captures.get("step"), -1))
+        column.ends.append(place.end)
+        column.numbers.append(place.number)
+        column.times.append(line_time(hit.line, section.read_before, section.read_at))
+        column.losses.append(captures.get("loss", ""))
+        column.grad_norms.append(captures.get("grad_norm", ""))
+        total = _whole(captures.get("total_steps"), -1)
+        if total >= 0:
+            column.total = total
+
+
+def _full(node: str, section: Section, hit: Match, place: Place) -> Hit:
+    rule, raw = hit.rule, hit.line[:_LINE_BYTES]
+    text = raw.decode("utf-8", "replace")
+    captures = hit.captures()
+    claimed = _CLAIMED_RANK.match(raw)
+    rank = captures.get("rank") or (claimed[1].decode() if claimed else None)
+    line = Line(
+        text=text,
+        path=section.path,
+        number=place.number,
+        offset=place.offset,
+        time=line_time(hit.line, section.read_before, section.read_at),
+        node=node,
+        rank=section.rank,
+        claimed_rank=_whole(rank, None),
+        raw=raw if "�" in text else None,
+    )
+    return Hit(
+        rule=rule.name,
+        role=cast(RecordRole, str(rule.role)),
+        error_type=rule.error_type,
+        subsystem=rule.subsystem,
+        severity=str(rule.severity),
+        transient=rule.transient,
+        line=line,
+        end=place.end,
+        generation=section.generation.key(),
+        mode=cast(RecordMode, str(rule.mode)) if rule.mode else None,
+        phase=cast(Phase, str(rule.phase)) if rule.phase else None,
+        remedy=rule.remedy,
+        captures=captures,
+    )
+
+
+def _counts(found: _Found) -> Iterator[HitCount]:
+    for (rule, path, rank), more in list(found.more.items())[:_COUNTS]:
+        yield HitCount(rule, rank, more.count, more.first, more.last, path)
+
+
+def _whole(text: str | None, otherwise: Otherwise) -> int | Otherwise:
+    try:
+        return int(text) if text is not None else otherwise
+    except ValueError:
+        return otherwise
