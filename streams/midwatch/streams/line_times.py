@@ -1,0 +1,129 @@
+"""The time that a log line prints about itself. Pure; evidence only, and only where it is plausible."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+
+_NAMES = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_MONTHS = {name: i + 1 for i, name in enumerate(_NAMES)}
+_CLOCK = r"(?P<H>[01]\d|2[0-3]):(?P<M>[0-5]\d):(?P<S>[0-5]\d|60)(?:[.,](?P<F>\d{1,9}))?"
+_FORMATS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        # ISO 8601 and its kin: Megatron's [2026-11-20 07:32:05], Python's logging, loguru, TensorFlow, slurmd
+        r"(?<!\d)(?P<y>\d{4})[-/](?P<m>\d\d)[-/](?P<d>\d\d)[T ]"
+        rf"{_CLOCK}(?: ?(?P<zone>Z|[+-]\d\d:?\d\d))?(?!\d)",
+        # glog and absl: E1120 07:32:05.123456, or with the year E20261120
+        rf"(?<![A-Za-z0-9])[DIWEFC](?P<y>\d{{4}})?(?P<m>\d\d)(?P<d>\d\d) {_CLOCK}",
+        # logging as the Hugging Face examples set it up, rich: 11/20/2026 07:32:05, 11/20/26 07:32:05
+        rf"(?<!\d)(?P<m>\d\d)/(?P<d>\d\d)/(?P<y>\d{{4}}|\d\d),? {_CLOCK}",
+        # syslog: Nov 20 07:32:05
+        rf"(?P<month>{'|'.join(_MONTHS)}) {{1,2}}(?P<d>\d{{1,2}}) {_CLOCK}(?: (?P<y>\d{{4}})(?!\d))?",
+        # UCX: [1795159925.123456]
+        r"\[(?P<epoch>1\d{9})(?:\.(?P<F>\d{1,9}))?\]",
+    )
+)
+_REACH = 256  # a time stands at the head of a line, behind at most some rank prefixes
+_GUESS_WITHIN = 600.0  # seconds between two reads below which the zone can be told from the minutes
+
+
+@dataclass(frozen=True, slots=True)
+class _Printed:
+    """A time as it is printed: `seconds` since 1970 if its zone was UTC; `fixed` if the zone is known."""
+
+    seconds: float
+    resolution: float
+    fixed: bool
+
+
+def printed_time(line: bytes, *, zone: tzinfo = UTC, read_at: float | None = None) -> float | None:
+    """Seconds since 1970 that stand at the head of the line, None if none do.
+
+    A time that names no zone is taken to be in `zone`; one that names no year (glog, syslog) is taken to be
+    the last such day before `read_at`, and is None without it. Says nothing about being plausible.
+    """
+    printed = _read(line, read_at)
+    return None if printed is None else printed.seconds - (0.0 if printed.fixed else _offset(zone, printed))
+
+
+def line_time(line: bytes, read_before: float, read_at: float, zone: tzinfo | None = None) -> float:
+    """When the line was written: what it prints if that lies between the previous and the present read of its
+    file (both by the node's clock, `read_before` 0 for the first read), else `read_at`.
+
+    `zone` is that of the node; None if nobody knows it: then any zone will do that makes the time plausible,
+    provided the two reads are so close that only one can.
+    """
+    printed = _read(line, read_at)
+    if printed is None:
+        return read_at
+    for offset in _offsets(printed, read_before, read_at, zone):
+        seconds = printed.seconds - offset
+        # A time is cut to its last digit, so the line may be younger than it says by that much.
+        if read_before < seconds + printed.resolution and seconds <= read_at:
+            return max(seconds, read_before)
+    return read_at
+
+
+def _offsets(printed: _Printed, read_before: float, read_at: float, zone: tzinfo | None) -> Iterator[float]:
+    if printed.fixed:
+        yield 0.0
+    elif zone is not None:
+        yield _offset(zone, printed)
+    elif read_at - read_before < _GUESS_WITHIN:
+        yield from (quarter * 900.0 for quarter in range(-48, 57))
+    else:
+        yield 0.0
+
+
+def _offset(zone: tzinfo, printed: _Printed) -> float:
+    naive = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=printed.seconds)
+    delta = naive.replace(tzinfo=zone).utcoffset()
+    return delta.total_seconds() if delta is not None else 0.0
+
+
+def _read(line: bytes, read_at: float | None) -> _Printed | None:
+    text = line[:_REACH].decode("latin-1")
+    matches = [m for m in (pattern.search(text) for pattern in _FORMATS) if m]
+    if not matches:
+        return None
+    fields = min(matches, key=lambda m: m.start()).groupdict()
+    fraction = fields.get("F") or ""
+    part, resolution = (int(fraction) / 10 ** len(fraction) if fraction else 0.0), 10.0 ** -len(fraction)
+    if fields.get("epoch"):
+        return _Printed(int(fields["epoch"]) + part, resolution, True)
+    seconds = _calendar(fields, read_at)
+    if seconds is None:
+        return None
+    zone = fields.get("zone")
+    if zone and zone != "Z":
+        away = timedelta(hours=int(zone[1:3]), minutes=int(zone[-2:]))
+        seconds -= (away if zone[0] == "+" else -away).total_seconds()
+    return _Printed(seconds + part, resolution, bool(zone))
+
+
+def _calendar(fields: dict[str, str | None], read_at: float | None) -> float | None:
+    name = fields.get("month")
+    month = _MONTHS[name] if name else int(fields["m"] or 0)
+    days = (month, int(fields["d"] or 0))
+    # A leap second is the last one of its minute once more.
+    clock = int(fields["H"] or 0) * 3600 + int(fields["M"] or 0) * 60 + min(int(fields["S"] or 0), 59)
+    year = fields.get("y")
+    if year:
+        midnight = _midnight(int(year) + (2000 if len(year) == 2 else 0), *days)
+        return None if midnight is None else midnight + clock
+    if read_at is None:
+        return None
+    latest = read_at + 86_400.0  # the node's zone may be ahead of UTC
+    this = datetime.fromtimestamp(read_at, UTC).year
+    known = (_midnight(y, *days) for y in (this + 1, this, this - 1))
+    return next((m + clock for m in known if m is not None and m + clock <= latest), None)
+
+
+def _midnight(year: int, month: int, day: int) -> float | None:
+    try:
+        return datetime(year, month, day, tzinfo=UTC).timestamp()
+    except ValueError:  # the thirtieth of February: digits that are no date
+        return None
