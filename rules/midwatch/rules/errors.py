@@ -1,0 +1,41 @@
+"""What is wrong in a rule file: every error at once, each with file:line:column and its remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from midwatch.rules.model import SourceLocation
+from midwatch.streams.errors import ConfigurationError
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedError:
+    """One mistake: what it is, the place, and what to write instead."""
+
+    location: SourceLocation
+    what: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        advice = f"\n  {self.remedy}" if self.remedy else ""
+        return f"{self.location}: {self.what}{advice}"
+
+
+class RuleErrors(ConfigurationError):  # it is many errors
+    """Rule files that cannot be used. `errors` holds all mistakes of all files, in file order.
+
+    Nothing was changed by the attempt: whoever holds an older rule set keeps it.
+    """
+
+    def __init__(self, errors: Iterable[LocatedError]) -> None:
+        self.errors = tuple(sorted(set(errors), key=lambda error: (error.location, error.what)))
+        count = len(self.errors)
+        super().__init__(
+            f"{count} mistake{'s' if count != 1 else ''} in rule files",
+            where=str(self.errors[0].location) if self.errors else "",
+            remedy="Correct the places named; `midwatch rules check` lists them again.",
+        )
+
+    def __str__(self) -> str:
+        return "\n".join(str(error) for error in self.errors)

@@ -1,0 +1,112 @@
+"""The one door to google-re2: compiled expressions and sets of them, over bytes.
+
+The public API spends ten times the engine's own time on encoding and on match objects, so the raw
+binding is called where this version has it (`_regexp.Match`, `_set.Match`; the version is pinned), and the
+public one elsewhere. A set is only ever handed out compiled and tested: in this binding `Match` after a
+failed `Compile` kills the interpreter, and before one it answers None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import re2
+
+Span = tuple[int, int]
+
+SET_MEMORY = 256 << 20
+"""A ceiling in bytes for the automaton of a set; it costs nothing until used."""
+
+_UNANCHORED = re2._Anchor.UNANCHORED
+
+
+class PatternError(ValueError):
+    """A pattern that RE2 refuses; the text says why."""
+
+
+def is_bytewise(pattern: str) -> bool:
+    """Whether the pattern is compiled for single bytes (LATIN1) and not for UTF-8.
+
+    True for ASCII patterns: `.` is then any byte, so a line with a damaged character still matches.
+    """
+    return pattern.isascii()
+
+
+def options(*, bytewise: bool, within_lines: bool = False, memory: int = 0) -> Any:
+    """RE2's options. `within_lines`: no part of the pattern may match a line feed."""
+    chosen = re2.Options()
+    chosen.log_errors = False
+    chosen.never_nl = within_lines
+    if bytewise:
+        chosen.encoding = re2.Options.Encoding.LATIN1
+    if memory:
+        chosen.max_mem = memory
+    return chosen
+
+
+class Expression:
+    """One compiled pattern. `spans(line)` is the match and its groups, or None."""
+
+    __slots__ = ("_regexp", "group_count", "group_numbers", "pattern", "program_size", "raw_match", "spans")
+
+    def __init__(self, pattern: str, *, within_lines: bool = False, multi_line: bool = False) -> None:
+        source = f"(?m){pattern}" if multi_line else pattern
+        try:
+            chosen = options(bytewise=is_bytewise(pattern), within_lines=within_lines)
+            self._regexp = re2._Regexp(source.encode(), chosen)
+        except re2.error as error:
+            raise PatternError(_reason(error)) from None
+        except UnicodeEncodeError as error:
+            raise PatternError("the pattern holds half a surrogate pair") from error
+        self.pattern = pattern
+        self.group_count: int = self._regexp.groups
+        self.program_size: int = self._regexp.programsize
+        names: dict[bytes, int] = self._regexp.groupindex
+        self.group_numbers = {name.decode(): number for name, number in names.items()}
+        self.raw_match: Callable[[Any, bytes, int, int], Sequence[Span]] = self._regexp._regexp.Match
+
+    def search(self, line: bytes) -> Sequence[Span] | None:
+        """The span of the leftmost match and of each group ((-1, -1): took no part), or None."""
+        spans = self.raw_match(_UNANCHORED, line, 0, len(line))
+        return spans if spans[0][0] >= 0 else None
+
+    def search_from(self, text: bytes, start: int) -> Sequence[Span] | None:
+        """The same, from an offset of a longer text to its end; offsets count from the text's start."""
+        spans = self.raw_match(_UNANCHORED, text, start, len(text))
+        return spans if spans[0][0] >= 0 else None
+
+
+def compile_set(
+    patterns: Sequence[str], *, within_lines: bool = False, memory: int = SET_MEMORY
+) -> Callable[[bytes], Sequence[int]]:
+    """A function from bytes to the indexes of the patterns found in them, in no particular order.
+
+    All patterns must be of one kind (`is_bytewise`). With `within_lines` a text of many lines may be
+    asked as if each line were asked alone. Raises PatternError.
+    """
+    bytewise = is_bytewise(patterns[0])
+    if any(is_bytewise(pattern) != bytewise for pattern in patterns):
+        raise PatternError("patterns for bytes and for UTF-8 cannot share a set")
+    built = re2.Set.SearchSet(options(bytewise=bytewise, within_lines=within_lines, memory=memory))
+    try:
+        for pattern in patterns:
+            built.Add((f"(?m){pattern}" if within_lines else pattern).encode())
+        built.Compile()
+    except re2.error as error:
+        raise PatternError(_reason(error)) from None
+    matcher: Callable[[bytes], Sequence[int]] = built._set.Match
+    if matcher(b"") is None:
+        raise PatternError("RE2 could not build the set")
+    return matcher
+
+
+def quote(text: str) -> str:
+    """A pattern that matches exactly this text."""
+    quoted: str = re2.escape(text)
+    return quoted
+
+
+def _reason(error: Exception) -> str:
+    text = error.args[0] if error.args else ""
+    return text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)

@@ -1,0 +1,67 @@
+"""The shell of the rules: from directories to (name, bytes). The only module here that touches files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+
+from midwatch.rules.bundle import read_bundle
+from midwatch.rules.model import Bundle
+from midwatch.streams.errors import ConfigurationError
+
+_FOLDERS = ("packs", "presets")
+_ENDINGS = (".yaml", ".yml")
+
+
+def shipped_files() -> dict[str, bytes]:
+    """The packs and presets that come with midwatch, by `packs/<name>.yaml` and `presets/<name>.yaml`."""
+    root = resources.files("midwatch.rules")
+    return {
+        f"{folder}/{entry.name}": entry.read_bytes()
+        for folder in _FOLDERS
+        for entry in sorted(root.joinpath(folder).iterdir(), key=lambda entry: entry.name)
+        if entry.name.endswith(_ENDINGS)
+    }
+
+
+def directory_files(directory: Path) -> dict[str, bytes]:
+    """The YAML files of a directory, not of those below it, by their path as given."""
+    try:
+        return {
+            str(path): path.read_bytes()
+            for path in sorted(directory.iterdir())
+            if path.suffix in _ENDINGS and path.is_file()
+        }
+    except OSError as error:
+        raise ConfigurationError(
+            f"the rules cannot be read: {error.strerror}",
+            where=str(error.filename or directory),
+            remedy="Name a directory or a file of rules that this user may read.",
+        ) from error
+
+
+def load_bundle(name: str) -> Bundle:
+    """The bundle of a shipped preset or pack (`megatron_production`), or of a file (`./mine.yaml`).
+
+    A file may include what is shipped and the files beside it. Raises RuleErrors, or ConfigurationError
+    where there is no such file.
+    """
+    files, root = bundle_files(name)
+    return read_bundle(root, files)
+
+
+def bundle_files(name: str) -> tuple[Mapping[str, bytes], str]:
+    """The files that a bundle may be made of, and the key of its root: what `read_bundle` wants."""
+    shipped = shipped_files()
+    if not name.endswith(_ENDINGS):
+        return shipped, name
+    path = Path(name)
+    beside = directory_files(path.parent)
+    if str(path) not in beside:
+        raise ConfigurationError(
+            "there is no such file of rules",
+            where=name,
+            remedy="`midwatch rules list` shows the shipped ones.",
+        )
+    return {**shipped, **beside}, str(path)

@@ -1,0 +1,145 @@
+"""The rule: what is looked for in a line, and what it means when it is found.
+
+Everything here is a value. A rule says nothing about what to do: that is the policy's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Role(StrEnum):
+    """What a hit of the rule is evidence of.
+
+    Only a `CAUSE` may become the root of a verdict while one stands; a `CONSEQUENCE` (a peer died, a
+    watchdog fired, a launcher's summary) stands in where no cause was seen; `CONTEXT` never does.
+    """
+
+    CAUSE = "cause"
+    CONSEQUENCE = "consequence"
+    CONTEXT = "context"
+    PROGRESS = "progress"
+    SUCCESS = "success"
+
+
+class Severity(StrEnum):
+    """How loud a hit is shown. It decides nothing."""
+
+    CRITICAL = "critical"
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class Phase(StrEnum):
+    """What the job is doing; each phase has its own silence limit."""
+
+    STARTUP = "startup"
+    COMPILE = "compile"
+    TRAINING = "training"
+    EVALUATION = "evaluation"
+    CHECKPOINT = "checkpoint"
+
+
+class Mode(StrEnum):
+    """How an attempt ends if this rule is its root."""
+
+    CRASH = "crash"
+    STALL = "stall"
+    TIMEOUT = "timeout"
+    SUCCESS = "success"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SourceLocation:
+    """A place in a user's file. Line and column count from 1; column in characters, not bytes."""
+
+    file: str
+    line: int = 1
+    column: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimit:
+    """At most `hits` of one rule and rank are sent in full in `seconds`; the rest are counted only."""
+
+    hits: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One thing to look for.
+
+    `pattern` is RE2 syntax, searched in one line at a time without its line end. A pattern of ASCII
+    characters only is compiled for bytes (LATIN1), so `.` also matches a byte that is no valid UTF-8.
+    `captures` maps a named group of the pattern to what it means (`rank`, `step`, `loss`, `size`, ..);
+    a group that is not listed means itself, and two groups may mean the same (alternatives).
+    `transient`: True, the same start may succeed; False, it cannot; None, it depends.
+    `stop_pattern` ends the rule's watch for the rest of the attempt once a line of the job matches it:
+    whoever folds the hits tries it (`CompiledRule.stop`). A `fallback` (the last line of any traceback, a
+    bare signal) counts only on a line in which no other rule was found. `source` says where the knowledge
+    comes from.
+    """
+
+    name: str
+    pattern: str
+    error_type: str = ""
+    subsystem: str = ""
+    severity: Severity = Severity.ERROR
+    role: Role = Role.CAUSE
+    transient: bool | None = None
+    captures: Mapping[str, str] = field(default_factory=dict, hash=False)
+    remedy: str = ""
+    match: tuple[str, ...] = ()
+    no_match: tuple[str, ...] = ()
+    metadata: Mapping[str, object] = field(default_factory=dict, hash=False)
+    rate_limit: RateLimit | None = None
+    stop_pattern: str = ""
+    fallback: bool = False
+    phase: Phase | None = None
+    mode: Mode | None = None
+    source: str = ""
+    location: SourceLocation = SourceLocation("<code>")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SilenceLimit:
+    """How long a job may print no progress in a phase before it counts as silent."""
+
+    phase: Phase
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleFile:
+    """One file of rules as it was read: what it includes, and what it adds."""
+
+    name: str
+    description: str = ""
+    include: tuple[tuple[str, SourceLocation], ...] = ()
+    exclude: tuple[tuple[str, SourceLocation], ...] = ()
+    silence: tuple[SilenceLimit, ...] = ()
+    rules: tuple[Rule, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bundle:
+    """What one watch looks for: the rules of a file and of all that it includes.
+
+    `content_hash` is the SHA-256 (hex) over names and bytes of the files that were read, so two bundles
+    with one hash are the same. `silence` holds one limit per phase, the including file's above the
+    included ones'.
+    """
+
+    name: str
+    content_hash: str
+    rules: tuple[Rule, ...]
+    silence: Mapping[Phase, float] = field(default_factory=dict, hash=False)
+    description: str = ""
+    files: tuple[str, ...] = ()

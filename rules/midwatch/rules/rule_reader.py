@@ -1,0 +1,208 @@
+"""From the bytes of rule files to rules: all mistakes at once, each rule tried on its own examples."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from midwatch.rules.errors import LocatedError, RuleErrors
+from midwatch.rules.expressions import Expression, PatternError
+from midwatch.rules.fields import Fields, describe
+from midwatch.rules.model import (
+    Mode,
+    Phase,
+    RateLimit,
+    Role,
+    Rule,
+    RuleFile,
+    Severity,
+    SilenceLimit,
+    SourceLocation,
+)
+from midwatch.rules.syntax_advice import advice_for
+from midwatch.rules.yaml_reader import YamlNode, YamlScalar, plain, read_yaml
+
+VERSION = 1
+MAX_PATTERN = 4096
+_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}\Z")
+_GROUP_NAME = re.compile(r"\(\?P?<([A-Za-z_]\w*)>")
+
+
+def read_rules(files: Mapping[str, bytes]) -> tuple[Rule, ...]:
+    """The rules of all files, in the order of the mapping; `include:` and silence limits are ignored.
+
+    The keys are the names that errors show. Raises RuleErrors with every mistake of every file.
+    """
+    errors: list[LocatedError] = []
+    rules = tuple(rule for name, data in files.items() for rule in read_rule_file(name, data, errors).rules)
+    refuse_double_names(rules, errors)
+    if errors:
+        raise RuleErrors(errors)
+    return rules
+
+
+def read_rule_file(name: str, data: bytes, errors: list[LocatedError]) -> RuleFile:
+    """One file; mistakes are appended to `errors`, and what could be read is returned."""
+    root = read_yaml(name, data, errors)
+    if root is None:
+        return RuleFile(name=name)
+    fields = Fields(root, errors, "the file")
+    version = fields.whole_number("version", required=True)
+    if version is not None and version != VERSION:
+        fields.complain(fields.place("version"), f"version {version} of the rule format", f"Write {VERSION}.")
+    description = fields.text("description")
+    include = tuple(fields.texts("include"))
+    exclude = tuple(fields.texts("exclude"))
+    silence = _silence(fields)
+    rules = tuple(rule for node in fields.items("rules") if (rule := _read_rule(node, errors)) is not None)
+    fields.done()
+    return RuleFile(
+        name=name, description=description, include=include, exclude=exclude, silence=silence, rules=rules
+    )
+
+
+def refuse_double_names(rules: tuple[Rule, ...], errors: list[LocatedError]) -> None:
+    """Two rules of one name would make every hit ambiguous."""
+    first: dict[str, SourceLocation] = {}
+    for rule in rules:
+        if rule.name in first:
+            what = f"a second rule named {rule.name!r}, first at {first[rule.name]}"
+            remedy = "Rename one, or leave the included one out with `exclude:`."
+            errors.append(LocatedError(rule.location, what, remedy))
+        else:
+            first[rule.name] = rule.location
+
+
+def _silence(fields: Fields) -> tuple[SilenceLimit, ...]:
+    node = fields.node("silence")
+    if node is None:
+        return ()
+    limits = Fields(node, fields.errors, "`silence`")
+    found = [
+        SilenceLimit(phase=phase, seconds=seconds)
+        for phase in Phase
+        if (seconds := limits.duration(phase)) is not None
+    ]
+    limits.done()
+    return tuple(found)
+
+
+def _read_rule(node: YamlNode, errors: list[LocatedError]) -> Rule | None:
+    before = len(errors)
+    fields = Fields(node, errors, "the rule")
+    name = fields.text("name", required=True)
+    if name:
+        fields.what = f"rule {name!r}"
+        if not _NAME.match(name):
+            remedy = "Use small letters, digits, `_`, `-` and `.`, at most 64."
+            fields.complain(fields.place("name"), f"{name!r} is no name for a rule", remedy)
+    pattern = fields.text("pattern", required=True)
+    role = fields.choice("role", Role) or Role.CAUSE
+    error_type = fields.text("error_type")
+    if role in (Role.CAUSE, Role.CONSEQUENCE) and not error_type:
+        remedy = "Add `error_type:`, or set `role:` to context, progress or success."
+        fields.complain(fields.location, f"{fields.what} is a {role} without an error type", remedy)
+    phase = fields.choice("phase", Phase)
+    rule = Rule(
+        name=name,
+        pattern=pattern,
+        error_type=error_type,
+        subsystem=fields.text("subsystem"),
+        severity=fields.choice("severity", Severity) or _usual_severity(role),
+        role=role,
+        transient=fields.flag("transient"),
+        captures=_captures(fields),
+        remedy=fields.text("remedy"),
+        match=tuple(text for text, _ in fields.texts("match")),
+        no_match=tuple(text for text, _ in fields.texts("no_match")),
+        metadata={key: plain(value) for key, (_, value) in fields.mapping("metadata").items()},
+        rate_limit=_rate_limit(fields),
+        stop_pattern=fields.text("stop_pattern"),
+        fallback=fields.flag("fallback") or False,
+        phase=phase or (Phase.TRAINING if role is Role.PROGRESS else None),
+        mode=fields.choice("mode", Mode),
+        source=fields.text("source"),
+        location=fields.location,
+    )
+    fields.done()
+    if pattern:
+        _try_patterns(rule, fields)
+    return rule if len(errors) == before else None
+
+
+def _usual_severity(role: Role) -> Severity:
+    return Severity.ERROR if role in (Role.CAUSE, Role.CONSEQUENCE) else Severity.INFO
+
+
+def _captures(fields: Fields) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for group, (location, node) in fields.mapping("captures").items():
+        if isinstance(node, YamlScalar) and isinstance(node.value, str) and node.value:
+            found[group] = node.value
+        else:
+            what = f"the meaning of group {group!r} is {describe(node)}, not text"
+            fields.complain(location, what, "Write `group: meaning`, for example `r: rank`.")
+    return found
+
+
+def _rate_limit(fields: Fields) -> RateLimit | None:
+    node = fields.node("rate_limit")
+    if node is None:
+        return None
+    limit = Fields(node, fields.errors, "`rate_limit`")
+    hits, seconds = limit.whole_number("hits", required=True), limit.duration("per", required=True)
+    limit.done()
+    if hits is not None and hits < 1:
+        limit.complain(limit.place("hits"), "`hits` is below 1", "Leave the rule out instead.")
+    return RateLimit(hits, seconds) if hits and hits > 0 and seconds else None
+
+
+def _try_patterns(rule: Rule, fields: Fields) -> None:
+    expression = _compile(rule.pattern, "pattern", fields)
+    if rule.stop_pattern:
+        _compile(rule.stop_pattern, "stop_pattern", fields)
+    if expression is None:
+        return
+    place = fields.place("pattern")
+    names = _GROUP_NAME.findall(rule.pattern)
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        remedy = "Give each its own name and one meaning: `captures: {a: size, b: size}`."
+        fields.complain(place, f"group {name!r} stands twice in the pattern", remedy)
+    for group, (location, _) in fields.mapping("captures").items():
+        if group not in expression.group_numbers:
+            remedy = f"Groups: {', '.join(expression.group_numbers) or 'none'}."
+            fields.complain(location, f"the pattern has no group {group!r}", remedy)
+    if expression.search(b"") is not None:
+        what = "the pattern matches an empty line, so it would match every line"
+        fields.complain(place, what, "Demand at least one character that the message always has.")
+    for key, wanted in (("match", True), ("no_match", False)):
+        for line, location in fields.texts(key):
+            _try_example(expression, line, location, wanted, fields)
+
+
+def _try_example(
+    expression: Expression, line: str, location: SourceLocation, wanted: bool, fields: Fields
+) -> None:
+    if "\n" in line:
+        what = "an example of more than one line"
+        fields.complain(location, what, "A rule sees one line at a time: split the example.")
+    elif (expression.search(line.encode("utf-8", "surrogateescape")) is not None) != wanted:
+        what = (
+            f"{fields.what} does not match its example"
+            if wanted
+            else (f"{fields.what} matches the line that it must not match")
+        )
+        fields.complain(location, f"{what}: {line!r}", "Correct the pattern or the example.")
+
+
+def _compile(pattern: str, key: str, fields: Fields) -> Expression | None:
+    place = fields.place(key)
+    if len(pattern) > MAX_PATTERN:
+        what = f"`{key}` has {len(pattern)} characters, more than {MAX_PATTERN}"
+        fields.complain(place, what, "Split the rule.")
+        return None
+    try:
+        return Expression(pattern)
+    except PatternError as error:
+        fields.complain(place, f"RE2 does not accept `{key}`: {error}", advice_for(pattern))
+        return None

@@ -1,0 +1,263 @@
+"""Strict YAML: every value keeps its place, and whatever YAML would guess at is an error.
+
+No aliases, anchors, tags, merge keys, duplicate keys or second document; limits on size and depth;
+scalars as YAML 1.2 reads them (`on`, `off`, `yes`, `no` and `12:30:00` are strings, `1e3` is a number).
+The tree is built from the parser's events, so a deep or self-referring file cannot exhaust anything.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import yaml
+
+from midwatch.rules.errors import LocatedError
+from midwatch.rules.model import SourceLocation
+
+MAX_BYTES = 1 << 20
+MAX_DEPTH = 16
+MAX_VALUES = 200_000
+
+type_name = {
+    type(None): "nothing",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+}
+
+ScalarValue = str | int | float | bool | None
+
+_WORDS: dict[str, ScalarValue] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
+    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), math.inf),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
+}
+_NUMBERS: tuple[tuple[re.Pattern[str], Callable[[str], int | float]], ...] = (
+    (re.compile(r"[-+]?[0-9]{1,18}\Z"), int),
+    (re.compile(r"0o[0-7]{1,20}\Z"), lambda text: int(text, 8)),
+    (re.compile(r"0x[0-9a-fA-F]{1,15}\Z"), lambda text: int(text, 16)),
+    (re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]{1,3})?\Z"), float),
+)
+
+
+@dataclass(slots=True)
+class YamlScalar:
+    """A single value and its place."""
+
+    value: ScalarValue
+    location: SourceLocation
+
+
+@dataclass(slots=True)
+class YamlList:
+    """A list and its place."""
+
+    location: SourceLocation
+    items: list[YamlNode] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class YamlMapping:
+    """Keys with their own places, and their values. Keys are strings, in the order of the file."""
+
+    location: SourceLocation
+    entries: dict[str, tuple[SourceLocation, YamlNode]] = field(default_factory=dict)
+
+
+YamlNode = YamlScalar | YamlList | YamlMapping
+
+
+def read_yaml(file: str, data: bytes, errors: list[LocatedError]) -> YamlNode | None:
+    """The tree of one file, or None where it has none that can be used.
+
+    Every mistake found is appended to `errors`; after a mistake of syntax the rest of the file is not
+    read, after any other reading goes on.
+    """
+    return _Builder(file, errors).build(data)
+
+
+def plain(node: YamlNode) -> object:
+    """The tree as dicts, lists and scalars, without places."""
+    if isinstance(node, YamlScalar):
+        return node.value
+    if isinstance(node, YamlList):
+        return [plain(item) for item in node.items]
+    return {key: plain(value) for key, (_, value) in node.entries.items()}
+
+
+def plain_scalar(text: str) -> ScalarValue:
+    """What an unquoted YAML 1.2 (core schema) scalar means."""
+    if text in _WORDS:
+        return _WORDS[text]
+    for form, convert in _NUMBERS:
+        if form.match(text):
+            return convert(text)
+    return text
+
+
+class _Mark(Protocol):
+    line: int
+    column: int
+
+
+class _Builder:
+    def __init__(self, file: str, errors: list[LocatedError]) -> None:
+        self.file = file
+        self.errors = errors
+
+    def complain(self, location: SourceLocation, what: str, remedy: str = "") -> None:
+        self.errors.append(LocatedError(location, what, remedy))
+
+    def place(self, mark: _Mark | None) -> SourceLocation:
+        return (
+            SourceLocation(self.file, mark.line + 1, mark.column + 1) if mark else SourceLocation(self.file)
+        )
+
+    def build(self, data: bytes) -> YamlNode | None:
+        if len(data) > MAX_BYTES:
+            self.complain(
+                SourceLocation(self.file),
+                f"the file has {len(data)} bytes, more than {MAX_BYTES}",
+                "Split it and use `include:`.",
+            )
+            return None
+        try:
+            text = data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            before = data[: error.start]
+            line = before.count(b"\n") + 1
+            column = len(before[before.rfind(b"\n") + 1 :].decode("utf-8", "replace")) + 1
+            self.complain(
+                SourceLocation(self.file, line, column),
+                f"byte 0x{data[error.start]:02x} is not UTF-8",
+                "Save the file as UTF-8.",
+            )
+            return None
+        try:
+            return self.document(text)
+        except yaml.MarkedYAMLError as error:
+            self.complain(
+                self.place(error.problem_mark or error.context_mark),
+                f"no valid YAML: {error.problem or error.context}",
+                "Put patterns into single quotes; indent with blanks, not tabs.",
+            )
+        except yaml.reader.ReaderError as error:
+            before_error = text[: error.position]
+            line = before_error.count("\n") + 1
+            column = len(before_error) - before_error.rfind("\n")
+            character = error.character if isinstance(error.character, str) else chr(error.character)
+            self.complain(
+                SourceLocation(self.file, line, column),
+                f"character {character!r} is not allowed in YAML",
+                "Write it as an escape in double quotes.",
+            )
+        return None
+
+    def document(self, text: str) -> YamlNode | None:
+        tree = _Tree(self)
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        documents = values = 0
+        for event in yaml.parse(text, Loader=loader):
+            location = self.place(event.start_mark)
+            if isinstance(event, yaml.DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    self.complain(location, "a second document in one file", "Put it into a file of its own.")
+                    break
+            elif isinstance(event, yaml.CollectionEndEvent):
+                tree.close()
+            elif isinstance(event, yaml.NodeEvent):
+                values += 1
+                tree.add(self.node(event, location))
+                if values > MAX_VALUES or len(tree.open) > MAX_DEPTH:
+                    what = f"more than {MAX_VALUES} values, or nested deeper than {MAX_DEPTH} levels"
+                    self.complain(location, what, "Split or flatten the file.")
+                    return None
+        if tree.root is None:
+            self.complain(
+                SourceLocation(self.file), "the file is empty", "Write `version: 1` and what it holds."
+            )
+        return tree.root
+
+    def node(self, event: yaml.NodeEvent, location: SourceLocation) -> YamlNode:
+        if isinstance(event, yaml.AliasEvent):
+            self.complain(location, f"alias *{event.anchor}", "Write the value out: aliases are not allowed.")
+            return YamlScalar(None, location)
+        if event.anchor is not None:
+            self.complain(
+                location, f"anchor &{event.anchor}", "Remove it: anchors and aliases are not allowed."
+            )
+        tag: str | None = getattr(event, "tag", None)
+        if tag is not None:
+            self.complain(location, f"tag {tag!r}", "Remove it: tags are not allowed.")
+        if isinstance(event, yaml.SequenceStartEvent):
+            return YamlList(location)
+        if isinstance(event, yaml.ScalarEvent):
+            value: str = event.value
+            return YamlScalar(plain_scalar(value) if not event.style else value, location)
+        return YamlMapping(location)
+
+    def key(self, node: YamlNode) -> tuple[str, SourceLocation]:
+        if not isinstance(node, YamlScalar):
+            self.complain(node.location, "a key that is a list or a mapping", "Keys are plain text.")
+            return ("", node.location)
+        if not isinstance(node.value, str):
+            self.complain(
+                node.location,
+                f"a key that is {type_name[type(node.value)]}, not text",
+                "Put the key into quotes.",
+            )
+        elif node.value == "<<":
+            self.complain(node.location, "a merge key <<", "Write the keys out: merging is not allowed.")
+        return (str(node.value), node.location)
+
+    def enter(self, parent: YamlMapping, key: tuple[str, SourceLocation], node: YamlNode) -> None:
+        name, location = key
+        if name in parent.entries:
+            first = parent.entries[name][0]
+            self.complain(
+                location,
+                f"key {name!r} stands twice in one mapping, first on line {first.line}",
+                "Keep one of them.",
+            )
+            return
+        parent.entries[name] = (location, node)
+
+
+class _Tree:
+    """Puts nodes into their parents, in the order of the parser's events."""
+
+    def __init__(self, builder: _Builder) -> None:
+        self.builder = builder
+        self.root: YamlNode | None = None
+        self.open: list[YamlList | YamlMapping] = []
+        self.keys: list[tuple[str, SourceLocation] | None] = []
+
+    def add(self, node: YamlNode) -> None:
+        parent = self.open[-1] if self.open else None
+        if isinstance(parent, YamlMapping):
+            key = self.keys[-1]
+            if key is None:
+                self.keys[-1] = self.builder.key(node)
+            else:
+                self.builder.enter(parent, key, node)
+                self.keys[-1] = None
+        elif isinstance(parent, YamlList):
+            parent.items.append(node)
+        else:
+            self.root = node
+        if not isinstance(node, YamlScalar):
+            self.open.append(node)
+            self.keys.append(None)
+
+    def close(self) -> None:
+        self.open.pop()
+        self.keys.pop()

@@ -1,0 +1,153 @@
+"""The shipped packs: each rule with its examples and its source, none of them upset by healthy logs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from midwatch.rules.compiler import RuleSet, compile_rules
+from midwatch.rules.loader import shipped_files
+from midwatch.rules.model import Role, Rule
+from midwatch.rules.rule_reader import read_rules
+
+FAMILIES = """
+oom host_oom
+nccl nccl_timeout distributed_timeout communication watchdog_timeout desync rendezvous port_in_use
+hang deadlock straggler
+numerical_instability loss_spike
+exception native_crash torch config import_error data checkpoint
+hardware storage slurm_failure ray_actor_died ray_node_died
+cancelled preemption user_interrupt timeout
+"""
+ERROR_TYPES = frozenset(FAMILIES.split())
+
+
+@pytest.fixture(scope="module")
+def rules() -> tuple[Rule, ...]:
+    return read_rules(shipped_files())
+
+
+@pytest.fixture(scope="module")
+def rule_set(rules: tuple[Rule, ...]) -> RuleSet:
+    return compile_rules(rules)
+
+
+def found(rule_set: RuleSet, line: str) -> dict[str, Rule]:
+    return {match.rule.name: match.rule for match in rule_set.match_line(line.encode())}
+
+
+def captured(rule_set: RuleSet, name: str, line: str) -> dict[str, str]:
+    (match,) = [match for match in rule_set.match_line(line.encode()) if match.rule.name == name]
+    return match.captures()
+
+
+def test_every_rule_has_two_examples_one_look_alike_and_a_source(rules: tuple[Rule, ...]) -> None:
+    poor = [r.name for r in rules if len(r.match) < 2 or not r.no_match or not r.source]
+    assert poor == []
+
+
+def test_every_error_type_is_one_that_diagnosis_knows(rules: tuple[Rule, ...]) -> None:
+    assert {r.error_type for r in rules} - ERROR_TYPES <= {""}
+
+
+def test_causes_say_what_to_do(rules: tuple[Rule, ...]) -> None:
+    assert [r.name for r in rules if r.role is Role.CAUSE and not r.remedy] == []
+
+
+def test_no_pattern_holds_an_identifier_of_one_excerpt(rules: tuple[Rule, ...]) -> None:
+    address = re.compile(r"\d+\.\d+\.\d+\.\d+|/home/|/users/|\bjob_?\d{3,}|[0-9a-f]{12,}", re.IGNORECASE)
+    assert [r.name for r in rules if address.search(r.pattern)] == []
+
+
+@pytest.mark.capability("S001-01")
+def test_healthy_logs_show_no_cause(rule_set: RuleSet, healthy_logs: list[Path]) -> None:
+    causes = [
+        (path.name, match.line_number, match.rule.name)
+        for path in healthy_logs
+        for match in rule_set.match_chunk(path.read_bytes().replace(b"\r\n", b"\n").replace(b"\r", b"\n"))
+        if match.rule.role is Role.CAUSE
+    ]
+    assert causes == []
+
+
+@pytest.mark.capability("S001-02", "S001-29")
+def test_a_megatron_iteration_line_gives_its_numbers(rule_set: RuleSet) -> None:
+    line = (
+        " [2026-03-02 11:40:09] iteration        7/     120 | consumed samples:          448 |"
+        " elapsed time per iteration (ms): 95.0 | learning rate: 3.000000E-04 | global batch size:    64 |"
+        " lm loss: 1.031902E+01 | loss scale: 4096.0 | grad norm: 0.731 |"
+        " number of skipped iterations:   2 | number of nan iterations:   0 |"
+    )
+    assert captured(rule_set, "megatron_iteration", line) == {
+        "step": "7",
+        "total_steps": "120",
+        "iteration_ms": "95.0",
+        "learning_rate": "3.000000E-04",
+        "loss": "1.031902E+01",
+        "loss_scale": "4096.0",
+        "grad_norm": "0.731",
+        "skipped": "2",
+        "nan": "0",
+    }
+    assert {rule.role for rule in found(rule_set, line).values()} == {Role.PROGRESS}
+
+
+def test_a_nan_run_prints_no_loss_and_is_seen_by_its_gradient(rule_set: RuleSet) -> None:
+    line = (
+        " iteration       80/     120 | consumed samples: 5120 | elapsed time per iteration (ms): 95.0 |"
+        " learning rate: 3.0E-04 | global batch size:    64 | loss scale: 1.0 | grad norm: nan |"
+        " number of skipped iterations:   0 | number of nan iterations:   0 |"
+    )
+    assert "loss" not in captured(rule_set, "megatron_iteration", line)
+    assert found(rule_set, line)["megatron_loss_not_finite"].error_type == "numerical_instability"
+
+
+@pytest.mark.capability("S000-08", "S001-29", "S001-56")
+@pytest.mark.parametrize(
+    ("line", "quantities"),
+    [
+        (
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 3 has a total"
+            " capacity of 79.11 GiB of which 1.02 GiB is free.",
+            {"size": "2.50 GiB", "local_device": "3", "total": "79.11 GiB", "free": "1.02 GiB"},
+        ),
+        (
+            "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 1; 15.78 GiB total capacity;"
+            " 14.01 GiB already allocated; 9.75 MiB free; 14.40 GiB reserved in total by PyTorch)",
+            {"size": "20.00 MiB", "local_device": "1", "total": "15.78 GiB"},
+        ),
+    ],
+)
+def test_an_out_of_memory_line_gives_its_quantities(
+    rule_set: RuleSet, line: str, quantities: dict[str, str]
+) -> None:
+    got = captured(rule_set, "cuda_out_of_memory", line)
+    assert {key: got[key] for key in quantities} == quantities
+    rule = found(rule_set, line)["cuda_out_of_memory"]
+    assert (rule.role, rule.error_type, rule.transient) == (Role.CAUSE, "oom", False)
+
+
+@pytest.mark.capability("S001-60")
+def test_a_watchdog_timeout_is_a_consequence_with_the_waiting_rank(rule_set: RuleSet) -> None:
+    line = (
+        "[rank3]:[E302 11:52:40.118290733 ProcessGroupNCCL.cpp:632] [Rank 3] Watchdog caught collective"
+        " operation timeout: WorkNCCL(SeqNum=48, OpType=ALLREDUCE, NumelIn=1024, NumelOut=1024,"
+        " Timeout(ms)=30000) ran for 30041 milliseconds before timing out."
+    )
+    rule = found(rule_set, line)["torch_watchdog_timeout"]
+    assert (rule.role, rule.error_type, rule.transient) == (Role.CONSEQUENCE, "nccl_timeout", True)
+    got = captured(rule_set, "torch_watchdog_timeout", line)
+    assert got == {"rank": "3", "sequence": "48", "collective": "ALLREDUCE"}
+
+
+def test_a_fallback_never_stands_alone_where_a_specific_rule_exists(
+    rules: tuple[Rule, ...], rule_set: RuleSet
+) -> None:
+    for rule in rules:
+        if rule.fallback:
+            continue
+        for line in rule.match:
+            names = found(rule_set, line)
+            assert any(not other.fallback for other in names.values()), (rule.name, line)

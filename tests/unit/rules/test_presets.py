@@ -1,0 +1,122 @@
+"""The presets of the seed, by name, without the faults that were measured in the original."""
+
+from __future__ import annotations
+
+import pytest
+
+from midwatch.rules.compiler import RuleSet, compile_rules
+from midwatch.rules.loader import load_bundle
+from midwatch.rules.model import Phase, Role, Rule
+
+PRESETS = ("megatron_basic", "megatron_nccl", "megatron_stall_detection", "megatron_production")
+
+HEALTHY = (
+    b" iteration      230/  500000 | consumed samples:       117760 | elapsed time per iteration (ms): 1270.5"
+    b" | learning rate: 2.000E-05 | global batch size:   512 | lm loss: 2.380000E+00 | loss scale: 1.0 |"
+    b" grad norm: 0.412 | number of skipped iterations:   0 | number of nan iterations:   0 |"
+)
+
+
+def rule_set(name: str) -> RuleSet:
+    return compile_rules(load_bundle(name).rules)
+
+
+def failures(name: str, line: bytes) -> list[Rule]:
+    """Causes and consequences in a line, without the fallbacks that a specific rule silences."""
+    rules = [match.rule for match in rule_set(name).match_line(line)]
+    found = [rule for rule in rules if rule.role in (Role.CAUSE, Role.CONSEQUENCE)]
+    specific = [rule for rule in found if not rule.fallback]
+    return specific or found
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_healthy_megatron_line_is_progress_and_nothing_else(name: str) -> None:
+    """Fault 1 of the original: the field `number of nan iterations:   0` stopped the watch."""
+    assert {match.rule.role for match in rule_set(name).match_line(HEALTHY)} == {Role.PROGRESS}
+
+
+@pytest.mark.capability("S001-60")
+def test_a_timeout_of_eight_ranks_and_its_traceback_are_one_type_and_all_consequences() -> None:
+    """Fault 2: eight ranks' lines were eight restarts; here all say that they are consequences."""
+    lines = [
+        b"[rank%d]:[E302 11:52:40.1 ProcessGroupNCCL.cpp:632] [Rank %d] Watchdog caught collective operation"
+        b" timeout: WorkNCCL(SeqNum=48, OpType=ALLREDUCE) ran for 30041 milliseconds before timing out."
+        % (rank, rank)
+        for rank in range(8)
+    ]
+    for line in lines:
+        found = failures("megatron_production", line)
+        assert {(rule.role, rule.error_type) for rule in found} == {(Role.CONSEQUENCE, "nccl_timeout")}
+
+
+@pytest.mark.capability("S001-03", "S001-04", "S001-05", "S001-06")
+@pytest.mark.parametrize("name", ["megatron_nccl", "megatron_stall_detection", "megatron_production"])
+def test_a_preset_that_extends_basic_keeps_all_of_basic(name: str) -> None:
+    """Fault 5: the list of the extending preset replaced the list that it extended."""
+    basic = {rule.name for rule in load_bundle("megatron_basic").rules}
+    assert basic <= {rule.name for rule in load_bundle(name).rules}
+
+
+@pytest.mark.capability("S001-02", "S001-03")
+def test_basic_has_the_progress_rule_that_it_promises() -> None:
+    """Fault 5, continued."""
+    assert any(
+        rule.role is Role.PROGRESS and "step" in rule.pattern for rule in load_bundle("megatron_basic").rules
+    )
+
+
+@pytest.mark.capability("S001-63")
+def test_production_knows_the_watchdog_s_own_timeout() -> None:
+    """Fault 5, continued: watchdog_timeout was missing."""
+    line = b"[PG 0 Rank 6] ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress"
+    assert [rule.error_type for rule in failures("megatron_production", line)] == ["watchdog_timeout"]
+
+
+@pytest.mark.capability("S001-56")
+@pytest.mark.parametrize("name", PRESETS)
+def test_one_out_of_memory_line_is_one_signal(name: str) -> None:
+    """Fault 6: one such line fired three signals."""
+    line = (
+        b"[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total"
+        b" capacity of 79.10 GiB of which 1.50 GiB is free."
+    )
+    found = failures(name, line)
+    assert [(rule.name, rule.transient) for rule in found] == [("cuda_out_of_memory", False)]
+
+
+@pytest.mark.capability("S001-59", "S001-64", "S001-65")
+@pytest.mark.parametrize(
+    ("line", "error_type"),
+    [
+        (
+            b"slurmstepd: error: *** JOB 9 ON n1 CANCELLED AT 2026-03-02T12:00:01 DUE TO PREEMPTION ***",
+            "preemption",
+        ),
+        (
+            b"slurmstepd: error: *** JOB 9 ON n1 CANCELLED AT 2026-03-02T12:00:01 DUE TO TIME LIMIT ***",
+            "slurm_failure",
+        ),
+        (b"slurmstepd: error: *** JOB 9 ON n1 CANCELLED AT 2026-03-02T12:00:01 ***", "cancelled"),
+        (
+            b"torch.distributed.DistBackendError: NCCL error in: NCCLUtils.hpp:268, unhandled system error",
+            "nccl",
+        ),
+    ],
+)
+def test_lines_that_matched_nothing_are_known(line: bytes, error_type: str) -> None:
+    """Fault 6, continued."""
+    assert [rule.error_type for rule in failures("megatron_production", line)] == [error_type]
+
+
+@pytest.mark.capability("S001-05", "S001-33")
+def test_silence_limits_are_those_of_the_seed_and_a_long_evaluation_has_its_own() -> None:
+    assert set(load_bundle("megatron_stall_detection").silence.values()) == {900.0}
+    production = load_bundle("megatron_production").silence
+    assert production[Phase.TRAINING] == 1200.0
+    assert production[Phase.EVALUATION] > production[Phase.TRAINING]
+
+
+def test_no_pattern_of_the_presets_needs_what_re2_lacks() -> None:
+    """Fault 7: one pattern of the original was a look-behind."""
+    for name in PRESETS:
+        assert len(rule_set(name).rules) == len(load_bundle(name).rules) > 0
