@@ -1,0 +1,5 @@
+"""`python -m midwatch`: the same as the command `midwatch`."""
+
+from midwatch.agents.cli import main
+
+main()

@@ -1,0 +1,157 @@
+"""Every transition and every step of a rescue as one line: when, whose, old → new, action, reason. Pure.
+
+The executor, the watcher, `up`, the demo and `why` all print these lines, so what a person saw at night can
+be found in every log by the same words. Times are UTC with milliseconds. Text that came from a job is made
+harmless first: a log line may hold anything a terminal obeys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from midwatch.streams.records import (
+    Command,
+    Decision,
+    Finding,
+    Forwarded,
+    Incident,
+    Outcome,
+    PersonAct,
+    SchedulerFact,
+    SpecEvent,
+)
+
+_LONGEST = 500
+
+
+def line(record: object, at_ms: int, *, command: Command | None = None) -> str | None:
+    """The record's line; None for kinds that are no step (beats, hits, ticks).
+
+    `command` is the one that an outcome speaks of, where the caller knows it: the outcome alone does not
+    say which restart of how many it was.
+    """
+    if isinstance(record, Forwarded):
+        record = record.record
+    if isinstance(record, Outcome):
+        return f"{moment(at_ms)} {_outcome(record, command)}"
+    tell = _LINES.get(type(record))
+    return f"{moment(at_ms)} {tell(record)}" if tell else None
+
+
+def moment(at_ms: int) -> str:
+    """Milliseconds since 1970 as a UTC time that sorts as text."""
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{at_ms % 1000:03d}Z"
+
+
+def printable(text: str, longest: int = _LONGEST) -> str:
+    """Text with everything a terminal would obey spelled out, cut to a length that can be read."""
+    if len(text) > longest:
+        text = f"{text[:longest]}…"
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def count(number: int, limit: int | None) -> str:
+    """Which restart of how many."""
+    return f"attempt {number} of {'any number' if limit is None else limit}"
+
+
+def _join(*parts: str) -> str:
+    return ", ".join(part for part in parts if part)
+
+
+def _because(reason: str) -> str:
+    return f"because {printable(reason)}" if reason else ""
+
+
+def _ids(old: str, new: str) -> str:
+    if not old and not new:
+        return ""
+    return f"id {printable(old) or 'none'} → {printable(new) or 'none'}"
+
+
+def _scheduler(fact: SchedulerFact) -> str:
+    status = "" if fact.exit_code is None else f"exit code {fact.exit_code}"
+    if fact.signal:
+        status = f"signal {fact.signal}"
+    return f"{fact.job}: " + _join(
+        f"{printable(fact.old) or 'unseen'} → {printable(fact.new)}",
+        f"id {printable(fact.native_id)}",
+        status,
+        f"by {printable(fact.by_person)}" if fact.by_person else "",
+        _because(fact.reason),
+    )
+
+
+def _incident(incident: Incident) -> str:
+    verdict = incident.verdict
+    kind = f"{verdict.mode or 'end'} by {verdict.error_type}" if verdict.state == "failed" else verdict.state
+    place = f" at {printable(verdict.root_file)}:{verdict.root_line_number}" if verdict.root_file else ""
+    return f"{incident.job}: " + _join(
+        f"incident → {incident.state}",
+        f"attempt {incident.attempt}",
+        f"{kind}{place}",
+        f"revision {incident.revision}",
+    )
+
+
+def _finding(finding: Finding) -> str:
+    state = "open" if finding.open else "clear"
+    return f"{finding.job}: " + _join(
+        f"finding {printable(finding.kind)} → {state}",
+        f"attempt {finding.attempt}",
+        printable(finding.detail),
+    )
+
+
+def _decision(decision: Decision) -> str:
+    number = count(decision.restart_number, decision.restart_limit) if decision.action == "restart" else ""
+    verb = "decided" if decision.armed else "would decide (observing)"
+    return f"{decision.job}: " + _join(
+        f"{verb} → {decision.action}", number, f"policy {decision.policy}", _because(decision.reason)
+    )
+
+
+def _command(command: Command) -> str:
+    number = count(command.restart_number, command.restart_limit) if command.action == "restart" else ""
+    return f"{command.job}: " + _join(
+        f"ordered → {command.action}", number, f"command {command.id[:12]}", _because(command.reason)
+    )
+
+
+def _outcome(outcome: Outcome, command: Command | None) -> str:
+    number = ""
+    if command is not None and command.action == "restart":
+        number = count(command.restart_number, command.restart_limit)
+    checkpoint = (
+        "" if outcome.checkpoint_step is None else f"from the checkpoint of step {outcome.checkpoint_step}"
+    )
+    return f"{outcome.job}: " + _join(
+        f"{outcome.action} → {outcome.state}",
+        number,
+        _ids(outcome.old_native_id, outcome.new_native_id),
+        checkpoint,
+        f"command {outcome.command[:12]}",
+        _because(outcome.reason),
+    )
+
+
+def _act(act: PersonAct) -> str:
+    return f"{act.job}: {printable(act.who)} → {printable(act.act)}"
+
+
+def _spec(spec: SpecEvent) -> str:
+    mode = "armed" if spec.armed else "observed"
+    return f"{spec.job}: " + _join(f"spec → {spec.spec[:12]}", f"policy {spec.policy}", mode)
+
+
+_LINES: dict[type, Callable[[Any], str]] = {
+    SchedulerFact: _scheduler,
+    Incident: _incident,
+    Finding: _finding,
+    Decision: _decision,
+    Command: _command,
+    PersonAct: _act,
+    SpecEvent: _spec,
+}

@@ -1,0 +1,114 @@
+"""The command `midwatch`. Importing it costs click alone: each sub-command loads when it is called.
+
+A sub-command is one file beside this one and one line in `COMMANDS`. It returns its exit code (None is 0):
+0 fine, 1 a finding or unhealthy, 2 usage, 3 configuration or rule, 4 a service that cannot be reached.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple, NoReturn
+
+import click
+
+from midwatch.streams.errors import MidwatchError
+
+INTERRUPTED = 130
+
+
+class Target(NamedTuple):
+    """Where a sub-command is, and its line in the list of all."""
+
+    place: str  # module:attribute
+    says: str
+
+
+COMMANDS = {
+    "up": Target("midwatch.agents.cli.up:up", "Run the whole watch on this machine."),
+    "worker": Target("midwatch.agents.cli.worker:worker", "Run one agent: match, detect or decide."),
+    "executor": Target("midwatch.agents.cli.executor:executor", "Carry out commands, watch the scheduler."),
+    "why": Target("midwatch.agents.cli.why:why", "Say what happened to a job, and why (not)."),
+    "jobs": Target("midwatch.agents.cli.jobs:jobs", "List the jobs that are watched."),
+    "incidents": Target("midwatch.agents.cli.incidents:incidents", "List incidents, of all jobs or one."),
+    "decisions": Target("midwatch.agents.cli.decisions:decisions", "List decisions with their reasons."),
+    "doctor": Target("midwatch.agents.cli.doctor:doctor", "Check settings, Kafka, Redis and topics."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that lists its sub-commands from `COMMANDS` and imports the one that is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 (click's)
+        target = COMMANDS.get(cmd_name)
+        if target is None:
+            return None
+        module, _, attribute = target.place.partition(":")
+        command = getattr(importlib.import_module(module), attribute)
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{target.place} is no click command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name].says) for name in self.list_commands(ctx)])
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 fine, 1 a finding, 2 usage, 3 configuration or rule, 4 a service is unreachable.",
+)
+@click.version_option(package_name="midwatch", message="%(version)s")
+def midwatch() -> None:
+    """The watch from midnight to four over large training runs.
+
+    Sees a failure, a stall or a diverging loss, says why with the line that proves it, and restarts from the
+    last good checkpoint what a restart can save. It observes until you let it act.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Runs one command line and exits the process with its code."""
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    sys.exit(run(arguments))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Runs one command line; what it has to say of errors goes to standard error."""
+    try:
+        code = midwatch.main(list(arguments), prog_name="midwatch", standalone_mode=False)
+    except MidwatchError as error:
+        _tell(error, as_json="--json" in arguments)
+        return error.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has left (`| head`). Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return code if isinstance(code, int) else 0
+
+
+def _tell(error: MidwatchError, *, as_json: bool) -> None:
+    if as_json:
+        import json
+
+        body = {
+            "what": error.what,
+            "where": error.where,
+            "remedy": error.remedy,
+            "exit_code": error.exit_code,
+        }
+        click.echo(json.dumps({"version": 1, "error": body}))
+    colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    head = click.style("error: ", fg="red", bold=True) if colour else "error: "
+    click.echo(f"{head}{error}", err=True)

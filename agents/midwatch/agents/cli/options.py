@@ -1,0 +1,85 @@
+"""The options that every command with settings has: --config, --state-directory, --set."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from midwatch.streams.errors import UsageError
+
+if TYPE_CHECKING:
+    from midwatch.streams.settings import Settings
+    from midwatch.streams.settings_reader import Assignment
+
+Handler = Callable[..., Any]
+
+
+def with_settings(*, connected: bool = False) -> Callable[[Handler], Handler]:
+    """Gives the command `settings`, made from its options, the variables and the file.
+
+    With `connected`, what lacks of Kafka and Redis is taken from the `midwatch up` that runs with the same
+    state directory; nothing is contacted yet.
+    """
+
+    def decorate(handler: Handler) -> Handler:
+        @click.option(
+            "--config", type=click.Path(path_type=Path), help="Settings file [default: midwatch.yaml]."
+        )
+        @click.option(
+            "--state-directory", metavar="DIR", help="Keys and data [default: ~/.local/state/midwatch]."
+        )
+        @click.option("--set", "changes", metavar="KEY=VALUE", multiple=True, help="Change one setting.")
+        @functools.wraps(handler)
+        def command(
+            *args: Any, config: Path | None, state_directory: str | None, changes: tuple[str, ...], **kw: Any
+        ) -> Any:
+            from midwatch.streams.settings_file import load_settings
+
+            given = [_assignment(change) for change in changes]
+            if state_directory:
+                given.append(_assignment(f"state_directory={state_directory}", "--state-directory"))
+            settings = load_settings(config, options=given)
+            if connected:
+                from midwatch.streams.connection import with_connection
+
+                settings = with_connection(settings)
+            return handler(*args, settings=settings, **kw)
+
+        return command
+
+    return decorate
+
+
+def _assignment(change: str, where: str = "") -> Assignment:
+    import difflib
+
+    from midwatch.streams.settings_reader import Assignment, leaves
+
+    name, equals, text = change.partition("=")
+    known = {".".join(path): entry for path, entry in leaves()}
+    if name not in known or not equals:
+        near = difflib.get_close_matches(name, known, n=1)
+        raise UsageError(
+            f"no such setting: {name}" if equals else f"{change!r} is not KEY=VALUE",
+            where=where or "--set",
+            remedy=f"did you mean {near[0]}=…?" if near else "write for example --set watch.mode=act",
+        )
+    if known[name].metadata["kind"].secret:
+        raise UsageError(
+            "everybody on this machine can read a command line",
+            where=f"--set {name}",
+            remedy=f"name a file that holds the secret: --set {name}_file=FILE",
+        )
+    return Assignment(tuple(name.split(".")), text, where or f"--set {name}")
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print versioned JSON.")
+
+
+def settings_arguments(settings: Settings) -> list[str]:
+    """The arguments with which a child process of ours finds the same settings; no secrets."""
+    return [f"--state-directory={settings.state_directory}"]
