@@ -1,0 +1,67 @@
+"""Shell: which rules and policies a worker judges by, from the settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from midwatch.agents.incident.limits import Limits
+from midwatch.agents.policies.base import Policy
+from midwatch.agents.policies.loader import load_policy, shipped_policies
+from midwatch.rules.compiler import RuleSet, compile_rules
+from midwatch.rules.loader import load_bundle
+from midwatch.rules.model import Rule
+from midwatch.streams.records import Phase
+from midwatch.streams.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """Compiled rules and the hash they go by in every hit."""
+
+    rules: RuleSet
+    hash: str
+
+
+def watched_rules(names: tuple[str, ...]) -> Watched:
+    """The rules of presets, packs or files; a rule that several of them bring counts once.
+
+    Raises:
+        RuleErrors: everything wrong in them.
+    """
+    rules: dict[str, Rule] = {}
+    for name in names:
+        for rule in load_bundle(name).rules:
+            rules.setdefault(rule.name, rule)
+    compiled = compile_rules(rules.values())
+    return Watched(compiled, compiled.content_hash)
+
+
+def rules_of(settings: Settings) -> Watched:
+    """The rules that the settings name: presets, then the user's own files."""
+    own = [
+        str(path)
+        for directory in settings.rules.directories
+        for path in (sorted(directory.glob("*.y*ml")) if directory.is_dir() else [directory])
+    ]
+    return watched_rules((*settings.rules.presets, *own))
+
+
+def policies_of(settings: Settings) -> dict[str, Policy]:
+    """Every shipped policy, and the one that the settings name if it is a file."""
+    policies = {name: load_policy(name) for name in shipped_policies()}
+    if settings.policy not in policies:
+        policies[settings.policy] = load_policy(settings.policy)
+    return policies
+
+
+def limits_of(settings: Settings) -> Limits:
+    """How long jobs may be silent: by the settings, above them by the bundles, above both by a job's spec."""
+    silence = dict(settings.detect.limits.by_phase())
+    for name in settings.rules.presets:
+        silence |= {cast(Phase, str(phase)): s for phase, s in load_bundle(name).silence.items()}
+    return Limits(
+        **silence,
+        grace=settings.detect.settle_grace,
+        settle_max=settings.detect.settle_max,
+    )

@@ -1,0 +1,35 @@
+"""The decide agent: policies turn settled incidents into decisions and signed commands; state in Redis."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NoReturn
+
+from midwatch.agents.bundles import policies_of
+from midwatch.agents.decide_fold import DecideFold
+from midwatch.agents.decision import Rulebook
+from midwatch.agents.signing import ensure_keys
+from midwatch.streams.app import App, create_app
+from midwatch.streams.running import run as run_app
+from midwatch.streams.settings import Settings
+from midwatch.streams.stateful import stateful_agent
+
+
+def build(settings: Settings) -> App:
+    """The app of one decide worker; it alone holds the key that signs commands."""
+    topics = settings.topic_names
+    book = Rulebook(
+        policies=policies_of(settings),
+        sign=ensure_keys(settings.state_directory).sign,
+        default_policy=settings.policy,
+        acting=settings.armed,
+    )
+    app = create_app(settings, f"{settings.topics.prefix}.decide")
+    fold = DecideFold(book, topics.decisions, topics.commands)
+    stateful_agent(app, fold, topic=topics.incidents, marked=True)
+    return app
+
+
+def run(settings: Settings, ready_file: Path | None = None) -> NoReturn:
+    """Run until SIGTERM; `ready_file` tells what it reads, after every rebalance."""
+    run_app(build(settings), ready_file=ready_file)

@@ -1,0 +1,33 @@
+"""The detect agent: folds the topic `events` into incidents and findings; state of a job in Redis."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NoReturn
+
+from kafka.partitioner.default import murmur2
+
+from midwatch.agents.bundles import limits_of
+from midwatch.agents.detect_fold import DetectFold
+from midwatch.streams.app import App, create_app
+from midwatch.streams.running import run as run_app
+from midwatch.streams.settings import Settings
+from midwatch.streams.stateful import stateful_agent
+
+
+def build(settings: Settings) -> App:
+    """The app of one detect worker."""
+    topics, partitions = settings.topic_names, settings.topics.partitions.events
+    fold = DetectFold(
+        limits=limits_of(settings),
+        incidents=topics.incidents,
+        owner_of=lambda key: (murmur2(key) & 0x7FFFFFFF) % partitions,
+    )
+    app = create_app(settings, f"{settings.topics.prefix}.detect")
+    stateful_agent(app, fold, topic=topics.events)
+    return app
+
+
+def run(settings: Settings, ready_file: Path | None = None) -> NoReturn:
+    """Run until SIGTERM; `ready_file` tells what it reads, after every rebalance."""
+    run_app(build(settings), ready_file=ready_file)

@@ -1,0 +1,49 @@
+"""The match agent: every chunk of `logs` through the rules, hits and beats on to `events`. Stateless.
+
+It sends in the order in which things came, so a beat never overtakes the lines that it vouches for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import NoReturn
+
+from midwatch.agents.bundles import Watched, rules_of
+from midwatch.agents.matching import match
+from midwatch.streams import codec
+from midwatch.streams.app import App, create_app
+from midwatch.streams.errors import MalformedRecord
+from midwatch.streams.fold import Message, Send
+from midwatch.streams.records import Beat
+from midwatch.streams.running import run as run_app
+from midwatch.streams.settings import Settings
+from midwatch.streams.stateless import stateless_agent
+
+_BUFFER = 256  # chunks of up to 256 KiB each
+
+
+def handle(message: Message, watched: Watched, events: str) -> tuple[Send, ...]:
+    """One record of `logs`: at most one record of `events`, under the key of its job."""
+    if message.value is None:
+        raise MalformedRecord("a record without a value", where="logs")
+    record = codec.decode_log(message.value, message.headers)
+    key = record.origin.job.encode()
+    if isinstance(record, Beat):
+        return (Send(events, key, codec.encode(replace(record, logged_ms=message.timestamp_ms))),)
+    hits = match(record, watched.rules, watched.hash, message.timestamp_ms)
+    return () if hits is None else (Send(events, key, codec.encode(hits)),)
+
+
+def build(settings: Settings) -> App:
+    """The app of one match worker."""
+    watched = rules_of(settings)
+    topics = settings.topic_names
+    app = create_app(settings, f"{settings.topics.prefix}.match", buffer=_BUFFER)
+    stateless_agent(app, lambda message: handle(message, watched, topics.events), topic=topics.logs)
+    return app
+
+
+def run(settings: Settings, ready_file: Path | None = None) -> NoReturn:
+    """Run until SIGTERM; `ready_file` tells what it reads, after every rebalance."""
+    run_app(build(settings), ready_file=ready_file)
