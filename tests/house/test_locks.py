@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib.metadata
 import re
 import tomllib
 from pathlib import Path
@@ -10,7 +12,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from house.tree import ROOT
+from house.tree import ROOT, SOURCE_ROOTS, files_of_repository
 
 LOCKS = sorted((ROOT / "requirements").glob("*.lock"))
 PIN = re.compile(r"(?P<name>[a-z0-9-]+)==(?P<version>[^ ;]+)(?: ; (?P<marker>[^\\]+?))? \\")
@@ -71,6 +73,32 @@ def test_all_locks_agree(lock: str) -> None:
     """What the tests ran with is what the images hold."""
     tested = pins(ROOT / "requirements" / "dev.lock")
     assert {name: v for name, v in pins(ROOT / "requirements" / lock).items() if tested.get(name) != v} == {}
+
+
+def test_every_import_is_declared() -> None:
+    """An import that works only because something else brought the package breaks with its next release."""
+    declared = [*PROJECT["dependencies"], *(entry for extra in EXTRAS.values() for entry in extra)]
+    names = {canonicalize_name(Requirement(entry).name) for entry in declared}
+    providers = importlib.metadata.packages_distributions()
+    undeclared = {
+        f"{path.relative_to(ROOT)}: {module}"
+        for path in files_of_repository()
+        if path.suffix == ".py" and path.relative_to(ROOT).parts[0] in (*SOURCE_ROOTS, "tests")
+        for module in imported_by(path) - {"midwatch"}
+        if module in providers and not names & {canonicalize_name(p) for p in providers[module]}
+    }
+    assert undeclared == set()
+
+
+def imported_by(path: Path) -> set[str]:
+    """The first name of every absolute import of a module, at its top or inside a function."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            found.add(node.module.partition(".")[0])
+    return found
 
 
 def test_every_dependency_says_why_it_is_there() -> None:

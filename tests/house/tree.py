@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -15,6 +16,16 @@ def files_of_repository(root: Path = ROOT) -> list[Path]:
     Outside a git checkout (an unpacked sdist) every file counts, except those under a hidden or cache
     folder at any depth.
     """
+    if (names := _known_to_git(root)) is not None:
+        return sorted(path for name in names if (path := root / name).is_file())
+    everything = (path for path in root.rglob("*") if path.is_file())
+    return sorted(path for path in everything if not _is_cache(path.relative_to(root)))
+
+
+def _known_to_git(root: Path) -> list[str] | None:
+    """What git tracks or would track; None without a git, or outside a checkout."""
+    if shutil.which("git") is None:
+        return None
     git = ["git", "-c", f"safe.directory={root}"]
     listing = subprocess.run(
         [*git, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -22,11 +33,7 @@ def files_of_repository(root: Path = ROOT) -> list[Path]:
         capture_output=True,
         check=False,
     )
-    if listing.returncode == 0:
-        names = listing.stdout.decode().split("\0")
-        return sorted(path for name in names if name and (path := root / name).is_file())
-    everything = (path for path in root.rglob("*") if path.is_file())
-    return sorted(path for path in everything if not _is_cache(path.relative_to(root)))
+    return None if listing.returncode else [name for name in listing.stdout.decode().split("\0") if name]
 
 
 def _is_cache(path: Path) -> bool:
