@@ -1,0 +1,32 @@
+"""The schedulers: one file each, all behind `base.Cluster`. A new one is registered here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from midwatch.agents.clusters.base import Cluster
+from midwatch.agents.clusters.calls import Caller
+from midwatch.agents.clusters.local import LocalCluster
+from midwatch.agents.clusters.slurm import SlurmCluster
+from midwatch.streams.errors import ConfigurationError
+
+KINDS = ("local", "slurm")
+
+
+def cluster(kind: str, name: str, state_directory: Path, caller: Caller) -> Cluster:
+    """The driver for a cluster of that kind; `name` is what jobs and specs call it.
+
+    Raises:
+        ConfigurationError: there is no such kind.
+    """
+    match kind:
+        case "local":
+            return LocalCluster(name, state_directory, caller)
+        case "slurm":
+            return SlurmCluster(name, caller)
+        case _:
+            raise ConfigurationError(
+                f"no driver for clusters of kind {kind!r}",
+                where="clusters",
+                remedy=f"use {' or '.join(KINDS)}",
+            )

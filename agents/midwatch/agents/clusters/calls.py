@@ -1,0 +1,128 @@
+"""The one seam through which midwatch acts on a scheduler or on processes: every call passes a `Caller`.
+
+It is narrow so that a wrapper can count the calls and prove that there were none, and so that no argument
+ever meets a shell: argv lists only.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+# What a tool of the scheduler needs of our environment; nothing else of it reaches a tool or a job.
+_PASSED = ("PATH", "HOME", "LOGNAME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "SLURM_CONF")
+_LOOKS = frozenset({"squeue", "sacct", "sinfo"})
+_LOOKING_VERBS = frozenset({"show", "ping"})
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a program answered. `code` is None when it did not end in time and was killed."""
+
+    code: int | None
+    out: str
+    err: str
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The few variables that tools and jobs get of ours, and `extra`, less what would steer SLURM's tools.
+
+    A SLURM_* or SBATCH_* variable left over in our own environment would silently become an option.
+    """
+    passed = {name: os.environ[name] for name in _PASSED if name in os.environ}
+    steering = ("SLURM_", "SBATCH_", "SQUEUE_", "SCANCEL_", "SALLOC_", "SRUN_")
+    wanted = {k: v for k, v in (extra or {}).items() if k == "SLURM_CONF" or not k.startswith(steering)}
+    return passed | wanted
+
+
+class Caller(Protocol):
+    """Runs programs and signals processes."""
+
+    def run(
+        self, argv: Sequence[str], environment: Mapping[str, str], *, cwd: str | None = None, timeout: float
+    ) -> Answer:
+        """A program to its end. Raises OSError when it cannot be started at all."""
+        ...
+
+    def spawn(self, argv: Sequence[str], environment: Mapping[str, str], *, cwd: str, output: Path) -> int:
+        """A process in a session of its own that outlives us; returns its pid. Raises OSError."""
+        ...
+
+    def signal_group(self, group: int, number: signal.Signals) -> None:
+        """Raises ProcessLookupError when the group is gone."""
+        ...
+
+
+class SystemCaller:
+    """The real one."""
+
+    def run(
+        self, argv: Sequence[str], environment: Mapping[str, str], *, cwd: str | None = None, timeout: float
+    ) -> Answer:
+        process = subprocess.Popen(
+            list(argv),
+            env=dict(environment),
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+            return Answer(None, out, err or f"no answer within {timeout:.0f} s")
+        return Answer(process.returncode, out, err)
+
+    def spawn(self, argv: Sequence[str], environment: Mapping[str, str], *, cwd: str, output: Path) -> int:
+        with output.open("ab") as file:
+            return subprocess.Popen(
+                list(argv),
+                env=dict(environment),
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            ).pid
+
+    def signal_group(self, group: int, number: signal.Signals) -> None:
+        os.killpg(group, number)
+
+
+class CountingCaller:
+    """Passes every call on and counts it: `acts` change something, `looks` do not.
+
+    Keys of `acts`: the program (`sbatch`, `scancel`, `scontrol release`), `spawn`, `signal`.
+    """
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+        self.acts: Counter[str] = Counter()
+        self.looks: Counter[str] = Counter()
+
+    def run(
+        self, argv: Sequence[str], environment: Mapping[str, str], *, cwd: str | None = None, timeout: float
+    ) -> Answer:
+        program = Path(argv[0]).name
+        name = " ".join([program, *argv[1:2]]) if program == "scontrol" else program
+        looks = program in _LOOKS or (program == "scontrol" and set(argv[1:2]) <= _LOOKING_VERBS)
+        (self.looks if looks else self.acts)[name] += 1
+        return self._caller.run(argv, environment, cwd=cwd, timeout=timeout)
+
+    def spawn(self, argv: Sequence[str], environment: Mapping[str, str], *, cwd: str, output: Path) -> int:
+        self.acts["spawn"] += 1
+        return self._caller.spawn(argv, environment, cwd=cwd, output=output)
+
+    def signal_group(self, group: int, number: signal.Signals) -> None:
+        self.acts["signal"] += 1
+        self._caller.signal_group(group, number)

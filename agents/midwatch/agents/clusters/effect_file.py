@@ -1,0 +1,91 @@
+"""`effects/<key>`: that a start was made, once, by whom, and how it ended.
+
+The name is the fence: it is made by link(2), which like O_EXCL fails where the name exists, and the content
+is on disk before that, so no reader ever sees half a record and no crash leaves an empty one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+KEY = re.compile(r"[0-9A-Za-z]{8,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One start. `code` is the script's exit code, minus the signal that ended it, or None while it runs."""
+
+    key: str
+    pid: int  # of the shim, which leads the process group
+    ticks: int  # its start time: clock ticks since boot
+    boot: str
+    user: str
+    argv: tuple[str, ...]
+    cwd: str
+    started_at: float
+    code: int | None = None
+    cancelled: bool = False
+    reason: str = ""
+    ended_at: float | None = None
+
+
+def create(directory: Path, record: Record) -> bool:
+    """Makes the start ours; False if it was made before. On disk when it returns True."""
+    folder = directory / "effects"
+    folder.mkdir(parents=True, exist_ok=True)
+    draft = _write(folder, record)
+    try:
+        os.link(draft, folder / record.key)
+    except FileExistsError:
+        return False
+    finally:
+        draft.unlink()
+    _sync(folder)
+    return True
+
+
+def replace(directory: Path, record: Record) -> None:
+    """The same start with its end."""
+    folder = directory / "effects"
+    _write(folder, record).replace(folder / record.key)
+    _sync(folder)
+
+
+def read(directory: Path, key: str) -> Record | None:
+    """None when no start with this key was made."""
+    if not KEY.fullmatch(key):
+        return None
+    try:
+        fields = json.loads((directory / "effects" / key).read_text())
+    except FileNotFoundError:
+        return None
+    return Record(**(fields | {"argv": tuple(fields["argv"])}))
+
+
+def read_all(directory: Path) -> tuple[Record, ...]:
+    """All starts ever made here, in the order in which they were made."""
+    folder = directory / "effects"
+    names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
+    records = [record for name in names if (record := read(directory, name))]
+    return tuple(sorted(records, key=lambda record: (record.started_at, record.pid)))
+
+
+def _write(folder: Path, record: Record) -> Path:
+    draft = folder / f".{record.key}.{os.getpid()}"
+    with draft.open("w") as file:
+        json.dump(asdict(record), file)
+        file.flush()
+        os.fsync(file.fileno())
+    return draft
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
