@@ -90,7 +90,7 @@ class StartSpec:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """What an act seemed to do. `refused` is final: the scheduler will not do it however often it is asked."""
+    """What an act seemed to do. `refused`: surely not done, and asking again will not help."""
 
     result: Literal["done", "refused", "unclear"]
     text: str = ""

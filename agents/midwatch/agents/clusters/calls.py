@@ -62,6 +62,9 @@ class Caller(Protocol):
 class SystemCaller:
     """The real one."""
 
+    def __init__(self) -> None:
+        self._children: list[subprocess.Popen[bytes]] = []  # kept to be reaped when they end
+
     def run(
         self, argv: Sequence[str], environment: Mapping[str, str], *, cwd: str | None = None, timeout: float
     ) -> Answer:
@@ -84,8 +87,9 @@ class SystemCaller:
         return Answer(process.returncode, out, err)
 
     def spawn(self, argv: Sequence[str], environment: Mapping[str, str], *, cwd: str, output: Path) -> int:
+        self._children = [child for child in self._children if child.poll() is None]
         with output.open("ab") as file:
-            return subprocess.Popen(
+            child = subprocess.Popen(
                 list(argv),
                 env=dict(environment),
                 cwd=cwd,
@@ -93,7 +97,9 @@ class SystemCaller:
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-            ).pid
+            )
+        self._children.append(child)
+        return child.pid
 
     def signal_group(self, group: int, number: signal.Signals) -> None:
         os.killpg(group, number)

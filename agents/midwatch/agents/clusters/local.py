@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from midwatch.agents.clusters.base import Epoch, Hint, JobState, SchedulerJob, StartSpec, Sweep
+from midwatch.agents.clusters.base import SOMEBODY, Epoch, Hint, JobState, SchedulerJob, StartSpec, Sweep
 from midwatch.agents.clusters.calls import Caller, environment
 from midwatch.agents.clusters.effect_file import KEY, Record, read, read_all
 from midwatch.agents.clusters.processes import boot_id, group_members, start_ticks
@@ -47,16 +47,9 @@ class LocalCluster:
         for job in self.sweep().jobs:
             if job.incarnation == incarnation:
                 return job.state
-        pid, ticks = _parse(incarnation)
-        if start_ticks(pid) == ticks:
+        if _alive(*_parse(incarnation)):
             return JobState("running", word="RUNNING")
-        if group_members(pid):
-            return JobState(
-                "ending", word="ENDING", reason="its first process is gone, others of its group live"
-            )
-        return JobState(
-            "ended", word="GONE", mode="ended", reason="no such process; its exit code is not known"
-        )
+        return JobState("ended", word="GONE", mode="ended", reason="no such process; exit code not known")
 
     def submit_held(self, spec: StartSpec, effect_key: str, after: str = "") -> Hint:
         """`after` is not waited for: start only when the old one is gone."""
@@ -90,7 +83,7 @@ class LocalCluster:
         record = next((r for r in read_all(self.directory) if (r.pid, r.ticks) == (pid, ticks)), None)
         if effect_key and (record is None or record.key != effect_key):
             return Hint("refused", f"{pid} does not carry the key {effect_key}")
-        if start_ticks(pid) != ticks and (start_ticks(pid) is not None or not group_members(pid)):
+        if not _alive(pid, ticks):
             return Hint("refused", f"the process {pid} that was started at {ticks} is gone")
         try:
             self._caller.signal_group(pid, signal.SIGKILL if force else signal.SIGTERM)
@@ -105,6 +98,15 @@ def _after(cluster: LocalCluster, native: str) -> str:
     """The incarnation of the process that has, or last had, this pid."""
     known = [job.incarnation for job in cluster.sweep().jobs if job.native_id == native]
     return known[-1] if known else local_incarnation(int(native), start_ticks(int(native)) or 0)
+
+
+def _alive(pid: int, ticks: int) -> bool:
+    """Whether the process, or another one of the group that it led, lives.
+
+    A pid is not given away while a group has it as its name, so another start time means an empty group.
+    """
+    now = start_ticks(pid)
+    return now == ticks if now is not None else bool(group_members(pid))
 
 
 def _parse(incarnation: str) -> tuple[int, int]:
@@ -125,17 +127,12 @@ def _job(record: Record) -> SchedulerJob:
 def _state(record: Record) -> JobState:
     if record.code is not None:
         code, number = (None, -record.code) if record.code < 0 else (record.code, None)
+        if record.cancelled:
+            return JobState("ended", "CANCELLED", "ended", "cancelled", code, number, by_person=SOMEBODY)
         if record.code == 0:
             return JobState("ended", word="COMPLETED", mode="success", exit_code=0)
-        if record.cancelled:
-            text = "it was asked to end"
-            return JobState(
-                "ended", "CANCELLED", "ended", "cancelled", code, number, text, by_person="somebody"
-            )
         return JobState("ended", "FAILED", "crash", "", code, number, record.reason)
-    if record.boot == boot_id() and start_ticks(record.pid) == record.ticks:
+    if record.boot == boot_id() and _alive(record.pid, record.ticks):
         return JobState("running", word="RUNNING")
-    if record.boot == boot_id() and group_members(record.pid):
-        return JobState("ending", word="ENDING", reason="its shim is gone, processes of its group live")
     reason = "the machine was started anew" if record.boot != boot_id() else "its shim was killed"
     return JobState("ended", word="LOST", mode="ended", reason=f"{reason}; its exit code is not known")

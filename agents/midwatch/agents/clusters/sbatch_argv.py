@@ -15,7 +15,7 @@ from midwatch.streams.errors import ConfigurationError
 
 # Options without a value (an optional one is only taken with `=`); every other long option takes one.
 _FLAGS = frozenset(
-    [
+    {
         "contiguous",
         "exclusive",
         "get-user-env",
@@ -34,14 +34,14 @@ _FLAGS = frozenset(
         "quiet",
         "reboot",
         "spread-job",
+        "stepmgr",
         "test-only",
         "usage",
         "use-min-nodes",
         "verbose",
         "version",
         "wait",
-        "stepmgr",
-    ]
+    }
 )
 _SHORT_FLAGS = frozenset("hHkKOQsvVW")
 _SHORT_NAMES = {"a": "array", "d": "dependency", "H": "hold", "Q": "quiet", "W": "wait", "x": "exclude"}

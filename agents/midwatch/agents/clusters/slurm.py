@@ -39,7 +39,7 @@ class SlurmCluster:
     holds = True
 
     def __init__(self, name: str, caller: Caller, *, settings: Mapping[str, str] | None = None) -> None:
-        """`settings` are variables for SLURM's tools, such as SLURM_CONF of a cluster not in the default place."""
+        """`settings`: variables for SLURM's tools, such as SLURM_CONF of a cluster in no default place."""
         self.name = name
         self._caller = caller
         self._environment = environment(settings)
