@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import aiokafka
 import pytest
 import redis
@@ -13,19 +11,11 @@ from kafka.errors import KafkaError
 from embedded_stack import MakeTopic
 from midwatch.streams.embedded.stack import Endpoints
 
+from .client import login
+
 pytestmark = pytest.mark.integration
 
 CODECS = ("gzip", "snappy", "lz4", "zstd")
-
-
-def login(stack: Endpoints) -> dict[str, Any]:
-    return {
-        "bootstrap_servers": stack.kafka,
-        "security_protocol": "SASL_PLAINTEXT",
-        "sasl_mechanism": "PLAIN",
-        "sasl_plain_username": stack.kafka_username,
-        "sasl_plain_password": stack.kafka_password,
-    }
 
 
 def test_kafka_python_reads_what_it_wrote(stack: Endpoints, topics: MakeTopic) -> None:

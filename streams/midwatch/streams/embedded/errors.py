@@ -16,7 +16,7 @@ class EmbeddedStackError(MidwatchError):
 
 
 class PortTaken(EmbeddedStackError):
-    """Another program listens on a port that was asked for."""
+    """A port that was asked for cannot be had: another program listens on it, or there is no such port."""
 
     exit_code = 3
 

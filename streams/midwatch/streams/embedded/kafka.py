@@ -140,6 +140,7 @@ class KafkaServer(Server):
                 _PROPERTIES,
             ],
             cwd=self.directory,
+            pass_fds=(self._lock_descriptor,),
             env=clean_environment(os.environ),
             capture_output=True,
             text=True,

@@ -67,6 +67,8 @@ class Server(ABC):
                     where=f"{LOOPBACK}:{port}",
                     remedy="stop that program, or choose another port or none: then a free one is taken",
                 )
+        if self._child is not None:
+            self._child.stop()
         self._child = Child(
             self.name,
             self.prepare(),

@@ -59,10 +59,10 @@ class EmbeddedStack:
     `jars` is a directory with the locked jars, used instead of any download; `maven_mirror` the base of a
     Maven repository; `cache` where downloads go. Each server is an object with `start`, `stop`, `kill`,
     `restart`, `pid` and `running`.
-    """
 
-    kafka: KafkaServer
-    redis: RedisServer
+    A crash of the machine, unlike one of a process, can lose what Kafka acknowledged in its last seconds:
+    it leaves writing to the disk to the system. Redis does not.
+    """
 
     def __init__(
         self,
@@ -83,6 +83,22 @@ class EmbeddedStack:
         self._cache = cache or default_cache(os.environ)
         self._progress = progress
         self._state: StateDirectory | None = None
+        self._kafka: KafkaServer | None = None
+        self._redis: RedisServer | None = None
+
+    @property
+    def kafka(self) -> KafkaServer:
+        """The broker, once the stack was started."""
+        if self._kafka is None:
+            raise RuntimeError("the stack was not started")
+        return self._kafka
+
+    @property
+    def redis(self) -> RedisServer:
+        """The Redis server, once the stack was started."""
+        if self._redis is None:
+            raise RuntimeError("the stack was not started")
+        return self._redis
 
     def start(self) -> Endpoints:
         """Starts both and returns when both serve. Raises an EmbeddedStackError and leaves nothing behind."""
@@ -97,10 +113,10 @@ class EmbeddedStack:
 
     def stop(self) -> None:
         """Ends both in good order, Kafka first, and frees the state directory; may be called again."""
-        for name in ("kafka", "redis"):
-            server = self.__dict__.get(name)
+        for server in (self._kafka, self._redis):
             if server is not None:
                 server.stop()
+        self._kafka = self._redis = None
         if self._state is not None:
             self._state.close()
             self._state = None
@@ -133,7 +149,7 @@ class EmbeddedStack:
         for tries_left in reversed(range(_TRIES)):
             node = self._choose_ports(node)
             state.write_node(node)
-            self.kafka = KafkaServer(
+            self._kafka = KafkaServer(
                 state.make("kafka"),
                 state.logs / "kafka.log",
                 state.lock_descriptor,
@@ -144,7 +160,7 @@ class EmbeddedStack:
                 jars=jars,
                 cache=self._cache,
             )
-            self.redis = RedisServer(
+            self._redis = RedisServer(
                 state.make("redis"),
                 state.logs / "redis.log",
                 state.lock_descriptor,
@@ -186,9 +202,13 @@ class EmbeddedStack:
 
     @staticmethod
     def _choose(name: str, asked: int | None, remembered: int, taken: tuple[int, ...]) -> int:
-        if asked is None:
+        if not asked:
             usable = remembered and remembered not in taken and is_free(remembered)
             return remembered if usable else free_port(taken)
+        if not 0 < asked < 1 << 16:
+            raise PortTaken(
+                f"{asked} is no port for {name}", remedy="ask for one from 1024 to 65535, or for none"
+            )
         if asked in taken or not is_free(asked):
             raise PortTaken(
                 f"the port that was asked for {name} is taken by another program",

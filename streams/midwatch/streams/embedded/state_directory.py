@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import json
 import os
@@ -11,8 +10,9 @@ import shutil
 import socket
 import time
 import weakref
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from midwatch.streams.embedded.errors import (
     DiskFull,
@@ -54,14 +54,15 @@ class StateDirectory:
         self.path = path.expanduser().absolute()
         self.logs = self.path / "logs"
         self._owner = os.getpid()
+        self._locked = False
         try:
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
             if self.path.stat().st_uid != os.getuid():
-                raise self._not_writable("it belongs to another user")
+                raise _not_writable(self.path, "it belongs to another user")
             self.path.chmod(0o700)
             self.lock_descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise self._not_writable(error.strerror or str(error)) from error
+            raise _not_writable(self.path, error.strerror or str(error)) from error
         _open_directories.add(self)
         try:
             self._lock(patience)
@@ -73,6 +74,8 @@ class StateDirectory:
 
     def close(self) -> None:
         if self.lock_descriptor >= 0:
+            if os.getpid() == self._owner and self._locked:
+                os.ftruncate(self.lock_descriptor, 0)
             os.close(self.lock_descriptor)
             self.lock_descriptor = -1
 
@@ -89,23 +92,23 @@ class StateDirectory:
         """
         file = self.path / "node.json"
         try:
-            node = Node(**json.loads(file.read_bytes()))
+            node = _node(json.loads(file.read_bytes()))
         except FileNotFoundError:
             return Node(password=secrets.token_urlsafe(24), kafka_version=kafka_version)
         except (ValueError, TypeError) as error:
-            with contextlib.suppress(ValueError, AttributeError):
-                self._refuse_newer(json.loads(file.read_bytes()).get("format", 0) > FORMAT, "midwatch")
             raise StateDirectoryDamaged(
                 f"the file cannot be read: {error}",
                 where=str(file),
                 remedy="delete this one file: the data stays, the password and the ports are made anew",
             ) from error
         except OSError as error:
-            raise self._not_writable(error.strerror or str(error)) from error
-        self._refuse_newer(node.format > FORMAT, "midwatch")
-        self._refuse_newer(
-            _as_numbers(node.kafka_version) > _as_numbers(kafka_version), f"Kafka ({node.kafka_version})"
-        )
+            raise _not_writable(self.path, error.strerror or str(error)) from error
+        if node.format > FORMAT or _as_numbers(node.kafka_version) > _as_numbers(kafka_version):
+            raise StateDirectoryNewer(
+                f"the state directory was written by a newer midwatch, with Kafka {node.kafka_version}",
+                where=str(self.path),
+                remedy="upgrade midwatch, or choose another state directory: the data cannot be downgraded",
+            )
         return node
 
     def write_node(self, node: Node) -> None:
@@ -129,8 +132,9 @@ class StateDirectory:
                     remedy="stop it first, or choose another state directory",
                 ) from None
             except OSError as error:
-                raise self._not_writable(f"it cannot be locked: {error.strerror}") from error
+                raise _not_writable(self.path, f"it cannot be locked: {error.strerror}") from error
             break
+        self._locked = True
         os.ftruncate(self.lock_descriptor, 0)
         os.pwrite(self.lock_descriptor, f"{os.getpid()} {socket.gethostname()}".encode(), 0)
 
@@ -161,38 +165,45 @@ class StateDirectory:
         try:
             directory.mkdir(exist_ok=True, mode=0o700)
         except OSError as error:
-            raise self._not_writable(error.strerror or str(error)) from error
-
-    def _not_writable(self, reason: str) -> NotWritable:
-        return NotWritable(
-            f"the state directory cannot be used: {reason}",
-            where=str(self.path),
-            remedy="choose a state directory of your own on a local disk",
-        )
-
-    def _refuse_newer(self, newer: bool, writer: str) -> None:
-        if newer:
-            raise StateDirectoryNewer(
-                f"the state directory was written by a newer {writer}",
-                where=str(self.path),
-                remedy="upgrade midwatch, or choose another state directory: the data cannot be downgraded",
-            )
+            raise _not_writable(self.path, error.strerror or str(error)) from error
 
 
 def write_private(file: Path, text: str) -> None:
     """Replaces a file's content at once; only the owner can read it, also while it is written."""
     part = file.with_name(file.name + ".part")
-    part.unlink(missing_ok=True)
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(descriptor, "w", encoding="utf-8") as content:
-        content.write(text)
-        content.flush()
-        os.fsync(descriptor)
-    part.replace(file)
+    try:
+        part.unlink(missing_ok=True)
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "w", encoding="utf-8") as content:
+            content.write(text)
+            content.flush()
+            os.fsync(descriptor)
+        part.replace(file)
+    except OSError as error:
+        raise _not_writable(file, error.strerror or str(error)) from error
+
+
+def _not_writable(path: Path, reason: str) -> NotWritable:
+    return NotWritable(
+        f"the state directory cannot be used: {reason}",
+        where=str(path),
+        remedy="choose a state directory of your own on a local disk with room",
+    )
 
 
 def _as_numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part.isdigit())
+
+
+def _node(document: object) -> Node:
+    """Of a file that this or a newer midwatch wrote: what a newer one has added is not ours to judge."""
+    if not isinstance(document, dict):
+        raise TypeError("not an object")
+    known: dict[str, Any] = {kept.name: document.get(kept.name) for kept in fields(Node)}
+    for name, value in known.items():
+        if type(value) is not (str if name in ("password", "kafka_version") else int):
+            raise TypeError(f"{name} is {value!r}")
+    return Node(**known)
 
 
 _open_directories: weakref.WeakSet[StateDirectory] = weakref.WeakSet()

@@ -1,0 +1,24 @@
+"""Waiting for facts about processes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+
+def wait_for(fact: Callable[[], bool], what: str, limit: float = 30.0) -> None:
+    """Returns when `fact` holds; fails the test when it does not within `limit` seconds."""
+    deadline = time.monotonic() + limit
+    while not fact():
+        assert time.monotonic() < deadline, f"not within {limit} s: {what}"
+        time.sleep(0.01)
+
+
+def alive(pid: int) -> bool:
+    """Whether the process runs; a dead one that nobody has asked about (a zombie) does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in "ZX"
