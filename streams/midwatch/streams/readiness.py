@@ -1,34 +1,41 @@
-"""How a process of ours says that it is at work: a file with its pid below the state directory.
+"""How a process of ours says that it is at work: a small JSON file with its pid below the state directory.
 
 A file and not a line of output, because output goes to a log that rotates; with the pid, because a file
-that a killed process left behind must not speak for its successor.
+that a killed process left behind must not speak for its successor. The Faust workers write theirs after
+every rebalance, with the partitions that they read; the executor writes it once.
 """
 
 from __future__ import annotations
 
-import contextlib
+import json
 import os
 from pathlib import Path
 
 
+def run_directory(state_directory: Path) -> Path:
+    """Where running processes keep their signs of life; made, for the owner alone, if it is absent."""
+    directory = state_directory / "run"
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return directory
+
+
 def ready_file(state_directory: Path, name: str) -> Path:
     """Where the process called `name` (`match`, `detect`, `decide`, `executor`) tells that it is ready."""
-    return state_directory / "run" / f"{name}.ready"
+    return run_directory(state_directory) / f"{name}.ready"
 
 
 def declare_ready(state_directory: Path, name: str) -> None:
-    """Call it once when work can be done: partitions assigned, topics checked. Later calls change nothing."""
+    """Call it once work can be done."""
     file = ready_file(state_directory, name)
-    with contextlib.suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        draft = file.with_name(f".{file.name}.{os.getpid()}")
-        draft.write_text(f"{os.getpid()}\n", encoding="ascii")
-        draft.replace(file)
+    draft = file.with_name(f"{file.name}.{os.getpid()}.part")
+    draft.write_text(json.dumps({"pid": os.getpid()}), encoding="ascii")
+    draft.replace(file)
 
 
 def is_ready(state_directory: Path, name: str, pid: int) -> bool:
     """Whether the process `pid` has said that it is ready."""
     try:
-        return ready_file(state_directory, name).read_text(encoding="ascii").strip() == str(pid)
-    except OSError:
+        told = json.loads(ready_file(state_directory, name).read_bytes())
+    except (OSError, ValueError):
         return False
+    return isinstance(told, dict) and told.get("pid") == pid

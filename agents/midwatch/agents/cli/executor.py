@@ -1,0 +1,33 @@
+"""`midwatch executor`: claims commands, acts on schedulers once, watches what they say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from midwatch.agents.cli.options import with_settings
+
+if TYPE_CHECKING:
+    from midwatch.streams.settings import Settings
+
+
+@click.command()
+@click.option(
+    "--log-level", type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]), default="INFO", show_default=True
+)
+@with_settings(connected=True)
+def executor(log_level: str, settings: Settings) -> None:
+    """Carry out commands and watch the scheduler. One per cluster, on a host with its tools.
+
+    Refuses to act with a Redis that could lose a claim; in `watch.mode observe` it only watches.
+    """
+    from midwatch.agents.cli.process_log import log_to_stderr
+    from midwatch.agents.executor.service import run
+    from midwatch.streams.readiness import run_directory
+    from midwatch.streams.services import check_redis
+
+    log_to_stderr(log_level)
+    run_directory(settings.state_directory)
+    check_redis(settings, safe_to_act=settings.armed)
+    run(settings)
