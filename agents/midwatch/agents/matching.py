@@ -7,7 +7,7 @@ Progress travels as columns, because a healthy job prints little else.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
@@ -28,7 +28,18 @@ Otherwise = TypeVar("Otherwise", int, None)
 _CLAIMED_RANK = re.compile(rb"\A\s*\[rank(\d{1,6})\]:")
 
 
-def match(chunk: Chunk, rules: RuleSet, bundle: str, logged_ms: int) -> Hits | None:
+When = Callable[[Section, bytes, Match], float]
+"""The time of a matched line, given its section and the section's text (seconds, the node's clock)."""
+
+
+def when_read(section: Section, text: bytes, hit: Match) -> float:  # noqa: ARG001  # one signature for all
+    """The time printed in the line if it lies between the two reads around it, else the present read's."""
+    return line_time(hit.line, section.read_before, section.read_at)
+
+
+def match(
+    chunk: Chunk, rules: RuleSet, bundle: str, logged_ms: int, *, when: When = when_read
+) -> Hits | None:
     """What the rules find in the chunk; None if nothing."""
     found = _Found(chunk.origin.node)
     start = 0
@@ -38,7 +49,7 @@ def match(chunk: Chunk, rules: RuleSet, bundle: str, logged_ms: int) -> Hits | N
         hits = rules.match_chunk(text)
         for hit, place in zip(hits, places(section, text, (hit.start for hit in hits)), strict=True):
             if hit.line_number >= section.context:
-                found.take(section, hit, place)
+                found.take(section, hit, place, when(section, text, hit))
     if found.empty():
         return None
     return Hits(
@@ -101,9 +112,9 @@ class _Found:
     def empty(self) -> bool:
         return not self.hits and not self.columns
 
-    def take(self, section: Section, hit: Match, place: Place) -> None:
+    def take(self, section: Section, hit: Match, place: Place, time: float) -> None:
         if hit.rule.role is Role.PROGRESS:
-            self._progress(section, hit, place)
+            self._progress(section, hit, place, time)
             return
         key = (hit.rule.name, section.path, section.rank)
         seen = self.full.get(key, 0)
@@ -113,9 +124,9 @@ class _Found:
             more.last = place.number
             return
         self.full[key] = seen + 1
-        self.hits.append(_full(self.node, section, hit, place))
+        self.hits.append(_full(self.node, section, hit, place, time))
 
-    def _progress(self, section: Section, hit: Match, place: Place) -> None:
+    def _progress(self, section: Section, hit: Match, place: Place, time: float) -> None:
         captures = hit.captures()
         key = (section.generation.key(), hit.rule.name)
         phase = cast(Phase, str(hit.rule.phase) if hit.rule.phase else "training")
@@ -123,7 +134,7 @@ class _Found:
         column.steps.append(_whole(captures.get("step"), -1))
         column.ends.append(place.end)
         column.numbers.append(place.number)
-        column.times.append(line_time(hit.line, section.read_before, section.read_at))
+        column.times.append(time)
         column.losses.append(captures.get("loss", ""))
         column.grad_norms.append(captures.get("grad_norm", ""))
         total = _whole(captures.get("total_steps"), -1)
@@ -131,7 +142,7 @@ class _Found:
             column.total = total
 
 
-def _full(node: str, section: Section, hit: Match, place: Place) -> Hit:
+def _full(node: str, section: Section, hit: Match, place: Place, time: float) -> Hit:
     rule, raw = hit.rule, hit.line[:_LINE_BYTES]
     text = raw.decode("utf-8", "replace")
     captures = hit.captures()
@@ -142,7 +153,7 @@ def _full(node: str, section: Section, hit: Match, place: Place) -> Hit:
         path=section.path,
         number=place.number,
         offset=place.offset,
-        time=line_time(hit.line, section.read_before, section.read_at),
+        time=time,
         node=node,
         rank=section.rank,
         claimed_rank=_whole(rank, None),

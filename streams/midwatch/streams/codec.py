@@ -161,3 +161,8 @@ def state_to_bytes(state: object) -> bytes:
 def state_from_bytes(value: bytes, cls: type[T]) -> T:
     """The inverse; unknown fields are dropped, missing ones take their defaults, so older blobs are read."""
     return msgspec.json.decode(value, type=cls)
+
+
+def plain_to_json(plain: object) -> str:
+    """Plain values (dicts, lists, numbers, text) as one line of JSON for a person's tools."""
+    return msgspec.json.encode(plain).decode()

@@ -27,6 +27,7 @@ class Target(NamedTuple):
 
 
 COMMANDS = {
+    "replay": Target("midwatch.agents.cli.replay:replay", "Say what happened in log files, offline."),
     "up": Target("midwatch.agents.cli.up:up", "Run the whole watch on this machine."),
     "worker": Target("midwatch.agents.cli.worker:worker", "Run one agent: match, detect or decide."),
     "executor": Target("midwatch.agents.cli.executor:executor", "Carry out commands, watch the scheduler."),

@@ -108,7 +108,10 @@ def _raised(judged: Mapping[str, int], ends: Mapping[str, int]) -> dict[str, int
 def _hold(turn: Turn, hit: Hit, logged_ms: int) -> None:
     state = turn.state
     if hit.role == "success":
-        turn.set(succeeded=True)
+        # What stood against the job before it said that it is done did not end it.
+        turn.set(succeeded=True, held=())
+        if turn.running():
+            withdraw(turn, "the job says that it is done")
         return
     if hit.role not in ("cause", "consequence"):
         return

@@ -1,0 +1,91 @@
+"""Log files as the chunks that a shipper would have sent. Pure: names and bytes in, chunks out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from midwatch.rules.matcher import Match
+from midwatch.streams.line_times import printed_time
+from midwatch.streams.lines import normalise, whole_lines
+from midwatch.streams.records import Chunk, Generation, Origin, Section
+
+_CHUNK = 256 * 1024
+_LOOK_BACK = 200  # lines searched for a printed time above one that has none
+
+NODE = "replay"
+INCARNATION = "replay:file:0"
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """One file as it stands. `modified`: seconds since 1970."""
+
+    path: str
+    content: bytes
+    modified: float
+
+
+def origin_of(job: str) -> Origin:
+    """Nobody shipped these lines: one node, one start."""
+    return Origin(job, NODE, 1, INCARNATION, "", NODE)
+
+
+def chunks(job: str, file: LogFile, index: int) -> Iterator[Chunk]:
+    """The file in the order of its lines."""
+    origin = origin_of(job)
+    generation = Generation(0, index, file.path)
+    offset, number, size = 0, 1, len(file.content)
+    while offset < size:
+        block = file.content[offset : offset + _CHUNK]
+        if offset + len(block) < size:
+            whole = whole_lines(block)
+            block = block[:whole] if whole else file.content[offset : _next_line(file.content, offset)]
+        lines = normalise(block)
+        end = offset + len(block)
+        if lines.lines:
+            section = Section(
+                path=file.path,
+                generation=generation,
+                size=len(lines.text),
+                lines=lines.lines,
+                anchors=lines.placed(offset, number),
+                end=end,
+                read_before=0.0,
+                read_at=file.modified,
+            )
+            yield Chunk(origin, (section,), lines.text)
+        offset, number = end, number + lines.raw_lines
+
+
+def _next_line(content: bytes, offset: int) -> int:
+    end = content.find(b"\n", offset)
+    return len(content) if end < 0 else end + 1
+
+
+class PrintedTimes:
+    """The time of a line in a file at rest: what it prints, else what the nearest line above it prints.
+
+    Nobody watched the file grow, so there is no read to hold a printed time against.
+    """
+
+    def __init__(self) -> None:
+        self._latest: dict[str, float] = {}
+
+    def __call__(self, section: Section, text: bytes, hit: Match) -> float:
+        """As `midwatch.agents.matching.When`; to be called in the order of the lines."""
+        printed = self._printed(section, text, hit)
+        if printed is None:
+            return self._latest.get(section.path, 0.0)
+        self._latest[section.path] = printed
+        return printed
+
+    def _printed(self, section: Section, text: bytes, hit: Match) -> float | None:
+        end = hit.end
+        for _ in range(_LOOK_BACK):
+            start = text.rfind(b"\n", 0, end) + 1
+            printed = printed_time(text[start:end], read_at=section.read_at)
+            if printed is not None or start == 0:
+                return printed
+            end = start - 1
+        return None

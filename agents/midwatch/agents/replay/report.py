@@ -1,0 +1,84 @@
+"""What `midwatch replay` says: one JSON object a job (a contract, DESIGN 6), or lines for a person. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from midwatch.agents.replay.run import Replayed
+from midwatch.streams.records import Hit
+
+VERSION = 1
+_EVIDENCE_SHOWN = 6
+
+
+def as_plain(done: Replayed) -> dict[str, Any]:
+    """The JSON object of one job."""
+    verdict, decision = done.verdict, done.decision
+    return {
+        "version": VERSION,
+        "job": done.job,
+        "assumed": list(done.assumed),
+        "verdict": {
+            "state": verdict.state,
+            "mode": verdict.mode,
+            "error_type": verdict.error_type,
+            "family": verdict.family,
+            "subsystem": verdict.subsystem,
+            "transient": verdict.transient,
+            "root_line": verdict.root_line,
+            "root_file": verdict.root_file,
+            "root_line_number": verdict.root_line_number,
+            "node": verdict.node,
+            "rank": verdict.rank,
+            "step": verdict.step,
+            "remedy": verdict.remedy,
+        },
+        "decision": {"action": decision.action, "policy": decision.policy, "reason": decision.reason},
+        "findings": [
+            {"kind": f.kind, "detail": f.detail, "quantities": dict(f.quantities)} for f in done.findings
+        ],
+        "evidence": [_line(hit) for hit in done.evidence],
+        "hits": [_line(hit) for hit in done.hits],
+    }
+
+
+def _line(hit: Hit) -> dict[str, Any]:
+    rank = hit.line.rank if hit.line.rank is not None else hit.line.claimed_rank
+    return {
+        "rule": hit.rule,
+        "role": hit.role,
+        "error_type": hit.error_type,
+        "file": hit.line.path,
+        "line_number": hit.line.number,
+        "rank": rank,
+        "text": hit.line.text,
+        "captures": dict(hit.captures),
+    }
+
+
+def as_text(done: Replayed) -> list[str]:
+    """The lines for a person."""
+    verdict, decision = done.verdict, done.decision
+    what = verdict.state if verdict.state != "failed" else f"failed: {verdict.error_type} ({verdict.family})"
+    out = [f"{done.job}", f"  verdict   {what}"]
+    if verdict.root_line_number is not None:
+        rank = f", rank {verdict.rank}" if verdict.rank is not None else ""
+        out += [
+            f"  root      {verdict.root_file}:{verdict.root_line_number}{rank}",
+            f"            {verdict.root_line.strip()}",
+        ]
+    if verdict.step is not None:
+        out.append(f"  step      {verdict.step} ({verdict.phase})")
+    if verdict.quantities:
+        out.append("  numbers   " + ", ".join(f"{k} {v}" for k, v in verdict.quantities.items()))
+    out.append(f"  decision  would {decision.action}: {decision.reason} (policy {decision.policy})")
+    if verdict.remedy:
+        out.append(f"  remedy    {verdict.remedy}")
+    out += [f"  finding   {f.detail}" for f in done.findings]
+    for hit in done.evidence[1 : 1 + _EVIDENCE_SHOWN]:
+        out.append(f"  evidence  {hit.line.path}:{hit.line.number} {hit.role} {hit.rule}")
+    more = len(done.evidence) - 1 - _EVIDENCE_SHOWN
+    if more > 0:
+        out.append(f"            and {more} more lines")
+    out += [f"  assumed   {what}" for what in done.assumed]
+    return out

@@ -1,0 +1,137 @@
+"""One job's log files through match, detect and decide in one process. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from midwatch.agents.bundles import Watched
+from midwatch.agents.decision import Rulebook
+from midwatch.agents.incident.limits import Limits
+from midwatch.agents.matching import match
+from midwatch.agents.pipeline import Step, Watch, step
+from midwatch.agents.replay.logs import INCARNATION, LogFile, PrintedTimes, chunks, origin_of
+from midwatch.streams.records import (
+    Beat,
+    Decision,
+    Event,
+    Finding,
+    Hit,
+    Hits,
+    Incident,
+    SchedulerFact,
+    Verdict,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What the watch would have said of one job, and what had to be assumed to say it."""
+
+    job: str
+    verdict: Verdict
+    decision: Decision
+    findings: tuple[Finding, ...]
+    evidence: tuple[Hit, ...]
+    hits: tuple[Hit, ...]
+    assumed: tuple[str, ...]
+
+
+def replay(job: str, files: Sequence[LogFile], watched: Watched, book: Rulebook, limits: Limits) -> Replayed:
+    """All files of one job. They are folded by the time of their lines, whatever their order here."""
+    records: list[Hits] = []
+    for index, file in enumerate(files):
+        times = PrintedTimes()
+        for chunk in chunks(job, file, index):
+            found = match(chunk, watched.rules, watched.hash, 0, when=times)
+            if found is not None:
+                records.append(found)
+    run = _Run(job, book, limits)
+    for record in sorted(records, key=_first_time):
+        run.take(record)
+    hits = tuple(hit for record in records for hit in record.hits)
+    if run.watch.job.state.held:
+        return _failed(run, hits)
+    return _went_well(run, hits)
+
+
+class _Run:
+    """The watch over one job as it goes; time is a count, because nothing here waits."""
+
+    def __init__(self, job: str, book: Rulebook, limits: Limits) -> None:
+        self.job, self.book, self.limits = job, book, limits
+        self.watch = Watch()
+        self.now_ms = 0
+        self.findings: dict[str, Finding] = {}
+        self.incident: Incident | None = None
+        self.decision: Decision | None = None
+
+    def take(self, event: Event) -> None:
+        self.now_ms += 1
+        done: Step = step(self.watch, self.job, event, self.now_ms, limits=self.limits, book=self.book)
+        self.watch = done.watch
+        for record in done.records:
+            if isinstance(record, Finding) and record.open:
+                self.findings.setdefault(record.kind, record)
+            elif isinstance(record, Incident) and record.state == "settled":
+                self.incident = record
+        for decision in done.decisions:
+            if decision.incident:
+                self.decision = decision
+
+
+def _first_time(record: Hits) -> float:
+    times = [hit.line.time for hit in record.hits]
+    times += [time for column in record.progress for time in column.times]
+    return min(times, default=0.0)
+
+
+def _failed(run: _Run, hits: tuple[Hit, ...]) -> Replayed:
+    run.take(
+        SchedulerFact(
+            job=run.job,
+            incarnation=INCARNATION,
+            native_id="file",
+            old="running",
+            new="ended",
+            ended=True,
+            reason="assumed: a failure stands in the log",
+            cluster="replay",
+        )
+    )
+    run.take(Beat(origin_of(run.job), 1, 0.0, 0.0, 5.0, True, 0, final=True))
+    incident, decision = run.incident, run.decision
+    assert incident is not None, "an attempt whose last node gave its final beat settles"  # noqa: S101
+    assert decision is not None, "decide answers every settled incident"  # noqa: S101
+    assumed = (
+        "the run ended, with an exit code that nobody knows",
+        "the whole budget of restarts is left",
+        f"the policy is {decision.policy}",
+        "silence cannot be seen in a file: no stall is looked for",
+    )
+    return Replayed(
+        job=run.job,
+        verdict=incident.verdict,
+        decision=replace(decision, reason=decision.reason.partition("; observing only")[0]),
+        findings=tuple(run.findings.values()),
+        evidence=incident.evidence,
+        hits=hits,
+        assumed=assumed,
+    )
+
+
+def _went_well(run: _Run, hits: tuple[Hit, ...]) -> Replayed:
+    state = run.watch.job.state
+    seen = state.succeeded or state.step is not None
+    verdict = Verdict(
+        state="healthy" if seen else "unknown",
+        mode="success" if state.succeeded else None,
+        error_type="",
+        step=state.step,
+        phase=state.phase if seen else None,
+        bundle=state.bundle,
+    )
+    reason = "no failure stands in the log" if seen else "nothing in the log is known to the rules"
+    decision = Decision(run.job, 1, "", 0, "none", run.book.default_policy, reason, run.now_ms, False)
+    assumed = ("silence cannot be seen in a file: no stall is looked for",)
+    return Replayed(run.job, verdict, decision, tuple(run.findings.values()), (), hits, assumed)
