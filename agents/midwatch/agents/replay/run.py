@@ -47,9 +47,10 @@ def replay(job: str, files: Sequence[LogFile], watched: Watched, book: Rulebook,
             if found is not None:
                 records.append(found)
     run = _Run(job, book, limits)
-    for record in sorted(records, key=_first_time):
-        run.take(record)
-    hits = tuple(hit for record in records for hit in record.hits)
+    merged = _merged(job, watched, records)
+    if records:
+        run.take(merged)
+    hits = merged.hits
     if run.watch.job.state.held:
         return _failed(run, hits)
     return _went_well(run, hits)
@@ -80,10 +81,16 @@ class _Run:
                 self.decision = decision
 
 
-def _first_time(record: Hits) -> float:
-    times = [hit.line.time for hit in record.hits]
-    times += [time for column in record.progress for time in column.times]
-    return min(times, default=0.0)
+def _merged(job: str, watched: Watched, records: Sequence[Hits]) -> Hits:
+    """One record of them all: within a record, lines of several files are folded by their time."""
+    return Hits(
+        origin=origin_of(job),
+        bundle=watched.hash,
+        hits=tuple(hit for record in records for hit in record.hits),
+        counts=tuple(count for record in records for count in record.counts),
+        progress=tuple(column for record in records for column in record.progress),
+        ends={name: end for record in records for name, end in record.ends.items()},
+    )
 
 
 def _failed(run: _Run, hits: tuple[Hit, ...]) -> Replayed:
