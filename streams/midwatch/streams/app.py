@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import ssl
-import tempfile
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import faust
@@ -15,51 +12,29 @@ from faust.types import StreamT
 from faust.types.transports import TransportT
 
 from midwatch.streams.counters import Counters
+from midwatch.streams.settings import KafkaSettings, Settings
 from midwatch.streams.transport import Consumer, Producer, Reader
 
 Task = Callable[[], Awaitable[None]]
 Assignment = dict[str, list[int]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerSettings:
-    """How one worker process reaches Kafka and what it is called there.
-
-    `group` names the consumer group, and is part of every Redis key of the agent: never rename it.
-    `instance_id` makes the member static: a killed worker that returns at once takes its place without
-    halting the others; two workers must never share one. `session_timeout_s` is how long a killed
-    worker's partitions stay unwatched. `buffer` bounds the records in memory (keep it small where
-    records are large chunks). `sends_to` are topics that must exist besides the ones that are read.
-    """
-
-    group: str
-    bootstrap: str
-    username: str = ""
-    password: str = field(default="", repr=False)
-    ssl_context: ssl.SSLContext | None = None
-    session_timeout_s: float = 6.0
-    instance_id: str | None = None
-    commit_interval_s: float = 1.0
-    request_timeout_s: float = 30.0
-    buffer: int = 4096
-    sends_to: tuple[str, ...] = ()
-    directory: Path | None = None
-    ready_file: Path | None = None
-
-
 class App(faust.App):
     """Faust's app with our consumer and producer, and the state that they share with the agents."""
 
-    def __init__(self, settings: WorkerSettings, **options: Any) -> None:
+    def __init__(self, settings: Settings, group: str, **options: Any) -> None:
         self.settings = settings
+        self.group = group
         self.counters = Counters()
         self.readers: dict[str, Reader] = {}
         self.before_start: list[Task] = []
         """Run before the consumer starts, in order; what raises here ends the process."""
         self.on_ready: list[Callable[[Assignment], None]] = []
         """Called after every rebalance, once positions are taken up and records flow."""
+        self.keeps_state = False
+        """Whether an agent of it needs Redis."""
         self._closers: list[Task] = []
-        super().__init__(settings.group, **options)
+        super().__init__(group, **options)
 
     def _new_transport(self) -> TransportT:
         transport = super()._new_transport()
@@ -90,7 +65,7 @@ class App(faust.App):
             value_serializer="raw",
             allow_empty=True,
         )
-        self.agent(topic, name=f"{self.settings.group}.{reader.topic}")(body)
+        self.agent(topic, name=f"{self.group}.{reader.topic}")(body)
         for task in tasks:
             self.accompany(task)
         if close is not None:
@@ -120,48 +95,59 @@ class App(faust.App):
     def on_rebalance_end(self) -> None:
         super().on_rebalance_end()
         held = {topic: sorted(reader.owned()) for topic, reader in self.readers.items()}
-        self.log.info("ready: group %s holds %s", self.settings.group, held)
+        self.log.info("ready: group %s holds %s", self.group, held)
         for callback in self.on_ready:
             callback(held)
 
 
-def create_app(settings: WorkerSettings) -> App:
-    """An app with every setting that the faults of the real broker asked for. Register agents on it next."""
-    directory = settings.directory or Path(tempfile.gettempdir()) / "midwatch-faust"
-    options: dict[str, Any] = {}
-    if settings.username:
-        options["broker_credentials"] = faust.SASLCredentials(
-            username=settings.username,
-            password=settings.password,
-            ssl_context=settings.ssl_context,
-            mechanism="PLAIN",
-        )
-    elif settings.ssl_context is not None:
-        options["broker_credentials"] = settings.ssl_context
+def create_app(settings: Settings, group: str, *, buffer: int = 4096) -> App:
+    """An app with every setting that the faults of the real broker asked for. Register agents on it next.
+
+    `group` names the consumer group and is part of every Redis key of the agent: never rename it.
+    `buffer` bounds the records in memory; keep it small where records are large (chunks of lines).
+    """
+    worker = settings.worker
     return App(
         settings,
-        broker=[f"kafka://{server.strip()}" for server in settings.bootstrap.split(",")],
+        group,
+        broker=[f"kafka://{server}" for server in settings.kafka.bootstrap],
+        broker_credentials=_credentials(settings.kafka),
         agent_supervisor=mode.CrashingSupervisor,
         stream_wait_empty=False,
-        stream_buffer_maxsize=settings.buffer,
+        stream_buffer_maxsize=buffer,
         stream_recovery_delay=0.0,
-        broker_session_timeout=settings.session_timeout_s,
-        broker_heartbeat_interval=min(0.5, settings.session_timeout_s / 4),
+        broker_session_timeout=worker.session_timeout,
+        broker_heartbeat_interval=min(worker.heartbeat_interval, worker.session_timeout / 3),
         broker_rebalance_timeout=15.0,
-        broker_request_timeout=settings.request_timeout_s,
+        broker_request_timeout=max(30.0, worker.session_timeout),
         # The default (1000 s) makes a spare worker without partitions unable to ever take over.
         broker_max_poll_interval=1e7,
-        broker_commit_interval=settings.commit_interval_s,
-        broker_max_poll_records=settings.buffer,
+        broker_commit_interval=worker.commit_interval,
+        broker_max_poll_records=buffer,
         consumer_auto_offset_reset="earliest",
         consumer_metadata_max_age_ms=30_000,
-        consumer_group_instance_id=settings.instance_id,
+        consumer_group_instance_id=worker.instance_id or None,
         producer_compression_type="lz4",
         topic_allow_declare=False,
         topic_disable_leader=True,
         cython_optimizations=True,
         web_enabled=False,
         worker_redirect_stdouts=False,
-        datadir=str(directory),
-        **options,
+        datadir=str(settings.state_directory.expanduser() / "faust"),
+    )
+
+
+def _credentials(kafka: KafkaSettings) -> faust.SASLCredentials | ssl.SSLContext | None:
+    context: ssl.SSLContext | None = None
+    if kafka.tls:
+        context = ssl.create_default_context(cafile=kafka.ca_file)
+        if kafka.certificate_file is not None:
+            context.load_cert_chain(kafka.certificate_file, kafka.key_file)
+    if not kafka.username:
+        return context
+    return faust.SASLCredentials(
+        username=kafka.username,
+        password=kafka.password.reveal(),
+        ssl_context=context,
+        mechanism=kafka.mechanism,
     )

@@ -98,8 +98,8 @@ class Fold(Protocol):
         """When the earliest timer of the partition is due, in the time of `now_ms`; None without one."""
         ...
 
-    def tick_value(self, due_ms: int) -> bytes:
-        """The value of a tick record for that deadline. What counts is the append time that it gets."""
+    def tick_value(self) -> bytes:
+        """The value of a tick record. What counts is the append time that it gets."""
         ...
 
 

@@ -20,29 +20,16 @@ from midwatch.streams.incoming import RawRecord, batches, raw
 from midwatch.streams.tables.batch import NOW, OWN, Batch
 from midwatch.streams.tables.contiguity import HoleInLog, accept
 from midwatch.streams.tables.positions import Bounds, Position
-from midwatch.streams.tables.redis_link import RedisLink
+from midwatch.streams.tables.redis_link import PATIENCE_S, RedisLink
 from midwatch.streams.tables.table import RedisTable
 
 log = logging.getLogger(__name__)
-
-BATCH_RECORDS = 500
-WITHIN_S = 0.02
-"""A batch is taken every so often: half of it is the median latency of a hop, all of it the worst."""
 
 
 class StatefulAgent:
     """One stateful agent, registered on its app; also the app's reader of the topic."""
 
-    def __init__(
-        self,
-        app: App,
-        fold: Fold,
-        table: RedisTable,
-        link: RedisLink,
-        *,
-        dead_topic: str,
-        marked: bool,
-    ) -> None:
+    def __init__(self, app: App, fold: Fold, table: RedisTable, link: RedisLink, *, marked: bool) -> None:
         self.topic = table.topic
         self.fold = fold
         self.table = table
@@ -51,7 +38,7 @@ class StatefulAgent:
         """Per owned partition: its highest append time, and our monotonic clock when we first knew it."""
         self._app = app
         self._link = link
-        self._dead_topic = dead_topic
+        self._dead_topic = app.settings.topic_names.dead
         self._marked = marked
 
     # -- what the consumer asks
@@ -88,7 +75,8 @@ class StatefulAgent:
 
     async def run(self, stream: StreamT[Any]) -> None:
         """The body of the Faust agent."""
-        async for events in batches(stream, BATCH_RECORDS, WITHIN_S):
+        worker = self._app.settings.worker
+        async for events in batches(stream, worker.batch, worker.within):
             await self.process(events)
             for event in events:
                 event.ack()
@@ -212,19 +200,18 @@ def stateful_agent(
     fold: Fold,
     *,
     topic: str,
-    redis_url: str,
-    dead_topic: str,
     marked: bool = False,
-    redis_patience_s: float = 30.0,
+    redis_patience_s: float = PATIENCE_S,
     table_class: type[RedisTable] = RedisTable,
 ) -> StatefulAgent:
     """Register an agent that folds `topic` with `fold`; call once per topic, before `run`.
 
     `marked`: the topic is written by another stateful agent, so records with an id are taken once, by
-    high-water mark. Each topic that the fold sends to must exist: name them to `create_app`.
+    high-water mark. What cannot be folded goes to the topic of dead letters.
     """
-    link = RedisLink(redis_url, app.counters, patience_s=redis_patience_s)
-    table = table_class(link, app.conf.id, topic, app.counters)
-    agent = StatefulAgent(app, fold, table, link, dead_topic=dead_topic, marked=marked)
+    link = RedisLink(app.settings.redis, app.counters, patience_s=redis_patience_s)
+    table = table_class(link, app.group, topic, app.counters)
+    agent = StatefulAgent(app, fold, table, link, marked=marked)
+    app.keeps_state = True
     app.read(agent, agent.run, tasks=(agent.publish,), close=agent.close)
     return agent

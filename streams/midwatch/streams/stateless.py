@@ -26,7 +26,7 @@ Handler = Callable[[Message], Sequence[Send]]
 """What one record gives, as a function of it and of immutable side inputs. An exception dead-letters it."""
 
 BATCH_RECORDS = 64
-WITHIN_S = 0.02
+"""Large records: fewer at a time than the stateful agents take."""
 IN_FLIGHT = 500
 """Sends that wait for Kafka's answer before the agent waits too."""
 
@@ -66,11 +66,11 @@ class Progress:
 class StatelessAgent:
     """One stateless agent, registered on its app; also the app's reader of the topic."""
 
-    def __init__(self, app: App, handle: Handler, *, topic: str, dead_topic: str) -> None:
+    def __init__(self, app: App, handle: Handler, *, topic: str) -> None:
         self.topic = topic
         self._app = app
         self._handle = handle
-        self._dead_topic = dead_topic
+        self._dead_topic = app.settings.topic_names.dead
         self._progress: dict[int, Progress] = {}
         self._in_flight = 0
         self._answered = asyncio.Event()
@@ -116,7 +116,7 @@ class StatelessAgent:
 
     async def run(self, stream: StreamT[Any]) -> None:
         """The body of the Faust agent."""
-        async for events in batches(stream, BATCH_RECORDS, WITHIN_S):
+        async for events in batches(stream, BATCH_RECORDS, self._app.settings.worker.within):
             await self.process(events)
             for event in events:
                 event.ack()
@@ -194,11 +194,8 @@ class StatelessAgent:
         await self._answered.wait()
 
 
-def stateless_agent(app: App, handle: Handler, *, topic: str, dead_topic: str) -> StatelessAgent:
-    """Register an agent that sends what `handle` makes of each record; call before `run`.
-
-    Every topic that it sends to, and `dead_topic`, must exist: name them to `create_app`.
-    """
-    agent = StatelessAgent(app, handle, topic=topic, dead_topic=dead_topic)
+def stateless_agent(app: App, handle: Handler, *, topic: str) -> StatelessAgent:
+    """Register an agent that sends what `handle` makes of each record; call before `run`."""
+    agent = StatelessAgent(app, handle, topic=topic)
     app.read(agent, agent.run)
     return agent

@@ -45,25 +45,22 @@ class TickWriter:
                 for partition in tuple(self._agent.owned()):
                     await self._look(partition)
 
-    def _due(self, partition: int) -> int | None:
+    def _due(self, partition: int) -> bool:
         seen = self._agent.seen.get(partition)
         if seen is None or partition in self._agent.stopped or self._agent.next_offset(partition) is None:
-            return None
+            return False
         state, _ = self._agent.table.partition_state(partition)
         deadline = self._agent.fold.next_deadline(state)
         now_ms, at = seen
-        if deadline is None or not is_due(deadline, now_ms, time.monotonic() - at):
-            return None
-        return deadline
+        return deadline is not None and is_due(deadline, now_ms, time.monotonic() - at)
 
     async def _look(self, partition: int) -> None:
         since = time.monotonic() - self._written.get(partition, -AT_MOST_EVERY_S)
-        deadline = self._due(partition)
-        if deadline is None or since < AT_MOST_EVERY_S or not await self._caught_up(partition):
+        if since < AT_MOST_EVERY_S or not self._due(partition) or not await self._caught_up(partition):
             return
         self._written[partition] = time.monotonic()
         answer = await self._app.producer.send(
-            self._agent.topic, None, self._agent.fold.tick_value(deadline), partition, None, None
+            self._agent.topic, None, self._agent.fold.tick_value(), partition, None, None
         )
         await answer
         self._app.counters.ticks += 1

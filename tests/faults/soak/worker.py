@@ -1,4 +1,4 @@
-"""One worker process of the soak: both stages in one app, settings as JSON on the command line."""
+"""One worker process of the soak: both stages in one app, its options as JSON on the command line."""
 
 from __future__ import annotations
 
@@ -6,50 +6,62 @@ import json
 import logging
 import sys
 import threading
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from midwatch.streams.app import App, WorkerSettings, create_app
+from faults.soak.counting import CountingFold
+from faults.soak.mutants import VARIANTS
+from midwatch.streams.app import App, create_app
 from midwatch.streams.running import run
+from midwatch.streams.secret import Secret
+from midwatch.streams.settings import (
+    KafkaSettings,
+    RedisSettings,
+    Settings,
+    TopicSettings,
+    WorkerSettings,
+)
 from midwatch.streams.stateful import stateful_agent
 
-sys.path.insert(0, str(Path(__file__).parent))  # run as a script: its neighbours are no package
+GROUP = "soak"
 
-from counting import CountingFold  # noqa: E402 - after the path is set
-from mutants import MUTANTS  # noqa: E402 - after the path is set
+
+def soak_settings(options: Mapping[str, Any]) -> Settings:
+    """Events and incidents of a prefix of their own; a session of 2 s, so that a kill costs little time."""
+    return Settings(
+        state_directory=Path(options["directory"]),
+        kafka=KafkaSettings(
+            bootstrap=(options["kafka"],), username=options["username"], password=Secret(options["password"])
+        ),
+        redis=RedisSettings(url=options["redis_url"]),
+        topics=TopicSettings(prefix=options["prefix"]),
+        worker=WorkerSettings(session_timeout=2.0, heartbeat_interval=0.3, commit_interval=0.3),
+    )
 
 
 def count_regularly(app: App, path: Path) -> None:
     """Leave the counters behind, so that the test can tell what was really provoked."""
     done = threading.Event()
-    while not done.wait(0.5):
-        counters = asdict(app.counters)
-        path.write_text(json.dumps({k: v for k, v in counters.items() if isinstance(v, int)}))
+    while not done.wait(0.2):
+        counts = {name: value for name, value in asdict(app.counters).items() if isinstance(value, int)}
+        part = path.with_suffix(".part")
+        part.write_text(json.dumps(counts))
+        part.replace(path)
 
 
-def main(options: dict[str, Any]) -> None:
-    app = create_app(
-        WorkerSettings(
-            group=options["group"],
-            bootstrap=options["bootstrap"],
-            username=options["username"],
-            password=options["password"],
-            session_timeout_s=options["session_timeout_s"],
-            commit_interval_s=0.3,
-            sends_to=(options["middle"], options["dead"]),
-            directory=Path(options["directory"]),
-            ready_file=Path(options["ready_file"]),
-        )
-    )
-    mutant = MUTANTS[options["mutant"]]
-    shared = {"redis_url": options["redis_url"], "dead_topic": options["dead"], "table_class": mutant.table}
-    stateful_agent(app, CountingFold(options["middle"]), topic=options["first"], **shared)
-    stateful_agent(app, CountingFold(), topic=options["middle"], marked=True, **shared)
-    mutant.prepare(app)
+def main(options: Mapping[str, Any]) -> None:
+    settings = soak_settings(options)
+    names = settings.topic_names
+    app = create_app(settings, f"{options['prefix']}-{GROUP}")
+    variant = VARIANTS[options["variant"]]
+    stateful_agent(app, CountingFold(names.incidents), topic=names.events, table_class=variant.table)
+    stateful_agent(app, CountingFold(), topic=names.incidents, marked=True, table_class=variant.table)
+    variant.prepare(app)
     counters = Path(options["counters"])
     threading.Thread(target=count_regularly, args=(app, counters), daemon=True).start()
-    run(app, loglevel=options.get("loglevel", "INFO"), redis_url=options["redis_url"])
+    run(app, loglevel="INFO", ready_file=Path(options["ready_file"]))
 
 
 if __name__ == "__main__":

@@ -81,7 +81,8 @@ class Batch:
         if self.states[OWN].get(NOW) != (now := b"%d" % message.now_ms):
             own[NOW] = now
         # The fold sees only what it named: what else happens to be loaded depends on where batches were cut.
-        view = {PARTITION: self.states[PARTITION]}
+        named = () if isinstance(self._needed, Exception) else self._needed
+        view = {key: self.states[key] for key in (PARTITION, *named)}
         try:
             if self._is_old(message, own):
                 self.tally.below_mark += 1
@@ -89,7 +90,6 @@ class Batch:
             else:
                 if isinstance(self._needed, Exception):
                     raise self._needed
-                view |= {key: self.states[key] for key in self._needed}
                 applied = _checked(self.fold.apply(view, message), view)
                 self.tally.applied += 1
         except NewerRecord as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import redis.asyncio as redis_async
 from redis import exceptions
@@ -13,6 +13,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from midwatch.streams.counters import Counters
+from midwatch.streams.settings import RedisSettings
 
 T = TypeVar("T")
 
@@ -41,9 +42,16 @@ class RedisLink:
     with the nonce that tells a lost answer from a foreign write.
     """
 
-    def __init__(self, url: str, counters: Counters, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, settings: RedisSettings, counters: Counters, patience_s: float = PATIENCE_S) -> None:
+        options: dict[str, Any] = {"ssl_ca_certs": str(settings.ca_file)} if settings.ca_file else {}
+        if password := settings.password.reveal():
+            options["password"] = password
         self.client = redis_async.Redis.from_url(
-            url, socket_timeout=5, socket_connect_timeout=2, retry=Retry(NoBackoff(), 0)
+            settings.url,
+            socket_timeout=5,
+            socket_connect_timeout=2,
+            retry=Retry(NoBackoff(), 0),
+            **options,
         )
         self._counters = counters
         self._patience_s = patience_s

@@ -33,6 +33,8 @@ class RedisTable:
     any moment; a batch in flight then lands or is fenced.
     """
 
+    script_source = script.SOURCE
+
     def __init__(self, link: RedisLink, group: str, topic: str, counters: Counters) -> None:
         self.topic = topic
         self.lock = asyncio.Lock()
@@ -182,7 +184,7 @@ class RedisTable:
     async def _execute(self, writes: Mapping[int, script.Write], nonce: bytes) -> list[Any]:
         client = self._link.client
         if self._sha is None:
-            self._sha = await client.script_load(script.SOURCE)
+            self._sha = await client.script_load(self.script_source)
         pipe = client.pipeline(transaction=False)
         for partition, write in writes.items():
             names, values = script.arguments(self._group, self.topic, partition, write, nonce)

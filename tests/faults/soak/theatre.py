@@ -1,0 +1,220 @@
+"""The place where the soak is played: topics, workers, traffic, and facts that can be waited for."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import redis
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+from kafka.errors import KafkaError
+
+from faults.soak.supervised import SupervisedWorker
+from faults.soak.traffic import Traffic
+from faults.soak.verdict import PARTITIONS, Published, StageVerdict, judge, read_published, read_stage
+from faults.soak.worker import GROUP, soak_settings
+from midwatch.streams.embedded.stack import EmbeddedStack, Endpoints
+from midwatch.streams.services import kafka_options
+from midwatch.streams.tables import keys
+from midwatch.streams.tables.script import parse_offset
+from midwatch.streams.topic_admin import make_topics
+
+PATIENCE_S = 60.0
+
+
+class NotSeen(AssertionError):
+    """A fact did not come true in time."""
+
+
+def wait_for(fact: Callable[[], bool], what: str, within_s: float = PATIENCE_S) -> float:
+    """Seconds until the fact was true."""
+    began = time.monotonic()
+    while not fact():
+        if time.monotonic() - began > within_s:
+            raise NotSeen(f"not seen within {within_s:.0f} s: {what}")
+        time.sleep(0.05)
+    return time.monotonic() - began
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the soak found in the end."""
+
+    sent: int
+    first: StageVerdict
+    second: StageVerdict
+    published: Published
+    unpublished: int
+
+    @property
+    def complaints(self) -> list[str]:
+        """Everything that is not exactly once; empty if all is."""
+        found = []
+        for name, stage in (("first", self.first), ("second", self.second)):
+            if not stage.exact:
+                found.append(f"{name} stage: {stage}")
+        if (ids := len(self.published.contents)) != self.sent:
+            found.append(f"{ids} ids between the stages, {self.sent} records sent")
+        if self.published.conflicting:
+            found.append(f"{self.published.conflicting} ids with two contents")
+        if self.unpublished:
+            found.append(f"{self.unpublished} records left in the outbox")
+        return found
+
+
+@dataclass
+class Theatre:
+    """Two stages over 8 partitions, and whoever works on them."""
+
+    servers: EmbeddedStack
+    endpoints: Endpoints
+    directory: Path
+    variant: str
+    rate: float
+    seed: int
+    workers: dict[str, SupervisedWorker] = field(default_factory=dict)
+    ended: list[SupervisedWorker] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.options = {
+            "prefix": f"soak-{secrets.token_hex(4)}",
+            "kafka": self.endpoints.kafka,
+            "username": self.endpoints.kafka_username,
+            "password": self.endpoints.kafka_password,
+            "redis_url": self.endpoints.redis_url,
+            "variant": self.variant,
+            "directory": str(self.directory),
+        }
+        settings = soak_settings(self.options)
+        make_topics(settings)
+        self.group = f"{self.options['prefix']}-{GROUP}"
+        self.first, self.second = settings.topic_names.events, settings.topic_names.incidents
+        self.connection: dict[str, Any] = kafka_options(settings)
+        self.redis = redis.Redis.from_url(self.endpoints.redis_url, socket_timeout=5)
+        self.traffic = Traffic(self.connection, self.first, self.rate, self.seed)
+        self._ends = KafkaConsumer(**self.connection, enable_auto_commit=False)
+
+    # -- workers
+
+    def start_worker(self, name: str) -> SupervisedWorker:
+        worker = SupervisedWorker(f"{name}{len(self.ended)}", self.options, self.directory)
+        self.workers[name] = worker
+        return worker
+
+    def end_worker(self, name: str) -> int:
+        worker = self.workers.pop(name)
+        self.ended.append(worker)
+        return worker.end()
+
+    def counter(self, name: str) -> int:
+        """Summed over every process that ever worked here."""
+        workers = [*self.ended, *self.workers.values()]
+        return sum(worker.counters().get(name, 0) for worker in workers)
+
+    # -- facts
+
+    def reached(self, topic: str) -> int:
+        """How many records of the topic are part of its state, by the offsets in Redis."""
+        pipe = self.redis.pipeline(transaction=False)
+        for partition in range(PARTITIONS):
+            pipe.get(keys.offset_key(self.group, topic, partition))
+        return sum(parse_offset(stored)[0] + 1 for stored in pipe.execute())
+
+    def end(self, topic: str) -> int:
+        """How many records the topic has."""
+        return sum(self._ends.end_offsets([TopicPartition(topic, p) for p in range(PARTITIONS)]).values())
+
+    def committed(self, topic: str) -> int:
+        """How many records of the topic the group has committed in Kafka."""
+        admin = KafkaAdminClient(**self.connection)
+        told = admin.list_group_offsets({self.group: [TopicPartition(topic, p) for p in range(PARTITIONS)]})
+        admin.close()
+        return sum(offset.offset for offset in told[self.group].values())
+
+    def unpublished(self) -> int:
+        """Records that wait in the outbox of the first stage."""
+        names = [keys.outbox_key(self.group, self.first, p) for p in range(PARTITIONS)]
+        return sum(int(self.redis.xlen(name)) for name in names)
+
+    def all_held(self) -> bool:
+        """Whether the present processes read every partition between them."""
+        return sum(worker.held() for worker in self.workers.values()) == 2 * PARTITIONS
+
+    def level(self) -> bool:
+        """Whether both stages have done everything that is there at this moment."""
+        try:
+            goal = self.end(self.first)
+            done = self.reached(self.first) >= goal and not self.unpublished()
+            return done and self.reached(self.second) >= self.end(self.second)
+        except (redis.RedisError, KafkaError):
+            return False
+
+    def catches_up(self, within_s: float = PATIENCE_S) -> float:
+        """Seconds until everything that is acknowledged now went through both stages."""
+        began, goal = time.monotonic(), self.traffic.acknowledged
+
+        def passed() -> bool:
+            try:
+                if self.reached(self.first) < goal or self.unpublished() > self.rate:
+                    return False
+                return self.reached(self.second) >= goal
+            except redis.RedisError:
+                return False
+
+        wait_for(passed, f"{goal} records through both stages", within_s)
+        return time.monotonic() - began
+
+    # -- the end
+
+    def finish(self, at_least: int = 0) -> int:
+        """End the traffic and wait until both stages have all of it; how many were sent."""
+        sent = self.traffic.end(at_least)
+        assert not self.traffic.errors, self.traffic.errors[:3]
+        wait_for(self.level, "both stages level with the traffic")
+        return sent
+
+    def settle_somehow(self, quiet_s: float = 4.0) -> int:
+        """As `finish`, for workers that may never get there: also content when nothing moves any more."""
+        sent = self.traffic.end()
+        seen, since = -1, time.monotonic()
+        while not self.level() and time.monotonic() - since < quiet_s:
+            if (now := self.reached(self.first) + self.reached(self.second)) != seen:
+                seen, since = now, time.monotonic()
+            time.sleep(0.1)
+        return sent
+
+    def outcome(self, sent: int) -> Outcome:
+        right_first, right_second = self.traffic.expected()
+        return Outcome(
+            sent=sent,
+            first=judge(read_stage(self.redis, self.group, self.first), right_first),
+            second=judge(read_stage(self.redis, self.group, self.second), right_second),
+            published=read_published(self.connection, self.second),
+            unpublished=self.unpublished(),
+        )
+
+    def close(self) -> None:
+        for name in list(self.workers):
+            self.end_worker(name)
+        self._ends.close()
+        self.redis.close()
+
+
+@contextmanager
+def theatre(
+    embedded: tuple[EmbeddedStack, Endpoints], directory: Path, *, variant: str, rate: float, seed: int
+) -> Iterator[Theatre]:
+    """A theatre whose servers run and whose workers are gone afterwards, whatever happened in it."""
+    servers, endpoints = embedded
+    stage = Theatre(servers, endpoints, directory, variant, rate, seed)
+    try:
+        yield stage
+    finally:
+        servers.kafka.start()
+        servers.redis.start()
+        stage.close()
