@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from midwatch.rules.matcher import Match
@@ -11,6 +11,8 @@ from midwatch.streams.lines import normalise, whole_lines
 from midwatch.streams.records import Chunk, Generation, Origin, Section
 
 _CHUNK = 256 * 1024
+_TAIL = 64 * 1024
+_QUARTER = 900.0
 _LOOK_BACK = 200  # lines searched for a printed time above one that has none
 
 NODE = "replay"
@@ -58,6 +60,27 @@ def chunks(job: str, file: LogFile, index: int) -> Iterator[Chunk]:
         offset, number = end, number + lines.raw_lines
 
 
+def last_written(file: LogFile, files: Sequence[LogFile]) -> float:
+    """When the file was last written, by the clock and in the zone that the job's files print.
+
+    Zones differ by quarters of an hour, so the file's own date is moved by as many as bring it closest to
+    the latest time that any of the files prints.
+    """
+    printed = [time for each in files if (time := _last_printed(each)) is not None]
+    if not printed:
+        return file.modified
+    quarters = round((file.modified - max(printed)) / _QUARTER)
+    return file.modified - quarters * _QUARTER
+
+
+def _last_printed(file: LogFile) -> float | None:
+    for line in reversed(file.content[-_TAIL:].splitlines()):
+        printed = printed_time(line, read_at=file.modified)
+        if printed is not None:
+            return printed
+    return None
+
+
 def _next_line(content: bytes, offset: int) -> int:
     end = content.find(b"\n", offset)
     return len(content) if end < 0 else end + 1
@@ -66,17 +89,19 @@ def _next_line(content: bytes, offset: int) -> int:
 class PrintedTimes:
     """The time of a line in a file at rest: what it prints, else what the nearest line above it prints.
 
-    Nobody watched the file grow, so there is no read to hold a printed time against.
+    Nobody watched the file grow, so there is no read to hold a printed time against. In a file that prints
+    none so far, `otherwise` stands in: see `last_written`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, otherwise: float) -> None:
+        self._otherwise = otherwise
         self._latest: dict[str, float] = {}
 
     def __call__(self, section: Section, text: bytes, hit: Match) -> float:
         """As `midwatch.agents.matching.When`; to be called in the order of the lines."""
         printed = self._printed(section, text, hit)
         if printed is None:
-            return self._latest.get(section.path, 0.0)
+            return self._latest.get(section.path, self._otherwise)
         self._latest[section.path] = printed
         return printed
 
