@@ -73,7 +73,7 @@ def _in_order(record: Hits, judged: Mapping[str, int], offset: float) -> Iterato
         latest = 0.0
         for line in sorted(lines, key=_number):
             latest = max(latest, _time(line))
-            timed.append((latest, len(timed), line))
+            timed.append((latest, len(timed), _at(line, latest)))
     for _, _, line in sorted(timed, key=lambda entry: entry[:2]):
         yield line
 
@@ -96,6 +96,14 @@ def _number(line: Step | Hit) -> int:
 
 def _time(line: Step | Hit) -> float:
     return line.time if isinstance(line, Step) else line.line.time
+
+
+def _at(line: Step | Hit, time: float) -> Step | Hit:
+    return (
+        replace(line, time=time)
+        if isinstance(line, Step)
+        else replace(line, line=replace(line.line, time=time))
+    )
 
 
 def _raised(judged: Mapping[str, int], ends: Mapping[str, int]) -> dict[str, int]:

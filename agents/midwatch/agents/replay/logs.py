@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from midwatch.rules.matcher import Match
@@ -60,12 +60,16 @@ def chunks(job: str, file: LogFile, index: int) -> Iterator[Chunk]:
         offset, number = end, number + lines.raw_lines
 
 
-def last_written(file: LogFile, files: Sequence[LogFile]) -> float:
-    """When the file was last written, by the clock and in the zone that the job's files print.
+def undated(file: LogFile, files: Sequence[LogFile]) -> float:
+    """The time of lines above the first one that prints a time: that one's; in a file without any, the
+    file's last write, by the clock and in the zone that the job's files print.
 
     Zones differ by quarters of an hour, so the file's own date is moved by as many as bring it closest to
     the latest time that any of the files prints.
     """
+    first = _first_printed(file.content[:_TAIL].splitlines(), file.modified)
+    if first is not None:
+        return first
     printed = [time for each in files if (time := _last_printed(each)) is not None]
     if not printed:
         return file.modified
@@ -74,8 +78,12 @@ def last_written(file: LogFile, files: Sequence[LogFile]) -> float:
 
 
 def _last_printed(file: LogFile) -> float | None:
-    for line in reversed(file.content[-_TAIL:].splitlines()):
-        printed = printed_time(line, read_at=file.modified)
+    return _first_printed(reversed(file.content[-_TAIL:].splitlines()), file.modified)
+
+
+def _first_printed(lines: Iterable[bytes], modified: float) -> float | None:
+    for line in lines:
+        printed = printed_time(line, read_at=modified)
         if printed is not None:
             return printed
     return None
@@ -90,7 +98,7 @@ class PrintedTimes:
     """The time of a line in a file at rest: what it prints, else what the nearest line above it prints.
 
     Nobody watched the file grow, so there is no read to hold a printed time against. In a file that prints
-    none so far, `otherwise` stands in: see `last_written`.
+    none so far, `otherwise` stands in: see `undated`.
     """
 
     def __init__(self, otherwise: float) -> None:

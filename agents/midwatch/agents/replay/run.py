@@ -10,7 +10,7 @@ from midwatch.agents.decision import Rulebook
 from midwatch.agents.incident.limits import Limits
 from midwatch.agents.matching import match
 from midwatch.agents.pipeline import Step, Watch, step
-from midwatch.agents.replay.logs import INCARNATION, LogFile, PrintedTimes, chunks, last_written, origin_of
+from midwatch.agents.replay.logs import INCARNATION, LogFile, PrintedTimes, chunks, undated, origin_of
 from midwatch.streams.records import (
     Beat,
     Decision,
@@ -41,7 +41,7 @@ def replay(job: str, files: Sequence[LogFile], watched: Watched, book: Rulebook,
     """All files of one job. They are folded by the time of their lines, whatever their order here."""
     records: list[Hits] = []
     for index, file in enumerate(files):
-        times = PrintedTimes(last_written(file, files))
+        times = PrintedTimes(undated(file, files))
         for chunk in chunks(job, file, index):
             found = match(chunk, watched.rules, watched.hash, 0, when=times)
             if found is not None:
