@@ -5,7 +5,8 @@ reconciler must remember of the open order (`Claim.memory`), so another executor
 
 Redis can lose its data. It therefore holds an epoch and a count of claims, and the state directory a copy
 of both: where they disagree, the memory of earlier claims is gone and every order written before that
-moment must be refused. Redis must not evict and must have each write on disk before it answers; `unsafe` says so.
+moment must be refused. Redis must not evict and must have each write on disk before it answers; `unsafe`
+says so.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class Claimed:
     """The answer to an attempt to claim.
 
     `claimed`: ours now. `open`: it was ours before and is being worked on. `closed`: it is finished, with
-    `outcome`. `held`: another order, `holder`, has the effect. `lost`: Redis has forgotten, nothing is claimed.
+    `outcome`. `held`: another order, `holder`, has the effect. `lost`: Redis has forgotten; none is claimed.
     """
 
     state: Literal["claimed", "open", "closed", "held", "lost"]
@@ -171,7 +172,7 @@ class Claims:
         return bool(self._redis.eval(_REMEMBER, 1, self._key("open"), claim.command.id, body))
 
     def close(self, command: Command, outcome: Outcome, *, release: bool) -> bool:
-        """Finishes an order. `release` frees its effects for a later one: only with proof that none exists."""
+        """Finishes an order. `release` frees its effects for a later one: only if proven that none exists."""
         effects = self._effects(command)
         return bool(
             self._redis.eval(

@@ -1,0 +1,101 @@
+"""Which jobs there are and as what they ran, learnt from `events` alone. Pure.
+
+The executor asks it whether an order is meant for the present start of a job; the watcher asks it whom to
+look for. It is read anew from the topic at each start: there is no state to lose or to disagree with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import msgspec
+
+from midwatch.streams.codec import decode
+from midwatch.streams.errors import MalformedRecord, NewerRecord
+from midwatch.streams.records import Carry, Outcome, SchedulerFact, SpecEvent
+
+
+@dataclass(slots=True)
+class Start:
+    """One incarnation of a job. `alive_at`: reader's monotonic clock at its last beat with a live process."""
+
+    job: str
+    incarnation: str
+    state: str = ""
+    ended: bool = False
+    alive_at: float | None = None
+
+
+@dataclass(slots=True)
+class Census:
+    """All jobs seen in `events`, and their starts in the order in which the topic told of them."""
+
+    jobs: dict[str, dict[str, Start]] = field(default_factory=dict)
+    specs: dict[str, SpecEvent] = field(default_factory=dict)
+
+    def apply(self, value: bytes, at: float) -> None:
+        """Folds one message of `events`; `at` is the reader's monotonic clock. What is unreadable is skipped:
+        detect answers for it, and an unknown start only makes the executor refuse."""
+        try:
+            glimpse = _glimpse.decode(value)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return
+        if glimpse.origin is not None:
+            start = self._seen(glimpse.origin.job, glimpse.origin.incarnation)
+            if glimpse.kind == "beat" and glimpse.alive:
+                start.alive_at = at
+            return
+        try:
+            record = decode(value)
+        except (MalformedRecord, NewerRecord):
+            return
+        self._fold(record)
+
+    def incarnations(self, job: str) -> tuple[str, ...]:
+        """As what the job ran, oldest first."""
+        return tuple(self.jobs.get(job, ()))
+
+    def starts(self, cluster_kind: str) -> Iterator[Start]:
+        """All starts whose incarnation is of this kind of scheduler (`slurm`, `local`, `ray`)."""
+        for starts in self.jobs.values():
+            for start in starts.values():
+                if start.incarnation.startswith(f"{cluster_kind}:"):
+                    yield start
+
+    def _fold(self, record: object) -> None:
+        match record:
+            case SpecEvent():
+                self.specs[record.job] = record
+                self._seen(record.job, record.incarnation)
+            case Outcome():
+                self._seen(record.job, record.new_incarnation)
+            case Carry():
+                for incarnation in sorted(record.incarnations, key=record.incarnations.__getitem__):
+                    self._seen(record.job, incarnation)
+            case SchedulerFact():
+                start = self._seen(record.job, record.incarnation)
+                start.state = record.new
+                start.ended = start.ended or record.ended
+            case _:
+                pass
+
+    def _seen(self, job: str, incarnation: str) -> Start:
+        start = Start(job, incarnation)
+        return self.jobs.setdefault(job, {}).setdefault(incarnation, start) if incarnation else start
+
+
+class _Origin(msgspec.Struct):
+    job: str
+    incarnation: str
+
+
+class _Glimpse(msgspec.Struct):
+    """The few fields of hits and beats that matter here; the rest of a message is not even built."""
+
+    kind: str
+    origin: _Origin | None = None
+    alive: bool | None = None
+
+
+_glimpse = msgspec.json.Decoder(_Glimpse)

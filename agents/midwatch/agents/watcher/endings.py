@@ -1,0 +1,51 @@
+"""Notes on who ended a start on purpose, written before the deed: the scheduler often cannot tell.
+
+The executor notes its own ends, so that the watcher does not take them for a person's; `midwatch run` notes
+the person who pressed Ctrl-C. One small file for each, in the state directory.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+import msgspec
+
+from midwatch.agents.watcher.sightings import Ending
+from midwatch.streams.codec import content_hash
+
+
+class _Note(msgspec.Struct):
+    incarnation: str
+    person: str
+
+
+def note_ending(state_directory: Path, incarnation: str, person: str = "") -> None:
+    """On disk when it returns. The first note on a start stands: who came first ended it."""
+    path = _path(state_directory, incarnation)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    with draft.open("wb") as file:
+        file.write(msgspec.json.encode(_Note(incarnation, person)))
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        return
+    finally:
+        draft.unlink()
+
+
+def ending_of(state_directory: Path, incarnation: str) -> Ending | None:
+    """None if nobody here ended it."""
+    try:
+        note = msgspec.json.decode(_path(state_directory, incarnation).read_bytes(), type=_Note)
+    except FileNotFoundError:
+        return None
+    return Ending(note.person)
+
+
+def _path(state_directory: Path, incarnation: str) -> Path:
+    return state_directory / "endings" / content_hash({"incarnation": incarnation})[:32]

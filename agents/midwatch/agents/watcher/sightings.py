@@ -1,0 +1,172 @@
+"""From what a scheduler shows to facts. Pure: looks go in, changes come out.
+
+A look is one successful sweep of a scheduler, with what it answered when asked about single starts. A failed
+sweep is no look, so it never makes a job absent. A start that the scheduler does not know in two looks
+`ABSENT_S` apart, under one boot of it, with accounting silent and without a beat of a live process in
+between, has ended; how is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from midwatch.agents.clusters.base import JobState, SchedulerJob
+from midwatch.agents.watcher.census import Start
+from midwatch.streams.identity import native_id
+from midwatch.streams.records import SchedulerFact
+
+ABSENT_S = 10.0
+ABSENT = "ABSENT"
+CANCELLED = "CANCELLED"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One successful look. `at`: monotonic seconds. `boot`: which run of the scheduler answered."""
+
+    cluster: str
+    at: float
+    boot: str
+    jobs: Mapping[str, SchedulerJob]  # by incarnation
+    answers: Mapping[str, JobState] = field(default_factory=dict)  # to `questions`, by incarnation
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Since when, and under which boot, a start has not been seen."""
+
+    since: float
+    boot: str
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What the watcher remembers between two looks: only what it may forget, all else is in `events`."""
+
+    told: Mapping[str, str] = field(default_factory=dict)  # incarnation -> the last state sent
+    missing: Mapping[str, Missing] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Who ended a start on purpose, as the executor's host knows it; `person` "" is a command of ours."""
+
+    person: str
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The facts of one look, and what to remember for the next."""
+
+    watched: Watched
+    facts: tuple[SchedulerFact, ...]
+
+
+def questions(watched: Watched, jobs: Mapping[str, SchedulerJob], starts: Iterable[Start]) -> tuple[str, ...]:
+    """The starts to ask the scheduler about one by one: who cancelled them, or where they are."""
+    known = {start.incarnation: start for start in starts}
+    cancelled = [
+        seen.incarnation
+        for seen in jobs.values()
+        if seen.state.over
+        and seen.state.word == CANCELLED
+        and _last(watched, seen.incarnation, known) != CANCELLED
+    ]
+    lost = [name for name, start in known.items() if not start.ended and name not in jobs]
+    return (*cancelled, *lost)
+
+
+def facts(
+    watched: Watched,
+    look: Look,
+    starts: Iterable[Start],
+    *,
+    jobs_by_key: Mapping[str, str],
+    endings: Mapping[str, Ending],
+) -> Seen:
+    """What changed since the last look.
+
+    `starts` are those known from `events`; a sighted one that is not among them belongs to the job of an
+    earlier start of the same id, or to that whose effect key it carries. A fact sent twice is harmless.
+    """
+    known = {start.incarnation: start for start in starts}
+    by_native = {native_id(start.incarnation): start.job for start in known.values()}
+    told, missing, out = dict(watched.told), dict[str, Missing](), list[SchedulerFact]()
+
+    def tell(job: str, incarnation: str, state: JobState, key: str = "") -> None:
+        old, start = _last(watched, incarnation, known), known.get(incarnation)
+        if old != state.word and not (start and start.ended and not state.over):
+            ending = endings.get(incarnation)
+            out.append(_fact(job, look.cluster, incarnation, old=old, state=_by(state, ending), key=key))
+            told[incarnation] = state.word
+
+    for seen in look.jobs.values():
+        start = known.get(seen.incarnation)
+        earlier = start.job if start else by_native.get(seen.native_id, "")
+        job = earlier or jobs_by_key.get(seen.effect_key, "")
+        if job:
+            tell(job, seen.incarnation, look.answers.get(seen.incarnation, seen.state), seen.effect_key)
+    for name, start in known.items():
+        answer = look.answers.get(name)
+        if start.ended or name in look.jobs or answer is None or answer.kind == "unknown":
+            if name in watched.missing and answer is not None and answer.kind == "unknown":
+                missing[name] = watched.missing[name]
+            continue
+        if answer.kind != "absent":
+            tell(start.job, name, answer)
+            continue
+        gone = _absent(start, watched.missing.get(name), look)
+        if isinstance(gone, Missing):
+            missing[name] = gone
+        else:
+            tell(start.job, name, gone)
+    return Seen(Watched(told, missing), tuple(out))
+
+
+def _last(watched: Watched, incarnation: str, known: Mapping[str, Start]) -> str:
+    start = known.get(incarnation)
+    return watched.told.get(incarnation, start.state if start else "")
+
+
+def _absent(start: Start, before: Missing | None, look: Look) -> Missing | JobState:
+    if before is None or before.boot != look.boot:
+        return Missing(look.at, look.boot)
+    if start.alive_at is not None and start.alive_at > before.since:
+        return Missing(look.at, look.boot)
+    if look.at - before.since < ABSENT_S:
+        return before
+    reason = f"absent from the queue for {look.at - before.since:.0f} s; how it ended is not known"
+    return JobState("ended", ABSENT, "ended", reason=reason)
+
+
+def _by(state: JobState, ending: Ending | None) -> JobState:
+    """A cancel that a command of ours brought about is no person's act."""
+    if ending is None or not state.over or state.mode == "success":
+        return state
+    if ending.person:
+        return JobState(
+            "ended", state.word, "ended", "cancelled", state.exit_code, state.signal, by_person=ending.person
+        )
+    return JobState(
+        "ended", state.word, "ended", "", state.exit_code, state.signal, "ended by a command of midwatch"
+    )
+
+
+def _fact(job: str, cluster: str, incarnation: str, *, old: str, state: JobState, key: str) -> SchedulerFact:
+    return SchedulerFact(
+        job=job,
+        incarnation=incarnation,
+        native_id=native_id(incarnation),
+        old=old,
+        new=state.word,
+        ended=state.over,
+        mode=state.mode,
+        error_type=state.error_type,
+        exit_code=state.exit_code,
+        signal=state.signal,
+        reason=state.reason,
+        by_person=state.by_person,
+        effect_key=key,
+        cluster=cluster,
+    )
