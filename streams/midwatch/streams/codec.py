@@ -1,6 +1,6 @@
 """Records to bytes and back.
 
-A record is one JSON object with its kind and version beside its fields (`{"kind": "beat", "v": 1, ...}`),
+A record is one JSON object with its kind and version beside its fields (`{"record": "beat", "v": 1, ...}`),
 except a chunk, whose text travels as it is in the message's value with everything else in one header.
 Readers accept older versions and unknown fields. Bytes that are no record raise `MalformedRecord`; a newer
 major version or an unknown kind raises `NewerRecord`: the caller decides by topic what that means.
@@ -46,7 +46,7 @@ _FORWARDED_NAMES = {cls: name for name, cls in _FORWARDED.items()}
 
 
 class _Envelope(msgspec.Struct):
-    kind: str
+    record: str  # the kind; no record has a field of this name (`kind` is one of a finding's own)
     v: int
 
 
@@ -78,7 +78,7 @@ def encode(record: object) -> bytes:
         name, body = _FORWARDED_NAMES[type(record.record)], record.record
     else:
         name, body = _NAMES[type(record)], cast(Any, record)
-    head = b'{"kind":"%s","v":%d' % (name.encode(), VERSION)
+    head = b'{"record":"%s","v":%d' % (name.encode(), VERSION)
     rest = _encoder.encode(body)
     return head + (b"}" if rest == b"{}" else b"," + rest[1:])
 
@@ -96,20 +96,20 @@ def decode(value: bytes) -> Any:
         raise MalformedRecord(f"not a record: {error}") from error
     if envelope.v > VERSION:
         raise NewerRecord(
-            f"a {envelope.kind!r} record of version {envelope.v}; this midwatch reads up to {VERSION}",
+            f"a {envelope.record!r} record of version {envelope.v}; this midwatch reads up to {VERSION}",
             remedy="upgrade this worker; the record is kept",
         )
-    decoder = _decoders.get(envelope.kind)
+    decoder = _decoders.get(envelope.record)
     if decoder is None:
         raise NewerRecord(
-            f"a record of the unknown kind {envelope.kind!r}",
+            f"a record of the unknown kind {envelope.record!r}",
             remedy="upgrade this worker; the record is kept",
         )
     try:
         record = decoder.decode(value)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise MalformedRecord(f"a broken {envelope.kind!r} record: {error}") from error
-    return r.Forwarded(record) if envelope.kind in _FORWARDED else record
+        raise MalformedRecord(f"a broken {envelope.record!r} record: {error}") from error
+    return r.Forwarded(record) if envelope.record in _FORWARDED else record
 
 
 def encode_log(record: r.Chunk | r.Beat) -> Encoded:
