@@ -1,0 +1,62 @@
+"""`midwatch jobs`: the jobs that are watched."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from midwatch.agents.cli.asking import (
+    looking_back,
+    now_ms,
+    patience_option,
+    print_json,
+    say_unreadable,
+    since_option,
+)
+from midwatch.agents.cli.options import json_option, with_settings
+
+if TYPE_CHECKING:
+    from midwatch.streams.settings import Settings
+
+
+@click.command()
+@since_option
+@json_option
+@patience_option
+@with_settings(connected=True)
+def jobs(since: str, as_json: bool, patience: float, settings: Settings) -> int:
+    """List jobs that were judged lately or live now. Exit code 1 if an incident of any stands."""
+    from midwatch.agents.inquiry import ask_all
+
+    now = now_ms()
+    told = ask_all(settings, looking_back(since, now), now, patience)
+    say_unreadable(told.unreadable)
+    found = sorted(told.stories.values(), key=lambda story: (story.standing is None, story.job))
+    if as_json:
+        print_json(
+            {
+                "jobs": [
+                    {
+                        "job": story.job,
+                        "state": story.state,
+                        "attempt": story.latest.number if story.latest else None,
+                        "last_step": story.last_step,
+                        "last_beat_ms": story.last_beat_ms,
+                        "standing": story.standing.id if story.standing else None,
+                        "blind": story.blind.detail if story.blind else None,
+                    }
+                    for story in found
+                ],
+                "unreadable": told.unreadable,
+            }
+        )
+    elif not found:
+        click.echo("no job gave a sign: start one with `midwatch run -- …`, or ship its logs", err=True)
+    else:
+        from midwatch.agents.console_text import console, job_rows
+
+        out = console()
+        for row in job_rows(found):
+            out.print(row)
+    return 1 if any(story.standing for story in found) else 0

@@ -1,0 +1,167 @@
+"""Reads topics to their present end, for commands that only look: no group, no commit, bounded time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from midwatch.streams import codec
+from midwatch.streams.errors import MalformedRecord, NewerRecord, ServiceUnreachable
+from midwatch.streams.services import check_kafka, kafka_log, kafka_options
+from midwatch.streams.settings import Settings
+
+if TYPE_CHECKING:
+    from kafka import KafkaConsumer
+
+PATIENCE = 30.0
+_POLL_MS = 500
+_REQUEST_MS = 10_000
+
+KeyFilter = Callable[[bytes | None], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A record where it stands; `at_ms` is the message's time (the broker's, where the topic has it so)."""
+
+    topic: str
+    partition: int
+    offset: int
+    at_ms: int
+    key: bytes | None
+    record: Any
+
+
+@dataclass(slots=True)
+class Reading:
+    """What was read, in the order of time; `unreadable` counts what this midwatch cannot read."""
+
+    seen: list[Seen]
+    unreadable: int = 0
+
+
+def read_topics(
+    settings: Settings,
+    topics: Iterable[str],
+    *,
+    wanted: KeyFilter = lambda _key: True,
+    since_ms: Mapping[str, int] | None = None,
+    only_key: bytes | None = None,
+    patience: float = PATIENCE,
+) -> Reading:
+    """All records of the topics up to the ends that they have now, but those whose key is not `wanted`.
+
+    `since_ms` lets a topic begin at the first message of that time. Keys are tested before anything is
+    decoded; with `only_key` no other partition than that key's is read.
+
+    Raises:
+        ServiceUnreachable: Kafka or a topic is not there, or the end was not reached within `patience`.
+    """
+    check_kafka(settings)
+    from kafka.errors import KafkaError
+
+    if only_key is not None:
+        wanted = only_key.__eq__
+    reading = Reading([])
+    where = ", ".join(settings.kafka.bootstrap)
+    with kafka_log():
+        try:
+            for topic, message in _messages(settings, tuple(topics), since_ms or {}, only_key, patience):
+                if not wanted(message.key):
+                    continue
+                try:
+                    record = codec.decode(message.value) if message.value is not None else None
+                except (MalformedRecord, NewerRecord):
+                    reading.unreadable += 1
+                    continue
+                reading.seen.append(
+                    Seen(topic, message.partition, message.offset, message.timestamp, message.key, record)
+                )
+        except KafkaError as error:
+            raise ServiceUnreachable(
+                f"Kafka stopped answering: {error}", where=where, remedy="midwatch doctor"
+            ) from error
+    reading.seen.sort(key=lambda seen: (seen.at_ms, seen.topic, seen.partition, seen.offset))
+    return reading
+
+
+def _messages(
+    settings: Settings,
+    topics: tuple[str, ...],
+    since_ms: Mapping[str, int],
+    only_key: bytes | None,
+    patience: float,
+) -> Iterator[tuple[str, Any]]:
+    from kafka import KafkaConsumer
+
+    deadline = time.monotonic() + patience
+    consumer = KafkaConsumer(
+        **kafka_options(settings),
+        group_id=None,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        request_timeout_ms=_REQUEST_MS,
+        bootstrap_timeout_ms=_REQUEST_MS,
+        fetch_max_wait_ms=50,
+        max_poll_records=5000,
+    )
+    try:
+        ends = _assign(consumer, settings, topics, since_ms, only_key)
+        while ends:
+            if time.monotonic() > deadline:
+                raise ServiceUnreachable(
+                    f"the end of {', '.join(sorted({tp.topic for tp in ends}))} was not reached in time",
+                    where=", ".join(settings.kafka.bootstrap),
+                    remedy="ask again with a longer --patience, or for one job by its whole name",
+                )
+            for tp, messages in consumer.poll(timeout_ms=_POLL_MS).items():
+                end = ends.get(tp)
+                for message in messages:
+                    if end is not None and message.offset < end:
+                        yield tp.topic, message
+            # The position, not the last message, tells the end: markers and compaction leave holes.
+            done = [tp for tp, end in ends.items() if consumer.position(tp) >= end]
+            for tp in done:
+                del ends[tp]
+                consumer.pause(tp)
+    finally:
+        consumer.close()
+
+
+def _assign(
+    consumer: KafkaConsumer,
+    settings: Settings,
+    topics: tuple[str, ...],
+    since_ms: Mapping[str, int],
+    only_key: bytes | None,
+) -> dict[Any, int]:
+    """Takes every partition, seeks, and returns the ends of those that hold something to read."""
+    from kafka import TopicPartition
+    from kafka.partitioner.default import murmur2
+
+    partitions = []
+    for topic in topics:
+        known = consumer.partitions_for_topic(topic)
+        if not known:
+            raise ServiceUnreachable(
+                f"the topic {topic} does not exist",
+                where=", ".join(settings.kafka.bootstrap),
+                remedy="`midwatch up` makes the topics; topics.prefix must be the same everywhere",
+            )
+        if only_key is not None:
+            known = {(murmur2(only_key) & 0x7FFFFFFF) % len(known)}
+        partitions += [TopicPartition(topic, number) for number in sorted(known)]
+    consumer.assign(partitions)
+    starts: dict[Any, int] = consumer.beginning_offsets(partitions)
+    ends: dict[Any, int] = consumer.end_offsets(partitions)
+    times = {tp: since_ms[tp.topic] for tp in partitions if tp.topic in since_ms}
+    for tp, found in (consumer.offsets_for_times(times) if times else {}).items():
+        starts[tp] = ends[tp] if found is None else found.offset
+    for tp in partitions:
+        consumer.seek(tp, starts[tp])
+    todo = {tp: ends[tp] for tp in partitions if ends[tp] > starts[tp]}
+    if idle := [tp for tp in partitions if tp not in todo]:
+        consumer.pause(*idle)
+    return todo

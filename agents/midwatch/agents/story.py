@@ -1,0 +1,206 @@
+"""What the topics tell of one job, put together for a person. Pure: records in, one value out.
+
+Nothing here decides or judges again; it repeats what detect, decide and the executor wrote down.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from midwatch.streams import codec
+from midwatch.streams.identity import native_id
+from midwatch.streams.records import (
+    Beat,
+    Command,
+    Decision,
+    Finding,
+    Forwarded,
+    Hits,
+    Incident,
+    Outcome,
+    PersonAct,
+    SchedulerFact,
+    Spec,
+    SpecEvent,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A record of the job and when it was written."""
+
+    at_ms: int
+    record: object
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt: its incident as it stands, what was decided, ordered and done about it."""
+
+    number: int
+    incident: Incident | None = None
+    decisions: tuple[Decision, ...] = ()
+    commands: tuple[Command, ...] = ()
+    outcomes: tuple[tuple[int, Outcome], ...] = ()
+    findings: tuple[Finding, ...] = ()  # the latest of each kind, open or clear
+
+    @property
+    def restarted(self) -> Outcome | None:
+        """The outcome that says a new attempt was started in its place."""
+        done = [o for _, o in self.outcomes if o.action == "restart" and o.state == "done"]
+        return done[-1] if done else None
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """One job. `steps` is everything in the order of time; beats and hits only leave their last mark."""
+
+    job: str
+    attempts: tuple[Attempt, ...] = ()
+    steps: tuple[Timed, ...] = ()
+    spec: SpecEvent | None = None
+    disarmed: bool = False
+    last_beat_ms: int | None = None
+    last_step: int | None = None
+    last_fact: SchedulerFact | None = None
+    nodes: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def latest(self) -> Attempt | None:
+        """The attempt with the highest number."""
+        return self.attempts[-1] if self.attempts else None
+
+    @property
+    def standing(self) -> Incident | None:
+        """The incident that still wants somebody: of the latest attempt, failed, and not yet rescued."""
+        if self.latest is None or self.latest.restarted:
+            return None
+        incident = self.latest.incident
+        if incident is None or incident.state == "withdrawn" or incident.verdict.state == "healthy":
+            return None
+        return incident
+
+    @property
+    def open_findings(self) -> tuple[Finding, ...]:
+        """Findings that stand open in the latest attempt."""
+        return tuple(f for f in self.latest.findings if f.open) if self.latest else ()
+
+    @property
+    def blind(self) -> Finding | None:
+        """The finding that says nothing can be concluded from silence, if it stands."""
+        return next((f for f in self.open_findings if f.kind == "blind"), None)
+
+    @property
+    def state(self) -> str:
+        """One or two words for a list of jobs."""
+        incident = self.latest.incident if self.latest else None
+        if self.standing:
+            return "failing" if self.standing.state == "suspected" else "failed"
+        if self.latest and self.latest.restarted:
+            return "restarted"
+        if incident is not None and incident.state in ("ended", "settled"):
+            return "ended"
+        if self.blind:
+            return "blind"
+        if self.last_fact is not None and self.last_fact.ended:
+            return "ended"
+        return "running" if self.last_beat_ms is not None or self.last_fact is not None else "known"
+
+
+def stories(records: Iterable[Timed]) -> dict[str, Story]:
+    """The stories of all jobs in the records, by job, in the order of their first record."""
+    grouped: dict[str, list[Timed]] = defaultdict(list)
+    for timed in records:
+        if job := job_of(timed.record):
+            grouped[job].append(timed)
+    return {job: story(job, timed) for job, timed in grouped.items()}
+
+
+def job_of(record: object) -> str:
+    """The job that a record is about; "" for those of no job."""
+    if isinstance(record, Forwarded):
+        record = record.record
+    if isinstance(record, Hits | Beat):
+        return record.origin.job
+    return str(getattr(record, "job", ""))
+
+
+def story(job: str, records: Sequence[Timed]) -> Story:
+    """The story of one job from its records in the order of time."""
+    attempts: dict[int, Attempt] = {}
+    told = Story(job)
+    steps: list[Timed] = []
+    seen: set[bytes] = set()
+    for timed in records:
+        record = timed.record.record if isinstance(timed.record, Forwarded) else timed.record
+        # The same record comes twice: an outcome also forwarded by detect, an outbox sent again after a kill.
+        if not isinstance(record, Beat | Hits):
+            if (same := codec.encode(record)) in seen:
+                continue
+            seen.add(same)
+        match record:
+            case Beat() | Hits():
+                told = _sign_of_life(told, timed.at_ms, record)
+                continue
+            case SpecEvent():
+                told = replace(told, spec=record)
+            case Spec():
+                continue
+            case SchedulerFact():
+                told = replace(told, last_fact=record)
+            case PersonAct() if record.act in ("arm", "disarm"):
+                told = replace(told, disarmed=record.act == "disarm")
+            case Incident() | Finding() | Decision() | Command() | Outcome():
+                attempts[record.attempt] = _add(
+                    attempts.get(record.attempt, Attempt(record.attempt)), timed.at_ms, record
+                )
+        steps.append(Timed(timed.at_ms, record))
+    numbers = sorted(attempts)
+    return replace(told, attempts=tuple(attempts[n] for n in numbers), steps=tuple(steps))
+
+
+def _add(attempt: Attempt, at_ms: int, record: Incident | Finding | Decision | Command | Outcome) -> Attempt:
+    match record:
+        case Incident():
+            return replace(attempt, incident=record)
+        case Finding():
+            others = tuple(f for f in attempt.findings if f.kind != record.kind)
+            return replace(attempt, findings=(*others, record))
+        case Decision():
+            return replace(attempt, decisions=(*attempt.decisions, record))
+        case Command():
+            return replace(attempt, commands=(*attempt.commands, record))
+        case Outcome():
+            return replace(attempt, outcomes=(*attempt.outcomes, (at_ms, record)))
+
+
+def _sign_of_life(told: Story, at_ms: int, record: Beat | Hits) -> Story:
+    nodes = told.nodes | {record.origin.node}
+    if isinstance(record, Beat):
+        return replace(told, nodes=nodes, last_beat_ms=at_ms)
+    steps = [step for progress in record.progress for step in progress.steps[-1:]]
+    return replace(told, nodes=nodes, last_step=max(steps) if steps else told.last_step)
+
+
+def find_jobs(asked: str, known: dict[str, Story]) -> tuple[str, ...]:
+    """The jobs that a person may mean: by whole name, by run, else by a scheduler's id of any attempt."""
+    if asked in known:
+        return (asked,)
+    if by_run := tuple(job for job in known if job.rpartition("/")[2] == asked):
+        return by_run
+    return tuple(job for job, told in known.items() if asked in _native_ids(told))
+
+
+def _native_ids(told: Story) -> set[str]:
+    found: set[str] = set()
+    for step in told.steps:
+        match step.record:
+            case SchedulerFact():
+                found.add(step.record.native_id)
+            case Outcome():
+                found |= {step.record.old_native_id, step.record.new_native_id}
+            case Incident() if ":" in step.record.incarnation:
+                found.add(native_id(step.record.incarnation))
+    return found - {""}
