@@ -37,6 +37,7 @@ def _begin(turn: Turn, incarnation: str, by: str) -> None:
         incarnation=incarnation,
         incarnations={**old.incarnations, incarnation: number},
         started_by={**old.started_by, incarnation: by} if by else old.started_by,
+        started_ms=turn.now_ms,
         nodes=old.spec.nodes if old.spec else 1,
         spec=old.spec,
     )

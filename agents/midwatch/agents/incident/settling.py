@@ -129,10 +129,10 @@ def revise(turn: Turn) -> None:
     if incident is None or incident.state != "settled" or turn.state.commanded:
         return
     given_up = incident.verdict.given_up
-    if (
-        present_diagnosis(turn, given_up).verdict != incident.verdict
-        or incident.scheduler != turn.state.scheduler
-    ):
+    said, now = incident.verdict, present_diagnosis(turn, given_up).verdict
+    # A hung job that creeps on is told by its withdrawal, not by a revision for every step.
+    same = replace(now, step=said.step, phase=said.phase) == said
+    if not same or incident.scheduler != turn.state.scheduler:
         settle(turn, given_up=given_up)
 
 

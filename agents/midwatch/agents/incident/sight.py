@@ -8,7 +8,14 @@ from midwatch.agents.incident.attempts import meet
 from midwatch.agents.incident.settling import end, settle_if_due
 from midwatch.agents.incident.state import NodeState
 from midwatch.agents.incident.turn import Turn
-from midwatch.rules.detectors.silence import Pulse, Quorum, quorum, silence_of_job, take_beat
+from midwatch.rules.detectors.silence import (
+    MISSED_INTERVALS,
+    Pulse,
+    Quorum,
+    quorum,
+    silence_of_job,
+    take_beat,
+)
 from midwatch.streams.records import Beat
 
 _CLOCK_SAMPLES = 64
@@ -62,7 +69,8 @@ def look(turn: Turn) -> None:
             turn.clear_finding(f"node_silent:{name}", f"node {name} gives beats again")
     if not seen.holds:
         turn.set(quorum_held=False)
-        turn.open_finding("blind", f"blind: {seen.reason}; silence proves nothing")
+        if seen.missing or turn.now_ms >= _all_heard_by(turn):
+            turn.open_finding("blind", f"blind: {seen.reason}; silence proves nothing")
         return
     if not turn.state.quorum_held:
         turn.set(quorum_held=True)
@@ -85,8 +93,16 @@ def sight_due(turn: Turn) -> int | None:
     """When the next node would count as missing if it stayed silent."""
     if not turn.running():
         return None
-    due = [n.pulse.missing_at() for n in _speaking(turn).values() if not n.final and not n.missing]
+    speaking = _speaking(turn)
+    due = [n.pulse.missing_at() for n in speaking.values() if not n.final and not n.missing]
+    if len(speaking) < turn.state.nodes and turn.now_ms < _all_heard_by(turn):
+        due.append(_all_heard_by(turn))
     return min(due, default=None)
+
+
+def _all_heard_by(turn: Turn) -> int:
+    """Until then a node that never gave a beat may still be starting."""
+    return turn.state.started_ms + int(MISSED_INTERVALS * Pulse().interval * 1000)
 
 
 def _speaking(turn: Turn) -> dict[str, NodeState]:

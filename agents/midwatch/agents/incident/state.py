@@ -53,6 +53,7 @@ class JobState:
     incarnation: str = ""
     incarnations: Mapping[str, int] = field(default_factory=dict)
     started_by: Mapping[str, str] = field(default_factory=dict)
+    started_ms: int = 0
     nodes: int = 1
     spec: SpecEvent | None = None
     phase: Phase = "startup"
