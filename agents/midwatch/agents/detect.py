@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import NoReturn
 
 from kafka.partitioner.default import murmur2
@@ -10,6 +9,7 @@ from kafka.partitioner.default import murmur2
 from midwatch.agents.bundles import limits_of
 from midwatch.agents.detect_fold import DetectFold
 from midwatch.streams.app import App, create_app
+from midwatch.streams.readiness import ready_file
 from midwatch.streams.running import run as run_app
 from midwatch.streams.settings import Settings
 from midwatch.streams.stateful import stateful_agent
@@ -28,6 +28,6 @@ def build(settings: Settings) -> App:
     return app
 
 
-def run(settings: Settings, ready_file: Path | None = None) -> NoReturn:
-    """Run until SIGTERM; `ready_file` tells what it reads, after every rebalance."""
-    run_app(build(settings), ready_file=ready_file)
+def run(settings: Settings) -> NoReturn:
+    """Run until SIGTERM; the sign of readiness is renewed after every rebalance."""
+    run_app(build(settings), ready_file=ready_file(settings.state_directory, "detect"))

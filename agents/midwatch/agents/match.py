@@ -6,7 +6,6 @@ It sends in the order in which things came, so a beat never overtakes the lines 
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import NoReturn
 
 from midwatch.agents.bundles import Watched, rules_of
@@ -15,6 +14,7 @@ from midwatch.streams import codec
 from midwatch.streams.app import App, create_app
 from midwatch.streams.errors import MalformedRecord
 from midwatch.streams.fold import Message, Send
+from midwatch.streams.readiness import ready_file
 from midwatch.streams.records import Beat
 from midwatch.streams.running import run as run_app
 from midwatch.streams.settings import Settings
@@ -44,6 +44,6 @@ def build(settings: Settings) -> App:
     return app
 
 
-def run(settings: Settings, ready_file: Path | None = None) -> NoReturn:
-    """Run until SIGTERM; `ready_file` tells what it reads, after every rebalance."""
-    run_app(build(settings), ready_file=ready_file)
+def run(settings: Settings) -> NoReturn:
+    """Run until SIGTERM; the sign of readiness is renewed after every rebalance."""
+    run_app(build(settings), ready_file=ready_file(settings.state_directory, "match"))
