@@ -205,7 +205,7 @@ class Settings:
 
     cluster: str = setting(kinds.name(), "local", "the first part of every job's name")
     state_directory: Path = setting(kinds.path(), HOME_STATE, "keys, sockets, embedded servers' data")
-    policy: str = setting(kinds.name(), "verdict", "the policy of jobs that name none")
+    policy: str = setting(kinds.text(), "verdict", "the policy of jobs that name none: a preset, or a file")
     kafka: KafkaSettings = field(default_factory=KafkaSettings)
     redis: RedisSettings = field(default_factory=RedisSettings)
     topics: TopicSettings = field(default_factory=TopicSettings)

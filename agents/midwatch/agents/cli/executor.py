@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -16,18 +17,19 @@ if TYPE_CHECKING:
 @click.option(
     "--log-level", type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]), default="INFO", show_default=True
 )
+@click.option(
+    "--ready-file", type=click.Path(path_type=Path, dir_okay=False), help="Tell there when it is at work."
+)
 @with_settings(connected=True)
-def executor(log_level: str, settings: Settings) -> None:
+def executor(log_level: str, ready_file: Path | None, settings: Settings) -> None:
     """Carry out commands and watch the scheduler. One per cluster, on a host with its tools.
 
     Refuses to act with a Redis that could lose a claim; in `watch.mode observe` it only watches.
     """
     from midwatch.agents.cli.process_log import log_to_stderr
     from midwatch.agents.executor.service import run
-    from midwatch.streams.readiness import run_directory
     from midwatch.streams.services import check_redis
 
     log_to_stderr(log_level)
-    run_directory(settings.state_directory)
     check_redis(settings, safe_to_act=settings.armed)
-    run(settings)
+    run(settings, ready_file=ready_file)

@@ -12,17 +12,17 @@ import click
 from midwatch.streams.errors import UsageError
 
 if TYPE_CHECKING:
-    from midwatch.streams.settings import Settings
     from midwatch.streams.settings_reader import Assignment
 
 Handler = Callable[..., Any]
 
 
-def with_settings(*, connected: bool = False) -> Callable[[Handler], Handler]:
+def with_settings(*, connected: bool = False, arguments: bool = False) -> Callable[[Handler], Handler]:
     """Gives the command `settings`, made from its options, the variables and the file.
 
     With `connected`, what lacks of Kafka and Redis is taken from the `midwatch up` that runs with the same
-    state directory; nothing is contacted yet.
+    state directory; nothing is contacted yet. With `arguments` the command also gets `settings_arguments`:
+    those options again, for child processes that run in the same directory and environment.
     """
 
     def decorate(handler: Handler) -> Handler:
@@ -47,6 +47,12 @@ def with_settings(*, connected: bool = False) -> Callable[[Handler], Handler]:
                 from midwatch.streams.connection import with_connection
 
                 settings = with_connection(settings)
+            if arguments:
+                kw["settings_arguments"] = [
+                    *([f"--config={config}"] if config else []),
+                    *([f"--state-directory={state_directory}"] if state_directory else []),
+                    *(f"--set={change}" for change in changes),
+                ]
             return handler(*args, settings=settings, **kw)
 
         return command
@@ -78,8 +84,3 @@ def _assignment(change: str, where: str = "") -> Assignment:
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print versioned JSON.")
-
-
-def settings_arguments(settings: Settings) -> list[str]:
-    """The arguments with which a child process of ours finds the same settings; no secrets."""
-    return [f"--state-directory={settings.state_directory}"]

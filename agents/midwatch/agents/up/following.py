@@ -1,0 +1,84 @@
+"""Prints every step of every job while `up` runs, as it is written into the topics."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+
+from midwatch.agents import activity
+from midwatch.agents.up.processes import Say
+from midwatch.streams import codec
+from midwatch.streams.errors import MalformedRecord, NewerRecord
+from midwatch.streams.records import Command, SchedulerFact
+from midwatch.streams.services import kafka_log, kafka_options
+from midwatch.streams.settings import Settings
+
+_POLL_MS = 500
+_AGAIN_S = 2.0
+_COMMANDS_KEPT = 1000
+
+
+class Following(threading.Thread):
+    """Follows the topics from their present ends until `stop`. Trouble with Kafka only makes it pause."""
+
+    def __init__(self, settings: Settings, say: Say) -> None:
+        super().__init__(name="following", daemon=True)
+        self._settings = settings
+        self._say = say
+        self._over = threading.Event()
+        self._commands: dict[str, Command] = {}
+
+    def stop(self) -> None:
+        """Returns when no further line will be printed."""
+        self._over.set()
+        self.join(5)
+
+    def run(self) -> None:
+        from kafka.errors import KafkaError
+
+        with kafka_log():
+            while not self._over.is_set():
+                with contextlib.suppress(KafkaError, OSError):
+                    self._follow()
+                self._over.wait(_AGAIN_S)
+
+    def _follow(self) -> None:
+        from kafka import KafkaConsumer, TopicPartition
+
+        names = self._settings.topic_names
+        consumer = KafkaConsumer(
+            **kafka_options(self._settings),
+            group_id=None,
+            enable_auto_commit=False,
+            auto_offset_reset="latest",
+        )
+        try:
+            topics = (names.events, names.incidents, names.decisions, names.commands)
+            consumer.assign(
+                [TopicPartition(t, n) for t in topics for n in consumer.partitions_for_topic(t) or ()]
+            )
+            consumer.seek_to_end()
+            while not self._over.is_set():
+                for partition, messages in consumer.poll(timeout_ms=_POLL_MS).items():
+                    for message in messages:
+                        self._tell(message.value, message.timestamp, partition.topic == names.events)
+        finally:
+            consumer.close()
+
+    def _tell(self, value: bytes | None, at_ms: int, facts_only: bool) -> None:
+        if value is None:
+            return
+        try:
+            record = codec.decode(value)
+        except (MalformedRecord, NewerRecord):
+            return
+        # Outcomes and acts stand in `events` first and come again, in the order of truth, in `incidents`.
+        if facts_only and not isinstance(record, SchedulerFact):
+            return
+        if isinstance(record, Command):
+            self._commands[record.id] = record
+            while len(self._commands) > _COMMANDS_KEPT:
+                del self._commands[next(iter(self._commands))]
+        inner = getattr(record, "record", record)
+        if line := activity.line(record, at_ms, command=self._commands.get(getattr(inner, "command", ""))):
+            self._say(line)
