@@ -22,6 +22,7 @@ _JOB = b"job"
 _NODE = b"node:"
 _DUE = b"due:"
 _BUNDLE = b"bundle"
+_POISONED = b"poisoned"
 
 OwnerOf = Callable[[bytes], int]
 """The partition that Kafka's default partitioner gives a key."""
@@ -71,11 +72,8 @@ class DetectFold:
                     draft.take(job, fire_due(draft.job(job), message.now_ms, self.limits))
             except Exception:  # whatever a timer raises, the partition must go on
                 draft.partition[_DUE + job] = None
-        if message.key is not None and not isinstance(error, MalformedRecord):
-            detail = f"a record could not be folded: {type(error).__name__}: {error}"
-            name = _text(message.key)
-            attempt = draft.job(message.key).state.attempt if message.key in states else 0
-            draft.send(name, Finding(name, attempt, "poisoned", True, message.now_ms, detail))
+        if message.key in states and not isinstance(error, MalformedRecord):
+            self._hold(draft, message, error)
         return draft.applied()
 
     def next_deadline(self, partition: Fields) -> int | None:
@@ -85,6 +83,16 @@ class DetectFold:
     def tick_value(self) -> bytes:
         """A tick says nothing but that time passed."""
         return codec.encode(Tick(due_ms=0))
+
+    def _hold(self, draft: _Draft, message: Message, error: Exception) -> None:
+        """Say it once: every further record of the job may be poisoned in the same way."""
+        assert message.key is not None  # noqa: S101  # the caller asked
+        if _POISONED in draft.states[message.key]:
+            return
+        draft.changed.setdefault(message.key, {})[_POISONED] = b"1"
+        detail = f"a record could not be folded: {type(error).__name__}: {error}"
+        name = _text(message.key)
+        draft.send(name, Finding(name, 0, "poisoned", True, message.now_ms, detail))
 
     def _fire(self, draft: _Draft, now_ms: int) -> None:
         dues = sorted((due, job) for job, due in _dues(draft.states[PARTITION]).items() if due <= now_ms)

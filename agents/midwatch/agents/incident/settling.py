@@ -60,7 +60,8 @@ def end(turn: Turn, *, stalled: float | None = None) -> None:
         revise(turn)
         return
     if incident is None:
-        incident = _draft(turn, "ended", diagnosis.verdict, diagnosis.evidence)
+        turn.incident(_draft(turn, "ended", diagnosis.verdict, diagnosis.evidence))
+        return
     if incident.state == "ended" and incident.verdict == diagnosis.verdict:
         turn.set(incident=replace(incident, scheduler=turn.state.scheduler))
         return
