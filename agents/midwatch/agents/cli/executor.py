@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -17,11 +16,8 @@ if TYPE_CHECKING:
 @click.option(
     "--log-level", type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]), default="INFO", show_default=True
 )
-@click.option(
-    "--ready-file", type=click.Path(path_type=Path, dir_okay=False), help="Tell there when it is at work."
-)
 @with_settings(connected=True)
-def executor(log_level: str, ready_file: Path | None, settings: Settings) -> None:
+def executor(log_level: str, settings: Settings) -> None:
     """Carry out commands and watch the scheduler. One per cluster, on a host with its tools.
 
     Refuses to act with a Redis that could lose a claim; in `watch.mode observe` it only watches.
@@ -32,4 +28,4 @@ def executor(log_level: str, ready_file: Path | None, settings: Settings) -> Non
 
     log_to_stderr(log_level)
     check_redis(settings, safe_to_act=settings.armed)
-    run(settings, ready_file=ready_file)
+    run(settings)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -21,15 +20,10 @@ AGENTS = ("match", "detect", "decide")
 @click.option(
     "--log-level", type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]), default="INFO", show_default=True
 )
-@click.option(
-    "--ready-file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Tell there, as JSON, which partitions are read.",
-)
 @with_settings(connected=True)
-def worker(agent: str, log_level: str, ready_file: Path | None, settings: Settings) -> None:
+def worker(agent: str, log_level: str, settings: Settings) -> None:
     """Run one agent. Start at most as many as its topic has partitions; restart each one that ends."""
     from midwatch.agents.cli.process_log import log_to_stderr
 
     log_to_stderr(log_level)
-    importlib.import_module(f"midwatch.agents.{agent}").run(settings, ready_file=ready_file)
+    importlib.import_module(f"midwatch.agents.{agent}").run(settings)

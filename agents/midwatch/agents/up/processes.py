@@ -41,6 +41,7 @@ class Process:
         self._deaths: list[float] = []
         self._next_start = 0.0
         self._told_ready: int | None = None
+        self._told_loop = False
 
     @property
     def pid(self) -> int | None:
@@ -69,7 +70,7 @@ class Process:
         status = self._child.exit_status
         if status is None:
             if self._told_ready != self._child.pid and self.ready:
-                self._told_ready = self._child.pid
+                self._told_ready, self._told_loop = self._child.pid, False
                 say(f"{self.name} is ready (pid {self._child.pid})")
             return None
         self._child.stop()
@@ -78,7 +79,8 @@ class Process:
         wait = backoff.pause(self._deaths, now)
         self._next_start = now + wait
         say(f"{self.name} ended with status {status}; it is started again in {wait:g} s")
-        if backoff.loops(self._deaths, now):
+        if backoff.loops(self._deaths, now) and not self._told_loop:
+            self._told_loop = True
             say(f"{self.name} ends over and over, {len(self._deaths)} times in a minute; its log {self.log}:")
             for line in self.last_words():
                 say(f"    {line}")
@@ -113,13 +115,8 @@ def processes(settings: Settings, arguments: Sequence[str], lock: int) -> list[P
     """
     # -P: the directory that `up` runs in may hold a file that is called as one of our modules.
     base = [sys.executable, "-P", "-m", "midwatch"]
-    state = settings.state_directory
-    out = []
-    for name in (*WORKERS, EXECUTOR):
-        command = [*base, "worker", name] if name in WORKERS else [*base, name]
-        told = f"--ready-file={ready_file(state, name)}"
-        out.append(Process(name, [*command, told, *arguments], settings, lock))
-    return out
+    commands = {name: [*base, "worker", name] for name in WORKERS} | {EXECUTOR: [*base, EXECUTOR]}
+    return [Process(name, [*command, *arguments], settings, lock) for name, command in commands.items()]
 
 
 def await_ready(running: Sequence[Process], patience: float, stop: Callable[[float], bool], say: Say) -> bool:
@@ -150,6 +147,8 @@ def await_ready(running: Sequence[Process], patience: float, stop: Callable[[flo
             )
         if stop(0.05):
             return False
+    for process in running:
+        process.look(time.monotonic(), say)
     return True
 
 
