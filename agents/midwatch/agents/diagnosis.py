@@ -56,7 +56,7 @@ def _order(hit: Hit) -> tuple[float, str, str, int]:
 
 def _specific(hit: Hit) -> int:
     """Of two rules on one line the one that says more comes first; the bare exception is a fallback."""
-    return 1 if hit.error_type in ("exception", "unknown", "") else 0
+    return 1 if hit.error_type in ("exception", "torch", "unknown", "") else 0
 
 
 def root_of(hits: Sequence[Hit]) -> Hit | None:

@@ -1,0 +1,101 @@
+"""`midwatch replay` on logs that a real (toy) training printed while it failed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from midwatch.agents.cli.replay import replay
+
+
+def _train(directory: Path, *faults: str, iterations: int = 40) -> Path:
+    logs = directory / "logs"
+    logs.mkdir(exist_ok=True)
+    subprocess.run(
+        [
+            sys.executable, "-m", "midwatch.agents.drill.trainer",
+            "--checkpoint-dir", str(directory / "checkpoints"), "--log-dir", str(logs),
+            "--ranks", "4", "--iterations", str(iterations), "--iteration-ms", "2", "--save-every", "10",
+            "--collective-timeout-ms", "400",
+            *(part for fault in faults for part in ("--fault", fault)),
+        ],
+        check=False, capture_output=True, timeout=60,
+    )  # fmt: skip
+    return logs
+
+
+def _replay(*arguments: str | Path) -> tuple[int, dict[str, Any]]:
+    done = CliRunner().invoke(replay, [*map(str, arguments), "--json"], standalone_mode=False)
+    assert done.exception is None, done.output
+    return done.return_value, json.loads(done.output)
+
+
+@pytest.mark.capability("S000-01", "S000-05", "S001-60")
+def test_a_collective_timeout_is_named_proven_and_would_be_restarted(tmp_path: Path) -> None:
+    code, said = _replay(_train(tmp_path, "nccl@25"))
+    verdict = said["verdict"]
+    assert code == 1
+    assert (verdict["error_type"], verdict["family"], verdict["transient"]) == ("nccl_timeout", "comms", True)
+    file, number = Path(verdict["root_file"]), verdict["root_line_number"]
+    assert file.read_text().splitlines()[number - 1].strip() == verdict["root_line"].strip()
+    assert verdict["step"] == 24
+    assert said["decision"]["action"] == "restart"
+
+
+@pytest.mark.capability("S000-06", "S000-08", "S001-56")
+def test_one_quiet_out_of_memory_beats_the_louder_timeouts(tmp_path: Path) -> None:
+    code, said = _replay(_train(tmp_path, "oom@25"))
+    verdict = said["verdict"]
+    assert code == 1
+    assert (verdict["error_type"], verdict["transient"]) == ("oom", False)
+    assert "CUDA out of memory" in verdict["root_line"]
+    assert said["decision"]["action"] == "stop"
+    assert verdict["remedy"]
+    assert any(hit["role"] == "consequence" for hit in said["evidence"])
+
+
+@pytest.mark.capability("S001-02", "S001-18")
+def test_a_training_that_ends_well_is_healthy(tmp_path: Path) -> None:
+    code, said = _replay(_train(tmp_path))
+    assert code == 0
+    assert (said["verdict"]["state"], said["verdict"]["mode"]) == ("healthy", "success")
+    assert said["decision"]["action"] == "none"
+
+
+@pytest.mark.capability("S000-17")
+def test_a_spike_of_the_loss_is_a_finding_and_no_failure(tmp_path: Path) -> None:
+    code, said = _replay(_train(tmp_path, "spike@20"))
+    assert code == 1
+    assert said["verdict"]["state"] == "healthy"
+    assert [finding["kind"] for finding in said["findings"]] == ["loss_spike"]
+
+
+def test_a_small_file_takes_less_than_a_second_with_everything(tmp_path: Path) -> None:
+    """The promise of the first minute: the whole command, the interpreter's start included."""
+    logs = _train(tmp_path, "nccl@25")
+    begun = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", "midwatch", "replay", str(logs)],
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=30,
+    )
+    assert done.returncode == 1
+    assert "nccl_timeout" in done.stdout
+    print(f"midwatch replay took {time.monotonic() - begun:.2f} s")
+    assert time.monotonic() - begun < 10, "even on a loaded machine"
+
+
+def test_a_log_that_nobody_knows_is_unknown_and_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "diary.txt"
+    file.write_text("went for a walk\nit rained\n")
+    code, said = _replay(file)
+    assert (code, said["verdict"]["state"], said["decision"]["action"]) == (0, "unknown", "none")
