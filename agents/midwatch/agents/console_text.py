@@ -16,7 +16,14 @@ from midwatch.agents.story import Attempt, Story
 from midwatch.streams.records import Command, Decision, Finding, Hit, Incident, Line, Verdict
 
 _EVIDENCE_SHOWN = 8
-_STYLES = {"failed": "bold red", "failing": "red", "blind": "yellow", "restarted": "cyan", "running": "green"}
+_STYLES = {
+    "failed": "bold red",
+    "failing": "red",
+    "blind": "yellow",
+    "unheard": "yellow",
+    "restarted": "cyan",
+    "running": "green",
+}
 
 
 def console() -> Console:
@@ -61,9 +68,9 @@ def what(verdict: Verdict) -> str:
     return f"{verdict.mode or 'end'} by {verdict.error_type} ({verdict.family}), {lasting}{complete}{silent}"
 
 
-def story_text(told: Story) -> Iterator[Text]:
+def story_text(told: Story, now_ms: int) -> Iterator[Text]:
     """The answer of `midwatch why`."""
-    head = Text.assemble((printable(told.job), "bold"), "  ", state_text(told.state))
+    head = Text.assemble((printable(told.job), "bold"), "  ", state_text(told.state_at(now_ms)))
     if told.latest:
         head.append(f"  attempt {told.latest.number}")
     yield head
@@ -199,7 +206,7 @@ def _command(command: Command, attempt: Attempt) -> str:
     return f"{command.action} {command.id[:12]} {said}{ids}{from_step}{reason}"
 
 
-def job_rows(told: Iterable[Story]) -> Iterator[Text]:
+def job_rows(told: Iterable[Story], now_ms: int) -> Iterator[Text]:
     """The table of `midwatch jobs`."""
     rows: list[tuple[str | Text, ...]] = [("JOB", "STATE", "ATTEMPT", "STEP", "LAST BEAT", "WHY")]
     for job in told:
@@ -208,7 +215,7 @@ def job_rows(told: Iterable[Story]) -> Iterator[Text]:
         rows.append(
             (
                 printable(job.job),
-                state_text(job.state),
+                state_text(job.state_at(now_ms)),
                 str(job.latest.number) if job.latest else "-",
                 "-" if job.last_step is None else str(job.last_step),
                 "-" if job.last_beat_ms is None else moment(job.last_beat_ms),

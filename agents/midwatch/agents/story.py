@@ -26,6 +26,9 @@ from midwatch.streams.records import (
     SpecEvent,
 )
 
+_MISSED = 3
+"""Beats that may fail to come before a job counts as unheard."""
+
 
 @dataclass(frozen=True, slots=True)
 class Timed:
@@ -63,6 +66,7 @@ class Story:
     spec: SpecEvent | None = None
     disarmed: bool = False
     last_beat_ms: int | None = None
+    beat_interval: float = 0.0  # seconds, as the last beat said
     last_step: int | None = None
     last_fact: SchedulerFact | None = None
     nodes: frozenset[str] = field(default_factory=frozenset)
@@ -92,21 +96,25 @@ class Story:
         """The finding that says nothing can be concluded from silence, if it stands."""
         return next((f for f in self.open_findings if f.kind == "blind"), None)
 
-    @property
-    def state(self) -> str:
-        """One or two words for a list of jobs."""
-        incident = self.latest.incident if self.latest else None
+    def state_at(self, now_ms: int) -> str:
+        """One word for a list of jobs. Never `running` on the strength of beats that have stopped coming."""
         if self.standing:
             return "failing" if self.standing.state == "suspected" else "failed"
+        life = self._life(now_ms)
         if self.latest and self.latest.restarted:
-            return "restarted"
+            return life if life == "running" else "restarted"
+        incident = self.latest.incident if self.latest else None
         if incident is not None and incident.state in ("ended", "settled"):
             return "ended"
-        if self.blind:
-            return "blind"
-        if self.last_fact is not None and self.last_fact.ended:
+        return "blind" if self.blind else life
+
+    def _life(self, now_ms: int) -> str:
+        if self.last_fact is not None and self.last_fact.ended and self.latest is None:
             return "ended"
-        return "running" if self.last_beat_ms is not None or self.last_fact is not None else "known"
+        if self.last_beat_ms is not None:
+            missed = now_ms - self.last_beat_ms > _MISSED * 1000 * self.beat_interval
+            return "unheard" if missed else "running"
+        return "known" if self.last_fact is None else "ended" if self.last_fact.ended else "running"
 
 
 def stories(records: Iterable[Timed]) -> dict[str, Story]:
@@ -179,7 +187,7 @@ def _add(attempt: Attempt, at_ms: int, record: Incident | Finding | Decision | C
 def _sign_of_life(told: Story, at_ms: int, record: Beat | Hits) -> Story:
     nodes = told.nodes | {record.origin.node}
     if isinstance(record, Beat):
-        return replace(told, nodes=nodes, last_beat_ms=at_ms)
+        return replace(told, nodes=nodes, last_beat_ms=at_ms, beat_interval=record.interval)
     steps = [step for progress in record.progress for step in progress.steps[-1:]]
     return replace(told, nodes=nodes, last_step=max(steps) if steps else told.last_step)
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 from midwatch.streams import setting_kinds as kinds
 from midwatch.streams.records import Phase
 from midwatch.streams.secret import Secret
-from midwatch.streams.setting_kinds import SaslMechanism, WatchMode
+from midwatch.streams.setting_kinds import LogLevel, SaslMechanism, WatchMode
 from midwatch.streams.topics import Topics, TopicSpec
 
 T = TypeVar("T")
@@ -206,6 +206,9 @@ class Settings:
     cluster: str = setting(kinds.name(), "local", "the first part of every job's name")
     state_directory: Path = setting(kinds.path(), HOME_STATE, "keys, sockets, embedded servers' data")
     policy: str = setting(kinds.text(), "verdict", "the policy of jobs that name none: a preset, or a file")
+    log_level: LogLevel = setting(
+        kinds.choice("DEBUG", "INFO", "WARNING", "ERROR"), "INFO", "what the server processes log"
+    )
     kafka: KafkaSettings = field(default_factory=KafkaSettings)
     redis: RedisSettings = field(default_factory=RedisSettings)
     topics: TopicSettings = field(default_factory=TopicSettings)

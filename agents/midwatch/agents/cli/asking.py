@@ -62,14 +62,14 @@ def say_unreadable(count: int) -> None:
         )
 
 
-def story_json(told: Story) -> dict[str, Any]:
+def story_json(told: Story, now: int) -> dict[str, Any]:
     """A story as JSON: records as they are written in the topics, with their lines beside them."""
     from midwatch.agents import activity
 
     steps = ((step, activity.line(step.record, step.at_ms)) for step in told.steps)
     return {
         "job": told.job,
-        "state": told.state,
+        "state": told.state_at(now),
         "standing": told.standing.id if told.standing else None,
         "blind": told.blind.detail if told.blind else None,
         "last_beat_ms": told.last_beat_ms,

@@ -13,11 +13,8 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option(
-    "--log-level", type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]), default="INFO", show_default=True
-)
 @with_settings(connected=True)
-def executor(log_level: str, settings: Settings) -> None:
+def executor(settings: Settings) -> None:
     """Carry out commands and watch the scheduler. One per cluster, on a host with its tools.
 
     Refuses to act with a Redis that could lose a claim; in `watch.mode observe` it only watches.
@@ -26,6 +23,6 @@ def executor(log_level: str, settings: Settings) -> None:
     from midwatch.agents.executor.service import run
     from midwatch.streams.services import check_redis
 
-    log_to_stderr(log_level)
+    log_to_stderr(settings.log_level)
     check_redis(settings, safe_to_act=settings.armed)
     run(settings)

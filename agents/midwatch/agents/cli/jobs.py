@@ -39,7 +39,7 @@ def jobs(since: str, as_json: bool, patience: float, settings: Settings) -> int:
                 "jobs": [
                     {
                         "job": story.job,
-                        "state": story.state,
+                        "state": story.state_at(now),
                         "attempt": story.latest.number if story.latest else None,
                         "last_step": story.last_step,
                         "last_beat_ms": story.last_beat_ms,
@@ -57,6 +57,6 @@ def jobs(since: str, as_json: bool, patience: float, settings: Settings) -> int:
         from midwatch.agents.console_text import console, job_rows
 
         out = console()
-        for row in job_rows(found):
+        for row in job_rows(found, now):
             out.print(row)
     return 1 if any(story.standing for story in found) else 0

@@ -25,14 +25,15 @@ def why(job: str, as_json: bool, patience: float, settings: Settings) -> int:
     """
     from midwatch.agents.inquiry import ask_job
 
-    told, unreadable = ask_job(settings, job, now_ms(), patience)
+    now = now_ms()
+    told, unreadable = ask_job(settings, job, now, patience)
     say_unreadable(unreadable)
     if as_json:
-        print_json({**story_json(told), "unreadable": unreadable})
+        print_json({**story_json(told, now), "unreadable": unreadable})
     else:
         from midwatch.agents.console_text import console, story_text
 
         out = console()
-        for line in story_text(told):
+        for line in story_text(told, now):
             out.print(line)
     return 1 if told.standing else 0

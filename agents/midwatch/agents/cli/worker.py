@@ -17,13 +17,10 @@ AGENTS = ("match", "detect", "decide")
 
 @click.command()
 @click.argument("agent", type=click.Choice(AGENTS))
-@click.option(
-    "--log-level", type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"]), default="INFO", show_default=True
-)
 @with_settings(connected=True)
-def worker(agent: str, log_level: str, settings: Settings) -> None:
+def worker(agent: str, settings: Settings) -> None:
     """Run one agent. Start at most as many as its topic has partitions; restart each one that ends."""
     from midwatch.agents.cli.process_log import log_to_stderr
 
-    log_to_stderr(log_level)
+    log_to_stderr(settings.log_level)
     importlib.import_module(f"midwatch.agents.{agent}").run(settings)

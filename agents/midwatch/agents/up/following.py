@@ -15,7 +15,8 @@ from midwatch.streams.settings import Settings
 
 _POLL_MS = 500
 _AGAIN_S = 2.0
-_COMMANDS_KEPT = 1000
+_KEPT = 1000
+"""Commands and lines that are remembered: for the numbers of their outcomes, and to say nothing twice."""
 
 
 class Following(threading.Thread):
@@ -27,6 +28,7 @@ class Following(threading.Thread):
         self._say = say
         self._over = threading.Event()
         self._commands: dict[str, Command] = {}
+        self._told: dict[bytes, None] = {}
 
     def stop(self) -> None:
         """Returns when no further line will be printed."""
@@ -66,7 +68,7 @@ class Following(threading.Thread):
             consumer.close()
 
     def _tell(self, value: bytes | None, at_ms: int, facts_only: bool) -> None:
-        if value is None:
+        if value is None or value in self._told:
             return
         try:
             record = codec.decode(value)
@@ -77,8 +79,11 @@ class Following(threading.Thread):
             return
         if isinstance(record, Command):
             self._commands[record.id] = record
-            while len(self._commands) > _COMMANDS_KEPT:
+            if len(self._commands) > _KEPT:
                 del self._commands[next(iter(self._commands))]
         inner = getattr(record, "record", record)
+        self._told[value] = None
+        if len(self._told) > _KEPT:
+            del self._told[next(iter(self._told))]
         if line := activity.line(record, at_ms, command=self._commands.get(getattr(inner, "command", ""))):
             self._say(line)
