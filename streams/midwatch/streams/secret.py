@@ -30,5 +30,8 @@ class Secret:
     def __repr__(self) -> str:
         return "***" if self._text else "unset"
 
+    def __format__(self, spec: str) -> str:
+        return format(repr(self), spec)
+
     def __reduce__(self) -> tuple[type[Secret], tuple[str]]:
         raise TypeError("a secret is not pickled: it would travel as plain text")

@@ -45,7 +45,7 @@ def load_settings(
     file = settings_file(config, environment, here)
     tree = read_yaml(str(file), _content(file), mistakes) if file else None
     given = (*assignments(environment, mistakes), *options)
-    settings = read_settings(tree, file.absolute() if file else None, given, mistakes, here)
+    settings = read_settings(tree, file, given, mistakes, here)
     kafka = with_secret(settings.kafka, "kafka", mistakes)
     redis = with_secret(settings.redis, "redis", mistakes)
     if mistakes:
@@ -63,9 +63,9 @@ def load_settings(
 def settings_file(config: Path | None, environment: Mapping[str, str], here: Path) -> Path | None:
     """The file that counts; one that was named must exist, the two usual places need not."""
     if config is not None:
-        return config
+        return here / config
     if named := environment.get("MIDWATCH_CONFIG"):
-        return Path(named).expanduser()
+        return here / Path(named).expanduser()
     usual = (here / FILE_NAME, Path("~/.config/midwatch").expanduser() / FILE_NAME)
     return next((path for path in usual if path.is_file()), None)
 

@@ -25,10 +25,13 @@ _WORDS: dict[str, YamlValue] = dict.fromkeys(("", "~", "null", "Null", "NULL"))
 _WORDS |= dict.fromkeys(("true", "True", "TRUE"), True)
 _WORDS |= dict.fromkeys(("false", "False", "FALSE"), False)
 _NUMBER = re.compile(
-    r"(?P<octal>0o[0-7]{1,20})|(?P<hex>0x[0-9a-fA-F]{1,15})|(?P<integer>[-+]?[0-9]{1,18})"
+    r"(?P<octal>0o[0-7]{1,100})|(?P<hex>0x[0-9a-fA-F]{1,100})|(?P<integer>[-+]?[0-9]{1,100})"
     r"|(?P<float>[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]{1,3})?)"
     r"|(?P<special>[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))"
 )
+
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_FORBIDDEN_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -139,6 +142,12 @@ def read_yaml(file: str, content: bytes, mistakes: list[Mistake]) -> YamlNode | 
             Mistake(place, f"byte 0x{content[error.start]:02x} is not UTF-8", "save the file as UTF-8")
         )
         return None
+    # Looked for here because libyaml names such a character by its byte, not its column, and only the first.
+    forbidden = [_place_of(file, text, found.start()) for found in _FORBIDDEN.finditer(text)]
+    if forbidden:
+        what, remedy = "a character that YAML forbids", "remove it, or escape it in double quotes"
+        mistakes += [Mistake(place, what, remedy) for place in forbidden[:_FORBIDDEN_SHOWN]]
+        return None
     tree = _Tree(file, mistakes)
     try:
         for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
@@ -149,12 +158,11 @@ def read_yaml(file: str, content: bytes, mistakes: list[Mistake]) -> YamlNode | 
         remedy = "indent with blanks only; put text with `: `, `#` or a leading `*`, `&`, `%`, `@` in quotes"
         mistakes.append(Mistake(place, f"not YAML: {error.problem or error.context}", remedy))
         return None
-    except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        place = Place(file, line, error.position - text.rfind("\n", 0, error.position))
-        mistakes.append(Mistake(place, "a character that YAML forbids", "remove or escape it"))
-        return None
     return tree.root
+
+
+def _place_of(file: str, text: str, position: int) -> Place:
+    return Place(file, text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position))
 
 
 class _Mark(Protocol):
