@@ -160,6 +160,13 @@ class Claims:
             case _:
                 return Claimed("open")
 
+    def standing(self, command: Command) -> Claimed | None:
+        """What became of this very order when it came before; None if it never did, or was not accepted."""
+        told = self._redis.get(self._outcome(command.id))
+        if told is not None:
+            return Claimed("closed", outcome=msgspec.json.decode(told, type=Outcome))
+        return Claimed("open") if self._redis.hexists(self._key("open"), command.id) else None
+
     def open(self) -> tuple[Claim, ...]:
         """All unfinished orders, oldest first."""
         values = self._redis.hvals(self._key("open"))

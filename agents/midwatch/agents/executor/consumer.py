@@ -1,0 +1,152 @@
+"""Takes orders from `commands`: admitted, claimed, answered, and only then acknowledged. Shell.
+
+A plain consumer. An order that was delivered before is answered with what was answered then and has no
+second effect; it is looked up before it is judged, because its own success would make it look outdated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
+
+from midwatch.agents.executor.admission import Admission, Arrival, Known, Limits, admit
+from midwatch.agents.executor.arming import Arming, arming
+from midwatch.agents.executor.claims import Claims
+from midwatch.agents.executor.report import Reporter, now_ms, say
+from midwatch.agents.signing import Verifier
+from midwatch.agents.watcher.reader import CensusReader
+from midwatch.streams.codec import decode
+from midwatch.streams.errors import MalformedRecord, NewerRecord
+from midwatch.streams.failpoints import failpoint
+from midwatch.streams.identity import native_id
+from midwatch.streams.records import Command, DeadLetter, Outcome
+from midwatch.streams.services import kafka_options
+from midwatch.streams.settings import Settings
+
+_CATCH_UP_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What an order is judged by."""
+
+    claims: Claims
+    census: CensusReader
+    reporter: Reporter
+    verifier: Verifier
+    limits: Limits
+    state_directory: Path
+    acting: bool  # the watch's mode
+
+
+class CommandConsumer:
+    """The executor's place in `commands`."""
+
+    def __init__(self, settings: Settings, desk: Desk) -> None:
+        self._desk = desk
+        self._topic = settings.topic_names.commands
+        self._consumer: Any = KafkaConsumer(
+            self._topic,
+            **kafka_options(settings),
+            group_id=f"{settings.topics.prefix}.executor",
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            max_poll_records=1,  # what is not yet claimed must not be committed with what is
+        )
+
+    def poll(self, timeout_ms: int) -> int:
+        """Handles what has come within the time; how many orders that was."""
+        polled = self._consumer.poll(timeout_ms=timeout_ms, max_records=1)
+        messages = [message for batch in polled.values() for message in batch]
+        for message in messages:
+            self._handle(message)
+            place = TopicPartition(message.topic, message.partition)
+            self._consumer.commit({place: OffsetAndMetadata(message.offset + 1, "", -1)})
+        return len(messages)
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _handle(self, message: Any) -> None:
+        try:
+            command = decode(message.value or b"")
+            if not isinstance(command, Command):
+                raise MalformedRecord(f"a {type(command).__name__} among the commands")
+        except (MalformedRecord, NewerRecord) as error:
+            place = (message.topic, message.partition, message.offset)
+            self._desk.reporter.dead(DeadLetter(*place, str(error), message.value or b"", message.key))
+            say(f"a command at {message.partition}:{message.offset} could not be read: {error}")
+            return
+        ends = self._consumer.end_offsets(self._desk.census.partitions)
+        self._desk.census.catch_up(ends, _CATCH_UP_S)
+        self._desk.reporter.event(self._answer(command, message.timestamp), command=command)
+
+    def _answer(self, command: Command, sent_ms: int) -> Outcome:
+        desk, now = self._desk, now_ms()
+        signed = desk.verifier.accepts(command)
+        before = desk.claims.standing(command) if signed else None
+        if before is not None:
+            return before.outcome or _outcome(command, "accepted", "delivered again; it is being carried out")
+        admission = self._judge(command, sent_ms, now, signed=signed)
+        if signed:
+            desk.claims.arrived(command, Arrival(command.job, now, admission.state == "accepted"))
+        if admission.state != "accepted":
+            return _outcome(command, admission.state, admission.reason)
+        failpoint("accept")
+        claimed = desk.claims.claim(command, now)
+        failpoint("claim")
+        match claimed.state:
+            case "held":
+                return _outcome(
+                    command, "refused", f"the command {claimed.holder[:12]} has this attempt in its hands"
+                )
+            case "lost":
+                return _outcome(command, "refused", "Redis has just lost the memory of earlier claims")
+            case _:
+                return claimed.outcome or _outcome(command, "accepted", admission.reason)
+
+    def _judge(self, command: Command, sent_ms: int, now: int, *, signed: bool) -> Admission:
+        desk = self._desk
+        spec = desk.census.spec(command.spec)
+        window = max(desk.limits.rate_window_ms, desk.limits.storm_window_ms)
+        known = Known(
+            now_ms=now,
+            sent_ms=sent_ms,
+            signed=signed,
+            spec=spec,
+            spec_signed=spec is not None and desk.verifier.accepts(spec),
+            incarnations=desk.census.incarnations(command.job),
+            arming=armed(desk, command.job, armed_by_spec=spec is not None and spec.armed),
+            recent=desk.claims.recent(now - window, without=command.id) if signed else (),
+            lost_ms=desk.claims.lost_ms,
+            unsafe=desk.claims.unsafe() if desk.acting else "",
+        )
+        return admit(command, known, desk.limits)
+
+
+def armed(desk: Desk, job: str, *, armed_by_spec: bool) -> Arming:
+    """The executor's own word, read anew each time."""
+    if not desk.acting:
+        return Arming(False, "the watch is in observe mode")
+    return arming(desk.state_directory, job, armed_by_spec=armed_by_spec)
+
+
+def _outcome(command: Command, state: Any, reason: str) -> Outcome:
+    return Outcome(
+        job=command.job,
+        command=command.id,
+        attempt=command.attempt,
+        action=command.action,
+        state=state,
+        reason=reason,
+        old_native_id=native_id(command.incarnation) if command.incarnation.count(":") > 1 else "",
+        incident=command.incident,
+    )
+
+
+def final_outcome(command: Command, state: Any, reason: str, **more: Any) -> Outcome:
+    """The last word on an order; `more` are further fields of the outcome."""
+    return replace(_outcome(command, state, reason), **more)

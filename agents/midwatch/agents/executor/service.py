@@ -1,0 +1,145 @@
+"""The executor as a process: consumer, reconciler, census and watcher on one host. Shell.
+
+Three threads. The first takes orders and works on the open ones, because only one may act; one reads
+`events` and `specs`; one watches the schedulers. If any of them dies the process dies, and its supervisor
+starts it again: all that matters is in Redis, in the topics and with the schedulers.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import getpass
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from midwatch.agents.clusters import cluster
+from midwatch.agents.clusters.base import Cluster
+from midwatch.agents.clusters.calls import Caller, SystemCaller
+from midwatch.agents.effects import effect_key
+from midwatch.agents.executor.admission import Limits
+from midwatch.agents.executor.claims import Claims
+from midwatch.agents.executor.consumer import CommandConsumer, Desk
+from midwatch.agents.executor.report import Reporter, now_ms, say
+from midwatch.agents.executor.work import Works
+from midwatch.agents.signing import ensure_keys, load_verifier
+from midwatch.agents.watcher.reader import CensusReader
+from midwatch.agents.watcher.watch import Watcher
+from midwatch.streams.errors import ConfigurationError
+from midwatch.streams.readiness import declare_ready
+from midwatch.streams.services import check_redis, redis_client
+from midwatch.streams.settings import Settings
+from midwatch.streams.topic_admin import check_topics
+
+_LOOK_MS = 200
+_BUSY_MS = 20
+_RATE_WINDOW_MS = 3_600_000
+
+
+def run(settings: Settings, caller: Caller | None = None) -> int:
+    """Runs until SIGTERM or SIGINT, then returns 0. Any failure of a thread is raised.
+
+    `caller` is the one seam to schedulers and processes: a test passes one that counts.
+
+    Raises:
+        ConfigurationError: another executor runs with this state directory, or Redis may lose a claim.
+        ServiceUnreachable: Kafka, a topic or Redis is not there.
+    """
+    check_topics(settings)
+    check_redis(settings, safe_to_act=settings.armed)
+    stopping: list[int] = []
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda n, _: stopping.append(n))
+    with _alone(settings.state_directory):
+        ensure_keys(settings.state_directory)
+        _serve(settings, caller or SystemCaller(), stopping)
+    return 0
+
+
+def _serve(settings: Settings, caller: Caller, stopping: list[int]) -> None:
+    clusters = _clusters(settings.state_directory, caller)
+    claims = Claims(redis_client(settings), settings.topics.prefix, settings.state_directory)
+    if claims.join(now_ms()):
+        say("Redis has forgotten earlier claims: commands older than this moment are refused")
+    reporter = Reporter(settings)
+    census = CensusReader(settings)
+    desk = Desk(
+        claims=claims,
+        census=census,
+        reporter=reporter,
+        verifier=load_verifier(settings.state_directory),
+        limits=_limits(settings, clusters),
+        state_directory=settings.state_directory,
+        acting=settings.armed,
+    )
+    watcher = Watcher(
+        clusters.values(),
+        census,
+        reporter,
+        state_directory=settings.state_directory,
+        poll_s=settings.executor.poll,
+        jobs_by_key=lambda: _jobs_by_key(claims),
+    )
+    consumer = CommandConsumer(settings, desk)
+    works = Works(desk, clusters)
+    census.start()
+    try:
+        census.catch_up(census.ends(), patience_s=300.0)
+        watcher.start()
+        declare_ready(settings.state_directory, "executor")
+        pause = 0.0
+        while not stopping:
+            consumer.poll(_BUSY_MS if pause < _LOOK_MS / 1000 else _LOOK_MS)
+            pause = works.turn()
+            for thread in (census, watcher):
+                if thread.failure is not None:
+                    raise thread.failure
+    finally:
+        consumer.close()
+        watcher.stop()
+        census.stop()
+        watcher.join(timeout=5)
+        census.join(timeout=5)
+        reporter.close()
+
+
+def _clusters(state_directory: Path, caller: Caller) -> dict[str, Cluster]:
+    """The drivers by the name that specs call them: `local` always, `slurm` where its tools are."""
+    kinds = ["local", *(["slurm"] if shutil.which("squeue") else [])]
+    return {kind: cluster(kind, kind, state_directory, caller) for kind in kinds}
+
+
+def _limits(settings: Settings, clusters: dict[str, Cluster]) -> Limits:
+    return Limits(
+        clusters=frozenset(clusters),
+        users=frozenset(settings.executor.users or (getpass.getuser(),)),
+        rate=settings.executor.commands_per_hour,
+        rate_window_ms=_RATE_WINDOW_MS,
+        storm_jobs=settings.executor.storm_jobs,
+        storm_window_ms=int(settings.executor.storm_window * 1000),
+    )
+
+
+def _jobs_by_key(claims: Claims) -> dict[str, str]:
+    commands = [claim.command for claim in claims.open()]
+    return {effect_key(c.job, c.attempt, "start"): c.job for c in commands if c.action == "restart"}
+
+
+@contextmanager
+def _alone(state_directory: Path) -> Iterator[None]:
+    """Two executors on one host would be safe and confusing: the second one is told so."""
+    state_directory.mkdir(parents=True, exist_ok=True)
+    path = state_directory / "executor.lock"
+    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise ConfigurationError(
+                "another executor runs with this state directory",
+                where=str(path),
+                remedy="stop it, or give this one another --state-directory",
+            ) from error
+        yield

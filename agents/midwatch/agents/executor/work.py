@@ -1,0 +1,250 @@
+"""Carries out claimed orders: look, ask the reconciler, keep what it wants kept, act, look again. Shell.
+
+Nothing here decides. Before every act the arming marks are read; an order whose job was disarmed before
+anything was done ends there, one that has begun waits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from midwatch.agents.checkpoints import discover
+from midwatch.agents.clusters.base import Cluster, ClusterUnreachable, Hint, SchedulerJob, StartSpec
+from midwatch.agents.effects import effect_key
+from midwatch.agents.executor import reconcile as r
+from midwatch.agents.executor.claims import Claim
+from midwatch.agents.executor.consumer import Desk, armed, final_outcome
+from midwatch.agents.executor.report import now_ms, say, step_line
+from midwatch.agents.run.wrapping import start_spec
+from midwatch.agents.watcher.endings import note_ending
+from midwatch.streams.errors import ConfigurationError
+from midwatch.streams.failpoints import failpoint
+from midwatch.streams.identity import native_id
+from midwatch.streams.records import Command, Spec
+
+_BLIND_PAUSE_S = 2.0
+_DISARMED_PAUSE_S = 1.0
+_TWINS_S = 300.0
+_TWINS_PAUSE_S = 10.0
+_CHECKPOINT = "checkpoint_step"
+_OLD_WORD = "old_word"
+
+
+@dataclass(slots=True)
+class Finished:
+    """An order that is closed but whose slow acts may still land. Times are monotonic."""
+
+    command: Command
+    cluster: Cluster
+    winner: str
+    until: float
+    next_look: float
+
+
+class Works:
+    """All open orders of this executor."""
+
+    def __init__(self, desk: Desk, clusters: Mapping[str, Cluster]) -> None:
+        self._desk = desk
+        self._clusters = clusters
+        self._due: dict[str, float] = {}
+        self._finished: dict[str, Finished] = {}  # by start key
+        self._said: dict[str, str] = {}
+
+    def turn(self) -> float:
+        """One pass over all open orders that are due; seconds until the next one is."""
+        claims = self._desk.claims.open()
+        for claim in claims:
+            if self._due.get(claim.command.id, 0.0) <= time.monotonic():
+                pause = self._advance(claim)
+                self._due[claim.command.id] = time.monotonic() + pause
+        open_now = {claim.command.id for claim in claims}
+        self._due = {name: due for name, due in self._due.items() if name in open_now}
+        self._said = {name: text for name, text in self._said.items() if name in open_now}
+        self._sweep_twins({_key(claim.command) for claim in claims})
+        return max(0.0, min(self._due.values(), default=1.0) - time.monotonic())
+
+    def _advance(self, claim: Claim) -> float:
+        command = claim.command
+        spec = self._desk.census.spec(command.spec)
+        cluster = self._clusters.get(spec.cluster) if spec else None
+        if spec is None or cluster is None:
+            return _BLIND_PAUSE_S  # it was there when the order was accepted; the topic may be read later
+        known = r.memory(claim.memory)
+        order = r.Order(
+            old=command.incarnation,
+            start_key=_key(command),
+            not_before=command.not_before_ms / 1000,
+            expires=command.expires_ms / 1000,
+        )
+        try:
+            view = self._look(command, cluster, known)
+        except ClusterUnreachable as error:
+            self._say_once(claim, "blind → wait", error.what)
+            return _BLIND_PAUSE_S
+        step = r.next_step(order, known, view, r.SLURM if cluster.holds else r.LOCAL)
+        match step:
+            case r.Wait():
+                least, most = (1.0, 2.0) if cluster.holds else (0.05, 1.0)
+                return min(max(step.seconds, least), most)
+            case r.Remember():
+                self._keep(claim, step.memory)
+            case r.Finish():
+                self._finish(claim, step, cluster)
+            case _:
+                standing = armed(self._desk, command.job, armed_by_spec=spec.armed)
+                if standing.armed:
+                    self._act(claim, step, cluster, spec, view)
+                elif known.tried_at or known.first_cancelled_at:
+                    self._say_once(claim, "begun → wait", standing.reason)
+                    return _DISARMED_PAUSE_S
+                else:
+                    self._finish(claim, r.Finish("failed", standing.reason, untouched=True), cluster)
+        return 0.0
+
+    def _act(
+        self, claim: Claim, step: r.Submit | r.Release | r.Cancel, cluster: Cluster, spec: Spec, view: r.View
+    ) -> None:
+        command, key = claim.command, _key(claim.command)
+        extra = {_OLD_WORD: view.old.word} if view.old.word else {}
+        if not isinstance(step, r.Cancel) and (not cluster.holds or isinstance(step, r.Release)):
+            extra |= _checkpoint(spec)
+        claim = self._keep(claim, step.memory, extra)
+        failpoint("act")
+        match step:
+            case r.Submit():
+                self._say(claim, f"{view.old.word.lower() or 'old'} → submit", step.reason)
+                after = native_id(command.incarnation)
+                hint = _submitted(cluster, spec, key, after if cluster.holds else "", command)
+            case r.Release():
+                self._say(claim, "held → release", step.reason, new=native_id(step.incarnation))
+                hint = cluster.release(step.incarnation, key)
+            case _:
+                if not step.key:
+                    note_ending(self._desk.state_directory, step.incarnation)
+                self._say(claim, f"{view.old.word.lower() or 'live'} → cancel", step.reason)
+                hint = cluster.cancel(step.incarnation, step.key, force=step.force)
+        failpoint("record")
+        after_hint = r.answered(step.memory, hint)
+        if hint.result == "refused":
+            self._say(claim, "act → refused", hint.text)
+        if after_hint != step.memory:
+            self._keep(claim, after_hint)
+
+    def _look(self, command: Command, cluster: Cluster, known: r.Memory) -> r.View:
+        at, key = time.time(), _key(command)
+        jobs = cluster.sweep()
+        ours = jobs.carrying(key)
+        seen = any(job.native_id == known.winner for job in ours)
+        return r.View(
+            at=at,
+            epoch=cluster.epoch(),
+            holds=cluster.holds,
+            old=cluster.state(command.incarnation),
+            ours=ours,
+            winner=None if seen or not known.winner else cluster.state(_first_start(cluster, known.winner)),
+            successor=self._successor(command, jobs.jobs, key, known),
+        )
+
+    def _successor(self, command: Command, jobs: tuple[SchedulerJob, ...], key: str, known: r.Memory) -> str:
+        """A start of the job after the one that the order is for, which is not ours."""
+        old = command.incarnation
+        ours = {job.incarnation for job in jobs if job.effect_key == key}
+        again = [
+            job.incarnation
+            for job in jobs
+            if job.native_id == native_id(old) and job.incarnation != old and not job.state.over
+        ]
+        told = self._desk.census.incarnations(command.job)
+        later = told[told.index(old) + 1 :] if old in told else ()
+        others = [name for name in later if name not in ours and native_id(name) != known.winner]
+        return next(iter([*again, *others]), "")
+
+    def _keep(self, claim: Claim, memory: r.Memory, extra: Mapping[str, str] | None = None) -> Claim:
+        ours = {name: claim.memory[name] for name in (_CHECKPOINT, _OLD_WORD) if name in claim.memory}
+        kept = replace(claim, memory={**ours, **(extra or {}), **memory.words()})
+        self._desk.claims.remember(kept)
+        return kept
+
+    def _finish(self, claim: Claim, step: r.Finish, cluster: Cluster) -> None:
+        command = claim.command
+        state = {"done": "done", "expired": "expired"}.get(step.result, "failed")
+        checkpoint = claim.memory.get(_CHECKPOINT)
+        new = native_id(step.incarnation) if step.incarnation else ""
+        outcome = final_outcome(
+            command,
+            state,
+            step.reason,
+            new_native_id=new,
+            new_incarnation=step.incarnation,
+            checkpoint_step=int(checkpoint) if checkpoint and step.incarnation else None,
+        )
+        # Told before it is closed: a death in between tells it twice, which is harmless.
+        self._desk.reporter.event(outcome, command=command)
+        failpoint("close")
+        self._desk.claims.close(command, outcome, release=step.untouched)
+        now = time.monotonic()
+        if cluster.holds and _key(command):
+            done = Finished(command, cluster, new, now + _TWINS_S, now + _TWINS_PAUSE_S)
+            self._finished[_key(command)] = done
+
+    def _sweep_twins(self, open_keys: set[str]) -> None:
+        """An act that was slow may land minutes later: its job is held, and is taken away.
+
+        Not where a later order has the same key in its hands: then the job may be that order's.
+        """
+        now = time.monotonic()
+        self._finished = {k: v for k, v in self._finished.items() if v.until > now and k not in open_keys}
+        for done in self._finished.values():
+            if done.next_look > now:
+                continue
+            done.next_look = now + _TWINS_PAUSE_S
+            try:
+                late = r.late_twins(_key(done.command), done.winner, done.cluster.sweep().jobs)
+            except ClusterUnreachable:
+                continue
+            for incarnation in late:
+                done.cluster.cancel(incarnation, _key(done.command))
+
+    def _say_once(self, claim: Claim, change: str, reason: str) -> None:
+        if self._said.get(claim.command.id) != reason:
+            self._said[claim.command.id] = reason
+            self._say(claim, change, reason)
+
+    def _say(self, claim: Claim, change: str, reason: str, new: str = "") -> None:
+        ids = (native_id(claim.command.incarnation), new or claim.memory.get("winner", ""))
+        say(step_line(claim.command, now_ms(), change=change, ids=ids, reason=reason))
+
+
+def _checkpoint(spec: Spec) -> dict[str, str]:
+    """From where the new start will go on; nothing where that cannot be seen from this host."""
+    if not spec.checkpoint_directory:
+        return {}
+    try:
+        found = discover(Path(spec.checkpoint_directory))
+    except OSError as error:
+        say(f"{spec.job}: the checkpoints cannot be seen from here: {error}")
+        return {}
+    for passed in found.passed_over:
+        say(f"{spec.job}: {passed.path} is passed over: {passed.reason}")
+    return {_CHECKPOINT: str(found.latest.step)} if found.latest else {}
+
+
+def _submitted(cluster: Cluster, spec: Spec, key: str, after: str, command: Command) -> Hint:
+    try:
+        wanted: StartSpec = start_spec(spec, exclude_nodes=str(command.parameters.get("exclude", "")))
+    except ConfigurationError as error:
+        return Hint("refused", str(error))
+    return cluster.submit_held(wanted, key, after)
+
+
+def _key(command: Command) -> str:
+    return effect_key(command.job, command.attempt, "start") if command.action == "restart" else ""
+
+
+def _first_start(cluster: Cluster, native: str) -> str:
+    """The incarnation of a job of ours that the sweep does not show."""
+    return f"{cluster.kind}:{native}:0"

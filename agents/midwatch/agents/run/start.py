@@ -1,0 +1,212 @@
+"""`midwatch run`: signs and publishes how to start a job again, starts it, and says as what. Shell."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import secrets
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from midwatch.agents.clusters.base import StartSpec
+from midwatch.agents.clusters.calls import Caller, environment
+from midwatch.agents.clusters.effect_file import read
+from midwatch.agents.clusters.local import LocalCluster
+from midwatch.agents.executor.report import Reporter
+from midwatch.agents.run.submission import kept_submission
+from midwatch.agents.run.variables import allowed
+from midwatch.agents.run.wrapping import is_sbatch, shim_argv
+from midwatch.agents.signing import ensure_keys, spec_hash
+from midwatch.agents.watcher.endings import note_ending
+from midwatch.streams.errors import MidwatchError, ServiceUnreachable
+from midwatch.streams.identity import job_name, local_incarnation, native_id, slurm_incarnation
+from midwatch.streams.records import Spec, SpecEvent
+from midwatch.streams.services import check_kafka
+from midwatch.streams.settings import Settings
+
+_SUBMIT_S = 60.0
+_LOOK_S = 0.1
+
+
+class NotStarted(MidwatchError):
+    """The job was not started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the person asked for. `limits` are seconds by phase; paths may be relative to `cwd`."""
+
+    argv: tuple[str, ...]
+    cwd: Path
+    job: str = ""
+    log_paths: tuple[str, ...] = ()
+    checkpoint_directory: str = ""
+    policy: str = ""
+    armed: bool = False
+    nodes: int = 1
+    limits: Mapping[str, float] | None = None
+    max_restarts: int | None = None
+    variables: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A job that runs or waits in the queue. `key` names its record on `local`, `log` its output there."""
+
+    spec: Spec
+    incarnation: str
+    key: str = ""
+    log: Path | None = None
+
+
+def start(wanted: Wanted, settings: Settings, caller: Caller) -> Started:
+    """Starts the job once and publishes its spec.
+
+    With a name the spec is published before the start; without one the job is named by its native id.
+
+    Raises:
+        UsageError: the command line makes no sense.
+        NotStarted: the scheduler or the machine refused.
+        ServiceUnreachable: Kafka does not take the spec; if nothing says otherwise, nothing was started.
+    """
+    check_kafka(settings)
+    reporter = Reporter(settings)
+    try:
+        signer = ensure_keys(settings.state_directory)
+        kind = "slurm" if is_sbatch(wanted.argv) else "local"
+        owner = _owner(settings, kind)
+        name = str(job_name(wanted.job, cluster=owner[0], user=owner[1])) if wanted.job else ""
+        spec = _spec(wanted, settings, kind, name or ":".join(owner))
+        if name:
+            spec = signer.sign(spec)
+            reporter.spec(spec)
+        started = _submit(spec, caller) if kind == "slurm" else _spawn(spec, settings, caller)
+        if not name:
+            named = replace(spec, job=f"{spec.job}/{native_id(started.incarnation)}")
+            started = replace(started, spec=signer.sign(named))
+            reporter.spec(started.spec)
+        reporter.event(spec_event(started.spec, started.incarnation))
+        return started
+    finally:
+        reporter.close()
+
+
+def spec_event(spec: Spec, incarnation: str) -> SpecEvent:
+    """What detect and decide need of a spec."""
+    return SpecEvent(
+        job=spec.job,
+        spec=spec_hash(spec),
+        policy=spec.policy,
+        armed=spec.armed,
+        nodes=spec.nodes,
+        checkpoint_directory=spec.checkpoint_directory,
+        limits=spec.limits,
+        max_restarts=spec.max_restarts,
+        incarnation=incarnation,
+    )
+
+
+def follow(started: Started, settings: Settings, caller: Caller) -> int:
+    """Shows a local job's output until it ends; returns its exit code. Ctrl-C ends the job."""
+    cluster = LocalCluster("local", settings.state_directory, caller)
+    interrupted = False
+    with open(started.log or os.devnull, "rb") as log:
+        while True:
+            try:
+                record = read(settings.state_directory, started.key)
+                sys.stdout.buffer.write(log.read())
+                sys.stdout.buffer.flush()
+                if record is not None and record.code is not None:
+                    sys.stdout.buffer.write(log.read())
+                    sys.stdout.buffer.flush()
+                    return 128 - record.code if record.code < 0 else record.code
+                if cluster.state(started.incarnation).over:
+                    return 1  # its shim was killed: nobody knows the exit code
+                time.sleep(_LOOK_S)
+            except KeyboardInterrupt:
+                note_ending(settings.state_directory, started.incarnation, getpass.getuser())
+                cluster.cancel(started.incarnation, force=interrupted)
+                interrupted = True
+
+
+def _owner(settings: Settings, kind: str) -> tuple[str, str]:
+    """The first two parts of the job's name. The default name of a cluster is that of its kind."""
+    unset = settings.cluster == Settings().cluster
+    return kind if unset else settings.cluster, getpass.getuser()
+
+
+def _spec(wanted: Wanted, settings: Settings, kind: str, job: str) -> Spec:
+    logs = tuple(str(wanted.cwd / path) for path in wanted.log_paths)
+    variables = allowed(os.environ, wanted.variables)
+    variables["MIDWATCH_STATE_DIRECTORY"] = str(settings.state_directory.absolute())
+    argv = wanted.argv
+    if kind == "slurm":
+        argv = kept_submission(
+            argv,
+            cwd=wanted.cwd,
+            scripts=settings.state_directory / "scripts",
+            environment=os.environ,
+            job=job,
+            nodes=wanted.nodes,
+            log_paths=logs,
+        )
+    return Spec(
+        job=job,
+        cluster=kind,
+        argv=argv,
+        cwd=str(wanted.cwd),
+        environment=variables,
+        user=getpass.getuser(),
+        log_paths=logs,
+        checkpoint_directory=str(wanted.cwd / wanted.checkpoint_directory)
+        if wanted.checkpoint_directory
+        else "",
+        policy=wanted.policy or settings.policy,
+        armed=wanted.armed,
+        nodes=wanted.nodes,
+        limits={name: float(seconds) for name, seconds in (wanted.limits or {}).items()},
+        max_restarts=wanted.max_restarts,
+    )
+
+
+def _spawn(spec: Spec, settings: Settings, caller: Caller) -> Started:
+    cluster = LocalCluster("local", settings.state_directory, caller)
+    key = secrets.token_hex(16)
+    argv = shim_argv(job=spec.job, nodes=spec.nodes, log_paths=spec.log_paths, argv=spec.argv)
+    hint = cluster.submit_held(StartSpec(tuple(argv), spec.cwd, spec.environment, spec.user), key)
+    record = read(settings.state_directory, key)
+    if record is None:
+        raise NotStarted(
+            f"the job was not started: {hint.text}", where=spec.cwd, remedy="check the command line"
+        )
+    log = settings.state_directory / "output" / f"{key}.log"
+    return Started(spec, local_incarnation(record.pid, record.ticks), key, log)
+
+
+def _submit(spec: Spec, caller: Caller) -> Started:
+    argv = [spec.argv[0], "--parsable", *spec.argv[1:]]
+    variables = environment({**spec.environment, **({"MIDWATCH_JOB": spec.job} if "/" in spec.job else {})})
+    try:
+        answer = caller.run(argv, variables, cwd=spec.cwd, timeout=_SUBMIT_S)
+    except OSError as error:
+        raise NotStarted(
+            f"sbatch cannot be started: {error.strerror}",
+            where=spec.argv[0],
+            remedy="is SLURM installed here?",
+        ) from error
+    native = answer.out.strip().partition(";")[0]
+    if answer.code is None:
+        raise ServiceUnreachable(
+            f"SLURM did not answer within {_SUBMIT_S:.0f} s; the job may have been submitted all the same",
+            where="sbatch",
+            remedy="look with `squeue --me` before you submit it again",
+        )
+    if answer.code != 0 or not native.isdigit():
+        said = (answer.err.strip() or answer.out.strip()).splitlines()
+        raise NotStarted(
+            f"sbatch refused the job: {said[-1] if said else answer.code}", where=" ".join(spec.argv)
+        )
+    return Started(spec, slurm_incarnation(native, 0))

@@ -1,0 +1,68 @@
+"""Which variables of a person's shell a job gets, at its first start and at every later one. Pure.
+
+An allow-list, because the environment goes into a signed spec that others can read: names that sound like
+a secret stay out unless they are asked for by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+_NAMES = frozenset(
+    {
+        "PATH",
+        "HOME",
+        "SHELL",
+        "LANG",
+        "TZ",
+        "TMPDIR",
+        "VIRTUAL_ENV",
+        "PYTHONPATH",
+        "PYTHONUNBUFFERED",
+        "PYTHONHASHSEED",
+        "LD_LIBRARY_PATH",
+        "LD_PRELOAD",
+        "MASTER_ADDR",
+        "MASTER_PORT",
+        "WORLD_SIZE",
+        "MODULEPATH",
+        "LOADEDMODULES",
+        "SLURM_CONF",
+        "MIDWATCH_CONFIG",
+    }
+)
+_PREFIXES = (
+    "CONDA_",
+    "CUDA",
+    "NVIDIA_",
+    "NCCL_",
+    "TORCH",
+    "PYTORCH_",
+    "OMP_",
+    "MKL_",
+    "UCX_",
+    "FI_",
+    "GLOO_",
+    "HF_",
+    "TRANSFORMERS_",
+    "TRITON_",
+    "DEEPSPEED_",
+    "MEGATRON_",
+    "WANDB_",
+    "LC_",
+    "ROCM_",
+    "HIP_",
+    "RCCL_",
+)
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
+
+
+def allowed(environment: Mapping[str, str], by_name: Iterable[str] = ()) -> dict[str, str]:
+    """The variables that go into the spec: the known harmless ones, and those that were asked for by name."""
+    asked = frozenset(by_name)
+    return {
+        name: value
+        for name, value in sorted(environment.items())
+        if name in asked or ((name in _NAMES or name.startswith(_PREFIXES)) and not _SECRET.search(name))
+    }

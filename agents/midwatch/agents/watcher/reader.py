@@ -1,0 +1,126 @@
+"""Reads `events` and `specs` from their beginning into a census, in a thread of its own. Shell.
+
+It belongs to no consumer group and commits nothing: all that it knows can be read again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from kafka import KafkaConsumer, TopicPartition
+
+from midwatch.agents.signing import spec_hash
+from midwatch.agents.watcher.census import Census, Start
+from midwatch.streams.codec import decode
+from midwatch.streams.errors import MalformedRecord, NewerRecord, ServiceUnreachable
+from midwatch.streams.records import Spec
+from midwatch.streams.services import kafka_options
+from midwatch.streams.settings import Settings
+
+_POLL_MS = 200
+_PAUSE_S = 0.02
+
+
+class CensusReader(threading.Thread):
+    """The census of all jobs, kept up to date. Its questions may be asked from any thread."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(name="census", daemon=True)
+        self._topics = settings.topic_names
+        self._consumer: Any = KafkaConsumer(
+            **kafka_options(settings), group_id=None, enable_auto_commit=False, auto_offset_reset="earliest"
+        )
+        names = (self._topics.events, self._topics.specs)
+        self._partitions = [
+            TopicPartition(n, p) for n in names for p in self._consumer.partitions_for_topic(n) or ()
+        ]
+        self._consumer.assign(self._partitions)
+        self._consumer.seek_to_beginning(*self._partitions)
+        self._lock = threading.Lock()
+        self._census = Census()
+        self._specs: dict[str, Spec] = {}
+        self._read: dict[Any, int] = dict.fromkeys(self._partitions, 0)
+        self._stopping = threading.Event()
+        self.failure: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                self._turn()
+        except BaseException as error:
+            # Kept for the main thread, which must die of it too.
+            self.failure = error
+        finally:
+            self._consumer.close()
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    def catch_up(self, ends: Mapping[Any, int], patience_s: float) -> None:
+        """Returns when everything below these offsets has been folded.
+
+        Raises:
+            ServiceUnreachable: it has not within `patience_s`.
+        """
+        deadline = time.monotonic() + patience_s
+        while any(self._read.get(partition, 0) < end for partition, end in ends.items()):
+            if self.failure is not None or time.monotonic() > deadline:
+                raise ServiceUnreachable(
+                    f"the topics of jobs could not be read to their ends: {self.failure or 'too slow'}",
+                    where=self._topics.events,
+                    remedy="the executor starts again by itself; nothing was done meanwhile",
+                )
+            time.sleep(_PAUSE_S)
+
+    def ends(self) -> Mapping[Any, int]:
+        """How far the topics reach now; only before the thread is started, whose consumer it asks."""
+        ends: Mapping[Any, int] = self._consumer.end_offsets(self._partitions)
+        return ends
+
+    @property
+    def partitions(self) -> list[Any]:
+        """The partitions of `events` and `specs`."""
+        return self._partitions
+
+    def incarnations(self, job: str) -> tuple[str, ...]:
+        with self._lock:
+            return self._census.incarnations(job)
+
+    def starts(self, kind: str) -> tuple[Start, ...]:
+        """Copies, so that the caller can take its time."""
+        with self._lock:
+            return tuple(
+                Start(s.job, s.incarnation, s.state, s.ended, s.alive_at) for s in self._census.starts(kind)
+            )
+
+    def spec(self, digest: str) -> Spec | None:
+        """The spec of that hash; its signature is the caller's to check."""
+        with self._lock:
+            return self._specs.get(digest)
+
+    def _turn(self) -> None:
+        polled = self._consumer.poll(timeout_ms=_POLL_MS, max_records=1000)
+        at = time.monotonic()
+        for partition, messages in polled.items():
+            with self._lock:
+                for message in messages:
+                    if message.value is None:
+                        continue
+                    if partition.topic == self._topics.events:
+                        self._census.apply(message.value, at)
+                    else:
+                        self._keep(message.value)
+        # The position and not the last offset: a transaction's marks and compacted records have none.
+        for partition in self._partitions:
+            self._read[partition] = self._consumer.position(partition)
+
+    def _keep(self, value: bytes) -> None:
+        try:
+            record = decode(value)
+        except (MalformedRecord, NewerRecord):
+            return
+        if isinstance(record, Spec):
+            self._specs[spec_hash(record)] = record

@@ -1,0 +1,112 @@
+"""Looks at the schedulers again and again and tells `events` what changed, in a thread of its own. Shell."""
+
+from __future__ import annotations
+
+import pwd
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from midwatch.agents.clusters.base import Cluster, ClusterUnreachable, JobState
+from midwatch.agents.executor.report import Reporter, say
+from midwatch.agents.watcher.census import Start
+from midwatch.agents.watcher.endings import ending_of
+from midwatch.agents.watcher.reader import CensusReader
+from midwatch.agents.watcher.sightings import Look, Watched, facts, questions
+from midwatch.streams.identity import native_id
+
+LOCAL_POLL_S = 0.5
+_UID = "uid "
+
+
+class Watcher(threading.Thread):
+    """One thread for all clusters; a slow scheduler is asked less often, never in parallel."""
+
+    def __init__(
+        self,
+        clusters: Iterable[Cluster],
+        census: CensusReader,
+        reporter: Reporter,
+        *,
+        state_directory: Path,
+        poll_s: float,
+        jobs_by_key: Callable[[], Mapping[str, str]],
+    ) -> None:
+        super().__init__(name="watcher", daemon=True)
+        self._clusters = tuple(clusters)
+        self._census = census
+        self._reporter = reporter
+        self._state_directory = state_directory
+        self._poll_s = poll_s
+        self._jobs_by_key = jobs_by_key
+        self._watched: dict[str, Watched] = {}
+        self._blind: dict[str, str] = {}
+        self._stopping = threading.Event()
+        self.failure: BaseException | None = None
+
+    def run(self) -> None:
+        due = dict.fromkeys((cluster.name for cluster in self._clusters), 0.0)
+        try:
+            while not self._stopping.is_set():
+                for cluster in self._clusters:
+                    if due[cluster.name] <= time.monotonic():
+                        self.look(cluster)
+                        pause = self._poll_s if cluster.holds else min(self._poll_s, LOCAL_POLL_S)
+                        due[cluster.name] = time.monotonic() + pause
+                self._stopping.wait(max(0.01, min(due.values()) - time.monotonic()))
+        except BaseException as error:
+            # Kept for the main thread, which must die of it too.
+            self.failure = error
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    def look(self, cluster: Cluster) -> None:
+        """One look. A scheduler that does not answer is told once and asked again next time."""
+        starts = self._census.starts(cluster.kind)
+        by_key = self._jobs_by_key()
+        if not starts and not by_key:
+            return
+        watched = self._watched.get(cluster.name, Watched())
+        try:
+            look = self._take(cluster, watched, starts)
+        except ClusterUnreachable as error:
+            if self._blind.get(cluster.name) != error.what:
+                say(f"{error}")
+            self._blind[cluster.name] = error.what
+            return
+        self._blind.pop(cluster.name, None)
+        endings = {
+            name: ending
+            for name in {*look.jobs, *look.answers}
+            if (ending := ending_of(self._state_directory, name)) is not None
+        }
+        seen = facts(watched, look, starts, jobs_by_key=by_key, endings=endings)
+        for fact in seen.facts:
+            self._reporter.event(fact)
+        self._watched[cluster.name] = seen.watched
+
+    def _take(self, cluster: Cluster, watched: Watched, starts: tuple[Start, ...]) -> Look:
+        jobs = {job.incarnation: job for job in cluster.sweep().jobs}
+        if not cluster.holds:
+            # A process that our shim did not start may live on another host or in another container, where
+            # our /proc has no word on it.
+            starts = tuple(start for start in starts if start.incarnation in jobs)
+        asked = questions(watched, jobs, starts)
+        answers = {name: _named(cluster.state(name)) for name in asked}
+        boot = cluster.epoch().name if any(s.kind == "absent" for s in answers.values()) else ""
+        ours = {start.incarnation for start in starts} | {native_id(start.incarnation) for start in starts}
+        mine = {n: j for n, j in jobs.items() if j.effect_key or n in ours or j.native_id in ours}
+        return Look(cluster.name, time.monotonic(), boot, mine, answers)
+
+
+def _named(state: JobState) -> JobState:
+    """A person has a name; accounting only says the number."""
+    if not state.by_person.startswith(_UID):
+        return state
+    try:
+        return replace(state, by_person=pwd.getpwuid(int(state.by_person.removeprefix(_UID))).pw_name)
+    except (KeyError, ValueError):
+        return state
