@@ -27,6 +27,7 @@ class Target(NamedTuple):
 
 
 COMMANDS = {
+    "demo": Target("midwatch.agents.cli.demo:demo", "See the whole chain rescue a failing training."),
     "replay": Target("midwatch.agents.cli.replay:replay", "Say what happened in log files, offline."),
     "up": Target("midwatch.agents.cli.up:up", "Run the whole watch on this machine."),
     "worker": Target("midwatch.agents.cli.worker:worker", "Run one agent: match, detect or decide."),

@@ -28,12 +28,14 @@ if TYPE_CHECKING:
     multiple=True,
     help="A rule file, or a directory of them, besides the settings' own.",
 )
+@click.option("--no-executor", is_flag=True, help="Start no executor: it runs on another host.")
 @with_settings(arguments=True)
 def up(
     *,
     jars: Path | None,
     maven_mirror: str | None,
     act: bool,
+    no_executor: bool,
     rules: tuple[Path, ...],
     settings: Settings,
     settings_arguments: list[str],
@@ -55,4 +57,4 @@ def up(
         own = tuple(path.absolute() for path in (*settings.rules.directories, *rules))
         settings = replace(settings, rules=replace(settings.rules, directories=own))
         settings_arguments.append("--set=rules.directories=" + ",".join(map(str, own)))
-    run(settings, settings_arguments, Jars(jars, maven_mirror), click.echo)
+    run(settings, settings_arguments, Jars(jars, maven_mirror), click.echo, executor=not no_executor)

@@ -107,15 +107,19 @@ class Process:
         ready_file(self._state, self.name).unlink(missing_ok=True)
 
 
-def processes(settings: Settings, arguments: Sequence[str], lock: int) -> list[Process]:
+def processes(
+    settings: Settings, arguments: Sequence[str], lock: int, *, executor: bool = True
+) -> list[Process]:
     """The processes that make up the watch, none of them started yet.
 
     `arguments` are the options by which they find the same settings; `lock` a descriptor that stays open
-    until the last of them is gone.
+    until the last of them is gone. Without `executor` that one runs on another host.
     """
     # -P: the directory that `up` runs in may hold a file that is called as one of our modules.
     base = [sys.executable, "-P", "-m", "midwatch"]
-    commands = {name: [*base, "worker", name] for name in WORKERS} | {EXECUTOR: [*base, EXECUTOR]}
+    commands = {name: [*base, "worker", name] for name in WORKERS}
+    if executor:
+        commands[EXECUTOR] = [*base, EXECUTOR]
     return [Process(name, [*command, *arguments], settings, lock) for name, command in commands.items()]
 
 

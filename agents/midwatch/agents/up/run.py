@@ -25,7 +25,7 @@ _LOOK_S = 0.1
 Stop = Callable[[float], bool]
 
 
-def run(settings: Settings, arguments: Sequence[str], jars: Jars, say: Say) -> None:
+def run(settings: Settings, arguments: Sequence[str], jars: Jars, say: Say, *, executor: bool = True) -> None:
     """Returns after Ctrl-C or SIGTERM, when everything that it started is gone.
 
     `arguments` are the options by which child processes find the same settings.
@@ -44,7 +44,7 @@ def run(settings: Settings, arguments: Sequence[str], jars: Jars, say: Say) -> N
         made = make_topics(settings)
         ensure_keys(settings.state_directory)
         write_connection(settings)
-        ours = processes(settings, arguments, descriptor)
+        ours = processes(settings, arguments, descriptor, executor=executor)
         following = Following(settings, say)
         try:
             for process in ours:

@@ -1,0 +1,48 @@
+"""`midwatch demo`: the whole real chain on this machine, judged from outside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from midwatch.agents.cli.options import with_settings
+
+if TYPE_CHECKING:
+    from midwatch.streams.settings import Settings
+
+
+@click.command()
+@click.option("--directory", type=click.Path(path_type=Path), help="Where it works [default: a new one].")
+@click.option(
+    "--jars", type=click.Path(path_type=Path), metavar="DIR", help="Kafka's jars, copied here before."
+)
+@click.option("--maven-mirror", metavar="URL", help="Download Kafka's jars from here.")
+@click.option(
+    "--without",
+    type=click.Choice(["nccl-rule", "executor", "redis"]),
+    help="Break one part, and see the demo say which fact fails.",
+)
+@with_settings()
+def demo(
+    *,
+    directory: Path | None,
+    jars: Path | None,
+    maven_mirror: str | None,
+    without: str | None,
+    settings: Settings,
+) -> int:
+    """Watch a toy training fail, be rescued, and fail for good.
+
+    Starts Kafka, Redis, the agents and the executor, unless the settings name a Kafka and a Redis. The toy
+    training (8 processes) first dies of an NCCL timeout: one restart, from its checkpoint. Then its loss
+    spikes: a finding. Then one rank runs out of memory: no restart. Its own ledger judges; exit code 1 if a
+    fact does not hold.
+    """
+    from midwatch.agents.demo.run import Options, default_directory, run
+
+    up = [f"--jars={jars.absolute()}"] if jars else []
+    up += [f"--maven-mirror={maven_mirror}"] if maven_mirror else []
+    options = Options(directory or default_directory(), tuple(up), without)  # type: ignore[arg-type]  # click's choice is of these
+    return run(settings, options, click.echo)
