@@ -6,8 +6,13 @@ import importlib
 import importlib.metadata
 import importlib.util
 import json
+import os
 import re
+import secrets
 import shlex
+import subprocess
+import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +22,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from house.tree import ROOT
+from midwatch.streams.embedded.stack import Endpoints
 from midwatch.streams.settings_reader import OTHER_VARIABLES, leaves, variable_name
 
 PINNED = re.compile(r"[a-z0-9./-]+:[0-9]+\.[0-9]+\.[0-9]+(-[a-z0-9.-]+)?")
@@ -52,7 +58,7 @@ def test_the_schema_would_see_a_mistake(compose: Document) -> None:
 
 def test_it_has_the_whole_chain(compose: Document) -> None:
     assert compose["services"].keys() == {
-        "kafka", "redis", "match", "detect", "decide", "executor", "job", "shipper",
+        "kafka", "redis", "topics", "match", "detect", "decide", "executor", "job", "shipper",
     }  # fmt: skip
 
 
@@ -124,6 +130,35 @@ def test_every_command_is_one_of_the_command_line(command: str) -> None:
         group = found
         context = click.Context(group, info_name=name, parent=context)
     group.make_context(context.info_name, arguments, parent=context.parent)
+
+
+def test_the_topics_are_made_before_anything_reads_them(compose: Document, stack: Endpoints) -> None:
+    """What the service runs, on a real Kafka: a second run finds everything in order."""
+    service = compose["services"]["topics"]
+    prefix = f"compose-{secrets.token_hex(4)}"
+    environment = {
+        **os.environ,
+        "MIDWATCH_KAFKA__BOOTSTRAP": stack.kafka,
+        "MIDWATCH_KAFKA__USERNAME": stack.kafka_username,
+        "MIDWATCH_KAFKA__PASSWORD": stack.kafka_password,
+        "MIDWATCH_TOPICS__PREFIX": prefix,
+    }
+    command = [sys.executable, *service["entrypoint"][1:], *service["command"]]
+
+    run = partial(subprocess.run, command, env=environment, capture_output=True, text=True, check=False)
+    first, second = run(), run()
+
+    assert first.returncode == 0, first.stderr
+    assert f"{prefix}.logs {prefix}.events" in first.stdout
+    assert (second.returncode, second.stdout) == (0, "made:\n")
+
+
+def test_whatever_uses_kafka_waits_for_its_topics(compose: Document) -> None:
+    users = {"match", "detect", "decide", "executor", "shipper"}
+    waits = {
+        name for name, service in compose["services"].items() if "topics" in service.get("depends_on", {})
+    }
+    assert waits == users
 
 
 def test_the_toy_job_is_the_drill(compose: Document) -> None:
