@@ -27,9 +27,13 @@ class Target(NamedTuple):
 
 
 COMMANDS = {
+    "ship": Target("midwatch.agents.cli.ship:ship", "Follow a job's files and send them on."),
     "demo": Target("midwatch.agents.cli.demo:demo", "See the whole chain rescue a failing training."),
     "replay": Target("midwatch.agents.cli.replay:replay", "Say what happened in log files, offline."),
     "up": Target("midwatch.agents.cli.up:up", "Run the whole watch on this machine."),
+    "run": Target("midwatch.agents.cli.run:run", "Start a job, and record how to start it again."),
+    "arm": Target("midwatch.agents.cli.arm:arm", "Let midwatch act for a job."),
+    "disarm": Target("midwatch.agents.cli.disarm:disarm", "Keep midwatch from acting, for a job or all."),
     "worker": Target("midwatch.agents.cli.worker:worker", "Run one agent: match, detect or decide."),
     "executor": Target("midwatch.agents.cli.executor:executor", "Carry out commands, watch the scheduler."),
     "why": Target("midwatch.agents.cli.why:why", "Say what happened to a job, and why (not)."),

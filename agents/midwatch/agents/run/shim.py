@@ -86,7 +86,7 @@ class Shipper:
 
     def __init__(self, told: Told, environment: Mapping[str, str], script: int) -> None:
         logs = list(dict.fromkeys([*told.logs, *_own_outputs()]))
-        self._argv = [sys.executable, "-P", "-m", "midwatch", "ship", *logs]
+        self._argv = [sys.executable, "-P", "-m", "midwatch", "ship", "--until-pid", *logs]
         self._environment = {
             **environment,
             "MIDWATCH_JOB_PID": str(script),

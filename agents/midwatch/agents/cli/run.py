@@ -1,0 +1,113 @@
+"""`midwatch run -- …`: start a job and record how to start it again."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+
+from midwatch.agents.cli.options import json_option, with_settings
+from midwatch.streams.errors import UsageError
+
+if TYPE_CHECKING:
+    from midwatch.agents.run.start import Started
+    from midwatch.streams.settings import Settings
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@click.option("--job", default="", metavar="NAME", help="The job's name [default: its native id].")
+@click.option(
+    "--log", "logs", multiple=True, metavar="PATH", help="A log file to follow, besides the output."
+)
+@click.option("--checkpoint-dir", default="", metavar="DIR", help="Where the training keeps its checkpoints.")
+@click.option("--policy", default="", help="The policy that judges its end [default: the settings'].")
+@click.option("--act", "armed", is_flag=True, help="Let midwatch act for this job; else it only observes.")
+@click.option("--nodes", default=1, show_default=True, type=click.IntRange(1), help="Nodes with a shipper.")
+@click.option("--limit", "limits", multiple=True, metavar="PHASE=TIME", help="Silence allowed: training=30s.")
+@click.option("--max-restarts", type=click.IntRange(0), help="Restarts of this job in all.")
+@click.option("--env", "variables", multiple=True, metavar="NAME", help="A variable that the job needs.")
+@click.option("--wait", is_flag=True, help="Show a local job's output until it ends; return its exit code.")
+@json_option
+@click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED)
+@with_settings(connected=True)
+def run(
+    argv: tuple[str, ...], settings: Settings, *, logs: tuple[str, ...], limits: tuple[str, ...], **asked: Any
+) -> int:
+    """Start a job under the watch: `midwatch run -- python train.py`, `midwatch run -- sbatch train.sh`.
+
+    It returns once the job runs or is queued; the job outlives this terminal. With --wait, Ctrl-C ends it.
+    """
+    from midwatch.agents.clusters.calls import SystemCaller
+    from midwatch.agents.run.start import Wanted, follow, start
+    from midwatch.agents.run.wrapping import is_sbatch
+
+    wanted = Wanted(
+        argv=argv,
+        cwd=Path.cwd(),
+        job=asked["job"],
+        log_paths=logs,
+        checkpoint_directory=asked["checkpoint_dir"],
+        policy=asked["policy"],
+        armed=asked["armed"],
+        nodes=asked["nodes"],
+        limits=dict(_limit(text) for text in limits),
+        max_restarts=asked["max_restarts"],
+        variables=asked["variables"],
+    )
+    if asked["wait"] and is_sbatch(argv):
+        raise UsageError(
+            "a SLURM job is not waited for", where="--wait", remedy="leave it out; `midwatch why JOB` tells"
+        )
+    caller = SystemCaller()
+    started = start(wanted, settings, caller)
+    _tell(started, settings, as_json=asked["as_json"])
+    return follow(started, settings, caller) if asked["wait"] else 0
+
+
+def _limit(text: str) -> tuple[str, float]:
+    from midwatch.streams.records import Phase
+    from midwatch.streams.setting_kinds import Given, WrongValue, duration
+
+    phase, equals, value = text.partition("=")
+    if not equals or phase not in get_args(Phase):
+        raise UsageError(
+            f"{text!r} is not PHASE=TIME",
+            where="--limit",
+            remedy=f"a phase is one of {', '.join(get_args(Phase))}; write for example training=30s",
+        )
+    try:
+        return phase, duration(1).read(Given(value, Path()))
+    except WrongValue as error:
+        raise UsageError(error.what, where=f"--limit {text}", remedy=error.remedy) from error
+
+
+def _tell(started: Started, settings: Settings, *, as_json: bool) -> None:
+    from midwatch.streams.identity import native_id
+
+    spec, native = started.spec, native_id(started.incarnation)
+    if as_json:
+        import json
+
+        body = {
+            "version": 1,
+            "job": spec.job,
+            "native_id": native,
+            "incarnation": started.incarnation,
+            "log": str(started.log) if started.log else None,
+            "armed": spec.armed,
+        }
+        click.echo(json.dumps(body))
+        sys.stdout.flush()
+    elif spec.cluster == "slurm":
+        click.echo(f"Submitted batch job {native}")
+    log = f", its output is in {started.log}" if started.log else ""
+    click.echo(f"midwatch: {spec.job} is started as {native}{log}", err=True)
+    if spec.armed and not settings.armed:
+        click.echo(
+            "midwatch: it is armed, but the watch is in observe mode: set watch.mode: act to let it act",
+            err=True,
+        )
+    elif not spec.armed:
+        click.echo(f"midwatch: it is observed only; `midwatch arm {spec.job}` lets midwatch act", err=True)
