@@ -74,7 +74,7 @@ def story_text(told: Story, now_ms: int) -> Iterator[Text]:
     if told.latest:
         head.append(f"  attempt {told.latest.number}")
     yield head
-    yield from columns([("  ", name, text) for name, text in _summary(told)] or [("", "", "")])
+    yield from columns([("", name, text) for name, text in _summary(told)] or [("", "", "")])
     for attempt in reversed(told.attempts):
         yield from _attempt(attempt)
     yield Text("\nall steps", "bold")
@@ -112,16 +112,16 @@ def _attempt(attempt: Attempt) -> Iterator[Text]:
     yield Text(f"\nattempt {attempt.number}", "bold")
     rows: list[tuple[str, str, str | Text]] = []
     if attempt.incident:
-        rows += [("  ", name, text) for name, text in _incident_rows(attempt.incident)]
+        rows += [("", name, text) for name, text in _incident_rows(attempt.incident)]
     for finding in attempt.findings:
-        rows.append(("  ", "finding", _finding(finding)))
+        rows.append(("", "finding", _finding(finding)))
     for decision in attempt.decisions:
-        rows.append(("  ", "decision", decision_text(decision)))
-        rows += [("  ", "near miss", printable(miss)) for miss in decision.near_misses]
+        rows.append(("", "decision", decision_text(decision)))
+        rows += [("", "near miss", printable(miss)) for miss in decision.near_misses]
     for command in attempt.commands:
-        rows.append(("  ", "command", _command(command, attempt)))
+        rows.append(("", "command", _command(command, attempt)))
     if not rows:
-        rows.append(("  ", "", "nothing yet"))
+        rows.append(("", "", "nothing yet"))
     yield from columns(rows)
 
 

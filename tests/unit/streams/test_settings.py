@@ -138,7 +138,7 @@ def test_a_mistake_in_the_file_is_told_with_place_and_remedy(load: Load, text: s
 @pytest.mark.parametrize(
     ("variables", "said"),
     [
-        ({"KAFKA_BOOTSTRAP": "a:1"}, "MIDWATCH_KAFKA_BOOTSTRAP: no such setting\n  did you mean MIDWATCH_KAFKA__B"),
+        ({"KAFKA_BOOTSTRAP": "a:1"}, "KAFKA_BOOTSTRAP: no such setting\n  did you mean MIDWATCH_KAFKA__B"),
         ({"KAFKA__BOOTSTRP": "a:1"}, "did you mean MIDWATCH_KAFKA__BOOTSTRAP?"),
         ({"NOWHERE__AT_ALL": "1"}, "two underscores part the levels"),
         ({"WATCH__MODE": "dance"}, "variable MIDWATCH_WATCH__MODE: watch.mode: 'dance' is not known here"),

@@ -21,8 +21,6 @@ def executor(settings: Settings) -> None:
     """
     from midwatch.agents.cli.process_log import log_to_stderr
     from midwatch.agents.executor.service import run
-    from midwatch.streams.services import check_redis
 
     log_to_stderr(settings.log_level)
-    check_redis(settings, safe_to_act=settings.armed)
     run(settings)

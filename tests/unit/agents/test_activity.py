@@ -1,0 +1,110 @@
+"""One line for every step: old → new, action, reason, attempt n of N, old id → new id."""
+
+from __future__ import annotations
+
+import pytest
+
+from midwatch.agents import activity
+from midwatch.streams.records import (
+    Beat,
+    Command,
+    Decision,
+    Finding,
+    Forwarded,
+    Incident,
+    Origin,
+    Outcome,
+    PersonAct,
+    SchedulerFact,
+    SpecEvent,
+    Tick,
+    Verdict,
+)
+
+JOB = "night:me/gpt"
+AT = 1_795_000_000_123
+TIME = "2026-11-18T11:06:40.123Z"
+
+OOM = Verdict("failed", "crash", "oom", root_file="a.log", root_line_number=7)
+COMMAND = Command(
+    "c0ffee" * 8, JOB, 1, 0, "restart", "slurm:41:0", "i1", 2, "a peer died", 0, 0, "decide", "s", "b", 2, 3
+)
+OUTCOME = Outcome(JOB, COMMAND.id, 1, "restart", "done", "resumed", "41", "57", "slurm:57:0", 900, "i1")
+
+
+@pytest.mark.parametrize(
+    ("record", "line"),
+    [
+        pytest.param(
+            SchedulerFact(JOB, "slurm:41:0", "41", "running", "failed", True, exit_code=137, reason="oom"),
+            "running → failed, id 41, exit code 137, because oom",
+            marks=pytest.mark.capability("S001-39"),
+        ),
+        (
+            SchedulerFact(JOB, "slurm:41:0", "41", "", "cancelled", True, signal=15, by_person="ann"),
+            "unseen → cancelled, id 41, signal 15, by ann",
+        ),
+        pytest.param(
+            Decision(JOB, 1, "i1", 2, "restart", "verdict", "transient", AT, True, 2, 3),
+            "decided → restart, attempt 2 of 3, policy verdict, because transient",
+            marks=pytest.mark.capability("S001-49"),
+        ),
+        (
+            Decision(JOB, 1, "i1", 2, "restart", "always", "transient", AT, False, 2, None),
+            "would decide (observing) → restart, attempt 2 of any number, policy always, because transient",
+        ),
+        (
+            Decision(JOB, 1, "i1", 2, "stop", "verdict", "permanent", AT, True),
+            "decided → stop, policy verdict, because permanent",
+        ),
+        pytest.param(
+            COMMAND,
+            "ordered → restart, attempt 2 of 3, command c0ffeec0ffee, because a peer died",
+            marks=pytest.mark.capability("S001-50", "S001-54"),
+        ),
+        pytest.param(
+            OUTCOME,
+            "restart → done, attempt 2 of 3, id 41 → 57, from the checkpoint of step 900, "
+            "command c0ffeec0ffee, because resumed",
+            marks=pytest.mark.capability("S001-53"),
+        ),
+        (
+            Incident("i1", JOB, 1, "x", "settled", 2, OOM),
+            "incident → settled, attempt 1, crash by oom at a.log:7, revision 2",
+        ),
+        (
+            Finding(JOB, 1, "loss_spike", True, AT, "four times its mean"),
+            "finding loss_spike → open, attempt 1, four times its mean",
+        ),
+        (SpecEvent(JOB, "ab" * 32, "verdict", True, 1, "/c"), "spec → abababababab, policy verdict, armed"),
+    ],
+)  # fmt: skip
+@pytest.mark.capability("S002-09")
+def test_each_step_is_one_line_with_its_time_and_job(record: object, line: str) -> None:
+    assert activity.line(record, AT, command=COMMAND) == f"{TIME} {JOB}: {line}"
+
+
+def test_a_forwarded_record_reads_as_itself() -> None:
+    assert activity.line(Forwarded(OUTCOME), AT, command=COMMAND) == activity.line(
+        OUTCOME, AT, command=COMMAND
+    )
+
+
+def test_an_act_names_the_person() -> None:
+    assert activity.line(PersonAct(JOB, "disarm", "ann", 1.0), AT) == f"{TIME} {JOB}: ann → disarm"
+
+
+def test_beats_and_ticks_are_no_steps() -> None:
+    origin = Origin(JOB, "n0", 1, "local:1:2", "b", "s")
+    assert activity.line(Beat(origin, 1, 0.0, 0.0, 5.0, True, 0), AT) is None
+    assert activity.line(Tick(1), AT) is None
+
+
+def test_text_from_a_job_cannot_drive_a_terminal() -> None:
+    fact = SchedulerFact(JOB, "x", "4\r1", "", "failed\x1b[2J", True, reason="a\nb\x07" + "é" + "z" * 900)
+    line = activity.line(fact, AT)
+    assert line is not None
+    assert line.isprintable()
+    assert "\\x1b[2J" in line
+    assert "a\\nb\\x07é" in line
+    assert len(line) < 700

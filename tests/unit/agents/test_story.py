@@ -1,0 +1,195 @@
+"""What `why` and `jobs` tell of the records in the topics."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from midwatch.agents.cli.asking import story_json
+from midwatch.agents.console_text import columns, job_rows, story_text
+from midwatch.agents.story import Story, Timed, find_jobs, stories, story
+from midwatch.streams.records import (
+    Beat,
+    Command,
+    Decision,
+    Finding,
+    Forwarded,
+    Generation,
+    Hit,
+    Hits,
+    Incident,
+    Line,
+    Origin,
+    Outcome,
+    PersonAct,
+    Progress,
+    SchedulerFact,
+    SpecEvent,
+    Verdict,
+)
+
+JOB = "night:me/gpt"
+NOW = 1_795_000_000_000
+ORIGIN = Origin(JOB, "n3", 2, "slurm:41:0", "boot", "s")
+LINE = Line(
+    "RuntimeError: NCCL timed out\x1b[31m", "/logs/rank_3.log", 812, 4_000, 1.0, "n3", rank=3, raw=b"\xff"
+)
+HIT = Hit("nccl_timeout", "cause", "nccl_timeout", "comms", "critical", True, LINE, 4_100, "g")
+TIMEOUT = Verdict(
+    "failed", "crash", "nccl_timeout", "comms", "nccl", True, LINE.text, LINE.path, 812, "n3", 3, 120,
+    "training", "Look at rank 3.", "nccl_timeout", "b",
+)  # fmt: skip
+OOM = Verdict("failed", "crash", "oom", "memory", "cuda", False, "CUDA out of memory", "/logs/rank_0.log", 9)
+FIRST = Incident("i1", JOB, 1, "slurm:41:0", "settled", 1, TIMEOUT, (HIT,), opened_ms=NOW)
+RESTART = Decision(
+    JOB,
+    1,
+    "i1",
+    1,
+    "restart",
+    "verdict",
+    "transient",
+    NOW,
+    True,
+    1,
+    3,
+    ("stall: matched, but excluded",),
+    "c" * 64,
+)
+COMMAND = Command("c" * 64, JOB, 1, 0, "restart", "slurm:41:0", "i1", 1, "r", 0, 0, "d", "s", "b", 1, 3)
+DONE = Outcome(JOB, "c" * 64, 1, "restart", "done", "resumed", "41", "57", "slurm:57:0", 100, "i1")
+SECOND = Incident("i2", JOB, 2, "slurm:57:0", "settled", 1, OOM, opened_ms=NOW + 9)
+STOP = Decision(JOB, 2, "i2", 1, "stop", "verdict", "permanent: the same start would fail again", NOW, True)
+RESCUE = (FIRST, RESTART, COMMAND, DONE, Forwarded(DONE))
+BLIND = Finding(JOB, 1, "blind", True, NOW, "no beat of a node that printed progress")
+
+
+def beat(at_ms: int) -> Timed:
+    return Timed(at_ms, Beat(ORIGIN, 1, 0.0, 0.0, 5.0, True, 0))
+
+
+def told(*records: object, beats: tuple[int, ...] = ()) -> Story:
+    timed = [Timed(NOW + n, record) for n, record in enumerate(records)] + [beat(at) for at in beats]
+    return story(JOB, timed)
+
+
+def why(one: Story, now_ms: int = NOW) -> str:
+    return "\n".join(line.plain for line in story_text(one, now_ms))
+
+
+@pytest.mark.capability("S000-01", "S001-76", "S001-53")
+def test_why_tells_verdict_root_line_decision_and_what_was_done() -> None:
+    text = why(told(*RESCUE, SECOND, STOP))
+    first, second = text.index("\nattempt 1"), text.index("\nattempt 2")
+    assert second < first, "the latest attempt comes first"
+    assert "crash by oom (memory), permanent" in text[second:first]
+    assert "/logs/rank_0.log:9  CUDA out of memory" in text[second:first]
+    assert "stop, policy verdict: permanent: the same start would fail again" in text[second:first]
+    assert "crash by nccl_timeout (comms), transient" in text[first:]
+    assert "/logs/rank_3.log:812  RuntimeError: NCCL timed out\\x1b[31m" in text[first:]
+    assert "node n3, rank 3, step 120, phase training" in text[first:]
+    assert "/logs/rank_3.log:812 [n3, rank 3]  cause nccl_timeout" in text[first:]
+    assert "restart attempt 1 of 3, policy verdict: transient" in text[first:]
+    assert "ordered → done, id 41 → 57, from the checkpoint of step 100" in text[first:]
+    assert "\x1b" not in text
+
+
+@pytest.mark.capability("S001-77")
+def test_why_tells_near_misses() -> None:
+    assert "near miss  stall: matched, but excluded" in why(told(*RESCUE))
+
+
+@pytest.mark.capability("X-14")
+def test_why_says_blind_and_jobs_does_not_say_running() -> None:
+    hold = Decision(JOB, 1, "", 0, "hold", "verdict", "blind: no quorum of beats", NOW, True)
+    one = told(BLIND, hold, beats=(NOW,))
+    assert re.search("blind +no beat of a node that printed progress: nothing is concluded", why(one))
+    assert "hold, policy verdict: blind: no quorum of beats" in why(one)
+    assert one.state_at(NOW) == "blind"
+    seeing = told(BLIND, hold, replace(BLIND, open=False, at_ms=NOW + 1), beats=(NOW,))
+    assert seeing.state_at(NOW) == "running"
+    assert seeing.blind is None
+
+
+@pytest.mark.capability("X-14")
+def test_a_job_whose_beats_stopped_is_not_running() -> None:
+    one = told(beats=(NOW,))
+    assert one.state_at(NOW + 14_000) == "running"
+    assert one.state_at(NOW + 16_000) == "unheard"
+
+
+@pytest.mark.parametrize(
+    ("records", "state", "stands"),
+    [
+        ((FIRST,), "failed", True),
+        ((replace(FIRST, state="suspected"),), "failing", True),
+        ((FIRST, replace(FIRST, state="withdrawn", revision=2)), "known", False),
+        (RESCUE, "restarted", False),
+        ((*RESCUE, SECOND), "failed", True),
+        ((replace(FIRST, verdict=Verdict("healthy", "success")),), "ended", False),
+        ((SchedulerFact(JOB, "x", "41", "", "running", False),), "running", False),
+        ((SchedulerFact(JOB, "x", "41", "running", "completed", True),), "ended", False),
+    ],
+)
+def test_the_state_of_a_job(records: tuple[object, ...], state: str, stands: bool) -> None:
+    one = told(*records)
+    assert one.state_at(NOW) == state
+    assert (one.standing is not None) is stands
+
+
+def test_a_record_that_comes_twice_is_told_once() -> None:
+    one = told(*RESCUE, *RESCUE)
+    assert len(one.attempts[0].decisions) == len(one.attempts[0].commands) == 1
+    assert [outcome for _, outcome in one.attempts[0].outcomes] == [DONE]
+    assert len([step for step in one.steps if isinstance(step.record, Outcome)]) == 1
+
+
+def test_progress_and_modes_are_told() -> None:
+    progress = Progress(
+        "/logs/r0", Generation(1, 2, "f").key(), "p", "training", (5, 6), (1, 2), (1, 2), (0.0, 0.0)
+    )
+    spec = SpecEvent(JOB, "ab" * 32, "verdict", True, 1, "/c")
+    one = told(Hits(ORIGIN, "b", progress=(progress,)), spec)
+    assert one.last_step == 6
+    assert re.search("policy +verdict, armed", why(one))
+    disarmed = told(spec, PersonAct(JOB, "disarm", "ann", 1.0))
+    assert "observed: it is said, not done" in why(disarmed)
+    assert "no spec, so midwatch cannot start this job again" in why(told(FIRST))
+
+
+def test_a_job_is_found_by_name_run_or_id() -> None:
+    other = "night:you/gpt"
+    known = stories(
+        [
+            *(Timed(NOW, record) for record in RESCUE),
+            Timed(NOW, replace(FIRST, job=other, incarnation="slurm:77:0")),
+        ]
+    )
+    assert find_jobs(JOB, known) == (JOB,)
+    assert set(find_jobs("gpt", known)) == {JOB, other}
+    assert find_jobs("57", known) == (JOB,), "the id of a later attempt"
+    assert find_jobs("77", known) == (other,)
+    assert find_jobs("nothing", known) == ()
+
+
+@pytest.mark.capability("S001-82")
+def test_json_holds_all_records_with_their_captures() -> None:
+    hit = replace(HIT, captures={"timeout_ms": "600000"})
+    body = json.loads(msgspec.json.encode(story_json(told(replace(FIRST, evidence=(hit,)), RESTART), NOW)))
+    assert body["job"] == JOB
+    assert body["standing"] == "i1"
+    attempt = body["attempts"][0]
+    assert attempt["incident"]["verdict"]["root_line_number"] == 812
+    assert attempt["incident"]["evidence"][0]["captures"] == {"timeout_ms": "600000"}
+    assert attempt["decisions"][0]["near_misses"] == ["stall: matched, but excluded"]
+    assert body["steps"][0]["line"].endswith("revision 1")
+
+
+def test_tables_are_aligned_and_not_padded_at_the_end() -> None:
+    rows = [row.plain for row in job_rows([told(FIRST), told(beats=(NOW,))], NOW)]
+    assert len({row.index(word) for row, word in zip(rows, ("STATE", "failed", "running"), strict=True)}) == 1
+    assert all(row.plain == row.plain.rstrip() for row in columns([("a", "bb"), ("ccc", "d")]))
