@@ -222,13 +222,14 @@ def _raw_line(raw: bytes, position: int) -> tuple[int, int]:
 
 def _lines_of(raw: bytes) -> Iterator[tuple[int, bytes]]:
     """The lines of one raw line with their offsets in it; at least one."""
+    raw = raw.removesuffix(b"\n")
     if len(raw) > LONGEST_RAW_LINE:
         for cut in range(0, len(raw), LONGEST_RAW_LINE):
             for offset, line in _lines_of(raw[cut : cut + LONGEST_RAW_LINE]):
                 yield cut + offset, line
         return
     offset, waiting, some = 0, None, False
-    for segment in raw.removesuffix(b"\n").split(b"\r"):
+    for segment in raw.split(b"\r"):
         here, offset = offset, offset + len(segment) + 1
         line = segment.replace(b"\0", b"")
         if b"\x1b" in line:

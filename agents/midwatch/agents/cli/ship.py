@@ -1,0 +1,113 @@
+"""`midwatch ship`: the sidecar. Imports no Faust, and Kafka's client only once it ships."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+import click
+
+from midwatch.agents.cli.options import with_settings
+
+if TYPE_CHECKING:
+    from midwatch.shippers.identity import Told
+    from midwatch.shippers.pipe_process import PipeShipment
+    from midwatch.shippers.watch import Start
+    from midwatch.streams.settings import Settings
+
+
+class _Options(TypedDict):
+    job: str | None
+    node: str | None
+    nodes: int | None
+    pid: int | None
+    until_pid: bool
+    start: Start
+    drain: float | None
+    config: Path | None
+    state_directory: str | None
+    changes: tuple[str, ...]
+
+
+@click.command("ship")
+@click.argument("paths", nargs=-1, metavar="PATH...|-")
+@click.option(
+    "--job", metavar="NAME", help="The run's name [default: MIDWATCH_JOB, else the scheduler's id]."
+)
+@click.option("--node", metavar="NAME", help="This node's name [default: the scheduler's, else the host's].")
+@click.option("--nodes", type=click.IntRange(min=1), help="How many nodes the job runs on.")
+@click.option("--pid", type=click.IntRange(min=1), help="The job's process here [default: MIDWATCH_JOB_PID].")
+@click.option("--until-pid", is_flag=True, help="End when that process has ended.")
+@click.option(
+    "--start",
+    type=click.Choice(["checkpoint", "beginning", "end"]),
+    default="checkpoint",
+    show_default=True,
+    help="Where to begin in files that are there already.",
+)
+@click.option("--drain", type=click.FloatRange(min=0.1), help="Seconds to send the rest after the end.")
+@click.option("--config", type=click.Path(path_type=Path), help="Settings file [default: midwatch.yaml].")
+@click.option("--state-directory", metavar="DIR", help="Checkpoints [default: ~/.local/state/midwatch].")
+@click.option("--set", "changes", metavar="KEY=VALUE", multiple=True, help="Change one setting.")
+def ship(paths: tuple[str, ...], **options: Unpack[_Options]) -> int:
+    """Follow the log files of a job on this node and send them, with a sign of life every few seconds.
+
+    PATH is a file (it need not exist yet), a glob or a directory. With `-` the output of a training passes
+    through, unchanged and at once:
+
+        train 2>&1 | midwatch ship --job my-run -
+
+    Ends when told by SIGTERM, or with the job's process, once everything has arrived.
+    """
+    if "-" in paths and paths != ("-",):
+        raise click.UsageError("'-' is the training's output; it cannot be followed together with files")
+    if paths == ("-",):
+        from midwatch.shippers.pipe import run_pipe
+        from midwatch.shippers.report import reporter
+
+        # The settings are read only once the output flows: a mistake in them must not end the training.
+        return run_pipe(lambda: _piped(options), reporter())
+    from midwatch.shippers.ship import Shipment, run_ship
+    from midwatch.shippers.sidecar import DRAIN
+
+    shipment = Shipment(
+        paths,
+        _told(options),
+        start=options["start"],
+        until_pid=options["until_pid"],
+        drain=options["drain"] or DRAIN,
+    )
+    return run_ship(shipment, _settings(options))
+
+
+command = ship
+
+
+def _piped(options: _Options) -> PipeShipment:
+    from midwatch.shippers.identity import identify
+    from midwatch.shippers.pipe_process import PIPE_DRAIN, PipeShipment
+    from midwatch.shippers.ship import job_pid, machine
+
+    settings, told = _settings(options), _told(options)
+    pid = job_pid(told, os.environ)
+    return PipeShipment(
+        identify(told, os.environ, machine(pid)), settings, pid=pid, drain=options["drain"] or PIPE_DRAIN
+    )
+
+
+def _told(options: _Options) -> Told:
+    from midwatch.shippers.identity import Told
+
+    return Told(job=options["job"], node=options["node"], nodes=options["nodes"], pid=options["pid"])
+
+
+def _settings(options: _Options) -> Settings:
+    """Kafka is all that a sidecar needs: where it is not given, that of the `midwatch up` on this machine."""
+    from midwatch.streams.connection import with_connection
+
+    read = with_settings()(lambda *, settings: settings)
+    settings: Settings = read(
+        config=options["config"], state_directory=options["state_directory"], changes=options["changes"]
+    )
+    return settings if settings.kafka.bootstrap else with_connection(settings)

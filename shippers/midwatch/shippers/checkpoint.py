@@ -1,0 +1,124 @@
+"""What a shipper must know after it died: how far each file has arrived at the broker.
+
+Written whole (a draft, fsync, rename, fsync of the directory) and only behind the broker's acknowledgement:
+after a kill or a power cut some lines are sent again, none is left out. One shipper per state directory.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from midwatch.shippers.fingerprint import Probe
+from midwatch.shippers.tail import Position
+from midwatch.streams.errors import ConfigurationError, UsageError
+from midwatch.streams.failpoints import failpoint
+from midwatch.streams.records import Generation
+
+_FILE = "checkpoint.json"
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """One file: where it was, which it was, and how far it has arrived."""
+
+    path: str
+    generation: Generation
+    position: Position
+    probe: Probe
+    modified_ns: int
+    finished: bool = False  # drained and closed; kept so that it is not taken for a new file
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """All files of one shipper. `incarnation` is the one that it spoke for, "" once the job has ended."""
+
+    files: tuple[Remembered, ...] = ()
+    incarnation: str = ""
+    boot_id: str = ""
+    version: int = _VERSION
+
+
+class StateDirectory:
+    """A directory that one shipper at a time owns, with its checkpoint."""
+
+    def __init__(self, path: Path) -> None:
+        """Makes the directory and takes its lock.
+
+        Raises:
+            UsageError: another shipper runs with it.
+            ConfigurationError: it cannot be made or written.
+        """
+        self.path = path
+        try:
+            path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise ConfigurationError(
+                f"the shipper's state directory cannot be written: {error.strerror}",
+                where=str(path),
+                remedy="choose another one with --state-directory",
+            ) from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self._lock)
+            raise UsageError(
+                "another shipper of the same job and node runs here",
+                where=str(path),
+                remedy="stop it, or tell the two apart with --node",
+            ) from error
+
+    def load(self) -> Checkpoint:
+        """The last checkpoint, an empty one if there is none.
+
+        Raises:
+            ConfigurationError: it is there and cannot be read.
+        """
+        file = self.path / _FILE
+        try:
+            content = file.read_bytes()
+        except FileNotFoundError:
+            return Checkpoint()
+        except OSError as error:
+            raise _unreadable(file, error.strerror or "") from error
+        try:
+            checkpoint = msgspec.json.decode(content, type=Checkpoint)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise _unreadable(file, str(error)) from error
+        if checkpoint.version > _VERSION:
+            raise _unreadable(file, f"it is of version {checkpoint.version}, made by a newer midwatch")
+        return checkpoint
+
+    def save(self, checkpoint: Checkpoint) -> None:
+        """Replaces the checkpoint; when this returns, it survives a power cut. Raises OSError."""
+        draft = self.path / f".{_FILE}"
+        with open(draft, "wb") as file:
+            file.write(msgspec.json.encode(checkpoint))
+            file.flush()
+            os.fsync(file.fileno())
+        failpoint("checkpoint")
+        draft.replace(self.path / _FILE)
+        folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def close(self) -> None:
+        """Lets another shipper have it."""
+        os.close(self._lock)
+
+
+def _unreadable(file: Path, why: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"the checkpoint cannot be read: {why}",
+        where=str(file),
+        remedy="remove it to send the files again from their beginning; lines sent twice do no harm",
+    )

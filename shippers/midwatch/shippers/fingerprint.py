@@ -1,0 +1,42 @@
+"""Which file is this? Device and inode say so until the inode is used again; the first bytes say the rest."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from dataclasses import dataclass
+
+from midwatch.streams.records import Generation
+
+_REACH = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """The checksum of a file's first `length` bytes."""
+
+    checksum: int
+    length: int
+
+    def fits(self, descriptor: int) -> bool:
+        """Whether the file still begins with these bytes."""
+        head = os.pread(descriptor, self.length, 0)
+        return len(head) == self.length and zlib.crc32(head) == self.checksum
+
+
+def probe(descriptor: int) -> Probe:
+    """A probe of the first min(1 KiB, size) bytes."""
+    head = os.pread(descriptor, _REACH, 0)
+    return Probe(zlib.crc32(head), len(head))
+
+
+def better(known: Probe, descriptor: int) -> Probe:
+    """A longer probe, once a file that was short has grown."""
+    return known if known.length == _REACH else probe(descriptor)
+
+
+def generation(descriptor: int, truncations: int = 0) -> Generation:
+    """The name of what the file is now. It stays as it is while the file grows, also for a file that was
+    short when first seen: how many bytes were looked at is part of it."""
+    status, seen = os.fstat(descriptor), probe(descriptor)
+    return Generation(status.st_dev, status.st_ino, f"{seen.checksum:08x}.{seen.length}", truncations)

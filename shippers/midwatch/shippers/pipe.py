@@ -1,0 +1,139 @@
+"""`train 2>&1 | midwatch ship -`: every byte goes on to standard output at once; a copy is shipped.
+
+Three parts, so that nothing can hold up or end the training. The pump (this thread) only reads, writes and
+leaves a copy in memory. A second thread moves copies into a spool and keeps the third part going: a process
+that ships the spool. Whatever fails there (no Kafka, a full disk, a crash) costs copies at worst, the oldest
+first, counted and said.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from midwatch.shippers.pipe_process import PIPE_DRAIN, PipeShipment, ShippingProcess
+from midwatch.shippers.report import Report
+from midwatch.shippers.spool import Backlog, Spool
+from midwatch.shippers.tail import Position
+
+_READ = 64 * 1024
+
+
+def run_pipe(prepare: Callable[[], PipeShipment], report: Report, source: int = 0, sink: int = 1) -> int:
+    """Copies `source` to `sink` until its end, ships the copy, and returns 0.
+
+    `prepare` runs in the second thread, so that a mistake in the settings stops no training. Nothing that
+    shipping does is raised. Signals are ignored: they are meant for the training, and when it ends so does
+    this.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    copies = _Copies(prepare, report)
+    copies.start()
+    open_sink = True
+    while data := os.read(source, _READ):
+        open_sink = open_sink and _written(sink, data)
+        copies.add(data)
+    copies.finish()
+    return 0
+
+
+def _written(sink: int, data: bytes) -> bool:
+    view = memoryview(data)
+    try:
+        while view:
+            view = view[os.write(sink, view) :]
+    except OSError:  # nobody reads our output any more; the training must not hear of it
+        return False
+    return True
+
+
+class _Copies:
+    """The second thread: from memory to the spool, and a process that ships it."""
+
+    def __init__(self, prepare: Callable[[], PipeShipment], report: Report) -> None:
+        self._prepare = prepare
+        self._report = report
+        self._backlog = Backlog()
+        self._lock = threading.Lock()
+        self._more = threading.Event()
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="spool", daemon=True)
+        self._drain = PIPE_DRAIN
+        self._told = 0
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def add(self, data: bytes) -> None:
+        with self._lock:
+            self._backlog.add(data)
+        self._more.set()
+
+    def finish(self) -> None:
+        self._end.set()
+        self._more.set()
+        self._thread.join(2 * self._drain + 5)
+
+    def _run(self) -> None:
+        try:
+            shipment = self._prepare()
+            self._drain = shipment.drain
+            folder = Path(tempfile.mkdtemp(prefix="midwatch-spool-", dir=shipment.folder))
+        except Exception as error:  # a mistake in the settings must not end the training
+            self._report(f"nothing is shipped, the output passes through: {error}")
+            return
+        process = ShippingProcess(shipment, folder, self._report)
+        spool = Spool(folder, shipment.bound)
+        try:
+            self._move(spool, process)
+            spool.finish()
+            arrived = process.ended(shipment.drain + 1)
+        finally:
+            process.kill()
+        if arrived:
+            shutil.rmtree(folder, ignore_errors=True)
+        else:
+            self._report(f"not all output arrived; the rest is in {folder}")
+
+    def _move(self, spool: Spool, process: ShippingProcess) -> None:
+        """From memory to disk, until the input has ended and all is there, or the disk stays full."""
+        full_since: float | None = None
+        while True:
+            self._more.wait(0.2)
+            self._more.clear()
+            process.keep()
+            ending = self._end.is_set()
+            full = not self._emptied(spool)
+            now = time.monotonic()
+            if full and full_since is None:
+                self._report("the disk of the spool is full: output waits in memory, the oldest goes")
+            full_since = (full_since or now) if full else None
+            self._say_dropped()
+            if ending and (full_since is None or now - full_since > self._drain / 2):
+                return
+
+    def _emptied(self, spool: Spool) -> bool:
+        while piece := self._take():
+            start, rest = spool.write(*piece)
+            if rest:
+                with self._lock:
+                    self._backlog.put_back(start, rest)
+                return False
+        return True
+
+    def _take(self) -> tuple[Position, bytes] | None:
+        with self._lock:
+            return self._backlog.take()
+
+    def _say_dropped(self) -> None:
+        if self._backlog.dropped > self._told:
+            if not self._told:
+                self._report("output comes faster than it can be kept: the oldest copies are dropped")
+            self._told = self._backlog.dropped

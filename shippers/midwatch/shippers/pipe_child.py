@@ -1,0 +1,48 @@
+"""The process that ships the spool of a pipe. Started by `midwatch.shippers.pipe`, told all by its input."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from midwatch.shippers.checkpoint import StateDirectory
+from midwatch.shippers.pipe_process import kafka_of, ship_of
+from midwatch.shippers.processes import JobProcess
+from midwatch.shippers.publish import Publisher
+from midwatch.shippers.report import reporter
+from midwatch.shippers.ship import shipper_id
+from midwatch.shippers.sidecar import Ends, Sidecar
+from midwatch.shippers.spool_watch import SpoolWatch
+from midwatch.streams.failpoints import failpoint
+from midwatch.streams.records import Generation, Origin
+
+
+def main(message: dict[str, Any]) -> int:
+    """Ships until the spool has ended, or whoever writes it is gone."""
+    failpoint("child")
+    folder, parent = Path(message["folder"]), message["parent"]
+    state = StateDirectory(folder / "state")
+    source = SpoolWatch(
+        folder,
+        Generation(0, 0, message["stream"]),
+        state.load().files,
+        over=lambda: os.getppid() != parent,
+    )
+    report = reporter()
+    sidecar = Sidecar(
+        Origin(**(message["origin"] | {"shipper": shipper_id()})),
+        source,
+        publisher=Publisher(kafka_of(message), message["topic"], report),
+        state=state,
+        settings=ship_of(message),
+        ends=Ends(JobProcess(message["pid"]) if message["pid"] else None, drain=message["drain"]),
+        report=report,
+    )
+    return sidecar.run(deaf=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(json.load(sys.stdin)))

@@ -1,0 +1,126 @@
+"""The process that ships a pipe's spool: what it is told, and how it is kept going."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from midwatch.shippers.spool import BOUND
+from midwatch.streams.records import Origin
+from midwatch.streams.secret import Secret
+from midwatch.streams.settings import KafkaSettings, Settings, ShipSettings
+
+PIPE_DRAIN = 10.0
+"""Seconds after the end of the input within which its copy must have arrived."""
+
+_FIRST_BACKOFF, _LONGEST_BACKOFF = 0.5, 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class PipeShipment:
+    """What to ship a pipe needs: who speaks, and to whom."""
+
+    origin: Origin
+    settings: Settings
+    pid: int | None = None
+    drain: float = PIPE_DRAIN
+    bound: int = BOUND
+    folder: Path | None = None
+    """Where to make the spool; else the system's directory for temporary files."""
+
+
+class ShippingProcess:
+    """The shipping process, started again when it dies, less and less often."""
+
+    def __init__(self, shipment: PipeShipment, folder: Path, report: Callable[[str], None]) -> None:
+        self._message = json.dumps(to_child(shipment, folder, secrets.token_hex(8))).encode()
+        self._report = report
+        self._process: subprocess.Popen[bytes] | None = None
+        self._start_at = 0.0
+        self._backoff = _FIRST_BACKOFF
+
+    def keep(self) -> None:
+        """Starts it when it does not run and its pause is over."""
+        now = time.monotonic()
+        if self._process is not None and self._process.poll() is not None:
+            self._report(f"the shipping process ended with {self._process.returncode}; it is started again")
+            self._process = None
+            self._start_at, self._backoff = now + self._backoff, min(self._backoff * 2, _LONGEST_BACKOFF)
+        if self._process is None and now >= self._start_at:
+            self._start()
+
+    def ended(self, seconds: float) -> bool:
+        """Waits for its end, starting it again if it dies; whether it shipped everything."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if self._process is not None and self._process.poll() == 0:
+                return True
+            self.keep()
+            time.sleep(0.02)
+        return False
+
+    def kill(self) -> None:
+        """Nothing of it stays behind."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+    def _start(self) -> None:
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "midwatch.shippers.pipe_child"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+            if self._process.stdin is not None:
+                self._process.stdin.write(self._message)
+                self._process.stdin.close()
+        except OSError as error:
+            self._report(f"the shipping process cannot be started: {error.strerror}")
+            self._process = None
+            self._start_at = time.monotonic() + self._backoff
+
+
+def to_child(shipment: PipeShipment, folder: Path, stream: str) -> dict[str, Any]:
+    """The message to the process, over its standard input: no secret is on a command line."""
+    kafka = {name: getattr(shipment.settings.kafka, name) for name in KafkaSettings.__slots__}
+    return {
+        "folder": str(folder),
+        "stream": stream,
+        "parent": os.getpid(),
+        "pid": shipment.pid,
+        "drain": shipment.drain,
+        "origin": asdict(shipment.origin),
+        "kafka": {name: _plain(value) for name, value in kafka.items()},
+        "topic": shipment.settings.topic_names.logs,
+        "ship": asdict(shipment.settings.ship),
+    }
+
+
+def kafka_of(message: dict[str, Any]) -> KafkaSettings:
+    """How to reach Kafka, in the process."""
+    given = dict(message["kafka"])
+    for name in ("password_file", "ca_file", "certificate_file", "key_file"):
+        given[name] = Path(given[name]) if given[name] else None
+    given |= {"bootstrap": tuple(given["bootstrap"]), "password": Secret(given["password"])}
+    return KafkaSettings(**given)
+
+
+def ship_of(message: dict[str, Any]) -> ShipSettings:
+    """How to ship, in the process."""
+    return ShipSettings(**message["ship"])
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Secret):
+        return value.reveal()
+    return str(value) if isinstance(value, Path) else value

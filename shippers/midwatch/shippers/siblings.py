@@ -1,0 +1,62 @@
+"""The files that rotation made of a path: `train.log.1`, `train.log-20261120`; not those it compressed."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Collection
+from dataclasses import dataclass
+
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip")
+
+Identity = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Sibling:
+    """A regular file, as it was when we looked."""
+
+    path: str
+    identity: Identity
+    size: int
+    modified_ns: int
+
+
+def regular(path: str) -> Sibling | None:
+    """The file that the path names now, None if it names none (or none that can be reached)."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    return Sibling(path, (status.st_dev, status.st_ino), status.st_size, status.st_mtime_ns)
+
+
+def siblings(path: str) -> list[Sibling]:
+    """All files beside the path that rotation may have made of it, oldest first."""
+    folder, name = os.path.split(path)
+    try:
+        names = [
+            n
+            for n in os.listdir(folder or ".")
+            if n.startswith(name) and n[len(name) : len(name) + 1] in "._-~"
+        ]
+    except OSError:
+        return []
+    found = (regular(os.path.join(folder, n)) for n in names if n != name and not n.endswith(COMPRESSED))
+    return sorted((s for s in found if s), key=lambda s: (s.modified_ns, s.path))
+
+
+def newer(path: str, since_ns: int, known: Collection[Identity]) -> list[Sibling]:
+    """The siblings last written at `since_ns` or later that we do not know, oldest first: files that came
+    into being and were rotated away while nobody looked."""
+    return [s for s in siblings(path) if s.modified_ns >= since_ns and s.identity not in known and s.size]
+
+
+def same_file(path: str, identity: Identity) -> Sibling | None:
+    """Where a file that used to have this path is now."""
+    here = regular(path)
+    if here and here.identity == identity:
+        return here
+    return next((s for s in siblings(path) if s.identity == identity), None)

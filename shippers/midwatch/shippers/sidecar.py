@@ -1,0 +1,279 @@
+"""The loop of the sidecar: look at the files, read, send, beat, remember what arrived; to the job's end."""
+
+from __future__ import annotations
+
+import queue
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from kafka.errors import KafkaError
+
+from midwatch.shippers.beat import Facts, Pulse, interval
+from midwatch.shippers.checkpoint import Checkpoint, Remembered, StateDirectory
+from midwatch.shippers.chunker import Chunker
+from midwatch.shippers.host import samples
+from midwatch.shippers.ledger import Future, Ledger
+from midwatch.shippers.processes import JobProcess
+from midwatch.shippers.publish import Publisher, message_key
+from midwatch.shippers.report import Report
+from midwatch.shippers.tail import Block, Now, Position, Tail
+from midwatch.streams.codec import encode_log
+from midwatch.streams.failpoints import failpoint
+from midwatch.streams.records import Generation, Origin
+from midwatch.streams.settings import ShipSettings
+
+DRAIN = 25.0
+"""Seconds after the job's end within which everything must have arrived."""
+
+_A_STEP = 4 * 1024 * 1024  # bytes read between two looks at clocks, signals and acknowledgements
+_A_TURN = 1024 * 1024  # bytes of one file before the next one has its turn
+_SAVE_EVERY = 0.5
+_BEATS_IN_FLIGHT = 64
+_LATE = 10.0  # seconds without an acknowledgement worth a word
+
+
+class Source(Protocol):
+    """Where lines come from: `Watch` for files, `SpoolWatch` for a pipe."""
+
+    tails: list[Tail]
+    truncated: int
+    dropped: int
+    blind: bool
+    ended: bool
+
+    def poll(self, now: Now, *, rescan: bool = False) -> None: ...
+    def acknowledge(self, generation: Generation, position: Position) -> None: ...
+    def remembered(self) -> tuple[Remembered, ...]: ...
+    def rewind(self) -> None: ...
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """What ends the watch besides a signal; `process` also says in each beat whether the job is alive."""
+
+    process: JobProcess | None = None
+    with_process: bool = False
+    drain: float = DRAIN
+
+
+class Sidecar:
+    """One shipper of one job on one node."""
+
+    def __init__(
+        self,
+        origin: Origin,
+        source: Source,
+        *,
+        publisher: Publisher,
+        state: StateDirectory,
+        settings: ShipSettings,
+        ends: Ends,
+        report: Report,
+    ) -> None:
+        self._origin = origin
+        self._source = source
+        self._publisher = publisher
+        self._state = state
+        self._settings = settings
+        self._ends = ends
+        self._report = report
+        self._key = message_key(origin.job, origin.node)
+        self._chunker = Chunker(origin, settings.chunk_size)
+        self._ledger = Ledger()
+        self._pulse = Pulse(origin, interval(settings.interval, origin.nodes))
+        self._beats: list[Future] = []
+        self._pause = max(settings.poll, settings.chunk_age, min(1.0, origin.nodes / 1000))
+        self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._told: list[float] = []
+        self._save_at = float("-inf")
+        self._unsaved = False
+        self._late = False
+        self._full_disk = False
+        self._final = False
+        self._arrived_at = float("-inf")
+
+    def stop(self, *_: object) -> None:
+        """The job has ended (a signal handler, or any thread): drain and return. Twice: return at once."""
+        self._told.append(time.monotonic())
+        self._wake.put(None)
+
+    def run(self, *, deaf: bool = False) -> int:
+        """Ships until the job ends. 0: everything arrived; 1: some of it waits in its files.
+
+        Takes over SIGTERM and SIGINT: they tell the end, unless it is `deaf`.
+        """
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN if deaf else self.stop)
+        self._publisher.connect()
+        try:
+            while True:
+                now = _now()
+                if self._over(now):
+                    return self._finish(now)
+                if not self._step(now):
+                    self._sleep(self._rest(now))
+        finally:
+            self._publisher.close()
+            self._source.close()
+            self._state.close()
+
+    def _over(self, now: Now) -> bool:
+        process = self._ends.process
+        running = process is not None and process.running()
+        if self._told and running:
+            # The signal may have hit the whole job: its last words are worth a wait.
+            return now.monotonic - self._told[0] > self._ends.drain or len(self._told) > 1
+        return bool(self._told) or self._source.ended or (self._ends.with_process and not running)
+
+    def _finish(self, now: Now) -> int:
+        deadline = now.monotonic + self._ends.drain
+        ended = self._ends.process is None or not self._ends.process.running()
+        while now.monotonic < deadline and len(self._told) < 2:
+            more = self._step(now, flush=True)
+            if not more and self._drained():
+                if ended and not self._final and self._publisher.ready:
+                    self._final = True
+                    self._send_beat(now)
+                elif (self._final or not ended) and not self._unacknowledged_beats():
+                    self._save("" if ended else self._origin.incarnation)
+                    return 0
+            if not more:
+                self._sleep(0.02)
+            now = _now()
+        self._save(self._origin.incarnation)
+        waiting = self._ledger.in_flight + sum(t.waiting for t in self._source.tails)
+        self._report(f"ended with {waiting} bytes unsent; the checkpoint knows which")
+        return 1
+
+    def _drained(self) -> bool:
+        """Whether all that there is was read and has arrived."""
+        return not self._source.blind and not len(self._ledger) and all(t.at_end for t in self._source.tails)
+
+    def _rest(self, now: Now) -> float:
+        """How long to sleep: briefly while the broker takes what we have, else until the next look."""
+        busy = self._room() <= 0 and now.monotonic - self._arrived_at < 1.0
+        return min(0.01, self._pause) if busy else self._pause
+
+    def _step(self, now: Now, *, flush: bool = False) -> bool:
+        """One round; whether there is more to read at once."""
+        self._collect(now)
+        self._source.poll(now, rescan=flush)
+        more = False
+        if self._publisher.ready:
+            try:
+                more = self._ship(now, flush=flush)
+                waiting = self._unacknowledged_beats()
+                if not self._final and self._pulse.due(now) and waiting < _BEATS_IN_FLIGHT:
+                    self._send_beat(now)
+            except KafkaError as error:
+                self._start_over(error)
+        if self._unsaved and now.monotonic >= self._save_at:
+            self._save(self._origin.incarnation)
+        return more
+
+    def _ship(self, now: Now, *, flush: bool) -> bool:
+        before = self._ledger.in_flight
+        for parcel in self._chunker.parcels(self._blocks(now, flush=flush)):
+            failpoint("read")
+            future = self._publisher.send(self._key, encode_log(parcel.chunk))
+            self._ledger.add(future, parcel.size, parcel.ends, now.monotonic)
+            failpoint("send")
+        return self._ledger.in_flight > before and any(not t.at_end for t in self._source.tails)
+
+    def _blocks(self, now: Now, *, flush: bool) -> Iterator[Block]:
+        step = 0
+        for tail in self._source.tails:
+            turn = 0
+            # What was read is in the ledger only once its chunk is full, so count it here too.
+            while turn < _A_TURN and step < _A_STEP and self._room() > 0:
+                try:
+                    block = tail.read(self._settings.chunk_size, now, flush=flush)
+                except OSError as error:
+                    self._report(f"{tail.path} cannot be read: {error.strerror}")
+                    self._source.blind = True
+                    break
+                if block is None:
+                    break
+                turn += len(block.raw)
+                step += len(block.raw)
+                yield block
+
+    def _room(self) -> int:
+        return self._settings.in_flight - self._ledger.in_flight
+
+    def _send_beat(self, now: Now) -> None:
+        tails = self._source.tails
+        process = self._ends.process
+        facts = Facts(
+            at_end=all(t.at_end for t in tails) and not self._source.blind,
+            backlog=self._ledger.in_flight + sum(t.waiting for t in tails),
+            files=len(tails),
+            alive=process.alive() if process else None,
+            samples=samples()
+            | {"truncations": self._source.truncated, "dropped_bytes": self._source.dropped},
+        )
+        message = encode_log(self._pulse.beat(now, facts, final=self._final))
+        self._beats.append(self._publisher.send(self._key, message))
+
+    def _unacknowledged_beats(self) -> int:
+        failed = next((b.exception for b in self._beats if b.exception), None)
+        self._beats = [b for b in self._beats if not b.is_done]
+        if failed:
+            raise failed
+        return len(self._beats)
+
+    def _collect(self, now: Now) -> None:
+        try:
+            arrived = self._ledger.arrived()
+        except Exception as error:  # whatever the producer gave it up for
+            self._start_over(error)
+            return
+        for generation, position in arrived.items():
+            self._source.acknowledge(generation, position)
+        if arrived:
+            failpoint("acknowledged")
+            self._unsaved, self._arrived_at = True, now.monotonic
+        oldest = self._ledger.oldest()
+        late = oldest is not None and now.monotonic - oldest > _LATE
+        if late != self._late:
+            self._late = late
+            self._report("Kafka does not acknowledge; lines wait in their files" if late else "Kafka is back")
+
+    def _start_over(self, error: BaseException) -> None:
+        """The producer gave something up: read all that did not arrive once more, for another one."""
+        self._report(f"sending failed: {error!r}; sending again")
+        self._final = False
+        self._publisher.reset()
+        self._ledger.clear()
+        self._beats.clear()
+        self._chunker.forget()
+        self._source.rewind()
+
+    def _save(self, incarnation: str) -> None:
+        self._save_at = time.monotonic() + _SAVE_EVERY
+        self._unsaved = False
+        try:
+            self._state.save(Checkpoint(self._source.remembered(), incarnation, self._origin.boot_id))
+        except OSError as error:
+            self._unsaved = True
+            if not self._full_disk:
+                self._report(
+                    f"the checkpoint cannot be written: {error.strerror}; sending goes on without it"
+                )
+            self._full_disk = True
+        else:
+            self._full_disk = False
+
+    def _sleep(self, seconds: float) -> None:
+        try:
+            self._wake.get(timeout=seconds)
+        except queue.Empty:
+            return
+
+
+def _now() -> Now:
+    return Now(time.time(), time.monotonic())

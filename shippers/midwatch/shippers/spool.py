@@ -1,0 +1,156 @@
+"""A stream on its way from a pipe to the shipper, kept in a bounded number of files.
+
+Each file is named by the place of its first byte in the stream: `<offset>-<line number>-<0 or 1>.raw`, 1 if
+it begins within a line. Where the next name is beyond the end of the one before, bytes were dropped. An empty
+file `end` says that the stream is over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+
+from midwatch.shippers.tail import Position
+
+SEGMENT = 8 * 1024 * 1024
+BOUND = 256 * 1024 * 1024
+"""Bytes on disk; beyond them the oldest file goes."""
+IN_MEMORY = 8 * 1024 * 1024
+"""Bytes that wait while the disk is full or slow; beyond them the oldest go."""
+
+_SUFFIX = ".raw"
+_END = "end"
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One file of the spool."""
+
+    path: Path
+    start: Position
+
+
+def segments(folder: Path) -> list[Segment]:
+    """The files that are there, in the order of the stream."""
+    found = []
+    for name in os.listdir(folder):
+        if name.endswith(_SUFFIX):
+            offset, number, within = name.removesuffix(_SUFFIX).split("-")
+            found.append(Segment(folder / name, Position(int(offset), int(number), within == "1")))
+    return sorted(found, key=lambda s: s.start.offset)
+
+
+def ended(folder: Path) -> bool:
+    """Whether nothing will be added any more."""
+    return (folder / _END).exists()
+
+
+def behind(start: Position, data: bytes) -> Position:
+    """The position after these bytes."""
+    if not data:
+        return start
+    return Position(start.offset + len(data), start.number + data.count(b"\n"), not data.endswith(b"\n"))
+
+
+class Backlog:
+    """Pieces of the stream that are not written yet; a bounded number of bytes, the oldest dropped first."""
+
+    def __init__(self, bound: int = IN_MEMORY) -> None:
+        self._bound = bound
+        self._pieces: deque[tuple[Position, bytes]] = deque()
+        self._end = Position()
+        self.size = 0
+        self.dropped = 0
+
+    def add(self, data: bytes) -> None:
+        """The stream goes on with these bytes."""
+        self._pieces.append((self._end, data))
+        self._end = behind(self._end, data)
+        self.size += len(data)
+        while self.size > self._bound:
+            _, oldest = self._pieces.popleft()
+            self.size -= len(oldest)
+            self.dropped += len(oldest)
+
+    def take(self) -> tuple[Position, bytes] | None:
+        """The oldest piece, None if there is none."""
+        if not self._pieces:
+            return None
+        start, data = self._pieces.popleft()
+        self.size -= len(data)
+        return start, data
+
+    def put_back(self, start: Position, data: bytes) -> None:
+        """What could not be written, before everything else."""
+        self._pieces.appendleft((start, data))
+        self.size += len(data)
+
+
+class Spool:
+    """Writes the stream into the folder's files."""
+
+    def __init__(self, folder: Path, bound: int = BOUND, segment: int = SEGMENT) -> None:
+        self._folder = folder
+        self._bound = bound
+        self._segment = segment
+        self._file: int | None = None
+        self._start = self._end = Position()
+
+    def write(self, start: Position, data: bytes) -> tuple[Position, bytes]:
+        """Appends a piece of the stream; returns what the disk did not take, and where that begins."""
+        while data:
+            if self._file is not None and (start.offset != self._end.offset or self._due()):
+                self._close()
+            cut = len(data)
+            if self._file is not None and self._size >= self._segment:
+                cut = data.find(b"\n") + 1 or cut  # a file ends with a line
+            try:
+                written = os.write(self._file if self._file is not None else self._open(start), data[:cut])
+            except OSError:
+                self._make_room()
+                break
+            self._end = start = behind(start, data[:written])
+            data = data[written:]
+        return start, data
+
+    def finish(self) -> None:
+        """Says that the stream is over."""
+        self._close()
+        with contextlib.suppress(OSError):
+            (self._folder / _END).touch()
+
+    @property
+    def _size(self) -> int:
+        return self._end.offset - self._start.offset
+
+    def _due(self) -> bool:
+        """Whether it is time for a new file: at a line's end, or anywhere where lines never end."""
+        return self._size >= self._segment * (2 if self._end.within else 1)
+
+    def _open(self, start: Position) -> int:
+        name = f"{start.offset:016d}-{start.number:012d}-{int(start.within)}{_SUFFIX}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        self._file = os.open(self._folder / name, flags, 0o600)
+        self._start = self._end = start
+        self._make_room()
+        return self._file
+
+    def _close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _make_room(self) -> None:
+        """The oldest files go until the rest is within the bound; the one being written stays."""
+        with contextlib.suppress(OSError):
+            files = segments(self._folder)
+            sizes = [s.path.stat().st_size for s in files]
+            total = sum(sizes) + self._segment
+            for segment, size in zip(files[:-1], sizes, strict=False):
+                if total <= self._bound:
+                    break
+                segment.path.unlink(missing_ok=True)
+                total -= size

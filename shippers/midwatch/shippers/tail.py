@@ -1,0 +1,235 @@
+"""One file, read to its end again and again by polling, so that it works on NFS and Lustre too.
+
+The file itself is the buffer: what is not read yet, or not acknowledged yet, is read (again) from there.
+An unfinished last line is held back for a moment, then sent as it is: a prompt, or the words of a process
+that died within a line.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from midwatch.shippers.fingerprint import Probe, better, probe
+from midwatch.streams.lines import LONGEST_RAW_LINE, whole_lines
+from midwatch.streams.records import Generation
+
+HOLD = 2.0
+"""Seconds for which an unfinished line may wait for its end."""
+
+PATIENCE = 10.0
+"""Seconds for which NULs may be what a network file system has not brought yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """One look at both clocks of this process, in seconds."""
+
+    wall: float
+    monotonic: float
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in a file: how many bytes lie before it, and the number of the line that it is on.
+
+    `within`: the line's beginning was already sent, without its newline.
+    """
+
+    offset: int = 0
+    number: int = 1
+    within: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Raw lines as they were read, and where they stand."""
+
+    path: str
+    generation: Generation
+    start: Position
+    end: Position
+    raw: bytes
+    read_before: float
+    read_at: float
+
+
+class Tail:
+    """Follows one generation of one file, by its descriptor, whatever becomes of its name."""
+
+    def __init__(
+        self, descriptor: int, path: str, generation: Generation, position: Position, *, base: int = 0
+    ) -> None:
+        self.descriptor = descriptor
+        self.path = path
+        self.leaving = False
+        """No path that we watch names it any more: to be drained, then closed."""
+        self.ended = False
+        """Truncated under us: what it held is gone."""
+        self.complete = False
+        """Nobody will write to it any more, so an unfinished line is read as it is."""
+        self.modified_ns = 0
+        self.quiet_since = 0.0
+        self.probe: Probe = probe(descriptor)
+        self._base = base  # of the file's first byte in the stream that it is a part of
+        self._wall = 0.0  # of the last look
+        self._read_before = 0.0
+        self._tried: int | None = None  # the size at which reading last gave no whole line
+        self._held: tuple[int, float] | None = None  # offset of an unfinished line, and since when
+        self._nuls: tuple[int, float] | None = None
+        self.resume(generation, position)
+
+    def resume(self, generation: Generation, position: Position) -> None:
+        """Go on from there, as that generation."""
+        self.generation = generation
+        self.position = position
+        """Read up to here."""
+        self.acknowledged = position
+        """The broker has everything before this."""
+        self.size = position.offset
+        self._handed = position.offset  # what was given away as blocks, and so will be acknowledged
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Device and inode."""
+        return self.generation.device, self.generation.inode
+
+    @property
+    def at_end(self) -> bool:
+        """Whether all bytes that the last look saw are read."""
+        return self.ended or self.position.offset >= self.size
+
+    @property
+    def settled(self) -> bool:
+        """Whether all that was read has arrived."""
+        return self.acknowledged.offset >= self._handed
+
+    @property
+    def waiting(self) -> int:
+        """Bytes that the last look saw and that are not read yet."""
+        return 0 if self.ended else max(0, self.size - self.position.offset)
+
+    def end(self) -> Position:
+        """The position behind the last byte that is there now; the lines before it are counted, not sent."""
+        offset, number, last = self._base, 1, b"\n"
+        while block := os.pread(self.descriptor, LONGEST_RAW_LINE, offset - self._base):
+            offset, number, last = offset + len(block), number + block.count(b"\n"), block[-1:]
+        return Position(offset, number, within=last != b"\n")
+
+    def look(self, now: Now) -> bool:
+        """Takes note of the file's size; False if it is not the file any more that it was: truncated."""
+        if self.ended:
+            return True
+        if self.at_end:
+            self._read_before = self._wall
+        status = os.fstat(self.descriptor)
+        size, self._wall = self._base + status.st_size, now.wall
+        if size != self.size:
+            self.quiet_since = now.monotonic
+            if size < self.position.offset or not self.probe.fits(self.descriptor):
+                return False
+            self.probe = better(self.probe, self.descriptor)
+        self.size, self.modified_ns = size, status.st_mtime_ns
+        return True
+
+    def read(self, limit: int, now: Now, *, flush: bool = False) -> Block | None:
+        """The next whole lines, about `limit` bytes of them at most; None if there are none yet.
+
+        Reads no further than the last look saw. `flush` takes an unfinished last line as well: nobody will
+        finish it.
+        """
+        flush = flush or self.complete
+        if self.at_end or (self._tried == self.size and self._still_held(now) and not flush):
+            return None
+        raw = self._continued(self._bytes(limit))
+        raw, shortened = self._before_nuls(raw, now, flush=flush)
+        count = whole_lines(raw)
+        if not count and raw and not shortened:
+            raw = self._bytes(LONGEST_RAW_LINE)
+            count = whole_lines(raw) or (len(raw) if flush else self._unfinished(raw, now))
+        self._tried = None if count else self.size
+        if not count:
+            return None
+        self._held = None
+        return self._block(raw[:count], now)
+
+    def rewind(self) -> int:
+        """Goes back to what is acknowledged, to read the rest once more; returns how many bytes are gone."""
+        lost = 0
+        if self.ended:
+            lost = self._handed - self.acknowledged.offset
+            self.acknowledged = self.position
+        else:
+            self.position = self.acknowledged
+        self._handed = self.position.offset
+        self._held = self._tried = None
+        return lost
+
+    def close(self) -> None:
+        """Gives the descriptor back."""
+        os.close(self.descriptor)
+
+    def _bytes(self, limit: int) -> bytes:
+        return os.pread(self.descriptor, min(limit, self.waiting), self.position.offset - self._base)
+
+    def _block(self, raw: bytes, now: Now) -> Block:
+        start = self.position
+        self.position = Position(
+            start.offset + len(raw), start.number + raw.count(b"\n"), within=not raw.endswith(b"\n")
+        )
+        self._handed = self.position.offset
+        return Block(self.path, self.generation, start, self.position, raw, self._read_before, now.wall)
+
+    def _still_held(self, now: Now) -> bool:
+        if self._nuls is not None:
+            return now.monotonic - self._nuls[1] < PATIENCE
+        return self._held is not None and now.monotonic - self._held[1] < HOLD
+
+    def _continued(self, raw: bytes) -> bytes:
+        """Behind a line that was sent without its newline, the newline alone is no line."""
+        if not self.position.within:
+            return raw
+        for newline in (b"\n", b"\r\n"):
+            if raw.startswith(newline):
+                at = self.position
+                self.position = Position(at.offset + len(newline), at.number + 1)
+                return raw[len(newline) :]
+        return raw
+
+    def _before_nuls(self, raw: bytes, now: Now, *, flush: bool) -> tuple[bytes, bool]:
+        """What stands before NULs at the end that may still become text; whether anything was left off."""
+        if flush or not raw.endswith(b"\0"):
+            self._nuls = None
+            return raw, False
+        text = raw.rstrip(b"\0")
+        if self.position.offset + len(raw) >= self.size:
+            at = self.position.offset + len(text)
+            if self._nuls is None or self._nuls[0] != at:
+                self._nuls = (at, now.monotonic)
+            if now.monotonic - self._nuls[1] < PATIENCE:
+                return text, True
+        if text:
+            return raw, False
+        # The hole that a truncation leaves before a writer that does not append.
+        self._skip_hole(len(raw))
+        return b"", True
+
+    def _skip_hole(self, known: int) -> None:
+        behind = self.position.offset + known
+        try:
+            data = os.lseek(self.descriptor, behind - self._base, os.SEEK_DATA) + self._base
+        except OSError:  # nothing but hole up to the end, or a file system that cannot tell
+            data = behind
+        self.position = Position(max(behind, data), self.position.number, within=self.position.within)
+
+    def _unfinished(self, raw: bytes, now: Now) -> int:
+        """How much of an unfinished line to send: all once it is quiet; of a long chain of progress bars,
+        each ended by a CR, what will not change any more."""
+        if self._held is None or self._held[0] != self.position.offset:
+            self._held = (self.position.offset, now.monotonic)
+        if now.monotonic - self._held[1] < HOLD:
+            return 0
+        if now.monotonic - self.quiet_since >= HOLD:
+            return len(raw)
+        last = raw.rfind(b"\r", 0, len(raw) - 1) + 1
+        return last if raw[last : last + 1] != b"\n" else 0

@@ -1,0 +1,247 @@
+"""Which files a shipper follows: paths, globs and directories, through rotation, truncation and deletion."""
+
+from __future__ import annotations
+
+import errno
+import glob
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from midwatch.shippers.checkpoint import Remembered
+from midwatch.shippers.fingerprint import Probe, generation
+from midwatch.shippers.report import Report
+from midwatch.shippers.siblings import COMPRESSED, Identity, Sibling, newer, regular, same_file, siblings
+from midwatch.shippers.tail import Now, Position, Tail
+from midwatch.streams.records import Generation
+
+Start = Literal["checkpoint", "beginning", "end"]
+
+RESCAN = 1.0
+"""Seconds between two expansions of globs and directories."""
+
+GRACE = 10.0
+"""Seconds without growth after which a file that was renamed or deleted is done with."""
+
+_OPEN_LEAVING = 64  # files that left and are drained, kept open for late writers
+
+
+class Watch:
+    """The files of one shipper. `poll` finds and looks at them; reading is the caller's."""
+
+    def __init__(
+        self,
+        patterns: Sequence[str],
+        *,
+        start: Start = "checkpoint",
+        remembered: Sequence[Remembered] = (),
+        report: Report = lambda _: None,
+    ) -> None:
+        self._patterns = tuple(os.path.abspath(os.path.expanduser(p)) for p in patterns)
+        self._start = start
+        self._report = report
+        self.tails: list[Tail] = []
+        self._current: dict[str, Tail] = {}
+        self._finished: dict[Identity, Remembered] = {}
+        self._truncations: dict[Identity, int] = {}
+        self._paths: tuple[str, ...] = ()
+        self._since: dict[str, int] = {}  # paths whose file changed: when the last one we know was written
+        self._scan_at = float("-inf")
+        self._first = True
+        self.truncated = 0
+        """How many truncations were seen."""
+        self.dropped = 0
+        self.blind = False
+        """At the last poll a file was there and could not be read."""
+        self.ended = False
+        self._unreadable: set[str] = set()
+        if start == "checkpoint":
+            for entry in remembered:
+                self._restore(entry)
+
+    def poll(self, now: Now, *, rescan: bool = False) -> None:
+        """Finds new files, takes note of sizes, and lets go of what is done with."""
+        if rescan or now.monotonic >= self._scan_at:
+            self._scan_at = now.monotonic + RESCAN
+            self._paths = tuple(self._expanded())
+            self._forget()
+        self.blind = False
+        for tail in list(self.tails):
+            try:
+                same = tail.look(now)
+            except OSError as error:  # a stale handle of a network file system
+                self._report(f"{tail.path} cannot be followed: {error.strerror}")
+                tail.ended = tail.leaving = True
+                continue
+            if not same:
+                self._truncate(tail)
+        for path in self._paths:
+            self._visit(path, now)
+        self._first = False
+        self._retire(now)
+
+    def acknowledge(self, generation: Generation, position: Position) -> None:
+        """The broker has that file up to there."""
+        for tail in self.tails:
+            if tail.generation == generation:
+                tail.acknowledged = position
+
+    def remembered(self) -> tuple[Remembered, ...]:
+        """All that a later start must know; positions are the acknowledged ones."""
+        live = tuple(_entry(t, finished=False) for t in self.tails if not t.ended)
+        return live + tuple(self._finished.values())
+
+    def rewind(self) -> None:
+        """Read again whatever is not acknowledged."""
+        lost = sum(tail.rewind() for tail in self.tails)
+        if lost:
+            self._report(f"{lost} bytes of truncated files could not be sent and cannot be read again")
+
+    def close(self) -> None:
+        """Gives all descriptors back."""
+        for tail in self.tails:
+            tail.close()
+        self.tails.clear()
+
+    def _expanded(self) -> Iterable[str]:
+        seen: dict[str, None] = {}
+        for pattern in self._patterns:
+            if os.path.isdir(pattern):
+                found = [os.path.join(pattern, n) for n in sorted(_names(pattern)) if not n.startswith(".")]
+            elif glob.has_magic(pattern) and not os.path.exists(pattern):
+                found = sorted(glob.glob(pattern, recursive=True))
+            else:
+                seen[pattern] = None
+                continue
+            seen |= dict.fromkeys(p for p in found if not p.endswith(COMPRESSED))
+        return seen
+
+    def _visit(self, path: str, now: Now) -> None:
+        here, tail = regular(path), self._current.get(path)
+        if here and tail and here.identity == tail.identity:
+            return
+        if tail:
+            tail.leaving = True
+            self._since[path] = tail.modified_ns
+            del self._current[path]
+        if path in self._since:
+            # What was written and rotated away between two looks comes before what is there now.
+            known = {t.identity for t in self.tails} | set(self._finished)
+            for sibling in newer(path, self._since[path], known):
+                self._begin(sibling, path, now)
+        if here and here.size and not self._follows(here.identity):
+            if self._begin(here, path, now):
+                self._since.pop(path, None)
+            else:
+                self.blind = True
+
+    def _begin(self, here: Sibling, path: str, now: Now) -> bool:
+        """Follow that file; False if it is not there any more."""
+        entry = self._finished.get(here.identity)
+        if entry and here.size == entry.position.offset:
+            return True
+        tail = self._open(here, path)
+        if not tail:
+            return False
+        if entry:
+            del self._finished[here.identity]
+            if here.size > entry.position.offset and entry.probe.fits(tail.descriptor):
+                tail.resume(entry.generation, entry.position)
+            else:
+                again = entry.generation.truncations + 1
+                tail.resume(replace(tail.generation, truncations=again), Position())
+        elif self._first and self._start == "end":
+            tail.resume(tail.generation, tail.end())
+        self._follow(tail, here, path)
+        tail.look(now)
+        return True
+
+    def _restore(self, entry: Remembered) -> None:
+        identity = (entry.generation.device, entry.generation.inode)
+        if entry.finished:
+            self._finished[identity] = entry
+            return
+        found = same_file(entry.path, identity)
+        tail = self._open(found, entry.path) if found else None
+        if not found or found.path != entry.path:
+            self._since[entry.path] = entry.modified_ns
+        if not found or not tail:
+            self._report(f"{entry.path}: the file read up to byte {entry.position.offset} is gone")
+        elif found.size >= entry.position.offset and entry.probe.fits(tail.descriptor):
+            tail.resume(entry.generation, entry.position)
+            self._follow(tail, found, entry.path)
+        else:
+            tail.close()
+            self._truncations[identity] = entry.generation.truncations + 1
+            self._drain_copy(entry.path, entry.position, entry.probe, entry.modified_ns)
+
+    def _follow(self, tail: Tail, here: Sibling, path: str) -> None:
+        self.tails.append(tail)
+        tail.leaving = here.path != path
+        if not tail.leaving:
+            self._current[path] = tail
+
+    def _truncate(self, tail: Tail) -> None:
+        tail.ended = tail.leaving = True
+        self._current = {path: t for path, t in self._current.items() if t is not tail}
+        self._truncations[tail.identity] = tail.generation.truncations + 1
+        self.truncated += 1
+        self._report(f"{tail.path} was truncated at {tail.position.offset}")
+        self._drain_copy(tail.path, tail.position, tail.probe, tail.modified_ns)
+
+    def _drain_copy(self, path: str, position: Position, probe: Probe, since_ns: int) -> None:
+        """The copy that "copytruncate" made of a file holds the lines that we had not read yet."""
+        for sibling in newer(path, since_ns, {t.identity for t in self.tails}):
+            tail = self._open(sibling, path)
+            if tail and sibling.size >= position.offset and probe.fits(tail.descriptor):
+                tail.resume(tail.generation, position)
+                self._follow(tail, sibling, path)
+                return
+            if tail:
+                tail.close()
+
+    def _open(self, here: Sibling, label: str) -> Tail | None:
+        try:
+            descriptor = os.open(here.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except OSError as error:
+            if error.errno != errno.ENOENT and here.path not in self._unreadable:
+                self._unreadable.add(here.path)
+                self._report(f"{here.path} cannot be read: {error.strerror}")
+            return None
+        known = generation(descriptor, self._truncations.get(here.identity, 0))
+        if (known.device, known.inode) != here.identity:  # renamed between the look and now
+            os.close(descriptor)
+            return None
+        return Tail(descriptor, label, known, Position())
+
+    def _follows(self, identity: Identity) -> bool:
+        return any(t.identity == identity and not t.ended for t in self.tails)
+
+    def _retire(self, now: Now) -> None:
+        idle = [t for t in self.tails if t.leaving and t.at_end and t.settled]
+        spare = len(idle) - _OPEN_LEAVING
+        for tail in idle:
+            if tail.ended or now.monotonic - tail.quiet_since >= GRACE or spare > 0:
+                spare -= 1
+                self.tails.remove(tail)
+                tail.close()
+                if not tail.ended:
+                    self._finished[tail.identity] = _entry(tail, finished=True)
+
+    def _forget(self) -> None:
+        """Files that are gone need not be remembered: their inode may become another file's."""
+        paths = {entry.path for entry in self._finished.values()}
+        present = {s.identity for path in paths for s in (regular(path), *siblings(path)) if s}
+        self._finished = {i: entry for i, entry in self._finished.items() if i in present}
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:  # it was there a moment ago
+        return []
+
+
+def _entry(tail: Tail, *, finished: bool) -> Remembered:
+    return Remembered(tail.path, tail.generation, tail.acknowledged, tail.probe, tail.modified_ns, finished)
