@@ -54,21 +54,21 @@ def _order(hit: Hit) -> tuple[float, str, str, int]:
     return (hit.line.time, hit.line.node, hit.line.path, hit.line.number)
 
 
-def _specific(hit: Hit) -> int:
-    """Of two rules on one line the one that says more comes first; the bare exception is a fallback."""
-    return 1 if hit.error_type in ("exception", "torch", "unknown", "") else 0
+def _weight(hit: Hit) -> int:
+    """A specific cause, then one that knows only that something failed, then consequences alike."""
+    return (0 if hit.role == "cause" else 2) + hit.fallback
 
 
 def root_of(hits: Sequence[Hit]) -> Hit | None:
-    """The line that the verdict rests on, or None."""
-    causes = [h for h in hits if h.role == "cause"]
-    consequences = [h for h in hits if h.role == "consequence"]
-    for group in (causes, consequences):
-        if group:
-            first = min(group, key=_order)
-            same_line = [h for h in group if _order(h) == _order(first)]
-            return min(same_line, key=_specific)
-    return None
+    """The line that the verdict rests on, or None: of the lines that weigh most the earliest.
+
+    An exception that was only a probe (a later line excuses it) is no root.
+    """
+    excused = {(h.line.path, h.excuses) for h in hits if h.excuses is not None}
+    telling = [
+        h for h in hits if h.role in ("cause", "consequence") and (h.line.path, h.line.number) not in excused
+    ]
+    return min(telling, key=lambda hit: (_weight(hit), _order(hit)), default=None)
 
 
 def _mode(ending: Ending, root: Hit | None) -> Mode:

@@ -1,16 +1,23 @@
 """From one chunk of lines to one record of hits. Pure: the same chunk and rules give the same record.
 
-At most three full hits for each rule and rank; further ones are counted, as evidence that no threshold reads.
-Progress travels as columns, because a healthy job prints little else.
+At most three full hits for each rule, role and rank; further ones are counted, as evidence that no
+threshold reads. Progress travels as columns, because a healthy job prints little else.
+
+A rule says what its line means if the line is said in earnest. It is not where a traceback quotes it as
+source code, where Python ignored the exception, or where its writer calls it a warning: such a hit is context.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import TypeVar, cast
 
+from midwatch.agents.log_levels import is_quiet
+from midwatch.agents.tracebacks import Place as Standing
+from midwatch.agents.tracebacks import place_of
 from midwatch.rules.compiler import RuleSet
 from midwatch.rules.matcher import Match
 from midwatch.rules.model import Role
@@ -21,6 +28,7 @@ from midwatch.streams.records import Mode as RecordMode
 from midwatch.streams.records import Role as RecordRole
 
 FULL_HITS = 3
+_LOOKED_AT = 64  # hits of a rule and rank in a chunk whose surroundings are read; a storm repeats itself
 _HITS = 128
 _COUNTS = 256
 _LINE_BYTES = 2048
@@ -46,10 +54,10 @@ def match(
     for section in chunk.sections:
         text = chunk.text[start : start + section.size]
         start += section.size
-        hits = rules.match_chunk(text)
+        hits = _telling(rules.match_chunk(text))
         for hit, place in zip(hits, places(section, text, (hit.start for hit in hits)), strict=True):
             if hit.line_number >= section.context:
-                found.take(section, hit, place, when(section, text, hit))
+                found.take(section, text, hit, place, when(section, text, hit))
     if found.empty():
         return None
     return Hits(
@@ -61,6 +69,16 @@ def match(
         ends={section.generation.key(): section.end for section in chunk.sections},
         logged_ms=logged_ms,
     )
+
+
+def _telling(hits: Sequence[Match]) -> list[Match]:
+    """Without the fallbacks on lines of which another rule knows more."""
+    told: list[Match] = []
+    for _, same_line in groupby(hits, key=lambda hit: hit.start):
+        found = list(same_line)
+        known = [hit for hit in found if not hit.rule.fallback]
+        told += known or found
+    return told
 
 
 @dataclass(slots=True)
@@ -106,25 +124,42 @@ class _Found:
     node: str
     hits: list[Hit] = field(default_factory=list)
     columns: dict[tuple[str, str], _Column] = field(default_factory=dict)
-    full: dict[tuple[str, str, int | None], int] = field(default_factory=dict)
+    full: dict[tuple[str, str, str, int | None], int] = field(default_factory=dict)
+    looked_at: dict[tuple[str, str], int] = field(default_factory=dict)
     more: dict[tuple[str, str, int | None], _More] = field(default_factory=dict)
 
     def empty(self) -> bool:
         return not self.hits and not self.columns
 
-    def take(self, section: Section, hit: Match, place: Place, time: float) -> None:
+    def take(self, section: Section, text: bytes, hit: Match, place: Place, time: float) -> None:
         if hit.rule.role is Role.PROGRESS:
             self._progress(section, hit, place, time)
             return
-        key = (hit.rule.name, section.path, section.rank)
-        seen = self.full.get(key, 0)
-        if seen >= FULL_HITS or len(self.hits) >= _HITS:
-            more = self.more.setdefault(key, _More(0, place.number, place.number, section.path))
-            more.count += 1
-            more.last = place.number
+        name, path, rank = hit.rule.name, section.path, section.rank
+        looked_at = self.looked_at.get((name, path), 0)
+        self.looked_at[name, path] = looked_at + 1
+        if looked_at >= _LOOKED_AT or len(self.hits) >= _HITS:
+            self._count(name, path, rank, place)
             return
-        self.full[key] = seen + 1
-        self.hits.append(_full(self.node, section, hit, place, time))
+        standing = place_of(text, hit.start, hit.end)
+        role = _role(hit, standing)
+        seen = self.full.get((name, role, path, rank), 0)
+        if seen >= FULL_HITS:
+            self._count(name, path, rank, place)
+            return
+        self.full[name, role, path, rank] = seen + 1
+        excused = None
+        if standing.excuses is not None:
+            excused = next(places(section, text, [standing.excuses])).number
+        if standing.asserts is not None and hit.rule.fallback:
+            hit, place = _moved(hit, text, standing.asserts), next(places(section, text, [standing.asserts]))
+        full = _full(self.node, section, hit, place, time)
+        self.hits.append(replace(full, role=role, excuses=excused))
+
+    def _count(self, rule: str, path: str, rank: int | None, place: Place) -> None:
+        more = self.more.setdefault((rule, path, rank), _More(0, place.number, place.number, path))
+        more.count += 1
+        more.last = place.number
 
     def _progress(self, section: Section, hit: Match, place: Place, time: float) -> None:
         captures = hit.captures()
@@ -142,10 +177,24 @@ class _Found:
             column.total = total
 
 
+def _role(hit: Match, standing: Standing) -> RecordRole:
+    rule = hit.rule
+    if rule.role not in (Role.CAUSE, Role.CONSEQUENCE):
+        return cast(RecordRole, str(rule.role))
+    if standing.standing != "said" or (not rule.any_level and is_quiet(hit.line)):
+        return "context"
+    return cast(RecordRole, str(rule.role))
+
+
+def _moved(hit: Match, text: bytes, start: int) -> Match:
+    """The same hit on another line of the text: a bare AssertionError tells nothing, its `assert` does."""
+    return hit._replace(start=start, end=text.index(b"\n", start))
+
+
 def _full(node: str, section: Section, hit: Match, place: Place, time: float) -> Hit:
     rule, raw = hit.rule, hit.line[:_LINE_BYTES]
     text = raw.decode("utf-8", "replace")
-    captures = hit.captures()
+    captures = hit.captures() if hit.compiled.expression.search(hit.line) else {}
     claimed = _CLAIMED_RANK.match(raw)
     rank = captures.get("rank") or (claimed[1].decode() if claimed else None)
     line = Line(
@@ -173,6 +222,7 @@ def _full(node: str, section: Section, hit: Match, place: Place, time: float) ->
         phase=cast(Phase, str(rule.phase)) if rule.phase else None,
         remedy=rule.remedy,
         captures=captures,
+        fallback=rule.fallback,
     )
 
 

@@ -83,8 +83,8 @@ class Rule:
     `transient`: True, the same start may succeed; False, it cannot; None, it depends.
     `stop_pattern` ends the rule's watch for the rest of the attempt once a line of the job matches it:
     whoever folds the hits tries it (`CompiledRule.stop`). A `fallback` (the last line of any traceback, a
-    bare signal) counts only on a line in which no other rule was found. `source` says where the knowledge
-    comes from.
+    bare signal) counts only on a line in which no other rule was found. A line that calls itself a warning
+    or less is no failure, except to a rule with `any_level`. `source` says where the knowledge comes from.
     """
 
     name: str
@@ -102,6 +102,7 @@ class Rule:
     rate_limit: RateLimit | None = None
     stop_pattern: str = ""
     fallback: bool = False
+    any_level: bool = False
     phase: Phase | None = None
     mode: Mode | None = None
     source: str = ""

@@ -119,6 +119,7 @@ def _read_rule(node: YamlNode, errors: list[LocatedError]) -> Rule | None:
         rate_limit=_rate_limit(fields),
         stop_pattern=fields.text("stop_pattern"),
         fallback=fields.flag("fallback") or False,
+        any_level=fields.flag("any_level") or False,
         phase=phase or (Phase.TRAINING if role is Role.PROGRESS else None),
         mode=fields.choice("mode", Mode),
         source=fields.text("source"),

@@ -138,6 +138,8 @@ class Hit:
     phase: Phase | None = None
     remedy: str = ""
     captures: Mapping[str, str] = field(default_factory=dict)
+    fallback: bool = False  # the rule knows no more than that something failed
+    excuses: int | None = None  # number of a line of this file: an exception that was only a probe
 
 
 @dataclass(frozen=True, slots=True)
