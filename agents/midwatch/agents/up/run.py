@@ -51,10 +51,10 @@ def run(settings: Settings, arguments: Sequence[str], jars: Jars, say: Say, *, e
                 process.start()
             if not await_ready(ours, READY_PATIENCE, stop, say):
                 return
-            declare_ready(settings.state_directory, "up")
             following.start()
             for line in _where(settings, running, ours, len(made), time.monotonic() - began):
                 say(line)
+            declare_ready(settings.state_directory, "up")
             _watch(running, ours, stop, say)
         finally:
             say("stopping")
