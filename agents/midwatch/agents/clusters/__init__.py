@@ -1,14 +1,18 @@
-"""The schedulers: one file each, all behind `base.Cluster`. A new one is registered here."""
+"""The schedulers: one file each, all behind `base.Cluster`. A new one is registered here.
+
+Drivers load when they are asked for: the shim of a local job lives in this package too, and must start fast.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from midwatch.agents.clusters.base import Cluster
-from midwatch.agents.clusters.calls import Caller
-from midwatch.agents.clusters.local import LocalCluster
-from midwatch.agents.clusters.slurm import SlurmCluster
 from midwatch.streams.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from midwatch.agents.clusters.base import Cluster
+    from midwatch.agents.clusters.calls import Caller
 
 KINDS = ("local", "slurm")
 
@@ -21,8 +25,12 @@ def cluster(kind: str, name: str, state_directory: Path, caller: Caller) -> Clus
     """
     match kind:
         case "local":
+            from midwatch.agents.clusters.local import LocalCluster
+
             return LocalCluster(name, state_directory, caller)
         case "slurm":
+            from midwatch.agents.clusters.slurm import SlurmCluster
+
             return SlurmCluster(name, caller)
         case _:
             raise ConfigurationError(
