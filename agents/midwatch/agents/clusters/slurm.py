@@ -89,7 +89,8 @@ class SlurmCluster:
         if answer.code == 0:
             return Hint("done", answer.out.strip())
         text = _last_line(answer)
-        return Hint("refused" if slurm_text.is_final(answer.err) else "unclear", text)
+        final = answer.code is not None and answer.code > 0 and slurm_text.is_final(answer.err)
+        return Hint("refused" if final else "unclear", text)
 
     def release(self, incarnation: str, effect_key: str) -> Hint:
         return self._act(["scontrol", "release", native_id(incarnation)], incarnation, effect_key)

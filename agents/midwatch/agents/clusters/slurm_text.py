@@ -152,5 +152,5 @@ _UNCLEAR = re.compile(
 
 
 def is_final(error: str) -> bool:
-    """Whether sbatch's complaint means that no job was made and none ever will be by asking again."""
-    return "submission failed" in error and not _UNCLEAR.search(error)
+    """Whether sbatch's complaint means that no job was made, and none ever will be by asking again."""
+    return "sbatch: " in error and not _UNCLEAR.search(error)

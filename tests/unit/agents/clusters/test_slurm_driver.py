@@ -1,0 +1,173 @@
+"""The driver never takes silence for absence, and never acts on a job that is not the one meant."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from midwatch.agents.clusters import cluster
+from midwatch.agents.clusters.base import ClusterUnreachable, StartSpec
+from midwatch.agents.clusters.calls import Answer, environment
+from midwatch.agents.clusters.slurm import SlurmCluster
+from midwatch.streams.errors import ConfigurationError
+
+KEY = "0123456789abcdef0123456789abcdef"
+UNKNOWN = Answer(1, "", "slurm_load_jobs error: Invalid job id specified")
+CONFIG = (
+    "Configuration data as of 2026-01-05T10:00:30\n"
+    "AccountingStorageType = accounting_storage/slurmdbd\nBOOT_TIME = 2026-01-05T09:00:00\n"
+)
+
+
+def row(native: str, word: str, restarts: int = 0, key: str = KEY) -> str:
+    return f"{native} |{word} |{restarts} |0 |N/A |None |root |mw:{key}"
+
+
+@dataclass
+class Script:
+    """Answers each program from a table; keeps what was asked."""
+
+    answers: Mapping[str, Answer]
+    asked: list[list[str]] = field(default_factory=list)
+
+    def run(
+        self, argv: Sequence[str], environment: Mapping[str, str], *, cwd: str | None = None, timeout: float
+    ) -> Answer:
+        del environment, cwd, timeout
+        self.asked.append(list(argv))
+        found = self.answers.get(" ".join(argv[:2])) or self.answers.get(argv[0])
+        if found is None:
+            raise FileNotFoundError(2, "No such file or directory", argv[0])
+        return found
+
+    def spawn(self, argv: Sequence[str], environment: Mapping[str, str], *, cwd: str, output: Path) -> int:
+        raise AssertionError(f"SLURM's driver spawns nothing: {argv} {environment} {cwd} {output}")
+
+    def signal_group(self, group: int, number: signal.Signals) -> None:
+        raise AssertionError(f"SLURM's driver signals nothing: {group} {number}")
+
+    def programs(self) -> list[str]:
+        return [argv[0] for argv in self.asked]
+
+
+def slurm(**answers: Answer) -> tuple[SlurmCluster, Script]:
+    script = Script({name.replace("_", " "): answer for name, answer in answers.items()})
+    return SlurmCluster("lab", script), script
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(1, "", "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"),
+        Answer(None, "", "no answer within 25 s"),
+        Answer(0, "a banner of the site\n", ""),
+    ],
+)
+def test_a_look_without_a_usable_answer_is_an_error(answer: Answer) -> None:
+    driver, _ = slurm(squeue=answer)
+    with pytest.raises(ClusterUnreachable) as caught:
+        driver.find(KEY)
+    assert caught.value.exit_code == 4
+    assert driver.state("slurm:7:0").kind == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("answer", "result"),
+    [
+        (Answer(1, "", "sbatch: error: Unable to open file train.sh"), "refused"),
+        (Answer(1, "", "sbatch: error: Batch job submission failed: Invalid qos specification"), "refused"),
+        (Answer(1, "", "sbatch: error: Batch job submission failed: Socket timed out"), "unclear"),
+        (Answer(None, "", "no answer within 30 s"), "unclear"),
+        (Answer(-9, "", "sbatch: error: half a line"), "unclear"),
+        (Answer(0, "12;cluster\n", ""), "done"),
+    ],
+)
+def test_what_sbatch_says_is_a_hint(answer: Answer, result: str) -> None:
+    driver, _ = slurm(sbatch=answer)
+    assert driver.submit_held(StartSpec(("sbatch", "train.sh"), "/"), KEY).result == result
+
+
+def test_a_missing_squeue_is_an_error_that_says_so() -> None:
+    driver, _ = slurm()
+    with pytest.raises(ClusterUnreachable, match="squeue gave no usable answer: it cannot be started"):
+        driver.sweep()
+
+
+def test_what_the_queue_forgot_is_asked_of_accounting() -> None:
+    driver, script = slurm(
+        squeue=UNKNOWN, scontrol=Answer(0, CONFIG, ""), sacct=Answer(0, "TIMEOUT|0:0\n", "")
+    )
+    state = driver.state("slurm:7:0")
+    assert (state.word, state.mode) == ("TIMEOUT", "timeout")
+    assert script.asked[-1][:8] == ["sacct", "-n", "-P", "-X", "-D", "-j", "7", "-o"]
+
+
+def test_accounting_that_does_not_answer_leaves_it_unknown() -> None:
+    driver, _ = slurm(squeue=UNKNOWN, scontrol=Answer(0, CONFIG, ""), sacct=Answer(1, "", "sacct: error"))
+    assert driver.state("slurm:7:0").kind == "unknown"
+
+
+def test_accounting_that_knows_nothing_is_no_proof_of_an_end() -> None:
+    driver, _ = slurm(squeue=UNKNOWN, scontrol=Answer(0, CONFIG, ""), sacct=Answer(0, "", ""))
+    assert driver.state("slurm:7:0").kind == "absent"
+
+
+@pytest.mark.parametrize(
+    ("shown", "complaint"),
+    [
+        (row("7", "RUNNING", restarts=1), "meant for slurm:7:0, but it is slurm:7:1"),
+        (row("7", "RUNNING", key="f" * 32), "does not carry the key"),
+    ],
+)
+def test_an_act_meant_for_another_start_is_not_done(shown: str, complaint: str) -> None:
+    driver, script = slurm(squeue=Answer(0, shown, ""))
+    for act in (driver.cancel, driver.release):
+        hint = act("slurm:7:0", KEY)
+        assert hint.result == "refused"
+        assert complaint in hint.text
+    assert set(script.programs()) == {"squeue"}
+
+
+def test_no_act_without_a_look() -> None:
+    driver, script = slurm(squeue=Answer(None, "", "no answer within 25 s"), scancel=Answer(0, "", ""))
+    assert driver.cancel("slurm:7:0").result == "unclear"
+    assert script.programs() == ["squeue"]
+
+
+def test_a_text_that_is_no_id_reaches_no_program() -> None:
+    driver, script = slurm()
+    assert driver.cancel("slurm:7 8:0").result == "refused"
+    assert script.asked == []
+
+
+def test_another_users_job_needs_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver, script = slurm(sbatch=Answer(0, "12\n", ""))
+    spec = StartSpec(("sbatch", "train.sh"), "/", user="somebody-else")
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert driver.submit_held(spec, KEY).result == "refused"
+    assert script.asked == []
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    assert driver.submit_held(spec, KEY).result == "done"
+    assert "--uid=somebody-else" in script.asked[0]
+
+
+def test_the_environment_is_a_short_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SBATCH_ACCOUNT", "x")
+    monkeypatch.setenv("MIDWATCH_REDIS_PASSWORD", "x")
+    monkeypatch.setenv("SLURM_CONF", "/etc/site.conf")
+    made = environment({"MIDWATCH_JOB": "lab:anna/run", "SLURM_JOB_ID": "7", "SBATCH_QOS": "x"})
+    assert made["MIDWATCH_JOB"] == "lab:anna/run"
+    assert made["SLURM_CONF"] == "/etc/site.conf"
+    assert not {"SBATCH_ACCOUNT", "MIDWATCH_REDIS_PASSWORD", "SLURM_JOB_ID", "SBATCH_QOS"} & set(made)
+
+
+def test_clusters_are_made_by_kind(tmp_path: Path) -> None:
+    _, script = slurm()
+    assert cluster("slurm", "lab", tmp_path, script).holds
+    assert not cluster("local", "here", tmp_path, script).holds
+    with pytest.raises(ConfigurationError, match="no driver for clusters of kind 'pbs'"):
+        cluster("pbs", "x", tmp_path, script)
