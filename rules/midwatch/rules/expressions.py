@@ -18,7 +18,7 @@ Span = tuple[int, int]
 SET_MEMORY = 256 << 20
 """A ceiling in bytes for the automaton of a set; it costs nothing until used."""
 
-_UNANCHORED = re2._Anchor.UNANCHORED
+UNANCHORED: Any = re2._Anchor.UNANCHORED
 
 
 class PatternError(ValueError):
@@ -46,9 +46,9 @@ def options(*, bytewise: bool, within_lines: bool = False, memory: int = 0) -> A
 
 
 class Expression:
-    """One compiled pattern. `spans(line)` is the match and its groups, or None."""
+    """One compiled pattern. `search(line)` is the match and its groups, or None."""
 
-    __slots__ = ("_regexp", "group_count", "group_numbers", "pattern", "program_size", "raw_match", "spans")
+    __slots__ = ("_regexp", "group_count", "group_numbers", "pattern", "program_size", "raw_match")
 
     def __init__(self, pattern: str, *, within_lines: bool = False, multi_line: bool = False) -> None:
         source = f"(?m){pattern}" if multi_line else pattern
@@ -68,12 +68,12 @@ class Expression:
 
     def search(self, line: bytes) -> Sequence[Span] | None:
         """The span of the leftmost match and of each group ((-1, -1): took no part), or None."""
-        spans = self.raw_match(_UNANCHORED, line, 0, len(line))
+        spans = self.raw_match(UNANCHORED, line, 0, len(line))
         return spans if spans[0][0] >= 0 else None
 
     def search_from(self, text: bytes, start: int) -> Sequence[Span] | None:
         """The same, from an offset of a longer text to its end; offsets count from the text's start."""
-        spans = self.raw_match(_UNANCHORED, text, start, len(text))
+        spans = self.raw_match(UNANCHORED, text, start, len(text))
         return spans if spans[0][0] >= 0 else None
 
 

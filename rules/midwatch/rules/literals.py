@@ -1,0 +1,181 @@
+"""Literals that a line must contain for a rule to match it, derived from the pattern.
+
+A literal is a text of *units*: a unit below 256 is that byte, a unit of 256 and more stands for an ASCII
+letter in either case (`chr(256 + lower case letter)`). So `(?i)nan` is one literal and not eight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import product
+
+from midwatch.rules.expressions import is_bytewise
+from midwatch.rules.syntax_tree import Character, Choice, NotUnderstood, Repeat, Series, Tree, parse
+
+Literals = frozenset[str]
+"""Alternatives: at least one of them is in the line."""
+
+_NOTHING_KNOWN: Literals = frozenset(("",))
+_MAX_ALTERNATIVES = 24
+_EITHER_CASE = 256
+_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+MIN_LENGTH = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Knowledge:
+    """What every match of a node looks like.
+
+    `exact`: it is one of these, or None. `first` and `last`: it begins, and ends, with one of these.
+    `inner`: for each of these, it contains one of the alternatives.
+    """
+
+    exact: Literals | None = None
+    first: Literals = _NOTHING_KNOWN
+    last: Literals = _NOTHING_KNOWN
+    inner: tuple[Literals, ...] = ()
+
+    def best(self) -> Literals | None:
+        """The single best demand: the one whose shortest alternative is longest."""
+        demands = [known for known in (*self.inner, self.first, self.last) if "" not in known]
+        return max(demands, key=lambda known: (min(map(len, known)), -len(known)), default=None)
+
+
+_UNKNOWN = _Knowledge()
+
+
+def required_literals(pattern: str) -> tuple[Literals, ...]:
+    """Demands, each of which every matching line fulfils: it contains one of the demand's literals.
+
+    () means that nothing is known. No literal is shorter than MIN_LENGTH or holds a line feed.
+    """
+    try:
+        tree = parse(pattern).tree
+    except NotUnderstood:
+        return ()
+    known = _Derivation(bytewise=is_bytewise(pattern)).of(tree)
+    demands = (*known.inner, known.first, known.last)
+    return tuple(
+        dict.fromkeys(demand for demand in demands if demand and min(map(len, demand)) >= MIN_LENGTH)
+    )
+
+
+def spellings(literal: str) -> list[bytes]:
+    """The byte strings that a literal stands for: two for each letter in either case."""
+    choices = [
+        (ord(unit),)
+        if ord(unit) < _EITHER_CASE
+        else (ord(unit) - _EITHER_CASE, ord(unit) - _EITHER_CASE - 32)
+        for unit in literal
+    ]
+    return [bytes(spelling) for spelling in product(*choices)]
+
+
+def lowered(literal: str) -> str:
+    """The literal as it stands in a lower-cased text."""
+    return "".join(chr(ord(unit) % _EITHER_CASE) for unit in literal).translate(_LOWER)
+
+
+class _Derivation:
+    def __init__(self, *, bytewise: bool) -> None:
+        self.bytewise = bytewise
+
+    def of(self, tree: Tree) -> _Knowledge:
+        match tree:
+            case Character():
+                units = self.units(tree)
+                return _UNKNOWN if units is None else _exactly(units)
+            case Series():
+                return _in_series(self.of(part) for part in tree.parts)
+            case Choice():
+                return _either([self.of(part) for part in tree.parts])
+            case Repeat():
+                return self.repeated(tree)
+        return _UNKNOWN
+
+    def units(self, node: Character) -> Literals | None:
+        """How the character is written, or None where that is not surely known."""
+        found: set[str] = set()
+        for point in node.points:
+            letter = chr(point)
+            if point == ord("\n"):
+                return None
+            if point < 128:
+                # In UTF-8, folding k and s also matches the Kelvin sign and the long s.
+                if node.fold and not self.bytewise and letter in "ksKS":
+                    return None
+                folds = node.fold and letter.isalpha()
+                found.add(chr(_EITHER_CASE + ord(letter.lower())) if folds else letter)
+            elif self.bytewise or node.fold or 0xD800 <= point <= 0xDFFF:
+                return None
+            else:
+                found.add(letter.encode().decode("latin-1"))
+        return frozenset(found) or None
+
+    def repeated(self, node: Repeat) -> _Knowledge:
+        once = self.of(node.part)
+        if node.low == 0:
+            if node.high == 1 and once.exact is not None and len(once.exact) < _MAX_ALTERNATIVES:
+                return _exactly(once.exact | _NOTHING_KNOWN)
+            return _UNKNOWN
+        known = once
+        for _ in range(min(node.low, 8) - 1):
+            known = _in_series((known, once))
+        if node.high == node.low <= 8:
+            return known
+        # More repetitions may stand between the first and the last: only the ends are still known.
+        demands = (*known.inner, known.first) if "" not in known.first else known.inner
+        return _Knowledge(None, known.first, once.last, demands)
+
+
+def _exactly(literals: Literals) -> _Knowledge:
+    return _Knowledge(literals, literals, literals)
+
+
+def _joined(left: Literals, right: Literals) -> Literals | None:
+    if len(left) * len(right) > _MAX_ALTERNATIVES:
+        return None
+    return frozenset(a + b for a in left for b in right)
+
+
+def _in_series(parts: Iterable[_Knowledge]) -> _Knowledge:
+    """Parts one after the other: a run of exact texts grows across them until something unknown ends it."""
+    run: Literals = _NOTHING_KNOWN
+    first: Literals | None = None
+    inner: list[Literals] = []
+    for part in parts:
+        inner.extend(part.inner)
+        grown = _joined(run, part.first)
+        if part.exact is not None and grown is not None:
+            run = grown
+            continue
+        ended = run if grown is None else grown
+        inner.append(ended)
+        if grown is None:
+            inner.append(part.first)
+        if first is None:
+            first = ended
+        run = part.last
+    if first is None:
+        return _Knowledge(run, run, run, tuple(inner))
+    inner.append(run)
+    return _Knowledge(None, first, run, tuple(known for known in inner if "" not in known))
+
+
+def _either(parts: list[_Knowledge]) -> _Knowledge:
+    exact = frozenset[str]()
+    for part in parts:
+        exact |= part.exact if part.exact is not None else frozenset()
+    if all(part.exact is not None for part in parts) and len(exact) <= _MAX_ALTERNATIVES:
+        return _exactly(exact)
+    first = frozenset[str]().union(*(part.first for part in parts))
+    last = frozenset[str]().union(*(part.last for part in parts))
+    bests = [best for part in parts if (best := part.best()) is not None]
+    together = frozenset[str]().union(*bests)
+    return _Knowledge(
+        None,
+        first if len(first) <= _MAX_ALTERNATIVES else _NOTHING_KNOWN,
+        last if len(last) <= _MAX_ALTERNATIVES else _NOTHING_KNOWN,
+        (together,) if len(bests) == len(parts) else (),
+    )
