@@ -74,10 +74,10 @@ class PartitionSettings:
     logs: int = setting(_partitions, 8, "bounds the workers of match")
     events: int = setting(_partitions, 8, "bounds the workers of detect")
     incidents: int = setting(_partitions, 8, "bounds the workers of decide")
-    decisions: int = setting(_partitions, 4, "")
-    commands: int = setting(_partitions, 4, "")
-    specs: int = setting(_partitions, 4, "")
-    dead: int = setting(_partitions, 1, "")
+    decisions: int = setting(_partitions, 4, "every decision, also to do nothing")
+    commands: int = setting(_partitions, 4, "orders to the executor")
+    specs: int = setting(_partitions, 4, "how to start each job again")
+    dead: int = setting(_partitions, 1, "what could not be read")
 
 
 @dataclass(frozen=True, slots=True)
