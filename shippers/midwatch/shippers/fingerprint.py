@@ -24,15 +24,16 @@ class Probe:
         return len(head) == self.length and zlib.crc32(head) == self.checksum
 
 
-def probe(descriptor: int) -> Probe:
-    """A probe of the first min(1 KiB, size) bytes."""
-    head = os.pread(descriptor, _REACH, 0)
+def probe(descriptor: int, length: int = _REACH) -> Probe:
+    """A probe of the first min(1 KiB, size, `length`) bytes."""
+    head = os.pread(descriptor, min(length, _REACH), 0)
     return Probe(zlib.crc32(head), len(head))
 
 
-def better(known: Probe, descriptor: int) -> Probe:
-    """A longer probe, once a file that was short has grown."""
-    return known if known.length == _REACH else probe(descriptor)
+def extended(known: Probe, descriptor: int, read: int) -> Probe:
+    """A longer probe, once more of the file was read. Bytes that were not read yet may still change: a
+    network file system shows NULs in their place."""
+    return known if known.length >= min(read, _REACH) else probe(descriptor, read)
 
 
 def generation(descriptor: int, truncations: int = 0) -> Generation:

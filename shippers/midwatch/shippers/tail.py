@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from midwatch.shippers.fingerprint import Probe, better, probe
+from midwatch.shippers.fingerprint import Probe, extended
 from midwatch.streams.lines import LONGEST_RAW_LINE, whole_lines
 from midwatch.streams.records import Generation
 
@@ -70,7 +70,7 @@ class Tail:
         """Nobody will write to it any more, so an unfinished line is read as it is."""
         self.modified_ns = 0
         self.quiet_since = 0.0
-        self.probe: Probe = probe(descriptor)
+        self.probe = Probe(0, 0)
         self._base = base  # of the file's first byte in the stream that it is a part of
         self._wall = 0.0  # of the last look
         self._read_before = 0.0
@@ -87,6 +87,7 @@ class Tail:
         self.acknowledged = position
         """The broker has everything before this."""
         self.size = position.offset
+        self.probe = extended(Probe(0, 0), self.descriptor, position.offset - self._base)
         self._handed = position.offset  # what was given away as blocks, and so will be acknowledged
 
     @property
@@ -128,7 +129,6 @@ class Tail:
             self.quiet_since = now.monotonic
             if size < self.position.offset or not self.probe.fits(self.descriptor):
                 return False
-            self.probe = better(self.probe, self.descriptor)
         self.size, self.modified_ns = size, status.st_mtime_ns
         return True
 
@@ -178,6 +178,7 @@ class Tail:
             start.offset + len(raw), start.number + raw.count(b"\n"), within=not raw.endswith(b"\n")
         )
         self._handed = self.position.offset
+        self.probe = extended(self.probe, self.descriptor, self.position.offset - self._base)
         return Block(self.path, self.generation, start, self.position, raw, self._read_before, now.wall)
 
     def _still_held(self, now: Now) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Literal
 
 from midwatch.shippers.checkpoint import Remembered
-from midwatch.shippers.fingerprint import Probe, generation
+from midwatch.shippers.fingerprint import generation
 from midwatch.shippers.report import Report
 from midwatch.shippers.siblings import COMPRESSED, Identity, Sibling, newer, regular, same_file, siblings
 from midwatch.shippers.tail import Now, Position, Tail
@@ -47,6 +47,8 @@ class Watch:
         self._truncations: dict[Identity, int] = {}
         self._paths: tuple[str, ...] = ()
         self._since: dict[str, int] = {}  # paths whose file changed: when the last one we know was written
+        self._lost: dict[str, Remembered] = {}  # the last one we know, to tell what followed it
+        self._strangers: set[Identity] = set()  # rotated away before we came
         self._scan_at = float("-inf")
         self._first = True
         self.truncated = 0
@@ -75,7 +77,7 @@ class Watch:
                 tail.ended = tail.leaving = True
                 continue
             if not same:
-                self._truncate(tail)
+                self._truncate(tail, now)
         for path in self._paths:
             self._visit(path, now)
         self._first = False
@@ -89,8 +91,10 @@ class Watch:
 
     def remembered(self) -> tuple[Remembered, ...]:
         """All that a later start must know; positions are the acknowledged ones."""
-        live = tuple(_entry(t, finished=False) for t in self.tails if not t.ended)
-        return live + tuple(self._finished.values())
+        known = [_entry(t, finished=False) for t in self.tails if not t.ended]
+        known += self._finished.values()
+        identities = {_identity(entry) for entry in known}
+        return (*known, *(e for e in self._lost.values() if _identity(e) not in identities))
 
     def rewind(self) -> None:
         """Read again whatever is not acknowledged."""
@@ -124,15 +128,20 @@ class Watch:
         if tail:
             tail.leaving = True
             self._since[path] = tail.modified_ns
+            self._lost[path] = _entry(tail, finished=False)
             del self._current[path]
-        if path in self._since:
+        if self._first and not (here and here.size) and path not in self._since:
+            self._since[path] = 0
+            self._strangers |= {s.identity for s in siblings(path)}
+        elif path in self._since:
             # What was written and rotated away between two looks comes before what is there now.
-            known = {t.identity for t in self.tails} | set(self._finished)
+            known = {t.identity for t in self.tails} | set(self._finished) | self._strangers
             for sibling in newer(path, self._since[path], known):
                 self._begin(sibling, path, now)
         if here and here.size and not self._follows(here.identity):
             if self._begin(here, path, now):
                 self._since.pop(path, None)
+                self._lost.pop(path, None)
             else:
                 self.blind = True
 
@@ -158,7 +167,7 @@ class Watch:
         return True
 
     def _restore(self, entry: Remembered) -> None:
-        identity = (entry.generation.device, entry.generation.inode)
+        identity = _identity(entry)
         if entry.finished:
             self._finished[identity] = entry
             return
@@ -166,6 +175,7 @@ class Watch:
         tail = self._open(found, entry.path) if found else None
         if not found or found.path != entry.path:
             self._since[entry.path] = entry.modified_ns
+            self._lost[entry.path] = entry
         if not found or not tail:
             self._report(f"{entry.path}: the file read up to byte {entry.position.offset} is gone")
         elif found.size >= entry.position.offset and entry.probe.fits(tail.descriptor):
@@ -174,7 +184,7 @@ class Watch:
         else:
             tail.close()
             self._truncations[identity] = entry.generation.truncations + 1
-            self._drain_copy(entry.path, entry.position, entry.probe, entry.modified_ns)
+            self._drain_copy(entry, entry.position, Now(0.0, 0.0))
 
     def _follow(self, tail: Tail, here: Sibling, path: str) -> None:
         self.tails.append(tail)
@@ -182,21 +192,22 @@ class Watch:
         if not tail.leaving:
             self._current[path] = tail
 
-    def _truncate(self, tail: Tail) -> None:
+    def _truncate(self, tail: Tail, now: Now) -> None:
         tail.ended = tail.leaving = True
         self._current = {path: t for path, t in self._current.items() if t is not tail}
         self._truncations[tail.identity] = tail.generation.truncations + 1
         self.truncated += 1
         self._report(f"{tail.path} was truncated at {tail.position.offset}")
-        self._drain_copy(tail.path, tail.position, tail.probe, tail.modified_ns)
+        self._drain_copy(_entry(tail, finished=False), tail.position, now)
 
-    def _drain_copy(self, path: str, position: Position, probe: Probe, since_ns: int) -> None:
+    def _drain_copy(self, entry: Remembered, position: Position, now: Now) -> None:
         """The copy that "copytruncate" made of a file holds the lines that we had not read yet."""
-        for sibling in newer(path, since_ns, {t.identity for t in self.tails}):
-            tail = self._open(sibling, path)
-            if tail and sibling.size >= position.offset and probe.fits(tail.descriptor):
+        for sibling in newer(entry.path, entry.modified_ns, {t.identity for t in self.tails}):
+            tail = self._open(sibling, entry.path)
+            if tail and sibling.size >= position.offset and entry.probe.fits(tail.descriptor):
                 tail.resume(tail.generation, position)
-                self._follow(tail, sibling, path)
+                self._follow(tail, sibling, entry.path)
+                tail.look(now)
                 return
             if tail:
                 tail.close()
@@ -241,6 +252,10 @@ def _names(folder: str) -> list[str]:
         return os.listdir(folder)
     except OSError:  # it was there a moment ago
         return []
+
+
+def _identity(entry: Remembered) -> Identity:
+    return entry.generation.device, entry.generation.inode
 
 
 def _entry(tail: Tail, *, finished: bool) -> Remembered:
