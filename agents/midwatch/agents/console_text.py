@@ -115,7 +115,7 @@ def _attempt(attempt: Attempt) -> Iterator[Text]:
         rows += [("", name, text) for name, text in _incident_rows(attempt.incident)]
     for finding in attempt.findings:
         rows.append(("", "finding", _finding(finding)))
-    for decision in attempt.decisions:
+    for decision in _without_repeats(attempt.decisions):
         rows.append(("", "decision", decision_text(decision)))
         rows += [("", "near miss", printable(miss)) for miss in decision.near_misses]
     for command in attempt.commands:
@@ -123,6 +123,16 @@ def _attempt(attempt: Attempt) -> Iterator[Text]:
     if not rows:
         rows.append(("", "", "nothing yet"))
     yield from columns(rows)
+
+
+def _without_repeats(decisions: Iterable[Decision]) -> Iterator[Decision]:
+    """A later revision that is decided alike says nothing new to a person."""
+    last = None
+    for decision in decisions:
+        same = (decision.action, decision.policy, decision.reason, decision.near_misses, decision.command)
+        if same != last:
+            yield decision
+        last = same
 
 
 def _incident_rows(incident: Incident) -> Iterator[tuple[str, str | Text]]:

@@ -148,6 +148,12 @@ def test_a_record_that_comes_twice_is_told_once() -> None:
     assert len([step for step in one.steps if isinstance(step.record, Outcome)]) == 1
 
 
+def test_a_later_revision_that_is_decided_alike_is_told_once() -> None:
+    again = replace(STOP, revision=2, at_ms=NOW + 5)
+    attempt = why(told(SECOND, STOP, replace(SECOND, revision=2), again)).partition("\nall steps")[0]
+    assert attempt.count("stop, policy verdict") == 1
+
+
 def test_progress_and_modes_are_told() -> None:
     progress = Progress(
         "/logs/r0", Generation(1, 2, "f").key(), "p", "training", (5, 6), (1, 2), (1, 2), (0.0, 0.0)
