@@ -16,3 +16,5 @@ def log_to_stderr(level: str = "INFO") -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter)
     logging.basicConfig(level=level, handlers=[handler], force=True)
+    # It warns of SASL without TLS at every connection; on loopback that is meant, elsewhere `doctor` says it.
+    logging.getLogger("kafka.net.sasl.plain").setLevel(logging.ERROR)
