@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from midwatch.agents import detect
-from midwatch.agents.incident import lines, sight
+from midwatch.agents.incident import fold, lines, sight
 from midwatch.agents.incident.turn import Turn
 from midwatch.rules.detectors.silence import Pulse, Quorum
 from midwatch.streams.connection import with_connection
@@ -32,6 +32,10 @@ def _since_last_line(pulses: dict[str, Pulse], seen: Quorum) -> float:  # noqa: 
     return (_now_ms - _last_line_ms.get(_job, _now_ms)) / 1000
 
 
+def _every_second(turn: Turn) -> int | None:
+    return turn.now_ms + 1000 if turn.running() else None
+
+
 def _whole(*_: object, **__: object) -> Quorum:
     return Quorum(True, (), ())
 
@@ -39,6 +43,8 @@ def _whole(*_: object, **__: object) -> Quorum:
 if __name__ == "__main__":
     setattr(lines, "_progress", _remember)  # noqa: B010  # mypy would refuse the plain form
     setattr(sight, "look", _look_now)  # noqa: B010  # as above
+    setattr(fold, "look", _look_now)  # noqa: B010  # as above
+    setattr(fold, "sight_due", _every_second)  # noqa: B010  # as above
     setattr(sight, "silence_of_job", _since_last_line)  # noqa: B010  # as above
     setattr(sight, "quorum", _whole)  # noqa: B010  # as above
     quick = [Assignment(("worker", "session_timeout"), "2s", "mutant")]
