@@ -1,0 +1,66 @@
+"""What flows between the parts: frozen values, one class a kind, nothing but data.
+
+Units: times named `*_ms` are milliseconds since 1970 by the broker's append time unless a field says
+otherwise; `wall` and `read_at` are seconds since 1970 by a node's own clock (never compared across
+nodes without taking off its offset); `monotonic` is seconds of one shipper process. Byte offsets and
+line numbers are those of the user's file as it stands on disk; line numbers begin at 1.
+
+`midwatch.streams.codec` turns them into bytes and back.
+"""
+
+from __future__ import annotations
+
+from midwatch.streams.records.events import (
+    Activation,
+    Carry,
+    Event,
+    Hit,
+    HitCount,
+    Hits,
+    Line,
+    Outcome,
+    PersonAct,
+    Progress,
+    SchedulerFact,
+    SpecEvent,
+    Tick,
+)
+from midwatch.streams.records.incidents import Finding, Forwarded, Incident, IncidentRecord, Verdict
+from midwatch.streams.records.logs import Anchor, Beat, Chunk, Generation, Origin, Section
+from midwatch.streams.records.orders import Command, DeadLetter, Decision, Spec
+from midwatch.streams.records.words import Action, Mode, Phase, Role
+
+__all__ = [
+    "Action",
+    "Activation",
+    "Anchor",
+    "Beat",
+    "Carry",
+    "Chunk",
+    "Command",
+    "DeadLetter",
+    "Decision",
+    "Event",
+    "Finding",
+    "Forwarded",
+    "Generation",
+    "Hit",
+    "HitCount",
+    "Hits",
+    "Incident",
+    "IncidentRecord",
+    "Line",
+    "Mode",
+    "Origin",
+    "Outcome",
+    "PersonAct",
+    "Phase",
+    "Progress",
+    "Role",
+    "SchedulerFact",
+    "Section",
+    "Spec",
+    "SpecEvent",
+    "Tick",
+    "Verdict",
+]

@@ -1,0 +1,93 @@
+"""What detect concludes and decide hears: verdicts, incidents, findings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from midwatch.streams.records.events import (
+    Activation,
+    Hit,
+    HitCount,
+    Line,
+    Outcome,
+    PersonAct,
+    SchedulerFact,
+    SpecEvent,
+    Tick,
+)
+from midwatch.streams.records.words import Mode, Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What happened and why. Anyone can derive it again from the topics."""
+
+    state: Literal["failed", "healthy", "unknown"]
+    mode: Mode | None = None
+    error_type: str = "unknown"
+    family: str = "none"
+    subsystem: str = ""
+    transient: bool | None = None
+    root_line: str = ""
+    root_file: str = ""
+    root_line_number: int | None = None
+    node: str = ""
+    rank: int | None = None
+    step: int | None = None
+    phase: Phase | None = None
+    remedy: str = ""
+    rule: str = ""
+    bundle: str = ""
+    quantities: Mapping[str, str] = field(default_factory=dict)
+    complete: bool = True
+    given_up: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """The end or the hang of one attempt, as detect sees it at `revision`."""
+
+    id: str
+    job: str
+    attempt: int
+    incarnation: str
+    state: Literal["suspected", "withdrawn", "ended", "settled"]
+    revision: int
+    verdict: Verdict
+    evidence: tuple[Hit, ...] = ()
+    counts: tuple[HitCount, ...] = ()
+    opened_ms: int = 0
+    ended_ms: int | None = None
+    settled_ms: int | None = None
+    scheduler: SchedulerFact | None = None
+    spec: SpecEvent | None = None
+    silence: float | None = None  # seconds counted, of a stall
+    superseded_by: str = ""  # the incarnation that somebody else had already started when this one settled
+    words: tuple[str, ...] = ()  # whose word it is that the attempt ended: "scheduler", "process"
+    line_ms: int | None = None  # append time of the record that held the root line
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something worth knowing that is no incident: a spike, a silent node, a blind spot. Opens and clears."""
+
+    job: str
+    attempt: int
+    kind: str
+    open: bool
+    at_ms: int
+    detail: str
+    lines: tuple[Line, ...] = ()
+    quantities: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Forwarded:
+    """An outcome, a person's act or a spec that decide needs, passed on by detect in the order of truth."""
+
+    record: Outcome | PersonAct | SpecEvent
+
+
+IncidentRecord = Incident | Finding | Forwarded | Activation | Tick

@@ -1,0 +1,10 @@
+"""The fixed words that records use."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Role = Literal["cause", "consequence", "context", "progress", "success"]
+Mode = Literal["crash", "stall", "timeout", "ended", "success"]
+Action = Literal["restart", "cancel", "stop", "hold", "none"]
+Phase = Literal["startup", "compile", "training", "evaluation", "checkpoint"]
