@@ -49,13 +49,16 @@ class CommandConsumer:
         self._desk = desk
         self._topic = settings.topic_names.commands
         self._consumer: Any = KafkaConsumer(
-            self._topic,
             **kafka_options(settings),
             group_id=f"{settings.topics.prefix}.executor",
             enable_auto_commit=False,
             auto_offset_reset="earliest",
             max_poll_records=1,  # what is not yet claimed must not be committed with what is
         )
+        # Assigned by hand: the group only keeps the offsets. There is one executor, and joining a group
+        # before the client knows the topic leaves it without partitions for minutes.
+        partitions = self._consumer.partitions_for_topic(self._topic) or ()
+        self._consumer.assign([TopicPartition(self._topic, number) for number in sorted(partitions)])
 
     def poll(self, timeout_ms: int) -> int:
         """Handles what has come within the time; how many orders that was."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import getpass
+import logging
 import os
 import shutil
 import signal
@@ -48,6 +49,8 @@ def run(settings: Settings, caller: Caller | None = None) -> int:
         ConfigurationError: another executor runs with this state directory, or Redis may lose a claim.
         ServiceUnreachable: Kafka, a topic or Redis is not there.
     """
+    for name, level in (("kafka", logging.WARNING), ("kafka.net.sasl", logging.ERROR)):
+        logging.getLogger(name).setLevel(level)  # it tells of each connection, several times
     check_topics(settings)
     check_redis(settings, safe_to_act=settings.armed)
     stopping: list[int] = []

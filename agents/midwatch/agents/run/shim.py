@@ -33,6 +33,7 @@ DRAIN_S = 30.0
 _POLL_S = 0.05
 _PAUSES_S = (0.2, 1.0, 5.0, 15.0)
 _PASSED_ON = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP)
+_HOPELESS = (2, 3)  # usage and configuration: no further start would ship a line
 _NOT_FOUND, _NOT_EXECUTABLE, _CONFIGURATION = 127, 126, 3
 
 
@@ -102,8 +103,10 @@ class Shipper:
         """Starts it if it is not there and its pause is over."""
         now = time.monotonic()
         if self._process is not None and self._process.poll() is not None:
+            pause = _PAUSES_S[min(self._deaths, len(_PAUSES_S) - 1)]
+            self._note(f"the shipper ended with status {self._process.returncode}; next start in {pause:g} s")
             self._process = None
-            self._next_start = now + _PAUSES_S[min(self._deaths, len(_PAUSES_S) - 1)]
+            self._next_start = now + pause
             self._deaths += 1
         if self._process is None and self._wanted and now >= self._next_start:
             self._process = self._start()
@@ -112,9 +115,9 @@ class Shipper:
         """Waits until it has shipped the last line and left, at most until the deadline."""
         self._next_start = 0.0
         while self._wanted and time.monotonic() < deadline:
-            self.look()
-            if self._process is not None and self._process.poll() == 0:
+            if self._process is not None and self._process.poll() in (0, *_HOPELESS):
                 return
+            self.look()
             time.sleep(_POLL_S)
         self._stop()
 
@@ -135,6 +138,11 @@ class Shipper:
         finally:
             if output:
                 output.close()
+
+    def _note(self, text: str) -> None:
+        if self._words:
+            with contextlib.suppress(OSError), self._words.open("a") as log:
+                log.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n")
 
     def _stop(self) -> None:
         if self._process is None or self._process.poll() is not None:

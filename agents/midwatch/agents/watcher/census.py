@@ -43,7 +43,7 @@ class Census:
             return
         if glimpse.origin is not None:
             start = self._seen(glimpse.origin.job, glimpse.origin.incarnation)
-            if glimpse.kind == "beat" and glimpse.alive:
+            if glimpse.record == "beat" and glimpse.alive:
                 start.alive_at = at
             return
         try:
@@ -93,7 +93,7 @@ class _Origin(msgspec.Struct):
 class _Glimpse(msgspec.Struct):
     """The few fields of hits and beats that matter here; the rest of a message is not even built."""
 
-    kind: str
+    record: str
     origin: _Origin | None = None
     alive: bool | None = None
 

@@ -1,0 +1,238 @@
+"""A real executor on real Kafka and Redis: orders go in, outcomes and effects are counted from outside.
+
+A folder's conftest imports `world`. Each test has topics, a state directory and jobs of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+
+from midwatch.agents.clusters.calls import SystemCaller
+from midwatch.agents.clusters.effect_file import Record, read_all
+from midwatch.agents.clusters.processes import group_members
+from midwatch.agents.effects import command_id
+from midwatch.agents.run.start import Started, Wanted, start
+from midwatch.agents.signing import ensure_keys, spec_hash
+from midwatch.streams.codec import decode, encode
+from midwatch.streams.embedded.stack import Endpoints
+from midwatch.streams.records import Command, Outcome, SchedulerFact
+from midwatch.streams.services import kafka_options
+from midwatch.streams.settings import Settings
+from midwatch.streams.settings_file import load_settings
+from midwatch.streams.topic_admin import make_topics
+from processes import alive, wait_for
+
+TRAINER = Path(__file__).parents[1] / "agents" / "midwatch" / "agents" / "drill" / "trainer.py"
+
+
+class World:
+    """One installation: settings, keys, topics, a state directory, and its executor processes."""
+
+    def __init__(
+        self,
+        directory: Path,
+        stack: Endpoints,
+        mode: str = "act",
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.directory = directory
+        self.file = directory / "midwatch.yaml"
+        secret, cache = directory / "kafka.password", directory / "redis.password"
+        redis_password, _, address = stack.redis_url.removeprefix("redis://").rpartition("@")
+        for file, text in ((secret, stack.kafka_password), (cache, redis_password.rpartition(":")[2])):
+            file.write_text(text)
+            file.chmod(0o600)
+        self.file.write_text(
+            json.dumps(
+                {
+                    "state_directory": str(directory / "state"),
+                    "kafka": {
+                        "bootstrap": [stack.kafka],
+                        "username": stack.kafka_username,
+                        "password_file": str(secret),
+                    },
+                    "redis": {"url": f"redis://{address}", "password_file": str(cache)},
+                    "topics": {
+                        "prefix": f"t{secrets.token_hex(4)}",
+                        "partitions": dict.fromkeys(
+                            ("logs", "events", "incidents", "decisions", "commands", "specs"), 2
+                        ),
+                    },
+                    "watch": {"mode": mode},
+                    "executor": {"poll": "1s"},
+                }
+            )
+        )
+        self.environment = {
+            **{k: v for k, v in os.environ.items() if not k.startswith(("MIDWATCH_", "SLURM_"))},
+            **(environment or {}),
+            "MIDWATCH_CONFIG": str(self.file),
+        }
+        self.settings: Settings = load_settings(self.file, environment={})
+        make_topics(self.settings)
+        self.signer = ensure_keys(self.settings.state_directory)
+        self._producer: Any = KafkaProducer(**kafka_options(self.settings), acks="all")
+        self._executors: list[subprocess.Popen[bytes]] = []
+        self.log = directory / "executor.log"
+
+    def executor(self, failpoint: str = "", wait: bool = True) -> subprocess.Popen[bytes]:
+        """`midwatch executor` as a process; dies at the failpoint if one is named."""
+        extra = {"MIDWATCH_FAILPOINT": failpoint} if failpoint else {}
+        ready = self.settings.state_directory / "run" / "executor.ready"
+        with self.log.open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "midwatch", "executor"],
+                env=self.environment | extra,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        self._executors.append(process)
+        if wait:
+            wait_for(
+                lambda: (
+                    process.poll() is not None
+                    or (ready.exists() and json.loads(ready.read_text())["pid"] == process.pid)
+                ),
+                f"the executor is ready\n{self.log.read_text()[-2000:]}",
+                60,
+            )
+        return process
+
+    def run(self, *argv: str, job: str = "", armed: bool = True, **more: Any) -> Started:
+        """`midwatch run` in this process."""
+        name = job or f"j{secrets.token_hex(4)}"
+        wanted = Wanted(argv=argv, cwd=self.directory, job=name, armed=armed, **more)
+        return start(wanted, self.settings, SystemCaller())
+
+    def train(self, *arguments: str, job: str = "", armed: bool = True) -> tuple[Started, Path]:
+        """The drill's trainer with two ranks; its checkpoint directory with the ledger comes back."""
+        name = job or f"j{secrets.token_hex(4)}"
+        checkpoints = self.directory / name.replace("/", "_")
+        argv = [sys.executable, str(TRAINER), "--checkpoint-dir", str(checkpoints), "--ranks", "2"]
+        argv += ["--iterations", "30", "--iteration-ms", "10", "--collective-timeout-ms", "500", *arguments]
+        return self.run(*argv, job=name, armed=armed, checkpoint_directory=str(checkpoints)), checkpoints
+
+    def order(self, started: Started, attempt: int = 1, seq: int = 1, **changes: Any) -> Command:
+        """A signed restart of this start, as decide would write it; `changes` are made before signing."""
+        now = int(time.time() * 1000)
+        command = Command(
+            id=command_id(started.spec.job, attempt, seq),
+            job=started.spec.job,
+            attempt=attempt,
+            seq=seq,
+            action="restart",
+            incarnation=started.incarnation,
+            incident=f"{started.spec.job}#{attempt}",
+            revision=1,
+            reason="nccl_timeout is transient",
+            not_before_ms=now,
+            expires_ms=now + 300_000,
+            issuer="test",
+            spec=spec_hash(started.spec),
+            bundle="",
+            restart_limit=3,
+        )
+        return self.signer.sign(replace(command, **changes))
+
+    def send(self, command: Command) -> None:
+        topic = self.settings.topic_names.commands
+        self._producer.send(topic, key=command.job.encode(), value=encode(command)).get(timeout=30)
+
+    def events(self, job: str) -> list[Any]:
+        """All that `events` holds of the job now, in order."""
+        topic = self.settings.topic_names.events
+        consumer: Any = KafkaConsumer(
+            **kafka_options(self.settings), group_id=None, auto_offset_reset="earliest"
+        )
+        try:
+            partitions = [TopicPartition(topic, p) for p in consumer.partitions_for_topic(topic)]
+            consumer.assign(partitions)
+            ends = consumer.end_offsets(partitions)
+            consumer.seek_to_beginning(*partitions)
+            found = []
+            while any(consumer.position(p) < ends[p] for p in partitions):
+                for messages in consumer.poll(timeout_ms=100).values():
+                    found += [decode(m.value) for m in messages if m.key == job.encode()]
+            return found
+        finally:
+            consumer.close()
+
+    def outcomes(self, command: Command) -> list[Outcome]:
+        told = self.events(command.job)
+        return [e for e in told if isinstance(e, Outcome) and e.command == command.id]
+
+    def await_outcome(self, command: Command, *states: str, limit: float = 60) -> Outcome:
+        """The first outcome of the order in one of the states."""
+        found: list[Outcome] = []
+
+        def there() -> bool:
+            found[:] = [o for o in self.outcomes(command) if o.state in states]
+            return bool(found)
+
+        try:
+            wait_for(there, f"{command.action} {states}", limit)
+        except AssertionError as late:
+            raise AssertionError(f"{late}\n{self.log.read_text()[-4000:]}") from None
+        return found[0]
+
+    def facts(self, job: str) -> list[SchedulerFact]:
+        return [e for e in self.events(job) if isinstance(e, SchedulerFact)]
+
+    def effects(self) -> tuple[Record, ...]:
+        """Every start that was ever made on `local`."""
+        return read_all(self.settings.state_directory)
+
+    def await_end(self, started: Started, limit: float = 60) -> None:
+        """Until the watcher has said that it ended."""
+        wait_for(
+            lambda: any(
+                f.ended and f.incarnation == started.incarnation for f in self.facts(started.spec.job)
+            ),
+            f"{started.incarnation} ended",
+            limit,
+        )
+
+    def close(self) -> None:
+        for process in self._executors:
+            process.kill()
+            process.wait()
+        self._producer.close()
+        for record in self.effects():
+            if alive(record.pid) or group_members(record.pid):
+                os.killpg(record.pid, signal.SIGKILL)
+
+
+def ledger(checkpoints: Path, what: str = "") -> list[dict[str, Any]]:
+    """The training's own words: the judge of what really ran."""
+    file = checkpoints / "ledger.jsonl"
+    rows = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    return [row for row in rows if not what or row["event"] == what]
+
+
+@pytest.fixture
+def world(tmp_path: Path, stack: Endpoints) -> Iterator[World]:
+    """An installation that may act."""
+    made = World(tmp_path, stack)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def observing(tmp_path: Path, stack: Endpoints) -> Iterator[World]:
+    """An installation whose watch is in observe mode."""
+    made = World(tmp_path, stack, mode="observe")
+    yield made
+    made.close()

@@ -1,0 +1,120 @@
+"""Orders for jobs on this machine: what a good one does, and that every other one does nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from executor_world import World, ledger
+from midwatch.agents.effects import command_id, effect_key
+from midwatch.agents.signing import new_signer
+from processes import wait_for
+
+pytestmark = pytest.mark.integration
+
+
+def test_a_failed_training_goes_on_from_its_checkpoint_once(world: World) -> None:
+    world.executor()
+    started, checkpoints = world.train("--fault", "nccl@15:1")
+    world.await_end(started)
+    order = world.order(started)
+    world.send(order)
+    done = world.await_outcome(order, "done", "failed")
+    wait_for(lambda: bool(ledger(checkpoints, "done")), "the training is done")
+
+    assert done.state == "done"
+    assert done.checkpoint_step == 10
+    assert [row["first_step"] for row in ledger(checkpoints, "start")] == [1, 11]
+    assert not ledger(checkpoints, "overlap")
+    keys = [record.key for record in world.effects()]
+    assert keys[1:] == [effect_key(started.spec.job, 1, "start")]
+    assert done.new_incarnation != started.incarnation
+    assert done.old_native_id == started.incarnation.split(":")[1]
+    assert [o.state for o in world.outcomes(order)] == ["accepted", "done"]
+    ends = [f for f in world.facts(started.spec.job) if f.ended]
+    wait_for(
+        lambda: any(f.incarnation == done.new_incarnation and f.ended for f in world.facts(started.spec.job)),
+        "the watcher sees the end of the new start",
+    )
+    assert ends[0].exit_code == 1
+    assert not ends[0].by_person
+
+
+def test_a_hung_training_is_ended_before_the_next_start(world: World) -> None:
+    world.executor()
+    started, checkpoints = world.train("--fault", "hang@15:1")
+    wait_for(lambda: bool(ledger(checkpoints, "fault")), "the training hangs")
+    order = world.order(started)
+    world.send(order)
+    assert world.await_outcome(order, "done", "failed").state == "done"
+    wait_for(lambda: bool(ledger(checkpoints, "done")), "the training is done")
+
+    assert [row["first_step"] for row in ledger(checkpoints, "start")] == [1, 11]
+    assert not ledger(checkpoints, "overlap")
+    world.await_end(started)
+    (end,) = [f for f in world.facts(started.spec.job) if f.ended and f.incarnation == started.incarnation]
+    assert not end.by_person, "our own end is no person's act"
+
+
+@pytest.mark.parametrize(
+    ("case", "word"),
+    [
+        ("unsigned", "not signed"),
+        ("foreign", "not signed"),
+        ("expired", "after its time"),
+        ("older incarnation", "never ran as"),
+        ("unknown spec", "no spec"),
+        ("wrong id", "its id"),
+        ("parameter", "parameter"),
+    ],
+)
+def test_an_order_that_shows_not_all_it_must_is_refused_and_does_nothing(
+    world: World, case: str, word: str
+) -> None:
+    world.executor()
+    started = world.run("sleep", "300")
+    order = world.order(started)
+    order = {
+        "unsigned": replace(order, signature=""),
+        "foreign": new_signer().sign(order),
+        "expired": world.order(started, expires_ms=1),
+        "older incarnation": world.order(started, incarnation="local:1:1"),
+        "unknown spec": world.order(started, spec="0" * 64),
+        "wrong id": world.order(started, id=command_id(started.spec.job, 9, 9)),
+        "parameter": world.order(started, parameters={"argv": "rm"}),
+    }[case]
+    world.send(order)
+    outcome = world.await_outcome(order, "refused", "expired", "accepted")
+
+    assert outcome.state == ("expired" if case == "expired" else "refused")
+    assert word in outcome.reason
+    assert len(world.effects()) == 1
+    assert world.effects()[0].code is None, "the job still runs"
+
+
+def test_an_order_delivered_twice_has_one_effect(world: World) -> None:
+    world.executor()
+    started, checkpoints = world.train("--fault", "exception@15:1")
+    world.await_end(started)
+    order, again = world.order(started), world.order(started, seq=2)
+    for _ in range(3):
+        world.send(order)
+    world.await_outcome(order, "done")
+    world.send(order)
+    world.send(again)
+    refused = world.await_outcome(again, "refused", "accepted")
+    wait_for(lambda: bool(ledger(checkpoints, "done")), "the training is done")
+
+    assert refused.state == "refused"
+    assert len(ledger(checkpoints, "start")) == 2
+    assert len(world.effects()) == 2
+
+
+def test_who_is_not_armed_is_not_touched(world: World) -> None:
+    world.executor()
+    started = world.run("sleep", "300", armed=False)
+    order = world.order(started)
+    world.send(order)
+    assert "nobody armed it" in world.await_outcome(order, "refused", "accepted").reason
+    assert len(world.effects()) == 1
