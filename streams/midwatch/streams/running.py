@@ -46,7 +46,7 @@ def run(app: App, *, loglevel: str = "INFO", ready_file: Path | None = None) -> 
     Path(app.conf.datadir).mkdir(mode=0o700, parents=True, exist_ok=True)
     if ready_file is not None:
         app.on_ready.append(lambda held: _tell_ready(ready_file, app.group, held))
-    loop_watch = LoopWatch()
+    loop_watch = LoopWatch(stopping=lambda: app.should_stop)
     app.accompany(loop_watch.beat)
     app.accompany(LagWatch(app).run)
     loop_watch.start()

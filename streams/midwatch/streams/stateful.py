@@ -80,12 +80,17 @@ class StatefulAgent:
             await self.process(events)
             for event in events:
                 event.ack()
+            if self._app.should_stop:  # our cancellation may have been swallowed by what we awaited
+                return
 
     async def process(self, events: Sequence[EventT[Any]]) -> None:
         """Fold one batch of any partitions and write it."""
         await self.table.outbox.recovered()
         async with self.table.lock:
-            batches = {p: await self._fold(p, records) for p, records in (await self._accept(events)).items()}
+            batches: dict[int, Batch] = {}
+            for partition, (batch, records) in (await self._accept(events)).items():
+                await self._fold(partition, batch, records)
+                batches[partition] = batch
             landed = await self.table.commit(batches) if batches else set()
             for partition in landed:
                 self._account(partition, batches[partition])
@@ -93,7 +98,7 @@ class StatefulAgent:
                 if batch.stopped:
                     self._stop_partition(partition, batch.stopped)
 
-    async def _accept(self, events: Sequence[EventT[Any]]) -> dict[int, list[RawRecord]]:
+    async def _accept(self, events: Sequence[EventT[Any]]) -> dict[int, tuple[Batch, list[RawRecord]]]:
         counters, parts = self._app.counters, dict[int, list[RawRecord]]()
         for event in events:
             partition = event.message.partition
@@ -102,7 +107,7 @@ class StatefulAgent:
                 parts.setdefault(partition, []).append(raw(event.message))
             else:
                 counters.stale += 1
-        taken: dict[int, list[RawRecord]] = {}
+        taken: dict[int, tuple[Batch, list[RawRecord]]] = {}
         for partition, records in parts.items():
             offsets = [record.offset for record in records]
             verdict = accept(self.table.offsets[partition] + 1, offsets)
@@ -110,7 +115,7 @@ class StatefulAgent:
                 tp = TP(self.topic, partition)
                 log_start = (await self._app.consumer.earliest_offsets(tp))[tp]
                 if partition not in self.table.offsets:
-                    continue
+                    continue  # revoked while we asked
                 verdict = accept(self.table.offsets[partition] + 1, offsets, log_start)
             if verdict.hole is not None:
                 raise HoleInLog(
@@ -120,18 +125,21 @@ class StatefulAgent:
                 )
             counters.replayed += verdict.replayed
             if verdict.taken:
-                taken[partition] = [records[index] for index in verdict.taken]
+                # Made now: the partition may be revoked at any later moment, and is then fenced.
+                taken[partition] = (self._batch(partition), [records[index] for index in verdict.taken])
         return taken
 
-    async def _fold(self, partition: int, records: Sequence[RawRecord]) -> Batch:
-        batch = Batch(
+    def _batch(self, partition: int) -> Batch:
+        return Batch(
             fold=self.fold,
             states=self.table.cached(partition, (PARTITION, OWN)),
             expected=self.table.offsets[partition],
             dead_topic=self._dead_topic,
-            mute_below=self.table.mute_below.get(partition, 0),
+            mute_below=self.table.mute_below[partition],
             marked=self._marked,
         )
+
+    async def _fold(self, partition: int, batch: Batch, records: Sequence[RawRecord]) -> None:
         for index, record in enumerate(records):
             message = self._message(batch, record)
             if missing := batch.missing(message):
@@ -143,7 +151,6 @@ class StatefulAgent:
                 batch.missing(message)
             if not batch.apply(message):
                 break
-        return batch
 
     def _message(self, batch: Batch, record: RawRecord) -> Message:
         if not record.append_time:

@@ -120,6 +120,8 @@ class StatelessAgent:
             await self.process(events)
             for event in events:
                 event.ack()
+            if self._app.should_stop:  # our cancellation may have been swallowed by what we awaited
+                return
 
     async def process(self, events: Sequence[EventT[Any]]) -> None:
         """Handle one batch of any partitions, in order within each of them."""

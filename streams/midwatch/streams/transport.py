@@ -109,7 +109,8 @@ class Consumer(driver.Consumer):
         # nothing for ever, in silence. So: an earlier limit, and a crash.
         limit_s = self.app.conf.broker_request_timeout * 0.8
         try:
-            return await asyncio.wait_for(self._seek_readers(), limit_s)
+            async with asyncio.timeout(limit_s):
+                return await self._seek_readers()
         except Exception as error:
             if self.assignment():
                 await self.app.crash(error)

@@ -20,6 +20,8 @@ from midwatch.streams.app import App
 log = logging.getLogger(__name__)
 
 LIMIT_S = 60.0
+STOP_LIMIT_S = 10.0
+"""A worker that was asked to stop is ended after this, stopped or not; its state bears it at any moment."""
 LOOK_EVERY_S = 1.0
 BROKER_ANSWER_S = 5.0
 EXIT_CODE = 70
@@ -33,12 +35,15 @@ def die(reason: str) -> None:
 
 
 class LoopWatch:
-    """A thread that counts its own looks at a beat of the event loop.
+    """A thread that counts its own looks at a beat of the event loop, and at a stop that does not end.
 
     It counts looks, never clock time: a process that was stopped (SIGSTOP, a suspended machine) goes on.
     """
 
-    def __init__(self, limit_s: float = LIMIT_S, kill: Callable[[str], None] = die) -> None:
+    def __init__(
+        self, stopping: Callable[[], bool], limit_s: float = LIMIT_S, kill: Callable[[str], None] = die
+    ) -> None:
+        self._stopping = stopping
         self._limit_s = limit_s
         self._kill = kill
         self._beats = 0
@@ -57,8 +62,12 @@ class LoopWatch:
         self._end.set()
 
     def _watch(self) -> None:
-        still, last = 0.0, -1
+        still, stopping, last = 0.0, 0.0, -1
         while not self._end.wait(LOOK_EVERY_S):
+            stopping = stopping + LOOK_EVERY_S if self._stopping() else 0.0
+            if stopping >= STOP_LIMIT_S:
+                self._kill(f"asked to stop, and not stopped after {stopping:.0f} s")
+                return
             still = still + LOOK_EVERY_S if self._beats == last else 0.0
             last = self._beats
             if still >= self._limit_s:

@@ -53,10 +53,10 @@ class SupervisedWorker:
             code = self._process.wait()
             if self._ending.is_set():
                 return
-            self.exit_codes.append(code)
             if self._ending.wait(RESTART_AFTER_S):
                 return
             self._process = self._spawn()
+            self.exit_codes.append(code)  # whoever waits for it may rely on the next process
 
     def signal(self, number: signal.Signals) -> None:
         """To the present process; what is dead already cannot mind."""

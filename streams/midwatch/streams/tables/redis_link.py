@@ -24,6 +24,8 @@ RETRIED = (
     exceptions.ReadOnlyError,
     OSError,
 )
+ANSWER_S = 5.0
+"""How long one call may take; after it the call counts as unanswered, and what it did is unknown."""
 PATIENCE_S = 30.0
 """How long an outage of Redis is waited out in place before the worker gives up and crashes."""
 
@@ -48,7 +50,9 @@ class RedisLink:
             options["password"] = password
         self.client = redis_async.Redis.from_url(
             settings.url,
-            socket_timeout=5,
+            # With a socket timeout redis-py sends by asyncio.wait_for, which in CPython 3.11 can swallow a
+            # cancellation, and then a worker that was asked to stop never does. Ours is around the call.
+            socket_timeout=None,
             socket_connect_timeout=2,
             retry=Retry(NoBackoff(), 0),
             **options,
@@ -61,7 +65,8 @@ class RedisLink:
         began, pause = time.monotonic(), 0.05
         while True:
             try:
-                return await call()
+                async with asyncio.timeout(ANSWER_S):
+                    return await call()
             except Exception as error:
                 if not is_outage(error) or time.monotonic() - began > self._patience_s:
                     raise

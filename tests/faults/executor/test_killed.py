@@ -1,0 +1,71 @@
+"""Whatever is killed, and wherever: one order, one start, and never two alive."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from executor_world import World, ledger
+from midwatch.agents.effects import effect_key
+from processes import wait_for
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.mark.parametrize("fault", ["exception", "hang"])
+@pytest.mark.parametrize("point", ["accept", "claim", "act", "record", "act:2", "record:2", "close"])
+def test_an_executor_killed_on_its_way_starts_the_training_exactly_once(
+    world: World, point: str, fault: str
+) -> None:
+    if fault == "exception" and point.endswith(":2"):
+        pytest.skip("an ended job needs one act only")
+    doomed = world.executor(failpoint=point)
+    started, checkpoints = world.train("--fault", f"{fault}@15:1")
+    wait_for(lambda: bool(ledger(checkpoints, "fault")), "the training fails")
+    if fault == "exception":
+        world.await_end(started)
+    order = world.order(started)
+    world.send(order)
+    assert doomed.wait(timeout=60) == -signal.SIGKILL
+
+    world.executor()
+    done = world.await_outcome(order, "done", "failed", "refused")
+    wait_for(lambda: bool(ledger(checkpoints, "done")), "the training is done")
+    assert done.state == "done"
+    assert [row["first_step"] for row in ledger(checkpoints, "start")] == [1, 11]
+    assert not ledger(checkpoints, "overlap")
+    assert [record.key for record in world.effects()][1:] == [effect_key(started.spec.job, 1, "start")]
+
+
+def test_a_killed_executor_leaves_its_jobs_running(world: World) -> None:
+    executor = world.executor()
+    started, checkpoints = world.train("--fault", "exception@15:1", "--iteration-ms", "100")
+    world.await_end(started)
+    order = world.order(started)
+    world.send(order)
+    world.await_outcome(order, "done")
+    executor.kill()
+    executor.wait()
+    wait_for(lambda: bool(ledger(checkpoints, "done")), "the training is done", 60)
+    assert len(ledger(checkpoints, "start")) == 2
+
+
+def test_a_redis_that_has_forgotten_does_not_let_an_old_order_act_again(world: World) -> None:
+    executor = world.executor()
+    started, checkpoints = world.train("--fault", "exception@15:1")
+    world.await_end(started)
+    old = world.order(started)
+    executor.terminate()
+    assert executor.wait(timeout=30) == 0
+    world.forget()
+    world.send(old)
+    world.executor()
+    refused = world.await_outcome(old, "refused", "accepted")
+    assert refused.state == "refused"
+    assert "loss of Redis" in refused.reason
+
+    fresh = world.order(started, seq=2)
+    world.send(fresh)
+    assert world.await_outcome(fresh, "done", "refused", "failed").state == "done"
+    assert len(ledger(checkpoints, "start")) == 2
