@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 )
 @click.option("--maven-mirror", metavar="URL", help="Download Kafka's jars from here.")
 @click.option(
+    "--patience", type=float, default=75.0, show_default=True, help="Seconds for all facts to hold."
+)
+@click.option(
     "--without",
     type=click.Choice(["nccl-rule", "executor", "redis"]),
     help="Break one part, and see the demo say which fact fails.",
@@ -30,6 +33,7 @@ def demo(
     directory: Path | None,
     jars: Path | None,
     maven_mirror: str | None,
+    patience: float,
     without: str | None,
     settings: Settings,
 ) -> int:
@@ -44,5 +48,5 @@ def demo(
 
     up = [f"--jars={jars.absolute()}"] if jars else []
     up += [f"--maven-mirror={maven_mirror}"] if maven_mirror else []
-    options = Options(directory or default_directory(), tuple(up), without)  # type: ignore[arg-type]  # click's choice is of these
+    options = Options(directory or default_directory(), tuple(up), without, patience)  # type: ignore[arg-type]  # click's choice is of these
     return run(settings, options, click.echo)

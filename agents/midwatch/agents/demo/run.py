@@ -9,16 +9,17 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from midwatch.agents.activity import line as activity_line
-from midwatch.agents.demo.judge import Fact, Ledger, judge, missing, read_ledger
+from midwatch.agents.demo.judge import Fact, Ledger, judge, missing, read_ledger, settled
 from midwatch.agents.demo.report import report
 from midwatch.agents.demo.script import RUN, Stage
 from midwatch.agents.inquiry import ask_job
 from midwatch.agents.story import Story
+from midwatch.streams.codec import plain_to_json
 from midwatch.streams.connection import with_connection
 from midwatch.streams.embedded.child import Child
 from midwatch.streams.errors import MidwatchError, ServiceUnreachable, UsageError
@@ -30,7 +31,6 @@ Say = Callable[[str], None]
 Without = Literal["nccl-rule", "executor", "redis"]
 
 _READY_S = 300.0  # a first download included
-_FACTS_S = 75.0
 _POLL_S = 0.25
 _AFTERWARDS_S = 3.0  # a restart that should not come would come by then
 
@@ -42,6 +42,7 @@ class Options:
     directory: Path
     up: tuple[str, ...] = ()
     without: Without | None = None
+    patience: float = 75.0  # seconds from the training's start until all facts must hold
 
 
 def run(settings: Settings, options: Options, say: Say) -> int:
@@ -56,7 +57,8 @@ def run(settings: Settings, options: Options, say: Say) -> int:
             _stop_redis(connected)
             say("Redis is stopped for good, as asked")
         say(f"the watch took {begun - began:.1f} s to start; now a training of 8 ranks that will fail")
-        story, ledger, facts = _observe(stage, connected, say)
+        story, ledger, facts = _observe(stage, connected, options.patience, say)
+    _keep_verdicts(stage, story)
     for line in report(stage, story, ledger, facts, time.monotonic() - begun):
         say(line)
     return 1 if missing(facts) else 0
@@ -76,8 +78,6 @@ def _stage(directory: Path, cluster: str) -> Stage:
 
 
 def _of(settings: Settings, stage: Stage) -> Settings:
-    from dataclasses import replace
-
     return replace(settings, state_directory=stage.state, watch=replace(settings.watch, mode="act"))
 
 
@@ -145,9 +145,11 @@ def _start_training(stage: Stage) -> None:
         )
 
 
-def _observe(stage: Stage, settings: Settings, say: Say) -> tuple[Story | None, Ledger, list[Fact]]:
+def _observe(
+    stage: Stage, settings: Settings, patience: float, say: Say
+) -> tuple[Story | None, Ledger, list[Fact]]:
     """Until every fact holds and nothing more came for a while, or no hope is left."""
-    deadline = time.monotonic() + _FACTS_S
+    deadline = time.monotonic() + patience
     story: Story | None = None
     told = 0
     held_since: float | None = None
@@ -171,6 +173,16 @@ def _tell(story: Story | None, told: int, say: Say) -> int:
         if line is not None:
             say(f"  {line}")
     return max(told, len(steps))
+
+
+def _keep_verdicts(stage: Stage, story: Story | None) -> None:
+    """By attempt, for who wants to compare them with `midwatch replay`."""
+    verdicts = {
+        str(attempt.number): asdict(incident.verdict)
+        for attempt in (story.attempts if story else ())
+        if (incident := settled(attempt)) is not None
+    }
+    (stage.directory / "verdicts.json").write_text(plain_to_json(verdicts))
 
 
 def _ledger(stage: Stage) -> Ledger:

@@ -1,0 +1,92 @@
+"""`midwatch demo` as a newcomer starts it, whole and with a part broken."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from midwatch.agents.demo.judge import read_ledger
+from processes import working_in
+
+
+def _demo(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-P", "-m", "midwatch", "demo", f"--directory={directory}", *options]
+    return subprocess.run(
+        command, cwd=directory.parent, capture_output=True, text=True, check=False, timeout=300
+    )
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    directory = tmp_path_factory.mktemp("demo") / "work"
+    return directory, _demo(directory, "--patience=150")
+
+
+@pytest.mark.capability("S000-12", "S000-13", "C-1", "C-2", "C-3", "C-5", "X-38")
+def test_it_shows_a_rescue_a_finding_and_a_refusal(
+    shown: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    directory, done = shown
+    assert done.returncode == 0, done.stdout + done.stderr
+    ledger = read_ledger((directory / "checkpoints" / "ledger.jsonl").read_text())
+    assert [start.first_step for start in ledger.starts] == [1, 41]
+    for said in (
+        "nccl_timeout",
+        "oom",
+        "loss",
+        "line → incident",
+        "would fail again",
+        str(directory / "logs"),
+    ):
+        assert said in done.stdout
+    assert "FAIL" not in done.stdout
+
+
+def test_it_leaves_no_process_behind(shown: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    assert working_in(shown[0]) == []
+
+
+def test_replay_says_the_same_of_its_logs(shown: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    """The second attempt's lines through `midwatch replay` against what the stream said of it."""
+    directory, done = shown
+    assert done.returncode == 0
+    streamed: dict[str, Any] = json.loads((directory / "verdicts.json").read_text())["2"]
+    command = [sys.executable, "-P", "-m", "midwatch", "replay", "--json", str(directory / "logs")]
+    replayed = json.loads(
+        subprocess.run(command, capture_output=True, text=True, check=False, timeout=60).stdout
+    )
+    fields = (
+        "error_type",
+        "family",
+        "subsystem",
+        "transient",
+        "root_line",
+        "root_file",
+        "root_line_number",
+        "step",
+    )
+    assert {f: replayed["verdict"][f] for f in (*fields, "rank")} == {
+        f: streamed[f] for f in (*fields, "rank")
+    }
+    assert replayed["decision"]["action"] == "stop"
+
+
+@pytest.mark.parametrize(
+    ("part", "fact"),
+    [
+        ("nccl-rule", "attempt 1 died of an NCCL timeout"),
+        ("executor", "it was restarted once"),
+        ("redis", "attempt 1 died of an NCCL timeout"),
+    ],
+)
+def test_with_a_part_broken_it_says_which_fact_failed(tmp_path: Path, part: str, fact: str) -> None:
+    done = _demo(tmp_path / "work", f"--without={part}", "--patience=40")
+    assert done.returncode == 1, done.stdout + done.stderr
+    failed = [line for line in done.stdout.splitlines() if line.startswith("FAIL")]
+    assert any(fact in line for line in failed), done.stdout
+    assert working_in(tmp_path / "work") == []
