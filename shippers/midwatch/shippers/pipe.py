@@ -8,10 +8,11 @@ first, counted and said.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import secrets
 import shutil
 import signal
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -64,14 +65,18 @@ class _Copies:
         self._lock = threading.Lock()
         self._more = threading.Event()
         self._end = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="spool", daemon=True)
+        self._process: ShippingProcess | None = None
+        self._given_up = False
         self._drain = PIPE_DRAIN
-        self._told = 0
+        self._told_dropped = False
+        self._thread = threading.Thread(target=self._run, name="spool", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def add(self, data: bytes) -> None:
+        if self._given_up:
+            return
         with self._lock:
             self._backlog.add(data)
         self._more.set()
@@ -83,39 +88,58 @@ class _Copies:
 
     def _run(self) -> None:
         try:
-            shipment = self._prepare()
-            self._drain = shipment.drain
-            folder = Path(tempfile.mkdtemp(prefix="midwatch-spool-", dir=shipment.folder))
-        except Exception as error:  # a mistake in the settings must not end the training
-            self._report(f"nothing is shipped, the output passes through: {error}")
+            folder = _folder()
+        except OSError as error:
+            self._give_up(f"no place for the spool: {error.strerror}")
             return
-        process = ShippingProcess(shipment, folder, self._report)
-        spool = Spool(folder, shipment.bound)
+        # Beside this, because the output may come faster than Python imports what it takes to ship it.
+        preparing = threading.Thread(target=self._begin, args=(folder,), name="prepare", daemon=True)
+        preparing.start()
+        arrived = False
         try:
-            self._move(spool, process)
+            spool = Spool(folder)
+            self._move(spool)
             spool.finish()
-            arrived = process.ended(shipment.drain + 1)
+            preparing.join(self._drain)
+            arrived = self._process is not None and self._process.ended(self._drain + 1)
         finally:
-            process.kill()
-        if arrived:
+            if self._process is not None:
+                self._process.kill()
+        if arrived or self._given_up:
             shutil.rmtree(folder, ignore_errors=True)
         else:
             self._report(f"not all output arrived; the rest is in {folder}")
 
-    def _move(self, spool: Spool, process: ShippingProcess) -> None:
+    def _begin(self, folder: Path) -> None:
+        try:
+            shipment = self._prepare()
+        except Exception as error:  # a mistake in the settings must not end the training
+            self._give_up(str(error))
+            return
+        self._drain = shipment.drain
+        self._process = ShippingProcess(shipment, folder, self._report)
+
+    def _give_up(self, why: str) -> None:
+        self._given_up = True
+        self._report(f"nothing is shipped, the output passes through: {why}")
+
+    def _move(self, spool: Spool) -> None:
         """From memory to disk, until the input has ended and all is there, or the disk stays full."""
         full_since: float | None = None
-        while True:
+        while not self._given_up:
             self._more.wait(0.2)
             self._more.clear()
-            process.keep()
+            if self._process is not None:
+                self._process.keep()
             ending = self._end.is_set()
             full = not self._emptied(spool)
             now = time.monotonic()
             if full and full_since is None:
                 self._report("the disk of the spool is full: output waits in memory, the oldest goes")
             full_since = (full_since or now) if full else None
-            self._say_dropped()
+            if self._backlog.dropped and not self._told_dropped:
+                self._told_dropped = True
+                self._report("output comes faster than it can be kept: the oldest copies are dropped")
             if ending and (full_since is None or now - full_since > self._drain / 2):
                 return
 
@@ -132,8 +156,14 @@ class _Copies:
         with self._lock:
             return self._backlog.take()
 
-    def _say_dropped(self) -> None:
-        if self._backlog.dropped > self._told:
-            if not self._told:
-                self._report("output comes faster than it can be kept: the oldest copies are dropped")
-            self._told = self._backlog.dropped
+
+def _folder() -> Path:
+    """A new directory of our own; in memory where no disk has room for one. Raises OSError."""
+    name = f"midwatch-spool-{secrets.token_hex(8)}"
+    places = [os.environ.get("TMPDIR") or "/tmp", "/tmp", "/dev/shm"]  # noqa: S108 (a new name, mode 0700)
+    for place in places[:-1]:
+        with contextlib.suppress(OSError):
+            Path(place, name).mkdir(0o700)
+            return Path(place, name)
+    Path(places[-1], name).mkdir(0o700)
+    return Path(places[-1], name)

@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from midwatch.shippers.spool import BOUND
 from midwatch.streams.records import Origin
 from midwatch.streams.secret import Secret
 from midwatch.streams.settings import KafkaSettings, Settings, ShipSettings
@@ -32,9 +31,6 @@ class PipeShipment:
     settings: Settings
     pid: int | None = None
     drain: float = PIPE_DRAIN
-    bound: int = BOUND
-    folder: Path | None = None
-    """Where to make the spool; else the system's directory for temporary files."""
 
 
 class ShippingProcess:

@@ -137,7 +137,7 @@ class Sidecar:
             if not more and self._drained():
                 if ended and not self._final and self._publisher.ready:
                     self._final = True
-                    self._send_beat(now)
+                    self._send_beat(_now())
                 elif (self._final or not ended) and not self._unacknowledged_beats():
                     self._save("" if ended else self._origin.incarnation)
                     return 0
