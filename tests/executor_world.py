@@ -29,7 +29,7 @@ from midwatch.agents.signing import ensure_keys, spec_hash
 from midwatch.streams.codec import decode, encode
 from midwatch.streams.embedded.stack import Endpoints
 from midwatch.streams.records import Command, Outcome, SchedulerFact
-from midwatch.streams.services import kafka_options
+from midwatch.streams.services import kafka_options, redis_client
 from midwatch.streams.settings import Settings
 from midwatch.streams.settings_file import load_settings
 from midwatch.streams.topic_admin import make_topics
@@ -88,39 +88,41 @@ class World:
         self._executors: list[subprocess.Popen[bytes]] = []
         self.log = directory / "executor.log"
 
-    def executor(self, failpoint: str = "", wait: bool = True) -> subprocess.Popen[bytes]:
-        """`midwatch executor` as a process; dies at the failpoint if one is named."""
+    def executor(self, failpoint: str = "", program: str = "") -> subprocess.Popen[bytes]:
+        """`midwatch executor` as a process; dies at the failpoint if one is named.
+
+        `program`, Python text, may stand in its place.
+        """
         extra = {"MIDWATCH_FAILPOINT": failpoint} if failpoint else {}
         ready = self.settings.state_directory / "run" / "executor.ready"
         with self.log.open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "midwatch", "executor"],
+                [sys.executable, "-P", *(["-c", program] if program else ["-m", "midwatch", "executor"])],
                 env=self.environment | extra,
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
         self._executors.append(process)
-        if wait:
-            wait_for(
-                lambda: (
-                    process.poll() is not None
-                    or (ready.exists() and json.loads(ready.read_text())["pid"] == process.pid)
-                ),
-                f"the executor is ready\n{self.log.read_text()[-2000:]}",
-                60,
-            )
+        wait_for(
+            lambda: (
+                process.poll() is not None
+                or (ready.exists() and json.loads(ready.read_text())["pid"] == process.pid)
+            ),
+            f"the executor is ready\n{self.log.read_text()[-2000:]}",
+            60,
+        )
         return process
 
-    def run(self, *argv: str, job: str = "", armed: bool = True, **more: Any) -> Started:
-        """`midwatch run` in this process."""
-        name = job or f"j{secrets.token_hex(4)}"
+    def run(self, *argv: str, job: str | None = None, armed: bool = True, **more: Any) -> Started:
+        """`midwatch run` in this process; with `job` "" the job has no name of its own."""
+        name = f"j{secrets.token_hex(4)}" if job is None else job
         wanted = Wanted(argv=argv, cwd=self.directory, job=name, armed=armed, **more)
         return start(wanted, self.settings, SystemCaller())
 
-    def train(self, *arguments: str, job: str = "", armed: bool = True) -> tuple[Started, Path]:
+    def train(self, *arguments: str, job: str | None = None, armed: bool = True) -> tuple[Started, Path]:
         """The drill's trainer with two ranks; its checkpoint directory with the ledger comes back."""
-        name = job or f"j{secrets.token_hex(4)}"
-        checkpoints = self.directory / name.replace("/", "_")
+        name = f"j{secrets.token_hex(4)}" if job is None else job
+        checkpoints = self.directory / f"checkpoints-{secrets.token_hex(4)}"
         argv = [sys.executable, str(TRAINER), "--checkpoint-dir", str(checkpoints), "--ranks", "2"]
         argv += ["--iterations", "30", "--iteration-ms", "10", "--collective-timeout-ms", "500", *arguments]
         return self.run(*argv, job=name, armed=armed, checkpoint_directory=str(checkpoints)), checkpoints
@@ -204,6 +206,13 @@ class World:
             f"{started.incarnation} ended",
             limit,
         )
+
+    def forget(self) -> None:
+        """Redis loses all that it has of this installation, as after a disk was lost."""
+        client: Any = redis_client(self.settings)
+        for key in client.scan_iter(f"{self.settings.topics.prefix}:*"):
+            client.delete(key)
+        client.close()
 
     def close(self) -> None:
         for process in self._executors:
