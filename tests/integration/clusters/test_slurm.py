@@ -118,6 +118,17 @@ def test_a_cancelled_job_says_that_somebody_did_it(slurm: Lab) -> None:
     assert (state.mode, state.error_type, state.by_person) == ("ended", "cancelled", "somebody")
 
 
+@pytest.mark.capability("S001-20")
+def test_a_job_past_its_time_limit_says_so(slurm: Lab) -> None:
+    job = slurm.submit("--time=10", script="sleep 60")
+    slurm.wait_state(job, "RUNNING")
+    slurm.run("scontrol", "update", f"jobid={job}", "endtime=now")
+    slurm.wait_state(job, "TIMEOUT", seconds=90)
+    state = driver(slurm).state(f"slurm:{job}:0")
+    assert (state.kind, state.mode, state.error_type) == ("ended", "timeout", "slurm_failure")
+    assert state.reason == "TimeLimit"
+
+
 def test_a_node_that_fails_fails_the_job(slurm: Lab) -> None:
     job = slurm.submit("--no-requeue", "--nodelist=n1", script="sleep 60")
     slurm.wait_state(job, "RUNNING")

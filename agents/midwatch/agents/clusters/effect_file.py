@@ -63,7 +63,8 @@ def read(directory: Path, key: str) -> Record | None:
         fields = json.loads((directory / "effects" / key).read_text())
     except FileNotFoundError:
         return None
-    return Record(**(fields | {"argv": tuple(fields["argv"])}))
+    known = {name: fields[name] for name in Record.__dataclass_fields__ if name in fields}
+    return Record(**(known | {"argv": tuple(fields["argv"])}))
 
 
 def read_all(directory: Path) -> tuple[Record, ...]:

@@ -141,7 +141,7 @@ def epoch(text: str) -> Epoch:
 def accounts(text: str) -> bool:
     """Whether `scontrol show config` names an accounting that sacct can ask."""
     found = re.search(r"^AccountingStorageType\s*=\s*(\S+)", text, re.M)
-    return bool(found) and "none" not in found[1].lower() if found else False
+    return found is not None and not re.search("none|null", found[1], re.IGNORECASE)  # "(null)" since 24.11
 
 
 _UNCLEAR = re.compile(

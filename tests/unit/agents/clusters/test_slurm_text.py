@@ -155,7 +155,7 @@ def test_the_epoch_is_reckoned_by_the_schedulers_own_clock() -> None:
 
 def test_whether_there_is_accounting() -> None:
     assert not accounts(CONFIG)
-    assert not accounts("AccountingStorageType   = (null)\n".replace("(null)", "(NONE)"))
+    assert not accounts(CONFIG.replace("accounting_storage/none", "(null)"))
     assert accounts(CONFIG.replace("/none", "/slurmdbd"))
 
 
