@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from kafka import KafkaAdminClient
 
 from integration.shippers.shipping import Shipper, Topic
 from midwatch.streams.embedded.stack import Endpoints
@@ -15,9 +14,9 @@ MakeShipper = Callable[..., Shipper]
 
 
 @pytest.fixture
-def topic(stack: Endpoints, admin: KafkaAdminClient) -> Iterator[Topic]:
+def topic(stack: Endpoints) -> Iterator[Topic]:
     """A topic of lines of its own."""
-    made = Topic(stack, admin)
+    made = Topic(stack)
     yield made
     made.close()
 

@@ -34,19 +34,22 @@ class Seen(NamedTuple):
 class Topic:
     """A topic of lines of its own, and everything that came to it so far."""
 
-    def __init__(self, stack: Endpoints, admin: KafkaAdminClient) -> None:
+    def __init__(self, stack: Endpoints) -> None:
         self.prefix = f"ship-{secrets.token_hex(4)}"
         self.name = f"{self.prefix}.logs"
         self._stack = stack
+        client = {
+            "bootstrap_servers": stack.kafka,
+            "security_protocol": "SASL_PLAINTEXT",
+            "sasl_mechanism": "PLAIN",
+            "sasl_plain_username": stack.kafka_username,
+            "sasl_plain_password": stack.kafka_password,
+        }
+        # A client of its own: one that saw the broker die in an earlier test stays away for a while.
+        admin = KafkaAdminClient(**client)
         admin.create_topics([NewTopic(self.name, num_partitions=PARTITIONS, replication_factor=1)])
-        self._consumer = KafkaConsumer(
-            bootstrap_servers=stack.kafka,
-            security_protocol="SASL_PLAINTEXT",
-            sasl_mechanism="PLAIN",
-            sasl_plain_username=stack.kafka_username,
-            sasl_plain_password=stack.kafka_password,
-            auto_offset_reset="earliest",
-        )
+        admin.close()
+        self._consumer = KafkaConsumer(auto_offset_reset="earliest", **client)
         self._consumer.assign([TopicPartition(self.name, p) for p in range(PARTITIONS)])
         self.records: list[tuple[int, Chunk | Beat]] = []
 
@@ -115,6 +118,7 @@ class Shipper:
 
     def __init__(self, topic: Topic, state: Path, *arguments: str | Path, job: str = "run") -> None:
         self._topic = topic
+        self.state = state
         self.said = state.with_suffix(".said")
         self._argv = [
             *(sys.executable, "-m", "midwatch", "ship", "--job", job, "--node", "node1"),
@@ -127,7 +131,9 @@ class Shipper:
         """Starts it, or starts it again."""
         with self.said.open("ab") as said:
             self.process = subprocess.Popen(
-                self._argv, env=os.environ | self._topic.environment() | environment, stderr=said
+                self._argv,
+                env=os.environ | self._topic.environment() | environment,
+                stderr=said,
             )
         return self
 
@@ -148,11 +154,27 @@ class Shipper:
             self.process.kill()
             self.process.wait()
 
+    def said_so_far(self) -> str:
+        """What it told people."""
+        return self.said.read_text()
+
+    def checkpoints(self) -> list[Path]:
+        """The checkpoint, once it was saved."""
+        return list(self.state.glob("ship/*/*/checkpoint.json"))
+
     def memory(self) -> int:
         """Bytes resident now."""
+        return self._status("VmRSS") * 1024
+
+    def await_turns(self, count: int = 30) -> None:
+        """Returns when it has slept and woken that often: it took note of all that was there before."""
+        begun = self._status("voluntary_ctxt_switches")
+        wait_for(lambda: self._status("voluntary_ctxt_switches") >= begun + count, f"{count} turns")
+
+    def _status(self, name: str) -> int:
         for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) * 1024
+            if line.startswith(f"{name}:"):
+                return int(line.split()[1])
         raise AssertionError("the shipper is gone")
 
 
