@@ -14,6 +14,7 @@ import pytest
 from integration.chain.installation import Installation, Job, installation, midwatch
 from midwatch.agents.demo.judge import Ledger, read_ledger
 from midwatch.streams.embedded.stack import Endpoints
+from midwatch.streams.records import Outcome
 from processes import wait_for
 from slurm_lab.lab import Lab
 
@@ -77,6 +78,11 @@ def _decided(job: Job) -> list[str]:
     return [d.action for d in job.decisions() if d.incident]
 
 
+def _restarted(job: Job) -> Outcome | None:
+    story = job.story()
+    return next((a.restarted for a in story.attempts if a.restarted), None) if story else None
+
+
 @pytest.mark.slurm
 @pytest.mark.capability("S001-36", "S001-50", "S001-52", "S001-53", "S001-54", "S001-55", "C-6", "S002-05")
 def test_a_timeout_gives_one_new_job_and_the_twin_of_its_name_is_untouched(
@@ -92,7 +98,8 @@ def test_a_timeout_gives_one_new_job_and_the_twin_of_its_name_is_untouched(
     assert second.first_step == 21
     wait_for(lambda: _decided(job)[-1:] == ["none"], "its good end is seen", SOON)
     assert _decided(job) == ["restart", "none"]
-    (outcome,) = [a.restarted for a in job.story().attempts if a.restarted]  # type: ignore[union-attr]  # it has one by now
+    wait_for(lambda: _restarted(job) is not None, "the executor's word", SOON)
+    outcome = _restarted(job)
     assert outcome is not None
     ids = [row.id for row in slurm.queue()]
     assert sorted(ids) == sorted(
