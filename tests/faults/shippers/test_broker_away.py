@@ -79,3 +79,27 @@ def test_a_broker_that_is_not_there_yet_is_waited_for_and_said_once(
     topic.wait_for_lines(set(lines))
     wait_for(lambda: "Kafka answers" in running.said_so_far(), "a word about the broker's return")
     assert running.said_so_far().count("cannot be used") == 1
+
+
+def test_what_the_broker_never_had_is_not_remembered_as_sent(
+    tmp_path: Path, topic: Topic, shipper: MakeShipper, servers: EmbeddedStack
+) -> None:
+    log, lines = tmp_path / "train.log", numbered(0, 3000)
+    append(log, lines[:1000])
+    running = shipper(log).start()
+    topic.wait_for_lines(set(lines[:1000]))
+    servers.kafka.kill()
+    try:
+        append(log, lines[1000:])
+        running.await_turns()
+        assert running.process is not None
+        running.process.terminate()
+        running.await_turns()
+        running.process.terminate()  # no more patience
+        assert running.process.wait(20) == 1
+        assert "bytes unsent" in running.said_so_far()
+    finally:
+        servers.kafka.start()
+    running.start()
+    topic.wait_for_lines(set(lines))
+    assert len(set(topic.lines)) == len(lines)
