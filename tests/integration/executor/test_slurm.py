@@ -1,0 +1,149 @@
+"""Orders on a real SLURM: exactly one new job, from the right step; and none after a person's cancel."""
+
+from __future__ import annotations
+
+import secrets
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from executor_world import TRAINER, World, ledger
+from midwatch.agents.effects import effect_key
+from midwatch.agents.run.start import Started
+from midwatch.streams.embedded.stack import Endpoints
+from midwatch.streams.identity import native_id
+from processes import wait_for
+from slurm_lab.lab import Lab
+
+pytestmark = [pytest.mark.integration, pytest.mark.slurm]
+
+OVER = ("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL")
+
+
+@pytest.fixture
+def cluster(slurm: Lab, tmp_path: Path, stack: Endpoints, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """An executor's installation whose tools talk to the lab."""
+    for name in ("SLURM_CONF", "PATH"):
+        monkeypatch.setenv(name, slurm.environment[name])
+    made = World(
+        tmp_path, stack, environment={name: slurm.environment[name] for name in ("SLURM_CONF", "PATH")}
+    )
+    yield made
+    made.close()
+
+
+def submit(cluster: World, *faults: str, name: str = "train", armed: bool = True) -> tuple[Started, Path]:
+    """`midwatch run -- sbatch train.sh` with options on the line and in the script.
+
+    Each job has a name of its own: a second installation with the same names would find the first one's jobs.
+    """
+    name = f"{name}-{secrets.token_hex(4)}"
+    checkpoints = cluster.directory / f"{name}-checkpoints"
+    words = [sys.executable, str(TRAINER), "--checkpoint-dir", str(checkpoints), "--iterations", "30"]
+    words += ["--iteration-ms", "20", "--collective-timeout-ms", "500", *faults]
+    script = cluster.directory / f"{name}.sh"
+    script.write_text(
+        "#!/bin/bash\n#SBATCH --ntasks=2\n#SBATCH --comment=mine\n\n"
+        f"echo started with $1\nsrun --kill-on-bad-exit=1 {' '.join(words)}\n"
+    )
+    started = cluster.run(
+        "sbatch",
+        f"--job-name={name}",
+        str(script),
+        "an-argument",
+        job=name,
+        armed=armed,
+        checkpoint_directory=str(checkpoints),
+    )
+    return started, checkpoints
+
+
+def ours(slurm: Lab, order_key: str) -> list[str]:
+    return [row.id for row in slurm.queue() if order_key in row.comment]
+
+
+def test_a_failed_job_is_submitted_once_and_goes_on_from_its_checkpoint(slurm: Lab, cluster: World) -> None:
+    cluster.executor()
+    started, checkpoints = submit(cluster, "--fault", "nccl@15:1")
+    cluster.await_end(started, 120)
+    order = cluster.order(started)
+    for _ in range(2):
+        cluster.send(order)
+    done = cluster.await_outcome(order, "done", "failed", limit=120)
+    slurm.wait_state(done.new_native_id, *OVER)
+
+    assert done.state == "done"
+    assert done.checkpoint_step == 10
+    key = effect_key(started.spec.job, 1, "start")
+    assert ours(slurm, key) == [done.new_native_id]
+    assert {row.id for row in slurm.queue()} >= {native_id(started.incarnation), done.new_native_id}
+    assert slurm.state(done.new_native_id) == "COMPLETED"
+    starts = ledger(checkpoints, "start")
+    assert [row["first_step"] for row in starts] == [1, 11]
+    assert [row["native_id"] for row in starts] == [native_id(started.incarnation), done.new_native_id]
+    assert starts[1]["environment"]["MIDWATCH_JOB"] == started.spec.job
+    assert ledger(checkpoints, "done")
+    output = cluster.directory / f"slurm-{done.new_native_id}.out"
+    assert "started with an-argument" in output.read_text(), "the script's arguments are kept"
+    told = [f for f in cluster.facts(started.spec.job) if f.incarnation == done.new_incarnation]
+    assert {f.effect_key for f in told} == {key}
+
+
+@pytest.mark.parametrize("point", ["record", "claim"])
+def test_an_executor_killed_after_the_submission_does_not_submit_again(
+    slurm: Lab, cluster: World, point: str
+) -> None:
+    doomed = cluster.executor(failpoint=point)
+    started, checkpoints = submit(cluster, "--fault", "exception@15:1")
+    cluster.await_end(started, 120)
+    order = cluster.order(started)
+    cluster.send(order)
+    assert doomed.wait(timeout=60) == -signal.SIGKILL
+    cluster.executor()
+    done = cluster.await_outcome(order, "done", "failed", limit=120)
+    slurm.wait_state(done.new_native_id, *OVER)
+
+    assert done.state == "done"
+    assert ours(slurm, effect_key(started.spec.job, 1, "start")) == [done.new_native_id]
+    assert [row["first_step"] for row in ledger(checkpoints, "start")] == [1, 11]
+
+
+def test_a_cancel_by_a_person_is_told_as_one_and_an_end_of_ours_is_not(slurm: Lab, cluster: World) -> None:
+    cluster.executor()
+    theirs, its_checkpoints = submit(cluster, "--fault", "hang@15", name="theirs")
+    hung, checkpoints = submit(cluster, "--fault", "hang@15:1", name="hung")
+    for place in (its_checkpoints, checkpoints):
+        wait_for(lambda place=place: bool(ledger(place, "fault")), "it hangs", 60)  # type: ignore[misc]  # a bound loop variable
+    slurm.run("scancel", native_id(theirs.incarnation))
+    order = cluster.order(hung)
+    cluster.send(order)
+    cluster.await_end(theirs, 120)
+    (fact,) = [f for f in cluster.facts(theirs.spec.job) if f.ended]
+    assert (fact.mode, fact.error_type) == ("ended", "cancelled")
+    assert fact.by_person
+
+    assert cluster.await_outcome(order, "done", "failed", limit=120).state == "done"
+    cluster.await_end(hung, 60)
+    (fact,) = [f for f in cluster.facts(hung.spec.job) if f.ended and f.incarnation == hung.incarnation]
+    assert not fact.by_person
+    assert [row["first_step"] for row in ledger(checkpoints, "start")] == [1, 11]
+    assert not ledger(checkpoints, "overlap")
+    assert len(ledger(its_checkpoints, "start")) == 1
+
+
+def test_a_scheduler_that_does_not_answer_is_no_end_of_its_jobs(slurm: Lab, cluster: World) -> None:
+    cluster.executor()
+    started, _ = submit(cluster, "--fault", "hang@15")
+    slurm.wait_state(native_id(started.incarnation), "RUNNING")
+    wait_for(lambda: bool(cluster.facts(started.spec.job)), "the watcher has seen it run")
+    slurm.stop_controller()
+    wait_for(lambda: "gave no usable answer" in cluster.log.read_text(), "the watcher is blind", 90)
+    slurm.start_controller()
+    slurm.wait_state(native_id(started.incarnation), "RUNNING", "COMPLETING")
+    slurm.run("scancel", native_id(started.incarnation))
+    cluster.await_end(started, 120)
+    (end,) = [f for f in cluster.facts(started.spec.job) if f.ended]
+    assert end.new == "CANCELLED"
