@@ -1,0 +1,204 @@
+"""One run of the differential fuzz: the engine as the worker uses it against RE2's public search."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import re2
+
+from fuzz.patterns import Piece, in_any_case, line, rule_pattern, without_literals
+from midwatch.rules.compiler import RuleSet, compile_rules
+from midwatch.rules.model import Rule
+from midwatch.streams.lines import normalise
+
+Hit = tuple[int, int, int, str, tuple[tuple[int, int], ...], tuple[tuple[str, str], ...]]
+"""Line number, start and end of the line, rule, the span of every group, the captures of the named ones."""
+
+_RULES = 16
+_CHUNKS = 40
+_FILLER = b"." * 2100
+_KINDS = (*("scanned",) * 5, *("scanned behind",) * 2, *("small",) * 2, "raw", "raw", "crowded")
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was tried, and the first differences found."""
+
+    cases: int = 0
+    hits: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    differences: list[str] = field(default_factory=list)
+
+
+class Reference:
+    """google-re2's public `search`, one rule and one line at a time; nothing of midwatch is in it."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self.compiled = []
+        for pattern in patterns:
+            options = re2.Options()
+            options.log_errors = False
+            if pattern.isascii():
+                options.encoding = re2.Options.Encoding.LATIN1
+            self.compiled.append(re2.compile(pattern.encode(), options))
+
+    def hits(self, text: bytes) -> list[Hit]:
+        """The hits of a text whose lines end in a line feed each, the last perhaps without."""
+        found: list[Hit] = []
+        start = 0
+        for number, content in enumerate((text[:-1] if text.endswith(b"\n") else text).split(b"\n")):
+            if not text:
+                break
+            for index, expression in enumerate(self.compiled):
+                match = expression.search(content)
+                if match is None:
+                    continue
+                spans = tuple(match.span(group) for group in range(expression.groups + 1))
+                captured = {
+                    name.decode(): value.decode("utf-8", "replace")
+                    for name, value in match.groupdict().items()
+                    if value is not None
+                }
+                place = (number, start, start + len(content))
+                found.append((*place, f"r{index}", spans, tuple(sorted(captured.items()))))
+            start += len(content) + 1
+        return found
+
+
+def engine_hits(rule_set: RuleSet, text: bytes, first_line: int = 0, offset: int = 0) -> list[Hit]:
+    """What the worker sees of a chunk, in the reference's form."""
+    return [
+        (
+            match.line_number + first_line,
+            match.start + offset,
+            match.end + offset,
+            match.rule.name,
+            tuple(match.spans()),
+            tuple(sorted(match.captures().items())),
+        )
+        for match in rule_set.match_chunk(text)
+    ]
+
+
+def try_cases(cases: int, seed: int, stop_at_first: bool = False) -> Tally:
+    """Try at least `cases` pairs of a rule and a chunk."""
+    rng = random.Random(seed)
+    tally = Tally()
+    before: RuleSet | None = None
+    while tally.cases < cases and not (stop_at_first and tally.differences):
+        pieces = _rules(rng)
+        patterns = [piece.text for piece in pieces]
+        background = rng.choice((b"", b"noise 12 tail\n" * 40))
+        try:
+            rule_set = compile_rules(
+                (Rule(name=f"r{i}", pattern=p) for i, p in enumerate(patterns)), background=background
+            )
+        except Exception as error:  # whatever the engine raises on a valid pattern is a finding
+            tally.differences.append(f"{patterns}: {error!r}")
+            continue
+        reference = Reference(patterns)
+        for _ in range(_CHUNKS):
+            _try_chunk(rng, rule_set, reference, pieces, tally)
+        _try_stream(rng, rule_set, reference, pieces, tally)
+        if before is not None:
+            # Hot reload: what an older set answers does not change when a newer one is in force.
+            text = _text(rng, pieces)
+            old = before.match_chunk(text)
+            rule_set.match_chunk(text)
+            if before.match_chunk(text) != old:
+                tally.differences.append(f"an older rule set changed its answer on {text!r}")
+            tally.kinds["reload"] += 1
+        before = rule_set
+    return tally
+
+
+def _rules(rng: random.Random) -> list[Piece]:
+    """Rules that RE2 accepts, in sets of several kinds: each path of the matcher is the usual one of some.
+
+    All with a literal; all with one in any case; most with one, the others with the ends of lines or of
+    the text; and anything at all.
+    """
+    kind = rng.choice(("guarded", "guarded", "folded", "gated", "gated", "ends", "any"))
+    pieces: list[Piece] = []
+    while len(pieces) < _RULES:
+        piece = rule_pattern(rng)
+        if kind == "gated" and len(pieces) < 2:
+            piece = without_literals(rng, ("^", "$"))
+        elif kind == "ends" and len(pieces) < 2:
+            piece = without_literals(rng, rng.choice((("\\A", "$"), ("^", "\\z"), ("(?-m:^)", ""))))
+        elif kind != "any":
+            piece = _guarded(rng, piece)
+        if kind == "folded":
+            piece = in_any_case(piece)
+            if rng.random() < 0.5:
+                piece = Piece(f"{piece.text}é?", piece.sample)
+        try:
+            Reference([piece.text])
+        except re2.error:
+            continue
+        pieces.append(piece)
+    return pieces
+
+
+_GUARDS = ("rank ", "NCCL", "died", "abab", "Kill", "exit", "Fatal", "stuck")
+
+
+def _guarded(rng: random.Random, piece: Piece) -> Piece:
+    word, after = rng.choice(_GUARDS), rng.random() < 0.5
+    if after:
+        return Piece(f"(?:{piece.text})(?-i:{word})", lambda r: piece.sample(r) + word.encode())
+    return Piece(f"{word}(?:{piece.text})", lambda r: word.encode() + piece.sample(r))
+
+
+def _text(rng: random.Random, pieces: list[Piece]) -> bytes:
+    text = b"\n".join(line(rng, pieces) for _ in range(rng.choice((1, 2, 3, 6))))
+    return text + rng.choice((b"", b"\n", b"\n\n"))
+
+
+def _try_chunk(
+    rng: random.Random, rule_set: RuleSet, reference: Reference, pieces: list[Piece], tally: Tally
+) -> None:
+    text = _text(rng, pieces)
+    kind = rng.choice(_KINDS)
+    if kind == "scanned":
+        text = _FILLER + b"\n" + text
+    elif kind == "scanned behind":
+        text = text.rstrip(b"\n") + b"\n" + _FILLER
+    elif kind == "crowded":
+        text = b"\n".join([text] * (2100 // max(1, len(text)) + 1))[:2400]
+    elif kind == "raw":
+        text = normalise(text.replace(b"a", b"a\r") + b"\n").text
+    tally.kinds[kind] += 1
+    _compare(engine_hits(rule_set, text), reference.hits(text), text, rule_set, tally)
+
+
+def _try_stream(
+    rng: random.Random, rule_set: RuleSet, reference: Reference, pieces: list[Piece], tally: Tally
+) -> None:
+    """The same lines cut into chunks anywhere must give the same hits."""
+    lines = [line(rng, pieces) + b"\n" for _ in range(12)]
+    lines.insert(rng.randrange(12), _FILLER + b"\n")
+    found: list[Hit] = []
+    first = offset = 0
+    while first < len(lines):
+        count = rng.choice((1, 2, 7, 13))
+        chunk = b"".join(lines[first : first + count])
+        found.extend(engine_hits(rule_set, chunk, first, offset))
+        offset += len(chunk)
+        first += count
+    text = b"".join(lines)
+    tally.kinds["cut anywhere"] += 1
+    _compare(found, reference.hits(text), text, rule_set, tally)
+
+
+def _compare(found: list[Hit], wanted: list[Hit], text: bytes, rule_set: RuleSet, tally: Tally) -> None:
+    tally.cases += len(rule_set.rules)
+    tally.hits += len(wanted)
+    if found != wanted:
+        odd = sorted(set(found) ^ set(wanted))[:2]
+        names = {hit[3] for hit in odd}
+        patterns = [rule.pattern for rule in rule_set.rules if rule.name in names]
+        tally.differences.append(f"{patterns} on {text[:300]!r}: {odd or 'the order'}")

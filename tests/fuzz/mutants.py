@@ -1,0 +1,180 @@
+"""Defects of the matcher, by name: the fuzz must find each of them, or it proves nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from midwatch.rules import compiler, expressions, literals, matcher, syntax_tree
+
+Mutant = Callable[[pytest.MonkeyPatch], None]
+
+
+def one_rule_a_line(patch: pytest.MonkeyPatch) -> None:
+    """Only the first rule found in a line is told."""
+    original = compiler._rule_finder
+
+    def finder(patterns: Sequence[str]) -> matcher.FindRules:
+        find = original(patterns)
+        return lambda line: list(find(line))[:1]
+
+    patch.setattr(compiler, "_rule_finder", finder)
+
+
+def line_keeps_its_end(patch: pytest.MonkeyPatch) -> None:
+    """A line that the scan found is handed on with its line feed."""
+    original = matcher._match_around
+
+    def around(machinery: matcher.Machinery, text: bytes, offsets: list[int]) -> list[matcher.Match]:
+        return [
+            matcher.Match(entry, text, hit.line_number, hit.start, hit.end)
+            for hit in original(machinery, text, offsets)
+            for entry in machinery.compiled
+            if entry is hit.compiled and entry.expression.search(text[hit.start : hit.end + 1]) is not None
+        ]
+
+    patch.setattr(matcher, "_match_around", around)
+
+
+def scan_in_the_wrong_case(patch: pytest.MonkeyPatch) -> None:
+    """Lower-cased literals are looked for in the text as it is."""
+    original = matcher.match_chunk
+
+    def match(machinery: matcher.Machinery, text: bytes) -> list[matcher.Match]:
+        changed = matcher.Machinery(
+            machinery.compiled,
+            machinery.find_rules,
+            machinery.find_triggers,
+            False,
+            machinery.gates,
+            machinery.every_line,
+        )
+        return original(changed, text)
+
+    patch.setattr(compiler, "match_chunk", match)
+
+
+def optional_part_demanded(patch: pytest.MonkeyPatch) -> None:
+    """What may be absent is taken for present."""
+    original = literals._Derivation.repeated
+
+    def repeated(self: Any, node: syntax_tree.Repeat) -> Any:
+        return original(self, syntax_tree.Repeat(node.part, max(1, node.low), node.high))
+
+    patch.setattr(literals._Derivation, "repeated", repeated)
+
+
+def one_alternative_demanded(patch: pytest.MonkeyPatch) -> None:
+    """Of alternatives only the first is expected."""
+    patch.setattr(literals, "_either", lambda parts: parts[0])
+
+
+def case_taken_as_written(patch: pytest.MonkeyPatch) -> None:
+    """`(?i)` is not heeded by the literals."""
+    original = literals._Derivation.units
+
+    def units(self: Any, node: syntax_tree.Character) -> Any:
+        return original(self, syntax_tree.Character(node.points, False))
+
+    patch.setattr(literals._Derivation, "units", units)
+
+
+def kelvin_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """In UTF-8, (?i)k also matches the Kelvin sign: not known here."""
+    original = literals._Derivation.units
+
+    def units(self: Any, node: syntax_tree.Character) -> Any:
+        if all(point < 128 for point in node.points):
+            return original(literals._Derivation(bytewise=True), node)
+        return original(self, node)
+
+    patch.setattr(literals._Derivation, "units", units)
+
+
+def flags_leak_out_of_groups(patch: pytest.MonkeyPatch) -> None:
+    """`(?-i:..)` inside a group still holds behind it."""
+    original = syntax_tree._Reader.group
+
+    def group(self: Any, depth: int) -> syntax_tree.Tree:
+        tree = original(self, depth)
+        self.fold = False
+        return tree
+
+    patch.setattr(syntax_tree._Reader, "group", group)
+
+
+def gates_see_across_lines(patch: pytest.MonkeyPatch) -> None:
+    """The sets over whole chunks are compiled like those for one line."""
+    original = expressions.compile_set
+
+    def compile_one(patterns: Sequence[str], *, within_lines: bool = False) -> Any:
+        del within_lines
+        return original(patterns)
+
+    patch.setattr(compiler, "compile_set", compile_one)
+
+
+def text_ends_held_by_gates(patch: pytest.MonkeyPatch) -> None:
+    r"""`\A` and `\z` are trusted to a set that sees the chunk's ends and not the lines'."""
+    patch.setattr(compiler, "_is_line_bound", lambda _: True)
+
+
+def unguarded_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """Rules without a literal are asked only of lines that hold another's."""
+    patch.setattr(compiler, "_gates", lambda _: ((), False))
+
+
+def everything_is_utf8(patch: pytest.MonkeyPatch) -> None:
+    """ASCII patterns no longer match through damaged bytes."""
+    for module in (compiler, expressions, literals):
+        patch.setattr(module, "is_bytewise", lambda _: False)
+
+
+def quantifier_repeats_the_word(patch: pytest.MonkeyPatch) -> None:
+    """`ab{2}` is read as two times `ab`: what stands before a quantifier is lost."""
+    patch.setattr(syntax_tree._Reader, "repeated", lambda _, part: part)
+
+
+def lines_counted_from_the_last_hit(patch: pytest.MonkeyPatch) -> None:
+    """Line numbers begin anew behind each hit."""
+    original = matcher._match_around
+
+    def around(machinery: matcher.Machinery, text: bytes, offsets: list[int]) -> list[matcher.Match]:
+        hits = original(machinery, text, offsets)
+        return [
+            hit._replace(line_number=hit.line_number - (hits[i - 1].line_number if i else 0))
+            for i, hit in enumerate(hits)
+        ]
+
+    patch.setattr(matcher, "_match_around", around)
+
+
+def only_the_probe_scanned(patch: pytest.MonkeyPatch) -> None:
+    """Behind the first bytes of a chunk nothing is looked for."""
+    original = matcher._match_around
+    patch.setattr(
+        matcher,
+        "_match_around",
+        lambda machinery, text, offsets: original(machinery, text, [o for o in offsets if o < matcher.PROBE]),
+    )
+
+
+MUTANTS: tuple[Mutant, ...] = (
+    one_rule_a_line,
+    line_keeps_its_end,
+    scan_in_the_wrong_case,
+    optional_part_demanded,
+    one_alternative_demanded,
+    case_taken_as_written,
+    kelvin_forgotten,
+    flags_leak_out_of_groups,
+    gates_see_across_lines,
+    text_ends_held_by_gates,
+    unguarded_forgotten,
+    everything_is_utf8,
+    quantifier_repeats_the_word,
+    lines_counted_from_the_last_hit,
+    only_the_probe_scanned,
+)
