@@ -6,13 +6,16 @@ the earliest of them, with its own type and transience (DESIGN 5).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from midwatch.agents.error_types import family
+from midwatch.agents.log_levels import is_quiet
 from midwatch.streams.records import Hit, Mode, Phase, SchedulerFact, Verdict
 
+_EXCEPTION = re.compile(r"(?:^|[\s\])>:])(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): (.+)$")
 _State = Literal["failed", "healthy", "unknown"]
 _QUANTITIES = (
     "size",
@@ -59,16 +62,29 @@ def _weight(hit: Hit) -> int:
     return (0 if hit.role == "cause" else 2) + hit.fallback
 
 
-def root_of(hits: Sequence[Hit]) -> Hit | None:
-    """The line that the verdict rests on, or None: of the lines that weigh most the earliest.
+def _vague(hit: Hit) -> bool:
+    """Of two rules on one line the one that says more comes first."""
+    return hit.error_type in ("exception", "unknown", "")
 
-    An exception that was only a probe (a later line excuses it) is no root.
-    """
-    excused = {(h.line.path, h.excuses) for h in hits if h.excuses is not None}
-    telling = [
-        h for h in hits if h.role in ("cause", "consequence") and (h.line.path, h.line.number) not in excused
-    ]
-    return min(telling, key=lambda hit: (_weight(hit), _order(hit)), default=None)
+
+def root_of(hits: Sequence[Hit]) -> Hit | None:
+    """The line that the verdict rests on, or None: of the lines that weigh most the earliest."""
+    telling = [hit for hit in hits if hit.role in ("cause", "consequence")]
+    root = min(telling, key=lambda hit: (_weight(hit), _order(hit), _vague(hit)), default=None)
+    return root and _own_words(root, telling)
+
+
+def _own_words(root: Hit, telling: Sequence[Hit]) -> Hit:
+    """The exception itself, where the root only announces it: a logger repeats its message beforehand."""
+    if _message(root) or is_quiet(root.line.text.encode()):
+        return root
+    said = (h for h in telling if h.rule == root.rule and h.line.path == root.line.path)
+    return next((h for h in said if (message := _message(h)) and message in root.line.text), root)
+
+
+def _message(hit: Hit) -> str:
+    found = _EXCEPTION.search(hit.line.text)
+    return found[1].strip() if found else ""
 
 
 def _mode(ending: Ending, root: Hit | None) -> Mode:
@@ -115,7 +131,7 @@ def _judge(root: Hit | None, ending: Ending) -> Verdict:
     if mode == "success" and not _stopped_short(ending):
         return _verdict(ending, "success", "healthy", said=_Said(error_type=""))
     if root is not None and (root.role == "cause" or not telling):
-        return _verdict(ending, mode, "failed", root=root)
+        return _unproven(_verdict(ending, mode, "failed", root=root), root)
     if said is not None and telling:
         transient = True if said.error_type in _TRANSIENT_FACTS else None
         fact = _Said(said.error_type, transient, said.cluster or "slurm", _spoken(said))
@@ -132,6 +148,15 @@ def _judge(root: Hit | None, ending: Ending) -> Verdict:
     fact = _Said(error_type, line=_spoken(said) if said else "", remedy=_LOOK_ELSEWHERE)
     state: _State = "failed" if said and (said.exit_code or said.signal) else "unknown"
     return _verdict(ending, mode, state, said=fact)
+
+
+def _unproven(verdict: Verdict, root: Hit) -> Verdict:
+    """Who waits for a peer, or was left by one, says nothing of why. Where the run never made a step either,
+    nothing shows that another start would go better."""
+    waited = verdict.family == "comms" and (root.fallback or root.error_type != "nccl")
+    if root.role == "consequence" and waited and verdict.step is None and verdict.transient:
+        return replace(verdict, transient=None)
+    return verdict
 
 
 def _stopped_short(ending: Ending) -> bool:

@@ -28,6 +28,7 @@ from midwatch.streams.records import Mode as RecordMode
 from midwatch.streams.records import Role as RecordRole
 
 FULL_HITS = 3
+_ANY_EXCEPTION = "exception"  # the type that says least
 _LOOKED_AT = 64  # hits of a rule and rank in a chunk whose surroundings are read; a storm repeats itself
 _HITS = 128
 _COUNTS = 256
@@ -72,12 +73,18 @@ def match(
 
 
 def _telling(hits: Sequence[Match]) -> list[Match]:
-    """Without the fallbacks on lines of which another rule knows more."""
+    """Without the fallbacks on lines of which another rule knows more. Progress tells nothing of a failure."""
     told: list[Match] = []
     for _, same_line in groupby(hits, key=lambda hit: hit.start):
         found = list(same_line)
-        known = [hit for hit in found if not hit.rule.fallback]
-        told += known or found
+        if len(found) == 1:
+            told += found
+            continue
+        progress = [hit for hit in found if hit.rule.role is Role.PROGRESS]
+        others = [hit for hit in found if hit.rule.role is not Role.PROGRESS]
+        known = [hit for hit in others if not hit.rule.fallback]
+        known = known or [hit for hit in others if hit.rule.error_type != _ANY_EXCEPTION]
+        told += progress + (known or others)
     return told
 
 
@@ -149,8 +156,8 @@ class _Found:
             return
         self.full[name, role, path, rank] = seen + 1
         excused = None
-        if standing.excuses is not None:
-            excused = next(places(section, text, [standing.excuses])).number
+        if standing.handled is not None and (standing.probe or role == "context"):
+            excused = next(places(section, text, [standing.handled])).number
         if standing.asserts is not None and hit.rule.fallback:
             hit, place = _moved(hit, text, standing.asserts), next(places(section, text, [standing.asserts]))
         full = _full(self.node, section, hit, place, time)

@@ -31,7 +31,7 @@ _CODE = re.compile(
 _HEADER = b"Traceback (most recent call last):"
 _HANDLING = b"During handling of the above exception, another exception occurred:"
 _IGNORED = re.compile(
-    rb"Exception ignored (?:in|on|while)|--- Logging error ---|WON'T CONVERT|in atexit callback"
+    rb"Exception ignored (?:in|on|while)|--- Logging error ---|WON'T CONVERT|in atexit callback|Exception in thread .*auto_conversion"
 )
 _PROBE = re.compile(
     rb"\A(?:[a-z_]\w*\.)*(?:KeyError|StopIteration|Empty|ModuleNotFoundError|ImportError|AttributeError|LookupError)\b"
@@ -46,13 +46,14 @@ class Place:
 
     `quoted`: the line is source code that a traceback shows. `ignored`: it ends a traceback that Python
     printed and went on. `asserts`: the offset of the `assert` that the line, a bare AssertionError, is about.
-    `excuses`: the offset of an exception above that was only a probe (a cache's KeyError, an optional
-    import), since this one was raised while it was handled.
+    `handled`: the offset of the exception during whose handling this one was raised, and whether that one was
+    only a `probe` (a cache's KeyError, an optional import).
     """
 
     standing: Standing = "said"
     asserts: int | None = None
-    excuses: int | None = None
+    handled: int | None = None
+    probe: bool = False
     ends_traceback: bool = False
 
 
@@ -92,12 +93,11 @@ def _ending(said: bytes, first: tuple[int, bytes], above: Iterator[tuple[int, by
         _, lead = next(above, (0, b""))
     if _IGNORED.search(lead):
         return Place("ignored", ends_traceback=True)
-    excuses = None
+    handled, probe = None, False
     if lead.startswith(_HANDLING):
-        earlier = next(((at, line) for at, line in above if line.strip()), None)
-        if earlier and _PROBE.match(earlier[1]):
-            excuses = earlier[0]
-    return Place("said", asserts, excuses, ends_traceback=True)
+        handled, earlier = next(((at, line) for at, line in above if line.strip()), (None, b""))
+        probe = _PROBE.match(earlier) is not None
+    return Place("said", asserts, handled, probe, ends_traceback=True)
 
 
 def _speaker(line: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -121,6 +122,8 @@ def _hold(turn: Turn, hit: Hit, logged_ms: int) -> None:
         if turn.running():
             withdraw(turn, "the job says that it is done")
         return
+    if hit.excuses is not None:
+        _excuse(turn, hit)
     if hit.role not in ("cause", "consequence"):
         return
     line = hit.line
@@ -134,6 +137,18 @@ def _hold(turn: Turn, hit: Hit, logged_ms: int) -> None:
         return
     turn.set(held=(*state.held, Held(hit, state.step if state.step is not None else -1, logged_ms)))
     suspect(turn, hit)
+
+
+def _excuse(turn: Turn, hit: Hit) -> None:
+    """What was raised while an exception was handled tells that the exception itself did no harm."""
+    place = (hit.line.path, hit.excuses)
+    kept = tuple(h for h in turn.state.held if (h.hit.line.path, h.hit.line.number) != place)
+    if len(kept) == len(turn.state.held):
+        return
+    turn.set(held=kept)
+    incident = turn.state.incident
+    if incident is not None and incident.state == "suspected" and not kept:
+        withdraw(turn, "the exception was handled")
 
 
 def _progress(turn: Turn, node: str, line: Step) -> None:
@@ -164,6 +179,16 @@ def _after(line: Step, held: Held) -> bool:
     return line.time > held.hit.line.time
 
 
+def _still_diverged(line: Step, held: Held) -> bool:
+    """A run goes on with broken numbers as well as with good ones: only a finite loss speaks for it."""
+    if held.hit.error_type != "numerical_instability":
+        return False
+    try:
+        return not math.isfinite(float(line.loss))
+    except ValueError:
+        return True
+
+
 def _went_on(turn: Turn, line: Step) -> None:
     """A step after a suspicion: the line did not end the job once the step passes two beyond it."""
     if turn.state.ended_ms is not None and turn.state.stalled is None:
@@ -172,7 +197,7 @@ def _went_on(turn: Turn, line: Step) -> None:
     for held in turn.state.held:
         if not _after(line, held):
             kept.append(replace(held, step=max(held.step, line.step)))
-        elif line.step < held.step + _STEPS_TO_WITHDRAW:
+        elif line.step < held.step + _STEPS_TO_WITHDRAW or _still_diverged(line, held):
             kept.append(held)
     turn.set(held=tuple(kept))
     incident = turn.state.incident
