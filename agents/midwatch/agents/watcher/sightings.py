@@ -105,8 +105,10 @@ def facts(
         start = known.get(seen.incarnation)
         earlier = start.job if start else by_native.get(seen.native_id, "")
         job = earlier or jobs_by_key.get(seen.effect_key, "")
+        answer = look.answers.get(seen.incarnation)
         if job:
-            tell(job, seen.incarnation, look.answers.get(seen.incarnation, seen.state), seen.effect_key)
+            state = answer if answer is not None and answer.over else seen.state
+            tell(job, seen.incarnation, state, seen.effect_key)
     for name, start in known.items():
         answer = look.answers.get(name)
         if start.ended or name in look.jobs or answer is None or answer.kind == "unknown":

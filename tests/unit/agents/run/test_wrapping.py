@@ -1,0 +1,159 @@
+"""What `midwatch run` makes of a command line, and that a restart runs what was signed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from midwatch.agents.run.submission import keep, kept_submission
+from midwatch.agents.run.variables import allowed
+from midwatch.agents.run.wrapping import file_name, is_kept, script_of, start_spec, wrapped_script
+from midwatch.streams.errors import ConfigurationError, UsageError
+from midwatch.streams.records import Spec
+
+SCRIPT = b"""#!/bin/bash -l
+#SBATCH --nodes=2
+#SBATCH -t 10
+# a remark
+
+#SBATCH --gres=gpu:8
+module load cuda
+#SBATCH --too-late
+srun python train.py "$1"
+"""
+
+
+def spec(**changes: object) -> Spec:
+    made = Spec(
+        job="local:ann/r",
+        cluster="local",
+        argv=("python", "train.py", "--lr", "1e-4"),
+        cwd="/home/ann",
+        environment={"NCCL_DEBUG": "INFO"},
+        user="ann",
+        log_paths=("/home/ann/a.log",),
+        checkpoint_directory="",
+        policy="verdict",
+        armed=True,
+        nodes=3,
+    )
+    return replace(made, **changes)  # type: ignore[arg-type]  # any field
+
+
+def test_a_local_job_is_started_under_the_shim_with_its_own_words_untouched() -> None:
+    made = start_spec(spec(), exclude_nodes="n1")
+    assert made.argv[0] == sys.executable
+    assert made.argv[made.argv.index("--") + 1 :] == ("python", "train.py", "--lr", "1e-4")
+    assert made.environment == {"NCCL_DEBUG": "INFO", "MIDWATCH_JOB": "local:ann/r"}
+    assert (made.cwd, made.user, made.exclude_nodes) == ("/home/ann", "ann", "n1")
+
+
+def submission(tmp_path: Path, *argv: str, **environment: str) -> tuple[str, ...]:
+    (tmp_path / "train.sh").write_bytes(SCRIPT)
+    return kept_submission(
+        ("sbatch", *argv),
+        cwd=tmp_path,
+        scripts=tmp_path / "kept",
+        environment=environment,
+        job="slurm:ann/r",
+        nodes=1,
+        log_paths=("/logs/it's.log",),
+    )
+
+
+def test_the_persons_options_and_arguments_stay_and_the_script_is_replaced(tmp_path: Path) -> None:
+    argv = submission(tmp_path, "-N2", "--parsable", "--wait", "train.sh", "7", "--flag")
+    assert argv[:2] == ("sbatch", "-N2")
+    assert argv[-2:] == ("7", "--flag")
+    assert "--job-name=train.sh" in argv
+    assert "--parsable" not in argv
+    assert "--wait" not in argv
+    assert script_of(argv).parent == tmp_path / "kept"
+
+
+def test_the_wrapped_script_keeps_the_sbatch_lines_that_sbatch_would_read(tmp_path: Path) -> None:
+    outer = script_of(submission(tmp_path, "train.sh")).read_bytes()
+    lines = outer.splitlines()
+    assert [line for line in lines if line.startswith(b"#SBATCH")] == [
+        b"#SBATCH --nodes=2",
+        b"#SBATCH -t 10",
+        b"#SBATCH --gres=gpu:8",
+    ]
+    inner = tmp_path / "kept" / file_name(SCRIPT)
+    assert inner.read_bytes() == SCRIPT
+    assert str(inner).encode() in lines[-1]
+
+
+def test_a_wrapped_script_hands_every_word_on_unchanged(tmp_path: Path) -> None:
+    shim = tmp_path / "shim"
+    shim.write_text('#!/bin/sh\nfor word in "$@"; do echo "$word"; done\n')
+    shim.chmod(0o755)
+    inner, logs = Path("/kept/in ner.sh"), ("/logs/it's $HOME.log",)
+    text = wrapped_script(SCRIPT, inner=inner, job="slurm:ann/r", nodes=1, log_paths=logs)
+    outer = tmp_path / "outer.sh"
+    outer.write_bytes(text.replace(b"exec '" + sys.executable.encode() + b"'", f"exec '{shim}'".encode()))
+    done = subprocess.run(["sh", str(outer), "a b", "$x"], capture_output=True, text=True, check=True)
+    words = done.stdout.splitlines()
+    assert "/logs/it's $HOME.log" in words
+    assert words[words.index("--") + 1 :] == ["/kept/in ner.sh", "a b", "$x"]
+
+
+def test_wrap_becomes_a_script_as_sbatch_makes_it_one(tmp_path: Path) -> None:
+    argv = submission(tmp_path, "-n1", "--wrap", "echo hello")
+    assert "--wrap" not in argv
+    assert (tmp_path / "kept" / file_name(b"#!/bin/sh\necho hello\n")).exists()
+
+
+def test_variables_that_choose_where_a_job_runs_become_options(tmp_path: Path) -> None:
+    argv = submission(tmp_path, "-p", "debug", "train.sh", SBATCH_ACCOUNT="proj", SBATCH_PARTITION="prod")
+    assert "--account=proj" in argv
+    assert "--partition=prod" not in argv, "what stands on the line counts"
+
+
+@pytest.mark.parametrize(
+    "argv", [["--array=1-3", "train.sh"], ["-a", "1-3", "train.sh"], ["--test-only", "x"]]
+)
+def test_what_is_not_one_job_is_refused(tmp_path: Path, argv: list[str]) -> None:
+    with pytest.raises(UsageError):
+        submission(tmp_path, *argv)
+
+
+def test_a_line_without_a_script_says_so(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no script"):
+        submission(tmp_path, "-N2")
+    with pytest.raises(UsageError, match="cannot be read"):
+        submission(tmp_path, "absent.sh")
+
+
+def test_a_script_that_was_changed_after_it_was_signed_is_not_started(tmp_path: Path) -> None:
+    argv = submission(tmp_path, "train.sh")
+    made = start_spec(spec(argv=argv, cluster="slurm"))
+    assert made.argv == argv
+    script_of(argv).write_bytes(b"#!/bin/sh\nrm -rf /\n")
+    with pytest.raises(ConfigurationError, match="changed after it was signed"):
+        start_spec(spec(argv=argv, cluster="slurm"))
+    script_of(argv).unlink()
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        start_spec(spec(argv=argv, cluster="slurm"))
+
+
+def test_only_a_name_that_is_a_hash_claims_to_vouch(tmp_path: Path) -> None:
+    assert is_kept(keep(tmp_path, SCRIPT))
+    assert not is_kept(Path("scripts/train.sh"))
+
+
+def test_variables_pass_by_name_and_secrets_only_when_asked_for() -> None:
+    given = {
+        "PATH": "/bin",
+        "NCCL_DEBUG": "INFO",
+        "WANDB_API_KEY": "x",
+        "HF_TOKEN": "y",
+        "EDITOR": "vi",
+        "MIDWATCH_KAFKA__PASSWORD": "z",
+    }
+    assert allowed(given) == {"PATH": "/bin", "NCCL_DEBUG": "INFO"}
+    assert "HF_TOKEN" in allowed(given, ["HF_TOKEN"])

@@ -1,0 +1,145 @@
+"""From looks at a scheduler to facts: changes once, absence only when proven, and whose cancel it was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from midwatch.agents.clusters.base import JobState, SchedulerJob
+from midwatch.agents.watcher.census import Start
+from midwatch.agents.watcher.sightings import Ending, Look, Seen, Watched, facts, questions
+
+JOB = "slurm:ann/r"
+A, B = "slurm:12:0", "slurm:12:1"
+RUNNING = JobState("running", "RUNNING")
+FAILED = JobState("ended", "FAILED", "crash", "slurm_failure", 3)
+CANCELLED = JobState("ended", "CANCELLED", "ended", "cancelled", by_person="somebody")
+ABSENT = JobState("absent")
+UNKNOWN = JobState("unknown")
+
+
+def shown(incarnation: str, state: JobState, key: str = "") -> SchedulerJob:
+    return SchedulerJob(incarnation.split(":")[1], incarnation, state, key)
+
+
+def look(
+    at: float, *jobs: SchedulerJob, answers: Mapping[str, JobState] | None = None, boot: str = "b1"
+) -> Look:
+    return Look("slurm", at, boot, {job.incarnation: job for job in jobs}, answers or {})
+
+
+def fold(
+    looks: Sequence[Look],
+    starts: Sequence[Start],
+    *,
+    keys: Mapping[str, str] | None = None,
+    endings: Mapping[str, Ending] | None = None,
+) -> list[tuple[str, str]]:
+    watched, told = Watched(), []
+    for one in looks:
+        seen: Seen = facts(watched, one, starts, jobs_by_key=keys or {}, endings=endings or {})
+        watched = seen.watched
+        told += [(f.old, f.new) for f in seen.facts]
+    return told
+
+
+def test_a_change_is_told_once() -> None:
+    looks = [look(1, shown(A, RUNNING)), look(2, shown(A, RUNNING)), look(3, shown(A, FAILED))]
+    assert fold([*looks, look(4, shown(A, FAILED))], [Start(JOB, A)]) == [
+        ("", "RUNNING"),
+        ("RUNNING", "FAILED"),
+    ]
+
+
+def test_a_watcher_that_starts_anew_does_not_repeat_what_events_know() -> None:
+    assert fold([look(1, shown(A, RUNNING))], [Start(JOB, A, "RUNNING")]) == []
+
+
+def test_the_end_carries_code_and_mode() -> None:
+    (fact,) = facts(Watched(), look(1, shown(A, FAILED)), [Start(JOB, A)], jobs_by_key={}, endings={}).facts
+    assert (fact.job, fact.native_id, fact.ended, fact.mode, fact.exit_code) == (JOB, "12", True, "crash", 3)
+
+
+def test_missing_twice_ten_seconds_apart_under_one_boot_is_an_end() -> None:
+    gone = [look(at, answers={A: ABSENT}) for at in (1, 6, 10.9)]
+    assert fold(gone, [Start(JOB, A, "RUNNING")]) == []
+    assert fold([*gone, look(11, answers={A: ABSENT})], [Start(JOB, A, "RUNNING")]) == [("RUNNING", "ABSENT")]
+
+
+def test_a_restart_of_the_scheduler_begins_the_wait_again() -> None:
+    looks = [look(1, answers={A: ABSENT}), look(12, answers={A: ABSENT}, boot="b2")]
+    assert fold(looks, [Start(JOB, A, "RUNNING")]) == []
+
+
+def test_a_beat_of_a_live_process_outweighs_absence() -> None:
+    looks = [look(1, answers={A: ABSENT}), look(12, answers={A: ABSENT})]
+    assert fold(looks, [Start(JOB, A, "RUNNING", alive_at=5)]) == []
+
+
+def test_an_answer_that_fails_is_no_absence_and_does_not_forget_one() -> None:
+    first, last = look(1, answers={A: ABSENT}), look(12, answers={A: ABSENT})
+    assert fold([look(1, answers={A: UNKNOWN}), last], [Start(JOB, A, "RUNNING")]) == []
+    assert fold([first, look(6, answers={A: UNKNOWN}), last], [Start(JOB, A, "RUNNING")]) == [
+        ("RUNNING", "ABSENT")
+    ]
+
+
+def test_a_job_that_comes_back_was_not_absent() -> None:
+    looks = [look(1, answers={A: ABSENT}), look(5, shown(A, RUNNING)), look(12, answers={A: ABSENT})]
+    assert fold(looks, [Start(JOB, A, "RUNNING")]) == []
+
+
+def test_accounting_knows_what_the_queue_has_forgotten() -> None:
+    assert fold([look(1, answers={A: FAILED})], [Start(JOB, A, "RUNNING")]) == [("RUNNING", "FAILED")]
+
+
+def test_a_requeue_ends_one_start_and_is_another() -> None:
+    again = JobState("ended", "REQUEUED", "ended")
+    told = fold([look(1, shown(B, RUNNING), answers={A: again})], [Start(JOB, A, "RUNNING")])
+    assert told == [("", "RUNNING"), ("RUNNING", "REQUEUED")]
+
+
+def test_a_start_of_ours_is_known_by_its_key_before_it_says_a_word() -> None:
+    new = shown("slurm:13:0", RUNNING, "k1")
+    assert fold([look(1, new)], [], keys={"k1": JOB}) == [("", "RUNNING")]
+    assert fold([look(1, new)], []) == [], "somebody else's job is nobody's"
+
+
+def test_an_end_is_never_taken_back() -> None:
+    assert fold([look(1, shown(A, RUNNING))], [Start(JOB, A, "ABSENT", ended=True)]) == []
+
+
+@pytest.mark.parametrize(
+    ("ending", "person", "error_type"),
+    [(None, "somebody", "cancelled"), (Ending(""), "", ""), (Ending("ann"), "ann", "cancelled")],
+)
+def test_whose_cancel_it_was(ending: Ending | None, person: str, error_type: str) -> None:
+    endings = {A: ending} if ending else {}
+    (fact,) = facts(
+        Watched(), look(1, shown(A, CANCELLED)), [Start(JOB, A)], jobs_by_key={}, endings=endings
+    ).facts
+    assert (fact.by_person, fact.error_type, fact.ended) == (person, error_type, True)
+
+
+def test_who_cancelled_and_where_the_lost_are_is_asked_once() -> None:
+    jobs = {A: shown(A, CANCELLED)}
+    starts = [
+        Start(JOB, A, "RUNNING"),
+        Start(JOB, "slurm:9:0", "RUNNING"),
+        Start(JOB, "slurm:8:0", ended=True),
+    ]
+    assert questions(Watched(), jobs, starts) == (A, "slurm:9:0")
+    assert questions(Watched({A: "CANCELLED"}), jobs, starts) == ("slurm:9:0",)
+
+
+def test_accounting_tells_who_cancelled() -> None:
+    answer = JobState("ended", "CANCELLED", "ended", "cancelled", by_person="ann")
+    one = look(1, shown(A, CANCELLED), answers={A: answer})
+    (fact,) = facts(Watched(), one, [Start(JOB, A)], jobs_by_key={}, endings={}).facts
+    assert fact.by_person == "ann"
+
+
+def test_a_failed_question_leaves_what_the_queue_shows() -> None:
+    one = look(1, shown(A, CANCELLED), answers={A: UNKNOWN})
+    assert fold([one], [Start(JOB, A, "RUNNING")]) == [("RUNNING", "CANCELLED")]
