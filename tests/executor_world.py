@@ -156,6 +156,13 @@ class World:
     def events(self, job: str) -> list[Any]:
         """All that `events` holds of the job now, in order."""
         topic = self.settings.topic_names.events
+        return [decode(message.value) for message in self._read(topic) if message.key == job.encode()]
+
+    def logs(self) -> list[tuple[bytes, tuple[tuple[str, bytes], ...]]]:
+        """Value and headers of all messages of `logs`."""
+        return [(m.value, tuple(m.headers)) for m in self._read(self.settings.topic_names.logs)]
+
+    def _read(self, topic: str) -> list[Any]:
         consumer: Any = KafkaConsumer(
             **kafka_options(self.settings), group_id=None, auto_offset_reset="earliest"
         )
@@ -167,7 +174,7 @@ class World:
             found = []
             while any(consumer.position(p) < ends[p] for p in partitions):
                 for messages in consumer.poll(timeout_ms=100).values():
-                    found += [decode(m.value) for m in messages if m.key == job.encode()]
+                    found += messages
             return found
         finally:
             consumer.close()

@@ -40,7 +40,7 @@ def run(
     It returns once the job runs or is queued; the job outlives this terminal. With --wait, Ctrl-C ends it.
     """
     from midwatch.agents.clusters.calls import SystemCaller
-    from midwatch.agents.run.start import Wanted, follow, start
+    from midwatch.agents.run.start import Wanted, follow, note_interrupts, start
     from midwatch.agents.run.wrapping import is_sbatch
 
     wanted = Wanted(
@@ -60,10 +60,11 @@ def run(
         raise UsageError(
             "a SLURM job is not waited for", where="--wait", remedy="leave it out; `midwatch why JOB` tells"
         )
+    pressed = note_interrupts() if asked["wait"] else []
     caller = SystemCaller()
     started = start(wanted, settings, caller)
     _tell(started, settings, as_json=asked["as_json"])
-    return follow(started, settings, caller) if asked["wait"] else 0
+    return follow(started, settings, caller, pressed) if asked["wait"] else 0
 
 
 def _limit(text: str) -> tuple[str, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import secrets
+import signal
 import sys
 import time
 from collections.abc import Mapping
@@ -109,27 +110,34 @@ def spec_event(spec: Spec, incarnation: str) -> SpecEvent:
     )
 
 
-def follow(started: Started, settings: Settings, caller: Caller) -> int:
-    """Shows a local job's output until it ends; returns its exit code. Ctrl-C ends the job."""
+def note_interrupts() -> list[int]:
+    """From here on Ctrl-C is only noted, in the list that is returned: `follow` acts on it.
+
+    Call it before the start: a Ctrl-C in between would leave a job behind that nobody follows.
+    """
+    pressed: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    return pressed
+
+
+def follow(started: Started, settings: Settings, caller: Caller, pressed: list[int]) -> int:
+    """Shows a local job's output until it ends; returns its exit code. Ctrl-C ends the job, twice at once."""
     cluster = LocalCluster("local", settings.state_directory, caller)
-    interrupted = False
+    acted = 0
     with open(started.log or os.devnull, "rb") as log:
         while True:
-            try:
-                record = read(settings.state_directory, started.key)
-                sys.stdout.buffer.write(log.read())
-                sys.stdout.buffer.flush()
-                if record is not None and record.code is not None:
-                    sys.stdout.buffer.write(log.read())
-                    sys.stdout.buffer.flush()
-                    return 128 - record.code if record.code < 0 else record.code
-                if cluster.state(started.incarnation).over:
-                    return 1  # its shim was killed: nobody knows the exit code
-                time.sleep(_LOOK_S)
-            except KeyboardInterrupt:
+            record = read(settings.state_directory, started.key)
+            sys.stdout.buffer.write(log.read())
+            sys.stdout.buffer.flush()
+            if record is not None and record.code is not None:
+                return 128 - record.code if record.code < 0 else record.code
+            if cluster.state(started.incarnation).over:
+                return 1  # its shim was killed: nobody knows the exit code
+            if len(pressed) > acted:
                 note_ending(settings.state_directory, started.incarnation, getpass.getuser())
-                cluster.cancel(started.incarnation, force=interrupted)
-                interrupted = True
+                cluster.cancel(started.incarnation, force=acted > 0)
+                acted = len(pressed)
+            time.sleep(_LOOK_S)
 
 
 def _owner(settings: Settings, kind: str) -> tuple[str, str]:
