@@ -16,6 +16,7 @@ pytestmark = pytest.mark.integration
 POINTS = ("accept", "claim", "act", "record", "close")
 
 
+@pytest.mark.capability("N-5")
 @pytest.mark.parametrize(
     ("fault", "point"),
     [

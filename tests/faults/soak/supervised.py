@@ -63,7 +63,9 @@ class SupervisedWorker:
         self._process.send_signal(number)
 
     def held(self) -> int:
-        """How many partitions the present process says it reads, of both topics."""
+        """How many partitions the present process says it reads, of both topics; a dead one reads none."""
+        if self._process.poll() is not None:
+            return 0
         try:
             told = json.loads(self.ready_file.read_text())
         except FileNotFoundError:

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from faults.soak import faults
-from faults.soak.mutants import VARIANTS
-from faults.soak.theatre import NotSeen, theatre, wait_for
+from faults.soak.theatre import theatre, wait_for
 from midwatch.streams.embedded.stack import EmbeddedStack, Endpoints
 
-RATE = 600.0
-ROUNDS = 4
+RATE = 400.0
+ROUNDS = 2
+MUTANTS = ("commits-before-the-write", "without-the-fence")
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", MUTANTS)
 def test_without_faults_nobody_can_tell_them_apart(
     variant: str, embedded: tuple[EmbeddedStack, Endpoints], tmp_path: Path
 ) -> None:
@@ -29,18 +29,13 @@ def test_without_faults_nobody_can_tell_them_apart(
         stage.traffic.start()
         sent = stage.finish(at_least=2000)
         assert stage.end_worker("A") == 0
-        stage.start_worker("A")
-        wait_for(stage.all_held, "the worker reads everything again")
         assert not stage.outcome(sent).complaints
 
 
 @pytest.mark.integration
 @pytest.mark.parametrize(
     ("variant", "fault"),
-    [
-        ("commits-before-the-write", faults.kill_before_the_write),
-        ("without-the-fence", faults.freeze_before_the_write),
-    ],
+    zip(MUTANTS, (faults.kill_before_the_write, faults.freeze_before_the_write), strict=True),
 )
 def test_the_soak_convicts(
     variant: str, fault: faults.Fault, embedded: tuple[EmbeddedStack, Endpoints], tmp_path: Path
@@ -52,12 +47,10 @@ def test_the_soak_convicts(
         wait_for(stage.all_held, "the first worker reads everything")
         stage.traffic.start()
         faults.join(stage)
-        try:
-            for _ in range(ROUNDS):
-                fault(stage)
-        except NotSeen as stuck:
-            print(f"stuck, as a mutant may be: {stuck}")
-        found = stage.outcome(stage.settle_somehow())
+        for _ in range(ROUNDS):
+            stage.at_work()
+            fault(stage)
+        found = stage.outcome(stage.finish())
         print(found.complaints)
         stages = (found.first, found.second)
         assert any(verdict.lost or verdict.doubled for verdict in stages)

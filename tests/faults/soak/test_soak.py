@@ -34,6 +34,7 @@ def test_effects_are_exactly_once_through_every_fault(
         faults.join(stage)
         for _ in range(ROUNDS):
             for fault in order.sample(faults.ALL, len(faults.ALL)):
+                stage.at_work()
                 began = time.monotonic()
                 fault(stage)
                 done = time.monotonic()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -145,6 +146,18 @@ class Theatre:
         """Whether the present processes read every partition between them."""
         return sum(worker.held() for worker in self.workers.values()) == 2 * PARTITIONS
 
+    def at_work(self, for_s: float = 2.0) -> None:
+        """Wait until every worker lives and reads its share, and for so long that none is just crashing."""
+        since = time.monotonic()
+
+        def steady() -> bool:
+            nonlocal since
+            if not (self.all_held() and all(worker.held() for worker in self.workers.values())):
+                since = time.monotonic()
+            return time.monotonic() - since >= for_s
+
+        wait_for(steady, "all workers at work")
+
     def level(self) -> bool:
         """Whether both stages have done everything that is there at this moment."""
         try:
@@ -178,15 +191,12 @@ class Theatre:
         wait_for(self.level, "both stages level with the traffic")
         return sent
 
-    def settle_somehow(self, quiet_s: float = 4.0) -> int:
-        """As `finish`, for workers that may never get there: also content when nothing moves any more."""
-        sent = self.traffic.end()
-        seen, since = -1, time.monotonic()
-        while not self.level() and time.monotonic() - since < quiet_s:
-            if (now := self.reached(self.first) + self.reached(self.second)) != seen:
-                seen, since = now, time.monotonic()
-            time.sleep(0.1)
-        return sent
+    def restore(self) -> None:
+        """Servers run and workers are awake, wherever a fault was left."""
+        self.servers.kafka.start()
+        self.servers.redis.start()
+        for worker in self.workers.values():
+            worker.signal(signal.SIGCONT)
 
     def outcome(self, sent: int) -> Outcome:
         right_first, right_second = self.traffic.expected()
@@ -215,6 +225,5 @@ def theatre(
     try:
         yield stage
     finally:
-        servers.kafka.start()
-        servers.redis.start()
+        stage.restore()
         stage.close()
