@@ -33,6 +33,7 @@ def counts(world: World) -> dict[str, dict[str, int]]:
     return found
 
 
+@pytest.mark.capability("S001-13", "S001-73")
 def test_an_observing_executor_calls_nothing_that_changes_anything(observing: World) -> None:
     executor = observing.executor(program=COUNTING)
     failed, checkpoints = observing.train("--fault", "nccl@15:1")

@@ -65,6 +65,7 @@ def ours(slurm: Lab, order_key: str) -> list[str]:
     return [row.id for row in slurm.queue() if order_key in row.comment]
 
 
+@pytest.mark.capability("C-6", "S001-52", "S001-53", "S001-55", "S002-05")
 def test_a_failed_job_is_submitted_once_and_goes_on_from_its_checkpoint(slurm: Lab, cluster: World) -> None:
     cluster.executor()
     started, checkpoints = submit(cluster, "--fault", "nccl@15:1")
@@ -111,6 +112,7 @@ def test_an_executor_killed_after_the_submission_does_not_submit_again(
     assert [row["first_step"] for row in ledger(checkpoints, "start")] == [1, 11]
 
 
+@pytest.mark.capability("S001-35", "S001-51")
 def test_a_cancel_by_a_person_is_told_as_one_and_an_end_of_ours_is_not(slurm: Lab, cluster: World) -> None:
     cluster.executor()
     theirs, its_checkpoints = submit(cluster, "--fault", "hang@15", name="theirs")

@@ -61,6 +61,7 @@ def test_the_end_carries_code_and_mode() -> None:
     assert (fact.job, fact.native_id, fact.ended, fact.mode, fact.exit_code) == (JOB, "12", True, "crash", 3)
 
 
+@pytest.mark.capability("S001-38")
 def test_missing_twice_ten_seconds_apart_under_one_boot_is_an_end() -> None:
     gone = [look(at, answers={A: ABSENT}) for at in (1, 6, 10.9)]
     assert fold(gone, [Start(JOB, A, "RUNNING")]) == []
