@@ -107,8 +107,8 @@ def _with_context(section: Section, text: bytes, unfinished: blocks.Unfinished) 
 
 def _pieces(block: Block) -> Iterator[_Piece]:
     """A block as a section; as several, where CRs or escapes on every line make its table too large."""
-    lines = normalise(block.raw)
-    anchors = lines.placed(block.start.offset, block.start.number)
+    lines = normalise(block.raw, block.start.offset, block.start.number)
+    anchors = lines.anchors
     first, text_at = 0, 0
     while first + _MOST_ANCHORS < len(anchors):
         behind = anchors[first + _MOST_ANCHORS]

@@ -10,7 +10,7 @@ import threading
 from typing import Any
 
 from kafka import KafkaProducer
-from kafka.errors import KafkaError, KafkaTimeoutError
+from kafka.errors import KafkaTimeoutError
 from kafka.record import util as kafka_checksums
 
 from midwatch.shippers.ledger import Future
@@ -104,7 +104,7 @@ class Publisher:
                 producer = KafkaProducer(**self._options())
                 if not producer.partitions_for(self._topic):
                     raise KafkaTimeoutError
-            except (KafkaError, OSError, ValueError) as error:
+            except Exception as error:  # whatever it is, the lines wait and we try again
                 self._say(self._reason(error, connected=producer is not None))
                 if producer is not None:
                     producer.close(timeout=0)

@@ -35,6 +35,8 @@ LONGEST_LINE = 16 * 1024
 LONGEST_RAW_LINE = 1024 * 1024
 """Bytes after which a raw line without a newline is cut, so that no line can fill the memory."""
 
+_MANY = 32  # escapes and CRs in a block beyond which all its lines are done at once
+
 _HEAD = LONGEST_LINE // 2
 _TAIL = LONGEST_LINE - _HEAD - 64  # the marker fits into what is left
 
@@ -50,8 +52,8 @@ _ANSI = re.compile(
 class Normalised:
     """Lines, and where they come from. `text` ends with a newline unless it is empty.
 
-    `anchors` are as in a `Section`, but relative to the block: offsets and numbers count from 0 at its first
-    byte. `raw_lines` is how many newlines the block held, so the next block's first number is that much on.
+    `anchors` are as in a `Section`; offsets and numbers count from what `normalise` was told of the block's
+    first byte. `raw_lines` is how many newlines the block held: the next one's first number is that much on.
     """
 
     text: bytes
@@ -60,7 +62,7 @@ class Normalised:
     raw_lines: int
 
     def placed(self, offset: int, number: int) -> tuple[Anchor, ...]:
-        """The anchors as they stand in a file, for a block that began at `offset`, on line `number`."""
+        """The anchors of a block that began at `offset`, on line `number`, where `normalise` was not told."""
         return tuple(Anchor(a.index, a.offset + offset, a.number + number) for a in self.anchors)
 
 
@@ -88,30 +90,35 @@ def whole_lines(raw: bytes) -> int:
     return end + (len(raw) - end) // LONGEST_RAW_LINE * LONGEST_RAW_LINE
 
 
-def normalise(raw: bytes) -> Normalised:
+def normalise(raw: bytes, offset: int = 0, number: int = 0) -> Normalised:
     """Whole raw lines as lines: CRLF is LF; every other segment between CRs is a line, and of a run of
     progress bars among them only the last is one; no ANSI escapes, no NULs, no secrets; at most
     `LONGEST_LINE` bytes each.
 
-    Normalising again changes nothing. The last raw line may lack its newline (a prompt, the end of a file).
+    The block begins at `offset` of its file, on line `number`. Normalising again changes nothing. The last
+    raw line may lack its newline (a prompt, the end of a file).
     """
-    dirty = _dirty_lines(raw)
-    if not dirty:
+    raw_lines = raw.count(b"\n")
+    if _clean(raw):
         text = raw if not raw or raw.endswith(b"\n") else raw + b"\n"
-        count = text.count(b"\n")
-        return Normalised(text, (Anchor(0, 0, 0),) if count else (), count, count - (text is not raw))
-    layout = _Layout()
+        anchors = (Anchor(0, offset, number),) if text else ()
+        return Normalised(text, anchors, raw_lines + (text is not raw), raw_lines)
+    if raw.count(b"\x1b") + raw.count(b"\r") > _MANY:
+        whole = _at_once(raw, offset, number)
+        if whole is not None:
+            return whole
+    layout = _Layout(offset, number)
     done = 0
-    for start, stop in dirty:
+    for start, stop in _dirty_lines(raw):
         if start > done:
             layout.unchanged(raw[done:start], done)
-        for offset, line in _lines_of(raw[start:stop]):
-            layout.line(start + offset, line)
+        for place, line in _lines_of(raw[start:stop]):
+            layout.line(start + place, line)
         layout.number += 1
         done = stop
     if done < len(raw):
         layout.unchanged(raw[done:], done)
-    return Normalised(b"".join(layout.parts), tuple(layout.anchors), layout.index, raw.count(b"\n"))
+    return Normalised(b"".join(layout.parts), tuple(layout.anchors), layout.index, raw_lines)
 
 
 def locate(section: Section, text: bytes, index: int) -> Place:
@@ -162,11 +169,12 @@ class _Layout:
     """Lines as they are laid out, one behind the other, with an anchor wherever one is not where the line
     before it would have it."""
 
-    def __init__(self) -> None:
+    def __init__(self, offset: int, number: int) -> None:
         self.parts: list[bytes] = []
         self.anchors: list[Anchor] = []
         self.index = 0
-        self.number = 0
+        self.number = number
+        self._base = offset
         self._expected = (-1, -1)
 
     def unchanged(self, raw: bytes, offset: int) -> None:
@@ -187,11 +195,44 @@ class _Layout:
 
     def _anchor(self, offset: int) -> None:
         if self._expected != (offset, self.number):
-            self.anchors.append(Anchor(self.index, offset, self.number))
+            self.anchors.append(Anchor(self.index, self._base + offset, self.number))
+
+
+def _clean(raw: bytes) -> bool:
+    """Whether normalising changes nothing: on a healthy log a few fast searches say so."""
+    return not (
+        b"\r" in raw
+        or b"\x1b" in raw
+        or b"\0" in raw
+        or suspicious(raw)
+        or any(True for _ in _long_lines(raw))
+    )
+
+
+def _at_once(raw: bytes, offset: int, number: int) -> Normalised | None:
+    """A block in which escapes and CRLFs are many and every raw line is one line; None if it is not so."""
+    if b"\0" in raw or raw.count(b"\r") != raw.count(b"\r\n") or _longest(raw) > LONGEST_RAW_LINE:
+        return None
+    before = raw.removesuffix(b"\n").split(b"\n")
+    text = _ANSI.sub(b"", raw.removesuffix(b"\n").replace(b"\r\n", b"\n").removesuffix(b"\r"))
+    after = text.split(b"\n")
+    index = position = 0
+    for start, stop in sorted({*_spans(text, suspects(text)), *_long_lines(text)}):
+        index, position = index + text.count(b"\n", position, start), start
+        after[index] = _safe(text[start:stop].removesuffix(b"\n"))
+    anchors = [Anchor(0, offset, number)]
+    moved = False
+    for index, (old, new) in enumerate(zip(map(len, before), map(len, after), strict=True)):
+        if moved:
+            anchors.append(Anchor(index, offset, number + index))
+        moved = old != new
+        offset += old + 1
+    after.append(b"")
+    return Normalised(b"\n".join(after), tuple(anchors), len(before), raw.count(b"\n"))
 
 
 def _dirty_lines(raw: bytes) -> list[tuple[int, int]]:
-    """Spans of the raw lines that normalising may change: on a healthy log a few fast searches and none."""
+    """Spans of the raw lines that normalising may change."""
     found: dict[int, int] = {}
     for byte in (b"\r", b"\x1b", b"\0"):
         position = raw.find(byte)
@@ -199,21 +240,33 @@ def _dirty_lines(raw: bytes) -> list[tuple[int, int]]:
             start, stop = _raw_line(raw, position)
             found[start] = stop
             position = raw.find(byte, stop)
+    found |= dict(_spans(raw, suspects(raw)))
+    found |= dict(_long_lines(raw))
+    return sorted(found.items())
+
+
+def _spans(raw: bytes, positions: Iterable[int]) -> Iterator[tuple[int, int]]:
     stop = 0
-    for position in suspects(raw):
+    for position in positions:
         if position >= stop:
             start, stop = _raw_line(raw, position)
-            found[start] = stop
+            yield start, stop
+
+
+def _longest(raw: bytes) -> int:
+    return max((stop - start for start, stop in _long_lines(raw)), default=0)
+
+
+def _long_lines(raw: bytes) -> Iterator[tuple[int, int]]:
     start, size = 0, len(raw)
     while size - start > LONGEST_LINE:
         newline = raw.rfind(b"\n", start, start + LONGEST_LINE + 1)
         if newline < 0:
-            newline = raw.find(b"\n", start)
-            found[start] = newline = newline + 1 or size
-            start = newline
+            stop = raw.find(b"\n", start) + 1 or size
+            yield start, stop
+            start = stop
         else:
             start = newline + 1
-    return sorted(found.items())
 
 
 def _raw_line(raw: bytes, position: int) -> tuple[int, int]:
@@ -228,12 +281,11 @@ def _lines_of(raw: bytes) -> Iterator[tuple[int, bytes]]:
             for offset, line in _lines_of(raw[cut : cut + LONGEST_RAW_LINE]):
                 yield cut + offset, line
         return
+    unclean = b"\0" in raw or b"\x1b" in raw
     offset, waiting, some = 0, None, False
     for segment in raw.split(b"\r"):
         here, offset = offset, offset + len(segment) + 1
-        line = segment.replace(b"\0", b"")
-        if b"\x1b" in line:
-            line = _ANSI.sub(b"", line)
+        line = _ANSI.sub(b"", segment.replace(b"\0", b"")) if unclean else segment
         if not line:
             continue
         some, bar = True, _is_bar(line)

@@ -81,6 +81,7 @@ def test_a_broker_that_is_not_there_yet_is_waited_for_and_said_once(
     assert running.said_so_far().count("cannot be used") == 1
 
 
+@pytest.mark.capability("X-41")
 def test_what_the_broker_never_had_is_not_remembered_as_sent(
     tmp_path: Path, topic: Topic, shipper: MakeShipper, servers: EmbeddedStack
 ) -> None:

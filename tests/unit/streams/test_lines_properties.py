@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from midwatch.streams import lines
 from midwatch.streams.lines import LONGEST_LINE, locate, normalise, places
 from midwatch.streams.records import Generation, Section
 
@@ -97,6 +99,18 @@ def test_a_line_is_clean_and_never_longer_than_its_bytes(raw: bytes) -> None:
     assert all(len(line) <= LONGEST_LINE for line in result.text.split(b"\n"))
     assert len(result.text) <= len(raw) + 1
     assert result.raw_lines == raw.count(b"\n")
+
+
+@settings(max_examples=600, deadline=None)
+@given(RAW, st.integers(0, 10**12), st.integers(1, 10**9))
+def test_a_block_done_at_once_is_as_if_done_line_by_line(raw: bytes, offset: int, number: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lines, "_MANY", 0)
+        at_once = normalise(raw, offset, number)
+        patch.setattr(lines, "_MANY", len(raw) + 1)
+        by_line = normalise(raw, offset, number)
+    assert at_once == by_line
+    assert at_once.anchors == normalise(raw).placed(offset, number)
 
 
 @settings(max_examples=300, deadline=None)
