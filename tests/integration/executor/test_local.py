@@ -119,3 +119,24 @@ def test_who_is_not_armed_is_not_touched(world: World) -> None:
     world.send(order)
     assert "nobody armed it" in world.await_outcome(order, "refused", "accepted").reason
     assert len(world.effects()) == 1
+
+
+def test_a_cancel_ends_the_job_and_starts_nothing(world: World) -> None:
+    world.executor()
+    started = world.run("sleep", "300")
+    order = world.order(started, action="cancel")
+    world.send(order)
+    done = world.await_outcome(order, "done", "failed")
+    assert done.state == "done"
+    assert done.new_native_id == ""
+    world.await_end(started)
+    (end,) = [f for f in world.facts(started.spec.job) if f.ended]
+    assert not end.by_person
+    assert len(world.effects()) == 1
+
+
+def test_a_second_executor_on_the_same_state_directory_is_told_so(world: World) -> None:
+    world.executor()
+    second = world.executor()
+    assert second.wait(timeout=30) == 3
+    assert "another executor runs with this state directory" in world.log.read_text()

@@ -35,6 +35,22 @@ def cluster(slurm: Lab, tmp_path: Path, stack: Endpoints, monkeypatch: pytest.Mo
     made.close()
 
 
+@pytest.fixture
+def accounted(
+    slurm_with_accounting: Lab, tmp_path: Path, stack: Endpoints, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[World]:
+    """The same on a SLURM whose accounting can be asked."""
+    lab = slurm_with_accounting
+    lab.clear()
+    for name in ("SLURM_CONF", "PATH"):
+        monkeypatch.setenv(name, lab.environment[name])
+    made = World(
+        tmp_path, stack, environment={name: lab.environment[name] for name in ("SLURM_CONF", "PATH")}
+    )
+    yield made
+    made.close()
+
+
 def submit(cluster: World, *faults: str, name: str = "train", armed: bool = True) -> tuple[Started, Path]:
     """`midwatch run -- sbatch train.sh` with options on the line and in the script.
 
@@ -149,3 +165,14 @@ def test_a_scheduler_that_does_not_answer_is_no_end_of_its_jobs(slurm: Lab, clus
     cluster.await_end(started, 120)
     (end,) = [f for f in cluster.facts(started.spec.job) if f.ended]
     assert end.new == "CANCELLED"
+
+
+def test_accounting_tells_who_cancelled(slurm_with_accounting: Lab, accounted: World) -> None:
+    accounted.executor()
+    started, _ = submit(accounted, "--fault", "hang@15")
+    slurm_with_accounting.wait_state(native_id(started.incarnation), "RUNNING")
+    wait_for(lambda: bool(accounted.facts(started.spec.job)), "the watcher has seen it run")
+    slurm_with_accounting.run("scancel", native_id(started.incarnation))
+    accounted.await_end(started, 120)
+    (end,) = [f for f in accounted.facts(started.spec.job) if f.ended]
+    assert end.by_person == "root"

@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import redis
+
 from midwatch.agents.clusters import cluster
 from midwatch.agents.clusters.base import Cluster
 from midwatch.agents.clusters.calls import Caller, SystemCaller
@@ -29,7 +31,7 @@ from midwatch.agents.executor.work import Works
 from midwatch.agents.signing import ensure_keys, load_verifier
 from midwatch.agents.watcher.reader import CensusReader
 from midwatch.agents.watcher.watch import Watcher
-from midwatch.streams.errors import ConfigurationError
+from midwatch.streams.errors import ConfigurationError, ServiceUnreachable
 from midwatch.streams.readiness import declare_ready
 from midwatch.streams.services import check_redis, redis_client
 from midwatch.streams.settings import Settings
@@ -58,7 +60,14 @@ def run(settings: Settings, caller: Caller | None = None) -> int:
         signal.signal(number, lambda n, _: stopping.append(n))
     with _alone(settings.state_directory):
         ensure_keys(settings.state_directory)
-        _serve(settings, caller or SystemCaller(), stopping)
+        try:
+            _serve(settings, caller or SystemCaller(), stopping)
+        except redis.RedisError as error:
+            raise ServiceUnreachable(
+                f"Redis has stopped answering: {error}",
+                where=settings.redis.url.rpartition("@")[2],
+                remedy="the executor goes on where it was once it is started again",
+            ) from error
     return 0
 
 

@@ -19,6 +19,7 @@ from midwatch.streams.records import SchedulerFact
 ABSENT_S = 10.0
 ABSENT = "ABSENT"
 CANCELLED = "CANCELLED"
+_CUT_SHORT = (CANCELLED, ABSENT, "LOST")  # any other word says that it ended by itself before it was ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,7 @@ def facts(
         earlier = start.job if start else by_native.get(seen.native_id, "")
         job = earlier or jobs_by_key.get(seen.effect_key, "")
         answer = look.answers.get(seen.incarnation)
-        if job:
+        if job and not (start is None and _never_ran(seen.state)):
             state = answer if answer is not None and answer.over else seen.state
             tell(job, seen.incarnation, state, seen.effect_key)
     for name, start in known.items():
@@ -124,6 +125,11 @@ def facts(
         else:
             tell(start.job, name, gone)
     return Seen(Watched(told, missing), tuple(out))
+
+
+def _never_ran(state: JobState) -> bool:
+    """A job of ours that is still held, or a twin that was taken away before it ran: no start of the job."""
+    return state.kind == "held" or (state.over and state.word == CANCELLED)
 
 
 def _last(watched: Watched, incarnation: str, known: Mapping[str, Start]) -> str:
@@ -144,7 +150,7 @@ def _absent(start: Start, before: Missing | None, look: Look) -> Missing | JobSt
 
 def _by(state: JobState, ending: Ending | None) -> JobState:
     """A cancel that a command of ours brought about is no person's act."""
-    if ending is None or not state.over or state.mode == "success":
+    if ending is None or state.word not in _CUT_SHORT:
         return state
     if ending.person:
         return JobState(

@@ -144,3 +144,22 @@ def test_accounting_tells_who_cancelled() -> None:
 def test_a_failed_question_leaves_what_the_queue_shows() -> None:
     one = look(1, shown(A, CANCELLED), answers={A: UNKNOWN})
     assert fold([one], [Start(JOB, A, "RUNNING")]) == [("RUNNING", "CANCELLED")]
+
+
+def test_a_held_job_of_ours_and_a_twin_that_never_ran_are_no_starts_of_the_job() -> None:
+    held, keys = JobState("held", "PENDING"), {"k1": JOB}
+    twin = look(2, shown("slurm:13:0", CANCELLED, "k1"))
+    assert fold([look(1, shown("slurm:13:0", held, "k1")), twin], [], keys=keys) == []
+    let_go = look(2, shown("slurm:13:0", JobState("queued", "PENDING"), "k1"))
+    assert fold([look(1, shown("slurm:13:0", held, "k1")), let_go], [], keys=keys) == [("", "PENDING")]
+
+
+def test_a_persons_own_held_job_is_told() -> None:
+    assert fold([look(1, shown(A, JobState("held", "PENDING")))], [Start(JOB, A)]) == [("", "PENDING")]
+
+
+def test_a_job_that_ended_by_itself_before_we_ended_it_keeps_its_own_end() -> None:
+    (fact,) = facts(
+        Watched(), look(1, shown(A, FAILED)), [Start(JOB, A)], jobs_by_key={}, endings={A: Ending("")}
+    ).facts
+    assert (fact.mode, fact.exit_code, fact.error_type) == ("crash", 3, "slurm_failure")
