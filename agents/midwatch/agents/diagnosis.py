@@ -58,8 +58,11 @@ def _order(hit: Hit) -> tuple[float, str, str, int]:
 
 
 def _weight(hit: Hit) -> int:
-    """A specific cause, then one that knows only that something failed, then consequences alike."""
-    return (0 if hit.role == "cause" else 2) + hit.fallback
+    """A specific cause, then one that knows only that something failed, then consequences alike; last come
+    summaries that do not even say of what kind."""
+    if hit.role == "cause":
+        return int(hit.fallback)
+    return 2 + hit.fallback * (1 + _vague(hit))
 
 
 def _vague(hit: Hit) -> bool:
@@ -69,9 +72,16 @@ def _vague(hit: Hit) -> bool:
 
 def root_of(hits: Sequence[Hit]) -> Hit | None:
     """The line that the verdict rests on, or None: of the lines that weigh most the earliest."""
-    telling = [hit for hit in hits if hit.role in ("cause", "consequence")]
+    telling = [h for h in hits if h.role in ("cause", "consequence") and not _cleaned_up(h, hits)]
     root = min(telling, key=lambda hit: (_weight(hit), _order(hit), _vague(hit)), default=None)
     return root and _own_words(root, telling)
+
+
+def _cleaned_up(hit: Hit, hits: Sequence[Hit]) -> bool:
+    """srun cancels a step once a task of it failed: then nobody else did."""
+    if hit.error_type != "cancelled" or hit.subsystem != "slurm":
+        return False
+    return any("task" in h.captures and _order(h) < _order(hit) for h in hits if h.subsystem == "slurm")
 
 
 def _own_words(root: Hit, telling: Sequence[Hit]) -> Hit:
@@ -108,8 +118,13 @@ class _Said:
     remedy: str = ""
 
 
+DEBUG_VARIABLES = (
+    "LOGLEVEL=DEBUG, NCCL_DEBUG=INFO, TORCH_DISTRIBUTED_DEBUG=DETAIL and TORCHELASTIC_ERROR_FILE in the "
+    "environment of the next start tell more"
+)
 _LOOK_ELSEWHERE = (
-    "no line of the log says why: see the node's kernel log and the scheduler's record of the job"
+    "no line of the log says why: see the node's kernel log and the scheduler's record of the job; "
+    f"{DEBUG_VARIABLES}"
 )
 _LOOK_AT_THE_LAGGARD = (
     "see which rank lags; if it hangs again at this step, look at that node and the data there"

@@ -8,7 +8,7 @@ _HEAD = 240  # bytes in which a line names its level; what stands behind is its 
 
 # The first level word of a line decides. NCCL has no level above WARN, so its warnings are loud.
 _LEVEL = re.compile(
-    rb"(?P<loud>NCCL WARN|\b(?:ERROR|CRITICAL|FATAL|Error:|error:)"
+    rb"(?P<loud>NCCL WARN|\b(?:ERROR|CRITICAL|FATAL)|[Ee]rror:"
     rb"|(?:\A|[\s\])])[EF]\d{4} \d\d:\d\d:\d\d|\[[EF](?:\d{3,4} [\d:.]+)? ?\w+\.(?:cpp|hpp|cc|h):)"
     rb"|(?P<quiet>\b(?:INFO|DEBUG|NOTICE|TRACE|WARNING|WARN)\b"
     rb"|\b(?:[A-Z]\w*)?[Ww]arning: "

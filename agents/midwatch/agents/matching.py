@@ -4,7 +4,8 @@ At most three full hits for each rule, role and rank; further ones are counted, 
 threshold reads. Progress travels as columns, because a healthy job prints little else.
 
 A rule says what its line means if the line is said in earnest. It is not where a traceback quotes it as
-source code, where Python ignored the exception, or where its writer calls it a warning: such a hit is context.
+source code, where Python ignored the exception, or where its writer calls it a warning: such a hit is
+context.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from midwatch.streams.records import Mode as RecordMode
 from midwatch.streams.records import Role as RecordRole
 
 FULL_HITS = 3
+ANY_LINE = "any_line"  # stands for a rule where any new line ends the silence
 _ANY_EXCEPTION = "exception"  # the type that says least
 _LOOKED_AT = 64  # hits of a rule and rank in a chunk whose surroundings are read; a storm repeats itself
 _HITS = 128
@@ -47,9 +49,18 @@ def when_read(section: Section, text: bytes, hit: Match) -> float:  # noqa: ARG0
 
 
 def match(
-    chunk: Chunk, rules: RuleSet, bundle: str, logged_ms: int, *, when: When = when_read
+    chunk: Chunk,
+    rules: RuleSet,
+    bundle: str,
+    logged_ms: int,
+    *,
+    when: When = when_read,
+    any_line: bool = False,
 ) -> Hits | None:
-    """What the rules find in the chunk; None if nothing."""
+    """What the rules find in the chunk; None if nothing.
+
+    With `any_line` a section's last line counts as progress without a step: the job is not silent.
+    """
     found = _Found(chunk.origin.node)
     start = 0
     for section in chunk.sections:
@@ -59,6 +70,8 @@ def match(
         for hit, place in zip(hits, places(section, text, (hit.start for hit in hits)), strict=True):
             if hit.line_number >= section.context:
                 found.take(section, text, hit, place, when(section, text, hit))
+        if any_line and section.lines > section.context:
+            found.sign_of_life(section, next(places(section, text, [max(len(text) - 1, 0)])))
     if found.empty():
         return None
     return Hits(
@@ -73,7 +86,7 @@ def match(
 
 
 def _telling(hits: Sequence[Match]) -> list[Match]:
-    """Without the fallbacks on lines of which another rule knows more. Progress tells nothing of a failure."""
+    """Without the fallbacks on lines of which another rule knows more; progress tells of no failure."""
     told: list[Match] = []
     for _, same_line in groupby(hits, key=lambda hit: hit.start):
         found = list(same_line)
@@ -162,6 +175,13 @@ class _Found:
             hit, place = _moved(hit, text, standing.asserts), next(places(section, text, [standing.asserts]))
         full = _full(self.node, section, hit, place, time)
         self.hits.append(replace(full, role=role, excuses=excused))
+
+    def sign_of_life(self, section: Section, last: Place) -> None:
+        """The job printed something; that is all that is said."""
+        column = _Column(
+            section, ANY_LINE, "training", None, [-1], [last.end], [last.number], [section.read_at]
+        )
+        self.columns[section.generation.key(), ANY_LINE] = column
 
     def _count(self, rule: str, path: str, rank: int | None, place: Place) -> None:
         more = self.more.setdefault((rule, path, rank), _More(0, place.number, place.number, path))

@@ -17,7 +17,7 @@ _INTERLEAVED = 400  # lines of other speakers passed over meanwhile
 
 # An exception behind whatever a launcher, a scheduler or a notebook prints in front of it.
 _SPEAKER = re.compile(
-    rb"\A(?:[^A-Za-z\n]{0,24}|.{0,100}?(?:[\]>)|\t]|\d:|stderr:|stdout:) ?)"
+    rb"\A(?:[^A-Za-z\n]{0,24}|.{0,100}?(?:[\]>)|\t]:?|\d:|stderr:|stdout:) ?)"
     rb"(?=\s*(?:Traceback|File \"|[A-Za-z_][\w.]*"
     rb"(?:Error|Exception|Exit|Interrupt|Warning|Iteration|Timeout|Empty)\b))"
 )
@@ -25,16 +25,18 @@ _FRAME = re.compile(rb'\A\s*File "[^"]*", line \d+|\A\s*-+> ?\d+ ')
 _CARETS = re.compile(rb"\A\s*[\^~]+\s*\Z")
 _CODE = re.compile(
     rb"\A\s*(?:-+> ?)?(?:\d+)?\s{2,}"
-    rb"(?:raise\b|assert\b|return\b|except\b|if\b|elif\b|for\b|with\b|def\b|class\b|import\b|from \S+ import\b"
-    rb"|self\.|super\(|print\(|warnings\.warn|logg(?:er|ing)\.)"
+    rb"(?:raise\b|assert\b|return\b|except\b|if\b|elif\b|for\b|with\b|def\b|class\b|import\b"
+    rb"|from \S+ import\b|self\.|super\(|print\(|warnings\.warn|logg(?:er|ing)\.)"
 )
 _HEADER = b"Traceback (most recent call last):"
 _HANDLING = b"During handling of the above exception, another exception occurred:"
 _IGNORED = re.compile(
-    rb"Exception ignored (?:in|on|while)|--- Logging error ---|WON'T CONVERT|in atexit callback|Exception in thread .*auto_conversion"
+    rb"Exception ignored (?:in|on|while)|--- Logging error ---|WON'T CONVERT|in atexit callback"
+    rb"|Exception in thread .*auto_conversion"
 )
 _PROBE = re.compile(
-    rb"\A(?:[a-z_]\w*\.)*(?:KeyError|StopIteration|Empty|ModuleNotFoundError|ImportError|AttributeError|LookupError)\b"
+    rb"\A(?:[a-z_]\w*\.)*(?:KeyError|StopIteration|Empty|ModuleNotFoundError|ImportError|AttributeError"
+    rb"|LookupError)\b"
 )
 
 Standing = Literal["said", "quoted", "ignored"]

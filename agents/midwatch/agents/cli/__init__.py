@@ -30,6 +30,7 @@ COMMANDS = {
     "ship": Target("midwatch.agents.cli.ship:ship", "Follow a job's files and send them on."),
     "demo": Target("midwatch.agents.cli.demo:demo", "See the whole chain rescue a failing training."),
     "replay": Target("midwatch.agents.cli.replay:replay", "Say what happened in log files, offline."),
+    "rules": Target("midwatch.agents.cli.rules:rules", "Look at, check and score the rules."),
     "up": Target("midwatch.agents.cli.up:up", "Run the whole watch on this machine."),
     "run": Target("midwatch.agents.cli.run:run", "Start a job, and record how to start it again."),
     "arm": Target("midwatch.agents.cli.arm:arm", "Let midwatch act for a job."),

@@ -115,7 +115,6 @@ def _raised(judged: Mapping[str, int], ends: Mapping[str, int]) -> dict[str, int
 
 
 def _hold(turn: Turn, hit: Hit, logged_ms: int) -> None:
-    state = turn.state
     if hit.role == "success":
         # What stood against the job before it said that it is done did not end it.
         turn.set(succeeded=True, held=())
@@ -124,6 +123,7 @@ def _hold(turn: Turn, hit: Hit, logged_ms: int) -> None:
         return
     if hit.excuses is not None:
         _excuse(turn, hit)
+    state = turn.state
     if hit.role not in ("cause", "consequence"):
         return
     line = hit.line

@@ -1,0 +1,34 @@
+"""`midwatch rules …`: what is looked for, and how good it is. Each sub-command loads when it is called."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+COMMANDS = {
+    "score": ("midwatch.agents.cli.rules_score:score", "Score the diagnosis on labelled logs."),
+}
+
+
+class _RulesGroup(click.Group):
+    """Lists its sub-commands from `COMMANDS` and imports the one that is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 (click's)
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
+
+
+@click.group(cls=_RulesGroup)
+def rules() -> None:
+    """Rules: what is looked for in lines, and what it means."""

@@ -1,0 +1,65 @@
+"""The page of all shipped rules: `python -m midwatch.rules.catalogue > docs/catalogue.md`.
+
+Pure but for the packs' own files, which it reads as everybody does.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+
+from midwatch.rules.loader import shipped_files
+from midwatch.rules.model import Role, Rule
+from midwatch.rules.rule_reader import read_rule_file
+
+_HEAD = """# Catalogue of rules
+
+Written by `python -m midwatch.rules.catalogue > docs/catalogue.md`; a test keeps it true.
+
+What midwatch knows of failures, by the pack that knows it. A *cause* may be the root of a verdict; a
+*consequence* (a peer died, a watchdog fired, a launcher's summary) stands in where no cause was seen;
+*context* never does. A fallback knows only that something failed: it gives way to every other rule.
+Transient: whether the same start may succeed with nothing changed. Examples are our own; the source says
+where the knowledge comes from.
+"""
+_TRANSIENT = {True: "transient", False: "lasting", None: "depends"}
+_ORDER = (Role.CAUSE, Role.CONSEQUENCE, Role.CONTEXT, Role.SUCCESS, Role.PROGRESS)
+
+
+def page(files: Mapping[str, bytes]) -> str:
+    """The page, from the bytes of rule files by their names."""
+    out = [_HEAD]
+    counted = 0
+    sections: list[str] = []
+    for name in sorted(files):
+        file = read_rule_file(name, files[name], [])
+        if not file.rules:
+            continue
+        counted += len(file.rules)
+        title = name.rpartition("/")[2].removesuffix(".yaml")
+        sections += [f"## {title}", "", f"{file.description}.", ""]
+        for rule in sorted(file.rules, key=lambda rule: _ORDER.index(rule.role)):
+            sections += _entry(rule)
+    out.append(f"{counted} rules.\n")
+    return "\n".join(out + sections).rstrip("\n") + "\n"
+
+
+def _entry(rule: Rule) -> list[str]:
+    said = [str(rule.role)]
+    if rule.error_type:
+        said.append(f"`{rule.error_type}`")
+    if rule.role in (Role.CAUSE, Role.CONSEQUENCE):
+        said.append(_TRANSIENT[rule.transient])
+    if rule.phase and rule.role is Role.PROGRESS:
+        said.append(f"phase {rule.phase}")
+    if rule.fallback:
+        said.append("fallback")
+    lines = [f"### {rule.name}", "", f"{', '.join(said)} · {rule.source}", ""]
+    lines += ["```text", *(example.strip() for example in rule.match[:1]), "```", ""]
+    if rule.remedy:
+        lines += [f"Remedy: {rule.remedy}", ""]
+    return lines
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page(shipped_files()))

@@ -1,0 +1,194 @@
+"""Which line is the cause, among the louder ones that follow from it."""
+
+from __future__ import annotations
+
+import pytest
+
+from unit.agents.diagnosis.conftest import Watch
+
+TIMEOUT = (
+    "[rank{0}]:[E302 11:52:40.1 ProcessGroupNCCL.cpp:632] [Rank {0}] Watchdog caught collective operation"
+    " timeout: WorkNCCL(SeqNum=48, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600041 milliseconds before"
+    " timing out."
+)
+SUMMARY = (
+    "E0302 11:52:45.3 9 torch/distributed/elastic/multiprocessing/api.py:874] failed (exitcode: 1)"
+    " local_rank: 2 (pid: 88) of binary: python3"
+)
+OOM = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 3 has a total capacity of"
+    " 79.11 GiB of which 1.02 GiB is free."
+)
+
+
+def frames(last: str, *, source: str = "run()", prefix: str = "") -> str:
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "train.py", line 9, in <module>',
+        "    main()",
+        '  File "train.py", line 5, in main',
+        f"    {source}",
+        last,
+    ]
+    return "\n".join(prefix + line for line in lines)
+
+
+def test_a_specific_cause_beats_waiting_ranks_and_the_launchers_summary(watch: Watch) -> None:
+    log = "\n".join([*(TIMEOUT.format(rank) for rank in range(3)), frames(OOM, prefix="[rank3]: "), SUMMARY])
+    done = watch(log)
+    assert (done.verdict.error_type, done.decision.action) == ("oom", "stop")
+    assert done.verdict.root_line == f"[rank3]: {OOM}"
+
+
+def test_any_exception_beats_ranks_that_only_waited(watch: Watch) -> None:
+    log = "\n".join([TIMEOUT.format(0), frames("ValueError: the toy broke", prefix="[rank3]: "), SUMMARY])
+    assert watch(log).verdict.root_line == "[rank3]: ValueError: the toy broke"
+
+
+def test_the_first_exception_of_a_chain_is_the_cause(watch: Watch) -> None:
+    log = "\n".join(
+        [
+            frames("ValueError: the batch is empty"),
+            "",
+            "The above exception was the direct cause of the following exception:",
+            "",
+            frames("RuntimeError: the epoch failed"),
+        ]
+    )
+    assert watch(log).verdict.root_line == "ValueError: the batch is empty"
+
+
+def test_an_exception_that_was_only_a_probe_is_not(watch: Watch) -> None:
+    log = "\n".join(
+        [
+            frames("KeyError: 'cached'"),
+            "",
+            "During handling of the above exception, another exception occurred:",
+            "",
+            frames("RuntimeError: the toy cannot be built"),
+        ]
+    )
+    assert watch(log).verdict.root_line == "RuntimeError: the toy cannot be built"
+
+
+def test_an_assertion_without_a_text_is_named_by_its_source(watch: Watch) -> None:
+    log = frames("AssertionError", source="assert batch.size == world", prefix="[rank1]: ")
+    verdict = watch(log).verdict
+    assert verdict.root_line.strip() == "[rank1]:     assert batch.size == world"
+    assert verdict.root_line_number == 5
+
+
+def test_what_a_logger_announces_is_proven_by_the_exception_itself(watch: Watch) -> None:
+    log = f"Exception in the main loop: {OOM.partition(': ')[2]}\n" + frames(OOM)
+    assert watch(log).verdict.root_line == OOM
+
+
+def test_source_code_in_a_traceback_is_no_evidence(watch: Watch) -> None:
+    source = "raise RuntimeError('CUDA out of memory. Tried to allocate 2.00 GiB')"
+    done = watch(frames("toy.Interrupted", source=source))
+    assert done.verdict.error_type != "oom"
+
+
+def test_what_python_ignored_harms_nobody(watch: Watch) -> None:
+    log = "Exception ignored in: <function Toy.__del__ at 0x7f>\n" + frames("AttributeError: no handle")
+    assert watch(log).verdict.state != "failed"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[W302 11:53:01 TCPStore.cpp:125] [c10d] recvValue failed on SocketImpl(fd=3): got 0 bytes",
+        "2026-03-02 11:00:00 WARNING toy.py:3 no fabric: libfabric.so: cannot open shared object file",
+        "INFO:jax._src.xla_bridge:no backend 'tpu': libtpu.so: cannot open shared object file",
+        "wandb: ERROR Error while calling W&B API: context deadline exceeded",
+        "[rank: 0] Received SIGTERM: 15",
+        "Corrupt JPEG data: 12 extraneous bytes before marker 0xd9",
+    ],
+)
+def test_a_line_that_calls_itself_harmless_is_no_failure(watch: Watch, line: str) -> None:
+    assert watch(f"{line}\nstep: 40  loss:  2.1  grad_norm:  0.3\n").verdict.state != "failed"
+
+
+def test_a_step_cancelled_after_a_task_failed_is_clean_up(watch: Watch) -> None:
+    log = "\n".join(
+        [
+            frames("ValueError: the toy broke", prefix="3: "),
+            "srun: error: n4: task 3: Exited with exit code 1",
+            "srun: Terminating StepId=7.0",
+            "slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT 2026-03-02T12:00:01 ***",
+        ]
+    )
+    assert watch(log).verdict.root_line == "3: ValueError: the toy broke"
+
+
+def test_a_step_cancelled_after_a_task_failed_without_a_word_was_not_cancelled_by_anybody(
+    watch: Watch,
+) -> None:
+    log = "\n".join(
+        [
+            "srun: error: n4: task 3: Exited with exit code 1",
+            "slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT 2026-03-02T12:00:01 ***",
+        ]
+    )
+    done = watch(log)
+    assert (done.verdict.error_type, done.decision.action) == ("slurm_failure", "hold")
+
+
+def test_a_job_that_somebody_cancelled_may_be_started_again(watch: Watch) -> None:
+    log = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-03-02T12:00:01 ***"
+    done = watch(log)
+    assert (done.verdict.error_type, done.decision.action) == ("cancelled", "restart")
+
+
+def test_a_time_limit_explains_the_signals_that_follow(watch: Watch) -> None:
+    log = "\n".join(
+        [
+            "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-03-02T12:00:01 DUE TO TIME LIMIT ***",
+            "W0302 12:00:02.8 77 torch/distributed/elastic/agent/server/api.py:719] Received 15 death signal,"
+            " shutting down workers",
+            "torch.distributed.elastic.multiprocessing.api.SignalException: Process 77 got signal: 15",
+        ]
+    )
+    done = watch(log)
+    assert (done.verdict.error_type, done.decision.action) == ("slurm_failure", "stop")
+
+
+def test_a_timeout_of_a_run_that_never_made_a_step_is_not_tried_again_blindly(watch: Watch) -> None:
+    done = watch(TIMEOUT.format(0))
+    assert (done.verdict.error_type, done.verdict.transient, done.decision.action) == (
+        "nccl_timeout",
+        None,
+        "hold",
+    )
+
+
+def test_a_timeout_of_a_run_that_made_steps_is_tried_again(watch: Watch) -> None:
+    steps = [f"step: {n}  loss:  2.1  grad_norm:  0.3" for n in range(1, 40)]
+    done = watch("\n".join([*steps, TIMEOUT.format(0)]))
+    assert (done.verdict.error_type, done.decision.action) == ("nccl_timeout", "restart")
+
+
+def test_a_diverged_run_is_not_healed_by_more_broken_steps(watch: Watch) -> None:
+    log = "\n".join(f"step: {n}  loss:  nan  grad_norm:  nan" for n in range(1, 40))
+    verdict = watch(log).verdict
+    assert (verdict.error_type, verdict.root_line_number) == ("numerical_instability", 1)
+
+
+def test_a_full_disk_is_behind_the_write_that_was_cut(watch: Watch) -> None:
+    log = "\n".join(
+        [
+            "[rank0]: RuntimeError: [enforce fail at inline_container.cc:595] . unexpected pos 6016 vs 5904",
+            "[rank1]: RuntimeError: [/gloo/transport/tcp/pair.cc:534] Connection closed by peer [n3]:201",
+            SUMMARY,
+            "OSError: [Errno 28] No space left on device",
+        ]
+    )
+    done = watch(log)
+    assert (done.verdict.error_type, done.decision.action) == ("storage", "stop")
+    assert done.verdict.root_line_number == 4
+
+
+def test_an_unknown_end_names_the_variables_that_would_tell_more(watch: Watch) -> None:
+    done = watch("srun: error: n4: task 3: Exited with exit code 1")
+    assert done.verdict.state == "failed"
+    assert done.verdict.remedy

@@ -1,0 +1,38 @@
+"""What calls itself a warning or less is quiet; what calls itself an error, or nothing, is loud."""
+
+from __future__ import annotations
+
+import pytest
+
+from midwatch.agents.log_levels import is_quiet
+
+QUIET = [
+    "2026-03-02 11:00:00,000 INFO toy.py:3 -- started",
+    "[2026-03-02 11:00:00,000] [WARNING] [launch.py:1] odd",
+    "W0302 11:00:00.000000 77 torch/distributed/run.py:3] odd",
+    "[rank3]:[W302 11:00:00.1 socket.cpp:3] odd",
+    "[W socket.cpp:558] [c10d] odd",
+    "2026-03-02 11:00:00.1: W tensorflow/core/toy.cc:3] odd",
+    "/opt/toy.py:3: UserWarning: CUDA initialization: odd",
+    "n4:88:90 [0] NCCL INFO odd",
+    "(Trainer pid=77) wandb: ERROR upload failed",
+]
+LOUD = [
+    "RuntimeError: odd WARNING inside",
+    "2026-03-02 11:00:00,000 ERROR toy.py:3 -- INFO follows",
+    "[rank3]:[E302 11:00:00.1 ProcessGroupNCCL.cpp:3] odd",
+    "F0302 11:00:00.000000 77 node_manager.cc:3] Check failed: INFO",
+    "n4:88:90 [0] NCCL WARN odd",
+    "Mar  2 11:00:00 n4 kernel: NVRM: Xid (PCI:0000:1a:00): 79",
+    "slurmstepd: error: odd WARNING",
+]
+
+
+@pytest.mark.parametrize("line", QUIET)
+def test_quiet(line: str) -> None:
+    assert is_quiet(line.encode())
+
+
+@pytest.mark.parametrize("line", LOUD)
+def test_loud(line: str) -> None:
+    assert not is_quiet(line.encode())
