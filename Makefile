@@ -1,6 +1,7 @@
 # make demo, make test, make check: each makes its own environment first and needs only Python 3.11+.
 VENV ?= .venv
 ARGS ?=
+WORKERS ?= 3
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 HOUSE := PYTHONPATH=tests $(BIN)/python -m house.gate
@@ -10,8 +11,8 @@ HOUSE := PYTHONPATH=tests $(BIN)/python -m house.gate
 demo: $(READY) ## the whole chain on this machine: a toy training fails, is rescued, fails for good
 	$(BIN)/midwatch demo $(ARGS)
 
-test: $(READY) ## all tests; ARGS="tests/unit -k stall" for some
-	$(BIN)/pytest $(ARGS)
+test: $(READY) ## all tests, WORKERS files at a time; ARGS="tests/unit -k stall" for some
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
 check: lint types imports house ## the gate without the tests; make -k check tells all findings at once
 
