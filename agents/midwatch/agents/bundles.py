@@ -10,17 +10,19 @@ from midwatch.agents.policies.base import Policy
 from midwatch.agents.policies.loader import load_policy, shipped_policies
 from midwatch.rules.compiler import RuleSet, compile_rules
 from midwatch.rules.loader import load_bundle
-from midwatch.rules.model import Rule
+from midwatch.rules.model import Note, Rule
 from midwatch.streams.records import Phase
 from midwatch.streams.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """Compiled rules and the hash they go by in every hit."""
+    """Compiled rules and the hash they go by in every hit. `any_line`: every new line ends a silence."""
 
     rules: RuleSet
     hash: str
+    any_line: bool = False
+    notes: tuple[Note, ...] = ()
 
 
 def watched_rules(names: tuple[str, ...]) -> Watched:
@@ -29,22 +31,32 @@ def watched_rules(names: tuple[str, ...]) -> Watched:
     Raises:
         RuleErrors: everything wrong in them.
     """
+    bundles = [load_bundle(name) for name in names]
     rules: dict[str, Rule] = {}
-    for name in names:
-        for rule in load_bundle(name).rules:
+    for bundle in bundles:
+        for rule in bundle.rules:
             rules.setdefault(rule.name, rule)
     compiled = compile_rules(rules.values())
-    return Watched(compiled, compiled.content_hash)
+    return Watched(
+        compiled,
+        compiled.content_hash,
+        any_line=any(bundle.any_line for bundle in bundles),
+        notes=tuple(note for bundle in bundles for note in bundle.notes),
+    )
 
 
 def rules_of(settings: Settings) -> Watched:
     """The rules that the settings name: presets, then the user's own files."""
-    own = [
+    return watched_rules(_names(settings))
+
+
+def _names(settings: Settings) -> tuple[str, ...]:
+    own = (
         str(path)
         for directory in settings.rules.directories
         for path in (sorted(directory.glob("*.y*ml")) if directory.is_dir() else [directory])
-    ]
-    return watched_rules((*settings.rules.presets, *own))
+    )
+    return (*settings.rules.presets, *own)
 
 
 def policies_of(settings: Settings) -> dict[str, Policy]:
@@ -58,7 +70,7 @@ def policies_of(settings: Settings) -> dict[str, Policy]:
 def limits_of(settings: Settings) -> Limits:
     """How long jobs may be silent: by the settings, above them by the bundles, above both by a job's spec."""
     silence = dict(settings.detect.limits.by_phase())
-    for name in settings.rules.presets:
+    for name in _names(settings):
         silence |= {cast(Phase, str(phase)): s for phase, s in load_bundle(name).silence.items()}
     return Limits(
         **silence,

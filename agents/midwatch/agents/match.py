@@ -31,7 +31,7 @@ def handle(message: Message, watched: Watched, events: str) -> tuple[Send, ...]:
     key = record.origin.job.encode()
     if isinstance(record, Beat):
         return (Send(events, key, codec.encode(replace(record, logged_ms=message.timestamp_ms))),)
-    hits = match(record, watched.rules, watched.hash, message.timestamp_ms)
+    hits = match(record, watched.rules, watched.hash, message.timestamp_ms, any_line=watched.any_line)
     return () if hits is None else (Send(events, key, codec.encode(hits)),)
 
 

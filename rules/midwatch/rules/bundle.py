@@ -55,6 +55,7 @@ class _Collector:
             silence=self.silence,
             description=self.done[path].description,
             files=tuple(self.done),
+            any_line=any(read.any_line for read in self.done.values()),
         )
 
     def find(self, name: str, location: SourceLocation) -> str | None:

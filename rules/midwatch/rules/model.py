@@ -64,6 +64,30 @@ class SourceLocation:
         return f"{self.file}:{self.line}:{self.column}"
 
 
+class NoteKind(StrEnum):
+    """What a note of the reading is about."""
+
+    ARMING = "arming"  # whether anything acts at all
+    MOOT = "moot"  # accepted, and without an effect here
+    NOT_EXECUTED = "not executed"  # would run a command or touch a file: read, listed, never done
+    CHANGED = "changed"  # means something else than it looks like
+    WARNING = "warning"  # taken as it is, and probably not what its writer wants
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something worth knowing about a file that could be read: where, what, and what may be done."""
+
+    kind: NoteKind
+    location: SourceLocation
+    what: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        advice = f"\n  {self.remedy}" if self.remedy else ""
+        return f"{self.location}: {self.kind}: {self.what}{advice}"
+
+
 @dataclass(frozen=True, slots=True)
 class RateLimit:
     """At most `hits` of one rule and rank are sent in full in `seconds`; the rest are counted only."""
@@ -126,6 +150,7 @@ class RuleFile:
     include: tuple[tuple[str, SourceLocation], ...] = ()
     exclude: tuple[tuple[str, SourceLocation], ...] = ()
     silence: tuple[SilenceLimit, ...] = ()
+    any_line: bool = False
     rules: tuple[Rule, ...] = ()
 
 
@@ -135,7 +160,8 @@ class Bundle:
 
     `content_hash` is the SHA-256 (hex) over names and bytes of the files that were read, so two bundles
     with one hash are the same. `silence` holds one limit per phase, the including file's above the
-    included ones'.
+    included ones'. With `any_line` every new line of the job, whatever it says, ends its silence; without it
+    only progress does. `notes` is what the reading wants a person to know.
     """
 
     name: str
@@ -144,3 +170,5 @@ class Bundle:
     silence: Mapping[Phase, float] = field(default_factory=dict, hash=False)
     description: str = ""
     files: tuple[str, ...] = ()
+    any_line: bool = False
+    notes: tuple[Note, ...] = ()

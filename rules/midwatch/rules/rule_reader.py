@@ -54,10 +54,17 @@ def read_rule_file(name: str, data: bytes, errors: list[LocatedError]) -> RuleFi
     include = tuple(fields.texts("include"))
     exclude = tuple(fields.texts("exclude"))
     silence = _silence(fields)
+    any_line = fields.flag("any_line") or False
     rules = tuple(rule for node in fields.items("rules") if (rule := _read_rule(node, errors)) is not None)
     fields.done()
     return RuleFile(
-        name=name, description=description, include=include, exclude=exclude, silence=silence, rules=rules
+        name=name,
+        description=description,
+        include=include,
+        exclude=exclude,
+        silence=silence,
+        any_line=any_line,
+        rules=rules,
     )
 
 

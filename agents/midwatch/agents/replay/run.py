@@ -10,7 +10,7 @@ from midwatch.agents.decision import Rulebook
 from midwatch.agents.incident.limits import Limits
 from midwatch.agents.matching import match
 from midwatch.agents.pipeline import Step, Watch, step
-from midwatch.agents.replay.logs import INCARNATION, LogFile, PrintedTimes, chunks, undated, origin_of
+from midwatch.agents.replay.logs import INCARNATION, LogFile, PrintedTimes, chunks, origin_of, undated
 from midwatch.streams.records import (
     Beat,
     Decision,
@@ -43,7 +43,7 @@ def replay(job: str, files: Sequence[LogFile], watched: Watched, book: Rulebook,
     for index, file in enumerate(files):
         times = PrintedTimes(undated(file, files))
         for chunk in chunks(job, file, index):
-            found = match(chunk, watched.rules, watched.hash, 0, when=times)
+            found = match(chunk, watched.rules, watched.hash, 0, when=times, any_line=watched.any_line)
             if found is not None:
                 records.append(found)
     run = _Run(job, book, limits)
