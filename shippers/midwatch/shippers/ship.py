@@ -7,7 +7,7 @@ import os
 import secrets
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from midwatch.shippers.checkpoint import Checkpoint, StateDirectory
@@ -47,16 +47,17 @@ def run_ship(shipment: Shipment, settings: Settings, environment: Mapping[str, s
     environment = os.environ if environment is None else environment
     if not shipment.paths:
         raise UsageError("no files to ship", where="midwatch ship", remedy="name files, globs or directories")
-    pid = job_pid(shipment.told, environment)
+    told = in_cluster(shipment.told, settings)
+    pid = job_pid(told, environment)
     if shipment.until_pid and pid is None:
         raise UsageError("no process to wait for", where="--until-pid", remedy="name it: --pid PID")
     me = machine(pid)
-    origin = identify(shipment.told, environment, me)
+    origin = identify(told, environment, me)
     report = reporter()
     state = StateDirectory(shipment.state or _state_directory(settings, origin))
     checkpoint = Checkpoint() if shipment.start != "checkpoint" else state.load()
     if checkpoint.boot_id == me.boot_id:
-        origin = identify(shipment.told, environment, me, checkpoint.incarnation)
+        origin = identify(told, environment, me, checkpoint.incarnation)
     source = Watch(shipment.paths, start=shipment.start, remembered=checkpoint.files, report=report)
     process = JobProcess(pid) if pid is not None else None
     return Sidecar(
@@ -84,6 +85,12 @@ def job_pid(told: Told, environment: Mapping[str, str]) -> int | None:
             f"{text!r} is no process id", where="MIDWATCH_JOB_PID", remedy="unset it, or use --pid"
         )
     return int(text)
+
+
+def in_cluster(told: Told, settings: Settings) -> Told:
+    """With the settings' cluster, where they name one and the command line does not."""
+    named = settings.cluster if settings.cluster != Settings().cluster else None
+    return replace(told, cluster=told.cluster or named)
 
 
 def machine(pid: int | None) -> Machine:

@@ -173,12 +173,13 @@ class Watch:
             return
         found = same_file(entry.path, identity)
         tail = self._open(found, entry.path) if found else None
-        if not found or found.path != entry.path:
+        same = found and tail and found.size >= entry.position.offset and entry.probe.fits(tail.descriptor)
+        if not same or (found and found.path != entry.path):
             self._since[entry.path] = entry.modified_ns
             self._lost[entry.path] = entry
         if not found or not tail:
             self._report(f"{entry.path}: the file read up to byte {entry.position.offset} is gone")
-        elif found.size >= entry.position.offset and entry.probe.fits(tail.descriptor):
+        elif same:
             tail.resume(entry.generation, entry.position)
             self._follow(tail, found, entry.path)
         else:

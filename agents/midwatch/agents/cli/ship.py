@@ -87,9 +87,10 @@ command = ship
 def _piped(options: _Options) -> PipeShipment:
     from midwatch.shippers.identity import identify
     from midwatch.shippers.pipe_process import PIPE_DRAIN, PipeShipment
-    from midwatch.shippers.ship import job_pid, machine
+    from midwatch.shippers.ship import in_cluster, job_pid, machine
 
-    settings, told = _settings(options), _told(options)
+    settings = _settings(options)
+    told = in_cluster(_told(options), settings)
     pid = job_pid(told, os.environ)
     return PipeShipment(
         identify(told, os.environ, machine(pid)), settings, pid=pid, drain=options["drain"] or PIPE_DRAIN
