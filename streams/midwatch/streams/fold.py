@@ -7,7 +7,7 @@ it sent the first time must come out again with the same content, because its id
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -20,6 +20,8 @@ PARTITION = b"\0partition"
 Fields = Mapping[bytes, bytes]
 """The state under one key: named fields, of which only the changed ones are written."""
 
+SEND_LIMIT = 900_000
+"""Bytes of one outgoing record; Kafka's clients refuse a little above (1,000,000)."""
 DEAD_VALUE_LIMIT = 256 * 1024
 """Bytes of an unreadable value that a dead letter keeps; the rest is cut off."""
 DEAD_KEY_LIMIT = 1024
@@ -101,6 +103,18 @@ class Fold(Protocol):
     def tick_value(self) -> bytes:
         """The value of a tick record. What counts is the append time that it gets."""
         ...
+
+
+class RecordTooLarge(Exception):
+    """A record was to be sent that Kafka would refuse for ever."""
+
+
+def check_size(sends: Iterable[Send]) -> None:
+    """Raises RecordTooLarge: better the input is set aside than that a worker crashes on it for ever."""
+    for send in sends:
+        size = len(send.value or b"") + len(send.key or b"") + sum(len(v) for _, v in send.headers)
+        if size > SEND_LIMIT:
+            raise RecordTooLarge(f"{size} bytes for {send.topic}, the limit is {SEND_LIMIT}")
 
 
 def dead_letter(topic: str, message: Message, reason: str) -> Send:

@@ -15,7 +15,7 @@ from typing import Any
 from faust.types import EventT, StreamT
 
 from midwatch.streams.app import App
-from midwatch.streams.fold import Message, Send, dead_letter
+from midwatch.streams.fold import Message, Send, check_size, dead_letter
 from midwatch.streams.incoming import RawRecord, batches, raw
 from midwatch.streams.tables.contiguity import HoleInLog, accept
 from midwatch.streams.tables.positions import Bounds, Position, reader_position
@@ -162,7 +162,9 @@ class StatelessAgent:
 
     def _judge(self, message: Message) -> Sequence[Send]:
         try:
-            return self._handle(message)
+            sends = self._handle(message)
+            check_size(sends)
+            return sends
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
             place = f"{message.topic}/{message.partition}/{message.offset}"

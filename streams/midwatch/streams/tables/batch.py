@@ -10,7 +10,16 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from midwatch.streams.errors import NewerRecord
-from midwatch.streams.fold import PARTITION, Applied, Fields, Fold, Message, Send, dead_letter
+from midwatch.streams.fold import (
+    PARTITION,
+    Applied,
+    Fields,
+    Fold,
+    Message,
+    Send,
+    check_size,
+    dead_letter,
+)
 from midwatch.streams.tables import ids, wire
 from midwatch.streams.tables.script import Write
 
@@ -18,12 +27,6 @@ OWN = b"\0shell"
 """The key of the shell's own state of a partition: highest append time, high-water marks."""
 NOW = b"now"
 MARK = b"hw:"
-SEND_LIMIT = 900_000
-"""Bytes of one outgoing record; Kafka refuses a little above (1,000,000 for Faust's producer)."""
-
-
-class RecordTooLarge(Exception):
-    """A fold sent a record that Kafka would refuse for ever."""
 
 
 @dataclass(slots=True)
@@ -166,7 +169,5 @@ def _checked(applied: Applied, view: Mapping[bytes, Fields]) -> Applied:
     for key in applied.changed:
         if key not in view:
             raise KeyError(f"the fold changed the state {key!r}, which it had not asked for")
-    for send in applied.sends:
-        if (size := len(send.value or b"") + len(send.key or b"")) > SEND_LIMIT:
-            raise RecordTooLarge(f"{size} bytes for {send.topic}, the limit is {SEND_LIMIT}")
+    check_size(applied.sends)
     return applied

@@ -19,7 +19,7 @@ ROUND = 2000
 class SendRecord(Protocol):
     """Hands one record to the producer (acks=all, idempotent); the inner awaitable is Kafka's answer."""
 
-    async def __call__(self, send: Send, headers: list[tuple[str, bytes]]) -> Awaitable[Any]: ...
+    async def __call__(self, send: Send, headers: list[tuple[str, bytes]], /) -> Awaitable[Any]: ...
 
 
 class Outbox:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from midwatch.streams.codec import decode
 from midwatch.streams.errors import NewerRecord
-from midwatch.streams.fold import PARTITION, Applied, Fields, Message, Send
+from midwatch.streams.fold import PARTITION, SEND_LIMIT, Applied, Fields, Message, Send
 from midwatch.streams.records import DeadLetter
 from midwatch.streams.tables import ids
-from midwatch.streams.tables.batch import NOW, OWN, SEND_LIMIT, Batch
+from midwatch.streams.tables.batch import NOW, OWN, Batch
 
 
 @dataclass(frozen=True)
