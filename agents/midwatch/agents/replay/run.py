@@ -108,8 +108,8 @@ def _failed(run: _Run, hits: tuple[Hit, ...]) -> Replayed:
     )
     run.take(Beat(origin_of(run.job), 1, 0.0, 0.0, 5.0, True, 0, final=True))
     incident, decision = run.incident, run.decision
-    assert incident is not None, "an attempt whose last node gave its final beat settles"  # noqa: S101
-    assert decision is not None, "decide answers every settled incident"  # noqa: S101
+    if incident is None or decision is None:
+        raise AssertionError("an end whose last node gave its final beat settles, and is decided")
     assumed = (
         "the run ended, with an exit code that nobody knows",
         "the whole budget of restarts is left",
