@@ -22,6 +22,7 @@ from midwatch.streams.tables.contiguity import HoleInLog, accept
 from midwatch.streams.tables.positions import Bounds, Position
 from midwatch.streams.tables.redis_link import PATIENCE_S, RedisLink
 from midwatch.streams.tables.table import RedisTable
+from midwatch.streams.ticks import TickWriter
 
 log = logging.getLogger(__name__)
 
@@ -214,11 +215,12 @@ def stateful_agent(
     """Register an agent that folds `topic` with `fold`; call once per topic, before `run`.
 
     `marked`: the topic is written by another stateful agent, so records with an id are taken once, by
-    high-water mark. What cannot be folded goes to the topic of dead letters.
+    high-water mark. What cannot be folded goes to the topic of dead letters. The owner of a partition
+    writes its ticks, if the fold has deadlines.
     """
     link = RedisLink(app.settings.redis, app.counters, patience_s=redis_patience_s)
     table = table_class(link, app.group, topic, app.counters)
     agent = StatefulAgent(app, fold, table, link, marked=marked)
     app.keeps_state = True
-    app.read(agent, agent.run, tasks=(agent.publish,), close=agent.close)
+    app.read(agent, agent.run, tasks=(agent.publish, TickWriter(app, agent).run), close=agent.close)
     return agent

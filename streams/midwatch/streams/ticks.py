@@ -8,11 +8,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from typing import TYPE_CHECKING
 
 from faust.types import TP
 
 from midwatch.streams.app import App
-from midwatch.streams.stateful import StatefulAgent
+
+if TYPE_CHECKING:
+    from midwatch.streams.stateful import StatefulAgent
 
 log = logging.getLogger(__name__)
 
@@ -75,8 +78,3 @@ class TickWriter:
             log.debug("no end of %s: %r", tp, error)
             return False
         return self._agent.next_offset(partition) == ends[tp]
-
-
-def write_ticks(app: App, agent: StatefulAgent) -> None:
-    """Give an agent its tick writer; call before `run`."""
-    app.accompany(TickWriter(app, agent).run)

@@ -28,7 +28,6 @@ from midwatch.streams.settings import (
 )
 from midwatch.streams.stateful import stateful_agent
 from midwatch.streams.stateless import stateless_agent
-from midwatch.streams.ticks import write_ticks
 
 DUE = b"due:"
 
@@ -108,7 +107,7 @@ def main(options: Mapping[str, Any]) -> None:
     names = settings.topic_names
     app = create_app(settings, f"{options['prefix']}-{options['kind']}")
     if options["kind"] == "stateful":
-        write_ticks(app, stateful_agent(app, ObeyingFold(names.incidents), topic=names.events))
+        stateful_agent(app, ObeyingFold(names.incidents), topic=names.events)
     else:
         stateless_agent(app, lambda message: echo(names.events, message), topic=names.logs)
     try:

@@ -40,6 +40,7 @@ def test_a_worker_that_stops_in_good_order_repeats_nothing(place: Workplace) -> 
     assert place.values(place.names.events) == sent
 
 
+@pytest.mark.capability("X-41")
 def test_a_killed_worker_loses_nothing_and_keeps_the_order(place: Workplace) -> None:
     first = place.worker().await_ready()
     sent = send_many(place, 0, 1000)

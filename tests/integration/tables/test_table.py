@@ -209,6 +209,7 @@ async def until(fact: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
+@pytest.mark.capability("X-41")
 async def test_the_commit_waits_for_what_is_not_yet_published(table: MakeTable) -> None:
     one, kafka = table(), Kafka()
     await one.assign({0: EMPTY})
