@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 
 import pytest
 
@@ -78,3 +79,18 @@ def test_a_redis_that_has_forgotten_does_not_let_an_old_order_act_again(world: W
     assert world.await_outcome(fresh, "done", "refused", "failed").state == "done"
     wait_for(lambda: bool(ledger(checkpoints, "done")), "the training is done")
     assert len(ledger(checkpoints, "start")) == 2
+
+
+def test_a_redis_lost_under_a_running_executor_ends_its_open_orders_and_says_so(world: World) -> None:
+    world.executor()
+    started = world.run("sleep", "300")
+    later = world.order(started, not_before_ms=int(time.time() * 1000) + 120_000)
+    world.send(later)
+    world.await_outcome(later, "accepted")
+    world.forget()
+    assert "Redis lost the claim" in world.await_outcome(later, "failed", "done").reason
+
+    now = world.order(started, seq=2)
+    world.send(now)
+    assert world.await_outcome(now, "done", "refused", "failed").state == "done"
+    assert len(world.effects()) == 2

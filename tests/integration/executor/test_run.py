@@ -118,6 +118,23 @@ def test_arm_lets_the_executor_act_and_disarm_stops_it(world: World) -> None:
     wait_for(lambda: len(ledger(checkpoints, "start")) == 2, "the second start")
 
 
+def test_the_job_finds_the_settings_of_the_line_that_started_it(world: World) -> None:
+    told = ("--config", str(world.file), "--set", "ship.poll=0.1s")
+    del world.environment["MIDWATCH_CONFIG"]
+    done = midwatch(world, "run", "--wait", *told, "--job", "it", "--env", "WHO", "--", "env")
+    words = done.stdout.splitlines()
+    assert f"MIDWATCH_CONFIG={world.file}" in words
+    assert "MIDWATCH_SHIP__POLL=0.1s" in words
+    assert any(word.startswith("MIDWATCH_INCARNATION=local:") for word in words)
+
+
+def test_a_job_of_another_user_is_not_started(world: World) -> None:
+    done = midwatch(world, "run", "--job", "local:somebody-else/it", "--", "true")
+    assert done.returncode == 2
+    assert "somebody-else" in done.stderr
+    assert world.effects() == ()
+
+
 def test_without_kafka_nothing_is_started_and_the_remedy_is_told(world: World) -> None:
     began = time.monotonic()
     done = midwatch(world, "run", "--set", "kafka.bootstrap=127.0.0.1:1", "--", "true")

@@ -55,6 +55,7 @@ def run(
         limits=dict(_limit(text) for text in limits),
         max_restarts=asked["max_restarts"],
         variables=asked["variables"],
+        settings=_as_variables(settings, click.get_current_context().params),
     )
     if asked["wait"] and is_sbatch(argv):
         raise UsageError(
@@ -65,6 +66,18 @@ def run(
     started = start(wanted, settings, caller)
     _tell(started, settings, as_json=asked["as_json"])
     return follow(started, settings, caller, pressed) if asked["wait"] else 0
+
+
+def _as_variables(settings: Settings, given: dict[str, Any]) -> dict[str, str]:
+    """What makes the job's shipper find the settings of this command line, wherever it runs."""
+    from midwatch.streams.settings_reader import variable_name
+
+    file = next((s for s in settings.sources if s.endswith((".yaml", ".yml")) and Path(s).is_file()), None)
+    found = {"MIDWATCH_CONFIG": str(Path(file).absolute())} if file else {}
+    for change in given.get("changes") or ():
+        name, _, value = change.partition("=")
+        found[variable_name(tuple(name.split(".")))] = value
+    return found
 
 
 def _limit(text: str) -> tuple[str, float]:

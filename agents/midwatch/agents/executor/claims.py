@@ -121,6 +121,13 @@ class Claims:
         self._store(Epoch(epoch, count, now_ms if lost else earlier))
         return lost
 
+    def forgotten(self, now_ms: int) -> bool:
+        """Whether Redis has lost its memory since `join`; if so, a new epoch has begun."""
+        if _text(self._redis.get(self._key("epoch"))) == self._epoch.epoch:
+            return False
+        self.join(now_ms)
+        return True
+
     def unsafe(self) -> str:
         """Why this Redis cannot be trusted with a claim; "" if it can."""
         wanted = {"maxmemory-policy": "noeviction", "appendonly": "yes", "appendfsync": "always"}

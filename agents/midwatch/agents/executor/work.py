@@ -30,7 +30,6 @@ _DISARMED_PAUSE_S = 1.0
 _TWINS_S = 300.0
 _TWINS_PAUSE_S = 10.0
 _CHECKPOINT = "checkpoint_step"
-_OLD_WORD = "old_word"
 
 
 @dataclass(slots=True)
@@ -50,13 +49,16 @@ class Works:
     def __init__(self, desk: Desk, clusters: Mapping[str, Cluster]) -> None:
         self._desk = desk
         self._clusters = clusters
+        self._open: tuple[Claim, ...] = ()
         self._due: dict[str, float] = {}
         self._finished: dict[str, Finished] = {}  # by start key
         self._said: dict[str, str] = {}
 
     def turn(self) -> float:
         """One pass over all open orders that are due; seconds until the next one is."""
-        claims = self._desk.claims.open()
+        if self._desk.claims.forgotten(now_ms()):
+            self._give_up()
+        self._open = claims = self._desk.claims.open()
         for claim in claims:
             if self._due.get(claim.command.id, 0.0) <= time.monotonic():
                 pause = self._advance(claim)
@@ -66,6 +68,12 @@ class Works:
         self._said = {name: text for name, text in self._said.items() if name in open_now}
         self._sweep_twins({_key(claim.command) for claim in claims})
         return max(0.0, min(self._due.values(), default=1.0) - time.monotonic())
+
+    def _give_up(self) -> None:
+        """Redis has lost the orders in our hands: how far they got is not known, so a person must look."""
+        lost = "Redis lost the claim while it was being carried out: look at the scheduler first"
+        for claim in self._open:
+            self._desk.reporter.event(final_outcome(claim.command, "failed", lost), command=claim.command)
 
     def _advance(self, claim: Claim) -> float:
         command = claim.command
@@ -109,10 +117,8 @@ class Works:
         self, claim: Claim, step: r.Submit | r.Release | r.Cancel, cluster: Cluster, spec: Spec, view: r.View
     ) -> None:
         command, key = claim.command, _key(claim.command)
-        extra = {_OLD_WORD: view.old.word} if view.old.word else {}
-        if not isinstance(step, r.Cancel) and (not cluster.holds or isinstance(step, r.Release)):
-            extra |= _checkpoint(spec)
-        claim = self._keep(claim, step.memory, extra)
+        starts = isinstance(step, r.Release) or (isinstance(step, r.Submit) and not cluster.holds)
+        claim = self._keep(claim, step.memory, _checkpoint(spec) if starts else {})
         failpoint("act")
         match step:
             case r.Submit():
@@ -164,7 +170,7 @@ class Works:
         return next(iter([*again, *others]), "")
 
     def _keep(self, claim: Claim, memory: r.Memory, extra: Mapping[str, str] | None = None) -> Claim:
-        ours = {name: claim.memory[name] for name in (_CHECKPOINT, _OLD_WORD) if name in claim.memory}
+        ours = {_CHECKPOINT: claim.memory[_CHECKPOINT]} if _CHECKPOINT in claim.memory else {}
         kept = replace(claim, memory={**ours, **(extra or {}), **memory.words()})
         self._desk.claims.remember(kept)
         return kept

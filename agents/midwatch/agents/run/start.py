@@ -22,7 +22,7 @@ from midwatch.agents.run.variables import allowed
 from midwatch.agents.run.wrapping import is_sbatch, shim_argv
 from midwatch.agents.signing import ensure_keys, spec_hash
 from midwatch.agents.watcher.endings import note_ending
-from midwatch.streams.errors import MidwatchError, ServiceUnreachable
+from midwatch.streams.errors import MidwatchError, ServiceUnreachable, UsageError
 from midwatch.streams.identity import job_name, local_incarnation, native_id, slurm_incarnation
 from midwatch.streams.records import Spec, SpecEvent
 from midwatch.streams.services import check_kafka
@@ -50,7 +50,8 @@ class Wanted:
     nodes: int = 1
     limits: Mapping[str, float] | None = None
     max_restarts: int | None = None
-    variables: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()  # names from our environment
+    settings: Mapping[str, str] | None = None  # MIDWATCH_* variables that make the shipper's settings ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def start(wanted: Wanted, settings: Settings, caller: Caller) -> Started:
         signer = ensure_keys(settings.state_directory)
         kind = "slurm" if is_sbatch(wanted.argv) else "local"
         owner = _owner(settings, kind)
-        name = str(job_name(wanted.job, cluster=owner[0], user=owner[1])) if wanted.job else ""
+        name = _name(wanted.job, owner) if wanted.job else ""
         spec = _spec(wanted, settings, kind, name or ":".join(owner))
         if name:
             spec = signer.sign(spec)
@@ -146,9 +147,21 @@ def _owner(settings: Settings, kind: str) -> tuple[str, str]:
     return kind if unset else settings.cluster, getpass.getuser()
 
 
+def _name(text: str, owner: tuple[str, str]) -> str:
+    """The job's whole name. Raises UsageError for another user's: no order for it would be carried out."""
+    name = job_name(text, cluster=owner[0], user=owner[1])
+    if name.user != owner[1]:
+        raise UsageError(
+            f"{name} would be a job of {name.user}, and you are {owner[1]}",
+            where="--job",
+            remedy=f"leave the user out: --job {name.run}",
+        )
+    return str(name)
+
+
 def _spec(wanted: Wanted, settings: Settings, kind: str, job: str) -> Spec:
     logs = tuple(str(wanted.cwd / path) for path in wanted.log_paths)
-    variables = allowed(os.environ, wanted.variables)
+    variables = allowed(os.environ, wanted.variables) | dict(wanted.settings or {})
     variables["MIDWATCH_STATE_DIRECTORY"] = str(settings.state_directory.absolute())
     argv = wanted.argv
     if kind == "slurm":

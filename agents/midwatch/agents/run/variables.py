@@ -29,7 +29,6 @@ _NAMES = frozenset(
         "MODULEPATH",
         "LOADEDMODULES",
         "SLURM_CONF",
-        "MIDWATCH_CONFIG",
     }
 )
 _PREFIXES = (
@@ -54,6 +53,11 @@ _PREFIXES = (
     "ROCM_",
     "HIP_",
     "RCCL_",
+    "MIDWATCH_",
+)
+_OF_ONE_START = frozenset(
+    f"MIDWATCH_{name}"
+    for name in ("JOB", "JOB_PID", "INCARNATION", "NODE", "NODES", "RUN", "ATTEMPT", "FAILPOINT")
 )
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
 
@@ -64,5 +68,12 @@ def allowed(environment: Mapping[str, str], by_name: Iterable[str] = ()) -> dict
     return {
         name: value
         for name, value in sorted(environment.items())
-        if name in asked or ((name in _NAMES or name.startswith(_PREFIXES)) and not _SECRET.search(name))
+        if name in asked or (_known(name) and name not in _OF_ONE_START)
     }
+
+
+def _known(name: str) -> bool:
+    """A harmless name. Where a secret lies (`MIDWATCH_KAFKA__PASSWORD_FILE`) is none itself."""
+    if name.startswith("MIDWATCH_") and name.endswith("_FILE"):
+        return True
+    return (name in _NAMES or name.startswith(_PREFIXES)) and not _SECRET.search(name)

@@ -154,6 +154,14 @@ def test_variables_pass_by_name_and_secrets_only_when_asked_for() -> None:
         "HF_TOKEN": "y",
         "EDITOR": "vi",
         "MIDWATCH_KAFKA__PASSWORD": "z",
+        "MIDWATCH_KAFKA__PASSWORD_FILE": "/etc/secret",
+        "MIDWATCH_SHIP__POLL": "1s",
+        "MIDWATCH_JOB": "local:ann/another",
     }
-    assert allowed(given) == {"PATH": "/bin", "NCCL_DEBUG": "INFO"}
+    assert allowed(given) == {
+        "PATH": "/bin",
+        "NCCL_DEBUG": "INFO",
+        "MIDWATCH_KAFKA__PASSWORD_FILE": "/etc/secret",
+        "MIDWATCH_SHIP__POLL": "1s",
+    }
     assert "HF_TOKEN" in allowed(given, ["HF_TOKEN"])
