@@ -50,6 +50,11 @@ class RuleSet:
         """The rules with their expressions, in the order of `rules`."""
         return self._machinery.compiled
 
+    @property
+    def machinery(self) -> Machinery:
+        """The compiled parts, for those who measure or explain them."""
+        return self._machinery
+
     def match_line(self, line: bytes) -> list[Match]:
         """The rules found in one line without its line feed, in the order of the rules."""
         found = sorted(self._machinery.find_rules(line))

@@ -1,0 +1,128 @@
+"""What a person asks of rules: are the files right, why does this line (not) match, how fast is it.
+
+All pure; the command line only prints these values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from midwatch.rules.bundle import read_bundle
+from midwatch.rules.compiler import RuleSet, compile_rules
+from midwatch.rules.errors import LocatedError, RuleErrors
+from midwatch.rules.model import Bundle, Rule
+from midwatch.rules.scanner import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A rule that matches a line: the text it matched, its captures, and the trigger that found the line."""
+
+    rule: Rule
+    matched: str
+    captures: Mapping[str, str]
+    trigger: str
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """A rule that does not match a line although one of its own literals, `trigger`, stands in it."""
+
+    rule: Rule
+    trigger: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """All that the rules say of one line. `misses` are the near ones: a literal stands there, no more."""
+
+    hits: tuple[Hit, ...]
+    misses: tuple[Miss, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedFiles:
+    """The outcome of a check: the bundle that would be used, or every mistake."""
+
+    bundle: Bundle | None
+    errors: tuple[LocatedError, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FileSpeed:
+    """How fast one text went through the rules, and what was found."""
+
+    megabytes: float
+    seconds: float
+    lines: int
+    hits: Mapping[str, int]
+
+    @property
+    def megabytes_per_second(self) -> float:
+        """Of one core."""
+        return self.megabytes / max(self.seconds, 1e-9)
+
+
+def check_files(root: str, files: Mapping[str, bytes]) -> CheckedFiles:
+    """Read a bundle and compile it as a worker would."""
+    try:
+        bundle = read_bundle(root, files)
+        compile_rules(bundle.rules)
+    except RuleErrors as errors:
+        return CheckedFiles(None, errors.errors)
+    return CheckedFiles(bundle, ())
+
+
+def explain_line(rule_set: RuleSet, line: bytes) -> Explanation:
+    """Which rules match a line and why, and which nearly do."""
+    text = line.lower() if rule_set.triggers.in_lower_case else line
+    found = {match.rule.name: match for match in rule_set.match_line(line)}
+    hits: list[Hit] = []
+    misses: list[Miss] = []
+    for rule, spellings in zip(rule_set.rules, rule_set.triggers.of_pattern, strict=True):
+        trigger = next((each for each in spellings if each in text), b"").decode("utf-8", "replace")
+        match = found.get(rule.name)
+        if match is not None:
+            start, end = match.spans()[0]
+            hits.append(Hit(rule, line[start:end].decode("utf-8", "replace"), match.captures(), trigger))
+        elif trigger:
+            misses.append(Miss(rule, trigger))
+    return Explanation(tuple(hits), tuple(misses))
+
+
+def bench_text(rule_set: RuleSet, text: bytes, clock: Clock, chunk: int = 1 << 16) -> FileSpeed:
+    """Match a text in chunks of whole lines and take the time."""
+    hits: dict[str, int] = {}
+    seconds = 0.0
+    start = 0
+    while start < len(text):
+        end = text.rfind(b"\n", start, start + chunk) + 1 or text.find(b"\n", start) + 1 or len(text)
+        part = text[start:end]
+        begin = clock()
+        found = rule_set.match_chunk(part)
+        seconds += clock() - begin
+        for match in found:
+            hits[match.rule.name] = hits.get(match.rule.name, 0) + 1
+        start = end
+    lines = text.count(b"\n") + (not text.endswith(b"\n") and bool(text))
+    return FileSpeed(len(text) / 1e6, seconds, lines, hits)
+
+
+def differences(before: Bundle, after: Bundle) -> tuple[tuple[str, str], ...]:
+    """(what, rule name) for each rule that was added, removed or changed, by name."""
+    old = {rule.name: rule for rule in before.rules}
+    new = {rule.name: rule for rule in after.rules}
+    found: list[tuple[str, str]] = []
+    for name in sorted(old.keys() | new.keys()):
+        if name not in old:
+            found.append(("added", name))
+        elif name not in new:
+            found.append(("removed", name))
+        elif _said(old[name]) != _said(new[name]):
+            found.append(("changed", name))
+    return tuple(found)
+
+
+def _said(rule: Rule) -> dict[str, object]:
+    return {name: getattr(rule, name) for name in Rule.__slots__ if name != "location"}

@@ -1,0 +1,64 @@
+"""Literals: what a line must contain for a pattern to match, and never more than that."""
+
+from __future__ import annotations
+
+import pytest
+
+from midwatch.rules.literals import lowered, required_literals, spellings
+from midwatch.rules.syntax_tree import NotUnderstood, parse
+
+
+def folded(text: str) -> str:
+    """The letters of a text in either case, as a literal says it."""
+    return "".join(chr(256 + ord(letter)) for letter in text)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "demand"),
+    [
+        ("CUDA out of memory", {"CUDA out of memory"}),
+        (r"rank \d+ died", {"rank "}),
+        (r"\[rank\d\]: fail", {"]: fail"}),
+        ("(?:timeout|timed out) after", {"timeout after", "timed out after"}),
+        ("Err(?:or)?: x", {"Err: x", "Error: x"}),
+        ("[Kk]illed", {"Killed", "killed"}),
+        ("(?:ab){2}c", {"ababc"}),
+        (r"\Qa.b\E!", {"a.b!"}),
+        (r"a{,3}b", {"a{,3}b"}),
+        (r"\x41\101\x{41}", {"AAA"}),
+        ("(?i)nan", {folded("nan")}),
+        ("((?i)na)x|yyy", {folded("na") + "x", "yyy"}),
+        ("é is it", {"é is it".encode().decode("latin-1")}),
+    ],
+)
+def test_what_must_be_there_is_found(pattern: str, demand: set[str]) -> None:
+    assert frozenset(demand) in required_literals(pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["(?:error)?", "(?:error)*x", "error|", "[^e]{9}", r"\d+", r"\p{Greek}+", "ab", r"(?:error){0}", "."],
+)
+def test_what_may_be_absent_is_not_demanded(pattern: str) -> None:
+    assert required_literals(pattern) == ()
+
+
+def test_letters_that_fold_beyond_ascii_are_not_demanded_in_utf8() -> None:
+    assert required_literals("(?i)kkk") == (frozenset({folded("kkk")}),)
+    assert required_literals("é?(?i)kkk") == ()
+
+
+def test_a_literal_in_any_case_has_all_spellings_and_one_in_lower_case() -> None:
+    assert spellings(folded("a") + "B") == [b"aB", b"AB"]
+    assert lowered(folded("a") + "B") == "ab"
+
+
+@pytest.mark.parametrize(("pattern", "bound"), [("^a$", True), (r"a\z", False), ("(?-m:^)a", False)])
+def test_patterns_that_see_the_ends_of_the_text_are_known(pattern: str, bound: bool) -> None:
+    assert parse(pattern).line_bound is bound
+
+
+@pytest.mark.parametrize("pattern", [r"\_", "(?=a)", r"\Qa\E+", "(" * 200 + "a" + ")" * 200])
+def test_what_is_not_surely_understood_is_refused(pattern: str) -> None:
+    with pytest.raises(NotUnderstood):
+        parse(pattern)

@@ -1,0 +1,60 @@
+"""Triggers: few, short, and enough to find every line that a rule can match."""
+
+from __future__ import annotations
+
+from midwatch.rules.compiler import compile_rules
+from midwatch.rules.loader import shipped_files
+from midwatch.rules.model import Rule
+from midwatch.rules.rule_reader import read_rules
+from midwatch.rules.scanner import build_scanner
+from midwatch.rules.triggers import choose_triggers
+
+
+def test_patterns_share_triggers() -> None:
+    triggers = choose_triggers([f"worker {word} died" for word in ("one", "two", "three")], b"")
+    assert len(triggers.spellings) == 1
+
+
+def test_what_is_common_in_the_background_is_avoided() -> None:
+    (trigger,) = choose_triggers(["NCCL INFO broken pipe"], b"NCCL INFO all is well\n" * 1000).spellings
+    assert trigger not in b"NCCL INFO all is well"
+
+
+def test_patterns_without_literals_are_named() -> None:
+    assert choose_triggers([r"\d+ \w+", "out of memory"], b"").unguarded == (0,)
+
+
+def test_many_words_in_any_case_are_looked_for_in_lower_case() -> None:
+    words = ("alpha", "bravo", "charlie", "delta", "echo", "foxtrot", "golf")
+    triggers = choose_triggers([f"(?i){word}" for word in words], b"")
+    assert triggers.in_lower_case
+    assert len(triggers.spellings) <= len(words)
+
+
+def test_every_example_of_every_shipped_rule_holds_a_trigger_of_that_rule() -> None:
+    rules = read_rules(shipped_files())
+    triggers = choose_triggers([rule.pattern for rule in rules], b"")
+    assert [rules[index].name for index in triggers.unguarded] == []
+    for index, rule in enumerate(rules):
+        for line in rule.match:
+            text = line.lower() if triggers.in_lower_case else line
+            assert any(trigger in text.encode() for trigger in triggers.of_pattern[index]), (rule.name, line)
+
+
+def test_a_measured_scan_finds_the_same_places() -> None:
+    literals = [f"{chr(97 + i % 26)}{i:02}x".encode() for i in range(40)]
+    text = b"..".join(literals)
+    ticks = iter(range(100_000))
+    tuned = build_scanner(literals, text, lambda: float(next(ticks)))
+    assert tuned(text) == build_scanner(literals)(text) == [5 * i + i for i in range(40)]
+
+
+def test_a_rule_set_is_the_same_with_any_background() -> None:
+    rules = [Rule(name="a", pattern="loss is nan"), Rule(name="b", pattern=r"^\d+$")]
+    text = b"loss is nan\n12\n" + b"." * 3000
+    for background in (None, b"", b"loss is nan\n" * 100):
+        found = [
+            (hit.line_number, hit.rule.name)
+            for hit in compile_rules(rules, background=background).match_chunk(text)
+        ]
+        assert found == [(0, "a"), (1, "b")]
