@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,7 +26,7 @@ from midwatch.agents.clusters.effect_file import Record, read_all
 from midwatch.agents.clusters.processes import group_members
 from midwatch.agents.effects import command_id
 from midwatch.agents.run.start import Started, Wanted, start
-from midwatch.agents.signing import ensure_keys, spec_hash
+from midwatch.agents.signing import PRIVATE_NAME, PUBLIC_NAME, ensure_keys, spec_hash
 from midwatch.streams.codec import decode, encode
 from midwatch.streams.embedded.stack import Endpoints
 from midwatch.streams.records import Command, Outcome, SchedulerFact
@@ -88,13 +89,20 @@ class World:
         self._executors: list[subprocess.Popen[bytes]] = []
         self.log = directory / "executor.log"
 
-    def executor(self, failpoint: str = "", program: str = "") -> subprocess.Popen[bytes]:
+    def executor(
+        self, failpoint: str = "", program: str = "", state: Path | None = None
+    ) -> subprocess.Popen[bytes]:
         """`midwatch executor` as a process; dies at the failpoint if one is named.
 
-        `program`, Python text, may stand in its place.
+        `program`, Python text, may stand in its place; `state` is another host's state directory.
         """
         extra = {"MIDWATCH_FAILPOINT": failpoint} if failpoint else {}
-        ready = self.settings.state_directory / "run" / "executor.ready"
+        if state is not None:
+            state.mkdir()
+            for name in (PRIVATE_NAME, PUBLIC_NAME):
+                shutil.copy(self.settings.state_directory / name, state / name)
+            extra["MIDWATCH_STATE_DIRECTORY"] = str(state)
+        ready = (state or self.settings.state_directory) / "run" / "executor.ready"
         with self.log.open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, "-P", *(["-c", program] if program else ["-m", "midwatch", "executor"])],

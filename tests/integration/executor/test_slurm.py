@@ -128,6 +128,26 @@ def test_an_executor_killed_after_the_submission_does_not_submit_again(
     assert [row["first_step"] for row in ledger(checkpoints, "start")] == [1, 11]
 
 
+def test_two_executors_on_two_hosts_submit_one_job_between_them(
+    slurm: Lab, cluster: World, tmp_path: Path
+) -> None:
+    cluster.executor()
+    cluster.executor(state=tmp_path / "another-host")
+    started, checkpoints = submit(cluster, "--fault", "exception@15:1")
+    cluster.await_end(started, 120)
+    order = cluster.order(started)
+    cluster.send(order)
+    done = cluster.await_outcome(order, "done", "failed", limit=120)
+    slurm.wait_state(done.new_native_id, *OVER)
+
+    assert done.state == "done"
+    key = effect_key(started.spec.job, 1, "start")
+    ran = [row for row in slurm.queue() if key in row.comment and row.state != "CANCELLED"]
+    assert [row.id for row in ran] == [done.new_native_id]
+    assert [row["first_step"] for row in ledger(checkpoints, "start")] == [1, 11]
+    assert not ledger(checkpoints, "overlap")
+
+
 @pytest.mark.capability("S001-35", "S001-51")
 def test_a_cancel_by_a_person_is_told_as_one_and_an_end_of_ours_is_not(slurm: Lab, cluster: World) -> None:
     cluster.executor()

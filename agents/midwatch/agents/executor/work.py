@@ -131,7 +131,9 @@ class Works:
             case _:
                 if not step.key:
                     note_ending(self._desk.state_directory, step.incarnation)
-                self._say(claim, f"{view.old.word.lower() or 'live'} → cancel", step.reason)
+                self._say(
+                    claim, f"{'held' if step.key else view.old.word.lower() or 'live'} → cancel", step.reason
+                )
                 hint = cluster.cancel(step.incarnation, step.key, force=step.force)
         failpoint("record")
         after_hint = r.answered(step.memory, hint)
