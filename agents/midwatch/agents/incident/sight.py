@@ -78,7 +78,8 @@ def look(turn: Turn) -> None:
         turn.clear_finding("blind", "enough nodes are seen again; silence is counted from now")
         return
     silence = silence_of_job(_pulses(turn), seen)
-    if silence >= turn.limits.silence(turn.state.phase):
+    # A job that said it is done may tidy up in silence for as long as it likes.
+    if not turn.state.succeeded and silence >= turn.limits.silence(turn.state.phase):
         end(turn, stalled=silence)
 
 

@@ -135,3 +135,15 @@ def test_a_hung_job_that_goes_on_before_anything_was_done_is_no_incident() -> No
     scene.last_words()
     assert scene.watch.job.state.incident is not None
     assert scene.settled()[-1].verdict.mode != "stall"
+
+
+def test_a_job_that_is_done_may_tidy_up_in_silence() -> None:
+    scene = Scene()
+    scene.spec()
+    scene.train(range(1, 21))
+    scene.line("done", role="success")
+    scene.beats(seconds=300)
+    assert scene.settled() == []
+    scene.ended(exit_code=0)
+    scene.last_words()
+    assert scene.actions() == ["none"]
