@@ -26,6 +26,7 @@ class Limits:
 
     clusters: frozenset[str]  # the names of the clusters that this executor has a driver for
     users: frozenset[str] = frozenset()
+    partitions: frozenset[str] = frozenset()  # of SLURM; empty allows all
     rate: int = 30  # commands accepted per `rate_window_ms`, over all jobs
     rate_window_ms: int = 3_600_000
     storm_jobs: int = 10  # so many jobs asking within `storm_window_ms` have one common cause
@@ -54,6 +55,7 @@ class Known:
     arming: Arming
     recent: Sequence[Arrival] = ()
     lost_ms: int | None = None  # when the memory of earlier claims was found lost, if it was
+    partitions: tuple[str, ...] = ()  # that the spec's submission names
     unsafe: str = ""  # why this Redis cannot be trusted with a claim; "" if it can
 
 
@@ -77,6 +79,7 @@ def admit(command: Command, known: Known, limits: Limits) -> Admission:
         or _forgotten(command, known)
         or _of_another_spec(command, known)
         or _not_on_the_lists(known.spec, limits)
+        or _elsewhere(known, limits)
         or _of_another_start(command, known)
         or _not_armed(known)
         or _too_many(command, known, limits)
@@ -124,6 +127,15 @@ def _not_on_the_lists(spec: Spec | None, limits: Limits) -> str:
     if job_name(spec.job).user != spec.user:
         return f"the spec of {spec.job} names another user, {spec.user}"
     return ""
+
+
+def _elsewhere(known: Known, limits: Limits) -> str:
+    if not limits.partitions or known.spec is None or known.spec.cluster != "slurm":
+        return ""
+    if not known.partitions:
+        return "it names no partition, and this executor may use only some"
+    others = sorted(set(known.partitions) - limits.partitions)
+    return f"the partition {others[0]} is not on this executor's list" if others else ""
 
 
 def _of_another_start(command: Command, known: Known) -> str:

@@ -16,13 +16,14 @@ from midwatch.agents.executor.admission import Admission, Arrival, Known, Limits
 from midwatch.agents.executor.arming import Arming, arming
 from midwatch.agents.executor.claims import Claims
 from midwatch.agents.executor.report import Reporter, now_ms, say
+from midwatch.agents.run.wrapping import partitions_of, script_of, verified_script
 from midwatch.agents.signing import Verifier
 from midwatch.agents.watcher.reader import CensusReader
 from midwatch.streams.codec import decode
-from midwatch.streams.errors import MalformedRecord, NewerRecord
+from midwatch.streams.errors import MalformedRecord, MidwatchError, NewerRecord
 from midwatch.streams.failpoints import failpoint
 from midwatch.streams.identity import native_id
-from midwatch.streams.records import Command, DeadLetter, Outcome
+from midwatch.streams.records import Command, DeadLetter, Outcome, Spec
 from midwatch.streams.services import kafka_options
 from midwatch.streams.settings import Settings
 
@@ -125,9 +126,18 @@ class CommandConsumer:
             arming=armed(desk, command.job, armed_by_spec=spec is not None and spec.armed),
             recent=desk.claims.recent(now - window, without=command.id) if signed else (),
             lost_ms=desk.claims.lost_ms,
+            partitions=_partitions(spec) if spec and desk.limits.partitions else (),
             unsafe=desk.claims.unsafe() if desk.acting else "",
         )
         return admit(command, known, desk.limits)
+
+
+def _partitions(spec: Spec) -> tuple[str, ...]:
+    """None where the script is gone: then nothing is allowed, and the start would be refused anyway."""
+    try:
+        return partitions_of(spec.argv, verified_script(script_of(spec.argv)))
+    except MidwatchError:
+        return ()
 
 
 def armed(desk: Desk, job: str, *, armed_by_spec: bool) -> Arming:

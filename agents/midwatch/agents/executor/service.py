@@ -128,6 +128,7 @@ def _limits(settings: Settings, clusters: dict[str, Cluster]) -> Limits:
     return Limits(
         clusters=frozenset(clusters),
         users=frozenset(settings.executor.users or (getpass.getuser(),)),
+        partitions=frozenset(settings.executor.partitions),
         rate=settings.executor.commands_per_hour,
         rate_window_ms=_RATE_WINDOW_MS,
         storm_jobs=settings.executor.storm_jobs,

@@ -65,6 +65,20 @@ def script_of(argv: tuple[str, ...]) -> Path:
     return Path(rest[0])
 
 
+def partitions_of(argv: tuple[str, ...], script: bytes) -> tuple[str, ...]:
+    """The SLURM partitions that a submission names, by its options or else its #SBATCH lines; maybe none."""
+    words = [word for line in _head(script) if line.startswith(b"#SBATCH") for word in _sbatch_words(line)]
+    for options in (split(argv[1:])[0], split(words)[0]):
+        named = [option.value for option in options if option.name in ("partition", "p")]
+        if named:
+            return tuple((named[-1] or "").split(","))
+    return ()
+
+
+def _sbatch_words(line: bytes) -> list[str]:
+    return line.decode(errors="replace").partition(" #")[0].split()[1:]
+
+
 def wrapped_script(content: bytes, *, inner: Path, job: str, nodes: int, log_paths: tuple[str, ...]) -> bytes:
     """A script with the same interpreter line and #SBATCH lines that runs `inner` under the shim."""
     words = shim_argv(job=job, nodes=nodes, log_paths=log_paths, argv=(str(inner),))

@@ -96,6 +96,17 @@ def test_what_it_says_of_itself_can_refuse_it(changed: dict[str, object], word: 
     assert word in admission.reason
 
 
+@pytest.mark.parametrize(
+    ("named", "word"), [(("prod",), ""), (("prod", "debug"), "partition debug"), ((), "names no partition")]
+)
+def test_a_submission_to_a_partition_off_the_list_is_refused(named: tuple[str, ...], word: str) -> None:
+    limits = replace(LIMITS, clusters=frozenset({"slurm"}), partitions=frozenset({"prod"}))
+    known = replace(KNOWN, spec=replace(SPEC, cluster="slurm"), partitions=named)
+    admission = admit(COMMAND, known, limits)
+    assert admission.state == ("refused" if word else "accepted")
+    assert word in admission.reason
+
+
 def test_typed_parameters_pass() -> None:
     order = replace(COMMAND, parameters={"exclude": "gpu[01-04],n7", "checkpoint_step": 20})
     assert admit(order, KNOWN, LIMITS).state == "accepted"

@@ -11,7 +11,14 @@ import pytest
 
 from midwatch.agents.run.submission import keep, kept_submission
 from midwatch.agents.run.variables import allowed
-from midwatch.agents.run.wrapping import file_name, is_kept, script_of, start_spec, wrapped_script
+from midwatch.agents.run.wrapping import (
+    file_name,
+    is_kept,
+    partitions_of,
+    script_of,
+    start_spec,
+    wrapped_script,
+)
 from midwatch.streams.errors import ConfigurationError, UsageError
 from midwatch.streams.records import Spec
 
@@ -139,6 +146,22 @@ def test_a_script_that_was_changed_after_it_was_signed_is_not_started(tmp_path: 
     script_of(argv).unlink()
     with pytest.raises(ConfigurationError, match="cannot be read"):
         start_spec(spec(argv=argv, cluster="slurm"))
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "named"),
+    [
+        (["-p", "a,b"], b"#SBATCH -p c", ("a", "b")),
+        (["--partition=a"], b"", ("a",)),
+        ([], b"#SBATCH --partition=c  # where it runs", ("c",)),
+        (["-N2"], b"#SBATCH --time=5", ()),
+    ],
+)
+def test_the_partition_is_the_one_that_sbatch_would_take(
+    options: list[str], line: bytes, named: tuple[str, ...]
+) -> None:
+    argv = ("sbatch", *options, "train.sh", "-p", "an-argument-of-the-script")
+    assert partitions_of(argv, b"#!/bin/sh\n" + line + b"\nsrun x\n#SBATCH -p late\n") == named
 
 
 def test_only_a_name_that_is_a_hash_claims_to_vouch(tmp_path: Path) -> None:
