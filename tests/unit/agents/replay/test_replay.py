@@ -18,7 +18,7 @@ from midwatch.agents.cli.replay import replay
 def _train(directory: Path, *faults: str, iterations: int = 40) -> Path:
     logs = directory / "logs"
     logs.mkdir(exist_ok=True)
-    subprocess.run(
+    done = subprocess.run(
         [
             sys.executable, "-m", "midwatch.agents.drill.trainer",
             "--checkpoint-dir", str(directory / "checkpoints"), "--log-dir", str(logs),
@@ -26,8 +26,9 @@ def _train(directory: Path, *faults: str, iterations: int = 40) -> Path:
             "--collective-timeout-ms", "400",
             *(part for fault in faults for part in ("--fault", fault)),
         ],
-        check=False, capture_output=True, timeout=60,
+        check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60,
     )  # fmt: skip
+    (logs / "launcher.log").write_bytes(done.stdout)
     return logs
 
 
