@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import cast
 
 from midwatch.agents.incident.limits import Limits
 from midwatch.agents.policies.base import Policy
 from midwatch.agents.policies.loader import load_policy, shipped_policies
+from midwatch.agents.policies.oellm import RetryCounting
 from midwatch.rules.compiler import RuleSet, compile_rules
 from midwatch.rules.loader import load_bundle
-from midwatch.rules.model import Note, Rule
+from midwatch.rules.model import Note, NoteKind, Rule
 from midwatch.streams.records import Phase
 from midwatch.streams.settings import Settings
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,9 @@ def watched_rules(names: tuple[str, ...]) -> Watched:
 
 def rules_of(settings: Settings) -> Watched:
     """The rules that the settings name: presets, then the user's own files."""
-    return watched_rules(_names(settings))
+    watched = watched_rules(_names(settings))
+    _tell(watched.notes)
+    return watched
 
 
 def _names(settings: Settings) -> tuple[str, ...]:
@@ -63,8 +69,16 @@ def policies_of(settings: Settings) -> dict[str, Policy]:
     """Every shipped policy, and the one that the settings name if it is a file."""
     policies = {name: load_policy(name) for name in shipped_policies()}
     if settings.policy not in policies:
-        policies[settings.policy] = load_policy(settings.policy)
+        own = load_policy(settings.policy, RetryCounting(settings.rules.retries))
+        _tell(own.notes)
+        policies[settings.policy] = own
     return policies
+
+
+def _tell(notes: tuple[Note, ...]) -> None:
+    """What was read of a user's own files goes to the log once, at the start."""
+    for note in notes:
+        _log.log(logging.INFO if note.kind is NoteKind.MOOT else logging.WARNING, "%s", note)
 
 
 def limits_of(settings: Settings) -> Limits:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from midwatch.agents.effects import command_id
 from midwatch.agents.policies import choose
 from midwatch.agents.policies.base import Choice, Policy, PolicyMode
+from midwatch.agents.policies.conditions import Past
 from midwatch.streams.records import (
     Action,
     Command,
@@ -38,6 +39,7 @@ class Issued:
     mode: str
     incident: Incident
     accepted: bool = False
+    at_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +160,7 @@ def _on_finding(state: DecideState, finding: Finding, now_ms: int, book: Ruleboo
 
 
 def _on_settled(state: DecideState, incident: Incident, now_ms: int, book: Rulebook, seq: int = 1) -> Decided:
-    choice, limit = _choice(state, incident, book)
-    used = state.restarts.get(_mode(incident), 0)
+    choice, limit, used = _choice(state, incident, now_ms, book)
     decision = _decision(state, incident, choice, now_ms, book)
     if choice.action != "restart":
         return Decided(replace(state, last=decision), (decision,))
@@ -168,29 +169,39 @@ def _on_settled(state: DecideState, incident: Incident, now_ms: int, book: Ruleb
         why = _why_observing(state, book)
         decision = replace(decision, reason=f"{decision.reason}; observing only: {why}")
         return Decided(replace(state, last=decision), (decision,))
-    command = book.sign(_command(state.spec, incident, decision, book, seq))
+    not_before_ms = max(now_ms, choice.not_before_ms)
+    command = book.sign(_command(state.spec, incident, decision, book, seq=seq, not_before_ms=not_before_ms))
     decision = replace(decision, command=command.id)
-    issued = Issued(command.id, incident.attempt, seq, _mode(incident), incident)
+    issued = Issued(command.id, incident.attempt, seq, _mode(incident), incident, at_ms=not_before_ms)
     return Decided(replace(state, last=decision, issued=issued), (decision,), (command,))
 
 
-def _choice(state: DecideState, incident: Incident, book: Rulebook) -> tuple[Choice, int | None]:
-    """What is to be done, and how many restarts are allowed for this mode of an end."""
+def _choice(
+    state: DecideState, incident: Incident, now_ms: int, book: Rulebook
+) -> tuple[Choice, int | None, int]:
+    """What is to be done, and of how many restarts that are allowed for it how many were made."""
     name = _policy_name(state, book)
     policy = book.policies.get(name)
     standing = _standing_reason(state, incident)
     if standing is not None:
-        return standing, None
+        return standing, None, 0
     if policy is None:
-        return Choice("hold", f"there is no policy called {name!r}"), None
+        return Choice("hold", f"there is no policy called {name!r}"), None, 0
     said, verdict = incident.scheduler, incident.verdict
     if said is not None and said.by_person and not policy.restart_cancelled:
         missed = (f"{verdict.error_type} would be judged, but a person ended it",) if verdict.rule else ()
-        return Choice("none", f"{said.by_person} cancelled it", missed), None
-    clause, choice = choose(policy, incident)
+        return Choice("none", f"{said.by_person} cancelled it", missed), None, 0
+    clause, choice = choose(policy, incident, _past(state, now_ms))
+    used = sum(state.restarts.values()) if clause.across_modes else state.restarts.get(_mode(incident), 0)
     if choice.action == "restart":
-        choice = _within_bounds(state, incident, choice, clause.max_restarts)
-    return choice, _limit(state, clause.max_restarts)
+        choice = _within_bounds(state, incident, choice, clause.max_restarts, used)
+    return choice, _limit(state, clause.max_restarts), used
+
+
+def _past(state: DecideState, now_ms: int) -> Past:
+    issued = state.issued
+    ordered = issued.at_ms if issued is not None and issued.accepted else None
+    return Past(sum(state.restarts.values()), ordered, now_ms)
 
 
 def _standing_reason(state: DecideState, incident: Incident) -> Choice | None:
@@ -206,14 +217,15 @@ def _standing_reason(state: DecideState, incident: Incident) -> Choice | None:
     return next((choice for applies, choice in reasons if applies), None)
 
 
-def _within_bounds(state: DecideState, incident: Incident, choice: Choice, limit: int | None) -> Choice:
+def _within_bounds(
+    state: DecideState, incident: Incident, choice: Choice, limit: int | None, used: int
+) -> Choice:
     """A restart that the policy wants, unless the budget is spent or nobody proved the end."""
     wanted = (*choice.near_misses, choice.reason)
     if "two_alive" in state.open:
         return Choice("hold", "two attempts of this job are alive at once", wanted)
     if "poisoned" in state.open:
         return Choice("hold", "a record of this job could not be folded: see the dead letters", wanted)
-    used = state.restarts.get(_mode(incident), 0)
     if limit is not None and used >= limit:
         return Choice(
             "stop", f"the budget is spent: {used} of {limit} restarts after a {_mode(incident)}", wanted
@@ -250,7 +262,9 @@ def _decision(
     )
 
 
-def _command(spec: SpecEvent, incident: Incident, decision: Decision, book: Rulebook, seq: int) -> Command:
+def _command(
+    spec: SpecEvent, incident: Incident, decision: Decision, book: Rulebook, *, seq: int, not_before_ms: int
+) -> Command:
     return Command(
         id=command_id(incident.job, incident.attempt, seq),
         job=incident.job,
@@ -261,8 +275,8 @@ def _command(spec: SpecEvent, incident: Incident, decision: Decision, book: Rule
         incident=incident.id,
         revision=incident.revision,
         reason=decision.reason,
-        not_before_ms=decision.at_ms,
-        expires_ms=decision.at_ms + book.command_lifetime_ms,
+        not_before_ms=not_before_ms,
+        expires_ms=not_before_ms + book.command_lifetime_ms,
         issuer=book.issuer,
         spec=spec.spec,
         bundle=incident.verdict.bundle,

@@ -8,6 +8,9 @@ from pathlib import Path
 
 from midwatch.rules.bundle import read_bundle
 from midwatch.rules.model import Bundle
+from midwatch.rules.oellm.generation import is_foreign
+from midwatch.rules.oellm.reading import Config, bundle_of, read_config
+from midwatch.rules.yaml_reader import read_yaml
 from midwatch.streams.errors import ConfigurationError
 
 _FOLDERS = ("packs", "presets")
@@ -44,10 +47,12 @@ def directory_files(directory: Path) -> dict[str, bytes]:
 def load_bundle(name: str) -> Bundle:
     """The bundle of a shipped preset or pack (`megatron_production`), or of a file (`./mine.yaml`).
 
-    A file may include what is shipped and the files beside it. Raises RuleErrors, or ConfigurationError
-    where there is no such file.
+    A file may include what is shipped and the files beside it. A configuration of oellm-autoexp is read as
+    such, with the files that it names. Raises RuleErrors, or ConfigurationError where there is no such file.
     """
     files, root = bundle_files(name)
+    if is_config(root, files.get(root, b"")):
+        return bundle_of(load_config(name), shipped_files())
     return read_bundle(root, files)
 
 
@@ -65,3 +70,31 @@ def bundle_files(name: str) -> tuple[Mapping[str, bytes], str]:
             remedy="`midwatch rules list` shows the shipped ones.",
         )
     return {**shipped, **beside}, str(path)
+
+
+def is_config(path: str, content: bytes) -> bool:
+    """Whether a file is a configuration of oellm-autoexp, and none of ours."""
+    tree = read_yaml(path, content, [])
+    return tree is not None and is_foreign(tree)
+
+
+def load_config(path: str) -> Config:
+    """A configuration of oellm-autoexp with all that it names. Raises RuleErrors."""
+    return read_config(Path(path).as_posix(), _OnDisk())
+
+
+class _OnDisk:
+    """Files by their path, read when they are asked for."""
+
+    def __contains__(self, path: object) -> bool:
+        return Path(str(path)).is_file()
+
+    def __getitem__(self, path: str) -> bytes:
+        try:
+            return Path(path).read_bytes()
+        except OSError as error:
+            raise ConfigurationError(
+                f"the configuration cannot be read: {error.strerror}",
+                where=path,
+                remedy="Name a file that this user may read.",
+            ) from error

@@ -115,7 +115,7 @@ def _read_rule(node: YamlNode, errors: list[LocatedError]) -> Rule | None:
         pattern=pattern,
         error_type=error_type,
         subsystem=fields.text("subsystem"),
-        severity=fields.choice("severity", Severity) or _usual_severity(role),
+        severity=fields.choice("severity", Severity) or usual_severity(role),
         role=role,
         transient=fields.flag("transient"),
         captures=_captures(fields),
@@ -127,6 +127,7 @@ def _read_rule(node: YamlNode, errors: list[LocatedError]) -> Rule | None:
         stop_pattern=fields.text("stop_pattern"),
         fallback=fields.flag("fallback") or False,
         any_level=fields.flag("any_level") or False,
+        at_start=fields.flag("at_start") or False,
         phase=phase or (Phase.TRAINING if role is Role.PROGRESS else None),
         mode=fields.choice("mode", Mode),
         source=fields.text("source"),
@@ -138,7 +139,8 @@ def _read_rule(node: YamlNode, errors: list[LocatedError]) -> Rule | None:
     return rule if len(errors) == before else None
 
 
-def _usual_severity(role: Role) -> Severity:
+def usual_severity(role: Role) -> Severity:
+    """How loud a rule of this role is that does not say it."""
     return Severity.ERROR if role in (Role.CAUSE, Role.CONSEQUENCE) else Severity.INFO
 
 

@@ -332,3 +332,4 @@ def several(kind: Kind[T]) -> Kind[tuple[T, ...]]:
 SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 WatchMode = Literal["observe", "act"]
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
+RetryCounting = Literal["documented", "compat"]

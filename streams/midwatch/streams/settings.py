@@ -15,7 +15,7 @@ from typing import TypeVar
 from midwatch.streams import setting_kinds as kinds
 from midwatch.streams.records import Phase
 from midwatch.streams.secret import Secret
-from midwatch.streams.setting_kinds import LogLevel, SaslMechanism, WatchMode
+from midwatch.streams.setting_kinds import LogLevel, RetryCounting, SaslMechanism, WatchMode
 from midwatch.streams.topics import Topics, TopicSpec
 
 T = TypeVar("T")
@@ -176,6 +176,11 @@ class RulesSettings:
     )
     directories: tuple[Path, ...] = setting(
         kinds.several(kinds.path()), (), "your own rule files and directories"
+    )
+    retries: RetryCounting = setting(
+        kinds.choice("documented", "compat"),
+        "documented",
+        "max_retries: N of an oellm-autoexp file allows N restarts a mode, or (compat) N - 1 in all",
     )
 
 

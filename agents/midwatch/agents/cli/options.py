@@ -84,3 +84,11 @@ def _assignment(change: str, where: str = "") -> Assignment:
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print versioned JSON.")
+
+retries_option = click.option(
+    "--retries",
+    type=click.Choice(["documented", "compat"]),
+    default="documented",
+    show_default=True,
+    help="What max_retries N of an oellm-autoexp file allows: N restarts a mode, or N - 1 in all.",
+)

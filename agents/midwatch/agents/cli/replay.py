@@ -6,11 +6,11 @@ import re
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from midwatch.agents.cli.options import json_option
+from midwatch.agents.cli.options import json_option, retries_option
 from midwatch.streams.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     "--rules", "presets", multiple=True, default=("default",), show_default=True, help="Preset or file."
 )
 @click.option("--policy", default="verdict", show_default=True, help="Policy or file.")
+@retries_option
 @json_option
 def replay(
-    paths: tuple[str, ...], job: str | None, presets: tuple[str, ...], policy: str, as_json: bool
+    paths: tuple[str, ...], job: str | None, presets: tuple[str, ...], policy: str, **asked: Any
 ) -> int:
     """Say what happened in log files, prove it, and say what the watch would have done.
 
@@ -36,16 +37,19 @@ def replay(
     from midwatch.agents.decision import Rulebook
     from midwatch.agents.incident.limits import Limits
     from midwatch.agents.policies.loader import load_policy
+    from midwatch.agents.policies.oellm import RetryCounting
     from midwatch.agents.replay.report import as_plain, as_text
     from midwatch.agents.replay.run import replay as replay_files
     from midwatch.streams import codec
 
     files = [file for path in paths for file in _files(path)]
-    loaded = load_policy(policy)
+    loaded, watched = load_policy(policy, RetryCounting(asked["retries"])), watched_rules(presets)
+    for note in dict.fromkeys((*watched.notes, *loaded.notes)):
+        click.echo(note, err=True)
     book = Rulebook({loaded.name: loaded}, sign=lambda command: command, default_policy=loaded.name)
     name = job or _job_name(paths[0])
-    done = replay_files(name, files, watched_rules(presets), book, Limits())
-    if as_json:
+    done = replay_files(name, files, watched, book, Limits())
+    if asked["as_json"]:
         click.echo(codec.plain_to_json(as_plain(done)))
     else:
         click.echo("\n".join(as_text(done)))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from midwatch.agents.policies import always, never, selective, verdict
+from midwatch.agents.policies import always, guarded, never, selective, verdict
 from midwatch.agents.policies.base import Choice, Clause, ClauseKind, Judge, Policy
+from midwatch.agents.policies.conditions import Past
 from midwatch.streams.records import Incident
 
 JUDGES: Mapping[ClauseKind, Judge] = {
@@ -16,7 +18,12 @@ JUDGES: Mapping[ClauseKind, Judge] = {
 }
 
 
-def choose(policy: Policy, incident: Incident) -> tuple[Clause, Choice]:
-    """The clause that this incident falls under, and its answer."""
+def choose(policy: Policy, incident: Incident, past: Past | None = None) -> tuple[Clause, Choice]:
+    """The clause that this incident falls under, and its answer. `past`: None, nothing was done before."""
     clause = policy.clause(incident.verdict.mode)
-    return clause, JUDGES[clause.kind](clause, incident)
+    if clause.kind is ClauseKind.GUARDED:
+        choice = guarded.judge(clause, incident, past or Past())
+    else:
+        choice = JUDGES[clause.kind](clause, incident)
+    words = clause.restart_reason if choice.action == "restart" else clause.stop_reason
+    return clause, replace(choice, reason=f"{choice.reason} ({words})") if words else choice

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
 from midwatch.agents.policies.base import Policy
+from midwatch.agents.policies.oellm import RetryCounting, policy_of
 from midwatch.agents.policies.reader import read_policy
+from midwatch.rules.loader import is_config, load_config
 from midwatch.streams.errors import ConfigurationError
 
 
@@ -16,8 +19,10 @@ def shipped_policies() -> tuple[str, ...]:
     return tuple(sorted(entry.name[:-5] for entry in packs.iterdir() if entry.name.endswith(".yaml")))
 
 
-def load_policy(name: str) -> Policy:
-    """A shipped policy by its name, or one from the file of that path.
+def load_policy(name: str, counting: RetryCounting = RetryCounting.DOCUMENTED) -> Policy:
+    """A shipped policy by its name, or one from the file of that path, ours or of oellm-autoexp.
+
+    `counting` says what `max_retries` of the latter means.
 
     Raises:
         ConfigurationError: no such policy, an unreadable file, or errors in it.
@@ -38,4 +43,14 @@ def load_policy(name: str) -> Policy:
         raise ConfigurationError(
             f"the policy cannot be read: {error.strerror}", where=name, remedy="check the path and its rights"
         ) from error
+    if is_config(name, content):
+        return _foreign(name, counting)
     return read_policy(name, content)
+
+
+def _foreign(path: str, counting: RetryCounting) -> Policy:
+    config = load_config(path)
+    if config.policy is not None and config.policies is None and config.policy.name in shipped_policies():
+        ours = load_policy(config.policy.name)
+        return replace(ours, notes=config.notes)
+    return policy_of(config, counting)

@@ -4,16 +4,35 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from midwatch.agents.policies.base import Clause, ClauseKind, Policy, PolicyMode
+from midwatch.agents.policies.base import Clause, ClauseKind, Guard, Policy, PolicyMode
+from midwatch.agents.policies.condition_reader import read_condition
+from midwatch.agents.policies.conditions import Always
 from midwatch.rules.errors import LocatedError, RuleErrors
 from midwatch.rules.fields import Fields
 from midwatch.rules.yaml_reader import YamlNode, read_yaml
+from midwatch.streams.records import Action
 
 
 class _Default(StrEnum):
     RESTART = "restart"
     STOP = "stop"
     HOLD = "hold"
+
+
+class _Wish(StrEnum):
+    RESTART = "restart"
+    CANCEL = "cancel"
+    STOP = "stop"
+    HOLD = "hold"
+
+
+ANY_STATE = "any"
+_WISHES: dict[_Wish, Action] = {
+    _Wish.RESTART: "restart",
+    _Wish.CANCEL: "cancel",
+    _Wish.STOP: "stop",
+    _Wish.HOLD: "hold",
+}
 
 
 def read_policy(file: str, content: bytes) -> Policy:
@@ -55,7 +74,14 @@ def _clause(node: YamlNode, errors: list[LocatedError]) -> Clause:
     exclude = fields.node("exclude")
     types, subsystems, signals = _lists(restart, errors, "restart_on")
     excluded, _, _ = _lists(exclude, errors, "exclude")
+    guards = tuple(_guard(each, errors) for each in fields.items("guards"))
+    across = fields.flag("across_modes") or False
+    restart_reason, stop_reason = fields.text("restart_reason"), fields.text("stop_reason")
     fields.done()
+    if guards and kind is not ClauseKind.GUARDED:
+        fields.complain(
+            fields.place("guards"), f"a clause of kind {kind} has no guards", "Write kind: guarded."
+        )
     return Clause(
         kind=kind,
         max_restarts=None if unlimited else 3 if limit is None else limit,
@@ -68,6 +94,34 @@ def _clause(node: YamlNode, errors: list[LocatedError]) -> Clause:
         restart_on_subsystems=subsystems,
         restart_on_signals=signals,
         exclude_error_types=excluded,
+        across_modes=across,
+        restart_reason=restart_reason,
+        stop_reason=stop_reason,
+        guards=guards,
+    )
+
+
+def _guard(node: YamlNode, errors: list[LocatedError]) -> Guard:
+    fields = Fields(node, errors, "a guard")
+    wish = fields.choice("do", _Wish)
+    if wish is None and "do" not in fields.entries:
+        fields.complain(fields.location, "a guard has no `do`", "Write restart, cancel, stop or hold.")
+    rules = tuple(text for text, _ in fields.texts("rules"))
+    states = [text for text, _ in fields.texts("states")]
+    if len(states) not in (0, 2):
+        fields.complain(fields.place("states"), "`states` are two: before, after", "Write [RUNNING, FAILED].")
+    when = fields.node("when")
+    reason = fields.text("reason")
+    fields.done()
+    old, new = (
+        None if state == ANY_STATE else state.upper() for state in (*states, ANY_STATE, ANY_STATE)[:2]
+    )
+    return Guard(
+        action=_WISHES[wish or _Wish.HOLD],
+        rules=rules,
+        states=(old, new) if states else None,
+        condition=read_condition(when, errors) if when is not None else Always(),
+        reason=reason,
     )
 
 

@@ -1,0 +1,51 @@
+"""A configuration of oellm-autoexp in our own form: a file of rules and a file with the policy. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from midwatch.agents.policies.oellm import RetryCounting, policy_of
+from midwatch.agents.policies.writer import policy_text
+from midwatch.rules.model import Note, NoteKind
+from midwatch.rules.oellm.reading import Config, bundle_of, description_of, overridden
+from midwatch.rules.writer import rules_text
+
+_KEPT = (NoteKind.NOT_EXECUTED, NoteKind.CHANGED, NoteKind.WARNING)
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """The text of both files; "" for the one of which the configuration says nothing."""
+
+    rules: str
+    policy: str
+    notes: tuple[Note, ...]
+
+
+def convert(
+    config: Config, shipped: Mapping[str, bytes], counting: RetryCounting = RetryCounting.DOCUMENTED
+) -> Converted:
+    """Both files of a configuration, with our presets (`shipped`) that stand in for theirs.
+
+    `max_retries` is written as the number of restarts that `counting` takes it for. What the reading had
+    to note stands above the rules as comments. Raises RuleErrors.
+    """
+    policy = policy_of(config, counting)
+    asks = config.policies is not None or (config.watches and config.policy is None)
+    rules = ""
+    if config.watches or config.presets:
+        rules = _comments(config, policy.notes) + rules_text(
+            config.rules,
+            description=description_of(config),
+            include=config.presets,
+            exclude=overridden(config, shipped),
+            silence=bundle_of(config, shipped).silence,
+            any_line=config.any_line,
+        )
+    return Converted(rules, policy_text(policy) if asks else "", policy.notes)
+
+
+def _comments(config: Config, notes: tuple[Note, ...]) -> str:
+    told = (f"# {' '.join(str(note).split())}\n" for note in notes if note.kind in _KEPT)
+    return f"# Converted from {config.root}\n{''.join(told)}"

@@ -1,0 +1,159 @@
+"""Conditions on an act that can be answered from what is known, without asking a file or a command. Pure.
+
+An answer is yes, no, or that nobody asked (`None`): a condition that would read a file or run something is
+never carried out, so what hangs on it alone is neither granted nor refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from midwatch.agents.error_types import named_in
+
+
+@dataclass(frozen=True, slots=True)
+class Always:
+    """Holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptsBelow:
+    """Holds while fewer attempts than this were made; the first start is attempt 1."""
+
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cooldown:
+    """So many seconds have to lie between two restarts of a job: an earlier one waits."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class FactIs:
+    """A fact of the line that told, or of the verdict, is one of `values`; empty: it is known at all.
+
+    Of error types a coarse one covers its finer ones.
+    """
+
+    key: str
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """Every one holds."""
+
+    conditions: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """One of them holds."""
+
+    conditions: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The other does not hold."""
+
+    condition: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class NotAsked:
+    """Would touch a file, run a command or ask after another job. `what` names it."""
+
+    what: str
+
+
+Condition = Always | AttemptsBelow | Cooldown | FactIs | AllOf | AnyOf | Not | NotAsked
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What was done for the job before: accepted restarts after every mode, and when the last was ordered."""
+
+    restarts: int = 0
+    last_restart_ms: int | None = None
+    now_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`held` None: nobody asked. `not_before_ms`: it holds, but only from then on."""
+
+    held: bool | None
+    why: str = ""
+    not_before_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a condition may look at."""
+
+    known: Mapping[str, str] = field(default_factory=dict)
+    past: Past = Past()
+
+
+def ask(condition: Condition, facts: Facts) -> Answer:
+    """Whether the condition holds, and why not."""
+    answer = Answer(True)
+    match condition:
+        case AttemptsBelow(limit):
+            attempt = facts.past.restarts + 1
+            answer = Answer(attempt < limit, f"attempt {attempt} of at most {limit}")
+        case Cooldown(seconds):
+            answer = _cooldown(seconds, facts.past)
+        case FactIs(key, values):
+            answer = _fact(key, values, facts.known)
+        case AllOf(conditions):
+            answer = _all([ask(each, facts) for each in conditions])
+        case AnyOf(conditions):
+            answer = _any([ask(each, facts) for each in conditions])
+        case Not(inner):
+            answer = _not(ask(inner, facts), facts.past.now_ms)
+        case NotAsked(what):
+            answer = Answer(None, f"{what} is not asked")
+    return answer
+
+
+def _cooldown(seconds: float, past: Past) -> Answer:
+    if past.last_restart_ms is None:
+        return Answer(True)
+    until = past.last_restart_ms + int(seconds * 1000)
+    return Answer(True, f"{seconds:g} s lie between two restarts", until if until > past.now_ms else 0)
+
+
+def _fact(key: str, values: tuple[str, ...], known: Mapping[str, str]) -> Answer:
+    value = known.get(key, "")
+    if not value:
+        return Answer(False, f"{key} is not known")
+    held = not values or (named_in(value, values) if key == "error_type" else value in values)
+    return Answer(held, f"{key} is {value}")
+
+
+def _all(answers: list[Answer]) -> Answer:
+    for wanted in (False, None):
+        found = next((answer for answer in answers if answer.held is wanted), None)
+        if found is not None:
+            return found
+    return Answer(True, "", max((answer.not_before_ms for answer in answers), default=0))
+
+
+def _any(answers: list[Answer]) -> Answer:
+    held = [answer for answer in answers if answer.held]
+    if held:
+        return min(held, key=lambda answer: answer.not_before_ms)
+    unasked = next((answer for answer in answers if answer.held is None), None)
+    return unasked or Answer(False, ", ".join(answer.why for answer in answers))
+
+
+def _not(answer: Answer, now_ms: int) -> Answer:
+    if answer.held is None:
+        return answer
+    waiting = answer.not_before_ms > now_ms
+    return Answer(not answer.held or waiting, answer.why)

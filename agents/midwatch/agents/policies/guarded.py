@@ -1,0 +1,99 @@
+"""A list of wishes, each with its guard: the first that applies and whose condition holds is granted."""
+
+from __future__ import annotations
+
+from midwatch.agents.error_types import named_in
+from midwatch.agents.policies.base import Choice, Clause, Guard
+from midwatch.agents.policies.conditions import Facts, Past, ask
+from midwatch.streams.records import Hit, Incident, SchedulerFact
+
+_MODES = {"TIMEOUT": "timeout", "FINISHED": "success", "COMPLETED": "success"}
+_RUNNING = ("RUNNING", "COMPLETING")
+
+
+def judge(clause: Clause, incident: Incident, past: Past) -> Choice:
+    """In the order of the list, excluded types before all of it. Nothing granted: the clause's default."""
+    verdict = incident.verdict
+    if named_in(verdict.error_type, clause.exclude_error_types):
+        return Choice("stop", f"{verdict.error_type} is excluded from restarts")
+    missed: list[str] = []
+    for guard in clause.guards:
+        hit = _hit(guard, incident)
+        if (guard.rules and hit is None) or not _follows(guard, incident.scheduler):
+            continue
+        answer = ask(guard.condition, Facts(_known(incident, hit), past))
+        name = _name(guard, hit)
+        if answer.held is None:
+            return Choice("hold", f"{name} asks for a {guard.action}, but {answer.why}", tuple(missed))
+        if answer.held:
+            action = "stop" if guard.action == "cancel" and incident.silence is None else guard.action
+            wait = f"; {answer.why}" if answer.not_before_ms else ""
+            reason = f"{name} asks for a {guard.action}{f': {guard.reason}' if guard.reason else ''}{wait}"
+            return Choice(action, reason, tuple(missed), answer.not_before_ms)
+        missed.append(f"{name} would {guard.action}, but {answer.why}")
+    return Choice(clause.default_action, "nothing in this policy asks for a restart now", tuple(missed))
+
+
+def _hit(guard: Guard, incident: Incident) -> Hit | None:
+    """The line that the guard is about: one of its rules', else the root."""
+    if guard.rules:
+        return next((hit for hit in incident.evidence if hit.rule in guard.rules), None)
+    return incident.evidence[0] if incident.evidence and incident.verdict.rule else None
+
+
+def _name(guard: Guard, hit: Hit | None) -> str:
+    if guard.rules and hit is not None:
+        return f"the rule {hit.rule}"
+    if guard.states:
+        return "the change " + " → ".join(state or "any" for state in guard.states)
+    return "this policy"
+
+
+def _known(incident: Incident, hit: Hit | None) -> dict[str, str]:
+    """The facts that conditions ask for: of the line, above them those of the verdict where there is none."""
+    verdict = incident.verdict
+    known = {
+        "error_type": verdict.error_type,
+        "subsystem": verdict.subsystem,
+        "rule": verdict.rule,
+        "mode": verdict.mode or "",
+    }
+    if hit is None:
+        return known
+    told = {
+        "error_type": hit.error_type,
+        "subsystem": hit.subsystem,
+        "severity": hit.severity,
+        "rule": hit.rule,
+    }
+    return dict(hit.captures) | known | {key: value for key, value in told.items() if value}
+
+
+def _follows(guard: Guard, said: SchedulerFact | None) -> bool:
+    """Whether the scheduler's last change is the one that the guard waits for."""
+    if guard.states is None:
+        return True
+    if said is None:
+        return False
+    old, new = guard.states
+    return _was(old, said) and _is(new, said)
+
+
+def _was(old: str | None, said: SchedulerFact) -> bool:
+    # The watcher may have missed how it began, and a start that ended had run.
+    if old is None or not said.old or old in _RUNNING:
+        return said.old.upper() != "PENDING" or old is None
+    return said.old.upper() == old
+
+
+def _is(new: str | None, said: SchedulerFact) -> bool:
+    if new is None or said.new.upper() == new:
+        return True
+    if said.cluster == "slurm":
+        return False
+    # Other schedulers have other words for the same ends.
+    if new == "CANCELLED":
+        return said.error_type == "cancelled"
+    if new == "FAILED":
+        return said.mode in ("crash", None) and said.error_type != "cancelled"
+    return said.mode == _MODES.get(new)

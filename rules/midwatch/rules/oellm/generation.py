@@ -1,0 +1,98 @@
+"""Which generation of the configuration a file is, told from its keys alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import IntEnum
+
+from midwatch.rules.yaml_reader import YamlList, YamlMapping, YamlNode, YamlScalar
+
+MONITOR_KEYS = frozenset(
+    {
+        "log_signals",
+        "log_events",
+        "state_events",
+        "poll_interval_seconds",
+        "check_interval_seconds",
+        "inactivity_threshold_seconds",
+        "termination_string",
+        "termination_command",
+    }
+)
+JOB_KEYS = frozenset(
+    {
+        "log_path",
+        "log_path_current",
+        "config_path",
+        "config_path_current",
+        "start_condition",
+        "cancel_condition",
+        "finish_condition",
+        "array_len",
+        "base_output_dir",
+    }
+)
+MONITORS = frozenset({"NullMonitor", "SlurmLogMonitor"})
+_SECTIONS = frozenset({"monitoring", "job", "restart", "restart_policies", "policies"})
+_OURS = frozenset({"version", "policy"})
+
+
+class Generation(IntEnum):
+    """By what an event carries."""
+
+    MODES = 0  # `action` and `mode` as text
+    STATES = 1  # `state.class_name`, a list of `actions`; restart policies beside
+    BINDINGS = 2  # `log_events`, and `state_events` that carry the actions
+    TRANSITIONS = 3  # one `action` an event, guarded by a `condition`; state events by transition
+
+
+def is_foreign(tree: YamlNode) -> bool:
+    """Whether this is a file of theirs. Ours always say `version` or `policy`."""
+    if not isinstance(tree, YamlMapping) or _OURS & tree.entries.keys():
+        return False
+    if is_monitor(tree) or is_job(tree) or _SECTIONS & tree.entries.keys():
+        return True
+    defaults = tree.entries.get("defaults")
+    return defaults is not None and isinstance(defaults[1], YamlList)
+
+
+def is_monitor(node: YamlMapping) -> bool:
+    """Whether the mapping is what stands under `monitoring`."""
+    name = text_of(node, "class_name")
+    return name in MONITORS or bool(MONITOR_KEYS & node.entries.keys())
+
+
+def is_job(node: YamlMapping) -> bool:
+    """Whether the mapping is what stands under `job` in the last generation."""
+    return bool(JOB_KEYS & node.entries.keys())
+
+
+def generation_of(monitor: YamlMapping | None, *, is_job: bool) -> Generation:
+    """The generation; a file in which nothing tells them apart is read as the one with policies beside."""
+    if monitor is None:
+        return Generation.STATES
+    signals = list(mappings(monitor, "log_signals"))
+    if signals:
+        newer = any({"state", "actions"} & signal.entries.keys() for signal in signals)
+        older = any({"action", "mode"} & signal.entries.keys() for signal in signals)
+        return Generation.MODES if older and not newer else Generation.STATES
+    events = [*mappings(monitor, "log_events"), *mappings(monitor, "state_events")]
+    single = {"action", "condition", "transition", "match_once", "inactivity_polls", "inactivity_timeout_s"}
+    if is_job or any(single & event.entries.keys() for event in events):
+        return Generation.TRANSITIONS
+    return Generation.BINDINGS if events or "state_events" in monitor.entries else Generation.STATES
+
+
+def mappings(node: YamlMapping, key: str) -> Iterator[YamlMapping]:
+    """The mappings in the list under a key; whatever else stands there is passed over."""
+    entry = node.entries.get(key)
+    if entry is not None and isinstance(entry[1], YamlList):
+        yield from (item for item in entry[1].items if isinstance(item, YamlMapping))
+
+
+def text_of(node: YamlMapping, key: str) -> str:
+    """The text under a key, or "" where there is none."""
+    entry = node.entries.get(key)
+    if entry is None or not isinstance(entry[1], YamlScalar) or not isinstance(entry[1].value, str):
+        return ""
+    return entry[1].value

@@ -1,0 +1,128 @@
+r"""From Python's `re`, searched over a text of many lines, to RE2, searched in one line.
+
+What a captured field is called stands in `extract_groups`: by a group's name, its number, or the whole
+match. Rules name captures by named groups, so a numbered group gets a name and the whole match a group.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from midwatch.rules.expressions import Expression, PatternError, quote
+from midwatch.rules.syntax_advice import advice_for
+
+_WHOLE = "match"
+_NAME = re.compile(r"[A-Za-z_]\w{0,40}\Z")
+_WITHIN_A_LINE = re.compile(r"\[\^[^\]]*\]")  # a negated class may name the line feed in order to stop there
+_LINE_FEED = re.compile(r"(?<!\\)(?:\\\\)*(?:\\n|\n)(?![?*])")
+_MAYBE_ACROSS = re.compile(r"\(\?[a-z]*s[a-z]*[):]|\[\\s\\S\]|\[\\S\\s\]|\[\\w\\W\]|\\n[?*]")
+
+
+class NotTranslated(ValueError):
+    """A pattern that cannot be searched line by line with RE2; `remedy` says what to write instead."""
+
+    def __init__(self, what: str, remedy: str) -> None:
+        super().__init__(what)
+        self.remedy = remedy
+
+
+@dataclass(frozen=True, slots=True)
+class Translated:
+    """The pattern as RE2 takes it, which field each group gives, and what may differ from before."""
+
+    pattern: str
+    captures: Mapping[str, str]  # group -> field
+    left_out: tuple[str, ...] = ()  # fields for which the pattern has no group
+    differs: str = ""
+
+
+def translate_substring(text: str, groups: Mapping[str, str | int]) -> Translated:
+    """A text to be found as it stands; of it only the whole match can be captured."""
+    return _captured(quote(text), groups)
+
+
+def translate(pattern: str, groups: Mapping[str, str | int]) -> Translated:
+    """A regular expression. Raises NotTranslated."""
+    if _LINE_FEED.search(_WITHIN_A_LINE.sub("", pattern)):
+        raise NotTranslated(
+            "the pattern wants a line feed, but lines are searched one at a time",
+            "Look for the one line that tells; split the pattern into two rules if both lines matter.",
+        )
+    done = _captured(pattern, groups)
+    try:
+        expression = Expression(done.pattern)
+    except PatternError as error:
+        raise NotTranslated(f"RE2 does not accept the pattern: {error}", advice_for(pattern)) from None
+    if expression.search(b"") is not None:
+        what = "the pattern matches an empty line, so it would match every line"
+        raise NotTranslated(what, "Demand at least one character that the message always has.")
+    across = "the pattern may span lines, but only within one line is it found here"
+    return replace(done, differs=across) if _MAYBE_ACROSS.search(pattern) else done
+
+
+def _captured(pattern: str, groups: Mapping[str, str | int]) -> Translated:
+    opened = list(_groups(pattern))
+    names = {name for _, name in opened if name}
+    insertions: dict[int, str] = {}
+    captures: dict[str, str] = {}
+    left_out: list[str] = []
+    whole = ""
+    for wanted, group in groups.items():
+        if group in (_WHOLE, 0) and group not in names:
+            whole = whole or _fresh(wanted, names)
+            captures.setdefault(whole, wanted)
+        elif isinstance(group, int):
+            if not 1 <= group <= len(opened):
+                left_out.append(wanted)
+                continue
+            place, name = opened[group - 1]
+            name = name or insertions.get(place) or _fresh(wanted, names)
+            if not opened[group - 1][1]:
+                insertions[place] = name
+            captures.setdefault(name, wanted)
+        elif group in names:
+            if captures.setdefault(group, wanted) != wanted:
+                left_out.append(wanted)
+        else:
+            left_out.append(wanted)
+    for place in sorted(insertions, reverse=True):
+        pattern = f"{pattern[: place + 1]}?P<{insertions[place]}>{pattern[place + 1 :]}"
+    if whole:
+        pattern = f"(?P<{whole}>{pattern})"
+    return Translated(pattern, captures, tuple(left_out))
+
+
+def _fresh(wanted: str, taken: set[str]) -> str:
+    """A group's name for a field: its own if that is one and free."""
+    stem = wanted if _NAME.match(wanted) else "field"
+    name, number = stem, 2
+    while name in taken:
+        name, number = f"{stem}_{number}", number + 1
+    taken.add(name)
+    return name
+
+
+def _groups(pattern: str) -> Iterator[tuple[int, str]]:
+    """Where each capturing group opens, and its name ("" if it has none), in the order of their numbers."""
+    at, in_class = 0, False
+    while at < len(pattern):
+        character = pattern[at]
+        if character == "\\":
+            at += 2
+            continue
+        if in_class:
+            in_class = character != "]"
+        elif character == "[":
+            in_class = True
+            at += 1 + (pattern[at + 1 : at + 2] == "^")
+            at += pattern[at : at + 1] == "]"
+            continue
+        elif character == "(":
+            named = re.match(r"\(\?P?<([A-Za-z_]\w*)>", pattern[at:])
+            if named:
+                yield at, named[1]
+            elif pattern[at + 1 : at + 2] != "?":
+                yield at, ""
+        at += 1

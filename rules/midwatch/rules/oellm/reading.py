@@ -1,0 +1,190 @@
+"""A whole configuration as a value: rules, silence limits, and what a policy needs to be made of it."""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from midwatch.rules.bundle import read_bundle
+from midwatch.rules.errors import LocatedError, RuleErrors
+from midwatch.rules.model import Bundle, Note, NoteKind, Phase, Rule, SourceLocation
+from midwatch.rules.oellm.actions import Action, Deed
+from midwatch.rules.oellm.composition import Choice, Composed, Files, compose
+from midwatch.rules.oellm.events import EventReader, LogEvent, PatternType, StateEvent
+from midwatch.rules.oellm.generation import Generation, generation_of, mappings, text_of
+from midwatch.rules.oellm.meaning import rule_name, rule_of
+from midwatch.rules.oellm.monitor import arming_note, note_keys, silence_of, termination_rule
+from midwatch.rules.yaml_reader import YamlList, YamlMapping, plain
+
+BUILT_IN = "default"
+"""Our preset that stands in for the signals that their monitor has built in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What one file says, with all that it names.
+
+    `names` gives the rule of each event (by its place in `events`; "" for one that is no rule). `presets`
+    are ours that stand in for theirs that were not found; `policy` likewise, where the file chose one.
+    """
+
+    name: str
+    root: str
+    generation: Generation
+    content_hash: str
+    rules: tuple[Rule, ...] = ()
+    silence: Mapping[Phase, float] = field(default_factory=dict)
+    any_line: bool = False
+    presets: tuple[str, ...] = ()
+    events: tuple[LogEvent, ...] = ()
+    names: tuple[str, ...] = ()
+    state_events: tuple[StateEvent, ...] = ()
+    policies: YamlList | None = None
+    policy: Choice | None = None
+    watches: bool = False
+    files: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+
+def read_config(root: str, files: Files) -> Config:
+    """The configuration whose root is the file `root` of `files` (paths with `/`).
+
+    Raises RuleErrors with every mistake of every file read.
+    """
+    errors: list[LocatedError] = []
+    composed = compose(root, files, errors)
+    generation = generation_of(composed.monitor, is_job=composed.is_job)
+    config = Config(
+        name=posixpath.basename(root).rpartition(".")[0],
+        root=root,
+        generation=generation,
+        content_hash=_hash(composed, files),
+        presets=tuple(choice.name for choice in composed.missing if choice.group == "monitoring"),
+        policies=composed.policies,
+        policy=next((choice for choice in composed.missing if choice.group == "restart"), None),
+        watches=composed.monitor is not None,
+        files=tuple(composed.read),
+    )
+    notes = [arming_note(SourceLocation(root)), *composed.notes]
+    for choice in composed.missing:
+        what = f"there is no file for the {choice.group} {choice.name!r}; ours of that name stands in"
+        notes.append(Note(NoteKind.CHANGED, choice.location, what))
+    if composed.monitor is not None:
+        config = _with_monitor(config, composed.monitor, errors, notes)
+    elif composed.policies is None and not composed.missing:
+        notes.append(Note(NoteKind.WARNING, SourceLocation(root), "nothing in this file concerns the watch"))
+    if errors:
+        raise RuleErrors(errors)
+    return replace(config, notes=tuple(dict.fromkeys(notes)))
+
+
+def bundle_of(config: Config, shipped: Mapping[str, bytes]) -> Bundle:
+    """The rules as a bundle, with our presets that stand in. Raises RuleErrors where one does not exist."""
+    own = {rule.name for rule in config.rules}
+    rules: list[Rule] = []
+    silence: dict[Phase, float] = {}
+    for name in config.presets:
+        preset = read_bundle(name, shipped)
+        rules += [rule for rule in preset.rules if rule.name not in own]
+        silence.update(preset.silence)
+        own |= {rule.name for rule in preset.rules}
+    return Bundle(
+        name=config.name,
+        content_hash=config.content_hash,
+        rules=(*rules, *config.rules),
+        silence=silence | dict(config.silence),
+        description=description_of(config),
+        files=config.files,
+        any_line=config.any_line,
+        notes=config.notes,
+    )
+
+
+def overridden(config: Config, shipped: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Rules of our presets that stand in which the file has under the same name itself."""
+    theirs = {rule.name for name in config.presets for rule in read_bundle(name, shipped).rules}
+    return tuple(rule.name for rule in config.rules if rule.name in theirs)
+
+
+def description_of(config: Config) -> str:
+    """One line on where this comes from."""
+    return f"oellm-autoexp configuration of generation {config.generation.value}"
+
+
+def _with_monitor(
+    config: Config, monitor: YamlMapping, errors: list[LocatedError], notes: list[Note]
+) -> Config:
+    generation = config.generation
+    reader = EventReader(generation, errors, notes)
+    common = _job_metadata(monitor) | note_keys(monitor, generation, notes)
+    events = tuple(
+        replace(event, metadata=common | dict(event.metadata)) for event in reader.log_events(monitor)
+    )
+    states = reader.state_events(monitor)
+    rules: dict[str, Rule] = {}
+    names = tuple(_take(event, rules, errors, notes) for event in events)
+    done = termination_rule(monitor, rule_name("termination_string", rules))
+    if done is not None:
+        rules[done.name] = done
+    for label, actions in [(e.name, e.actions) for e in events] + [(s.name, s.actions) for s in states]:
+        _note_actions(label, actions, notes)
+    presets = config.presets
+    if not events and not presets and _has_built_ins(monitor, generation):
+        presets = (BUILT_IN,)
+        what = "without signals of its own this monitor has three built in; our preset stands in for them"
+        notes.append(Note(NoteKind.CHANGED, monitor.location, what))
+    silence = silence_of(monitor, generation, events, notes)
+    return replace(
+        config,
+        rules=tuple(rules.values()),
+        silence=silence.limits(),
+        any_line=silence.seconds is not None,
+        presets=presets,
+        events=events,
+        names=names,
+        state_events=states,
+    )
+
+
+def _take(event: LogEvent, rules: dict[str, Rule], errors: list[LocatedError], notes: list[Note]) -> str:
+    if event.pattern_type is PatternType.INACTIVITY:
+        return ""
+    name = rule_name(event.name, rules)
+    if name != event.name:
+        notes.append(
+            Note(NoteKind.CHANGED, event.location, f"event {event.name!r} is the rule {name!r} here")
+        )
+    rule = rule_of(event, name, errors, notes)
+    if rule is not None:
+        rules[name] = rule
+    return name if rule is not None else ""
+
+
+def _job_metadata(monitor: YamlMapping) -> dict[str, object]:
+    entry = monitor.entries.get("metadata")
+    found = plain(entry[1]) if entry is not None else None
+    return found if isinstance(found, dict) else {}
+
+
+def _has_built_ins(monitor: YamlMapping, generation: Generation) -> bool:
+    named = text_of(monitor, "class_name") == "SlurmLogMonitor"
+    return named and generation is Generation.STATES and not any(mappings(monitor, "log_signals"))
+
+
+def _note_actions(event: str, actions: tuple[Action, ...], notes: list[Note]) -> None:
+    for action in actions:
+        if action.deed is Deed.REFUSED:
+            said = f": {action.says[:200]}" if action.says else ""
+            what = f"{action.class_name or 'an action'} of event {event!r} is not executed{said}"
+            remedy = "A file of rules never makes midwatch run, write or start anything."
+            notes.append(Note(NoteKind.NOT_EXECUTED, action.location, what, remedy))
+
+
+def _hash(composed: Composed, files: Files) -> str:
+    digest = hashlib.sha256(composed.root.encode())
+    for path in sorted(set(composed.read)):
+        digest.update(f"\0{path}\0{len(files[path])}\0".encode())
+        digest.update(files[path])
+    return digest.hexdigest()
