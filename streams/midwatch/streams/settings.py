@@ -135,7 +135,6 @@ class DetectSettings:
     settle_max: float = setting(
         kinds.duration(1, 3600), 120.0, "an incident settles by then, complete or not"
     )
-    missing_beats: int = setting(kinds.integer(2, 100), 3, "a node silent for that many intervals is missing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,16 +154,12 @@ class ExecutorSettings:
     partitions: tuple[str, ...] = setting(
         kinds.several(kinds.name()), (), "SLURM partitions that it may use; empty for all"
     )
-    checkpoint_roots: tuple[Path, ...] = setting(
-        kinds.several(kinds.path()), (), "directories below which a checkpoint path may reach a command line"
-    )
     commands_per_hour: int = setting(kinds.integer(0, 100_000), 60, "accepted in all, over every job")
     storm_jobs: int = setting(
         kinds.integer(2, 100_000), 10, "that many jobs failing together trip the storm breaker"
     )
     storm_window: float = setting(kinds.duration(1, 86400), 300.0, "what counts as together")
     poll: float = setting(kinds.duration(0.1, 600), 10.0, "between two sweeps of the scheduler")
-    command_timeout: float = setting(kinds.duration(1, 600), 30.0, "for one call of the scheduler's tools")
 
 
 @dataclass(frozen=True, slots=True)

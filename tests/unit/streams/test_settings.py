@@ -67,12 +67,12 @@ def test_every_setting_can_be_given_by_its_variable(load: Load) -> None:
         KAFKA__BOOTSTRAP="a:9092, b:9093",
         TOPICS__PARTITIONS__LOGS="12",
         SHIP__IN_FLIGHT="16MiB",
-        EXECUTOR__CHECKPOINT_ROOTS="/a,/b",
+        RULES__DIRECTORIES="/a,/b",
     )
     assert settings.kafka.bootstrap == ("a:9092", "b:9093")
     assert settings.topics.partitions.logs == 12
     assert settings.ship.in_flight == 16 << 20
-    assert settings.executor.checkpoint_roots == (Path("/a"), Path("/b"))
+    assert settings.rules.directories == (Path("/a"), Path("/b"))
     assert {s.name: s.partitions for s in settings.topic_specifications()}["midwatch.logs"] == 12
 
 
