@@ -7,6 +7,7 @@ import importlib
 import click
 
 COMMANDS = {
+    "convert": ("midwatch.agents.cli.rules_convert:convert", "Write files of oellm-autoexp as our own."),
     "score": ("midwatch.agents.cli.rules_score:score", "Score the diagnosis on labelled logs."),
 }
 

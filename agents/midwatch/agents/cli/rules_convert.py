@@ -37,7 +37,8 @@ def convert(path: Path, output: Path, retries: str, force: bool, as_json: bool) 
     from midwatch.rules.errors import RuleErrors
     from midwatch.rules.loader import shipped_files
 
-    shipped, errors = shipped_files(), list[LocatedError]()
+    shipped = shipped_files()
+    errors: list[LocatedError] = []
     done: list[tuple[Path, Converted]] = []
     for file in _files(path):
         try:

@@ -23,13 +23,10 @@ JOB_KEYS = frozenset(
     {
         "log_path",
         "log_path_current",
-        "config_path",
         "config_path_current",
         "start_condition",
         "cancel_condition",
         "finish_condition",
-        "array_len",
-        "base_output_dir",
     }
 )
 MONITORS = frozenset({"NullMonitor", "SlurmLogMonitor"})
