@@ -54,14 +54,27 @@ def kill_broker(stage: Theatre) -> None:
 
 
 def restart_redis(stage: Theatre) -> None:
-    """Redis ends in good order and comes back."""
-    stage.servers.redis.restart()
+    """Redis ends in good order and comes back once every worker has missed it."""
+    before = _retries(stage)
+    stage.servers.redis.stop()
+    _missed(stage, before)
+    stage.servers.redis.start()
 
 
 def kill_redis(stage: Theatre) -> None:
-    """Redis is killed and comes back with what it had promised to keep."""
+    """Redis is killed, and comes back with what it had promised to keep once every worker missed it."""
+    before = _retries(stage)
     stage.servers.redis.kill()
+    _missed(stage, before)
     stage.servers.redis.start()
+
+
+def _retries(stage: Theatre) -> dict[str, int]:
+    return {name: worker.counter("redis_retries") for name, worker in stage.workers.items()}
+
+
+def _missed(stage: Theatre, before: dict[str, int]) -> None:
+    wait_for(lambda: all(now > before[name] for name, now in _retries(stage).items()), "all miss Redis")
 
 
 def _writes_wait(stage: Theatre, name: str) -> None:

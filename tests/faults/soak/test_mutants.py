@@ -12,7 +12,7 @@ from faults.soak.theatre import theatre, wait_for
 from midwatch.streams.embedded.stack import EmbeddedStack, Endpoints
 
 RATE = 400.0
-ROUNDS = 2
+ROUNDS = 3
 MUTANTS = ("commits-before-the-write", "without-the-fence")
 
 

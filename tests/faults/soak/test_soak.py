@@ -17,7 +17,7 @@ from midwatch.streams.embedded.stack import EmbeddedStack, Endpoints
 ROUNDS = int(os.environ.get("MIDWATCH_SOAK_ROUNDS", "1"))
 """How often every fault is done; the long soak is this test with more rounds."""
 EVENTS = 20_000
-RATE = 450.0
+RATE = 350.0
 
 
 @pytest.mark.integration

@@ -209,6 +209,7 @@ class Theatre:
         )
 
     def close(self) -> None:
+        self.traffic.close()
         for name in list(self.workers):
             self.end_worker(name)
         self._ends.close()

@@ -61,6 +61,11 @@ class Traffic:
         self._producer.close()
         return self._number
 
+    def close(self) -> None:
+        """After a test that failed: what is not sent yet does not matter any more."""
+        self._end.set()
+        self._producer.close(timeout=1)
+
     def expected(self) -> tuple[dict[bytes, tuple[int, int]], dict[bytes, tuple[int, int]]]:
         """Count and checksum of each key that the first and the second stage must have come to."""
         first: dict[bytes, tuple[int, int]] = {}
