@@ -11,17 +11,17 @@ context.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TypeVar, cast
 
 from midwatch.agents.log_levels import is_quiet
 from midwatch.agents.tracebacks import Place as Standing
-from midwatch.agents.tracebacks import place_of
+from midwatch.agents.tracebacks import begins_line, place_of
 from midwatch.rules.compiler import RuleSet
 from midwatch.rules.matcher import Match
-from midwatch.rules.model import Role
+from midwatch.rules.model import Role, Rule
 from midwatch.streams.line_times import line_time
 from midwatch.streams.lines import Place, places
 from midwatch.streams.records import Chunk, Hit, HitCount, Hits, Line, Phase, Progress, Section
@@ -66,7 +66,7 @@ def match(
     for section in chunk.sections:
         text = chunk.text[start : start + section.size]
         start += section.size
-        hits = _telling(rules.match_chunk(text))
+        hits = _telling(hit for hit in rules.match_chunk(text) if _placed(hit))
         for hit, place in zip(hits, places(section, text, (hit.start for hit in hits)), strict=True):
             if hit.line_number >= section.context:
                 found.take(section, text, hit, place, when(section, text, hit))
@@ -85,7 +85,12 @@ def match(
     )
 
 
-def _telling(hits: Sequence[Match]) -> list[Match]:
+def _placed(hit: Match) -> bool:
+    """Whether the hit stands where its rule wants it."""
+    return not hit.rule.at_start or begins_line(hit.line, hit.spans()[0][0])
+
+
+def _telling(hits: Iterable[Match]) -> list[Match]:
     """Without the fallbacks on lines of which another rule knows more; progress tells of no failure."""
     told: list[Match] = []
     for _, same_line in groupby(hits, key=lambda hit: hit.start):
@@ -96,9 +101,14 @@ def _telling(hits: Sequence[Match]) -> list[Match]:
         progress = [hit for hit in found if hit.rule.role is Role.PROGRESS]
         others = [hit for hit in found if hit.rule.role is not Role.PROGRESS]
         known = [hit for hit in others if not hit.rule.fallback]
-        known = known or [hit for hit in others if hit.rule.error_type != _ANY_EXCEPTION]
+        known = known or [hit for hit in others if not _knows_nothing(hit.rule)]
         told += progress + (known or others)
     return told
+
+
+def _knows_nothing(rule: Rule) -> bool:
+    """That something failed is all that such a rule can say."""
+    return rule.fallback and rule.role is Role.CAUSE and rule.error_type == _ANY_EXCEPTION
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ with the same prefix (`[rank3]: `, `(Trainer pid=7) `).
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -21,6 +22,8 @@ _SPEAKER = re.compile(
     rb"(?=\s*(?:Traceback|File \"|[A-Za-z_][\w.]*"
     rb"(?:Error|Exception|Exit|Interrupt|Warning|Iteration|Timeout|Empty)\b))"
 )
+_PREFIX = re.compile(rb"[^A-Za-z\n]{0,24}|.{0,100}(?:[\]>)|\t]:?|\d:|stderr:|stdout:) ?")
+_NAME = (string.ascii_letters + string.digits + "_.").encode()
 _FRAME = re.compile(rb'\A\s*File "[^"]*", line \d+|\A\s*-+> ?\d+ ')
 _CARETS = re.compile(rb"\A\s*[\^~]+\s*\Z")
 _CODE = re.compile(
@@ -57,6 +60,12 @@ class Place:
     handled: int | None = None
     probe: bool = False
     ends_traceback: bool = False
+
+
+def begins_line(line: bytes, start: int) -> bool:
+    """Whether the word that stands there begins the line, but for a launcher's prefix (a rank, a clock)."""
+    before = line[:start].rstrip(_NAME)
+    return not before or _PREFIX.fullmatch(before) is not None
 
 
 def place_of(text: bytes, start: int, end: int) -> Place:

@@ -108,7 +108,8 @@ class Rule:
     `stop_pattern` ends the rule's watch for the rest of the attempt once a line of the job matches it:
     whoever folds the hits tries it (`CompiledRule.stop`). A `fallback` (the last line of any traceback, a
     bare signal) counts only on a line in which no other rule was found. A line that calls itself a warning
-    or less is no failure, except to a rule with `any_level`. `source` says where the knowledge comes from.
+    or less is no failure, except to a rule with `any_level`. With `at_start` the match counts only where it
+    begins the line, but for what a launcher prints in front. `source` says where the knowledge comes from.
     """
 
     name: str
@@ -127,6 +128,7 @@ class Rule:
     stop_pattern: str = ""
     fallback: bool = False
     any_level: bool = False
+    at_start: bool = False
     phase: Phase | None = None
     mode: Mode | None = None
     source: str = ""
