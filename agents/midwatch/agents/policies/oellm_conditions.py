@@ -79,7 +79,7 @@ def _condition(node: YamlNode, asker: Asker, notes: list[Note]) -> Condition:
         case "OrCondition":
             made = _any(_children(node, asker, notes))
         case "NotCondition":
-            made = Not(_joined(_children(node, asker, notes)))
+            made = _not(_joined(_children(node, asker, notes)))
         case _:
             made = NotAsked(name or "a condition without class_name")
             what = f"{made.what} is not asked; what hangs on it waits for a person"
@@ -98,6 +98,10 @@ def _any(conditions: list[Condition]) -> Condition:
         return Always()
     telling = [condition for condition in conditions if condition != NEVER]
     return telling[0] if len(telling) == 1 else AnyOf(tuple(telling)) if telling else NEVER
+
+
+def _not(condition: Condition) -> Condition:
+    return condition.condition if isinstance(condition, Not) else Not(condition)
 
 
 def _number(node: YamlMapping, key: str, usual: float) -> float:
