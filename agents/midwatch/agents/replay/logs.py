@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ _TAIL = 64 * 1024
 _QUARTER = 900.0
 _LOOK_BACK = 200  # lines searched for a printed time above one that has none
 
+_ANSI = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[ -/]*[0-~])?")
 NODE = "replay"
 INCARNATION = "replay:file:0"
 
@@ -75,6 +77,20 @@ def undated(file: LogFile, files: Sequence[LogFile]) -> float:
         return file.modified
     quarters = round((file.modified - max(printed)) / _QUARTER)
     return file.modified - quarters * _QUARTER
+
+
+def as_it_stands(file: LogFile, number: int, text: str) -> str:
+    """The line of that number as the file shows it, colours and all, for a normalised `text` of it.
+
+    The text itself where the two differ in more than what a terminal makes of them: a secret was taken out,
+    or the line was capped.
+    """
+    raw = file.content.split(b"\n", number)[number - 1 : number]
+    for segment in raw[0].split(b"\r") if raw else ():
+        shown = _ANSI.sub(b"", segment).replace(b"\0", b"").decode("utf-8", "replace")
+        if shown and shown == text:
+            return segment.decode("utf-8", "replace")
+    return text
 
 
 def _last_printed(file: LogFile) -> float | None:

@@ -10,7 +10,15 @@ from midwatch.agents.decision import Rulebook
 from midwatch.agents.incident.limits import Limits
 from midwatch.agents.matching import match
 from midwatch.agents.pipeline import Step, Watch, step
-from midwatch.agents.replay.logs import INCARNATION, LogFile, PrintedTimes, chunks, origin_of, undated
+from midwatch.agents.replay.logs import (
+    INCARNATION,
+    LogFile,
+    PrintedTimes,
+    as_it_stands,
+    chunks,
+    origin_of,
+    undated,
+)
 from midwatch.streams.records import (
     Beat,
     Decision,
@@ -52,7 +60,8 @@ def replay(job: str, files: Sequence[LogFile], watched: Watched, book: Rulebook,
         run.take(merged)
     hits = merged.hits
     if run.watch.job.state.held:
-        return _failed(run, hits)
+        done = _failed(run, hits)
+        return replace(done, verdict=_with_the_files_own_line(done.verdict, files))
     return _went_well(run, hits)
 
 
@@ -79,6 +88,15 @@ class _Run:
         for decision in done.decisions:
             if decision.incident:
                 self.decision = decision
+
+
+def _with_the_files_own_line(verdict: Verdict, files: Sequence[LogFile]) -> Verdict:
+    """A person who looks for the root line in the file finds it, whatever colours it was printed in."""
+    number = verdict.root_line_number
+    file = next((file for file in files if file.path == verdict.root_file), None)
+    if file is None or number is None:
+        return verdict
+    return replace(verdict, root_line=as_it_stands(file, number, verdict.root_line))
 
 
 def _merged(job: str, watched: Watched, records: Sequence[Hits]) -> Hits:

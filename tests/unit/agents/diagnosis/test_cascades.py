@@ -192,3 +192,15 @@ def test_an_unknown_end_names_the_variables_that_would_tell_more(watch: Watch) -
     done = watch("srun: error: n4: task 3: Exited with exit code 1")
     assert done.verdict.state == "failed"
     assert done.verdict.remedy
+
+
+def test_the_root_line_can_be_found_in_the_file_as_it_was_printed(watch: Watch) -> None:
+    line = "\x1b[36m(Worker pid=7)\x1b[0m ValueError: the toy broke"
+    done = watch(f"\x1b[36m(Worker pid=7)\x1b[0m Traceback (most recent call last):\n{line}\n")
+    assert done.verdict.root_line == line
+
+
+def test_a_secret_in_the_root_line_stays_out(watch: Watch) -> None:
+    done = watch("\x1b[31mValueError: password=hunter2hunter2 is refused\x1b[0m\n")
+    assert done.verdict.state == "failed"
+    assert "hunter2" not in done.verdict.root_line
