@@ -20,7 +20,7 @@ from midwatch.streams.app import App
 log = logging.getLogger(__name__)
 
 LIMIT_S = 60.0
-STOP_LIMIT_S = 10.0
+STOP_LIMIT_S = 20.0
 """A worker that was asked to stop is ended after this, stopped or not; its state bears it at any moment."""
 LOOK_EVERY_S = 1.0
 BROKER_ANSWER_S = 5.0

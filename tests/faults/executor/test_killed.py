@@ -70,9 +70,9 @@ def test_a_redis_that_has_forgotten_does_not_let_an_old_order_act_again(world: W
     world.forget()
     world.send(old)
     world.executor()
-    refused = world.await_outcome(old, "refused", "accepted")
-    assert refused.state == "refused"
-    assert "loss of Redis" in refused.reason
+    answer = world.await_outcome(old, "expired", "accepted")
+    assert answer.state == "expired"
+    assert "loss of Redis" in answer.reason
 
     fresh = world.order(started, seq=2)
     world.send(fresh)
@@ -88,7 +88,7 @@ def test_a_redis_lost_under_a_running_executor_ends_its_open_orders_and_says_so(
     world.send(later)
     world.await_outcome(later, "accepted")
     world.forget()
-    assert "Redis lost the claim" in world.await_outcome(later, "failed", "done").reason
+    assert "Redis lost the claim" in world.await_outcome(later, "expired", "done").reason
 
     now = world.order(started, seq=2)
     world.send(now)

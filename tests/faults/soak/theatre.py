@@ -25,7 +25,7 @@ from midwatch.streams.tables import keys
 from midwatch.streams.tables.script import parse_offset
 from midwatch.streams.topic_admin import make_topics
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 class NotSeen(AssertionError):

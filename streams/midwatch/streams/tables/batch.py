@@ -20,6 +20,7 @@ from midwatch.streams.fold import (
     check_size,
     dead_letter,
 )
+from midwatch.streams.refusals import refusal
 from midwatch.streams.tables import ids, wire
 from midwatch.streams.tables.script import Write
 
@@ -35,8 +36,14 @@ class Tally:
 
     applied: int = 0
     below_mark: int = 0
-    poisoned: int = 0
+    refused: list[str] = field(default_factory=list)
+    """What was dead-lettered, by kind of refusal; one entry a record."""
     muted: int = 0
+
+    @property
+    def poisoned(self) -> int:
+        """How many records were dead-lettered."""
+        return len(self.refused)
 
 
 @dataclass(slots=True)
@@ -129,14 +136,14 @@ class Batch:
         return False
 
     def _poison(self, view: Mapping[bytes, Fields], message: Message, error: Exception) -> Applied:
-        reason = f"{type(error).__name__}: {error}"
-        self.tally.poisoned += 1
-        self.poisons.append(f"{message.topic}/{message.partition}/{message.offset}: {reason}")
-        letter = dead_letter(self.dead_topic, message, reason)
+        refused = refusal(error)
+        self.tally.refused.append(refused.kind)
+        self.poisons.append(f"{message.topic}/{message.partition}/{message.offset}: {refused.reason}")
+        letter = dead_letter(self.dead_topic, message, refused)
         try:
             held = _checked(self.fold.on_poison(view, message, error), view)
         except Exception as again:
-            self.poisons.append(f"on_poison raised in turn: {type(again).__name__}: {again}")
+            self.poisons.append(f"on_poison raised in turn: {refusal(again).reason}")
             held = Applied()
         return Applied(held.changed, (letter, *held.sends))
 

@@ -125,7 +125,9 @@ def test_a_record_that_raises_is_dead_lettered_its_job_held_and_the_next_one_tak
     letter = work.outgoing[0][1]
     assert (letter.topic, letter.key) == ("dead", b"events/3/10")
     assert letter.value is not None
-    assert decode(letter.value) == DeadLetter("events", 3, 10, "RuntimeError: boom", b"boom", b"job")
+    assert decode(letter.value) == DeadLetter(
+        "events", 3, 10, "RuntimeError: boom", b"boom", b"job", "failed"
+    )
     assert work.tally.poisoned == 1
 
 
