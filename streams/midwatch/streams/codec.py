@@ -15,7 +15,8 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from midwatch.streams import records as r
-from midwatch.streams.errors import MalformedRecord, NewerRecord
+from midwatch.streams.errors import MalformedRecord, MisdirectedRecord, NewerRecord
+from midwatch.streams.section_table import check_sections
 
 VERSION = 1
 
@@ -63,6 +64,10 @@ _decoders: dict[str, msgspec.json.Decoder[Any]] = {
 }
 _encoder = msgspec.json.Encoder()
 
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What a decoder may raise on a stranger's bytes; the last one where they are nested too deeply."""
+_KIND_SHOWN = 60
+
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
@@ -87,28 +92,29 @@ def decode(value: bytes) -> Any:
     """The record in these bytes.
 
     Raises:
-        MalformedRecord: not JSON, not an object of ours, or a field of the wrong type.
+        MalformedRecord: not JSON, not an object of ours, or a field of the wrong type or out of its bounds.
         NewerRecord: a newer version or an unknown kind.
     """
     try:
         envelope = _envelope.decode(value)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise MalformedRecord(f"not a record: {error}") from error
+    except UNREADABLE as error:
+        raise MalformedRecord(f"not a record: {_said(error)}") from error
     if envelope.v > VERSION:
         raise NewerRecord(
-            f"a {envelope.record!r} record of version {envelope.v}; this midwatch reads up to {VERSION}",
+            f"a {envelope.record[:_KIND_SHOWN]!r} record of version {envelope.v}; "
+            f"this midwatch reads up to {VERSION}",
             remedy="upgrade this worker; the record is kept",
         )
     decoder = _decoders.get(envelope.record)
     if decoder is None:
         raise NewerRecord(
-            f"a record of the unknown kind {envelope.record!r}",
+            f"a record of the unknown kind {envelope.record[:_KIND_SHOWN]!r}",
             remedy="upgrade this worker; the record is kept",
         )
     try:
         record = decoder.decode(value)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise MalformedRecord(f"a broken {envelope.record!r} record: {error}") from error
+    except UNREADABLE as error:
+        raise MalformedRecord(f"a broken {envelope.record!r} record: {_said(error)}") from error
     return r.Forwarded(record) if envelope.record in _FORWARDED else record
 
 
@@ -126,19 +132,20 @@ def decode_log(value: bytes, headers: Headers) -> r.Chunk | r.Beat:
     if table_bytes is None:
         record = decode(value)
         if not isinstance(record, r.Beat):
-            raise MalformedRecord(f"a {type(record).__name__} has no place among the lines")
+            raise MisdirectedRecord(f"a {type(record).__name__} has no place among the lines")
         return record
     try:
         table = _table.decode(table_bytes)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise MalformedRecord(f"a broken section table: {error}") from error
+    except UNREADABLE as error:
+        raise MalformedRecord(f"a broken section table: {_said(error)}") from error
     if table.v > VERSION:
         raise NewerRecord(f"a chunk of version {table.v}", remedy="upgrade this worker; the chunk is kept")
-    if sum(s.size for s in table.sections) != len(value):
-        raise MalformedRecord("the section table does not add up to the chunk's text")
-    if any(s.lines > 0 and not s.anchors for s in table.sections):
-        raise MalformedRecord("a section without an anchor: its lines have no place in a file")
+    check_sections(table.sections, value)
     return r.Chunk(table.origin, table.sections, value)
+
+
+def _said(error: Exception) -> str:
+    return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 
 def canonical(record: r.Command | r.Spec) -> bytes:

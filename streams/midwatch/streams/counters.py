@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 
@@ -18,8 +19,8 @@ class Counters:
     """Of an older generation or of a partition that is not ours any more: they come again to the owner."""
     below_mark: int = 0
     """Came with an id that was seen before: sent twice upstream, counted once here."""
-    poisoned: int = 0
-    """Dead-lettered."""
+    refused: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Dead-lettered, by (topic, kind of refusal); the kinds are those of `midwatch.streams.refusals`."""
     muted: int = 0
     """Sends left out while state was rebuilt, because they had been published before."""
     fenced: int = 0
@@ -36,3 +37,12 @@ class Counters:
     ticks: int = 0
     stopped: dict[tuple[str, int], str] = field(default_factory=dict)
     lag: dict[tuple[str, int], int] = field(default_factory=dict)
+
+    @property
+    def poisoned(self) -> int:
+        """Dead-lettered in all."""
+        return self.refused.total()
+
+    def refuse(self, topic: str, kind: str) -> None:
+        """Count one record that was dead-lettered."""
+        self.refused[topic, kind] += 1

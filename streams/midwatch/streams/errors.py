@@ -47,8 +47,33 @@ class ServiceUnreachable(MidwatchError):
 
 
 class MalformedRecord(MidwatchError):
-    """Bytes that are no record of ours: to be dead-lettered, never skipped in silence."""
+    """Bytes that are no record of ours: to be dead-lettered, never skipped in silence.
+
+    `refusal` is the word by which dead letters and counters tell the kinds apart; subclasses set their own.
+    """
+
+    refusal = "malformed"
+
+
+class MisdirectedRecord(MalformedRecord):
+    """A record in a place where it does not belong: another job's key, another partition, another topic."""
+
+    refusal = "misdirected"
+
+
+class UnsignedRecord(MalformedRecord):
+    """An order or a spec that this installation's key did not sign: nothing that it says can be believed."""
+
+    refusal = "unsigned"
+
+
+class ForeignLine(MalformedRecord):
+    """A JSON line of another shipper that the settings do not read, or that lacks what they ask for."""
+
+    refusal = "foreign"
 
 
 class NewerRecord(MidwatchError):
     """A record of a newer major version or an unknown kind: this worker must be upgraded to read it."""
+
+    refusal = "newer"

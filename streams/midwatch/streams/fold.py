@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from midwatch.streams.codec import encode
+from midwatch.streams.errors import MidwatchError
 from midwatch.streams.records import DeadLetter
+from midwatch.streams.refusals import Refusal
 
 PARTITION = b"\0partition"
 """The key of the state that belongs to a partition as a whole; it is loaded for every record."""
@@ -25,7 +27,6 @@ SEND_LIMIT = 900_000
 DEAD_VALUE_LIMIT = 256 * 1024
 """Bytes of an unreadable value that a dead letter keeps; the rest is cut off."""
 DEAD_KEY_LIMIT = 1024
-DEAD_REASON_LIMIT = 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +106,10 @@ class Fold(Protocol):
         ...
 
 
-class RecordTooLarge(Exception):
+class RecordTooLarge(MidwatchError):
     """A record was to be sent that Kafka would refuse for ever."""
+
+    refusal = "too_large"
 
 
 def check_size(sends: Iterable[Send]) -> None:
@@ -117,7 +120,7 @@ def check_size(sends: Iterable[Send]) -> None:
             raise RecordTooLarge(f"{size} bytes for {send.topic}, the limit is {SEND_LIMIT}")
 
 
-def dead_letter(topic: str, message: Message, reason: str) -> Send:
+def dead_letter(topic: str, message: Message, refused: Refusal) -> Send:
     """The record that could not be read or folded, with the reason, for the topic of dead letters.
 
     The key is the source, `topic/partition/offset`. Value and key are cut at their limits.
@@ -126,9 +129,10 @@ def dead_letter(topic: str, message: Message, reason: str) -> Send:
         topic=message.topic,
         partition=message.partition,
         offset=message.offset,
-        reason=reason[:DEAD_REASON_LIMIT],
+        reason=refused.reason,
         value=(message.value or b"")[:DEAD_VALUE_LIMIT],
         key=None if message.key is None else message.key[:DEAD_KEY_LIMIT],
+        kind=refused.kind,
     )
     source = f"{message.topic}/{message.partition}/{message.offset}".encode()
     return Send(topic=topic, key=source, value=encode(letter))

@@ -167,7 +167,8 @@ class StatefulAgent:
         counters.records += tally.applied + tally.poisoned
         counters.batches += 1
         counters.below_mark += tally.below_mark
-        counters.poisoned += tally.poisoned
+        for kind in tally.refused:
+            counters.refuse(self.topic, kind)
         counters.muted += tally.muted
         for poison in batch.poisons:
             log.error("a record was set aside in %s: %s", self._dead_topic, poison)

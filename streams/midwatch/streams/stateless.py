@@ -17,6 +17,7 @@ from faust.types import EventT, StreamT
 from midwatch.streams.app import App
 from midwatch.streams.fold import Message, Send, check_size, dead_letter
 from midwatch.streams.incoming import RawRecord, batches, raw
+from midwatch.streams.refusals import refusal
 from midwatch.streams.tables.contiguity import HoleInLog, accept
 from midwatch.streams.tables.positions import Bounds, Position, reader_position
 
@@ -166,11 +167,11 @@ class StatelessAgent:
             check_size(sends)
             return sends
         except Exception as error:
-            reason = f"{type(error).__name__}: {error}"
+            refused = refusal(error)
             place = f"{message.topic}/{message.partition}/{message.offset}"
-            log.error("a record was set aside in %s: %s: %s", self._dead_topic, place, reason)
-            self._app.counters.poisoned += 1
-            return (dead_letter(self._dead_topic, message, reason),)
+            log.error("a record was set aside in %s: %s: %s", self._dead_topic, place, refused.reason)
+            self._app.counters.refuse(message.topic, refused.kind)
+            return (dead_letter(self._dead_topic, message, refused),)
 
     async def _send(self, progress: Progress, offset: int, send: Send) -> None:
         while self._in_flight >= IN_FLIGHT:

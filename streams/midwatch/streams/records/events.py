@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from midwatch.streams.records.bounds import Count, Duration, JobText, Millis, Name, Nodes, Whole
 from midwatch.streams.records.logs import Beat, Origin
 from midwatch.streams.records.words import Action, Mode, Phase, Role
 
@@ -16,12 +17,12 @@ class Line:
 
     text: str
     path: str
-    number: int
-    offset: int
+    number: Count
+    offset: Count
     time: float  # corrected wall clock: printed in the line if plausible, else when it was read
     node: str = ""
-    rank: int | None = None
-    claimed_rank: int | None = None  # what the text says of itself: evidence, not identity
+    rank: Count | None = None
+    claimed_rank: Count | None = None  # what the text says of itself: evidence, not identity
     raw: bytes | None = None  # the bytes, where `text` had to replace some
 
 
@@ -36,14 +37,14 @@ class Hit:
     severity: str
     transient: bool | None
     line: Line
-    end: int  # offset in the file behind the line
+    end: Count  # offset in the file behind the line
     generation: str
     mode: Mode | None = None
     phase: Phase | None = None
     remedy: str = ""
     captures: Mapping[str, str] = field(default_factory=dict)
     fallback: bool = False  # the rule knows no more than that something failed
-    excuses: int | None = None  # number of a line of this file: an exception that was only a probe
+    excuses: Count | None = None  # number of a line of this file: an exception that was only a probe
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +52,10 @@ class HitCount:
     """Further hits of one rule on one rank in one chunk, beyond those sent whole: evidence only."""
 
     rule: str
-    rank: int | None
-    count: int
-    first_number: int
-    last_number: int
+    rank: Count | None
+    count: Count
+    first_number: Count
+    last_number: Count
     path: str
 
 
@@ -66,14 +67,21 @@ class Progress:
     generation: str
     rule: str
     phase: Phase
-    steps: tuple[int, ...]
-    ends: tuple[int, ...]  # offset behind each line: what lies below the mark already judged is dropped
-    numbers: tuple[int, ...]
+    steps: tuple[Whole, ...]
+    ends: tuple[Count, ...]  # offset behind each line: what lies below the mark already judged is dropped
+    numbers: tuple[Count, ...]
     times: tuple[float, ...]
     losses: tuple[str, ...] = ()
     grad_norms: tuple[str, ...] = ()
-    total: int | None = None  # the last step that the job means to reach, if the line says so
-    rank: int | None = None
+    total: Whole | None = None  # the last step that the job means to reach, if the line says so
+    rank: Count | None = None
+
+    def __post_init__(self) -> None:
+        """Raises ValueError: the columns do not stand beside each other."""
+        lengths = {len(self.steps), len(self.ends), len(self.numbers), len(self.times)}
+        optional = {len(self.losses), len(self.grad_norms)} - {0}
+        if len(lengths | optional) > 1:
+            raise ValueError("the columns of a progress record are not of equal length")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,23 +93,23 @@ class Hits:
     hits: tuple[Hit, ...] = ()
     counts: tuple[HitCount, ...] = ()
     progress: tuple[Progress, ...] = ()
-    ends: Mapping[str, int] = field(default_factory=dict)  # generation -> offset behind the chunk's last line
-    logged_ms: int = 0  # append time of the chunk on the topic `logs`
+    ends: Mapping[str, Count] = field(default_factory=dict)  # generation -> offset behind its last line
+    logged_ms: Millis = 0  # append time of the chunk on the topic `logs`
 
 
 @dataclass(frozen=True, slots=True)
 class SpecEvent:
     """A job's spec was written: what detect and decide need of it. The spec itself stays in `specs`."""
 
-    job: str
+    job: JobText
     spec: str  # hash
     policy: str
     armed: bool
-    nodes: int
+    nodes: Nodes
     checkpoint_directory: str
-    limits: Mapping[str, float] = field(default_factory=dict)  # seconds of silence allowed, by phase
-    max_restarts: int | None = None
-    incarnation: str = ""  # of the start that `run` or `adopt` made; "" if not yet known
+    limits: Mapping[str, Duration] = field(default_factory=dict)  # seconds of silence allowed, by phase
+    max_restarts: Count | None = None
+    incarnation: Name = ""  # of the start that `run` or `adopt` made; "" if not yet known
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +119,16 @@ class SchedulerFact:
     `ended` is its word that the incarnation is over. `started_by`: "command:<id>", "person", "requeue" or "".
     """
 
-    job: str
-    incarnation: str
-    native_id: str
+    job: JobText
+    incarnation: Name
+    native_id: Name
     old: str
     new: str
     ended: bool
     mode: Mode | None = None
     error_type: str = ""
-    exit_code: int | None = None
-    signal: int | None = None
+    exit_code: Whole | None = None
+    signal: Whole | None = None
     reason: str = ""
     by_person: str = ""  # who cancelled, if the scheduler says so and it was no effect of ours
     effect_key: str = ""  # the key that the incarnation carries, if one of our commands started it
@@ -131,16 +139,16 @@ class SchedulerFact:
 class Outcome:
     """What became of a command. `state`: accepted, refused, expired, done or failed."""
 
-    job: str
+    job: JobText
     command: str
-    attempt: int
+    attempt: Count
     action: Action
     state: Literal["accepted", "refused", "expired", "done", "failed"]
     reason: str
     old_native_id: str = ""
     new_native_id: str = ""
-    new_incarnation: str = ""
-    checkpoint_step: int | None = None
+    new_incarnation: Name = ""
+    checkpoint_step: Count | None = None
     incident: str = ""
 
 
@@ -148,7 +156,7 @@ class Outcome:
 class PersonAct:
     """A person's hand on the wheel: arm, disarm, approve, deny, resume, mute."""
 
-    job: str
+    job: JobText
     act: str
     who: str
     at: float
@@ -159,11 +167,11 @@ class PersonAct:
 class Carry:
     """What a fold that begins here must know of a live job (DESIGN 4)."""
 
-    job: str
-    attempt: int
-    incarnations: Mapping[str, int]
+    job: JobText
+    attempt: Count
+    incarnations: Mapping[str, Count]
     spec: SpecEvent | None
-    checkpoint_step: int | None
+    checkpoint_step: Count | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,14 +179,14 @@ class Activation:
     """From this offset on the partition is judged by the bundle of that hash."""
 
     bundle: str
-    current_offset: int
+    current_offset: Whole
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
     """Time passed; written by the partition's owner when a deadline is due and nothing else arrives."""
 
-    due_ms: int
+    due_ms: Millis
 
 
 Event = Hits | Beat | SpecEvent | SchedulerFact | Outcome | PersonAct | Carry | Activation | Tick

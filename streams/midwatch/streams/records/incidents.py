@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from midwatch.streams.records.bounds import Count, JobText, Millis, Name
 from midwatch.streams.records.events import (
     Activation,
     Hit,
@@ -50,34 +51,34 @@ class Incident:
     """The end or the hang of one attempt, as detect sees it at `revision`."""
 
     id: str
-    job: str
-    attempt: int
-    incarnation: str
+    job: JobText
+    attempt: Count
+    incarnation: Name
     state: Literal["suspected", "withdrawn", "ended", "settled"]
-    revision: int
+    revision: Count
     verdict: Verdict
     evidence: tuple[Hit, ...] = ()
     counts: tuple[HitCount, ...] = ()
-    opened_ms: int = 0
-    ended_ms: int | None = None
-    settled_ms: int | None = None
+    opened_ms: Millis = 0
+    ended_ms: Millis | None = None
+    settled_ms: Millis | None = None
     scheduler: SchedulerFact | None = None
     spec: SpecEvent | None = None
     silence: float | None = None  # seconds counted, of a stall
-    superseded_by: str = ""  # the incarnation that somebody else had already started when this one settled
+    superseded_by: Name = ""  # the incarnation that somebody else had already started when this one settled
     words: tuple[str, ...] = ()  # whose word it is that the attempt ended: "scheduler", "process"
-    line_ms: int | None = None  # append time of the record that held the root line
+    line_ms: Millis | None = None  # append time of the record that held the root line
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
     """Something worth knowing that is no incident: a spike, a silent node, a blind spot. Opens and clears."""
 
-    job: str
-    attempt: int
+    job: JobText
+    attempt: Count
     kind: str
     open: bool
-    at_ms: int
+    at_ms: Millis
     detail: str
     lines: tuple[Line, ...] = ()
     quantities: Mapping[str, str] = field(default_factory=dict)

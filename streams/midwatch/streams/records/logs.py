@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from midwatch.streams.records.bounds import Clock, Count, Duration, JobText, Millis, Name, NodeName, Nodes
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:
     """Who speaks: one shipper of one job on one node. From configuration and environment, never from text."""
 
-    job: str  # cluster:user/run
-    node: str
-    nodes: int  # how many nodes this attempt runs on
-    incarnation: str  # see midwatch.streams.identity
-    boot_id: str
-    shipper: str  # one start of the shipper; sequence numbers of beats count within it
+    job: JobText  # cluster:user/run
+    node: NodeName
+    nodes: Nodes  # how many nodes this attempt runs on
+    incarnation: Name  # see midwatch.streams.identity
+    boot_id: Name
+    shipper: Name  # one start of the shipper; sequence numbers of beats count within it
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ class Generation:
     device: int
     inode: int
     fingerprint: str  # of the first bytes, so that a reused inode is seen
-    truncations: int = 0
+    truncations: Count = 0
 
     def key(self) -> str:
         return f"{self.device}:{self.inode}:{self.fingerprint}:{self.truncations}"
@@ -35,9 +37,9 @@ class Generation:
 class Anchor:
     """From line `index` of a section on, lines stand at `offset` and `number` of the original file."""
 
-    index: int
-    offset: int
-    number: int
+    index: Count
+    offset: Count
+    number: Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +53,14 @@ class Section:
 
     path: str
     generation: Generation
-    size: int  # bytes of the chunk's text that belong to this section
-    lines: int
+    size: Count  # bytes of the chunk's text that belong to this section
+    lines: Count
     anchors: tuple[Anchor, ...]
-    end: int  # offset in the original file behind the last line
-    read_before: float  # wall clock of the previous read of this file
-    read_at: float
-    rank: int | None = None  # only if the configuration knows it
-    context: int = 0
+    end: Count  # offset in the original file behind the last line
+    read_before: Clock  # wall clock of the previous read of this file
+    read_at: Clock
+    rank: Count | None = None  # only if the configuration knows it
+    context: Count = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +81,14 @@ class Beat:
     """
 
     origin: Origin
-    sequence: int
-    wall: float
+    sequence: Count
+    wall: Clock
     monotonic: float
-    interval: float  # seconds that this shipper means to let pass between two beats
+    interval: Duration  # seconds that this shipper means to let pass between two beats
     at_end: bool
-    backlog: int  # bytes read or waiting but not yet acknowledged by the broker
+    backlog: Count  # bytes read or waiting but not yet acknowledged by the broker
     alive: bool | None = None
     final: bool = False
-    logged_ms: int = 0  # append time on the topic `logs`; match writes it in, so that its own lag shows
-    files: int = 0
+    logged_ms: Millis = 0  # append time on the topic `logs`; match writes it in, so that its own lag shows
+    files: Count = 0
     samples: Mapping[str, float] = field(default_factory=dict)

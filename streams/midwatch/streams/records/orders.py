@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from midwatch.streams.records.bounds import Count, Duration, JobText, Millis, Name, Nodes, Whole
 from midwatch.streams.records.words import Action
 
 
@@ -13,17 +14,17 @@ from midwatch.streams.records.words import Action
 class Decision:
     """A value with its reason, kept even when it is to do nothing."""
 
-    job: str
-    attempt: int
+    job: JobText
+    attempt: Count
     incident: str
-    revision: int
+    revision: Count
     action: Action
     policy: str
     reason: str
-    at_ms: int
+    at_ms: Millis
     armed: bool
-    restart_number: int = 0  # attempt n of `restart_limit`, if the action is a restart
-    restart_limit: int | None = None
+    restart_number: Count = 0  # attempt n of `restart_limit`, if the action is a restart
+    restart_limit: Count | None = None
     near_misses: tuple[str, ...] = ()
     command: str = ""  # id of the command written, "" if none
 
@@ -33,22 +34,22 @@ class Command:
     """One typed order to the executor. `signature` is over the canonical bytes of all other fields."""
 
     id: str
-    job: str
-    attempt: int
-    seq: int
+    job: JobText
+    attempt: Count
+    seq: Count
     action: Literal["restart", "cancel"]
-    incarnation: str
+    incarnation: Name
     incident: str
-    revision: int
+    revision: Count
     reason: str
-    not_before_ms: int
-    expires_ms: int
+    not_before_ms: Millis
+    expires_ms: Millis
     issuer: str
     spec: str
     bundle: str
-    restart_number: int = 1
-    restart_limit: int | None = None
-    parameters: Mapping[str, int | str] = field(default_factory=dict)
+    restart_number: Count = 1
+    restart_limit: Count | None = None
+    parameters: Mapping[str, Whole | str] = field(default_factory=dict)
     signature: str = ""
 
 
@@ -56,7 +57,7 @@ class Command:
 class Spec:
     """How to start this job again. Signed; the command carries its hash; only the executor reads it."""
 
-    job: str
+    job: JobText
     cluster: str
     argv: tuple[str, ...]
     cwd: str
@@ -66,9 +67,9 @@ class Spec:
     checkpoint_directory: str
     policy: str
     armed: bool
-    nodes: int = 1
-    limits: Mapping[str, float] = field(default_factory=dict)
-    max_restarts: int | None = None
+    nodes: Nodes = 1
+    limits: Mapping[str, Duration] = field(default_factory=dict)
+    max_restarts: Count | None = None
     rules: str = ""
     signature: str = ""
 
@@ -83,3 +84,4 @@ class DeadLetter:
     reason: str
     value: bytes
     key: bytes | None = None
+    kind: str = ""  # of refusal: see midwatch.streams.refusals
