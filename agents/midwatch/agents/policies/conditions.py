@@ -141,7 +141,7 @@ def _all(answers: list[Answer]) -> Answer:
         found = next((answer for answer in answers if answer.held is wanted), None)
         if found is not None:
             return found
-    return Answer(True, "", max((answer.not_before_ms for answer in answers), default=0))
+    return max(answers, key=lambda answer: answer.not_before_ms, default=Answer(True))
 
 
 def _any(answers: list[Answer]) -> Answer:
