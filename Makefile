@@ -11,7 +11,7 @@ HOUSE := PYTHONPATH=tests $(BIN)/python -m house.gate
 demo: $(READY) ## the whole chain on this machine: a toy training fails, is rescued, fails for good
 	$(BIN)/midwatch demo $(ARGS)
 
-test: $(READY) ## all tests, WORKERS files at a time; ARGS="tests/unit -k stall" for some
+test: $(READY) ## all tests, WORKERS files at a time; ARGS="tests/unit -k stall" for some; OELLM=CLONE too
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
 check: lint types imports house ## the gate without the tests; make -k check tells all findings at once

@@ -37,7 +37,7 @@ class Action:
     says: str = ""  # what would have been run or written
 
 
-_WISHES = {"RestartAction": Deed.RESTART, "FinishAction": Deed.FINISH, "CancelAction": Deed.CANCEL}
+WISHES = {"RestartAction": Deed.RESTART, "FinishAction": Deed.FINISH, "CancelAction": Deed.CANCEL}
 _NOTES = frozenset({"ErrorNoteAction", "LogAction", "LogMessageAction", "TerminationAction"})
 _SAYING = (
     "command",
@@ -91,7 +91,7 @@ def _action(node: YamlMapping, conditions: tuple[YamlNode, ...], generation: Gen
     if name in _NOTES or (generation is Generation.STATES and name == "RestartAction"):
         deed = Deed.NOTE  # with restart policies beside, a RestartAction only records that one was wished for
     else:
-        deed = _WISHES.get(name, Deed.REFUSED)
+        deed = WISHES.get(name, Deed.REFUSED)
     reason = text_of(node, "reason") or text_of(node, "note") or text_of(node, "message")
     said = [_words(plain(node.entries[key][1])) for key in _SAYING if key in node.entries]
     return Action(name, deed, node.location, reason, conditions, " ".join(word for word in said if word))

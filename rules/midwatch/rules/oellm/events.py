@@ -60,7 +60,7 @@ MODE_OF_STATE = {
     "PendingState": "pending",
     "UndefinedState": "undefined",
 }
-_LOG_KEYS = frozenset(
+LOG_KEYS = frozenset(
     {
         "class_name",
         "name",
@@ -104,7 +104,7 @@ class EventReader:
         pattern = fields.text("pattern", required=kind is not PatternType.INACTIVITY)
         metadata = _metadata(fields)
         for key, (place, value) in node.entries.items():
-            if key not in _LOG_KEYS:
+            if key not in LOG_KEYS:
                 metadata[key] = plain(value)
                 what = f"`{key}` of event {name!r} is not known and kept as metadata"
                 self.notes.append(Note(NoteKind.WARNING, place, what))

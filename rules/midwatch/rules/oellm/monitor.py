@@ -55,6 +55,7 @@ _READ_ELSEWHERE = frozenset(
         "inactivity_threshold_seconds",
     }
 )
+KNOWN_KEYS = _MOOT.keys() | _NOT_EXECUTED.keys() | _READ_ELSEWHERE - {"defaults"}
 
 
 @dataclass(frozen=True, slots=True)
