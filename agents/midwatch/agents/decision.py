@@ -26,6 +26,10 @@ from midwatch.streams.records import (
     SpecEvent,
 )
 
+_CUT = (
+    "the log of this job begins in the middle of its history and no carry sums up what came before: "
+    "it is observed only, until it is armed again"
+)
 _HOLDING_FINDINGS = ("blind", "two_alive", "poisoned")
 
 
@@ -55,6 +59,8 @@ class DecideState:
     last: Decision | None = None
     open: tuple[str, ...] = ()  # findings that stand open and hold the job
     poisoned: str = ""  # why nothing is decided for this job any more
+    counted: tuple[int, ...] = ()  # the attempts whose restart was accepted: each counts once
+    ended: tuple[int, str] = (0, "")  # the attempt that settled last, and the mode of its end
     due_ms: int | None = None
 
 
@@ -115,15 +121,15 @@ def _on_forwarded(state: DecideState, record: Forwarded, now_ms: int, book: Rule
 
 
 def _on_outcome(state: DecideState, outcome: Outcome, now_ms: int, book: Rulebook) -> Decided:
+    state = _counted(state, outcome)
     issued = state.issued
     if issued is None or issued.id != outcome.command:
         return Decided(state)
-    if outcome.state == "accepted" and not issued.accepted:
-        used = {**state.restarts, issued.mode: state.restarts.get(issued.mode, 0) + 1}
-        return Decided(replace(state, restarts=used, issued=replace(issued, accepted=True)))
-    if outcome.state == "expired" and not issued.accepted and issued.seq < book.reissues:
-        # Nothing was done, so the next number may be issued; its effect key is the same.
-        return _on_settled(replace(state, issued=None), issued.incident, now_ms, book, seq=issued.seq + 1)
+    if outcome.state == "accepted":
+        return Decided(replace(state, issued=replace(issued, accepted=True)))
+    if outcome.state == "expired" and issued.seq < book.reissues:
+        # The next number has the same effect key, so what was done already is found and not done again.
+        return _issued_again(state, issued, now_ms, book)
     if outcome.state in ("refused", "failed", "expired"):
         verb = {"refused": "refused", "failed": "could not carry out", "expired": "got too late"}[
             outcome.state
@@ -132,6 +138,33 @@ def _on_outcome(state: DecideState, outcome: Outcome, now_ms: int, book: Ruleboo
         decision = _decision(state, issued.incident, choice, now_ms, book)
         return Decided(replace(state, last=decision), (decision,))
     return Decided(state)
+
+
+def _counted(state: DecideState, outcome: Outcome) -> DecideState:
+    """What was accepted is spent, whoever ordered it: after a loss of Redis the past is decided anew, by the
+    present policy and mode, and may not come out as it did."""
+    if outcome.action != "restart" or outcome.state not in ("accepted", "done"):
+        return state
+    if outcome.attempt in state.counted:
+        return state
+    issued, (attempt, mode) = state.issued, state.ended
+    if issued is not None and issued.attempt == outcome.attempt:
+        mode = issued.mode
+    elif attempt != outcome.attempt:
+        mode = PolicyMode.CRASH
+    used = {**state.restarts, mode: state.restarts.get(mode, 0) + 1}
+    return replace(state, restarts=used, counted=(*state.counted, outcome.attempt))
+
+
+def _issued_again(state: DecideState, issued: Issued, now_ms: int, book: Rulebook) -> Decided:
+    """The next order for an attempt, judged as if it were the first: the budget pays for it once."""
+    bare = replace(state, issued=None)
+    if issued.attempt in state.counted:
+        restarts = {**state.restarts, issued.mode: state.restarts[issued.mode] - 1}
+        counted = tuple(attempt for attempt in state.counted if attempt != issued.attempt)
+        bare = replace(bare, restarts=restarts, counted=counted)
+    turn = _on_settled(bare, issued.incident, now_ms, book, seq=issued.seq + 1)
+    return replace(turn, state=replace(turn.state, restarts=state.restarts, counted=state.counted))
 
 
 def _on_finding(state: DecideState, finding: Finding, now_ms: int, book: Rulebook) -> Decided:
@@ -160,6 +193,7 @@ def _on_finding(state: DecideState, finding: Finding, now_ms: int, book: Ruleboo
 
 
 def _on_settled(state: DecideState, incident: Incident, now_ms: int, book: Rulebook, seq: int = 1) -> Decided:
+    state = replace(state, ended=(incident.attempt, _mode(incident)))
     choice, limit, used = _choice(state, incident, now_ms, book)
     decision = _decision(state, incident, choice, now_ms, book)
     if choice.action != "restart":
@@ -207,7 +241,7 @@ def _past(state: DecideState, now_ms: int) -> Past:
 def _standing_reason(state: DecideState, incident: Incident) -> Choice | None:
     """What decides before any policy is asked."""
     successor, attempt = incident.superseded_by, incident.attempt
-    out = state.issued is not None and state.issued.attempt == attempt
+    out = attempt in state.counted or (state.issued is not None and state.issued.attempt == attempt)
     reasons = (
         (incident.verdict.state == "healthy", Choice("none", "the job ended as it meant to")),
         (bool(state.poisoned), Choice("hold", f"a record of this job could not be read: {state.poisoned}")),
@@ -222,10 +256,13 @@ def _within_bounds(
 ) -> Choice:
     """A restart that the policy wants, unless the budget is spent or nobody proved the end."""
     wanted = (*choice.near_misses, choice.reason)
-    if "two_alive" in state.open:
-        return Choice("hold", "two attempts of this job are alive at once", wanted)
-    if "poisoned" in state.open:
-        return Choice("hold", "a record of this job could not be folded: see the dead letters", wanted)
+    doubts = (
+        ("two_alive" in state.open, "two attempts of this job are alive at once"),
+        ("poisoned" in state.open, "a record of this job could not be folded: see the dead letters"),
+        (incident.cut, _CUT),
+    )
+    if doubt := next((doubt for applies, doubt in doubts if applies), ""):
+        return Choice("hold", doubt, wanted)
     if limit is not None and used >= limit:
         return Choice(
             "stop", f"the budget is spent: {used} of {limit} restarts after a {_mode(incident)}", wanted

@@ -12,7 +12,7 @@ from midwatch.agents.decision import Decided, DecideState, Rulebook, decide
 from midwatch.agents.incident.fold import Folded, fire_timer, fold_event
 from midwatch.agents.incident.limits import Limits
 from midwatch.agents.incident.state import Job, JobState
-from midwatch.streams.records import Command, Decision, Event, IncidentRecord
+from midwatch.streams.records import Carry, Command, Decision, Event, IncidentRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,20 +33,21 @@ class Step:
     commands: tuple[Command, ...]
 
 
-def detect(job: Job, name: str, event: Event, now_ms: int, limits: Limits) -> Folded:
-    """One event of one job; every timer due by `now_ms` fires before it, at its due time."""
+def detect(job: Job, name: str, event: Event, now_ms: int, limits: Limits, *, cut: bool = False) -> Folded:
+    """One event of one job; every timer due by `now_ms` fires before it, at its due time. `cut`: see
+    `fold_event`."""
     fired = fire_due(job, now_ms, limits)
-    folded = fold_event(fired.job, name, event, now_ms, limits)
-    return Folded(folded.job, fired.records + folded.records)
+    folded = fold_event(fired.job, name, event, now_ms, limits, cut=cut)
+    return Folded(folded.job, fired.records + folded.records, fired.carries + folded.carries)
 
 
 def fire_due(job: Job, now_ms: int, limits: Limits) -> Folded:
     """Fire the timers of one job that are due by `now_ms`, in order."""
-    records: tuple[IncidentRecord, ...] = ()
+    records, carries = tuple[IncidentRecord, ...](), tuple[Carry, ...]()
     while (due := job.state.due_ms) is not None and due <= now_ms:
         fired = fire_timer(job, limits)
-        job, records = fired.job, records + fired.records
-    return Folded(job, records)
+        job, records, carries = fired.job, records + fired.records, carries + fired.carries
+    return Folded(job, records, carries)
 
 
 def step(watch: Watch, name: str, event: Event, now_ms: int, *, limits: Limits, book: Rulebook) -> Step:

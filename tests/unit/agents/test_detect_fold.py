@@ -79,7 +79,8 @@ def test_a_tick_fires_timers_at_their_due_time() -> None:
     partition.take(_beat(), 1000)
     told = partition.take(codec.encode(Tick(0)), 50_000, None)
     assert {r.at_ms for r in told if isinstance(r, Finding)} == {16_001}
-    assert FOLD.next_deadline(partition.states[PARTITION]) is None
+    daily = 1000 + int(FOLD.limits.carry_every * 1000)
+    assert FOLD.next_deadline(partition.states[PARTITION]) == daily
 
 
 @pytest.mark.parametrize("value", [b"", b"{", b"[]", b"\x00\xff", b'{"record":"beat","v":1}'])

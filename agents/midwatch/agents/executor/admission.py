@@ -74,9 +74,11 @@ def admit(command: Command, known: Known, limits: Limits) -> Admission:
     if command.expires_ms <= known.now_ms:
         late = (known.now_ms - command.expires_ms) / 1000
         return Admission("expired", f"it came {late:.0f} s after its time")
+    if forgotten := _forgotten(command, known):
+        # Expired, not refused: nothing speaks against the order but its age, so decide may issue the next.
+        return Admission("expired", forgotten)
     objection = (
         _malformed(command)
-        or _forgotten(command, known)
         or _of_another_spec(command, known)
         or _not_on_the_lists(known.spec, limits)
         or _elsewhere(known, limits)

@@ -15,15 +15,21 @@ from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
 from midwatch.agents.executor.admission import Admission, Arrival, Known, Limits, admit
 from midwatch.agents.executor.arming import Arming, arming
 from midwatch.agents.executor.claims import Claims
-from midwatch.agents.executor.report import Reporter, now_ms, say
+from midwatch.agents.executor.report import Reporter, now_ms, received
 from midwatch.agents.run.wrapping import partitions_of, script_of, verified_script
 from midwatch.agents.signing import Verifier
 from midwatch.agents.watcher.reader import CensusReader
 from midwatch.streams.codec import decode
-from midwatch.streams.errors import MalformedRecord, MidwatchError, NewerRecord
+from midwatch.streams.errors import (
+    MalformedRecord,
+    MidwatchError,
+    MisdirectedRecord,
+    NewerRecord,
+    UnsignedRecord,
+)
 from midwatch.streams.failpoints import failpoint
 from midwatch.streams.identity import native_id
-from midwatch.streams.records import Command, DeadLetter, Outcome, Spec
+from midwatch.streams.records import Command, Outcome, Spec
 from midwatch.streams.services import kafka_options
 from midwatch.streams.settings import Settings
 
@@ -76,13 +82,9 @@ class CommandConsumer:
 
     def _handle(self, message: Any) -> None:
         try:
-            command = decode(message.value or b"")
-            if not isinstance(command, Command):
-                raise MalformedRecord(f"a {type(command).__name__} among the commands")
+            command = _order(message, self._desk.verifier)
         except (MalformedRecord, NewerRecord) as error:
-            place = (message.topic, message.partition, message.offset)
-            self._desk.reporter.dead(DeadLetter(*place, str(error), message.value or b"", message.key))
-            say(f"a command at {message.partition}:{message.offset} could not be read: {error}")
+            self._desk.reporter.dead(received(message), error)
             return
         ends = self._consumer.end_offsets(self._desk.census.partitions)
         self._desk.census.catch_up(ends, _CATCH_UP_S)
@@ -90,13 +92,11 @@ class CommandConsumer:
 
     def _answer(self, command: Command, sent_ms: int) -> Outcome:
         desk, now = self._desk, now_ms()
-        signed = desk.verifier.accepts(command)
-        before = desk.claims.standing(command) if signed else None
+        before = desk.claims.standing(command)
         if before is not None:
             return before.outcome or _outcome(command, "accepted", "delivered again; it is being carried out")
-        admission = self._judge(command, sent_ms, now, signed=signed)
-        if signed:
-            desk.claims.arrived(command, Arrival(command.job, now, admission.state == "accepted"))
+        admission = self._judge(command, sent_ms, now)
+        desk.claims.arrived(command, Arrival(command.job, now, admission.state == "accepted"))
         if admission.state != "accepted":
             return _outcome(command, admission.state, admission.reason)
         failpoint("accept")
@@ -108,23 +108,23 @@ class CommandConsumer:
                     command, "refused", f"the command {claimed.holder[:12]} has this attempt in its hands"
                 )
             case "lost":
-                return _outcome(command, "refused", "Redis has just lost the memory of earlier claims")
+                return _outcome(command, "expired", "Redis has just lost the memory of earlier claims")
             case _:
                 return claimed.outcome or _outcome(command, "accepted", admission.reason)
 
-    def _judge(self, command: Command, sent_ms: int, now: int, *, signed: bool) -> Admission:
+    def _judge(self, command: Command, sent_ms: int, now: int) -> Admission:
         desk = self._desk
         spec = desk.census.spec(command.spec)
         window = max(desk.limits.rate_window_ms, desk.limits.storm_window_ms)
         known = Known(
             now_ms=now,
             sent_ms=sent_ms,
-            signed=signed,
+            signed=True,
             spec=spec,
             spec_signed=spec is not None and desk.verifier.accepts(spec),
             incarnations=desk.census.incarnations(command.job),
             arming=armed(desk, command.job, armed_by_spec=spec is not None and spec.armed),
-            recent=desk.claims.recent(now - window, without=command.id) if signed else (),
+            recent=desk.claims.recent(now - window, without=command.id),
             lost_ms=desk.claims.lost_ms,
             partitions=_partitions(spec) if spec and desk.limits.partitions else (),
             unsafe=desk.claims.unsafe() if desk.acting else "",
@@ -138,6 +138,27 @@ def _partitions(spec: Spec) -> tuple[str, ...]:
         return partitions_of(spec.argv, verified_script(script_of(spec.argv)))
     except MidwatchError:
         return ()
+
+
+def _order(message: Any, verifier: Verifier) -> Command:
+    """The order in a message. An answer goes to the job that the order names, so that must be proven first:
+    a stranger's order is answered nowhere, and only set aside.
+
+    Raises:
+        MalformedRecord: no order, under another job's key, or not signed by this installation's key.
+        NewerRecord: of a newer version, or of an unknown kind.
+    """
+    command = decode(message.value or b"")
+    if not isinstance(command, Command):
+        raise MisdirectedRecord(f"a {type(command).__name__} has no place among the orders")
+    if message.key != command.job.encode():
+        raise MisdirectedRecord(f"an order for {command.job} under the key {(message.key or b'')[:300]!r}")
+    if not verifier.accepts(command):
+        raise UnsignedRecord(
+            f"an order for {command.job} that is not signed by this installation's key",
+            remedy="decide and the executor must share their keys; if they do, somebody forges orders",
+        )
+    return command
 
 
 def armed(desk: Desk, job: str, *, armed_by_spec: bool) -> Arming:

@@ -11,8 +11,11 @@ from kafka.errors import KafkaError
 
 from midwatch.agents import activity
 from midwatch.streams.codec import encode
+from midwatch.streams.counters import Counters
 from midwatch.streams.errors import ServiceUnreachable
-from midwatch.streams.records import Command, DeadLetter, Outcome, PersonAct, SchedulerFact, Spec, SpecEvent
+from midwatch.streams.fold import Message, dead_letter
+from midwatch.streams.records import Command, Outcome, PersonAct, SchedulerFact, Spec, SpecEvent
+from midwatch.streams.refusals import refusal
 from midwatch.streams.services import kafka_options
 from midwatch.streams.settings import Settings
 
@@ -25,6 +28,7 @@ class Reporter:
     def __init__(self, settings: Settings) -> None:
         self._topics = settings.topic_names
         self._where = ", ".join(settings.kafka.bootstrap)
+        self.counters = Counters()
         self._producer: Any = KafkaProducer(
             **kafka_options(settings), acks="all", linger_ms=0, max_block_ms=int(ACKNOWLEDGED_S * 1000)
         )
@@ -42,9 +46,15 @@ class Reporter:
         """How to start the job again, to `specs`."""
         self._send(self._topics.specs, spec.job.encode(), encode(spec))
 
-    def dead(self, letter: DeadLetter) -> None:
-        """What could not be read."""
-        self._send(self._topics.dead, letter.topic.encode(), encode(letter))
+    def dead(self, message: Message, error: Exception) -> None:
+        """What could not be read or believed: set aside, counted and told of."""
+        refused = refusal(error)
+        self.counters.refuse(message.topic, refused.kind)
+        letter = dead_letter(self._topics.dead, message, refused)
+        self._send(letter.topic, letter.key or b"", letter.value or b"")
+        place = f"{message.topic}/{message.partition}/{message.offset}"
+        at = activity.moment(now_ms())
+        say(f"{at} a record was set aside in {letter.topic}: {place}: {refused.reason}")
 
     def close(self) -> None:
         self._producer.close()
@@ -58,6 +68,12 @@ class Reporter:
                 where=self._where,
                 remedy="it is sent again after the restart of this process",
             ) from error
+
+
+def received(message: Any) -> Message:
+    """A message of the plain consumers, as the pure core sees one."""
+    at = max(message.timestamp, 0)
+    return Message(message.topic, message.partition, message.offset, at, at, message.key, message.value)
 
 
 def now_ms() -> int:

@@ -26,7 +26,7 @@ from midwatch.agents.effects import effect_key
 from midwatch.agents.executor.admission import Limits
 from midwatch.agents.executor.claims import Claims
 from midwatch.agents.executor.consumer import CommandConsumer, Desk
-from midwatch.agents.executor.report import Reporter, now_ms, say
+from midwatch.agents.executor.report import Reporter, now_ms, received, say
 from midwatch.agents.executor.work import Works
 from midwatch.agents.signing import ensure_keys, load_verifier
 from midwatch.agents.watcher.reader import CensusReader
@@ -77,7 +77,7 @@ def _serve(settings: Settings, caller: Caller, stopping: list[int]) -> None:
     if claims.join(now_ms()):
         say("Redis has forgotten earlier claims: commands older than this moment are refused")
     reporter = Reporter(settings)
-    census = CensusReader(settings)
+    census = CensusReader(settings, lambda message, error: reporter.dead(received(message), error))
     desk = Desk(
         claims=claims,
         census=census,

@@ -70,10 +70,11 @@ class Works:
         return max(0.0, min(self._due.values(), default=1.0) - time.monotonic())
 
     def _give_up(self) -> None:
-        """Redis has lost the orders in our hands: how far they got is not known, so a person must look."""
-        lost = "Redis lost the claim while it was being carried out: look at the scheduler first"
+        """Redis has lost the orders in our hands. How far they got shows at the scheduler, where their keys
+        stand: whoever works on the next order of the attempt looks there first."""
+        lost = "Redis lost the claim while it was being carried out"
         for claim in self._open:
-            self._desk.reporter.event(final_outcome(claim.command, "failed", lost), command=claim.command)
+            self._desk.reporter.event(final_outcome(claim.command, "expired", lost), command=claim.command)
 
     def _advance(self, claim: Claim) -> float:
         command = claim.command

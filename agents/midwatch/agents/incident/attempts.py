@@ -40,7 +40,9 @@ def _begin(turn: Turn, incarnation: str, by: str) -> None:
         started_ms=turn.now_ms,
         nodes=old.spec.nodes if old.spec else 1,
         spec=old.spec,
+        whole=old.whole,
     )
+    turn.began = True
     # Offsets already judged outlive the attempt: a new shipper may read an old file from its beginning.
     turn.nodes = {name: NodeState(judged=node.judged) for name, node in turn.nodes.items()}
     if alive_beside:

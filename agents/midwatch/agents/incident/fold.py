@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from midwatch.agents.incident.attempts import rename
+from midwatch.agents.incident.carrying import begins_whole, next_carry_ms, on_carry, write_carry_if_due
 from midwatch.agents.incident.limits import Limits
 from midwatch.agents.incident.lines import on_hits
 from midwatch.agents.incident.settling import settle_due, settle_if_due
 from midwatch.agents.incident.sight import look, on_beat, sight_due
 from midwatch.agents.incident.state import Job
 from midwatch.agents.incident.turn import Turn
-from midwatch.agents.incident.words import on_act, on_carry, on_outcome, on_scheduler, on_spec
+from midwatch.agents.incident.words import on_act, on_outcome, on_scheduler, on_spec
 from midwatch.rules.detectors.loss_spike import LossSpikeDetector
 from midwatch.streams.records import (
     Activation,
@@ -30,15 +31,23 @@ from midwatch.streams.records import (
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """The job behind the event, and what decide is to hear, in order."""
+    """The job behind the event, what decide is to hear, in order, and what the job's own topic is to keep."""
 
     job: Job
     records: tuple[IncidentRecord, ...]
+    carries: tuple[Carry, ...] = ()
 
 
-def fold_event(job: Job, name: str, event: Event, now_ms: int, limits: Limits) -> Folded:
-    """One event of the job called `name`, appended at `now_ms`. Timers due by then must have fired before."""
+def fold_event(
+    job: Job, name: str, event: Event, now_ms: int, limits: Limits, *, cut: bool = False
+) -> Folded:
+    """One event of the job called `name`, appended at `now_ms`. Timers due by then must have fired before.
+
+    `cut`: if this is the first event of the job here, earlier ones may have been deleted from the log.
+    """
     turn = Turn(job, limits, LossSpikeDetector(), now_ms)
+    if not turn.state.job:
+        turn.set(whole=begins_whole(event, cut=cut))
     rename(turn, name)
     match event:
         case Hits():
@@ -71,8 +80,9 @@ def fire_timer(job: Job, limits: Limits) -> Folded:
 
 
 def _folded(turn: Turn) -> Folded:
-    dues = [due for due in (sight_due(turn), settle_due(turn)) if due is not None]
+    write_carry_if_due(turn)
+    dues = [due for due in (sight_due(turn), settle_due(turn), next_carry_ms(turn)) if due is not None]
     # A timer that changed nothing must not come due again at the same moment.
     due = max(min(dues), turn.now_ms + 1) if dues else None
     turn.state = replace(turn.state, due_ms=due)
-    return Folded(turn.result(), tuple(turn.out))
+    return Folded(turn.result(), tuple(turn.out), tuple(turn.carries))

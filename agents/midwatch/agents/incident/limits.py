@@ -12,7 +12,7 @@ class Limits:
     """Silence by phase, and the grace periods of settling (DESIGN 5).
 
     `scheduler_wait` is how long a job whose processes are gone waits for the scheduler's own word, which
-    may turn a death into a person's cancel.
+    may turn a death into a person's cancel. `carry_every`: how often a live job is summed up in its topic.
     """
 
     startup: float = 1800.0
@@ -23,6 +23,7 @@ class Limits:
     grace: float = 5.0
     scheduler_wait: float = 15.0
     settle_max: float = 120.0
+    carry_every: float = 86_400.0
 
     def silence(self, phase: Phase) -> float:
         """Seconds of silence after which a job in this phase is stalled."""

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from midwatch.agents.incident.attempts import meet
 from midwatch.agents.incident.settling import end, revise, suspect, withdraw
 from midwatch.agents.incident.sight import forget_silence
-from midwatch.agents.incident.state import Held, NodeState
+from midwatch.agents.incident.state import NodeState
 from midwatch.agents.incident.turn import Turn
-from midwatch.streams.records import Hit, HitCount, Hits, Phase, Progress
+from midwatch.streams.records import Held, Hit, HitCount, Hits, Phase, Progress
 
 _HELD_PER_RULE_AND_RANK = 3
 _HELD = 512

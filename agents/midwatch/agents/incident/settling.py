@@ -2,6 +2,9 @@
 
 An incident is settled when each node has vouched for its lines past the end plus a grace, or gave its
 final beat; a node that is silent for three intervals is given up and named. Never later than `settle_max`.
+
+That nothing arrives of a node may also be the fault of the path in between. So it is given up only once the
+path has shown another node's beat that was written three intervals after its last one.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from midwatch.agents.diagnosis import Diagnosis, Ending, diagnose
 from midwatch.agents.incident.state import NodeState
 from midwatch.agents.incident.turn import Turn
 from midwatch.rules.detectors.silence import MISSED_INTERVALS, Pulse
-from midwatch.streams.records import Hit, Incident, Verdict
+from midwatch.streams.records import Hit, Incident, SchedulerFact, Verdict
 
 
 def present_diagnosis(turn: Turn, given_up: Sequence[str]) -> Diagnosis:
@@ -129,7 +132,7 @@ def revise(turn: Turn) -> None:
     incident = turn.state.incident
     if incident is None or incident.state != "settled" or turn.state.commanded:
         return
-    given_up = incident.verdict.given_up
+    given_up = _still_silent(turn, incident.verdict.given_up)
     said, now = incident.verdict, present_diagnosis(turn, given_up).verdict
     # A hung job that creeps on is told by its withdrawal, not by a revision for every step.
     same = replace(now, step=said.step, phase=said.phase) == said
@@ -151,16 +154,23 @@ def _last_words(turn: Turn) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...
     """Who is still waited for and until when, and who is given up."""
     ended, waiting, given_up = _ended(turn), [], []
     speaking = _speaking(turn)
+    shown_ms = max((node.logged_ms for node in speaking.values()), default=0)
+    latest = int(turn.limits.settle_max * 1000)
     for name, node in sorted(speaking.items()):
-        if node.final or node.seen_ms > ended + int(turn.limits.grace * 1000):
+        if _vouched(turn, node):
             continue
-        if turn.now_ms >= node.pulse.missing_at():
+        if turn.now_ms < node.pulse.missing_at():
+            waiting.append((name, node.pulse.missing_at()))
+        elif shown_ms >= node.logged_ms + _missed_ms(node.pulse) or _node_failed(turn.state.scheduler):
             given_up.append(name)
         else:
-            waiting.append((name, node.pulse.missing_at()))
+            waiting.append((name, ended + latest))
     unheard = turn.state.nodes - len(speaking)
     if unheard > 0:
-        due = ended + int(MISSED_INTERVALS * Pulse().interval * 1000)
+        due = ended + _missed_ms(Pulse())
+        if shown_ms <= ended:
+            # The path has shown nothing of the time after the end: a node may have spoken all along.
+            due = max(due, turn.state.started_ms + latest)
         if turn.now_ms < due:
             waiting.append((f"{unheard} never heard of", due))
         else:
@@ -170,6 +180,35 @@ def _last_words(turn: Turn) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...
         if turn.now_ms < due:
             waiting.append(("scheduler", due))
     return tuple(waiting), tuple(given_up)
+
+
+def _still_silent(turn: Turn, given_up: Sequence[str]) -> tuple[str, ...]:
+    """Those given up that have not answered since."""
+    speaking = _speaking(turn)
+    unheard = any(name not in speaking for name in given_up)
+    silent = [
+        name
+        for name, node in sorted(speaking.items())
+        if (unheard or name in given_up) and not _vouched(turn, node)
+    ]
+    never = turn.state.nodes - len(speaking)
+    return (*silent, *([f"{never} never heard of"] if unheard and never > 0 else []))
+
+
+def _vouched(turn: Turn, node: NodeState) -> bool:
+    """Whether all lines of the node that belong to the end have come."""
+    return node.final or node.seen_ms > _ended(turn) + int(turn.limits.grace * 1000)
+
+
+def _missed_ms(pulse: Pulse) -> int:
+    return int(MISSED_INTERVALS * pulse.interval * 1000)
+
+
+def _node_failed(said: SchedulerFact | None) -> bool:
+    """The scheduler itself says that a node is gone."""
+    return said is not None and (
+        said.error_type == "ray_node_died" or said.new.upper().startswith("NODE_FAIL")
+    )
 
 
 def _speaking(turn: Turn) -> dict[str, NodeState]:

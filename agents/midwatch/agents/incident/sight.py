@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from midwatch.agents.incident.attempts import meet
-from midwatch.agents.incident.settling import end, settle_if_due
+from midwatch.agents.incident.settling import end, revise, settle_if_due
 from midwatch.agents.incident.state import NodeState
 from midwatch.agents.incident.turn import Turn
 from midwatch.rules.detectors.silence import (
@@ -44,6 +44,7 @@ def on_beat(turn: Turn, beat: Beat) -> None:
         incarnation=origin.incarnation,
         pulse=taken.pulse,
         offsets=(*node.offsets, beat.wall - logged / 1000)[-_CLOCK_SAMPLES:],
+        logged_ms=max(node.logged_ms, logged),
         seen_ms=max(node.seen_ms, logged) if beat.at_end else node.seen_ms,
         final=node.final or beat.final,
         alive=beat.alive,
@@ -53,6 +54,9 @@ def on_beat(turn: Turn, beat: Beat) -> None:
     if turn.running() and len(speaking) >= turn.state.nodes and all(n.final for n in speaking.values()):
         end(turn)
     settle_if_due(turn)
+    incident = turn.state.incident
+    if incident is not None and incident.verdict.given_up:
+        revise(turn)
 
 
 def look(turn: Turn) -> None:
@@ -103,7 +107,8 @@ def sight_due(turn: Turn) -> int | None:
 
 def _all_heard_by(turn: Turn) -> int:
     """Until then a node that never gave a beat may still be starting."""
-    return turn.state.started_ms + int(MISSED_INTERVALS * Pulse().interval * 1000)
+    since = max(turn.state.started_ms, turn.state.awaited_ms)
+    return since + int(MISSED_INTERVALS * Pulse().interval * 1000)
 
 
 def _speaking(turn: Turn) -> dict[str, NodeState]:

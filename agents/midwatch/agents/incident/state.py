@@ -10,18 +10,9 @@ from dataclasses import dataclass, field
 
 from midwatch.rules.detectors.loss_spike import LossWindow
 from midwatch.rules.detectors.silence import Pulse
-from midwatch.streams.records import Finding, Hit, HitCount, Incident, Phase, SchedulerFact, SpecEvent
+from midwatch.streams.records import Finding, Held, HitCount, Incident, Phase, SchedulerFact, SpecEvent
 
 VERSION = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """A line held against the attempt, and the last step known to have been reached before it."""
-
-    hit: Hit
-    step: int
-    logged_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +28,7 @@ class NodeState:
     pulse: Pulse = field(default_factory=Pulse)
     judged: Mapping[str, int] = field(default_factory=dict)
     offsets: tuple[float, ...] = ()
+    logged_ms: int = 0  # append time on `logs` of its latest beat
     seen_ms: int = 0  # up to where (append time on `logs`) this node vouches that all its lines were sent
     final: bool = False
     alive: bool | None = None
@@ -74,6 +66,10 @@ class JobState:
     incidents: int = 0
     findings: Mapping[str, Finding] = field(default_factory=dict)
     due_ms: int | None = None
+    checkpoint_step: int | None = None  # from which the attempt went on, by the executor's word
+    whole: bool = True  # the job is known from its start, or from a carry on
+    awaited_ms: int = 0  # since when its nodes are waited for, where that is later than its start
+    carry_ms: int | None = None  # when the next daily carry is due
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any
 from midwatch.agents.incident.limits import Limits
 from midwatch.agents.incident.state import Job, JobState, NodeState
 from midwatch.rules.detectors.loss_spike import LossSpikeDetector
-from midwatch.streams.records import Finding, Incident, IncidentRecord, Line
+from midwatch.streams.records import Carry, Finding, Incident, IncidentRecord, Line
 
 
 class Turn:
@@ -24,6 +24,9 @@ class Turn:
         self.spikes = spikes
         self.now_ms = now_ms
         self.out: list[IncidentRecord] = []
+        self.carries: list[Carry] = []
+        self.began = False
+        """Whether an attempt began in this turn."""
 
     def result(self) -> Job:
         """The job as it stands now."""
@@ -37,8 +40,13 @@ class Turn:
         """Pass a record on to decide."""
         self.out.append(record)
 
+    def carry(self, carry: Carry) -> None:
+        """Sum the job up in its own topic."""
+        self.carries.append(carry)
+
     def incident(self, incident: Incident) -> None:
         """Remember the incident as it now stands and pass it on."""
+        incident = replace(incident, cut=not self.state.whole)
         self.set(incident=incident)
         self.emit(incident)
 

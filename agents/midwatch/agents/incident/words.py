@@ -7,7 +7,7 @@ from dataclasses import replace
 from midwatch.agents.incident.attempts import meet, older_ended
 from midwatch.agents.incident.settling import end, settle_if_due
 from midwatch.agents.incident.turn import Turn
-from midwatch.streams.records import Carry, Forwarded, Outcome, PersonAct, SchedulerFact, SpecEvent
+from midwatch.streams.records import Forwarded, Outcome, PersonAct, SchedulerFact, SpecEvent
 
 
 def on_scheduler(turn: Turn, fact: SchedulerFact) -> None:
@@ -36,8 +36,10 @@ def on_outcome(turn: Turn, outcome: Outcome) -> None:
         elif outcome.state in ("refused", "expired", "failed") and state.commanded == outcome.command:
             turn.set(commanded="")
     turn.emit(Forwarded(outcome))
-    if outcome.state == "done" and outcome.new_incarnation:
-        meet(turn, outcome.new_incarnation, by=f"command:{outcome.command}")
+    if outcome.state != "done" or not outcome.new_incarnation:
+        return
+    if meet(turn, outcome.new_incarnation, by=f"command:{outcome.command}"):
+        turn.set(checkpoint_step=outcome.checkpoint_step)
 
 
 def on_spec(turn: Turn, spec: SpecEvent) -> None:
@@ -53,17 +55,7 @@ def on_act(turn: Turn, act: PersonAct) -> None:
     spec = turn.state.spec
     if spec is not None and act.act in ("arm", "disarm"):
         turn.set(spec=replace(spec, armed=act.act == "arm"))
+    if act.act == "arm":
+        # Who arms a job answers for what the log no longer tells of it.
+        turn.set(whole=True)
     turn.emit(Forwarded(act))
-
-
-def on_carry(turn: Turn, carry: Carry) -> None:
-    """A fold may begin here: what came before is summed up in it."""
-    if turn.state.attempt == 0 and carry.attempt > 0:
-        current = max(carry.incarnations, key=lambda name: carry.incarnations[name], default="")
-        turn.set(
-            attempt=carry.attempt,
-            incarnation=current,
-            incarnations=carry.incarnations,
-            spec=carry.spec,
-            nodes=carry.spec.nodes if carry.spec else 1,
-        )

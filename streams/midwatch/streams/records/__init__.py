@@ -10,10 +10,9 @@ line numbers are those of the user's file as it stands on disk; line numbers beg
 
 from __future__ import annotations
 
+from midwatch.streams.records.carry import Carry, Held, Member
 from midwatch.streams.records.events import (
     Activation,
-    Carry,
-    Event,
     Hit,
     HitCount,
     Hits,
@@ -30,6 +29,8 @@ from midwatch.streams.records.logs import Anchor, Beat, Chunk, Generation, Origi
 from midwatch.streams.records.orders import Command, DeadLetter, Decision, Spec
 from midwatch.streams.records.words import Action, Mode, Phase, Role
 
+Event = Hits | Beat | SpecEvent | SchedulerFact | Outcome | PersonAct | Carry | Activation | Tick
+
 __all__ = [
     "Action",
     "Activation",
@@ -44,12 +45,14 @@ __all__ = [
     "Finding",
     "Forwarded",
     "Generation",
+    "Held",
     "Hit",
     "HitCount",
     "Hits",
     "Incident",
     "IncidentRecord",
     "Line",
+    "Member",
     "Mode",
     "Origin",
     "Outcome",

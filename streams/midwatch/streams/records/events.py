@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from midwatch.streams.records.bounds import Count, Duration, JobText, Millis, Name, Nodes, Whole
-from midwatch.streams.records.logs import Beat, Origin
+from midwatch.streams.records.logs import Origin
 from midwatch.streams.records.words import Action, Mode, Phase, Role
 
 
@@ -164,17 +164,6 @@ class PersonAct:
 
 
 @dataclass(frozen=True, slots=True)
-class Carry:
-    """What a fold that begins here must know of a live job (DESIGN 4)."""
-
-    job: JobText
-    attempt: Count
-    incarnations: Mapping[str, Count]
-    spec: SpecEvent | None
-    checkpoint_step: Count | None
-
-
-@dataclass(frozen=True, slots=True)
 class Activation:
     """From this offset on the partition is judged by the bundle of that hash."""
 
@@ -187,6 +176,3 @@ class Tick:
     """Time passed; written by the partition's owner when a deadline is due and nothing else arrives."""
 
     due_ms: Millis
-
-
-Event = Hits | Beat | SpecEvent | SchedulerFact | Outcome | PersonAct | Carry | Activation | Tick

@@ -68,6 +68,7 @@ class Incident:
     superseded_by: Name = ""  # the incarnation that somebody else had already started when this one settled
     words: tuple[str, ...] = ()  # whose word it is that the attempt ended: "scheduler", "process"
     line_ms: Millis | None = None  # append time of the record that held the root line
+    cut: bool = False  # the job's history begins neither at its own start nor at a carry
 
 
 @dataclass(frozen=True, slots=True)

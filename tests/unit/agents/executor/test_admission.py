@@ -71,7 +71,6 @@ def test_an_order_that_shows_all_it_must_is_accepted() -> None:
         ({"incarnations": ("local:20:5", "local:30:5")}, "the job now runs as local:30:5"),
         ({"arming": Arming(False, "disarmed by bob")}, "disarmed by bob"),
         ({"unsafe": "Redis has appendfsync everysec"}, "appendfsync everysec"),
-        ({"lost_ms": NOW - 500}, "older than the loss of Redis"),
     ],
 )
 def test_what_is_known_can_refuse_it(changed: dict[str, object], word: str) -> None:
@@ -115,6 +114,12 @@ def test_typed_parameters_pass() -> None:
 def test_a_late_order_is_expired_and_not_refused_so_that_it_may_be_issued_again() -> None:
     admission = admit(replace(COMMAND, expires_ms=NOW), KNOWN, LIMITS)
     assert admission.state == "expired"
+
+
+def test_an_order_older_than_a_loss_of_redis_is_expired_so_that_the_next_may_be_issued() -> None:
+    admission = admit(COMMAND, replace(KNOWN, lost_ms=NOW - 500), LIMITS)
+    assert admission.state == "expired"
+    assert "older than the loss of Redis" in admission.reason
 
 
 def test_an_unsigned_order_is_not_even_asked_for_its_time() -> None:
