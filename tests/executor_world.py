@@ -29,7 +29,7 @@ from midwatch.agents.run.start import Started, Wanted, start
 from midwatch.agents.signing import PRIVATE_NAME, PUBLIC_NAME, ensure_keys, spec_hash
 from midwatch.streams.codec import decode, encode
 from midwatch.streams.embedded.stack import Endpoints
-from midwatch.streams.records import Command, Outcome, SchedulerFact
+from midwatch.streams.records import Command, DeadLetter, Outcome, SchedulerFact
 from midwatch.streams.services import kafka_options, redis_client
 from midwatch.streams.settings import Settings
 from midwatch.streams.settings_file import load_settings
@@ -169,6 +169,10 @@ class World:
     def logs(self) -> list[tuple[bytes, tuple[tuple[str, bytes], ...]]]:
         """Value and headers of all messages of `logs`."""
         return [(m.value, tuple(m.headers)) for m in self._read(self.settings.topic_names.logs)]
+
+    def dead_letters(self) -> list[DeadLetter]:
+        """All that was set aside."""
+        return [decode(message.value) for message in self._read(self.settings.topic_names.dead)]
 
     def _read(self, topic: str) -> list[Any]:
         consumer: Any = KafkaConsumer(

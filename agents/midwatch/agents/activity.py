@@ -24,6 +24,7 @@ from midwatch.streams.records import (
 )
 
 _LONGEST = 500
+_CALENDAR_MS = 60_000_000_000_000  # some hundred years short of the year 10000, and of the year 0
 
 
 def line(record: object, at_ms: int, *, command: Command | None = None) -> str | None:
@@ -41,7 +42,9 @@ def line(record: object, at_ms: int, *, command: Command | None = None) -> str |
 
 
 def moment(at_ms: int) -> str:
-    """Milliseconds since 1970 as a UTC time that sorts as text."""
+    """Milliseconds since 1970 as a UTC time that sorts as text; one beyond any calendar as its number."""
+    if abs(at_ms) > _CALENDAR_MS:
+        return f"({at_ms} ms)"
     return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{at_ms % 1000:03d}Z"
 
 

@@ -61,8 +61,6 @@ def test_a_hung_training_is_ended_before_the_next_start(world: World) -> None:
 @pytest.mark.parametrize(
     ("case", "word"),
     [
-        ("unsigned", "not signed"),
-        ("foreign", "not signed"),
         ("expired", "after its time"),
         ("older incarnation", "never ran as"),
         ("unknown spec", "no spec"),
@@ -77,8 +75,6 @@ def test_an_order_that_shows_not_all_it_must_is_refused_and_does_nothing(
     started = world.run("sleep", "300")
     order = world.order(started)
     order = {
-        "unsigned": replace(order, signature=""),
-        "foreign": new_signer().sign(order),
         "expired": world.order(started, expires_ms=1),
         "older incarnation": world.order(started, incarnation="local:1:1"),
         "unknown spec": world.order(started, spec="0" * 64),
@@ -92,6 +88,23 @@ def test_an_order_that_shows_not_all_it_must_is_refused_and_does_nothing(
     assert word in outcome.reason
     assert len(world.effects()) == 1
     assert world.effects()[0].code is None, "the job still runs"
+
+
+def test_an_order_that_a_stranger_signed_is_answered_nowhere_and_the_next_one_is_carried_out(
+    world: World,
+) -> None:
+    world.executor()
+    started = world.run("sleep", "300")
+    order = world.order(started, action="cancel")
+    world.send(replace(order, signature=""))
+    world.send(new_signer().sign(order))
+    world.send(order)
+    assert world.await_outcome(order, "done", "failed").state == "done"
+
+    letters = world.dead_letters()
+    assert [letter.kind for letter in letters] == ["unsigned", "unsigned"]
+    assert all("not signed by this installation's key" in letter.reason for letter in letters)
+    assert {o.state for o in world.outcomes(order)} == {"accepted", "done"}
 
 
 def test_an_order_delivered_twice_has_one_effect(world: World) -> None:

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from midwatch.streams.codec import decode
+from midwatch.streams.codec import UNREADABLE, decode
 from midwatch.streams.errors import MalformedRecord, NewerRecord
 from midwatch.streams.records import Carry, Outcome, SchedulerFact, SpecEvent
+from midwatch.streams.records.bounds import JobText, Name
 
 
 @dataclass(slots=True)
@@ -34,12 +35,16 @@ class Census:
     jobs: dict[str, dict[str, Start]] = field(default_factory=dict)
     specs: dict[str, SpecEvent] = field(default_factory=dict)
 
-    def apply(self, value: bytes, at: float) -> None:
-        """Folds one message of `events`; `at` is the reader's monotonic clock. What is unreadable is skipped:
-        detect answers for it, and an unknown start only makes the executor refuse."""
+    def apply(self, value: bytes, at: float, key: bytes | None = None) -> None:
+        """Folds one message of `events`; `at` is the reader's monotonic clock. What is unreadable, or speaks
+        of another job than its key, is skipped: detect answers for it, and an unknown start only makes the
+        executor refuse."""
         try:
             glimpse = _glimpse.decode(value)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except UNREADABLE:
+            return
+        job = glimpse.origin.job if glimpse.origin is not None else glimpse.job
+        if key is not None and job.encode() != key:
             return
         if glimpse.origin is not None:
             start = self._seen(glimpse.origin.job, glimpse.origin.incarnation)
@@ -86,14 +91,15 @@ class Census:
 
 
 class _Origin(msgspec.Struct):
-    job: str
-    incarnation: str
+    job: JobText
+    incarnation: Name
 
 
 class _Glimpse(msgspec.Struct):
     """The few fields of hits and beats that matter here; the rest of a message is not even built."""
 
     record: str
+    job: str = ""
     origin: _Origin | None = None
     alive: bool | None = None
 

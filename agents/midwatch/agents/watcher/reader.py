@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kafka import KafkaConsumer, TopicPartition
@@ -15,7 +15,7 @@ from kafka import KafkaConsumer, TopicPartition
 from midwatch.agents.signing import spec_hash
 from midwatch.agents.watcher.census import Census, Start
 from midwatch.streams.codec import decode
-from midwatch.streams.errors import MalformedRecord, NewerRecord, ServiceUnreachable
+from midwatch.streams.errors import MalformedRecord, MisdirectedRecord, NewerRecord, ServiceUnreachable
 from midwatch.streams.records import Spec
 from midwatch.streams.services import kafka_options
 from midwatch.streams.settings import Settings
@@ -27,7 +27,10 @@ _PAUSE_S = 0.02
 class CensusReader(threading.Thread):
     """The census of all jobs, kept up to date. Its questions may be asked from any thread."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(
+        self, settings: Settings, set_aside: Callable[[Any, Exception], None] = lambda _message, _error: None
+    ) -> None:
+        """`set_aside` is told of each message of `specs` that cannot be read, again after each start."""
         super().__init__(name="census", daemon=True)
         self._topics = settings.topic_names
         self._consumer: Any = KafkaConsumer(
@@ -39,6 +42,7 @@ class CensusReader(threading.Thread):
         ]
         self._consumer.assign(self._partitions)
         self._consumer.seek_to_beginning(*self._partitions)
+        self._set_aside = set_aside
         self._lock = threading.Lock()
         self._census = Census()
         self._specs: dict[str, Spec] = {}
@@ -110,17 +114,19 @@ class CensusReader(threading.Thread):
                     if message.value is None:
                         continue
                     if partition.topic == self._topics.events:
-                        self._census.apply(message.value, at)
+                        self._census.apply(message.value, at, message.key)
                     else:
-                        self._keep(message.value)
+                        self._keep(message)
         # The position and not the last offset: a transaction's marks and compacted records have none.
         for partition in self._partitions:
             self._read[partition] = self._consumer.position(partition)
 
-    def _keep(self, value: bytes) -> None:
+    def _keep(self, message: Any) -> None:
         try:
-            record = decode(value)
-        except (MalformedRecord, NewerRecord):
-            return
-        if isinstance(record, Spec):
+            record = decode(message.value)
+            if not isinstance(record, Spec):
+                raise MisdirectedRecord(f"a {type(record).__name__} has no place among the specs")
+        except (MalformedRecord, NewerRecord) as error:
+            self._set_aside(message, error)
+        else:
             self._specs[spec_hash(record)] = record
