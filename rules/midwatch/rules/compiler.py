@@ -9,6 +9,7 @@ import orjson
 
 from midwatch.rules.errors import LocatedError, RuleErrors
 from midwatch.rules.expressions import Expression, PatternError, compile_set, is_bytewise
+from midwatch.rules.literals import required_literals, spelling_count, spellings
 from midwatch.rules.matcher import (
     SMALL_CHUNK,
     CompiledRule,
@@ -27,6 +28,7 @@ from midwatch.rules.syntax_tree import NotUnderstood, parse
 from midwatch.rules.triggers import Triggers, choose_triggers
 from midwatch.rules.workloads import background as usual_background
 
+_MOST_WORDS = 16
 BACKGROUND_LIMIT = 1 << 18
 """Bytes of background that the choice of triggers looks at."""
 
@@ -140,16 +142,52 @@ def content_hash(rules: Sequence[Rule]) -> str:
 
 def _rule_finder(patterns: Sequence[str]) -> FindRules:
     """A function from a line to the indexes of the patterns found in it, in no order."""
-    kinds = [
-        (compile_set([patterns[index] for index in members]), members)
+    members = {
+        bytewise: [i for i, pattern in enumerate(patterns) if is_bytewise(pattern) is bytewise]
         for bytewise in (True, False)
-        if (members := [i for i, pattern in enumerate(patterns) if is_bytewise(pattern) is bytewise])
-    ]
-    if not kinds:
-        return lambda _: []
-    if len(kinds) == 1:
-        return kinds[0][0]
-    return lambda line: [members[index] for search, members in kinds for index in search(line)]
+    }
+    sets = {
+        bytewise: compile_set([patterns[index] for index in indexes])
+        for bytewise, indexes in members.items()
+        if indexes
+    }
+    if not sets:
+        return lambda _: ()
+    if len(sets) == 1:
+        return next(iter(sets.values()))
+    in_bytes, in_utf8 = sets[True], sets[False]
+    byte_indexes, utf8_indexes = members[True], members[False]
+    words = _words_of([patterns[index] for index in utf8_indexes])
+
+    def find_in_both(line: bytes) -> Sequence[int]:
+        found = in_bytes(line)
+        if found:
+            found = [byte_indexes[index] for index in found]
+        for word in words:
+            if word in line:
+                return [*found, *(utf8_indexes[index] for index in in_utf8(line))]
+        return found
+
+    return find_in_both
+
+
+def _words_of(patterns: Sequence[str]) -> list[bytes]:
+    """Byte strings of which a line holds one if any of the patterns match it; the empty one where unknown.
+
+    Few rules are not ASCII, and asking their set about each line would double the cost of all others.
+    """
+    words: set[bytes] = set()
+    for pattern in patterns:
+        # Of two demands the one with fewer spellings, and of these the one with longer literals.
+        counted = [
+            (sum(map(spelling_count, demand)), -min(map(len, demand)), sorted(demand))
+            for demand in required_literals(pattern)
+        ]
+        count, _, demand = min(counted, default=(_MOST_WORDS + 1, 0, []))
+        if len(words) + count > _MOST_WORDS:
+            return [b""]
+        words.update(spelling for literal in demand for spelling in spellings(literal))
+    return sorted(words)
 
 
 def _gates(patterns: Sequence[str]) -> tuple[tuple[Callable[[bytes], Sequence[int]], ...], bool]:

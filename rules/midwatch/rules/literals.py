@@ -72,6 +72,11 @@ def spellings(literal: str) -> list[bytes]:
     return [bytes(spelling) for spelling in product(*choices)]
 
 
+def spelling_count(literal: str) -> int:
+    """How many byte strings `spellings` would give: twice as many for each letter in either case."""
+    return 1 << sum(ord(unit) >= _EITHER_CASE for unit in literal)
+
+
 def lowered(literal: str) -> str:
     """The literal as it stands in a lower-cased text."""
     return "".join(chr(ord(unit) % _EITHER_CASE) for unit in literal).translate(_LOWER)

@@ -18,7 +18,7 @@ from midwatch.streams.errors import MidwatchError
 SMALL_CHUNK = 2048
 """Bytes below which scanning for triggers costs more than it saves."""
 PROBE = 2048
-"""Bytes at a chunk's start that tell its kind: with more triggers than lines, every line is asked at once."""
+"""Bytes at a chunk's start that tell its kind: where most lines hold a trigger, every line is asked."""
 
 FindRules = Callable[[bytes], Sequence[int]]
 
@@ -151,9 +151,23 @@ def match_chunk(machinery: Machinery, text: bytes) -> list[Match]:
         return match_lines(machinery, text)
     find, fold = machinery.find_triggers, machinery.in_lower_case
     probe = text[:PROBE]
-    if len(find(probe.lower() if fold else probe)) > probe.count(b"\n"):
+    if _is_crowded(probe, find(probe.lower() if fold else probe)):
         return match_lines(machinery, text)
     return _match_around(machinery, text, find(text.lower() if fold else text))
+
+
+def _is_crowded(text: bytes, offsets: list[int]) -> bool:
+    """Whether three of four lines hold a trigger."""
+    with_trigger = 0
+    end = -1
+    for offset in offsets:
+        if offset < end:
+            continue
+        with_trigger += 1
+        end = text.find(b"\n", offset)
+        if end < 0:
+            break
+    return with_trigger * 4 > (text.count(b"\n") + 1) * 3
 
 
 def _match_around(machinery: Machinery, text: bytes, offsets: list[int]) -> list[Match]:

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from midwatch.rules.literals import Literals, lowered, required_literals, spellings
 
@@ -55,6 +56,7 @@ def choose_triggers(patterns: Sequence[str], background: bytes) -> Triggers:
     return min(as_written, in_lower_case, key=lambda triggers: triggers.cost)
 
 
+@lru_cache(maxsize=1 << 14)
 def grams(literal: str) -> list[str]:
     """The short pieces of a literal that can stand for it, each once, in order."""
     if len(literal) <= _GRAM:
@@ -153,14 +155,16 @@ class _Selection:
     def cover(self, demand: Literals) -> tuple[float, list[str], dict[str, str]]:
         """The cheapest grams for all alternatives of one demand; what is in use already is free."""
         taken: dict[str, str] = {}
+        grams_taken: set[str] = set()
         total = 0.0
         for literal in sorted(demand, key=lambda literal: (len(literal), literal)):
-            free = [gram for gram in grams(literal) if self.uses[gram] or gram in taken.values()]
+            free = [gram for gram in grams(literal) if self.uses[gram] or gram in grams_taken]
             if free:
                 taken[literal] = free[0]
                 continue
             gram = min(grams(literal), key=lambda gram: (self.cost(gram) / self.popularity[gram], gram))
             taken[literal] = gram
+            grams_taken.add(gram)
             total += self.cost(gram)
         return total, sorted(taken.values()), taken
 

@@ -90,3 +90,11 @@ def test_a_bad_pattern_is_an_error_and_never_a_crash_or_a_silent_none() -> None:
 def test_the_hash_depends_on_what_the_rules_say_only() -> None:
     assert rules("a", "b").content_hash == rules("a", "b").content_hash
     assert rules("a", "b").content_hash != rules("a", "c").content_hash
+
+
+def test_rules_beyond_ascii_in_any_case_are_compiled_at_once_and_found() -> None:
+    found = hits(
+        rules("(?i)é the quick brown fox jumps over a lazy dog", "plain"),
+        "É THE quick BROWN fox jumps over a lazy DOG\nplain\n".encode(),
+    )
+    assert [(number, name) for number, name, _ in found] == [(0, "r0"), (1, "r1")]
