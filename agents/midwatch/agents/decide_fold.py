@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 
 from midwatch.agents.decision import DecideState, Rulebook, decide
 from midwatch.streams import codec
-from midwatch.streams.errors import MalformedRecord
+from midwatch.streams.errors import MalformedRecord, MisdirectedRecord
 from midwatch.streams.fold import Applied, Fields, Message, Send
-from midwatch.streams.records import Activation, Tick
+from midwatch.streams.identity import is_job
+from midwatch.streams.records import Activation, Decision, Forwarded, IncidentRecord, Tick
+from midwatch.streams.refusals import refusal
 
 _DECIDE = b"decide"
 
@@ -35,6 +37,7 @@ class DecideFold:
             if not isinstance(record, Activation | Tick):
                 raise MalformedRecord(f"a {type(record).__name__} without a job", where="incidents")
             return Applied()
+        _check(record, message.key)
         old = _read(states.get(message.key, {}))
         turn = decide(old, record, message.now_ms, self.book)
         sends = [Send(self.decisions, message.key, codec.encode(d)) for d in turn.decisions]
@@ -44,11 +47,33 @@ class DecideFold:
         return Applied({message.key: {_DECIDE: codec.state_to_bytes(turn.state)}}, tuple(sends))
 
     def on_poison(self, states: Mapping[bytes, Fields], message: Message, error: Exception) -> Applied:
-        """From here on nothing is decided for this job without a person."""
-        if message.key is None:
+        """From here on nothing is decided for this job without a person, who is told so once.
+
+        A record that is not this job's at all holds nobody: else one job could stop another.
+        """
+        if message.key is None or not is_job(message.key) or isinstance(error, MisdirectedRecord):
             return Applied()
-        held = replace(_read(states.get(message.key, {})), poisoned=f"{type(error).__name__}: {error}")
-        return Applied({message.key: {_DECIDE: codec.state_to_bytes(held)}})
+        old = _read(states.get(message.key, {}))
+        reason = refusal(error).reason
+        held = replace(old, job=message.key.decode(), poisoned=old.poisoned or reason)
+        sends = () if old.poisoned else (self._say_held(held, message),)
+        return Applied({message.key: {_DECIDE: codec.state_to_bytes(held)}}, sends)
+
+    def _say_held(self, held: DecideState, message: Message) -> Send:
+        place = f"{message.topic}/{message.partition}/{message.offset}"
+        decision = Decision(
+            job=held.job,
+            attempt=held.last.attempt if held.last else 0,
+            incident="",
+            revision=0,
+            action="hold",
+            policy=held.spec.policy if held.spec and held.spec.policy else self.book.default_policy,
+            reason=f"a record of this job could not be read ({place}, set aside): {held.poisoned}; "
+            "`midwatch arm` lifts the hold once somebody has looked",
+            at_ms=message.now_ms,
+            armed=False,
+        )
+        return Send(self.decisions, held.job.encode(), codec.encode(decision))
 
     def next_deadline(self, partition: Fields) -> int | None:  # noqa: ARG002  # decide has no timers
         """Decide waits for nothing."""
@@ -57,6 +82,12 @@ class DecideFold:
     def tick_value(self) -> bytes:
         """Never written."""
         return codec.encode(Tick(due_ms=0))
+
+
+def _check(record: IncidentRecord, key: bytes) -> None:
+    said = getattr(record.record if isinstance(record, Forwarded) else record, "job", None)
+    if said is None or said.encode() != key:
+        raise MisdirectedRecord(f"a record of {said!r} under the key {key[:300]!r}", where="incidents")
 
 
 def _read(fields: Fields) -> DecideState:

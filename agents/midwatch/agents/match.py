@@ -9,10 +9,12 @@ from dataclasses import replace
 from typing import NoReturn
 
 from midwatch.agents.bundles import Watched, rules_of
+from midwatch.agents.hit_budget import within
 from midwatch.agents.matching import match
+from midwatch.shippers.publish import message_key
 from midwatch.streams import codec
 from midwatch.streams.app import App, create_app
-from midwatch.streams.errors import MalformedRecord
+from midwatch.streams.errors import MalformedRecord, MisdirectedRecord
 from midwatch.streams.fold import Message, Send
 from midwatch.streams.readiness import ready_file
 from midwatch.streams.records import Beat
@@ -28,11 +30,17 @@ def handle(message: Message, watched: Watched, events: str) -> tuple[Send, ...]:
     if message.value is None:
         raise MalformedRecord("a record without a value", where="logs")
     record = codec.decode_log(message.value, message.headers)
-    key = record.origin.job.encode()
+    origin, key = record.origin, record.origin.job.encode()
+    if message.key != message_key(origin.job, origin.node):
+        raise MisdirectedRecord(
+            f"a message of {origin.job} on {origin.node} under the key {(message.key or b'')[:300]!r}",
+            where="logs",
+            remedy="a shipper's key is its job and node; who speaks for another job is not heard",
+        )
     if isinstance(record, Beat):
         return (Send(events, key, codec.encode(replace(record, logged_ms=message.timestamp_ms))),)
     hits = match(record, watched.rules, watched.hash, message.timestamp_ms, any_line=watched.any_line)
-    return () if hits is None else (Send(events, key, codec.encode(hits)),)
+    return () if hits is None else (Send(events, key, codec.encode(within(hits))),)
 
 
 def build(settings: Settings) -> App:

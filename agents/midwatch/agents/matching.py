@@ -35,6 +35,7 @@ _LOOKED_AT = 64  # hits of a rule and rank in a chunk whose surroundings are rea
 _HITS = 128
 _COUNTS = 256
 _LINE_BYTES = 2048
+_LARGEST = 2**53
 Otherwise = TypeVar("Otherwise", int, None)
 _CLAIMED_RANK = re.compile(rb"\A\s*\[rank(\d{1,6})\]:")
 
@@ -233,7 +234,7 @@ def _full(node: str, section: Section, hit: Match, place: Place, time: float) ->
     text = raw.decode("utf-8", "replace")
     captures = hit.captures() if hit.compiled.expression.search(hit.line) else {}
     claimed = _CLAIMED_RANK.match(raw)
-    rank = captures.get("rank") or (claimed[1].decode() if claimed else None)
+    claim = _whole(captures.get("rank") or (claimed[1].decode() if claimed else None), None)
     line = Line(
         text=text,
         path=section.path,
@@ -242,7 +243,7 @@ def _full(node: str, section: Section, hit: Match, place: Place, time: float) ->
         time=time,
         node=node,
         rank=section.rank,
-        claimed_rank=_whole(rank, None),
+        claimed_rank=None if claim is None or claim < 0 else claim,
         raw=raw if "�" in text else None,
     )
     return Hit(
@@ -269,7 +270,9 @@ def _counts(found: _Found) -> Iterator[HitCount]:
 
 
 def _whole(text: str | None, otherwise: Otherwise) -> int | Otherwise:
+    """The number that a line prints; a number that no record can hold is none."""
     try:
-        return int(text) if text is not None else otherwise
+        number = int(text) if text is not None else otherwise
     except ValueError:
         return otherwise
+    return otherwise if number is None or abs(number) > _LARGEST else number

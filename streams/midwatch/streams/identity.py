@@ -30,6 +30,11 @@ class JobName:
         return f"{self.cluster}:{self.user}/{self.run}"
 
 
+def is_job(key: bytes) -> bool:
+    """Whether a message's key is a job's whole name; a stranger may have sent any bytes."""
+    return _JOB.fullmatch(key.decode("latin-1")) is not None
+
+
 def job_name(text: str, *, cluster: str = "local", user: str = "") -> JobName:
     """A job's full name from what a person typed: `run`, or the whole `cluster:user/run`.
 

@@ -1,0 +1,87 @@
+"""No record for `events` is larger than a limit, whatever a job prints. Pure.
+
+A chunk's lines can make more hits than a record may hold: many rules on long lines, or a progress line for
+every few bytes. What is said again and again is said shorter, in this order: every further hit of a rule on
+a rank becomes a count, then progress keeps its last lines, then the last hits become counts too. The first
+hit of each rule stays longest, because the cause stands early.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from midwatch.streams import codec
+from midwatch.streams.records import Hit, HitCount, Hits, Progress
+
+EVENT_LIMIT = 256 * 1024
+"""Bytes of one record of `events`."""
+
+_STEPS_KEPT = 512
+
+
+def within(record: Hits, limit: int = EVENT_LIMIT) -> Hits:
+    """The record, or as much of it as fits into `limit` bytes of JSON. Deterministic."""
+    if len(codec.encode(record)) <= limit:
+        return record
+    record = _counted(record, _repeated(record.hits))
+    if len(codec.encode(record)) > limit:
+        record = replace(record, progress=tuple(_last(column, _STEPS_KEPT) for column in record.progress))
+    while record.progress and len(codec.encode(record)) > limit:
+        shorter = tuple(_last(column, max(len(column.steps) // 2, 1)) for column in record.progress)
+        if shorter == record.progress:
+            shorter = shorter[: len(shorter) // 2]
+        record = replace(record, progress=shorter)
+    while record.hits and len(codec.encode(record)) > limit:
+        record = _counted(record, set(range(len(record.hits) // 2, len(record.hits))))
+    while record.counts and len(codec.encode(record)) > limit:
+        record = replace(record, counts=record.counts[: len(record.counts) // 2])
+    return record
+
+
+def _repeated(hits: Iterable[Hit]) -> set[int]:
+    seen: set[tuple[str, str, int | None]] = set()
+    again: set[int] = set()
+    for index, hit in enumerate(hits):
+        name = (hit.rule, hit.role, hit.line.rank)
+        if name in seen:
+            again.add(index)
+        seen.add(name)
+    return again
+
+
+def _counted(record: Hits, without: set[int]) -> Hits:
+    """The record with those hits as counts."""
+    kept = tuple(hit for index, hit in enumerate(record.hits) if index not in without)
+    dropped = (hit for index, hit in enumerate(record.hits) if index in without)
+    return replace(record, hits=kept, counts=tuple(_added(record.counts, dropped)))
+
+
+def _added(counts: Iterable[HitCount], hits: Iterable[Hit]) -> Iterator[HitCount]:
+    sums = {(more.rule, more.rank, more.path): more for more in counts}
+    for hit in hits:
+        line = hit.line
+        name = (hit.rule, line.rank, line.path)
+        known = sums.get(name)
+        if known is None:
+            sums[name] = HitCount(hit.rule, line.rank, 1, line.number, line.number, line.path)
+        else:
+            sums[name] = replace(
+                known,
+                count=known.count + 1,
+                first_number=min(known.first_number, line.number),
+                last_number=max(known.last_number, line.number),
+            )
+    yield from sums.values()
+
+
+def _last(column: Progress, kept: int) -> Progress:
+    return replace(
+        column,
+        steps=column.steps[-kept:],
+        ends=column.ends[-kept:],
+        numbers=column.numbers[-kept:],
+        times=column.times[-kept:],
+        losses=column.losses[-kept:],
+        grad_norms=column.grad_norms[-kept:],
+    )
