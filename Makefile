@@ -6,13 +6,16 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 HOUSE := PYTHONPATH=tests $(BIN)/python -m house.gate
 
-.PHONY: demo test check lint types imports house capabilities format lock hooks clean
+.PHONY: demo test soak check lint types imports house capabilities format lock hooks clean
 
 demo: $(READY) ## the whole chain on this machine: a toy training fails, is rescued, fails for good
 	$(BIN)/midwatch demo $(ARGS)
 
 test: $(READY) ## all tests, WORKERS files at a time; ARGS="tests/unit -k stall" for some; OELLM=CLONE too
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+
+soak: $(READY) ## the state base under every fault, ROUNDS times, seeds printed
+	MIDWATCH_SOAK_ROUNDS=$(or $(ROUNDS),5) $(BIN)/pytest tests/faults/soak/test_soak.py -s
 
 check: lint types imports house ## the gate without the tests; make -k check tells all findings at once
 
