@@ -16,9 +16,13 @@ def read_bundle(name: str, files: Mapping[str, bytes]) -> Bundle:
     """The bundle whose root is the file `name` (its path, or its name without folder and ending).
 
     Only the root and what it includes are read; a file is included once, however often it is named.
-    Included rules come first. Raises RuleErrors with every mistake of every file read.
+    Included rules come first. A root of oellm-autoexp is read as such. Raises RuleErrors with every mistake
+    of every file read.
     """
-    return _Collector(files).bundle(name)
+    # That reader takes our presets from here.
+    from midwatch.rules.oellm.reading import read_foreign_bundle
+
+    return read_foreign_bundle(name, files) or _Collector(files).bundle(name)
 
 
 def stem(path: str) -> str:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from midwatch.rules.bundle import read_bundle
 from midwatch.rules.model import Bundle
+from midwatch.rules.oellm.composition import compose
 from midwatch.rules.oellm.generation import is_foreign
-from midwatch.rules.oellm.reading import Config, bundle_of, read_config
+from midwatch.rules.oellm.reading import Config, read_config
 from midwatch.rules.yaml_reader import read_yaml
 from midwatch.streams.errors import ConfigurationError
 
@@ -51,8 +52,6 @@ def load_bundle(name: str) -> Bundle:
     such, with the files that it names. Raises RuleErrors, or ConfigurationError where there is no such file.
     """
     files, root = bundle_files(name)
-    if is_config(root, files.get(root, b"")):
-        return bundle_of(load_config(name), shipped_files())
     return read_bundle(root, files)
 
 
@@ -69,6 +68,10 @@ def bundle_files(name: str) -> tuple[Mapping[str, bytes], str]:
             where=name,
             remedy="`midwatch rules list` shows the shipped ones.",
         )
+    if is_config(str(path), beside[str(path)]):
+        root, disk = path.as_posix(), _OnDisk()
+        named = compose(root, disk, []).read
+        return {**shipped, **{read: disk[read] for read in named}}, root
     return {**shipped, **beside}, str(path)
 
 

@@ -53,6 +53,7 @@ def plain_rule(rule: Rule) -> dict[str, object]:
         "stop_pattern": rule.stop_pattern,
         "fallback": rule.fallback,
         "any_level": rule.any_level,
+        "at_start": rule.at_start,
         "remedy": rule.remedy,
         "match": list(rule.match),
         "no_match": list(rule.no_match),
@@ -65,8 +66,8 @@ def plain_rule(rule: Rule) -> dict[str, object]:
 
 
 def seconds_text(seconds: float) -> str:
-    """A duration as the reader wants it: with its unit, to the millisecond."""
-    return f"{seconds:.3f}".rstrip("0").rstrip(".") + "s"
+    """A duration as the reader wants it: with its unit, to the millisecond and never 0."""
+    return f"{max(seconds, 0.001):.3f}".rstrip("0").rstrip(".") + "s"
 
 
 def yaml_text(document: Mapping[str, object]) -> str:

@@ -13,10 +13,10 @@ from midwatch.rules.model import Bundle, Note, NoteKind, Phase, Rule, SourceLoca
 from midwatch.rules.oellm.actions import Action, Deed
 from midwatch.rules.oellm.composition import Choice, Composed, Files, compose
 from midwatch.rules.oellm.events import EventReader, LogEvent, PatternType, StateEvent
-from midwatch.rules.oellm.generation import Generation, generation_of, mappings, text_of
+from midwatch.rules.oellm.generation import Generation, generation_of, is_foreign, mappings, text_of
 from midwatch.rules.oellm.meaning import rule_name, rule_of
 from midwatch.rules.oellm.monitor import arming_note, note_keys, silence_of, termination_rule
-from midwatch.rules.yaml_reader import YamlList, YamlMapping, plain
+from midwatch.rules.yaml_reader import YamlList, YamlMapping, plain, read_yaml
 
 BUILT_IN = "default"
 """Our preset that stands in for the signals that their monitor has built in."""
@@ -78,6 +78,15 @@ def read_config(root: str, files: Files) -> Config:
     if errors:
         raise RuleErrors(errors)
     return replace(config, notes=tuple(dict.fromkeys(notes)))
+
+
+def read_foreign_bundle(root: str, files: Mapping[str, bytes]) -> Bundle | None:
+    """The bundle of a root that is a configuration of theirs; None for any other. Raises RuleErrors."""
+    tree = read_yaml(root, files[root], []) if root in files else None
+    if tree is None or not is_foreign(tree):
+        return None
+    config = read_config(root, files)
+    return bundle_of(config, {path: content for path, content in files.items() if path not in config.files})
 
 
 def bundle_of(config: Config, shipped: Mapping[str, bytes]) -> Bundle:

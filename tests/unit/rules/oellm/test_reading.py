@@ -6,11 +6,12 @@ import pytest
 
 from midwatch.rules.compiler import compile_rules
 from midwatch.rules.errors import RuleErrors
-from midwatch.rules.loader import shipped_files
+from midwatch.rules.inspection import check_files
+from midwatch.rules.loader import bundle_files, load_bundle, shipped_files
 from midwatch.rules.model import Bundle, Mode, NoteKind, Phase, Role, Rule
 from midwatch.rules.oellm.generation import Generation
 from midwatch.rules.oellm.reading import Config, bundle_of, read_config
-from unit.rules.oellm.fixture_files import files
+from unit.rules.oellm.fixture_files import FIXTURES, files
 
 
 def config(root: str) -> Config:
@@ -240,3 +241,23 @@ def test_mistakes_come_at_once_with_their_places_and_advice() -> None:
     assert "no look-ahead or look-behind" in said
     assert "split the pattern into two rules" in said
     assert all(error.remedy for error in raised.value.errors)
+
+
+def test_the_files_of_a_bundle_are_all_that_is_needed_to_read_it_again() -> None:
+    """As `rules check` and `rules push` take them: by name and bytes, without a disk."""
+    named, root = bundle_files(str(FIXTURES / "gen1/experiments/run.yaml"))
+    checked = check_files(root, dict(named))
+    assert checked.errors == ()
+    assert checked.bundle == load_bundle(str(FIXTURES / "gen1/experiments/run.yaml"))
+    assert checked.bundle is not None
+    assert [path.rpartition("gen1/")[2] for path in checked.bundle.files] == [
+        "experiments/run.yaml",
+        "monitoring/full.yaml",
+        "monitoring/plain.yaml",
+        "restart/selective.yaml",
+    ]
+
+
+def test_a_check_tells_the_mistakes_of_a_foreign_file() -> None:
+    named, root = bundle_files(str(FIXTURES / "broken/patterns.yaml"))
+    assert [error.location.line for error in check_files(root, named).errors] == [4, 8, 12, 16]
