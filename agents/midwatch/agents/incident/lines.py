@@ -18,6 +18,8 @@ _HELD = 512
 _COUNTS = 256
 _GENERATIONS = 1024
 _STEPS_TO_WITHDRAW = 2
+_AHEAD = 60.0
+_LATE = 7 * 86_400.0  # a broker may be away over a weekend
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,27 @@ class Step:
     loss: str
 
 
+@dataclass(frozen=True, slots=True)
+class NodeClock:
+    """How a node's times become comparable with others'. Seconds.
+
+    `offset` is how far its clock was ahead of the broker's, as far as beats have told; `logged` is when the
+    chunk of the lines was appended, 0 where nobody noted it.
+    """
+
+    offset: float
+    logged: float
+
+    def corrected(self, time: float) -> float:
+        """When a line was written. A chunk holds lines of the time before it was appended: what lies ahead
+        of that, or weeks behind, comes from a clock whose error is not yet known (before the first beat,
+        after a jump), and then the append time stands for it."""
+        at = time - self.offset
+        if self.logged and not self.logged - _LATE <= at <= self.logged + _AHEAD:
+            return self.logged
+        return at
+
+
 def on_hits(turn: Turn, record: Hits) -> None:
     """What match found in one chunk."""
     origin = record.origin
@@ -44,7 +67,8 @@ def on_hits(turn: Turn, record: Hits) -> None:
         return
     turn.set(bundle=record.bundle)
     fresh = False
-    for line in _in_order(record, node.judged, max(node.offsets, default=0.0)):
+    clock = NodeClock(max(node.offsets, default=0.0), record.logged_ms / 1000)
+    for line in _in_order(record, node.judged, clock):
         if isinstance(line, Step):
             _progress(turn, origin.node, line)
         else:
@@ -58,16 +82,16 @@ def on_hits(turn: Turn, record: Hits) -> None:
     revise(turn)
 
 
-def _in_order(record: Hits, judged: Mapping[str, int], offset: float) -> Iterator[Step | Hit]:
+def _in_order(record: Hits, judged: Mapping[str, int], clock: NodeClock) -> Iterator[Step | Hit]:
     """The lines not judged before, by corrected time; those of one file stay in the file's order."""
     files: dict[str, list[Step | Hit]] = {}
     for column in record.progress:
         mark = judged.get(column.generation, -1)
         lines = files.setdefault(column.path, [])
-        lines.extend(_step(column, i, offset) for i, ended in enumerate(column.ends) if ended > mark)
+        lines.extend(_step(column, i, clock) for i, ended in enumerate(column.ends) if ended > mark)
     for hit in record.hits:
         if hit.end > judged.get(hit.generation, -1):
-            corrected = replace(hit, line=replace(hit.line, time=hit.line.time - offset))
+            corrected = replace(hit, line=replace(hit.line, time=clock.corrected(hit.line.time)))
             files.setdefault(hit.line.path, []).append(corrected)
     timed: list[tuple[float, int, Step | Hit]] = []
     for lines in files.values():
@@ -79,11 +103,11 @@ def _in_order(record: Hits, judged: Mapping[str, int], offset: float) -> Iterato
         yield line
 
 
-def _step(column: Progress, index: int, offset: float) -> Step:
+def _step(column: Progress, index: int, clock: NodeClock) -> Step:
     return Step(
         path=column.path,
         number=column.numbers[index],
-        time=column.times[index] - offset,
+        time=clock.corrected(column.times[index]),
         step=column.steps[index],
         phase=column.phase,
         total=column.total,
