@@ -215,8 +215,6 @@ def _still_diverged(line: Step, held: Held) -> bool:
 
 def _went_on(turn: Turn, line: Step) -> None:
     """A step after a suspicion: the line did not end the job once the step passes two beyond it."""
-    if turn.state.ended_ms is not None and turn.state.stalled is None:
-        return
     kept = []
     for held in turn.state.held:
         if not _after(line, held):
@@ -225,7 +223,9 @@ def _went_on(turn: Turn, line: Step) -> None:
             kept.append(held)
     turn.set(held=tuple(kept))
     incident = turn.state.incident
-    if incident is None:
+    ended = turn.state.ended_ms is not None and turn.state.stalled is None
+    if incident is None or ended:
+        # Word of an end may overtake the lines: a step that comes now was made before it.
         return
     if turn.state.stalled is not None and turn.state.scheduler is None:
         if line.step >= (incident.verdict.step or 0) + _STEPS_TO_WITHDRAW:
