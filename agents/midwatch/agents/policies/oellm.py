@@ -192,6 +192,9 @@ def _guard(action: Action, asker: Asker, notes: list[Note]) -> Guard | None:
         what = "this restart has no bound: a job that always fails is restarted for ever"
         remedy = "Guard it with MaxAttemptsCondition, or give the job `midwatch run --max-restarts`."
         notes.append(Note(NoteKind.WARNING, action.location, what, remedy))
+    if action.deed is Deed.CANCEL:
+        what = "a job that runs on is not ended for this: the decision says cancel, and a person ends it"
+        notes.append(Note(NoteKind.CHANGED, action.location, what))
     return Guard(_WISH[action.deed], condition=condition, reason=action.reason)
 
 

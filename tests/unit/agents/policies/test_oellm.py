@@ -150,6 +150,11 @@ def test_a_restart_without_a_bound_is_warned_of() -> None:
     assert not any("bad_exit" in note for note in notes)
 
 
+def test_a_cancel_is_told_and_left_to_a_person() -> None:
+    notes = [str(n) for n in policy("gen3/job/guarded.yaml").notes if n.kind is NoteKind.CHANGED]
+    assert sum("a person ends it" in note for note in notes) == 2
+
+
 @pytest.mark.parametrize("root", READABLE)
 def test_a_policy_is_read_as_it_was_written(root: str) -> None:
     made = policy(root)
