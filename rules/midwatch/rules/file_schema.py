@@ -65,6 +65,7 @@ def _rule() -> dict[str, object]:
             "stop_pattern": {"type": "string"},
             "fallback": {"type": "boolean"},
             "any_level": {"type": "boolean"},
+            "at_start": {"type": "boolean"},
             "phase": _choice(Phase),
             "mode": _choice(Mode),
             "source": {"type": "string"},
