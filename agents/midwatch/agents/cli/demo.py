@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
 from midwatch.agents.cli.options import with_settings
 
 if TYPE_CHECKING:
+    from midwatch.agents.demo.run import Without
     from midwatch.streams.settings import Settings
 
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     type=click.Choice(["nccl-rule", "executor", "redis"]),
     help="Break one part, and see the demo say which fact fails.",
 )
-@with_settings()
+@with_settings(arguments=True)
 def demo(
     *,
     directory: Path | None,
@@ -36,6 +37,7 @@ def demo(
     patience: float,
     without: str | None,
     settings: Settings,
+    settings_arguments: list[str],
 ) -> int:
     """Watch a toy training fail, be rescued, and fail for good.
 
@@ -48,5 +50,7 @@ def demo(
 
     up = [f"--jars={jars.absolute()}"] if jars else []
     up += [f"--maven-mirror={maven_mirror}"] if maven_mirror else []
-    options = Options(directory or default_directory(), tuple(up), without, patience)  # type: ignore[arg-type]  # click's choice is of these
+    where = directory or default_directory()
+    part = cast("Without | None", without)
+    options = Options(where, tuple(settings_arguments), tuple(up), part, patience)
     return run(settings, options, click.echo)

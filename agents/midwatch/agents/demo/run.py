@@ -37,9 +37,11 @@ _AFTERWARDS_S = 3.0  # a restart that should not come would come by then
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How the demo is run. `without` breaks one part, to see that the demo says so."""
+    """How the demo is run. `settings` are the person's own options, `up` those for `midwatch up` alone;
+    `without` breaks one part, to see that the demo says so."""
 
     directory: Path
+    settings: tuple[str, ...] = ()
     up: tuple[str, ...] = ()
     without: Without | None = None
     patience: float = 75.0  # seconds from the training's start until all facts must hold
@@ -52,7 +54,7 @@ def run(settings: Settings, options: Options, say: Say) -> int:
     with _watch(stage, options, say):
         connected = with_connection(_of(settings, stage))
         begun = time.monotonic()
-        _start_training(stage)
+        _start_training(stage, options)
         if options.without == "redis":
             _stop_redis(connected)
             say("Redis is stopped for good, as asked")
@@ -78,7 +80,17 @@ def _stage(directory: Path, cluster: str) -> Stage:
 
 
 def _of(settings: Settings, stage: Stage) -> Settings:
-    return replace(settings, state_directory=stage.state, watch=replace(settings.watch, mode="act"))
+    return replace(
+        settings,
+        state_directory=stage.state,
+        watch=replace(settings.watch, mode="act"),
+        topics=replace(settings.topics, prefix=stage.prefix),
+    )
+
+
+def _common(stage: Stage, options: Options) -> tuple[str, ...]:
+    """What every process of the demo is told; on a Kafka that was given it keeps to topics of its own."""
+    return (*options.settings, f"--state-directory={stage.state}", f"--set=topics.prefix={stage.prefix}")
 
 
 @contextmanager
@@ -90,7 +102,7 @@ def _watch(stage: Stage, options: Options, say: Say) -> Iterator[None]:
         "midwatch",
         "up",
         "--act",
-        f"--state-directory={stage.state}",
+        *_common(stage, options),
         "--set=executor.poll=0.5s",
         "--set=ship.interval=0.5s",
         *options.up,
@@ -100,7 +112,7 @@ def _watch(stage: Stage, options: Options, say: Say) -> Iterator[None]:
     if options.without == "executor":
         command.append("--no-executor")
     log = stage.directory / "up.log"
-    up = Child("midwatch up", command, directory=stage.directory, log=log)
+    up = Child("midwatch up", command, directory=Path.cwd(), log=log)
     try:
         deadline = time.monotonic() + _READY_S
         said = 0
@@ -120,14 +132,14 @@ def _watch(stage: Stage, options: Options, say: Say) -> Iterator[None]:
         up.stop()
 
 
-def _start_training(stage: Stage) -> None:
+def _start_training(stage: Stage, options: Options) -> None:
     command = [
         sys.executable,
         "-P",
         "-m",
         "midwatch",
         "run",
-        f"--state-directory={stage.state}",
+        *_common(stage, options),
         f"--job={stage.job}",
         f"--log={stage.logs}",
         f"--checkpoint-dir={stage.checkpoints}",
@@ -136,7 +148,7 @@ def _start_training(stage: Stage) -> None:
         "--",
         *stage.training(),
     ]
-    done = subprocess.run(command, cwd=stage.directory, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise MidwatchError(
             f"the training could not be started: {done.stderr.strip() or done.stdout.strip()}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,11 @@ class Stage:
 
     directory: Path
     job: JobName
+
+    @property
+    def prefix(self) -> str:
+        """Of its topics: a Kafka that is in use keeps its own apart."""
+        return re.sub(r"[^A-Za-z0-9.-]", "-", f"demo-{self.directory.parent.name}-{self.directory.name}")
 
     @property
     def state(self) -> Path:
