@@ -14,10 +14,11 @@ from midwatch.agents.matching import match
 from midwatch.shippers.publish import message_key
 from midwatch.streams import codec
 from midwatch.streams.app import App, create_app
-from midwatch.streams.errors import MalformedRecord, MisdirectedRecord
+from midwatch.streams.errors import ForeignLine, MalformedRecord, MisdirectedRecord
 from midwatch.streams.fold import Message, Send
+from midwatch.streams.foreign import Reader, is_foreign, reader
 from midwatch.streams.readiness import ready_file
-from midwatch.streams.records import Beat
+from midwatch.streams.records import Beat, Chunk
 from midwatch.streams.running import run as run_app
 from midwatch.streams.settings import Settings
 from midwatch.streams.stateless import stateless_agent
@@ -25,30 +26,46 @@ from midwatch.streams.stateless import stateless_agent
 _BUFFER = 256  # chunks of up to 256 KiB each
 
 
-def handle(message: Message, watched: Watched, events: str) -> tuple[Send, ...]:
+def handle(
+    message: Message, watched: Watched, events: str, foreign: Reader | None = None
+) -> tuple[Send, ...]:
     """One record of `logs`: at most one record of `events`, under the key of its job."""
-    if message.value is None:
-        raise MalformedRecord("a record without a value", where="logs")
-    record = codec.decode_log(message.value, message.headers)
-    origin, key = record.origin, record.origin.job.encode()
-    if message.key != message_key(origin.job, origin.node):
-        raise MisdirectedRecord(
-            f"a message of {origin.job} on {origin.node} under the key {(message.key or b'')[:300]!r}",
-            where="logs",
-            remedy="a shipper's key is its job and node; who speaks for another job is not heard",
-        )
+    record = _read(message, foreign)
+    key = record.origin.job.encode()
     if isinstance(record, Beat):
         return (Send(events, key, codec.encode(replace(record, logged_ms=message.timestamp_ms))),)
     hits = match(record, watched.rules, watched.hash, message.timestamp_ms, any_line=watched.any_line)
     return () if hits is None else (Send(events, key, codec.encode(within(hits))),)
 
 
+def _read(message: Message, foreign: Reader | None) -> Chunk | Beat:
+    if message.value is None:
+        raise MalformedRecord("a record without a value", where="logs")
+    if is_foreign(message.value, message.headers):
+        if foreign is None:
+            raise ForeignLine(
+                "a JSON line of another shipper, and the settings name none",
+                where="logs",
+                remedy="set foreign.shipper to vector, fluent-bit, filebeat or rsyslog",
+            )
+        return foreign.chunk(message)
+    record = codec.decode_log(message.value, message.headers)
+    origin = record.origin
+    if message.key != message_key(origin.job, origin.node):
+        raise MisdirectedRecord(
+            f"a message of {origin.job} on {origin.node} under the key {(message.key or b'')[:300]!r}",
+            where="logs",
+            remedy="a shipper's key is its job and node; who speaks for another job is not heard",
+        )
+    return record
+
+
 def build(settings: Settings) -> App:
     """The app of one match worker."""
-    watched = rules_of(settings)
+    watched, foreign = rules_of(settings), reader(settings.foreign, settings.cluster)
     topics = settings.topic_names
     app = create_app(settings, f"{settings.topics.prefix}.match", buffer=_BUFFER)
-    stateless_agent(app, lambda message: handle(message, watched, topics.events), topic=topics.logs)
+    stateless_agent(app, lambda message: handle(message, watched, topics.events, foreign), topic=topics.logs)
     return app
 
 

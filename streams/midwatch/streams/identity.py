@@ -39,7 +39,7 @@ def job_name(text: str, *, cluster: str = "local", user: str = "") -> JobName:
     """A job's full name from what a person typed: `run`, or the whole `cluster:user/run`.
 
     Raises:
-        ConfigurationError: a part is empty, too long, or holds characters other than letters, digits, `._@+-`.
+        ConfigurationError: a part is empty, too long, or holds other than letters, digits, `._@+-`.
     """
     if match := _JOB.fullmatch(text):
         return JobName(match[1], match[2], match[3])

@@ -331,5 +331,6 @@ def several(kind: Kind[T]) -> Kind[tuple[T, ...]]:
 
 SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 WatchMode = Literal["observe", "act"]
+ForeignShipper = Literal["none", "vector", "fluent-bit", "filebeat", "rsyslog"]
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 RetryCounting = Literal["documented", "compat"]

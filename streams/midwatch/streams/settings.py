@@ -15,7 +15,7 @@ from typing import TypeVar
 from midwatch.streams import setting_kinds as kinds
 from midwatch.streams.records import Phase
 from midwatch.streams.secret import Secret
-from midwatch.streams.setting_kinds import LogLevel, RetryCounting, SaslMechanism, WatchMode
+from midwatch.streams.setting_kinds import ForeignShipper, LogLevel, RetryCounting, SaslMechanism, WatchMode
 from midwatch.streams.topics import Topics, TopicSpec
 
 T = TypeVar("T")
@@ -180,6 +180,23 @@ class RulesSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ForeignSettings:
+    """Lines that another shipper writes on our topic of logs, one JSON object per message."""
+
+    shipper: ForeignShipper = setting(
+        kinds.choice("none", "vector", "fluent-bit", "filebeat", "rsyslog"),
+        "none",
+        "whose lines they are; it gives no beats, so no stall of such jobs can be found",
+    )
+    line: str = setting(kinds.text(), "", "the field of the log line; a dot leads into an inner object")
+    job: str = setting(kinds.text(), "", "of the job's name; only the shipper's configuration may set it")
+    node: str = setting(kinds.text(), "", "of the node; these five are empty for the shipper's own names")
+    path: str = setting(kinds.text(), "", "of the file's path")
+    time: str = setting(kinds.text(), "", "of the time: ISO 8601 with its zone, or seconds since 1970")
+    user: str = setting(kinds.text(), "", "the user of jobs that are named by their run alone")
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerSettings:
     """How match, detect and decide run."""
 
@@ -217,6 +234,7 @@ class Settings:
     watch: WatchSettings = field(default_factory=WatchSettings)
     executor: ExecutorSettings = field(default_factory=ExecutorSettings)
     rules: RulesSettings = field(default_factory=RulesSettings)
+    foreign: ForeignSettings = field(default_factory=ForeignSettings)
     worker: WorkerSettings = field(default_factory=WorkerSettings)
     sources: tuple[str, ...] = field(default=(), metadata={"internal": True})
 

@@ -8,10 +8,20 @@ from midwatch.agents.incident.settling import settle
 from midwatch.agents.incident.state import JobState, NodeState
 from midwatch.agents.incident.turn import Turn
 
+UNKNOWN = "unknown"
+"""The incarnation of an attempt of which only lines of a foreign shipper are known."""
+
 
 def meet(turn: Turn, incarnation: str, *, nodes: int | None = None, by: str = "") -> bool:
-    """Note who speaks; returns whether it is the present attempt (an older one must not touch it)."""
+    """Note who speaks; returns whether it is the present attempt (an older one must not touch it).
+
+    An empty incarnation is a foreign shipper's, which does not know: it speaks of the present attempt.
+    """
     state = turn.state
+    if not incarnation:
+        incarnation = state.incarnation or UNKNOWN
+    elif state.incarnation == UNKNOWN and turn.running() and incarnation not in state.incarnations:
+        state = _named(turn, incarnation)
     if incarnation not in state.incarnations:
         _begin(turn, incarnation, by)
     elif by and not state.started_by.get(incarnation):
@@ -20,6 +30,12 @@ def meet(turn: Turn, incarnation: str, *, nodes: int | None = None, by: str = ""
     if current and nodes is not None and nodes > turn.state.nodes:
         turn.set(nodes=nodes)
     return current
+
+
+def _named(turn: Turn, incarnation: str) -> JobState:
+    """Until now only a foreign shipper spoke, which cannot tell one start from another: it was this one."""
+    turn.set(incarnation=incarnation, incarnations={incarnation: turn.state.attempt})
+    return turn.state
 
 
 def _begin(turn: Turn, incarnation: str, by: str) -> None:

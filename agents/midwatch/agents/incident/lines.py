@@ -11,6 +11,7 @@ from midwatch.agents.incident.settling import end, revise, suspect, withdraw
 from midwatch.agents.incident.sight import forget_silence
 from midwatch.agents.incident.state import NodeState
 from midwatch.agents.incident.turn import Turn
+from midwatch.streams.foreign import PREFIX as FOREIGN
 from midwatch.streams.records import Held, Hit, HitCount, Hits, Phase, Progress
 
 _HELD_PER_RULE_AND_RANK = 3
@@ -66,6 +67,11 @@ def on_hits(turn: Turn, record: Hits) -> None:
         # Another attempt's lines, or what our own command makes the job print while it dies.
         return
     turn.set(bundle=record.bundle)
+    if origin.shipper.startswith(FOREIGN):
+        name = origin.shipper.removeprefix(FOREIGN)
+        turn.open_finding(
+            "no_beats", f"its lines come by {name}, which gives no beats: no stall can be found"
+        )
     fresh = False
     clock = NodeClock(max(node.offsets, default=0.0), record.logged_ms / 1000)
     for line in _in_order(record, node.judged, clock):

@@ -73,9 +73,11 @@ def look(turn: Turn) -> None:
             turn.clear_finding(f"node_silent:{name}", f"node {name} gives beats again")
     if not seen.holds:
         turn.set(quorum_held=False)
-        if seen.missing or turn.now_ms >= _all_heard_by(turn):
+        unheard = turn.now_ms >= _all_heard_by(turn) and "no_beats" not in turn.state.findings
+        if seen.missing or unheard:
             turn.open_finding("blind", f"blind: {seen.reason}; silence proves nothing")
         return
+    turn.clear_finding("no_beats", "enough nodes give beats")
     if not turn.state.quorum_held:
         turn.set(quorum_held=True)
         forget_silence(turn)

@@ -1,4 +1,4 @@
-"""Nodes' clocks may be years off, or jump: lines of several nodes still stand in the order of their writing."""
+"""Nodes' clocks may be years off, or jump: their lines still stand in the order of their writing."""
 
 from __future__ import annotations
 
