@@ -29,8 +29,10 @@ class Watched:
     notes: tuple[Note, ...] = ()
 
 
-def watched_rules(names: tuple[str, ...]) -> Watched:
+def watched_rules(names: tuple[str, ...], *, scan: bool = True) -> Watched:
     """The rules of presets, packs or files; a rule that several of them bring counts once.
+
+    Without `scan` they are ready at once, which is right for a few megabytes of text.
 
     Raises:
         RuleErrors: everything wrong in them.
@@ -40,7 +42,7 @@ def watched_rules(names: tuple[str, ...]) -> Watched:
     for bundle in bundles:
         for rule in bundle.rules:
             rules.setdefault(rule.name, rule)
-    compiled = compile_rules(rules.values())
+    compiled = compile_rules(rules.values(), scan=scan)
     return Watched(
         compiled,
         compiled.content_hash,

@@ -14,25 +14,39 @@ from midwatch.agents.cli.options import json_option, retries_option
 from midwatch.streams.errors import UsageError
 
 if TYPE_CHECKING:
+    from midwatch.agents.decision import Rulebook
+    from midwatch.agents.recording.file import Head
     from midwatch.agents.replay.logs import LogFile
+
+_WORTH_A_SCAN = 64 << 20
+"""Bytes of log above which the seconds pay that preparing the fast scan takes."""
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True)
+@click.argument("paths", nargs=-1)
+@click.option(
+    "--recording", type=click.Path(path_type=Path), help="A file of `midwatch export`, instead of logs."
+)
 @click.option("--job", help="The job's name [default: the file's].")
 @click.option(
     "--rules", "presets", multiple=True, default=("default",), show_default=True, help="Preset or file."
 )
-@click.option("--policy", default="verdict", show_default=True, help="Policy or file.")
+@click.option("--policy", help="Policy or file [default: verdict; of a recording its own].")
 @retries_option
 @json_option
 def replay(
-    paths: tuple[str, ...], job: str | None, presets: tuple[str, ...], policy: str, **asked: Any
+    paths: tuple[str, ...], job: str | None, presets: tuple[str, ...], policy: str | None, **asked: Any
 ) -> int:
     """Say what happened in log files, prove it, and say what the watch would have done.
 
     Several files, or a directory of them, are one job. `-` reads standard input. Exit code 1: a failure.
     """
+    if asked["recording"] is not None:
+        if paths:
+            raise click.UsageError("give log files or --recording, not both")
+        return _recording(asked["recording"], policy, as_json=asked["as_json"])
+    if not paths:
+        raise click.UsageError("give log files, a directory, -, or --recording FILE")
     from midwatch.agents.bundles import watched_rules
     from midwatch.agents.decision import Rulebook
     from midwatch.agents.incident.limits import Limits
@@ -43,7 +57,8 @@ def replay(
     from midwatch.streams import codec
 
     files = [file for path in paths for file in _files(path)]
-    loaded, watched = load_policy(policy, RetryCounting(asked["retries"])), watched_rules(presets)
+    loaded = load_policy(policy or "verdict", RetryCounting(asked["retries"]))
+    watched = watched_rules(presets, scan=sum(len(file.content) for file in files) > _WORTH_A_SCAN)
     for note in dict.fromkeys((*watched.notes, *loaded.notes)):
         click.echo(note, err=True)
     book = Rulebook({loaded.name: loaded}, sign=lambda command: command, default_policy=loaded.name)
@@ -54,6 +69,43 @@ def replay(
     else:
         click.echo("\n".join(as_text(done)))
     return 1 if done.verdict.state == "failed" or done.findings else 0
+
+
+def _recording(file: Path, policy: str | None, *, as_json: bool) -> int:
+    from midwatch.agents.incident.limits import Limits
+    from midwatch.agents.recording import file as format_
+    from midwatch.agents.recording.refold import refold
+    from midwatch.agents.recording.report import as_plain, as_text, replayed
+    from midwatch.streams import codec
+
+    try:
+        recording = format_.read(file.read_bytes().splitlines(), str(file))
+    except OSError as error:
+        raise UsageError(
+            f"the recording cannot be read: {error.strerror}",
+            where=str(file),
+            remedy="make one with `midwatch export JOB -o FILE`",
+        ) from error
+    known = {name: value for name, value in recording.head.limits.items() if name in Limits.__slots__}
+    done = refold(recording, Limits(**known), _rulebook(recording.head, policy))
+    if as_json:
+        click.echo(codec.plain_to_json(as_plain(recording, done)))
+    else:
+        click.echo("\n".join(as_text(recording, done)))
+    said = replayed(recording, done)
+    return 1 if said.verdict.state == "failed" or said.findings else 0
+
+
+def _rulebook(head: Head, policy: str | None) -> Rulebook:
+    """The recording's own policy, or the one that is given in its place, beside all that are shipped."""
+    from midwatch.agents.decision import Rulebook
+    from midwatch.agents.policies.loader import load_policy, shipped_policies
+    from midwatch.agents.policies.oellm import RetryCounting
+
+    policies = {name: load_policy(name) for name in shipped_policies()}
+    if policy is not None or head.policy not in policies:
+        policies[head.policy] = load_policy(policy or head.policy, RetryCounting(head.retries))
+    return Rulebook(policies, lambda command: command, default_policy=head.policy, acting=head.acting)
 
 
 def _job_name(path: str) -> str:
