@@ -87,6 +87,26 @@ def read_topics(
     return reading
 
 
+def messages_of(settings: Settings, topic: str, key: bytes, patience: float = PATIENCE) -> Iterator[Any]:
+    """All messages, as they stand, of the partition of the topic that holds the key, in order.
+
+    Raises as `read_topics`.
+    """
+    check_kafka(settings)
+    from kafka.errors import KafkaError
+
+    with kafka_log():
+        try:
+            for _, message in _messages(settings, (topic,), {}, key, patience):
+                yield message
+        except KafkaError as error:
+            raise ServiceUnreachable(
+                f"Kafka stopped answering: {error}",
+                where=", ".join(settings.kafka.bootstrap),
+                remedy="midwatch doctor",
+            ) from error
+
+
 def _messages(
     settings: Settings,
     topics: tuple[str, ...],

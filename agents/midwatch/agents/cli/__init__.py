@@ -40,6 +40,7 @@ COMMANDS = {
     "why": Target("midwatch.agents.cli.why:why", "Say what happened to a job, and why (not)."),
     "jobs": Target("midwatch.agents.cli.jobs:jobs", "List the jobs that are watched."),
     "incidents": Target("midwatch.agents.cli.incidents:incidents", "List incidents, of all jobs or one."),
+    "export": Target("midwatch.agents.cli.export:export", "Write a job's records as a file."),
     "decisions": Target("midwatch.agents.cli.decisions:decisions", "List decisions with their reasons."),
     "doctor": Target("midwatch.agents.cli.doctor:doctor", "Check settings, Kafka, Redis and topics."),
 }

@@ -1,0 +1,46 @@
+"""What a recording keeps of a partition that many jobs share. Pure.
+
+Of the records of others it needs only that time passed: between two records of the job one tick stands for
+them, with the highest append time among them. So a timer of the job fires in the recording where it fired
+in the stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from midwatch.streams import codec
+from midwatch.streams.errors import MalformedRecord, NewerRecord
+from midwatch.streams.fold import Message
+from midwatch.streams.records import Activation, Tick
+
+_TICK = codec.encode(Tick(due_ms=0))
+
+
+def thinned(messages: Iterable[Message], key: bytes) -> Iterator[Message]:
+    """The job's records and the activations of one partition, in order, with ticks for all others.
+
+    A tick takes the place of the last record that it stands for.
+    """
+    others: Message | None = None
+    for message in messages:
+        if message.key == key or _is_activation(message):
+            if others is not None:
+                yield others
+            others = None
+            yield message
+            continue
+        latest = max(message.timestamp_ms, others.timestamp_ms if others is not None else 0)
+        others = replace(message, key=None, value=_TICK, headers=(), timestamp_ms=latest, now_ms=latest)
+    if others is not None:
+        yield others
+
+
+def _is_activation(message: Message) -> bool:
+    if message.key is not None or message.value is None:
+        return False
+    try:
+        return isinstance(codec.decode(message.value), Activation)
+    except (MalformedRecord, NewerRecord):
+        return False

@@ -1,0 +1,99 @@
+"""Two partitions in memory, folded as the workers fold them: what an export would read, and what was said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from midwatch.agents.decide_fold import DecideFold
+from midwatch.agents.decision import Rulebook
+from midwatch.agents.detect_fold import DetectFold
+from midwatch.agents.incident.limits import Limits
+from midwatch.agents.policies.loader import load_policy, shipped_policies
+from midwatch.agents.recording.file import Head, Recording, Source
+from midwatch.agents.recording.thinning import thinned
+from midwatch.streams import codec
+from midwatch.streams.fold import PARTITION, Fields, Fold, Message, Send
+from midwatch.streams.records import Decision
+from midwatch.streams.tables import ids
+from midwatch.streams.tables.batch import OWN, Batch
+
+LIMITS = Limits(training=60.0, evaluation=600.0, startup=300.0)
+EVENTS, INCIDENTS = Source("mw.events", 3), Source("mw.incidents", 5)
+
+
+def book(policy: str = "verdict") -> Rulebook:
+    policies = {name: load_policy(name) for name in shipped_policies()}
+    return Rulebook(policies, lambda command: command, policy, acting=True)
+
+
+@dataclass
+class Partition:
+    """One partition and the worker that folds it."""
+
+    source: Source
+    fold: Fold
+    marked: bool = False
+    log: list[Message] = field(default_factory=list)
+    states: dict[bytes, Fields] = field(default_factory=lambda: {PARTITION: {}, OWN: {}})
+
+    def append(
+        self, key: bytes | None, value: bytes, at_ms: int, headers: tuple[tuple[str, bytes], ...] = ()
+    ) -> list[tuple[ids.EntryId, Send]]:
+        offset = len(self.log)
+        message = Message(self.source.topic, self.source.partition, offset, at_ms, at_ms, key, value, headers)
+        self.log.append(message)
+        batch = Batch(self.fold, self.states, offset - 1, "dead", marked=self.marked)
+        message = replace(message, now_ms=batch.now_ms(at_ms))
+        for missing in batch.missing(message):
+            batch.states[missing] = {}
+        assert batch.apply(message), batch.stopped
+        return batch.outgoing
+
+
+class Stream:
+    """Detect and decide behind each other; `lag_ms` passes between an event and what follows from it."""
+
+    def __init__(self, lag_ms: int = 7) -> None:
+        self.lag_ms = lag_ms
+        self.events = Partition(EVENTS, DetectFold(LIMITS, "incidents", lambda _: EVENTS.partition))
+        self.incidents = Partition(INCIDENTS, DecideFold(book(), "decisions", "commands"), marked=True)
+        self.decisions: list[Decision] = []
+
+    def say(self, record: object, at_ms: int, job: str | None) -> None:
+        key = None if job is None else job.encode()
+        value = record if isinstance(record, bytes) else codec.encode(record)
+        for entry, send in self.events.append(key, value, at_ms):
+            if send.topic == EVENTS.topic:
+                self.say(send.value, at_ms, (send.key or b"").decode())
+            elif send.topic == "incidents":
+                name = ids.format_id(EVENTS.topic, EVENTS.partition, entry)
+                self.tell(send.key, send.value or b"", at_ms + self.lag_ms, ((ids.HEADER, name),))
+
+    def tell(
+        self, key: bytes | None, value: bytes, at_ms: int, headers: tuple[tuple[str, bytes], ...] = ()
+    ) -> None:
+        """One record of `incidents`."""
+        for _, send in self.incidents.append(key, value, at_ms, headers):
+            made = codec.decode(send.value or b"")
+            if isinstance(made, Decision):
+                self.decisions.append(made)
+
+    def recording(self, job: str) -> Recording:
+        """What an export of the job holds."""
+        key = job.encode()
+        return Recording(
+            Head(job, EVENTS, INCIDENTS, acting=True),
+            tuple(thinned(self.events.log, key)),
+            tuple(thinned(self.incidents.log, key)),
+        )
+
+    def incidents_of(self, job: str) -> list[object]:
+        """What the topic `incidents` holds of the job, each record once."""
+        seen: dict[bytes, object] = {}
+        for message in self.incidents.log:
+            if message.key == job.encode():
+                seen.setdefault(dict(message.headers)[ids.HEADER], codec.decode(message.value or b""))
+        return list(seen.values())
+
+    def decisions_of(self, job: str) -> list[Decision]:
+        return [decision for decision in self.decisions if decision.job == job]
