@@ -26,17 +26,23 @@ _FORMATS = tuple(
         r"\[(?P<epoch>1\d{9})(?:\.(?P<F>\d{1,9}))?\]",
     )
 )
+_C10 = re.compile(r"[DIWEFC]\d{4} \d\d:\d\d:\d\d\.\d{9} ")
+# torch prints the nanoseconds of its monotonic clock behind the second of the wall clock. Its lines tell of
+# trouble, so within the second they are taken to come last: after the steps that the job still made in it.
+_LAST_OF_SECOND = 0.999999
 _REACH = 256  # a time stands at the head of a line, behind at most some rank prefixes
 _GUESS_WITHIN = 600.0  # seconds between two reads below which the zone can be told from the minutes
 
 
 @dataclass(frozen=True, slots=True)
 class _Printed:
-    """A time as it is printed: `seconds` since 1970 if its zone was UTC; `fixed` if the zone is known."""
+    """A time as it is printed: `seconds` since 1970 if its zone was UTC; `fixed` if the zone is known. `late`
+    is how much later the line is to be placed, where the time is known to the second only."""
 
     seconds: float
     resolution: float
     fixed: bool
+    late: float = 0.0
 
 
 def printed_time(line: bytes, *, zone: tzinfo = UTC, read_at: float | None = None) -> float | None:
@@ -46,7 +52,9 @@ def printed_time(line: bytes, *, zone: tzinfo = UTC, read_at: float | None = Non
     the last such day before `read_at`, and is None without it. Says nothing about being plausible.
     """
     printed = _read(line, read_at)
-    return None if printed is None else printed.seconds - (0.0 if printed.fixed else _offset(zone, printed))
+    if printed is None:
+        return None
+    return printed.seconds + printed.late - (0.0 if printed.fixed else _offset(zone, printed))
 
 
 def line_time(line: bytes, read_before: float, read_at: float, zone: tzinfo | None = None) -> float:
@@ -89,7 +97,8 @@ def _read(line: bytes, read_at: float | None) -> _Printed | None:
     matches = [m for m in (pattern.search(text) for pattern in _FORMATS) if m]
     if not matches:
         return None
-    fields = min(matches, key=lambda m: m.start()).groupdict()
+    first = min(matches, key=lambda m: m.start())
+    fields = first.groupdict()
     fraction = fields.get("F") or ""
     part, resolution = (int(fraction) / 10 ** len(fraction) if fraction else 0.0), 10.0 ** -len(fraction)
     if fields.get("epoch"):
@@ -101,6 +110,8 @@ def _read(line: bytes, read_at: float | None) -> _Printed | None:
     if zone and zone != "Z":
         away = timedelta(hours=int(zone[1:3]), minutes=int(zone[-2:]))
         seconds -= (away if zone[0] == "+" else -away).total_seconds()
+    if _C10.match(text, first.start()):
+        return _Printed(seconds, 1.0, False, _LAST_OF_SECOND)
     return _Printed(seconds + part, resolution, bool(zone))
 
 

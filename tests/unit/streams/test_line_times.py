@@ -35,6 +35,16 @@ def test_the_usual_forms_are_read(line: bytes, expected: float | None) -> None:
     assert printed_time(line, read_at=AT + 60) == expected
 
 
+def test_torch_s_nanoseconds_are_of_another_clock_and_order_nothing() -> None:
+    line = b"[rank3]:[E1120 07:32:05.058435806 ProcessGroupNCCL.cpp:632] [Rank 3] Watchdog caught"
+    step = printed_time(b"[2026-11-20 07:32:05.900000] iteration 24/40", read_at=AT + 60)
+    printed = printed_time(line, read_at=AT + 60)
+    assert step is not None
+    assert printed is not None
+    assert step < printed < AT + 1
+    assert line_time(line, AT - 1, AT + 1, UTC) == AT
+
+
 def test_a_time_without_a_year_is_the_last_such_day() -> None:
     new_year = datetime(2027, 1, 1, 0, 0, 10, tzinfo=UTC).timestamp()
     printed = printed_time(b"E1231 23:59:59.000000 139 a.cc:1] x", read_at=new_year)
