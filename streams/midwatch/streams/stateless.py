@@ -149,7 +149,7 @@ class StatelessAgent:
             if self._progress.get(partition) is not progress:
                 return
             message = records[index].message(records[index].timestamp_ms)
-            sends = self._judge(message)
+            sends = self.judge(message)
             progress.handled(message.offset, len(sends))
             for send in sends:
                 await self._send(progress, message.offset, send)
@@ -161,7 +161,8 @@ class StatelessAgent:
                 remedy="Start the worker again: it reads on behind the last record that it handled.",
             )
 
-    def _judge(self, message: Message) -> Sequence[Send]:
+    def judge(self, message: Message) -> Sequence[Send]:
+        """What to send for one record: what the handler says, or a dead letter with the reason."""
         try:
             sends = self._handle(message)
             check_size(sends)
