@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -94,13 +95,14 @@ class StateDirectory:
             raise _unreadable(file, str(error)) from error
         if checkpoint.version > _VERSION:
             raise _unreadable(file, f"it is of version {checkpoint.version}, made by a newer midwatch")
-        return checkpoint
+        return replace(checkpoint, files=tuple(_with(entry, _path_of) for entry in checkpoint.files))
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Replaces the checkpoint; when this returns, it survives a power cut. Raises OSError."""
+        stored = replace(checkpoint, files=tuple(_with(entry, _text_of) for entry in checkpoint.files))
         draft = self.path / f".{_FILE}"
         with open(draft, "wb") as file:
-            file.write(msgspec.json.encode(checkpoint))
+            file.write(msgspec.json.encode(stored))
             file.flush()
             os.fsync(file.fileno())
         failpoint("checkpoint")
@@ -114,6 +116,23 @@ class StateDirectory:
     def close(self) -> None:
         """Lets another shipper have it."""
         os.close(self._lock)
+
+
+def _with(entry: Remembered, change: Callable[[str], str]) -> Remembered:
+    return replace(entry, path=change(entry.path))
+
+
+def _text_of(path: str) -> str:
+    """A file's name may hold any bytes, JSON only text: one that is none is written in hex."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return f"\0{os.fsencode(path).hex()}"
+    return path
+
+
+def _path_of(text: str) -> str:
+    return os.fsdecode(bytes.fromhex(text[1:])) if text.startswith("\0") else text
 
 
 def _unreadable(file: Path, why: str) -> ConfigurationError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -121,12 +122,17 @@ def _pieces(block: Block) -> Iterator[_Piece]:
     yield _piece(block, anchors[first:], lines.text[text_at:] if text_at else lines.text, block.end)
 
 
+def _shown(path: str) -> str:
+    """A file's name as a record can hold it: bytes that are no text become U+FFFD."""
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
 def _piece(block: Block, anchors: tuple[Anchor, ...], text: bytes, end: Position) -> _Piece:
     base = anchors[0].index if anchors else 0
     if base:
         anchors = tuple(Anchor(a.index - base, a.offset, a.number) for a in anchors)
     section = Section(
-        path=block.path,
+        path=_shown(block.path),
         generation=block.generation,
         size=len(text),
         lines=text.count(b"\n"),

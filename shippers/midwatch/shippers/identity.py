@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from midwatch.streams.codec import out_of_bounds
 from midwatch.streams.errors import ConfigurationError
 from midwatch.streams.identity import (
     job_name,
@@ -62,7 +63,7 @@ def identify(told: Told, environment: Mapping[str, str], machine: Machine, remem
         )
     cluster = told.cluster or environment.get("SLURM_CLUSTER_NAME") or "local"
     user = environment.get("SLURM_JOB_USER") or machine.user
-    return Origin(
+    origin = Origin(
         job=str(job_name(job, cluster=cluster, user=user)),
         node=told.node
         or environment.get("MIDWATCH_NODE")
@@ -73,13 +74,27 @@ def identify(told: Told, environment: Mapping[str, str], machine: Machine, remem
         boot_id=machine.boot_id,
         shipper=machine.shipper,
     )
+    if wrong := out_of_bounds(origin):
+        raise ConfigurationError(
+            f"no record can carry this identity: {wrong}",
+            where="midwatch ship",
+            remedy="see --node, --nodes, MIDWATCH_NODE and MIDWATCH_INCARNATION: short names on one line",
+        )
+    return origin
 
 
 def _incarnation(told: Told, environment: Mapping[str, str], machine: Machine, remembered: str) -> str:
     if given := environment.get("MIDWATCH_INCARNATION"):
         return given
     if slurm := environment.get("SLURM_JOB_ID"):
-        return slurm_incarnation(slurm, int(environment.get("SLURM_RESTART_COUNT") or 0))
+        count = environment.get("SLURM_RESTART_COUNT") or "0"
+        if not count.isdigit():
+            raise ConfigurationError(
+                f"{count!r} is no number of restarts",
+                where="SLURM_RESTART_COUNT",
+                remedy="SLURM sets it; unset what else did",
+            )
+        return slurm_incarnation(slurm, int(count))
     if ray := environment.get("RAY_SUBMISSION_ID") or environment.get("RAY_JOB_SUBMISSION_ID"):
         return ray_incarnation(ray, environment.get("RAY_SESSION_NAME", ""))
     known = told.pid is not None or "MIDWATCH_JOB_PID" in environment
@@ -93,7 +108,8 @@ def _native_job(environment: Mapping[str, str]) -> str:
         return f"{array}_{task}"
     if slurm := environment.get("SLURM_JOB_ID"):
         return slurm
-    if given := environment.get("MIDWATCH_INCARNATION"):
+    given = environment.get("MIDWATCH_INCARNATION", "")
+    if given.count(":") > 1:
         return native_id(given)
     return environment.get("RAY_SUBMISSION_ID") or environment.get("RAY_JOB_SUBMISSION_ID") or ""
 

@@ -148,6 +148,15 @@ def _said(error: Exception) -> str:
     return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 
+def out_of_bounds(record: object) -> str:
+    """What a reader would refuse about a record or a part of one; "" if it would take it."""
+    try:
+        msgspec.json.decode(_encoder.encode(record), type=type(record))
+    except (*UNREADABLE, UnicodeEncodeError) as error:
+        return _said(error)
+    return ""
+
+
 def canonical(record: r.Command | r.Spec) -> bytes:
     """The bytes a signature is made over: every field but the signature, keys sorted."""
     bare = asdict(replace(record, signature=""))

@@ -45,7 +45,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
     import json
 
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
+        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
     except OSError as error:
         raise UsageError(
             f"the labelled logs cannot be read: {error.strerror}", where=str(path), remedy="give a file"
@@ -55,7 +55,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
             continue
         try:
             yield number, json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UsageError(
                 f"the line is no JSON: {error}", where=f"{path}:{number}", remedy="write one object a line"
             ) from error
