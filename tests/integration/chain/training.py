@@ -1,0 +1,84 @@
+"""The toy training as a job on `local`, under a whole midwatch whose processes are started again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from integration.chain.installation import Installation, Job, midwatch
+from midwatch.agents.demo.judge import Ledger, read_ledger
+
+PROCESSES = ("match", "detect", "decide", "executor")
+RESTART_AFTER_S = 0.3
+
+
+@dataclass
+class Training:
+    """One training; `options` are the trainer's own."""
+
+    watch: Installation
+    directory: Path
+    options: tuple[str, ...] = ()
+    name: str = field(default_factory=lambda: f"job-{secrets.token_hex(4)}")
+
+    def start(self, *asked: str) -> Job:
+        """Through `midwatch run`, armed."""
+        for each in ("checkpoints", "logs"):
+            (self.directory / each).mkdir(parents=True)
+        about = ("--json", f"--job={self.name}", "--act", f"--log={self.directory}/logs", *asked)
+        command = midwatch("run", *about, f"--checkpoint-dir={self.directory}/checkpoints")
+        trainer = (
+            sys.executable, "-m", "midwatch.agents.drill.trainer",
+            f"--checkpoint-dir={self.directory}/checkpoints", f"--log-dir={self.directory}/logs",
+            "--ranks=2", "--fault-rank=1", "--collective-timeout-ms=1500", *self.options,
+        )  # fmt: skip
+        done = subprocess.run(
+            [*command, "--", *trainer],
+            cwd=self.directory,
+            env=self.watch.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr
+        return Job(self.watch, self.name, self.directory, ())
+
+    def ledger(self) -> Ledger:
+        """What the training itself says."""
+        file = self.directory / "checkpoints" / "ledger.jsonl"
+        return read_ledger(file.read_text()) if file.exists() else Ledger()
+
+    def end(self) -> None:
+        """No process of it is left behind."""
+        for start in self.ledger().starts:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(os.getpgid(int(start.native_id)), signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def supervised(watch: Installation) -> Iterator[None]:
+    """Whatever of the watch ends by itself is started again, as `midwatch up` or systemd would."""
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(RESTART_AFTER_S):
+            for name in PROCESSES:
+                if watch.processes[name].poll() is not None and not over.is_set():
+                    watch.start(name)
+
+    watcher = threading.Thread(target=look, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
