@@ -16,6 +16,7 @@ import msgspec
 
 from midwatch.shippers.fingerprint import Probe
 from midwatch.shippers.tail import Position
+from midwatch.streams.codec import UNREADABLE
 from midwatch.streams.errors import ConfigurationError, UsageError
 from midwatch.streams.failpoints import failpoint
 from midwatch.streams.records import Generation
@@ -91,7 +92,7 @@ class StateDirectory:
             raise _unreadable(file, error.strerror or "") from error
         try:
             checkpoint = msgspec.json.decode(content, type=Checkpoint)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except UNREADABLE as error:
             raise _unreadable(file, str(error)) from error
         if checkpoint.version > _VERSION:
             raise _unreadable(file, f"it is of version {checkpoint.version}, made by a newer midwatch")

@@ -33,6 +33,17 @@ def regular(path: str) -> Sibling | None:
     return Sibling(path, (status.st_dev, status.st_ino), status.st_size, status.st_mtime_ns)
 
 
+def unreachable(path: str) -> str:
+    """Why what the path names cannot be followed; "" if it can, or is only not there yet."""
+    try:
+        status = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except OSError as error:
+        return error.strerror or str(error)
+    return "" if stat.S_ISREG(status.st_mode) else "it is no regular file"
+
+
 def siblings(path: str) -> list[Sibling]:
     """All files beside the path that rotation may have made of it, oldest first."""
     folder, name = os.path.split(path)

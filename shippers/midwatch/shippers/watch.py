@@ -12,7 +12,16 @@ from typing import Literal
 from midwatch.shippers.checkpoint import Remembered
 from midwatch.shippers.fingerprint import generation
 from midwatch.shippers.report import Report
-from midwatch.shippers.siblings import COMPRESSED, Identity, Sibling, newer, regular, same_file, siblings
+from midwatch.shippers.siblings import (
+    COMPRESSED,
+    Identity,
+    Sibling,
+    newer,
+    regular,
+    same_file,
+    siblings,
+    unreachable,
+)
 from midwatch.shippers.tail import Now, Position, Tail
 from midwatch.streams.records import Generation
 
@@ -123,6 +132,9 @@ class Watch:
 
     def _visit(self, path: str, now: Now) -> None:
         here, tail = regular(path), self._current.get(path)
+        if here is None and path in self._patterns and (why := unreachable(path)):
+            self.blind = True
+            self._cannot_read(path, why)
         if here and tail and here.identity == tail.identity:
             return
         if tail:
@@ -217,15 +229,19 @@ class Watch:
         try:
             descriptor = os.open(here.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError as error:
-            if error.errno != errno.ENOENT and here.path not in self._unreadable:
-                self._unreadable.add(here.path)
-                self._report(f"{here.path} cannot be read: {error.strerror}")
+            if error.errno != errno.ENOENT:
+                self._cannot_read(here.path, error.strerror or str(error))
             return None
         known = generation(descriptor, self._truncations.get(here.identity, 0))
         if (known.device, known.inode) != here.identity:  # renamed between the look and now
             os.close(descriptor)
             return None
         return Tail(descriptor, label, known, Position())
+
+    def _cannot_read(self, path: str, why: str) -> None:
+        if path not in self._unreadable:
+            self._unreadable.add(path)
+            self._report(f"{path} cannot be read: {why}; its lines are missing until it can")
 
     def _follows(self, identity: Identity) -> bool:
         return any(t.identity == identity and not t.ended for t in self.tails)
