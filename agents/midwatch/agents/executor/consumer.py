@@ -81,10 +81,8 @@ class CommandConsumer:
         self._consumer.close()
 
     def _handle(self, message: Any) -> None:
-        try:
-            command = _order(message, self._desk.verifier)
-        except (MalformedRecord, NewerRecord) as error:
-            self._desk.reporter.dead(received(message), error)
+        command = read_order(message, self._desk.verifier, self._desk.reporter)
+        if command is None:
             return
         ends = self._consumer.end_offsets(self._desk.census.partitions)
         self._desk.census.catch_up(ends, _CATCH_UP_S)
@@ -138,6 +136,15 @@ def _partitions(spec: Spec) -> tuple[str, ...]:
         return partitions_of(spec.argv, verified_script(script_of(spec.argv)))
     except MidwatchError:
         return ()
+
+
+def read_order(message: Any, verifier: Verifier, reporter: Reporter) -> Command | None:
+    """The order in a message, or None once it is set aside."""
+    try:
+        return _order(message, verifier)
+    except (MalformedRecord, NewerRecord) as error:
+        reporter.dead(received(message), error)
+        return None
 
 
 def _order(message: Any, verifier: Verifier) -> Command:
