@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 HOUSE := PYTHONPATH=tests $(BIN)/python -m house.gate
 
-.PHONY: demo test soak check lint types imports house capabilities format lock hooks clean
+.PHONY: demo test soak fuzz bench-match check lint types imports house capabilities format lock hooks clean
 
 demo: $(READY) ## the whole chain on this machine: a toy training fails, is rescued, fails for good
 	$(BIN)/midwatch demo $(ARGS)
@@ -16,6 +16,12 @@ test: $(READY) ## all tests, WORKERS files at a time; ARGS="tests/unit -k stall"
 
 soak: $(READY) ## the state base under every fault, ROUNDS times, seeds printed
 	MIDWATCH_SOAK_ROUNDS=$(or $(ROUNDS),5) $(BIN)/pytest tests/faults/soak/test_soak.py -s
+
+fuzz: $(READY) ## 2,000,000 made-up pairs of rule and text: matching finds what google-re2 finds line by line
+	FUZZ_CASES=$(or $(FUZZ_CASES),2000000) $(BIN)/pytest tests/fuzz -s -k re2_says
+
+bench-match: $(READY) ## how fast rules are matched beside the other ways, on 200 MB of each workload
+	PYTHONPATH=tests $(BIN)/python -m bench.match --megabytes 200 $(ARGS)
 
 check: lint types imports house ## the gate without the tests; make -k check tells all findings at once
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import cast
 
@@ -10,12 +11,17 @@ from midwatch.agents.incident.limits import Limits
 from midwatch.agents.policies.base import Policy
 from midwatch.agents.policies.loader import load_policy, shipped_policies
 from midwatch.agents.policies.oellm import RetryCounting
+from midwatch.agents.rule_admission import admit_own, divided, refusals
+from midwatch.rules.admission import Measure, Refusal
 from midwatch.rules.compiler import RuleSet, compile_rules
+from midwatch.rules.errors import RuleErrors
 from midwatch.rules.loader import load_bundle
-from midwatch.rules.model import Note, NoteKind, Rule
+from midwatch.rules.model import Bundle, Note, NoteKind, Rule
 from midwatch.streams.records import Phase
 from midwatch.streams.settings import Settings
 
+POLICY_ENDINGS = (".policy.yaml", ".policy.yml")
+"""A policy may lie beside the rules that it belongs to; `midwatch rules convert` writes such pairs."""
 _log = logging.getLogger(__name__)
 
 
@@ -38,24 +44,53 @@ def watched_rules(names: tuple[str, ...], *, scan: bool = True) -> Watched:
         RuleErrors: everything wrong in them.
     """
     bundles = [load_bundle(name) for name in names]
+    shipped, own = divided(combined(bundles))
+    return _watched(bundles, compile_rules((*shipped, *own), scan=scan))
+
+
+def combined(bundles: Iterable[Bundle]) -> tuple[Rule, ...]:
+    """The rules of all bundles, each name once: the first stands."""
     rules: dict[str, Rule] = {}
     for bundle in bundles:
         for rule in bundle.rules:
             rules.setdefault(rule.name, rule)
-    compiled = compile_rules(rules.values(), scan=scan)
+    return tuple(rules.values())
+
+
+def _watched(bundles: Iterable[Bundle], compiled: RuleSet, notes: tuple[Note, ...] = ()) -> Watched:
+    bundles = tuple(bundles)
     return Watched(
         compiled,
         compiled.content_hash,
         any_line=any(bundle.any_line for bundle in bundles),
-        notes=tuple(note for bundle in bundles for note in bundle.notes),
+        notes=(*(note for bundle in bundles for note in bundle.notes), *notes),
     )
 
 
-def rules_of(settings: Settings) -> Watched:
-    """The rules that the settings name: presets, then the user's own files."""
-    watched = watched_rules(_names(settings))
+def rules_of(settings: Settings, measure: Measure | None = None) -> Watched:
+    """The rules that the settings name: presets, then the user's own files, whose rules are measured first.
+
+    Raises:
+        RuleErrors: everything wrong in them, and each own rule that slows the watch down, unless
+            `rules.too_slow` says otherwise.
+    """
+    bundles = [load_bundle(name) for name in _names(settings)]
+    shipped, own = divided(combined(bundles))
+    admitted = admit_own(shipped, own, measure)
+    way = settings.rules.too_slow
+    if admitted.refused and way == "refuse":
+        raise RuleErrors(refusals(admitted.refused))
+    done = "watched all the same" if way == "accept" else "left out of the watch"
+    notes = tuple(_insisted(refusal, done) for refusal in admitted.refused)
+    compiled = compile_rules((*shipped, *own)) if notes and way == "accept" else admitted.rules
+    watched = _watched(bundles, compiled, notes)
     _tell(watched.notes)
     return watched
+
+
+def _insisted(refusal: Refusal, done: str) -> Note:
+    error = refusal.error()
+    return Note(NoteKind.WARNING, error.location, f"{error.what}; it is {done}", error.remedy)
 
 
 def _names(settings: Settings) -> tuple[str, ...]:
@@ -63,6 +98,7 @@ def _names(settings: Settings) -> tuple[str, ...]:
         str(path)
         for directory in settings.rules.directories
         for path in (sorted(directory.glob("*.y*ml")) if directory.is_dir() else [directory])
+        if not path.name.endswith(POLICY_ENDINGS)
     )
     return (*settings.rules.presets, *own)
 

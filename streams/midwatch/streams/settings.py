@@ -15,7 +15,14 @@ from typing import TypeVar
 from midwatch.streams import setting_kinds as kinds
 from midwatch.streams.records import Phase
 from midwatch.streams.secret import Secret
-from midwatch.streams.setting_kinds import ForeignShipper, LogLevel, RetryCounting, SaslMechanism, WatchMode
+from midwatch.streams.setting_kinds import (
+    ForeignShipper,
+    LogLevel,
+    RetryCounting,
+    SaslMechanism,
+    TooSlow,
+    WatchMode,
+)
 from midwatch.streams.topics import Topics, TopicSpec
 
 T = TypeVar("T")
@@ -176,6 +183,11 @@ class RulesSettings:
         kinds.choice("documented", "compat"),
         "documented",
         "max_retries: N of an oellm-autoexp file allows N restarts a mode, or (compat) N - 1 in all",
+    )
+    too_slow: TooSlow = setting(
+        kinds.choice("refuse", "quarantine", "accept"),
+        "refuse",
+        "own rules that slow the watch down: do not start, watch without them, or watch with them",
     )
 
 

@@ -7,6 +7,15 @@ import importlib
 import click
 
 COMMANDS = {
+    "bench": ("midwatch.agents.cli.rules_bench:bench", "Say how fast a file is matched, and what is found."),
+    "check": ("midwatch.agents.cli.rules_check:check", "Say what is wrong in rule files, or too slow."),
+    "diff": ("midwatch.agents.cli.rules_diff:diff", "Compare two presets or files of rules."),
+    "explain": (
+        "midwatch.agents.cli.rules_explain:explain",
+        "Say which rules match a line, and why not others.",
+    ),
+    "list": ("midwatch.agents.cli.rules_list:list_rules", "List rules: role, type, transience, pack."),
+    "test": ("midwatch.agents.cli.rules_test:test", "Run the examples of rules."),
     "convert": ("midwatch.agents.cli.rules_convert:convert", "Write files of oellm-autoexp as our own."),
     "score": ("midwatch.agents.cli.rules_score:score", "Score the diagnosis on labelled logs."),
 }
