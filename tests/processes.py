@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 
-def wait_for(fact: Callable[[], bool], what: str, limit: float = 30.0) -> None:
+def wait_for(fact: Callable[[], bool], what: str, limit: float = 90.0) -> None:
     """Returns when `fact` holds; fails the test when it does not within `limit` seconds."""
     deadline = time.monotonic() + limit
     while not fact():

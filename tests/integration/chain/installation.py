@@ -69,7 +69,7 @@ class Installation:
     def ready(self, *names: str) -> None:
         for name in names or tuple(self.processes):
             pid = self.processes[name].pid
-            wait_for(lambda: is_ready(self.settings.state_directory, name, pid), f"{name} is ready", 60)  # noqa: B023  # called at once
+            wait_for(lambda: is_ready(self.settings.state_directory, name, pid), f"{name} is ready", 180)  # noqa: B023  # called at once
 
     def run(self, directory: Path, *options: str, nodes: tuple[str, ...] = ("n0", "n1", "n2")) -> Job:
         """Start a writer as a job through `midwatch run`; it ships nothing but its own output."""

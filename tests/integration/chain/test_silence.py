@@ -16,7 +16,7 @@ from processes import wait_for
 
 LIMIT_S = 6
 LIMITS = (f"--limit=training={LIMIT_S}s", "--limit=startup=60s", "--limit=evaluation=600s")
-FOUND_S = 60
+FOUND_S = 150
 PAUSE_S = 60
 MUTANT = Path(__file__).with_name("mutant_detect.py")
 
@@ -33,8 +33,8 @@ def watch(stack: Endpoints, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 def _training(watch: Installation, directory: Path) -> Job:
     job = watch.run(directory, *LIMITS)
     job.ship()
-    wait_for(lambda: job.step() > 10, "progress is seen", 60)
-    wait_for(lambda: (s := job.story()) is not None and len(s.nodes) == 4, "every node is heard", 60)
+    wait_for(lambda: job.step() > 10, "progress is seen", FOUND_S)
+    wait_for(lambda: (s := job.story()) is not None and len(s.nodes) == 4, "every node is heard", FOUND_S)
     return job
 
 

@@ -18,7 +18,7 @@ from midwatch.streams.records import Outcome
 from processes import wait_for
 from slurm_lab.lab import Lab
 
-SOON = 90.0
+SOON = 150.0
 
 
 @pytest.fixture
