@@ -64,7 +64,7 @@ class _Checked:
         for file in rule_files(paths):
             bundles, errors = load_all([str(file)])
             self.bundles += [(file, bundle) for bundle in bundles]
-            self.errors += errors
+            self.errors += [*errors, *_policy_errors(file)]
         self.errors = list(dict.fromkeys(self.errors))
         self.shipped, self.own = divided(combined(bundle for _, bundle in self.bundles))
         self.admitted: Admitted | None = None
@@ -99,7 +99,7 @@ class _Checked:
                     "workload": refusal.workload,
                     "megabytes_per_second": refusal.speed,
                     "megabytes_per_second_without": refusal.speed_without,
-                    "quarantined": insist,
+                    "insisted": insist,
                     **error_json(told),
                 }
                 for refusal, told in zip(refused, self.too_slow, strict=True)
@@ -118,11 +118,25 @@ class _Checked:
             click.echo(f"beside the default rules, MB/s: {speeds}")
         if insist:
             told |= dict.fromkeys(
-                f"{replace(error, what=f'warning: {error.what}; it is quarantined')}"
-                for error in self.too_slow
+                f"{replace(error, what=f'warning: {error.what}; you insist')}" for error in self.too_slow
             )
         for note in told:
             click.echo(note, err=True)
+
+
+def _policy_errors(file: Path) -> tuple[LocatedError, ...]:
+    """A configuration of oellm-autoexp holds policies beside its rules."""
+    from midwatch.agents.cli.rules_reading import content
+    from midwatch.agents.policies.loader import load_policy
+    from midwatch.rules.errors import RuleErrors
+    from midwatch.rules.loader import is_config
+
+    try:
+        if is_config(str(file), content(file)):
+            load_policy(str(file))
+    except RuleErrors as error:
+        return error.errors
+    return ()
 
 
 def _examples(bundle: Bundle) -> int:

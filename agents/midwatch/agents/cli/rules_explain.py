@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from midwatch.rules.inspection import Hit
     from midwatch.rules.model import Rule
 
-_NEAR = 8
+_NEAR, _PATTERN = 5, 160
 
 
 @click.command()
@@ -38,7 +38,8 @@ def explain(line: str, names: tuple[str, ...], as_json: bool) -> int:
     told = explain_line(rules, text)
     counted = _counted(rules, text)
     hits = [_hit(hit, counted) for hit in told.hits]
-    misses = [{"rule": miss.rule.name, "literal": miss.trigger, **_stood(miss.rule)} for miss in told.misses]
+    near = sorted(told.misses, key=lambda miss: -len(miss.trigger))
+    misses = [{"rule": miss.rule.name, "literal": miss.trigger, **_stood(miss.rule)} for miss in near]
     others = len(rules.rules) - len(hits) - len(misses)
     if as_json:
         body = {
@@ -56,7 +57,7 @@ def explain(line: str, names: tuple[str, ...], as_json: bool) -> int:
         click.echo("no rule matches")
     for miss in misses[:_NEAR]:
         click.echo(f"not {miss['rule']}: {miss['literal']!r} stands there, the rest of its pattern does not")
-        click.echo(f"    pattern  {miss['pattern']}")
+        click.echo(f"    pattern  {_short(miss['pattern'])}")
     if len(misses) > _NEAR:
         click.echo(f"not {len(misses) - _NEAR} more of which a literal stands there: --json lists them")
     click.echo(f"not the other {others}: no literal of theirs stands in the line")
@@ -125,10 +126,14 @@ def _show(hit: dict[str, Any]) -> None:
     click.echo(f"{hit['rule']} ({kind}; {hit['where']})")
     found = f"found by {hit['literal']!r}" if hit["literal"] else "without a literal: tried on every line"
     click.echo(f"    matched  {hit['matched']!r}, {found}")
-    click.echo(f"    pattern  {hit['pattern']}")
+    click.echo(f"    pattern  {_short(hit['pattern'])}")
     for name, value in hit["captures"].items():
         click.echo(f"    {name:8} {value}")
     if hit["why"]:
         click.echo(f"    {hit['why']}")
     if hit["remedy"]:
         click.echo(f"    remedy   {hit['remedy']}")
+
+
+def _short(pattern: str) -> str:
+    return pattern if len(pattern) <= _PATTERN else f"{pattern[:_PATTERN]}…"

@@ -68,7 +68,7 @@ def _failures(rule_set: RuleSet) -> list[LocatedError]:
     return [
         LocatedError(
             rule.location,
-            f"among the others rule {rule.name!r} {'misses its' if wanted else 'finds the wrong'} line {line!r}",
+            f"beside others rule {rule.name!r} {'misses its' if wanted else 'finds a wrong'} line {line!r}",
             "The rule alone does right, so this is a fault of midwatch: please report it.",
         )
         for rule in rule_set.rules

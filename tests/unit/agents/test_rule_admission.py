@@ -1,0 +1,90 @@
+"""Where a worker loads a person's own rules: slow ones stop it, unless the settings say otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from midwatch.agents import rule_admission
+from midwatch.agents.bundles import rules_of, watched_rules
+from midwatch.rules.admission import Speeds
+from midwatch.rules.compiler import RuleSet
+from midwatch.rules.errors import RuleErrors
+from midwatch.streams.setting_kinds import TooSlow
+from midwatch.streams.settings import RulesSettings, Settings
+
+OWN = """version: 1
+include: [storage]
+rules:
+  - {name: fine, pattern: 'mytrainer: lost the mesh', error_type: comms}
+  - {name: slow, pattern: '\\d.{30,90}NCCL', error_type: nccl}
+"""
+
+
+def measure(rule_set: RuleSet) -> Speeds:
+    """A machine that the rule named slow costs nine tenths of the speed."""
+    return {"noise": 100.0 if any(rule.name == "slow" for rule in rule_set.rules) else 1000.0}
+
+
+def untouched(rule_set: RuleSet) -> Speeds:  # noqa: ARG001 (the signature of a measure)
+    raise AssertionError("shipped rules were measured")
+
+
+@pytest.fixture(autouse=True)
+def beside_few_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rule_admission, "BESIDE", "memory")
+
+
+def settings(tmp_path: Path, text: str, too_slow: TooSlow = "refuse") -> Settings:
+    (tmp_path / "own.yaml").write_text(text)
+    rules = RulesSettings(presets=("memory",), directories=(tmp_path,), too_slow=too_slow)
+    return replace(Settings(), rules=rules)
+
+
+def test_a_worker_does_not_start_with_a_slow_rule_and_says_place_cost_and_remedy(tmp_path: Path) -> None:
+    with pytest.raises(RuleErrors) as caught:
+        rules_of(settings(tmp_path, OWN), measure)
+    assert [error.location.line for error in caught.value.errors] == [5]
+    assert "own.yaml:5:5: rule 'slow' slows all rules down: 100 MB/s on noise lines, 1000 without it" in str(
+        caught.value
+    )
+    assert "Replace counted repetitions" in str(caught.value)
+    assert caught.value.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("way", "there", "told"),
+    [("quarantine", False, "left out of the watch"), ("accept", True, "watched all the same")],
+)
+def test_who_insists_watches_without_it_or_with_it_and_is_told(
+    tmp_path: Path, way: TooSlow, there: bool, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    watched = rules_of(settings(tmp_path, OWN, way), measure)
+    names = {rule.name for rule in watched.rules.rules}
+    assert "fine" in names
+    assert ("slow" in names) is there
+    assert told in caplog.text
+
+
+def test_shipped_rules_are_trusted_and_what_is_watched_is_what_replay_watches(tmp_path: Path) -> None:
+    packs = "version: 1\ninclude: [storage]\n"
+    assert rules_of(settings(tmp_path, packs), untouched).rules.rules
+    fine = "\n".join(OWN.splitlines()[:-1])
+    watched = rules_of(settings(tmp_path, fine), measure)
+    assert watched.hash == watched_rules(("memory", str(tmp_path / "own.yaml")), scan=False).hash
+
+
+def test_without_a_preset_own_rules_are_not_compared_with_a_watch_of_nothing(tmp_path: Path) -> None:
+    def by_count(rule_set: RuleSet) -> Speeds:
+        return {"noise": 1000.0 / (1 + len(rule_set.rules))}
+
+    alone = settings(tmp_path, "version: 1\nrules: [{name: a, pattern: lost, error_type: comms}]\n")
+    alone = replace(alone, rules=replace(alone.rules, presets=()))
+    assert [rule.name for rule in rules_of(alone, by_count).rules.rules] == ["a"]
+
+
+def test_a_policy_may_lie_beside_the_rules(tmp_path: Path) -> None:
+    (tmp_path / "own.policy.yaml").write_text("policy: own\nmodes: {}\n")
+    assert rules_of(settings(tmp_path, "version: 1\nrules: []\n"), untouched).rules.rules
