@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from operator import eq
 from typing import TYPE_CHECKING, Any
 
 from midwatch.streams import codec
@@ -63,7 +65,7 @@ def read_topics(
     from kafka.errors import KafkaError
 
     if only_key is not None:
-        wanted = only_key.__eq__
+        wanted = partial(eq, only_key)
     reading = Reading([])
     where = ", ".join(settings.kafka.bootstrap)
     with kafka_log():

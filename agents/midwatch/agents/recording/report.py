@@ -18,7 +18,7 @@ def replayed(recording: Recording, done: Refolded) -> Replayed:
     head = recording.head
     settled = [r for r in done.records if isinstance(r, Incident) and r.state == "settled"]
     verdict = settled[-1].verdict if settled else Verdict(state="unknown", error_type="")
-    judged = [d for d in done.decisions if d.incident]
+    judged = [d for d in done.decisions if d.incident] or list(done.decisions)
     nothing = Decision(head.job, 0, "", 0, "none", head.policy, "nothing has ended yet", 0, head.acting)
     found: dict[tuple[int, str], Finding] = {}
     for record in done.records:

@@ -1,0 +1,214 @@
+"""Jobs that end in every way on the real chain: an export of each says, field by field, what the stream said.
+
+With MIDWATCH_TEST_KEEP naming a directory, the recordings and what the stream said of them are written there:
+so `tests/replay/` was made.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from integration.chain.installation import Installation, Job, installation, midwatch
+from integration.chain.training import PROCESSES, Training, supervised
+from midwatch.agents.bundles import policies_of
+from midwatch.agents.decision import Rulebook
+from midwatch.agents.incident.limits import Limits
+from midwatch.agents.reading import messages_of
+from midwatch.agents.recording.file import lines_of, read
+from midwatch.agents.recording.refold import refold
+from midwatch.streams import codec
+from midwatch.streams.embedded.stack import Endpoints
+from midwatch.streams.records import Decision, Finding, Incident
+from processes import wait_for
+
+SOON = 150.0
+LIMITS = ("--limit=training=6s", "--limit=startup=120s")
+QUICK = ("--iterations=40", "--iteration-ms=60", "--save-every=10")
+
+
+@pytest.fixture(scope="module")
+def watch(stack: Endpoints, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    with installation(tmp_path_factory.mktemp("watch"), stack) as made:
+        for name in PROCESSES:
+            made.start(name)
+        made.ready()
+        with supervised(made):
+            yield made
+
+
+def _name(job: Job) -> str:
+    wait_for(lambda: job.story() is not None, "the job is known", SOON)
+    story = job.story()
+    assert story is not None
+    return story.job
+
+
+def _topic(watch: Installation, topic: str, job: str) -> list[object]:
+    """What a topic holds of the job, each record once."""
+    found: dict[bytes, object] = {}
+    for message in messages_of(watch.settings, topic, job.encode()):
+        if message.key == job.encode():
+            found.setdefault(dict(message.headers)["id"], codec.decode(message.value))
+    return list(found.values())
+
+
+def _decided(job: Job) -> list[str]:
+    return [decision.action for decision in job.decisions() if decision.incident]
+
+
+def _judged(watch: Installation, job: Job, case: str) -> tuple[list[Incident], list[Decision]]:
+    """Export, by the command; fold again, here; compare with the topics."""
+    name, file = _name(job), watch.directory / f"{case}.jsonl"
+    done = subprocess.run(
+        midwatch("export", job.name, "-o", str(file)),
+        env=watch.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    recording = read(file.read_bytes().splitlines(), str(file))
+    book = Rulebook(policies_of(watch.settings), lambda c: c, watch.settings.policy, acting=True)
+    again = refold(recording, Limits(**recording.head.limits), book)
+    names = watch.settings.topic_names
+    decisions = [d for d in _topic(watch, names.decisions, name) if isinstance(d, Decision)]
+    assert again.differences == ()
+    assert list(again.records) == _topic(watch, names.incidents, name)[: len(again.records)]
+    assert list(again.decisions) == decisions[: len(again.decisions)]
+    assert again.decisions
+    if kept := os.environ.get("MIDWATCH_TEST_KEEP"):
+        _keep(Path(kept), case, file, watch, list(again.decisions))
+    incidents = [r for r in again.records if isinstance(r, Incident)]
+    return incidents, list(again.decisions)
+
+
+def _keep(directory: Path, case: str, file: Path, watch: Installation, decisions: list[Decision]) -> None:
+    """The recording with nobody's paths in it, and what was decided."""
+    homes = {
+        str(watch.directory.parent): "/jobs",
+        str(Path(__file__).resolve().parents[3]): "/opt/midwatch",
+    }
+    text = file.read_text()
+    said = msgspec.json.format(msgspec.json.encode(decisions), indent=1).decode()
+    for mine, anyones in homes.items():
+        text, said = text.replace(mine, anyones), said.replace(mine, anyones)
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / f"{case}.jsonl").write_text(text)
+    (directory / f"{case}.decisions.json").write_text(said + "\n")
+
+
+@pytest.mark.parametrize(
+    ("fault", "actions", "error_type"),
+    [("nccl@25:1", ["restart", "none"], "nccl_timeout"), ("oom@25:1", ["stop"], "oom")],
+    ids=["nccl", "oom"],
+)
+def test_a_failure_and_what_was_done(
+    watch: Installation, tmp_path: Path, fault: str, actions: list[str], error_type: str
+) -> None:
+    training = Training(watch, tmp_path / "job", (*QUICK, f"--fault={fault}"))
+    try:
+        job = training.start()
+        wait_for(lambda: _decided(job) == actions, f"decided: {actions}", SOON)
+        incidents, _ = _judged(watch, job, fault.partition("@")[0])
+        assert next(i for i in incidents if i.state == "settled").verdict.error_type == error_type
+    finally:
+        training.end()
+
+
+def test_a_person_who_cancels(watch: Installation, tmp_path: Path) -> None:
+    training = Training(watch, tmp_path / "job", ("--iterations=100000", "--iteration-ms=60"))
+    for each in ("checkpoints", "logs"):
+        (training.directory / each).mkdir(parents=True)
+    about = ("--wait", f"--job={training.name}", "--act", f"--log={training.directory}/logs")
+    waiting = subprocess.Popen(
+        [
+            *midwatch("run", *about),
+            *("--", sys.executable, "-m", "midwatch.agents.drill.trainer", "--ranks=2"),
+            *(f"--checkpoint-dir={training.directory}/checkpoints", *training.options),
+            f"--log-dir={training.directory}/logs",
+        ],
+        cwd=training.directory,
+        env=watch.environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    job = Job(watch, training.name, training.directory, ())
+    try:
+        wait_for(lambda: job.step() > 5, "progress is seen", SOON)
+        waiting.send_signal(signal.SIGINT)
+        wait_for(lambda: _decided(job) == ["none"], "it is known for what it is", SOON)
+        _, decisions = _judged(watch, job, "cancelled")
+        assert "cancelled it" in decisions[-1].reason
+    finally:
+        waiting.kill()
+        waiting.wait()
+        training.end()
+
+
+def _three_nodes(watch: Installation, directory: Path) -> Job:
+    job = watch.run(directory, *LIMITS)
+    job.ship()
+    wait_for(lambda: job.step() > 10, "progress is seen", SOON)
+    wait_for(lambda: (s := job.story()) is not None and len(s.nodes) == 4, "every node is heard", SOON)
+    return job
+
+
+def test_a_hang(watch: Installation, tmp_path: Path) -> None:
+    job = _three_nodes(watch, tmp_path / "job")
+    job.tell("hang")
+    wait_for(lambda: job.starts() == 2, "a second start", SOON)
+    incidents, _ = _judged(watch, job, "hang")
+    assert next(i for i in incidents if i.state == "settled").verdict.mode == "stall"
+
+
+def test_a_watch_that_is_blind(watch: Installation, tmp_path: Path) -> None:
+    job = _three_nodes(watch, tmp_path / "job")
+    job.shipper("n0").kill()
+    job.tell("hang")
+    wait_for(lambda: any("blind" in d.reason for d in job.decisions()), "blindness is found", SOON)
+    incidents, decisions = _judged(watch, job, "blind")
+    assert incidents == []
+    assert {d.action for d in decisions} <= {"hold", "none"}
+    assert all(d.command == "" for d in decisions)
+
+
+def test_a_node_that_never_answers_again(watch: Installation, tmp_path: Path) -> None:
+    job = _three_nodes(watch, tmp_path / "job")
+    job.shipper("n2").kill()
+    wait_for(lambda: bool(job.findings("node_silent:n2")), "the node is missed", SOON)
+    job.end()
+    wait_for(lambda: bool(_decided(job)), "the end is judged", SOON)
+    incidents, _ = _judged(watch, job, "given_up")
+    verdict = next(i for i in incidents if i.state == "settled").verdict
+    assert (verdict.given_up, verdict.complete) == (("n2",), False)
+
+
+def test_the_command_line_says_the_same(watch: Installation) -> None:
+    """`replay --recording` needs none of the services."""
+    file = watch.directory / "oom.jsonl"
+    assert file.exists(), "made by the test above"
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "midwatch", "replay", "--recording", str(file), "--json"],
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 1, done.stderr
+    said = json.loads(done.stdout)
+    assert (said["verdict"]["error_type"], said["decision"]["action"]) == ("oom", "stop")
+    assert said["differences"] == []
+    recording = read(file.read_bytes().splitlines(), str(file))
+    assert len(list(lines_of(recording))) == 1 + len(recording.events) + len(recording.incidents)
+    assert not any(isinstance(codec.decode(m.value or b""), Finding) for m in recording.events)
