@@ -34,7 +34,12 @@ def meet(turn: Turn, incarnation: str, *, nodes: int | None = None, by: str = ""
 
 def _named(turn: Turn, incarnation: str) -> JobState:
     """Until now only a foreign shipper spoke, which cannot tell one start from another: it was this one."""
-    turn.set(incarnation=incarnation, incarnations={incarnation: turn.state.attempt})
+    incident = turn.state.incident
+    turn.set(
+        incarnation=incarnation,
+        incarnations={incarnation: turn.state.attempt},
+        incident=replace(incident, incarnation=incarnation) if incident else None,
+    )
     return turn.state
 
 
