@@ -1,7 +1,8 @@
 """Detect as a fold of the topic `events`: bytes of Redis fields and records in, bytes out. Pure.
 
 A job's state is the field `job` and one field `node:<name>` for each node, so that a beat of one node of a
-thousand writes two small fields. The partition holds one field `due:<job>` for each job with a timer.
+thousand writes two small fields. The partition holds one field `due:<job>` for each job with a timer, and
+in `cut` when its log began, if that was not at its first record.
 """
 
 from __future__ import annotations
@@ -22,7 +23,12 @@ _JOB = b"job"
 _NODE = b"node:"
 _DUE = b"due:"
 _BUNDLE = b"bundle"
+_CUT = b"cut"
 _POISONED = b"poisoned"
+
+_NEVER = -(2**53)
+_CARRIES = 2
+"""A job that was alive when the log was cut has written a carry within so many times their pause."""
 
 OwnerOf = Callable[[bytes], int]
 """The partition that Kafka's default partitioner gives a key."""
@@ -45,7 +51,7 @@ class DetectFold:
 
     def apply(self, states: Mapping[bytes, Fields], message: Message) -> Applied:
         """Fire what is due, then fold the record."""
-        draft = _Draft(states, self.incidents)
+        draft = _Draft(states, self.incidents, message)
         self._fire(draft, message.now_ms)
         if message.value is None:
             raise MalformedRecord("a record without a value", where="events")
@@ -59,13 +65,20 @@ class DetectFold:
         self._check(event, message)
         draft.take(
             message.key,
-            detect(draft.job(message.key), _text(message.key), event, message.now_ms, self.limits),
+            detect(
+                draft.job(message.key),
+                _text(message.key),
+                event,
+                message.now_ms,
+                self.limits,
+                cut=message.now_ms <= draft.cut_ms + int(_CARRIES * self.limits.carry_every * 1000),
+            ),
         )
         return draft.applied()
 
     def on_poison(self, states: Mapping[bytes, Fields], message: Message, error: Exception) -> Applied:
         """Say that the job holds; a timer that raises is cleared, the others fire."""
-        draft = _Draft(states, self.incidents)
+        draft = _Draft(states, self.incidents, message)
         for job in [job for job, due in _dues(states[PARTITION]).items() if due <= message.now_ms]:
             try:
                 if job in states:
@@ -117,10 +130,11 @@ class DetectFold:
 class _Draft:
     """The changes of one record."""
 
-    def __init__(self, states: Mapping[bytes, Fields], topic: str) -> None:
+    def __init__(self, states: Mapping[bytes, Fields], topic: str, message: Message) -> None:
         self.states = states
         self.topic = topic
-        self.partition: dict[bytes, bytes | None] = {}
+        self.message = message
+        self.cut_ms, self.partition = _beginning(states[PARTITION], message)
         self.changed: dict[bytes, dict[bytes, bytes | None]] = {}
         self.jobs: dict[bytes, Job] = {}
         self.sends: list[Send] = []
@@ -146,6 +160,9 @@ class _Draft:
         self.jobs[key] = new
         for record in folded.records:
             self.send(_text(key), record)
+        place = self.message.topic, self.message.partition
+        for carry in folded.carries:
+            self.sends.append(Send(place[0], key, codec.encode(carry), partition=place[1]))
 
     def send(self, job: str, record: IncidentRecord) -> None:
         """Pass a record on to decide."""
@@ -157,6 +174,23 @@ class _Draft:
         if self.partition:
             changed[PARTITION] = self.partition
         return Applied(changed, tuple(self.sends))
+
+
+def beginning(cut_ms: int | None) -> dict[bytes, bytes]:
+    """The state of a partition of which nothing was folded yet: its log begins at its first record (None),
+    or was cut, and its first record now is that of the time `cut_ms`.
+    """
+    return {_CUT: b"%d" % (_NEVER if cut_ms is None else cut_ms)}
+
+
+def _beginning(partition: Fields, message: Message) -> tuple[int, dict[bytes, bytes | None]]:
+    """When the log that the state was folded from begins, and the field to be noted at its first record."""
+    known = partition.get(_CUT)
+    if known is not None:
+        return int(known), {}
+    cut = message.offset > 0 and not partition
+    noted = beginning(message.now_ms if cut else None)
+    return int(noted[_CUT]), {**noted}
 
 
 def _read(fields: Fields) -> Job:

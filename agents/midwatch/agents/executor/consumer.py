@@ -106,7 +106,7 @@ class CommandConsumer:
                     command, "refused", f"the command {claimed.holder[:12]} has this attempt in its hands"
                 )
             case "lost":
-                return _outcome(command, "refused", "Redis has just lost the memory of earlier claims")
+                return _outcome(command, "expired", "Redis has just lost the memory of earlier claims")
             case _:
                 return claimed.outcome or _outcome(command, "accepted", admission.reason)
 
