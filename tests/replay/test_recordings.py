@@ -40,6 +40,7 @@ def _verdicts(name: str) -> list[Verdict]:
     return [r.verdict for r in records if isinstance(r, Incident) and r.state == "settled"]
 
 
+@pytest.mark.capability("X-07")
 @pytest.mark.parametrize("name", [file.stem for file in FILES])
 def test_what_was_decided_is_decided_again_in_every_field(name: str) -> None:
     recording, decisions = _read(name)

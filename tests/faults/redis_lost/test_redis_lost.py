@@ -75,7 +75,6 @@ def _whole_name(job: Job) -> str:
     return story.job
 
 
-@pytest.mark.capability("X-01")
 def test_redis_is_lost_twice_and_the_job_is_rescued_as_often_as_its_budget_says(
     watch: Installation, servers: EmbeddedStack, stack: Endpoints, admin: KafkaAdminClient, tmp_path: Path
 ) -> None:
