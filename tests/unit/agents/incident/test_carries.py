@@ -226,3 +226,16 @@ def test_a_carry_of_a_vast_job_still_fits_into_a_record() -> None:
     carry = carry_of(Turn(Job(state, vast), LIMITS, LossSpikeDetector(), 1))
     assert len(codec.encode(carry)) < 900_000
     assert carry.attempt == 1
+
+
+def test_lines_that_were_judged_before_the_carry_are_not_judged_again() -> None:
+    """A new shipper may read an old file from its beginning, long after its lines fell out of the log."""
+    log = Log()
+    scene = _staged(log)
+    _second_attempt(scene)
+    first = next(i for i, (_, e) in enumerate(log.records) if isinstance(e, Carry) and e.attempt == 2)
+    scene.offsets["n0"] = 3  # below what the first attempt had printed
+    scene.line("oom", transient=False)
+    job, told = log.refold(first)
+    assert job.state.held == ()
+    assert not any(isinstance(record, Incident) for record in told)
