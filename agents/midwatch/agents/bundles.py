@@ -57,13 +57,25 @@ def combined(bundles: Iterable[Bundle]) -> tuple[Rule, ...]:
     return tuple(rules.values())
 
 
+def shadowed(bundles: Iterable[Bundle]) -> tuple[Note, ...]:
+    """A note for each rule that is not watched because another one of its name came first."""
+    first: dict[str, Rule] = {}
+    notes: list[Note] = []
+    for rule in (rule for bundle in bundles for rule in bundle.rules):
+        other = first.setdefault(rule.name, rule)
+        if other.location != rule.location:
+            what = f"rule {rule.name!r} is not watched beside the one of that name at {other.location}"
+            notes.append(Note(NoteKind.WARNING, rule.location, what, "Give it another name."))
+    return tuple(notes)
+
+
 def _watched(bundles: Iterable[Bundle], compiled: RuleSet, notes: tuple[Note, ...] = ()) -> Watched:
     bundles = tuple(bundles)
     return Watched(
         compiled,
         compiled.content_hash,
         any_line=any(bundle.any_line for bundle in bundles),
-        notes=(*(note for bundle in bundles for note in bundle.notes), *notes),
+        notes=(*(note for bundle in bundles for note in bundle.notes), *shadowed(bundles), *notes),
     )
 
 

@@ -88,3 +88,12 @@ def test_without_a_preset_own_rules_are_not_compared_with_a_watch_of_nothing(tmp
 def test_a_policy_may_lie_beside_the_rules(tmp_path: Path) -> None:
     (tmp_path / "own.policy.yaml").write_text("policy: own\nmodes: {}\n")
     assert rules_of(settings(tmp_path, "version: 1\nrules: []\n"), untouched).rules.rules
+
+
+def test_a_rule_whose_name_is_taken_is_told_not_to_be_watched(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = "version: 1\nrules: [{name: cuda_out_of_memory, pattern: mine, error_type: oom}]\n"
+    rules_of(settings(tmp_path, text), untouched)
+    assert "own.yaml:2:9: warning: rule 'cuda_out_of_memory' is not watched beside the one" in caplog.text
+    assert "Give it another name." in caplog.text

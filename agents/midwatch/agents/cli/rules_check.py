@@ -55,15 +55,19 @@ class _Checked:
     """What was found in the files; rules are measured together, and only where all files can be read."""
 
     def __init__(self, paths: tuple[Path, ...], *, measured: bool) -> None:
-        from midwatch.agents.bundles import combined
+        from midwatch.agents.bundles import combined, shadowed
         from midwatch.agents.cli.rules_reading import load_all, rule_files
-        from midwatch.agents.rule_admission import divided, refusals
+        from midwatch.agents.rule_admission import BESIDE, divided, refusals
+        from midwatch.rules.loader import load_bundle
 
+        usual = load_bundle(BESIDE)
         self.bundles: list[tuple[Path, Bundle]] = []
         self.errors: list[LocatedError] = []
         for file in rule_files(paths):
             bundles, errors = load_all([str(file)])
-            self.bundles += [(file, bundle) for bundle in bundles]
+            for bundle in bundles:
+                notes = (*bundle.notes, *shadowed([usual, bundle]))
+                self.bundles.append((file, replace(bundle, notes=notes)))
             self.errors += [*errors, *_policy_errors(file)]
         self.errors = list(dict.fromkeys(self.errors))
         self.shipped, self.own = divided(combined(bundle for _, bundle in self.bundles))

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from midwatch.rules.errors import LocatedError
     from midwatch.rules.model import Bundle, Note, Rule
 
+_ENDINGS = (".yaml", ".yml")
+
 rules_option = click.option(
     "--rules", "names", multiple=True, default=("default",), show_default=True, help="Preset, pack or file."
 )
@@ -27,10 +29,12 @@ def rule_files(paths: Iterable[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
         if not path.is_dir():
+            if path.suffix not in _ENDINGS:
+                raise UsageError("this is no YAML file", where=str(path), remedy="its name must end in .yaml")
             found.append(path)
             continue
         for file in sorted(path.rglob("*.y*ml")):
-            if file.suffix not in (".yaml", ".yml") or file.name.endswith(POLICY_ENDINGS):
+            if file.suffix not in _ENDINGS or file.name.endswith(POLICY_ENDINGS):
                 continue
             if is_config(str(file), content(file)) and not _concerns_the_watch(load_config, file):
                 continue

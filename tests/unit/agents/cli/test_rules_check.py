@@ -141,8 +141,20 @@ def test_the_schema_is_printed_for_editors(mine: Path, capsys: pytest.CaptureFix
     assert run(["rules", "check"]) == 2
 
 
+def test_a_file_that_is_no_yaml_is_said_to_be_none(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = mine.rename(mine.with_suffix(".txt"))
+    assert run(["rules", "check", str(text)]) == 2
+    assert "its name must end in .yaml" in capsys.readouterr().err
+
+
 def test_a_directory_without_rules_is_said_to_be_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["rules", "check", str(tmp_path)]) == 2
     assert "there are no files of rules" in capsys.readouterr().err
+
+
+def test_a_name_that_the_default_rules_have_is_told(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine.write_text(GOOD.replace("mesh_lost", "cuda_out_of_memory"))
+    assert run(["rules", "check", str(mine), "--no-measure"]) == 0
+    assert "rule 'cuda_out_of_memory' is not watched beside the one of that name" in capsys.readouterr().err
