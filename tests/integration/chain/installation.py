@@ -8,9 +8,11 @@ import secrets
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -51,25 +53,46 @@ class Installation:
     environment: dict[str, str]
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     jobs: list[Job] = field(default_factory=list)
+    begun: dict[str, Callable[[], subprocess.Popen[bytes]]] = field(default_factory=dict)
+    over: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self._supervisor = threading.Thread(target=self._look_after, daemon=True)
+        self._supervisor.start()
 
     def start(self, name: str, *command: str, **variables: str) -> None:
         """`command` replaces the process's own command line: a mutant, for instance."""
         own = ["worker", name] if name in WORKERS else [name]
         argv = list(command) or midwatch(*own)
-        with (self.directory / f"{name}.log").open("ab") as log:
-            self.processes[name] = subprocess.Popen(
-                argv,
-                cwd=self.directory,
-                env=self.environment | variables,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
+
+        def begin() -> subprocess.Popen[bytes]:
+            with (self.directory / f"{name}.log").open("ab") as log:
+                return subprocess.Popen(
+                    argv,
+                    cwd=self.directory,
+                    env=self.environment | variables,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                )
+
+        if name in (*WORKERS, "executor"):
+            self.begun[name] = begin
+        self.processes[name] = begin()
+
+    def _look_after(self) -> None:
+        """Workers and the executor are always started again, as `midwatch up` and every site do it."""
+        while not self.over.wait(0.5):
+            for name, begin in list(self.begun.items()):
+                if self.processes[name].poll() is not None and not self.over.is_set():
+                    self.processes[name] = begin()
 
     def ready(self, *names: str) -> None:
         for name in names or tuple(self.processes):
-            pid = self.processes[name].pid
-            wait_for(lambda: is_ready(self.settings.state_directory, name, pid), f"{name} is ready", 180)  # noqa: B023  # called at once
+            wait_for(partial(self._is_ready, name), f"{name} is ready", 180)
+
+    def _is_ready(self, name: str) -> bool:
+        return is_ready(self.settings.state_directory, name, self.processes[name].pid)
 
     def run(self, directory: Path, *options: str, nodes: tuple[str, ...] = ("n0", "n1", "n2")) -> Job:
         """Start a writer as a job through `midwatch run`; it ships nothing but its own output."""
@@ -94,6 +117,8 @@ class Installation:
 
     def end(self) -> None:
         # The executor first: it must not rescue what is ended here.
+        self.over.set()
+        self._supervisor.join()
         order = sorted(self.processes, key=lambda name: name != "executor")
         for name in order:
             self._end(self.processes[name])
