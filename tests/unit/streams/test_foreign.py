@@ -36,7 +36,7 @@ AS_WRITTEN: dict[str, dict[str, object]] = {
 
 
 def _reader(shipper: str, **fields: str) -> Reader:
-    made = reader(ForeignSettings(shipper=shipper, **fields), "night")  # type: ignore[arg-type]  # by name
+    made = reader(ForeignSettings(shipper=shipper, **fields), "night")  # type: ignore[arg-type]  # fields are given by their names
     assert made is not None
     return made
 
@@ -48,7 +48,7 @@ def _message(value: object, offset: int = 12) -> Message:
 
 def _named(value: dict[str, object], name: str) -> dict[str, object]:
     """The same line with the job's whole name."""
-    return json.loads(json.dumps(value).replace('"ada/llm"', json.dumps(name)))  # type: ignore[no-any-return]  # our own
+    return json.loads(json.dumps(value).replace('"ada/llm"', json.dumps(name)))  # type: ignore[no-any-return]  # what went in comes out
 
 
 @pytest.mark.parametrize("shipper", AS_WRITTEN)

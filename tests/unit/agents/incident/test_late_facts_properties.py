@@ -39,7 +39,7 @@ LATE = st.lists(
 def _tell(scene: Scene, late: tuple[object, ...]) -> None:
     match late:
         case ("line", (str(kind), role, transient), str(node), float(at)):
-            scene.line(kind, role=role, transient=transient, node=node, at=at)  # type: ignore[arg-type]  # drawn
+            scene.line(kind, role=role, transient=transient, node=node, at=at)  # type: ignore[arg-type]  # drawn from the words above
         case ("step", int(number)):
             scene.progress(number)
         case ("beat", str(node), bool(final)):

@@ -21,7 +21,7 @@ def _failed() -> Scene:
 
 
 def _answered(scene: Scene, command: Command, state: str, action: Action = "restart") -> None:
-    scene.say(Outcome(JOB, command.id, command.attempt, action, state, "Redis lost it"))  # type: ignore[arg-type]  # a state
+    scene.say(Outcome(JOB, command.id, command.attempt, action, state, "Redis lost it"))  # type: ignore[arg-type]  # a state of outcomes, given by name
 
 
 def test_an_order_that_the_executor_finds_older_than_the_loss_is_followed_by_the_next() -> None:
