@@ -40,14 +40,12 @@ class LossSpikeDetector:
 
     def observe(self, state: LossWindow, step: int, loss: float) -> tuple[LossWindow, LossSpike | None]:
         """One loss of one step, in the order in which they were printed."""
+        if not math.isfinite(loss):
+            return self._non_finite(state, step, loss)
         if len(state.losses) < self.warm_up:
-            if not math.isfinite(loss):
-                return self._non_finite(state, step, loss)
             return replace(state, losses=(*state.losses, loss)), None
         usual = median(state.losses)
         limit = usual * self.factor if usual > 0 else usual + abs(usual)
-        if not math.isfinite(loss):
-            return self._non_finite(state, step, loss)
         if not state.open and loss > limit:
             return replace(state, open=True), LossSpike(True, step, loss, usual)
         if state.open and loss > (usual + limit) / 2:

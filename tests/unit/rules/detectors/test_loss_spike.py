@@ -1,0 +1,48 @@
+"""A spike opens once and clears once; a loss that is no number is a spike at any time."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from midwatch.rules.detectors.loss_spike import LossSpike, LossSpikeDetector, LossWindow
+
+
+def _watch(losses: list[float]) -> list[LossSpike]:
+    detector, state, told = LossSpikeDetector(), LossWindow(), []
+    for step, loss in enumerate(losses):
+        state, spike = detector.observe(state, step, loss)
+        if spike is not None:
+            told.append(spike)
+    return told
+
+
+@pytest.mark.capability("S000-17")
+def test_a_spike_opens_and_clears_once() -> None:
+    told = _watch([2.0] * 10 + [9.0] * 5 + [2.0] * 10)
+    assert [(spike.open, spike.step) for spike in told] == [(True, 10), (False, 15)]
+    assert told[0].usual == 2.0
+
+
+def test_a_long_divergence_cannot_make_itself_usual() -> None:
+    assert [spike.open for spike in _watch([2.0] * 10 + [9.0] * 500)] == [True]
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+@pytest.mark.parametrize("before", [0, 3, 20])
+def test_a_loss_that_is_no_number_is_told_once(bad: float, before: int) -> None:
+    assert [spike.open for spike in _watch([2.0] * before + [bad] * 3)] == [True]
+
+
+@given(st.lists(st.floats(min_value=1.0, max_value=1.9), max_size=200))
+def test_an_ordinary_loss_is_no_spike(losses: list[float]) -> None:
+    assert _watch(losses) == []
+
+
+@given(st.lists(st.floats(allow_nan=True, allow_infinity=True), max_size=100))
+def test_openings_and_clearings_take_turns(losses: list[float]) -> None:
+    told = [spike.open for spike in _watch(losses)]
+    assert told == [index % 2 == 0 for index in range(len(told))]
