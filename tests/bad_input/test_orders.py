@@ -145,7 +145,7 @@ class Consumer:
         self.messages = messages
 
     def partitions_for_topic(self, topic: str) -> set[int]:
-        return {3} if topic in ("midwatch.specs", "midwatch.events") else set()
+        return {3} if topic == "midwatch.specs" else {0}
 
     def assign(self, _partitions: Any) -> None: ...
     def seek_to_beginning(self, *_partitions: Any) -> None: ...
@@ -215,8 +215,9 @@ def test_a_removed_spec_is_no_mistake(census: tuple[Any, Reporter], producer: Pr
         (codec.encode(BEAT), OTHER.encode()),
         (_changed(BEAT, origin={"job": "a\nb", "incarnation": "local:9:9"}), b"a\nb"),
         (b"\xff", b"\xff"),
+        (_changed(BEAT, sequence=-7), KEY),
     ],
-    ids=["nested too deeply", "another job's key", "a job whose name is none", "no text"],
+    ids=["nested too deeply", "another job's key", "a job whose name is none", "no text", "out of bounds"],
 )
 def test_what_detect_refuses_on_events_tells_the_executor_of_no_start(
     value: bytes, key: bytes, census: tuple[Any, Reporter]
@@ -224,7 +225,7 @@ def test_what_detect_refuses_on_events_tells_the_executor_of_no_start(
     read, _ = census
     good = replace(BEAT, origin=replace(BEAT.origin, incarnation="local:2:2"))
     known = read(
-        Received(value, key, "midwatch.events"), Received(codec.encode(good), KEY, "midwatch.events")
+        Received(value, key, "midwatch.events", 0), Received(codec.encode(good), KEY, "midwatch.events", 0)
     )
     assert known.incarnations(JOB) == ("local:2:2",)
     assert known.incarnations(OTHER) == ()

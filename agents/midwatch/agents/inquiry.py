@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from midwatch.agents.reading import PATIENCE, Reading, read_topics
+from midwatch.agents.reading import PATIENCE, Reading, Seen, read_topics
+from midwatch.agents.signing import Verifier, load_verifier
 from midwatch.agents.story import Story, Timed, find_jobs, stories
-from midwatch.streams.errors import UsageError
+from midwatch.streams.errors import ConfigurationError, UsageError
+from midwatch.streams.records import Command
 from midwatch.streams.settings import Settings
 
 LIVE_MS = 15 * 60_000
@@ -38,7 +40,7 @@ def ask_job(settings: Settings, asked: str, now_ms: int, patience: float = PATIE
     names = settings.topic_names
     told_about = (names.incidents, names.decisions, names.commands)
     only = asked.encode() if ":" in asked else None
-    judged = read_topics(settings, told_about, only_key=only, patience=patience)
+    judged = _believed(settings, read_topics(settings, told_about, only_key=only, patience=patience))
     recent = {names.events: now_ms - LIVE_MS}
     known = stories(_timed(judged))
     meant = find_jobs(asked, known)
@@ -76,7 +78,7 @@ def ask_all(settings: Settings, since_ms: int, now_ms: int, patience: float = PA
     names = settings.topic_names
     since = dict.fromkeys((names.incidents, names.decisions, names.commands), since_ms)
     since[names.events] = now_ms - LIVE_MS
-    read = read_topics(settings, since, since_ms=since, patience=patience)
+    read = _believed(settings, read_topics(settings, since, since_ms=since, patience=patience))
     return Told(stories(_timed(read)), read.unreadable)
 
 
@@ -86,6 +88,21 @@ def _start(told: Story, now_ms: int) -> int:
     return max(
         min(opened - _BEFORE_INCIDENT_MS if opened else now_ms, now_ms - LIVE_MS), now_ms - _EVENTS_AT_MOST_MS
     )
+
+
+def _believed(settings: Settings, read: Reading) -> Reading:
+    """Without orders that a stranger wrote, where this installation's key lies here to tell them by: the
+    executor sets them aside, so they were never ordered."""
+    try:
+        verifier = load_verifier(settings.state_directory)
+    except ConfigurationError:
+        return read
+    kept = [s for s in read.seen if not isinstance(s.record, Command) or _ordered(s, s.record, verifier)]
+    return Reading(kept, read.unreadable + len(read.seen) - len(kept))
+
+
+def _ordered(seen: Seen, command: Command, verifier: Verifier) -> bool:
+    return seen.key == command.job.encode() and verifier.accepts(command)
 
 
 def _timed(read: Reading) -> Iterable[Timed]:

@@ -6,6 +6,7 @@ import contextlib
 import threading
 
 from midwatch.agents import activity
+from midwatch.agents.signing import ensure_keys
 from midwatch.agents.up.processes import Say
 from midwatch.streams import codec
 from midwatch.streams.errors import MalformedRecord, NewerRecord
@@ -26,6 +27,7 @@ class Following(threading.Thread):
         super().__init__(name="following", daemon=True)
         self._settings = settings
         self._say = say
+        self._verifier = ensure_keys(settings.state_directory).verifier()
         self._over = threading.Event()
         self._commands: dict[str, Command] = {}
         self._told: dict[bytes, None] = {}
@@ -78,6 +80,8 @@ class Following(threading.Thread):
         if facts_only and not isinstance(record, SchedulerFact):
             return
         if isinstance(record, Command):
+            if not self._verifier.accepts(record):
+                return  # a stranger's order: the executor sets it aside and says so
             self._commands[record.id] = record
             if len(self._commands) > _KEPT:
                 del self._commands[next(iter(self._commands))]

@@ -47,6 +47,8 @@ class Census:
         if key is not None and job.encode() != key:
             return
         if glimpse.origin is not None:
+            if glimpse.origin.incarnation not in self.jobs.get(job, ()) and not _readable(value):
+                return
             start = self._seen(glimpse.origin.job, glimpse.origin.incarnation)
             if glimpse.record == "beat" and glimpse.alive:
                 start.alive_at = at
@@ -88,6 +90,15 @@ class Census:
     def _seen(self, job: str, incarnation: str) -> Start:
         start = Start(job, incarnation)
         return self.jobs.setdefault(job, {}).setdefault(incarnation, start) if incarnation else start
+
+
+def _readable(value: bytes) -> bool:
+    """Whether detect would take it too: what it sets aside must make no start here."""
+    try:
+        decode(value)
+    except (MalformedRecord, NewerRecord):
+        return False
+    return True
 
 
 class _Origin(msgspec.Struct):

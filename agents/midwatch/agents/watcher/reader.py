@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kafka import KafkaConsumer, TopicPartition
+from kafka.partitioner.default import murmur2
 
 from midwatch.agents.signing import spec_hash
 from midwatch.agents.watcher.census import Census, Start
@@ -46,6 +47,7 @@ class CensusReader(threading.Thread):
         self._lock = threading.Lock()
         self._census = Census()
         self._specs: dict[str, Spec] = {}
+        self._homes: dict[bytes, int] = {}
         self._read: dict[Any, int] = dict.fromkeys(self._partitions, 0)
         self._stopping = threading.Event()
         self.failure: BaseException | None = None
@@ -111,7 +113,7 @@ class CensusReader(threading.Thread):
         for partition, messages in polled.items():
             with self._lock:
                 for message in messages:
-                    if message.value is None:
+                    if message.value is None or not self._at_home(message):
                         continue
                     if partition.topic == self._topics.events:
                         self._census.apply(message.value, at, message.key)
@@ -120,6 +122,16 @@ class CensusReader(threading.Thread):
         # The position and not the last offset: a transaction's marks and compacted records have none.
         for partition in self._partitions:
             self._read[partition] = self._consumer.position(partition)
+
+    def _at_home(self, message: Any) -> bool:
+        """Whether the record of a job lies in that job's partition; detect sets aside what does not."""
+        if message.topic != self._topics.events or message.key is None:
+            return True
+        home = self._homes.get(message.key)
+        if home is None:
+            count = sum(partition.topic == message.topic for partition in self._partitions)
+            home = self._homes[message.key] = (murmur2(message.key) & 0x7FFFFFFF) % count
+        return bool(home == message.partition)
 
     def _keep(self, message: Any) -> None:
         try:

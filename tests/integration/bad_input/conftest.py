@@ -1,0 +1,1 @@
+"""Bad input on real workers, on the session's Kafka and Redis."""
