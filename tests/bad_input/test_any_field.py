@@ -35,7 +35,7 @@ OUTCOME = Outcome(JOB, "c", 1, "restart", "done", "ok", "1", "2", "local:2:2", 4
 FOUND = Finding(JOB, 1, "loss_spike", True, AT_MS, "a spike")
 EVENTS = (
     replace(HITS, progress=(STEPS,), counts=(HitCount("cuda", None, 3, 1, 9, "/logs/a.log"),)),
-    replace(BEAT, samples={"gpu": 1.0}),
+    replace(BEAT, sequence=8, monotonic=105.0, samples={"gpu": 1.0}),
     ENDED,
     SPEC,
     OUTCOME,
