@@ -6,6 +6,10 @@ them must say why it is right; then the recording is made anew.
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -75,3 +79,20 @@ def test_who_cancelled_is_believed() -> None:
 
 def test_the_node_that_never_answered_is_named() -> None:
     assert [(v.complete, v.given_up) for v in _verdicts("given_up")] == [(False, ("n2",))]
+
+
+def test_the_command_line_says_the_same() -> None:
+    """`replay --recording` needs none of the services, and no settings."""
+    file = Path(__file__).parent / "recordings" / "oom.jsonl"
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "midwatch", "replay", "--recording", str(file), "--json"],
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 1, done.stderr
+    said = json.loads(done.stdout)
+    assert (said["verdict"]["error_type"], said["decision"]["action"]) == ("oom", "stop")
+    assert said["differences"] == []

@@ -15,7 +15,7 @@ import redis
 from kafka import KafkaAdminClient, TopicPartition
 
 from integration.chain.installation import Installation, Job, installation
-from integration.chain.training import PROCESSES, Training, supervised
+from integration.chain.training import PROCESSES, Training
 from midwatch.agents.bundles import limits_of, policies_of
 from midwatch.agents.decision import Rulebook
 from midwatch.agents.reading import messages_of
@@ -35,8 +35,7 @@ def watch(stack: Endpoints, tmp_path: Path) -> Iterator[Installation]:
         for name in PROCESSES:
             made.start(name)
         made.ready()
-        with supervised(made):
-            yield made
+        yield made
 
 
 def _records(watch: Installation, topic: str, job: str) -> list[tuple[int, int, object]]:

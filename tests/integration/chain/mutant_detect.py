@@ -47,5 +47,9 @@ if __name__ == "__main__":
     setattr(fold, "sight_due", _every_second)  # noqa: B010  # as above
     setattr(sight, "silence_of_job", _since_last_line)  # noqa: B010  # as above
     setattr(sight, "quorum", _whole)  # noqa: B010  # as above
-    quick = [Assignment(("worker", "session_timeout"), "2s", "mutant")]
+    # Nobody waits long for last words here: the rest of the watch must not save the mutant from itself.
+    quick = [
+        Assignment(("worker", "session_timeout"), "2s", "mutant"),
+        Assignment(("detect", "settle_max"), "2s", "mutant"),
+    ]
     detect.run(with_connection(load_settings(None, options=quick)))

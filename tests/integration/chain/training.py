@@ -1,4 +1,4 @@
-"""The toy training as a job on `local`, under a whole midwatch whose processes are started again."""
+"""The toy training as a job on `local`, under a whole midwatch."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import secrets
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,7 +15,6 @@ from integration.chain.installation import Installation, Job, midwatch
 from midwatch.agents.demo.judge import Ledger, read_ledger
 
 PROCESSES = ("match", "detect", "decide", "executor")
-RESTART_AFTER_S = 0.3
 
 
 @dataclass
@@ -62,23 +59,3 @@ class Training:
         for start in self.ledger().starts:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(os.getpgid(int(start.native_id)), signal.SIGKILL)
-
-
-@contextlib.contextmanager
-def supervised(watch: Installation) -> Iterator[None]:
-    """Whatever of the watch ends by itself is started again, as `midwatch up` or systemd would."""
-    over = threading.Event()
-
-    def look() -> None:
-        while not over.wait(RESTART_AFTER_S):
-            for name in PROCESSES:
-                if watch.processes[name].poll() is not None and not over.is_set():
-                    watch.start(name)
-
-    watcher = threading.Thread(target=look, daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        over.set()
-        watcher.join()

@@ -6,7 +6,6 @@ so `tests/replay/` was made.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -18,16 +17,16 @@ import msgspec
 import pytest
 
 from integration.chain.installation import Installation, Job, installation, midwatch
-from integration.chain.training import PROCESSES, Training, supervised
+from integration.chain.training import PROCESSES, Training
 from midwatch.agents.bundles import policies_of
 from midwatch.agents.decision import Rulebook
 from midwatch.agents.incident.limits import Limits
 from midwatch.agents.reading import messages_of
-from midwatch.agents.recording.file import lines_of, read
+from midwatch.agents.recording.file import read
 from midwatch.agents.recording.refold import refold
 from midwatch.streams import codec
 from midwatch.streams.embedded.stack import Endpoints
-from midwatch.streams.records import Decision, Finding, Incident
+from midwatch.streams.records import Decision, Incident
 from processes import wait_for
 
 SOON = 150.0
@@ -41,8 +40,7 @@ def watch(stack: Endpoints, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         for name in PROCESSES:
             made.start(name)
         made.ready()
-        with supervised(made):
-            yield made
+        yield made
 
 
 def _name(job: Job) -> str:
@@ -191,24 +189,3 @@ def test_a_node_that_never_answers_again(watch: Installation, tmp_path: Path) ->
     incidents, _ = _judged(watch, job, "given_up")
     verdict = next(i for i in incidents if i.state == "settled").verdict
     assert (verdict.given_up, verdict.complete) == (("n2",), False)
-
-
-def test_the_command_line_says_the_same(watch: Installation) -> None:
-    """`replay --recording` needs none of the services."""
-    file = watch.directory / "oom.jsonl"
-    assert file.exists(), "made by the test above"
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "midwatch", "replay", "--recording", str(file), "--json"],
-        env={"PATH": os.environ["PATH"]},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == 1, done.stderr
-    said = json.loads(done.stdout)
-    assert (said["verdict"]["error_type"], said["decision"]["action"]) == ("oom", "stop")
-    assert said["differences"] == []
-    recording = read(file.read_bytes().splitlines(), str(file))
-    assert len(list(lines_of(recording))) == 1 + len(recording.events) + len(recording.incidents)
-    assert not any(isinstance(codec.decode(m.value or b""), Finding) for m in recording.events)

@@ -6,6 +6,7 @@ import getpass
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -56,7 +57,7 @@ def run(settings: Settings, options: Options, say: Say) -> int:
         begun = time.monotonic()
         _start_training(stage, options)
         if options.without == "redis":
-            _stop_redis(connected)
+            threading.Thread(target=_keep_redis_stopped, args=(connected,), daemon=True).start()
             say("Redis is stopped for good, as asked")
         say(f"the watch took {begun - began:.1f} s to start; now a training of 8 ranks that will fail")
         story, ledger, facts = _observe(stage, connected, options.patience, say)
@@ -219,13 +220,16 @@ def _rules_without_timeouts(stage: Stage) -> Path:
     return file
 
 
-def _stop_redis(settings: Settings) -> None:
-    from redis.exceptions import ConnectionError as Gone
+def _keep_redis_stopped(settings: Settings) -> None:
+    """`up` starts a Redis that died again, as it should; here it is stopped whenever it answers."""
+    from redis.exceptions import RedisError
 
     from midwatch.streams.services import redis_client
 
-    with suppress(Gone):
-        redis_client(settings).shutdown(nosave=True, now=True, force=True)
+    while True:
+        with suppress(RedisError, OSError):
+            redis_client(settings).shutdown(nosave=True, now=True, force=True)
+        time.sleep(_POLL_S)
 
 
 def _pass_on(log: Path, said: int, say: Say) -> int:
