@@ -50,6 +50,7 @@ if __name__ == "__main__":
     # Nobody waits long for last words here: the rest of the watch must not save the mutant from itself.
     quick = [
         Assignment(("worker", "session_timeout"), "2s", "mutant"),
+        Assignment(("detect", "settle_grace"), "1s", "mutant"),
         Assignment(("detect", "settle_max"), "2s", "mutant"),
     ]
     detect.run(with_connection(load_settings(None, options=quick)))
