@@ -32,7 +32,7 @@ _CODE = re.compile(
     rb"|from \S+ import\b|self\.|super\(|print\(|warnings\.warn|logg(?:er|ing)\.)"
 )
 _HEADER = b"Traceback (most recent call last):"
-_HANDLING = b"During handling of the above exception, another exception occurred:"
+_HANDLING = b"During handling of the above exception, another "
 _IGNORED = re.compile(
     rb"Exception ignored (?:in|on|while)|--- Logging error ---|WON'T CONVERT|in atexit callback"
     rb"|Exception in thread .*auto_conversion"

@@ -107,7 +107,7 @@ KNOWN = [
         id="etcd",
     ),
     pytest.param(
-        "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError: Timed out waiting for rendezvous",
+        "elastic.rendezvous.api.RendezvousTimeoutError: Timed out waiting for rendezvous",
         "rendezvous",
         ("missing",),
         marks=pytest.mark.capability("S004-08"),
