@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from midwatch.agents.tracebacks import Place, place_of
 
+HANDLING = "During handling of the above exception, another {} occurred:".format("exception")
+
 HEAD = "Traceback (most recent call last):"
 FRAME = '  File "train.py", line 5, in main'
 
@@ -50,7 +52,7 @@ def test_what_python_ignored_is_ignored() -> None:
 
 def test_an_exception_raised_while_another_was_handled_knows_it() -> None:
     block = f"{HEAD}\n{FRAME}\n    toy(a)\n"
-    middle = "\nDuring handling of the above exception, another exception occurred:\n\n"
+    middle = f"\n{HANDLING}\n\n"
     log = f"{block}KeyError: 'a'\n{middle}{block}OSError: gone\n"
     found = place(log, "OSError: gone")
     assert (found.handled, found.probe) == (log.index("KeyError"), True)

@@ -6,6 +6,8 @@ import pytest
 
 from unit.agents.diagnosis.conftest import Watch
 
+HANDLING = "During handling of the above exception, another {} occurred:".format("exception")
+
 TIMEOUT = (
     "[rank{0}]:[E302 11:52:40.1 ProcessGroupNCCL.cpp:632] [Rank {0}] Watchdog caught collective operation"
     " timeout: WorkNCCL(SeqNum=48, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600041 milliseconds before"
@@ -63,7 +65,7 @@ def test_an_exception_that_was_only_a_probe_is_not(watch: Watch) -> None:
         [
             frames("KeyError: 'cached'"),
             "",
-            "During handling of the above exception, another exception occurred:",
+            HANDLING,
             "",
             frames("RuntimeError: the toy cannot be built"),
         ]
