@@ -12,7 +12,7 @@ demo: $(READY) ## the whole chain on this machine: a toy training fails, is resc
 	$(BIN)/midwatch demo $(ARGS)
 
 test: $(READY) ## all tests, WORKERS files at a time; ARGS="tests/unit -k stall" for some; OELLM=CLONE too
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
 soak: $(READY) ## the state base under every fault, ROUNDS times, seeds printed
 	MIDWATCH_SOAK_ROUNDS=$(or $(ROUNDS),5) $(BIN)/pytest tests/faults/soak/test_soak.py -s

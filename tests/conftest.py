@@ -1,8 +1,4 @@
-"""Plumbing of the marks: a capability must exist, a missing part is a visible skip or, in CI, a failure.
-
-Where tests run side by side, a file stays with one worker, because its fixtures are processes; so do all
-tests of one SLURM, because only one may install it.
-"""
+"""Plumbing of the marks: a capability must exist, a missing part is a visible skip or, in CI, a failure."""
 
 from __future__ import annotations
 
@@ -18,15 +14,9 @@ def require() -> parts.Require:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Group the tests; refuse to run when one names a capability that the catalogue does not have."""
+    """Refuse to run when a test names a capability that the catalogue does not have."""
     known = capabilities.known_ids()
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
         for mark in item.iter_markers("capability"):
             if unknown := [str(name) for name in mark.args if name not in known]:
                 raise pytest.UsageError(f"{item.nodeid}: docs/capabilities.yaml has no {', '.join(unknown)}")
-
-
-def _group(item: pytest.Item) -> str:
-    fixtures: list[str] = getattr(item, "fixturenames", [])
-    return "slurm" if any(name.startswith("slurm") for name in fixtures) else item.nodeid.partition("::")[0]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 
 CONTROLLER = {"slurmctld": "slurm-wlm", "munged": "munge"}
 ACCOUNTING = {"slurmdbd": "slurmdbd", "mariadbd": "mariadb-server"}
@@ -35,7 +38,12 @@ def obtain(programs: dict[str, str]) -> str:
         return f"only root may install {' '.join(packages)}"
     if shutil.which("apt-get") is None:
         return f"no apt-get here to install {' '.join(packages)}"
-    return _apt("update") or _apt("install", "-y", "--no-install-recommends", *packages)
+    with (Path(tempfile.gettempdir()) / "midwatch-apt.lock").open("w") as door:
+        fcntl.flock(door, fcntl.LOCK_EX)  # tests run side by side, and apt waits for nobody's lists
+        packages = missing(programs)
+        if not packages:
+            return ""
+        return _apt("update") or _apt("install", "-y", "--no-install-recommends", *packages)
 
 
 def _apt(*arguments: str) -> str:
