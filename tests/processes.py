@@ -13,7 +13,7 @@ def wait_for(fact: Callable[[], bool], what: str, limit: float = 90.0) -> None:
     deadline = time.monotonic() + limit
     while not fact():
         assert time.monotonic() < deadline, f"not within {limit} s: {what}"
-        time.sleep(0.01)
+        time.sleep(0.01)  # the pause between two looks at the fact, not a wait for a time
 
 
 def alive(pid: int) -> bool:

@@ -49,7 +49,7 @@ class Shell:
                 step = self.one_pass()
             except ClusterUnreachable:
                 self.unreachable += 1
-                time.sleep(0.2)
+                time.sleep(0.2)  # between two tries at a scheduler that is away, as the executor has it
                 continue
             if isinstance(step, Finish) or (until and until(step)):
                 return step

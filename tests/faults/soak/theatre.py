@@ -38,7 +38,7 @@ def wait_for(fact: Callable[[], bool], what: str, within_s: float = PATIENCE_S) 
     while not fact():
         if time.monotonic() - began > within_s:
             raise NotSeen(f"not seen within {within_s:.0f} s: {what}")
-        time.sleep(0.05)
+        time.sleep(0.05)  # the pause between two looks at the fact, not a wait for a time
     return time.monotonic() - began
 
 

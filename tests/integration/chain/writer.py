@@ -18,7 +18,7 @@ def main(directory: Path, nodes: list[str]) -> None:
     first = len((directory / "starts").read_text().splitlines()) == 1
     step, evaluating = 0, False
     while True:
-        time.sleep(0.1)
+        time.sleep(0.1)  # the pace of the job that is watched, one step; no test waits here
         if first and (directory / "hang").exists():
             continue
         if first and (directory / "evaluate").exists():

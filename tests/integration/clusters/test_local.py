@@ -51,7 +51,7 @@ def wait(fact: Callable[[], object], what: str, seconds: float = 30) -> None:
     deadline = time.monotonic() + seconds
     while not fact():
         assert time.monotonic() < deadline, f"not seen within {seconds:.0f} s: {what}"
-        time.sleep(0.02)
+        time.sleep(0.02)  # the pause between two looks at the fact, not a wait for a time
 
 
 def ended(cluster: LocalCluster, key: str) -> JobState:
@@ -111,6 +111,7 @@ def test_a_job_outlives_its_starter_by_kill_9(cluster: LocalCluster, key: str) -
         "import sys, time; from pathlib import Path; from midwatch.agents.clusters.local import *;"
         "from midwatch.agents.clusters.calls import SystemCaller;"
         "c = LocalCluster('here', Path(sys.argv[1]), SystemCaller());"
+        # It only stays alive to be killed.
         "c.submit_held(StartSpec(('sleep', '60'), '/'), sys.argv[2]); print('up', flush=True); time.sleep(60)"
     )
     argv = [sys.executable, "-c", code, str(cluster.directory), key]

@@ -379,6 +379,7 @@ def test_a_killed_test_process_leaves_no_daemon(tmp_path: Path) -> None:
     """The lab itself: kill -9 of whoever booted it takes the cluster with it."""
     code = (
         "import sys, time, pathlib; from slurm_lab.lab import Lab; "
+        # It only stays alive to be killed.
         "lab = Lab(pathlib.Path(sys.argv[1]), nodes=1); lab.boot(); print('up', flush=True); time.sleep(600)"
     )
     roots = ":".join(sys.path)

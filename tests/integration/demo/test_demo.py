@@ -27,7 +27,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.Co
     return directory, _demo(directory, "--patience=150")
 
 
-@pytest.mark.capability("S000-12", "S000-13", "C-1", "C-2", "C-3", "C-5", "X-38")
+@pytest.mark.capability("C-1", "C-2", "C-3", "C-5", "X-38")
 def test_it_shows_a_rescue_a_finding_and_a_refusal(
     shown: tuple[Path, subprocess.CompletedProcess[str]],
 ) -> None:

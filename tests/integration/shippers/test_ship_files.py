@@ -70,6 +70,7 @@ def test_beats_come_while_the_job_is_silent(log: Path, topic: Topic, shipper: Ma
 def test_it_ends_with_the_jobs_process_and_ships_its_last_words(
     log: Path, topic: Topic, shipper: MakeShipper
 ) -> None:
+    # The sleep is the job's life: it must outlast the shipper's start, then print and end.
     script = "import sys, time; time.sleep(2); open(sys.argv[1], 'w').write('last words without an end')"
     job = subprocess.Popen([sys.executable, "-c", script, str(log)])
     running = shipper("--pid", str(job.pid), "--until-pid", log).start()

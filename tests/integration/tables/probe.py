@@ -98,7 +98,7 @@ def echo(sends_to: str, message: Message) -> tuple[Send, ...]:
         case b"large":
             return (Send(sends_to, message.key, b"x" * 2_000_000),)
         case b"slow":
-            time.sleep(0.2)
+            time.sleep(0.2)  # this handler is slow on purpose: it must hold a batch when it is killed
     return (Send(sends_to, message.key, message.value),)
 
 

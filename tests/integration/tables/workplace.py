@@ -29,7 +29,7 @@ def wait_for(fact: Callable[[], bool], what: str, within_s: float = 60.0) -> Non
     deadline = time.monotonic() + within_s
     while not fact():
         assert time.monotonic() < deadline, f"not seen within {within_s:.0f} s: {what}"
-        time.sleep(0.05)
+        time.sleep(0.05)  # the pause between two looks at the fact, not a wait for a time
 
 
 class Worker:

@@ -90,7 +90,6 @@ def test_a_lost_node_supports_a_hang_unless_it_is_the_one_that_prints(lost: str,
     assert scene.findings("blind") == ([] if restarts else [True])
 
 
-@pytest.mark.capability("X-17")
 def test_a_long_evaluation_has_a_limit_of_its_own() -> None:
     scene = Scene()
     scene.spec()

@@ -103,7 +103,7 @@ def test_a_job_that_says_it_is_done_is_healthy() -> None:
     assert scene.actions()[-1] == "none"
 
 
-@pytest.mark.capability("S001-42", "S001-75", "X-03")
+@pytest.mark.capability("S001-42", "S001-75")
 def test_the_budget_is_what_the_policy_promises() -> None:
     scene = Scene(policy="megatron_transient")
     scene.spec()

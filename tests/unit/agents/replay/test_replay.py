@@ -57,6 +57,8 @@ def test_one_quiet_out_of_memory_beats_the_louder_timeouts(tmp_path: Path) -> No
     assert code == 1
     assert (verdict["error_type"], verdict["transient"]) == ("oom", False)
     assert "CUDA out of memory" in verdict["root_line"]
+    assert verdict["root_file"].endswith(f"rank_{verdict['rank']}.log")
+    assert {"size", "free"} <= said["evidence"][0]["captures"].keys()
     assert said["decision"]["action"] == "stop"
     assert verdict["remedy"]
     assert any(hit["role"] == "consequence" for hit in said["evidence"])
