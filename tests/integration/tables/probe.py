@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import logging
 import sys
-import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,8 +96,6 @@ def echo(sends_to: str, message: Message) -> tuple[Send, ...]:
             raise RuntimeError("boom")
         case b"large":
             return (Send(sends_to, message.key, b"x" * 2_000_000),)
-        case b"slow":
-            time.sleep(0.2)  # this handler is slow on purpose: it must hold a batch when it is killed
     return (Send(sends_to, message.key, message.value),)
 
 
