@@ -6,22 +6,38 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 HOUSE := PYTHONPATH=tests $(BIN)/python -m house.gate
 
-.PHONY: demo test soak fuzz bench-match check lint types imports house capabilities format lock hooks clean
+.PHONY: demo test chaos chaos-reload fuzz bench-match bench-prototype bench-latency bench-replay check lint
+.PHONY: types imports house capabilities format lock hooks clean
 
 demo: $(READY) ## the whole chain on this machine: a toy training fails, is rescued, fails for good
 	$(BIN)/midwatch demo $(ARGS)
 
 test: $(READY) ## all tests, WORKERS files at a time; ARGS="tests/unit -k stall" for some; OELLM=CLONE too
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
-soak: $(READY) ## the state base under every fault, ROUNDS times, seeds printed
-	MIDWATCH_SOAK_ROUNDS=$(or $(ROUNDS),5) $(BIN)/pytest tests/faults/soak/test_soak.py -s
+chaos: $(READY) ## every fault ROUNDS times, seeds printed, SEED=N repeats; ARGS="--only agents --workers 2"
+	PYTHONPATH=tests $(BIN)/python -m faults.chaos $(if $(SEED),--seed $(SEED)) --rounds $(or $(ROUNDS),10) $(ARGS)
 
 fuzz: $(READY) ## 2,000,000 made-up pairs of rule and text: matching finds what google-re2 finds line by line
-	FUZZ_CASES=$(or $(FUZZ_CASES),2000000) $(BIN)/pytest tests/fuzz -s -k re2_says
+	FUZZ_CASES=$(or $(FUZZ_CASES),2000000) FUZZ_BLOCK_CASES=$(or $(FUZZ_BLOCK_CASES),200000) \
+		$(BIN)/pytest tests/fuzz -s -k re2_says
+
+chaos-reload: $(READY) ## SWAPS swaps of rules under load, LINES numbered lines; RESULTS=FILE keeps the counts
+	MIDWATCH_RELOAD_SWAPS=$(or $(SWAPS),100) MIDWATCH_RELOAD_LINES=$(or $(LINES),1000000) \
+	MIDWATCH_RELOAD_EDITS=$(or $(EDITS),20) MIDWATCH_RELOAD_PEACE=5 \
+	MIDWATCH_RELOAD_RESULTS=$(abspath $(RESULTS)) $(BIN)/pytest tests/integration/reload/test_swaps.py -s
 
 bench-match: $(READY) ## how fast rules are matched beside the other ways, on 200 MB of each workload
 	PYTHONPATH=tests $(BIN)/python -m bench.match --megabytes 200 $(ARGS)
+
+bench-prototype: $(READY) ## matching beside its first prototype, whose folder is LAB
+	PYTHONPATH=tests $(BIN)/python -m bench.match_prototype $(abspath $(LAB)) $(ARGS)
+
+bench-replay: $(READY) ## `midwatch replay` of a small log, beside a bare interpreter
+	PYTHONPATH=tests $(BIN)/python -m bench.replay
+
+bench-latency: $(READY) ## how soon: line to incident, settled to command, each kind of process killed ten times
+	PYTHONPATH=tests $(BIN)/python -m bench.latency $(ARGS)
 
 check: lint types imports house ## the gate without the tests; make -k check tells all findings at once
 

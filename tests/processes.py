@@ -8,12 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 
-def wait_for(fact: Callable[[], bool], what: str, limit: float = 90.0) -> None:
+def wait_for(fact: Callable[[], object], what: str, limit: float = 120.0) -> None:
     """Returns when `fact` holds; fails the test when it does not within `limit` seconds."""
     deadline = time.monotonic() + limit
     while not fact():
         assert time.monotonic() < deadline, f"not within {limit} s: {what}"
-        time.sleep(0.01)  # the pause between two looks at the fact, not a wait for a time
+        time.sleep(0.02)  # the pause between two looks at the fact, not a wait for a time
 
 
 def alive(pid: int) -> bool:

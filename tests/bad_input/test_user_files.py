@@ -18,10 +18,10 @@ BOMB = b"a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n"
 
 SETTINGS = (
     Case("a file that cannot be read", "the settings file cannot be read", "", "exit code 3", None),
-    Case("broken YAML", "midwatch.yaml:2:1: not YAML", "", "exit code 3", b"kafka: [\n"),
+    Case("broken YAML", "midwatch.yaml:2:1: no valid YAML", "", "exit code 3", b"kafka: [\n"),
     Case("an unknown key", "unknown key 'kafaka'", "", "exit code 3", b"kafaka: {}\n"),
     Case("a duration without its unit", "has no unit", "", "exit code 3", b"ship: {interval: 5}\n"),
-    Case("the same key twice", "again, first on line 1", "", "exit code 3", b"cluster: a\ncluster: b\n"),
+    Case("the same key twice", "stands twice in one mapping", "", "exit code 3", b"cluster: a\ncluster: b\n"),
     Case("an alias", "alias", "", "exit code 3", BOMB),
     Case("3,000 levels", "deep", "", "exit code 3", DEEP),
     Case("bytes that are no UTF-8", "UTF-8", "", "exit code 3", b"cluster: \xff\xfe\n"),

@@ -3,45 +3,92 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import cycle
 from typing import Any
 
 import re2
 
-from midwatch.rules.compiler import compile_rules
+from midwatch.rules.compiler import RuleSet, compile_rules
+from midwatch.rules.learning import PassingLines, better_choice
 from midwatch.rules.matcher import lines_of
 from midwatch.rules.model import Rule
-from midwatch.rules.scanner import Clock
 
 Method = Callable[[bytes], int]
 
-SLOW = ("re, one rule after the other", "google-re2, one rule after the other")
+NAIVE = "re, one rule after the other"
+NAIVE_RE2 = "google-re2, one rule after the other"
+SET = "re2.Set, line by line"
 OURS = "midwatch, captures on demand"
 OURS_EAGER = "midwatch, all captures"
-NAIVE = SLOW[0]
-SET = "re2.Set, line by line"
+LEARNED = "midwatch, on demand, having learned from these lines"
+LEARNED_EAGER = "midwatch, all captures, having learned from these lines"
+OURS_WITH_BLOCKS = "midwatch, lines, tracebacks and stops"
 HYPERSCAN = "hyperscan, rule ids by chunk"
+SLOW = {NAIVE, NAIVE_RE2}
+EXACT = {NAIVE, NAIVE_RE2, SET, OURS, OURS_EAGER, LEARNED, LEARNED_EAGER}
+"""These must agree on the hits; hyperscan may match across the ends of lines."""
 
 
-def methods(rules: Sequence[Rule], clock: Clock) -> dict[str, Method]:
-    """All that can run on this machine."""
-    found: dict[str, Method] = {
-        NAIVE: _loop([re.compile(rule.pattern.encode()).search for rule in rules]),
-        SLOW[1]: _loop([re2.compile(rule.pattern.encode(), _options(rule)).search for rule in rules]),
-        SET: _set(rules),
-    }
-    rule_set = compile_rules(rules, clock=clock)
-    found[OURS] = lambda chunk: len(rule_set.match_chunk(chunk))
+def methods(
+    rules: Sequence[Rule], rule_set: RuleSet, lines: Sequence[bytes], *, readable: bool = True
+) -> dict[str, Method]:
+    """All that can run on this machine. Loops over the rules only where `re` can read all (`readable`).
 
-    def eager(chunk: bytes) -> int:
-        return len([match.captures() for match in rule_set.match_chunk(chunk)])
-
-    found[OURS_EAGER] = eager
-    if find_spec("hyperscan") is not None:
+    `lines` are chunks of what will be matched: a worker learns from them.
+    """
+    found: dict[str, Method] = {}
+    if readable:
+        found[NAIVE] = _loop([re.compile(rule.pattern.encode()).search for rule in rules])
+        found[NAIVE_RE2] = _loop(
+            [re2.compile(rule.pattern.encode(), _options(rule)).search for rule in rules]
+        )
+    if all(rule.pattern.isascii() for rule in rules):
+        found[SET] = _set(rules)
+    found[OURS], found[OURS_EAGER] = on_demand(rule_set), eager(rule_set)
+    taught = having_learned(rule_set, lines)
+    found[LEARNED], found[LEARNED_EAGER] = on_demand(taught), eager(taught)
+    if find_spec("hyperscan") is not None and readable:
+        # Without the patterns that it refuses: one with an anchor amid it, say.
         found[HYPERSCAN] = _hyperscan(rules)
     return found
+
+
+def on_demand(rule_set: RuleSet) -> Method:
+    """Which rule is in which line."""
+    return lambda chunk: len(rule_set.match_chunk(chunk))
+
+
+def eager(rule_set: RuleSet) -> Method:
+    """The same with all captures."""
+    return lambda chunk: len([match.captures() for match in rule_set.match_chunk(chunk)])
+
+
+def having_learned(rule_set: RuleSet, lines: Sequence[bytes]) -> RuleSet:
+    """The rule set of a worker past which so many of such chunks have gone that it has looked for better
+    literals once."""
+    passing = PassingLines()
+    for chunk in cycle(lines):
+        if passing.take(chunk):
+            break
+    if rule_set.choice is None:
+        raise AssertionError("a scan was asked for")
+    choice = better_choice(rule_set.rules, rule_set.choice, passing.chunks(), time.thread_time)
+    return compile_rules(rule_set.rules, choice=choice)
+
+
+def with_blocks(rule_set: RuleSet) -> Method:
+    """All that a worker asks of a chunk: rules over lines, over whole tracebacks, and what ends a watch."""
+
+    def count(chunk: bytes) -> int:
+        asked = (rule_set.match_chunk, rule_set.match_blocks, rule_set.match_stops)
+        return sum(len(ask(chunk)) for ask in asked)
+
+    return count
 
 
 def _options(rule: Rule) -> Any:
@@ -68,6 +115,7 @@ def _loop(searches: Sequence[Callable[[bytes], Any]]) -> Method:
 
 def _set(rules: Sequence[Rule]) -> Method:
     options = re2.Options()
+    options.log_errors = False
     options.max_mem = 256 << 20
     options.encoding = re2.Options.Encoding.LATIN1
     built = re2.Set.SearchSet(options)
@@ -79,13 +127,21 @@ def _set(rules: Sequence[Rule]) -> Method:
 
 def _hyperscan(rules: Sequence[Rule]) -> Method:
     library = import_module("hyperscan")
-    database = library.Database()
-    database.compile(
-        expressions=[re.sub(r"\?P<\w+>", "?:", rule.pattern).encode() for rule in rules],
-        ids=list(range(len(rules))),
-        elements=len(rules),
-        flags=library.HS_FLAG_MULTILINE | library.HS_FLAG_ALLOWEMPTY,
-    )
+    flags = library.HS_FLAG_MULTILINE | library.HS_FLAG_ALLOWEMPTY
+
+    def compiled(expressions: list[bytes]) -> Any:
+        database = library.Database()
+        ids = list(range(len(expressions)))
+        database.compile(expressions=expressions, ids=ids, elements=len(ids), flags=flags)
+        return database
+
+    accepted: list[bytes] = []
+    for rule in rules:
+        expression = re.sub(r"\?P<\w+>", "?:", rule.pattern).encode()
+        with suppress(library.error):
+            compiled([expression])
+            accepted.append(expression)
+    database = compiled(accepted)
 
     def count(chunk: bytes) -> int:
         ends: set[tuple[int, int]] = set()

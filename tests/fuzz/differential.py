@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import re2
 
-from fuzz.patterns import Piece, in_any_case, line, rule_pattern, without_literals
+from fuzz.patterns import Piece, either, in_any_case, line, loosely_joined, rule_pattern, without_literals
 from midwatch.rules.compiler import RuleSet, compile_rules
 from midwatch.rules.model import Rule
 from midwatch.streams.lines import normalise
@@ -20,6 +20,8 @@ Hit = tuple[int, int, int, str, tuple[tuple[int, int], ...], tuple[tuple[str, st
 _RULES = 16
 _CHUNKS = 40
 _FILLER = b"." * 2100
+_COMMON = ("noise", "12 tail", "quiet", "usual", "plain", "level", "other", "moved", "again", "below")
+_BACKGROUND = (" ".join(_COMMON) + "\n").encode() * 40
 _KINDS = (*("scanned",) * 5, *("scanned behind",) * 2, *("small",) * 2, "raw", "raw", "crowded")
 
 
@@ -91,7 +93,7 @@ def try_cases(cases: int, seed: int, stop_at_first: bool = False) -> Tally:
     while tally.cases < cases and not (stop_at_first and tally.differences):
         pieces = _rules(rng)
         patterns = [piece.text for piece in pieces]
-        background = rng.choice((b"", b"noise 12 tail\n" * 40))
+        background = rng.choice((b"", _BACKGROUND, _BACKGROUND))
         try:
             rule_set = compile_rules(
                 (Rule(name=f"r{i}", pattern=p) for i, p in enumerate(patterns)), background=background
@@ -119,18 +121,22 @@ def _rules(rng: random.Random) -> list[Piece]:
     """Rules that RE2 accepts, in sets of several kinds: each path of the matcher is the usual one of some.
 
     All with a literal; all with one in any case; most with one, the others with the ends of lines or of
-    the text; and anything at all.
+    the text, or with a common word before what may be absent; and anything at all.
     """
-    kind = rng.choice(("guarded", "guarded", "folded", "gated", "gated", "ends", "any"))
+    kind = rng.choice(("guarded", "loose", "folded", "gated", "gated", "ends", "any"))
     pieces: list[Piece] = []
     while len(pieces) < _RULES:
         piece = rule_pattern(rng)
         if kind == "gated" and len(pieces) < 2:
             piece = without_literals(rng, ("^", "$"))
+        elif kind == "loose" and len(pieces) < len(_COMMON):
+            piece = loosely_joined(rng, _COMMON[len(pieces)])
         elif kind == "ends" and len(pieces) < 2:
             piece = without_literals(rng, rng.choice((("\\A", "$"), ("^", "\\z"), ("(?-m:^)", ""))))
         elif kind != "any":
-            piece = _guarded(rng, piece)
+            piece = _guarded(rng, piece, folded=kind == "folded")
+            if rng.random() < 0.2:
+                piece = either(piece, _guarded(rng, rule_pattern(rng), folded=kind == "folded"))
         if kind == "folded":
             piece = in_any_case(piece)
             if rng.random() < 0.5:
@@ -146,11 +152,13 @@ def _rules(rng: random.Random) -> list[Piece]:
 _GUARDS = ("rank ", "NCCL", "died", "abab", "Kill", "exit", "Fatal", "stuck")
 
 
-def _guarded(rng: random.Random, piece: Piece) -> Piece:
-    word, after = rng.choice(_GUARDS), rng.random() < 0.5
-    if after:
-        return Piece(f"(?:{piece.text})(?-i:{word})", lambda r: piece.sample(r) + word.encode())
-    return Piece(f"{word}(?:{piece.text})", lambda r: word.encode() + piece.sample(r))
+def _guarded(rng: random.Random, piece: Piece, *, folded: bool) -> Piece:
+    words = rng.sample(_GUARDS, rng.choice((1, 1, 2)))
+    guard = f"(?:{'|'.join(words)})"
+    if rng.random() < 0.5:
+        held = guard if folded else f"(?-i:{guard})"
+        return Piece(f"(?:{piece.text}){held}", lambda r: piece.sample(r) + r.choice(words).encode())
+    return Piece(f"{guard}(?:{piece.text})", lambda r: r.choice(words).encode() + piece.sample(r))
 
 
 def _text(rng: random.Random, pieces: list[Piece]) -> bytes:

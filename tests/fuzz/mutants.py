@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from midwatch.rules import compiler, expressions, literals, matcher, syntax_tree
+from midwatch.rules import compiler, expressions, hits, literals, matcher, syntax_tree
 
 Mutant = Callable[[pytest.MonkeyPatch], None]
 
@@ -27,9 +27,9 @@ def line_keeps_its_end(patch: pytest.MonkeyPatch) -> None:
     """A line that the scan found is handed on with its line feed."""
     original = matcher._match_around
 
-    def around(machinery: matcher.Machinery, text: bytes, offsets: list[int]) -> list[matcher.Match]:
+    def around(machinery: matcher.Machinery, text: bytes, offsets: list[int]) -> list[hits.Match]:
         return [
-            matcher.Match(entry, text, hit.line_number, hit.start, hit.end)
+            hits.Match(entry, text, hit.start, hit.end, hit.text)
             for hit in original(machinery, text, offsets)
             for entry in machinery.compiled
             if entry is hit.compiled and entry.expression.search(text[hit.start : hit.end + 1]) is not None
@@ -42,7 +42,7 @@ def scan_in_the_wrong_case(patch: pytest.MonkeyPatch) -> None:
     """Lower-cased literals are looked for in the text as it is."""
     original = matcher.match_chunk
 
-    def match(machinery: matcher.Machinery, text: bytes) -> list[matcher.Match]:
+    def match(machinery: matcher.Machinery, text: bytes) -> list[hits.Match]:
         changed = matcher.Machinery(
             machinery.compiled,
             machinery.find_rules,
@@ -69,6 +69,29 @@ def optional_part_demanded(patch: pytest.MonkeyPatch) -> None:
 def one_alternative_demanded(patch: pytest.MonkeyPatch) -> None:
     """Of alternatives only the first is expected."""
     patch.setattr(literals, "_either", lambda parts: parts[0])
+
+
+def one_beginning_expected(patch: pytest.MonkeyPatch) -> None:
+    """Of the literals with which a match may begin only one is looked for."""
+    original = literals.beginnings
+    patch.setattr(hits, "beginnings", lambda pattern: original(pattern)[:1])
+
+
+def one_initial_expected(patch: pytest.MonkeyPatch) -> None:
+    """A part that may be empty is thought to begin with one character only."""
+    original = literals._Derivation.initials
+
+    def initials(self: Any, part: syntax_tree.Tree, once: Any) -> literals.Literals | None:
+        found = original(self, part, once)
+        return found and frozenset((min(found),))
+
+    patch.setattr(literals._Derivation, "initials", initials)
+
+
+def one_way_demanded(patch: pytest.MonkeyPatch) -> None:
+    """Of a whole pattern's alternatives only the first is looked for."""
+    original = literals._ways
+    patch.setattr(literals, "_ways", lambda tree: original(tree)[:1])
 
 
 def case_taken_as_written(patch: pytest.MonkeyPatch) -> None:
@@ -137,18 +160,12 @@ def quantifier_repeats_the_word(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(syntax_tree._Reader, "repeated", lambda _, part: part)
 
 
-def lines_counted_from_the_last_hit(patch: pytest.MonkeyPatch) -> None:
-    """Line numbers begin anew behind each hit."""
-    original = matcher._match_around
-
-    def around(machinery: matcher.Machinery, text: bytes, offsets: list[int]) -> list[matcher.Match]:
-        hits = original(machinery, text, offsets)
-        return [
-            hit._replace(line_number=hit.line_number - (hits[i - 1].line_number if i else 0))
-            for i, hit in enumerate(hits)
-        ]
-
-    patch.setattr(matcher, "_match_around", around)
+def lines_counted_from_the_probe(patch: pytest.MonkeyPatch) -> None:
+    """The lines of a chunk's first bytes are not counted."""
+    number = property(
+        lambda match: match.chunk.count(b"\n", min(match.start, matcher.PROBE + 64), match.start)
+    )
+    patch.setattr(hits.Match, "line_number", number)
 
 
 def only_the_probe_scanned(patch: pytest.MonkeyPatch) -> None:
@@ -167,6 +184,9 @@ MUTANTS: tuple[Mutant, ...] = (
     scan_in_the_wrong_case,
     optional_part_demanded,
     one_alternative_demanded,
+    one_beginning_expected,
+    one_initial_expected,
+    one_way_demanded,
     case_taken_as_written,
     kelvin_forgotten,
     flags_leak_out_of_groups,
@@ -175,6 +195,6 @@ MUTANTS: tuple[Mutant, ...] = (
     unguarded_forgotten,
     everything_is_utf8,
     quantifier_repeats_the_word,
-    lines_counted_from_the_last_hit,
+    lines_counted_from_the_probe,
     only_the_probe_scanned,
 )

@@ -59,6 +59,24 @@ _CLASSES = (
     (r"\C", b"a\x00\xff"),
 )
 _EMPTY = ("^", "$", r"\b", r"\B", r"\A", r"\z", "(?:)", "", "(?m:^)", "(?m:$)", "(?-m:^)", "(?-m:$)")
+_MAY_BE_EMPTY = (
+    (r"\s*", (b"", b" ", b"\t ", b"\r", b"\x0c")),
+    (r"\s?", (b"", b" ", b"\t")),
+    ("[qzK]*", (b"", b"q", b"z", b"Kq")),
+    ("(?i:k)?", (b"", b"k", b"K")),
+    (r"[\n;]*", (b"", b";")),
+    ("(?:ab|cd)*", (b"", b"ab", b"cdab")),
+    ("é*", (b"", "é".encode())),
+    ("(?:x|yy)?", (b"", b"x", b"yy")),
+)
+_SELDOM = (
+    ("[:=]", (b":", b"=")),
+    ("(?:died|q)", (b"died", b"q")),
+    ("(?:y|)z", (b"yz", b"z")),
+    (r"[78]", (b"7", b"8")),
+    ("µ", ("µ".encode(),)),
+    ("(?:Kill(?P<how>ed)?)", (b"Kill", b"Killed")),
+)
 _ESCAPES = (
     (r"\.", b"."),
     (r"\x41", b"A"),
@@ -85,12 +103,31 @@ def in_any_case(piece: Piece) -> Piece:
     return Piece(f"(?i:{piece.text})", lambda r: _recased(piece.sample(r), r))
 
 
+def either(one: Piece, other: Piece) -> Piece:
+    """One pattern or the other, not in a group."""
+    return Piece(f"{one.text}|{other.text}", lambda r: r.choice((one, other)).sample(r))
+
+
 def without_literals(rng: random.Random, ends: tuple[str, str]) -> Piece:
     """A pattern of classes only, between two anchors: nothing to scan for, and few lines match it."""
     chosen = [rng.choice(_CLASSES) for _ in range(rng.choice((2, 3)))]
     text = "".join(text for text, _ in chosen)
     return Piece(
         f"{ends[0]}{text}{ends[1]}", lambda r: b"".join(bytes([r.choice(letters)]) for _, letters in chosen)
+    )
+
+
+def loosely_joined(rng: random.Random, common: str) -> Piece:
+    """A common word and what is seldom, with parts between them that may be empty."""
+    between = rng.sample(_MAY_BE_EMPTY, rng.choice((1, 1, 2)))
+    if rng.random() < 0.02:
+        between.append(rng.choice(((r"(?:a?\d)*", (b"", b"7", b"a7")), (r"\d*?", (b"", b"3")))))
+    end, ends = rng.choice(_SELDOM)
+    if rng.random() < 0.02:
+        end, ends = f"(?:{end}|)", (*ends, b"")
+    text = common + "".join(part for part, _ in between) + end
+    return Piece(
+        text, lambda r: b"".join((common.encode(), *(r.choice(said) for _, said in between), r.choice(ends)))
     )
 
 

@@ -10,9 +10,9 @@ import ast
 import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import yaml
 
@@ -69,7 +69,19 @@ def known_ids(path: Path = CATALOGUE) -> frozenset[str]:
 
 def marks_in(source: str, file: str) -> Iterator[tuple[str, Shown]]:
     """(id, test) for each capability mark in the text of one test file, in the order of the text."""
-    yield from _marks_below(ast.parse(source), file, prefix="", inherited=())
+    tree = ast.parse(source)
+    named = {
+        target.id: statement.value
+        for statement in tree.body
+        if isinstance(statement, ast.Assign)
+        for target in statement.targets
+        if isinstance(target, ast.Name)
+    }
+    reader = _Reader(file, named)
+    yield from reader.marks_below(tree, prefix="", inherited=())
+    for node in ast.walk(tree):
+        if _is_mark(node) and node not in reader.seen:
+            raise WrongMark(f"{file}:{node.lineno}: no test of this file bears this capability")
 
 
 def shown_by(files: Mapping[str, str], known: frozenset[str]) -> dict[str, list[Shown]]:
@@ -124,46 +136,67 @@ def _tests(tests: list[Shown], folder: str) -> str:
     return ", ".join(f"[{t.test}]({os.path.relpath(t.file, folder)})" for t in tests) or "not yet"
 
 
-def _marks_below(
-    node: ast.Module | ast.ClassDef, file: str, *, prefix: str, inherited: tuple[str, ...]
-) -> Iterator[tuple[str, Shown]]:
-    own = inherited + tuple(
-        capability
-        for statement in node.body
-        if isinstance(statement, ast.Assign)
-        and any(isinstance(target, ast.Name) and target.id == "pytestmark" for target in statement.targets)
-        for capability in _ids(statement.value, file)
-    )
-    for statement in node.body:
-        match statement:
-            case ast.FunctionDef() | ast.AsyncFunctionDef():
-                ids = [capability for d in statement.decorator_list for capability in _ids(d, file)]
-                if statement.name.startswith("test_"):
-                    for capability in (*own, *ids):
-                        yield capability, Shown(file, prefix + statement.name)
-                elif ids:
-                    raise WrongMark(
-                        f"{file}:{statement.lineno}: {statement.name} is no test, yet it bears a capability"
+def _is_mark(node: ast.AST) -> TypeGuard[ast.Attribute]:
+    return isinstance(node, ast.Attribute) and node.attr == "capability"
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads one test file. `named`: the values of its names, for lists of `pytest.param` that stand apart."""
+
+    file: str
+    named: Mapping[str, ast.expr]
+    seen: set[ast.Attribute] = field(default_factory=set)
+
+    def marks_below(
+        self, node: ast.Module | ast.ClassDef, *, prefix: str, inherited: tuple[str, ...]
+    ) -> Iterator[tuple[str, Shown]]:
+        own = inherited + tuple(
+            capability
+            for statement in node.body
+            if isinstance(statement, ast.Assign)
+            and any(
+                isinstance(target, ast.Name) and target.id == "pytestmark" for target in statement.targets
+            )
+            for capability in self._ids(statement.value)
+        )
+        for statement in node.body:
+            match statement:
+                case ast.FunctionDef() | ast.AsyncFunctionDef():
+                    ids = [capability for d in statement.decorator_list for capability in self._ids(d)]
+                    if statement.name.startswith("test_"):
+                        for capability in (*own, *ids):
+                            yield capability, Shown(self.file, prefix + statement.name)
+                    elif ids:
+                        raise WrongMark(
+                            f"{self.file}:{statement.lineno}: {statement.name} is no test, "
+                            "yet it bears a capability"
+                        )
+                case ast.ClassDef():
+                    ids = [capability for d in statement.decorator_list for capability in self._ids(d)]
+                    yield from self.marks_below(
+                        statement, prefix=f"{prefix}{statement.name}.", inherited=(*own, *ids)
                     )
-            case ast.ClassDef():
-                ids = [capability for d in statement.decorator_list for capability in _ids(d, file)]
-                yield from _marks_below(
-                    statement, file, prefix=f"{prefix}{statement.name}.", inherited=(*own, *ids)
+
+    def _ids(self, expression: ast.expr) -> Iterator[str]:
+        """The ids of the capability marks in a decorator or `pytestmark`, `pytest.param` included."""
+        nodes = list(ast.walk(expression))
+        for name in [node.id for node in nodes if isinstance(node, ast.Name)]:
+            if name in self.named:
+                nodes += ast.walk(self.named[name])
+        for node in filter(_is_mark, nodes):
+            self.seen.add(node)
+            call = next((c for c in nodes if isinstance(c, ast.Call) and c.func is node), None)
+            if call is None or not call.args or call.keywords:
+                raise WrongMark(
+                    f'{self.file}:{node.lineno}: a capability mark names its ids: capability("C-1")'
                 )
-
-
-def _ids(expression: ast.expr, file: str) -> Iterator[str]:
-    """The ids of the capability marks in a decorator or `pytestmark`, `pytest.param(marks=...)` included."""
-    for node in ast.walk(expression):
-        if not isinstance(node, ast.Attribute) or node.attr != "capability":
-            continue
-        call = next((c for c in ast.walk(expression) if isinstance(c, ast.Call) and c.func is node), None)
-        if call is None or not call.args or call.keywords:
-            raise WrongMark(f'{file}:{node.lineno}: a capability mark names its ids: capability("C-1")')
-        for argument in call.args:
-            if not (isinstance(argument, ast.Constant) and isinstance(argument.value, str)):
-                raise WrongMark(f"{file}:{argument.lineno}: a capability mark holds plain strings only")
-            yield argument.value
+            for argument in call.args:
+                if not (isinstance(argument, ast.Constant) and isinstance(argument.value, str)):
+                    raise WrongMark(
+                        f"{self.file}:{argument.lineno}: a capability mark holds plain strings only"
+                    )
+                yield argument.value
 
 
 class _StrictLoader(yaml.SafeLoader):

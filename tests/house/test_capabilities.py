@@ -46,6 +46,11 @@ class TestFold:
     @pytest.mark.parametrize("n", [pytest.param(1, marks=pytest.mark.capability("X-02"))])
     def test_first(self, n): ...
 
+CASES = [pytest.param(1, marks=pytest.mark.capability("X-03"))]
+
+@pytest.mark.parametrize("n", CASES)
+def test_second(n): ...
+
 def helps(): ...
 """
     found = [(capability, test.test) for capability, test in marks_in(source, "tests/test_a.py")]
@@ -57,6 +62,8 @@ def helps(): ...
         ("C-1", "TestFold.test_first"),
         ("X-01", "TestFold.test_first"),
         ("X-02", "TestFold.test_first"),
+        ("C-1", "test_second"),
+        ("X-03", "test_second"),
     ]
 
 
@@ -68,6 +75,7 @@ def helps(): ...
         ("@pytest.mark.capability()\ndef test_a(): ...", "names its ids"),
         ("@pytest.mark.capability(NAME)\ndef test_a(): ...", "plain strings only"),
         ("@pytest.mark.capability('C-77')\ndef test_a(): ...", "has no C-77"),
+        ("CASES = [pytest.param(1, marks=pytest.mark.capability('C-1'))]", ":1: no test of this file bears"),
     ],
 )
 def test_a_wrong_mark_is_refused(source: str, complaint: str) -> None:

@@ -54,7 +54,7 @@ class Shell:
             if isinstance(step, Finish) or (until and until(step)):
                 return step
             if isinstance(step, Wait):
-                time.sleep(min(step.seconds, 0.3))
+                time.sleep(min(step.seconds, 0.3))  # the step names its own pause, as the executor has it
         raise TimeoutError(f"not finished within {seconds:.0f} s: {self.steps[-3:]}")
 
     def one_pass(self) -> Step:

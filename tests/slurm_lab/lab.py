@@ -11,13 +11,13 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from midwatch.streams.embedded.ports import free_port
 from slurm_lab.accounting import Accounting
 from slurm_lab.conf import Layout, Timing, write, write_cgroup
 from slurm_lab.packages import search_path
@@ -206,15 +206,11 @@ class Lab:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago; all are held until the last is found, so they differ."""
-    sockets: list[socket.socket] = []
-    try:
-        for _ in range(count):
-            sockets.append(socket.create_server(("127.0.0.1", 0)))
-        return [taken.getsockname()[1] for taken in sockets]
-    finally:
-        for taken in sockets:
-            taken.close()
+    """Different ports that no client is lent: a slurmctld that finds its own taken is not tried again."""
+    ports: list[int] = []
+    while len(ports) < count:
+        ports.append(free_port(avoid=ports))
+    return ports
 
 
 def processes() -> Sequence[int]:

@@ -17,8 +17,10 @@ from midwatch.streams.records import (
     Finding,
     Forwarded,
     Incident,
+    InForce,
     Outcome,
     PersonAct,
+    RefusedRules,
     SchedulerFact,
     SpecEvent,
 )
@@ -91,6 +93,11 @@ def _incident(incident: Incident) -> str:
     verdict = incident.verdict
     kind = f"{verdict.mode or 'end'} by {verdict.error_type}" if verdict.state == "failed" else verdict.state
     place = f" at {printable(verdict.root_file)}:{verdict.root_line_number}" if verdict.root_file else ""
+    if (
+        incident.state == "suspected" and incident.evidence
+    ):  # no verdict yet, but the line that woke the watch
+        hit = incident.evidence[0]
+        kind, place = printable(hit.error_type), f" at {printable(hit.line.path)}:{hit.line.number}"
     return f"{incident.job}: " + _join(
         f"incident → {incident.state}",
         f"attempt {incident.attempt}",
@@ -149,6 +156,18 @@ def _spec(spec: SpecEvent) -> str:
     return f"{spec.job}: " + _join(f"spec → {spec.spec[:12]}", f"policy {spec.policy}", mode)
 
 
+def _in_force(said: InForce) -> str:
+    how = "pushed" if said.by == "push" else "read from files"
+    return f"rules: bundle {said.bundle[:12]} → in force, {how} by {printable(said.who)}"
+
+
+def _refused(said: RefusedRules) -> str:
+    what = "push" if said.by == "push" else "edit"
+    first = printable(said.errors[0]) if said.errors else ""
+    more = f"and {len(said.errors) - 1} more" if len(said.errors) > 1 else ""
+    return "rules: " + _join(f"{what} → refused, the last good bundle stays", _because(first), more)
+
+
 _LINES: dict[type, Callable[[Any], str]] = {
     SchedulerFact: _scheduler,
     Incident: _incident,
@@ -157,4 +176,6 @@ _LINES: dict[type, Callable[[Any], str]] = {
     Command: _command,
     PersonAct: _act,
     SpecEvent: _spec,
+    InForce: _in_force,
+    RefusedRules: _refused,
 }

@@ -5,23 +5,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import cast
 
 from midwatch.agents.incident.limits import Limits
+from midwatch.agents.own_files import policy_sources, rule_sources
 from midwatch.agents.policies.base import Policy
 from midwatch.agents.policies.loader import load_policy, shipped_policies
 from midwatch.agents.policies.oellm import RetryCounting
-from midwatch.agents.rule_admission import admit_own, divided, refusals
+from midwatch.agents.rule_admission import admit_own, divided, refusals, shipped_places
 from midwatch.rules.admission import Measure, Refusal
 from midwatch.rules.compiler import RuleSet, compile_rules
 from midwatch.rules.errors import RuleErrors
 from midwatch.rules.loader import load_bundle
 from midwatch.rules.model import Bundle, Note, NoteKind, Rule
-from midwatch.streams.records import Phase
+from midwatch.streams.setting_kinds import TooSlow
 from midwatch.streams.settings import Settings
 
-POLICY_ENDINGS = (".policy.yaml", ".policy.yml")
-"""A policy may lie beside the rules that it belongs to; `midwatch rules convert` writes such pairs."""
 _log = logging.getLogger(__name__)
 
 
@@ -49,23 +47,32 @@ def watched_rules(names: tuple[str, ...], *, scan: bool = True) -> Watched:
 
 
 def combined(bundles: Iterable[Bundle]) -> tuple[Rule, ...]:
-    """The rules of all bundles, each name once: the first stands."""
-    rules: dict[str, Rule] = {}
-    for bundle in bundles:
-        for rule in bundle.rules:
-            rules.setdefault(rule.name, rule)
+    """The rules of all bundles, each name once: a person's own stands in place of a shipped one, and of
+    several own ones the first stands."""
+    ours, rules = shipped_places(), dict[str, Rule]()
+    for rule in (rule for bundle in bundles for rule in bundle.rules):
+        other = rules.setdefault(rule.name, rule)
+        if other.location.file in ours and rule.location.file not in ours:
+            rules[rule.name] = rule
     return tuple(rules.values())
 
 
 def shadowed(bundles: Iterable[Bundle]) -> tuple[Note, ...]:
-    """A note for each rule that is not watched because another one of its name came first."""
-    first: dict[str, Rule] = {}
-    notes: list[Note] = []
+    """A note for each rule that is not watched because another one of its name is."""
+    bundles, ours = tuple(bundles), shipped_places()
+    standing = {rule.name: rule for rule in combined(bundles)}
+    notes: dict[Note, None] = {}
     for rule in (rule for bundle in bundles for rule in bundle.rules):
-        other = first.setdefault(rule.name, rule)
-        if other.location != rule.location:
+        other = standing[rule.name]
+        if other.location == rule.location:
+            continue
+        if rule.location.file in ours:
+            what = f"rule {rule.name!r} stands in place of the shipped one at {rule.location}"
+            note = Note(NoteKind.CHANGED, other.location, what, "Give it another name to watch both.")
+        else:
             what = f"rule {rule.name!r} is not watched beside the one of that name at {other.location}"
-            notes.append(Note(NoteKind.WARNING, rule.location, what, "Give it another name."))
+            note = Note(NoteKind.WARNING, rule.location, what, "Give it another name.")
+        notes[note] = None
     return tuple(notes)
 
 
@@ -86,18 +93,31 @@ def rules_of(settings: Settings, measure: Measure | None = None) -> Watched:
         RuleErrors: everything wrong in them, and each own rule that slows the watch down, unless
             `rules.too_slow` says otherwise.
     """
-    bundles = [load_bundle(name) for name in _names(settings)]
+    own_files = rule_sources(settings.rules.directories)
+    bundles = [load_bundle(name) for name in (*settings.rules.presets, *own_files)]
     shipped, own = divided(combined(bundles))
     admitted = admit_own(shipped, own, measure)
-    way = settings.rules.too_slow
-    if admitted.refused and way == "refuse":
-        raise RuleErrors(refusals(admitted.refused))
-    done = "watched all the same" if way == "accept" else "left out of the watch"
-    notes = tuple(_insisted(refusal, done) for refusal in admitted.refused)
-    compiled = compile_rules((*shipped, *own)) if notes and way == "accept" else admitted.rules
-    watched = _watched(bundles, compiled, notes)
-    _tell(watched.notes)
+    kept, notes = let_in(admitted.refused, own, settings.rules.too_slow)
+    whole = settings.rules.too_slow == "accept" and bool(notes)
+    watched = _watched(bundles, compile_rules((*shipped, *kept)) if whole else admitted.rules, notes)
+    tell(watched.notes)
     return watched
+
+
+def let_in(
+    refused: Iterable[Refusal], own: Iterable[Rule], way: TooSlow
+) -> tuple[tuple[Rule, ...], tuple[Note, ...]]:
+    """The own rules that are watched though some are too slow, and what is told of these.
+
+    Raises RuleErrors where the settings refuse them.
+    """
+    refused = tuple(refused)
+    if refused and way == "refuse":
+        raise RuleErrors(refusals(refused))
+    done = "watched all the same" if way == "accept" else "left out of the watch"
+    left_out = set() if way == "accept" else {refusal.rule.name for refusal in refused}
+    kept = tuple(rule for rule in own if rule.name not in left_out)
+    return kept, tuple(_insisted(refusal, done) for refusal in refused)
 
 
 def _insisted(refusal: Refusal, done: str) -> Note:
@@ -105,39 +125,31 @@ def _insisted(refusal: Refusal, done: str) -> Note:
     return Note(NoteKind.WARNING, error.location, f"{error.what}; it is {done}", error.remedy)
 
 
-def _names(settings: Settings) -> tuple[str, ...]:
-    own = (
-        str(path)
-        for directory in settings.rules.directories
-        for path in (sorted(directory.glob("*.y*ml")) if directory.is_dir() else [directory])
-        if not path.name.endswith(POLICY_ENDINGS)
-    )
-    return (*settings.rules.presets, *own)
-
-
 def policies_of(settings: Settings) -> dict[str, Policy]:
-    """Every shipped policy, and the one that the settings name if it is a file."""
+    """Every shipped policy and every own one, by its name; the one of the settings also as they name it."""
+    counting = RetryCounting(settings.rules.retries)
     policies = {name: load_policy(name) for name in shipped_policies()}
+    for file in policy_sources(settings.rules.directories):
+        own = load_policy(file, counting)
+        policies[own.name] = own
     if settings.policy not in policies:
-        own = load_policy(settings.policy, RetryCounting(settings.rules.retries))
-        _tell(own.notes)
-        policies[settings.policy] = own
+        named = load_policy(settings.policy, counting)
+        tell(named.notes)
+        policies[settings.policy] = named
     return policies
 
 
-def _tell(notes: tuple[Note, ...]) -> None:
-    """What was read of a user's own files goes to the log once, at the start."""
+def tell(notes: Iterable[Note]) -> None:
+    """What was read of a user's own files goes to the log once, when it is taken."""
     for note in notes:
         _log.log(logging.INFO if note.kind is NoteKind.MOOT else logging.WARNING, "%s", note)
 
 
 def limits_of(settings: Settings) -> Limits:
-    """How long jobs may be silent: by the settings, above them by the bundles, above both by a job's spec."""
-    silence = dict(settings.detect.limits.by_phase())
-    for name in _names(settings):
-        silence |= {cast(Phase, str(phase)): s for phase, s in load_bundle(name).silence.items()}
+    """How long jobs may be silent by the settings; above them stands the bundle in force, above both a
+    job's spec."""
     return Limits(
-        **silence,
+        **settings.detect.limits.by_phase(),
         grace=settings.detect.settle_grace,
         settle_max=settings.detect.settle_max,
     )

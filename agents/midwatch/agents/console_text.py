@@ -78,10 +78,8 @@ def story_text(told: Story, now_ms: int) -> Iterator[Text]:
     for attempt in reversed(told.attempts):
         yield from _attempt(attempt)
     yield Text("\nall steps", "bold")
-    commands = {c.id: c for attempt in told.attempts for c in attempt.commands}
     for step in told.steps:
-        command = commands.get(getattr(step.record, "command", ""))
-        if line := activity.line(step.record, step.at_ms, command=command):
+        if line := activity.line(step.record, step.at_ms, command=told.command_of(step.record)):
             yield Text(f"  {line}")
 
 

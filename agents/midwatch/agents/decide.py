@@ -7,6 +7,8 @@ from typing import NoReturn
 from midwatch.agents.bundles import policies_of
 from midwatch.agents.decide_fold import DecideFold
 from midwatch.agents.decision import Rulebook
+from midwatch.agents.reload.activations import follow
+from midwatch.agents.reload.follower import Follower
 from midwatch.agents.signing import ensure_keys
 from midwatch.streams.app import App, create_app
 from midwatch.streams.readiness import ready_file
@@ -25,8 +27,10 @@ def build(settings: Settings) -> App:
         acting=settings.armed,
     )
     app = create_app(settings, f"{settings.topics.prefix}.decide")
-    fold = DecideFold(book, topics.decisions, topics.commands)
-    stateful_agent(app, fold, topic=topics.incidents, marked=True)
+    follower = Follower(settings, app.counters)
+    fold = DecideFold(book, topics.decisions, topics.commands, follower.contents)
+    agent = stateful_agent(app, fold, topic=topics.incidents, marked=True, fetch=follower.fetch)
+    follow(app, agent, follower)
     return app
 
 

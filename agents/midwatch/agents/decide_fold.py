@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from midwatch.agents.decision import DecideState, Rulebook, decide
+from midwatch.agents.reload.activation import activated, bundle_in
+from midwatch.agents.reload.content import Content
 from midwatch.streams import codec
 from midwatch.streams.errors import MalformedRecord, MisdirectedRecord
-from midwatch.streams.fold import Applied, Fields, Message, Send
+from midwatch.streams.fold import PARTITION, Applied, ContentMissing, Fields, Message, Send
 from midwatch.streams.identity import is_job
 from midwatch.streams.records import Activation, Decision, Forwarded, IncidentRecord, Tick
 from midwatch.streams.refusals import refusal
@@ -23,6 +25,8 @@ class DecideFold:
     book: Rulebook
     decisions: str
     commands: str
+    contents: Mapping[str, Content] = field(default_factory=dict)
+    """Bundles by their hash; the shell adds what `apply` asks for."""
 
     def keys(self, partition: Fields, message: Message) -> Collection[bytes]:  # noqa: ARG002  # no timers here
         """The job of the record."""
@@ -36,15 +40,32 @@ class DecideFold:
         if message.key is None:
             if not isinstance(record, Activation | Tick):
                 raise MalformedRecord(f"a {type(record).__name__} without a job", where="incidents")
-            return Applied()
+            return self._keyless(states[PARTITION], record, message.now_ms)
         _check(record, message.key)
+        book = self._book(states[PARTITION])
         old = _read(states.get(message.key, {}))
-        turn = decide(old, record, message.now_ms, self.book)
+        turn = decide(old, record, message.now_ms, book)
         sends = [Send(self.decisions, message.key, codec.encode(d)) for d in turn.decisions]
         sends += [Send(self.commands, message.key, codec.encode(c)) for c in turn.commands]
         if turn.state == old:
             return Applied({}, tuple(sends))
         return Applied({message.key: {_DECIDE: codec.state_to_bytes(turn.state)}}, tuple(sends))
+
+    def _keyless(self, partition: Fields, record: Activation | Tick, now_ms: int) -> Applied:
+        if isinstance(record, Tick):
+            return Applied()
+        changed = activated(partition, record, now_ms)
+        self._book({**partition, **changed})
+        return Applied({PARTITION: changed})
+
+    def _book(self, partition: Fields) -> Rulebook:
+        """What is decided by; the bundle's policies stand above the settings' own. Raises ContentMissing."""
+        bundle = bundle_in(partition)
+        if not bundle:
+            return self.book
+        if bundle not in self.contents:
+            raise ContentMissing(bundle)
+        return replace(self.book, policies={**self.book.policies, **self.contents[bundle].policies})
 
     def on_poison(self, states: Mapping[bytes, Fields], message: Message, error: Exception) -> Applied:
         """From here on nothing is decided for this job without a person, who is told so once.

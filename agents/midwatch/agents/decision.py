@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Literal
 
 from midwatch.agents.effects import command_id
 from midwatch.agents.policies import choose
 from midwatch.agents.policies.base import Choice, Policy, PolicyMode
 from midwatch.agents.policies.conditions import Past
+from midwatch.agents.policies.reader import read_policy
+from midwatch.rules.errors import RuleErrors
 from midwatch.streams.records import (
     Action,
     Command,
@@ -44,6 +48,7 @@ class Issued:
     incident: Incident
     accepted: bool = False
     at_ms: int | None = None
+    action: Literal["restart", "cancel"] = "restart"
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,9 +201,10 @@ def _on_settled(state: DecideState, incident: Incident, now_ms: int, book: Ruleb
     state = replace(state, ended=(incident.attempt, _mode(incident)))
     choice, limit, used = _choice(state, incident, now_ms, book)
     decision = _decision(state, incident, choice, now_ms, book)
-    if choice.action != "restart":
+    if choice.action not in ("restart", "cancel"):
         return Decided(replace(state, last=decision), (decision,))
-    decision = replace(decision, restart_number=used + 1, restart_limit=limit)
+    if choice.action == "restart":
+        decision = replace(decision, restart_number=used + 1, restart_limit=limit)
     if state.spec is None or not decision.armed:
         why = _why_observing(state, book)
         decision = replace(decision, reason=f"{decision.reason}; observing only: {why}")
@@ -206,7 +212,15 @@ def _on_settled(state: DecideState, incident: Incident, now_ms: int, book: Ruleb
     not_before_ms = max(now_ms, choice.not_before_ms)
     command = book.sign(_command(state.spec, incident, decision, book, seq=seq, not_before_ms=not_before_ms))
     decision = replace(decision, command=command.id)
-    issued = Issued(command.id, incident.attempt, seq, _mode(incident), incident, at_ms=not_before_ms)
+    issued = Issued(
+        command.id,
+        incident.attempt,
+        seq,
+        _mode(incident),
+        incident,
+        at_ms=not_before_ms,
+        action=command.action,
+    )
     return Decided(replace(state, last=decision, issued=issued), (decision,), (command,))
 
 
@@ -214,27 +228,45 @@ def _choice(
     state: DecideState, incident: Incident, now_ms: int, book: Rulebook
 ) -> tuple[Choice, int | None, int]:
     """What is to be done, and of how many restarts that are allowed for it how many were made."""
-    name = _policy_name(state, book)
-    policy = book.policies.get(name)
     standing = _standing_reason(state, incident)
     if standing is not None:
         return standing, None, 0
-    if policy is None:
-        return Choice("hold", f"there is no policy called {name!r}"), None, 0
+    policy = _policy(state, book)
+    if isinstance(policy, str):
+        return Choice("hold", policy), None, 0
     said, verdict = incident.scheduler, incident.verdict
     if said is not None and said.by_person and not policy.restart_cancelled:
         missed = (f"{verdict.error_type} would be judged, but a person ended it",) if verdict.rule else ()
         return Choice("none", f"{said.by_person} cancelled it", missed), None, 0
     clause, choice = choose(policy, incident, _past(state, now_ms))
     used = sum(state.restarts.values()) if clause.across_modes else state.restarts.get(_mode(incident), 0)
+    if choice.action in ("restart", "cancel"):
+        choice = _without_doubt(state, incident, choice)
     if choice.action == "restart":
         choice = _within_bounds(state, incident, choice, clause.max_restarts, used)
     return choice, _limit(state, clause.max_restarts), used
 
 
+def _policy(state: DecideState, book: Rulebook) -> Policy | str:
+    """The policy that judges this job: its own, where its spec brings one; or why there is none."""
+    name, own = _policy_name(state, book), state.spec.policy_text if state.spec else ""
+    if not own:
+        return book.policies.get(name) or f"there is no policy called {name!r}"
+    try:
+        return _own_policy(name, own)
+    except RuleErrors as error:
+        return f"the policy {name!r} that the job brings cannot be read: {error.errors[0].what}"
+
+
+@lru_cache(maxsize=256)
+def _own_policy(name: str, text: str) -> Policy:
+    return read_policy(name, text.encode())
+
+
 def _past(state: DecideState, now_ms: int) -> Past:
     issued = state.issued
-    ordered = issued.at_ms if issued is not None and issued.accepted else None
+    restarted = issued is not None and issued.accepted and issued.action == "restart"
+    ordered = issued.at_ms if issued is not None and restarted else None
     return Past(sum(state.restarts.values()), ordered, now_ms)
 
 
@@ -251,18 +283,22 @@ def _standing_reason(state: DecideState, incident: Incident) -> Choice | None:
     return next((choice for applies, choice in reasons if applies), None)
 
 
-def _within_bounds(
-    state: DecideState, incident: Incident, choice: Choice, limit: int | None, used: int
-) -> Choice:
-    """A restart that the policy wants, unless the budget is spent or nobody proved the end."""
-    wanted = (*choice.near_misses, choice.reason)
+def _without_doubt(state: DecideState, incident: Incident, choice: Choice) -> Choice:
+    """An act that the policy wants, unless it is not sure what it would act on."""
     doubts = (
         ("two_alive" in state.open, "two attempts of this job are alive at once"),
         ("poisoned" in state.open, "a record of this job could not be folded: see the dead letters"),
         (incident.cut, _CUT),
     )
-    if doubt := next((doubt for applies, doubt in doubts if applies), ""):
-        return Choice("hold", doubt, wanted)
+    doubt = next((doubt for applies, doubt in doubts if applies), "")
+    return Choice("hold", doubt, (*choice.near_misses, choice.reason)) if doubt else choice
+
+
+def _within_bounds(
+    state: DecideState, incident: Incident, choice: Choice, limit: int | None, used: int
+) -> Choice:
+    """A restart that the policy wants, unless the budget is spent or nobody proved the end."""
+    wanted = (*choice.near_misses, choice.reason)
     if limit is not None and used >= limit:
         return Choice(
             "stop", f"the budget is spent: {used} of {limit} restarts after a {_mode(incident)}", wanted
@@ -307,7 +343,7 @@ def _command(
         job=incident.job,
         attempt=incident.attempt,
         seq=seq,
-        action="restart",
+        action="cancel" if decision.action == "cancel" else "restart",
         incarnation=incident.incarnation,
         incident=incident.id,
         revision=incident.revision,
@@ -317,7 +353,7 @@ def _command(
         issuer=book.issuer,
         spec=spec.spec,
         bundle=incident.verdict.bundle,
-        restart_number=decision.restart_number,
+        restart_number=decision.restart_number or 1,
         restart_limit=decision.restart_limit,
     )
 

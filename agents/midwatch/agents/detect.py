@@ -8,6 +8,8 @@ from kafka.partitioner.default import murmur2
 
 from midwatch.agents.bundles import limits_of
 from midwatch.agents.detect_fold import DetectFold
+from midwatch.agents.reload.activations import follow
+from midwatch.agents.reload.follower import Follower
 from midwatch.streams.app import App, create_app
 from midwatch.streams.readiness import ready_file
 from midwatch.streams.running import run as run_app
@@ -18,13 +20,15 @@ from midwatch.streams.stateful import stateful_agent
 def build(settings: Settings) -> App:
     """The app of one detect worker."""
     topics, partitions = settings.topic_names, settings.topics.partitions.events
+    app = create_app(settings, f"{settings.topics.prefix}.detect")
+    follower = Follower(settings, app.counters)
     fold = DetectFold(
         limits=limits_of(settings),
         incidents=topics.incidents,
         owner_of=lambda key: (murmur2(key) & 0x7FFFFFFF) % partitions,
+        contents=follower.contents,
     )
-    app = create_app(settings, f"{settings.topics.prefix}.detect")
-    stateful_agent(app, fold, topic=topics.events)
+    follow(app, stateful_agent(app, fold, topic=topics.events, fetch=follower.fetch), follower)
     return app
 
 

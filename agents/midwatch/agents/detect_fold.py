@@ -2,27 +2,29 @@
 
 A job's state is the field `job` and one field `node:<name>` for each node, so that a beat of one node of a
 thousand writes two small fields. The partition holds one field `due:<job>` for each job with a timer, and
-in `cut` when its log began, if that was not at its first record.
+in `cut` when its log began, if that was not at its first record; `midwatch.agents.reload.activation` says
+which bundle it is judged by.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from midwatch.agents.incident.fold import Folded
 from midwatch.agents.incident.limits import Limits
 from midwatch.agents.incident.state import Job, JobState, NodeState
 from midwatch.agents.pipeline import detect, fire_due
+from midwatch.agents.reload.activation import activated, bundle_in
+from midwatch.agents.reload.content import Content
 from midwatch.streams import codec
 from midwatch.streams.errors import MalformedRecord, MisdirectedRecord
-from midwatch.streams.fold import PARTITION, Applied, Fields, Message, Send
+from midwatch.streams.fold import PARTITION, Applied, ContentMissing, Fields, Message, Send
 from midwatch.streams.records import Activation, Beat, Event, Finding, Hits, IncidentRecord, Tick
 
 _JOB = b"job"
 _NODE = b"node:"
 _DUE = b"due:"
-_BUNDLE = b"bundle"
 _CUT = b"cut"
 _POISONED = b"poisoned"
 
@@ -41,6 +43,8 @@ class DetectFold:
     limits: Limits
     incidents: str
     owner_of: OwnerOf
+    contents: Mapping[str, Content] = field(default_factory=dict)
+    """Bundles by their hash; the shell adds what `apply` asks for."""
 
     def keys(self, partition: Fields, message: Message) -> Collection[bytes]:
         """The job of the record, and every job whose timer is due."""
@@ -52,13 +56,16 @@ class DetectFold:
     def apply(self, states: Mapping[bytes, Fields], message: Message) -> Applied:
         """Fire what is due, then fold the record."""
         draft = _Draft(states, self.incidents, message)
-        self._fire(draft, message.now_ms)
+        limits = self._limits(draft.states[PARTITION])
+        self._fire(draft, message.now_ms, limits)
         if message.value is None:
             raise MalformedRecord("a record without a value", where="events")
         event = codec.decode(message.value)
         if message.key is None:
             if isinstance(event, Activation):
-                draft.partition[_BUNDLE] = event.bundle.encode()
+                changed = activated(states[PARTITION], event, message.now_ms)
+                draft.partition.update(changed)
+                self._limits({**states[PARTITION], **changed})
             elif not isinstance(event, Tick):
                 raise MalformedRecord(f"a {type(event).__name__} without the key of its job", where="events")
             return draft.applied()
@@ -70,7 +77,7 @@ class DetectFold:
                 _text(message.key),
                 event,
                 message.now_ms,
-                self.limits,
+                limits,
                 cut=message.now_ms <= draft.cut_ms + int(_CARRIES * self.limits.carry_every * 1000),
             ),
         )
@@ -78,11 +85,11 @@ class DetectFold:
 
     def on_poison(self, states: Mapping[bytes, Fields], message: Message, error: Exception) -> Applied:
         """Say that the job holds; a timer that raises is cleared, the others fire."""
-        draft = _Draft(states, self.incidents, message)
+        draft, limits = _Draft(states, self.incidents, message), self._limits(states[PARTITION])
         for job in [job for job, due in _dues(states[PARTITION]).items() if due <= message.now_ms]:
             try:
                 if job in states:
-                    draft.take(job, fire_due(draft.job(job), message.now_ms, self.limits))
+                    draft.take(job, fire_due(draft.job(job), message.now_ms, limits))
             except Exception:  # whatever a timer raises, the partition must go on
                 draft.partition[_DUE + job] = None
         if message.key in states and not isinstance(error, MalformedRecord):
@@ -107,10 +114,20 @@ class DetectFold:
         name = _text(message.key)
         draft.send(name, Finding(name, 0, "poisoned", True, message.now_ms, detail))
 
-    def _fire(self, draft: _Draft, now_ms: int) -> None:
+    def _limits(self, partition: Fields) -> Limits:
+        """How long jobs may be silent, by the bundle in force. Raises ContentMissing."""
+        bundle = bundle_in(partition)
+        if not bundle:
+            return self.limits
+        if bundle not in self.contents:
+            raise ContentMissing(bundle)
+        silence = {str(phase): seconds for phase, seconds in self.contents[bundle].silence.items()}
+        return replace(self.limits, **silence)
+
+    def _fire(self, draft: _Draft, now_ms: int, limits: Limits) -> None:
         dues = sorted((due, job) for job, due in _dues(draft.states[PARTITION]).items() if due <= now_ms)
         for _, job in dues:
-            draft.take(job, fire_due(draft.job(job), now_ms, self.limits))
+            draft.take(job, fire_due(draft.job(job), now_ms, limits))
 
     def _check(self, event: Event, message: Message) -> None:
         assert message.key is not None  # noqa: S101  # the caller asked

@@ -83,5 +83,6 @@ def _last(column: Progress, kept: int) -> Progress:
         numbers=column.numbers[-kept:],
         times=column.times[-kept:],
         losses=column.losses[-kept:],
+        counts=column.counts[-kept:],
         grad_norms=column.grad_norms[-kept:],
     )

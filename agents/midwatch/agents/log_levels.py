@@ -10,7 +10,7 @@ _HEAD = 240  # bytes in which a line names its level; what stands behind is its 
 _LEVEL = re.compile(
     rb"(?P<loud>NCCL WARN|\b(?:ERROR|CRITICAL|FATAL)|[Ee]rror:"
     rb"|(?:\A|[\s\])])[EF]\d{4} \d\d:\d\d:\d\d|\[[EF](?:\d{3,4} [\d:.]+)? ?\w+\.(?:cpp|hpp|cc|h):)"
-    rb"|(?P<quiet>\b(?:INFO|DEBUG|NOTICE|TRACE|WARNING|WARN)\b"
+    rb"|(?P<quiet>(?<![='\"])\b(?:INFO|DEBUG|NOTICE|TRACE|WARNING|WARN)\b"  # not NCCL_DEBUG=INFO, a setting
     rb"|\b(?:[A-Z]\w*)?[Ww]arning: "
     rb"|(?:\A|[\s\])])[IWD]\d{4} \d\d:\d\d:\d\d"  # glog and klog: W0302 11:52:40
     rb"|\[[IWD](?:\d{3,4} [\d:.]+)? ?\w+\.(?:cpp|hpp|cc|h):"  # c10: [W302 11:52:40.1 socket.cpp:12]
@@ -20,12 +20,57 @@ _LEVEL = re.compile(
 )
 # Weights & Biases never ends a run by what it logs: it raises if it must.
 _SIDE_SHOW = re.compile(rb"\A\W{0,8}(?:\([^()]{0,80}pid=[^()]{0,80}\)\W{0,8})?wandb: ")
+# An autotuner tries what may not fit the card, and leaves out what does not.
+_TRIED = re.compile(rb"_inductor/select_algorithm\.py:\d+\]")
+# Some end a run and log it as an information: TensorFlow's coordinator, for one.
+_ENDS_ALL = re.compile(rb"\bError reported to Coordinator: ")
+# The line itself says that its writer goes on.
+_GOES_ON = re.compile(
+    rb"(?i)\b(?:retrying in \d|trying (?:batch size|again in)|skipping (?:this |the )?batch"
+    rb"|ignoring this choice|will be (?:skipped|ignored)\b)"
+)
+# A sample of a data set, as it was read or written.
+_SAMPLE = re.compile(
+    rb"\A\s{0,8}[\[{].{0,60}?[\"'](?:role|prompt|completion|instruction|conversations|messages|question|answer)[\"']"
+    rb": ?[\"'\[{]"
+)
+# A drill announces the fault that it provokes; what comes of it is said by those whom it strikes.
+_PROVOKED = re.compile(rb"\A[\W\d]{0,40}(?:\w+ ){0,2}[Ii]njection: ")
+
+
+# A loop that caught what stands above: it leaves this batch out and takes the next.
+_LEFT_OUT = re.compile(rb"(?i)[^\n]{0,200}?\bskipp(?:ing|ed) (?:this |the )?batch\b")
+_BREAKS = re.compile(rb"\n[^\n]{0,80}?Traceback \(most recent call last\)")
+
+_WARNS = re.compile(rb"(?i:WARN)|\bW(?:\d{3,4})? |\bW\d{4} |\[W\]|\[W[ \d]|\[NeMo W")
+
+
+def is_warning(line: bytes) -> bool:
+    """Whether a quiet line calls itself a warning, and no less."""
+    found = _LEVEL.search(line[:_HEAD])
+    return found is not None and found["quiet"] is not None and _WARNS.search(found[0]) is not None
+
+
+def stands_aside(line: bytes) -> bool:
+    """Whether the writer never ends a run by what it says: a service beside it, an autotuner's trial, a
+    sample of the data, or a drill's announcement."""
+    head = line[:_HEAD]
+    return (
+        any(said.match(head) for said in (_SIDE_SHOW, _PROVOKED, _SAMPLE)) or _TRIED.search(head) is not None
+    )
 
 
 def is_quiet(line: bytes) -> bool:
-    """Whether the writer of the line calls it a warning, information or less."""
-    head = line[:_HEAD]
-    if _SIDE_SHOW.match(head):
+    """Whether the writer of the line calls it a warning, information or less, a fault of a drill, or one
+    that it gets over."""
+    if stands_aside(line) or _GOES_ON.search(line):
         return True
-    found = _LEVEL.search(head)
-    return found is not None and found["quiet"] is not None
+    found = _LEVEL.search(line[:_HEAD])
+    return found is not None and found["quiet"] is not None and _ENDS_ALL.search(line[:_HEAD]) is None
+
+
+def was_left_out(text: bytes, end: int) -> bool:
+    """Whether the line below the one that ends there says that the loop leaves the batch out, and no
+    traceback begins behind it: then it met a failure and got over it. Lines below `text` are unknown."""
+    said = _LEFT_OUT.match(text, end + 1)
+    return said is not None and _BREAKS.match(text, text.find(b"\n", said.end())) is None

@@ -5,12 +5,19 @@ It sends in the order in which things came, so a beat never overtakes the lines 
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import NoReturn
 
 from midwatch.agents.bundles import Watched, rules_of
 from midwatch.agents.hit_budget import within
 from midwatch.agents.matching import match
+from midwatch.agents.reload.edits import EditWatch, begin
+from midwatch.agents.reload.follower import Follower
+from midwatch.agents.reload.kept_choices import KeptChoices
+from midwatch.agents.reload.matching_rules import MatchingRules
 from midwatch.shippers.publish import message_key
 from midwatch.streams import codec
 from midwatch.streams.app import App, create_app
@@ -22,18 +29,30 @@ from midwatch.streams.records import Beat, Chunk
 from midwatch.streams.running import run as run_app
 from midwatch.streams.settings import Settings
 from midwatch.streams.stateless import stateless_agent
+from midwatch.streams.topic_admin import check_topics
 
+_log = logging.getLogger(__name__)
 _BUFFER = 256  # chunks of up to 256 KiB each
 
 
+Heed = Callable[[bytes], None]
+"""Is given the text of each chunk before it is matched."""
+
+
 def handle(
-    message: Message, watched: Watched, events: str, foreign: Reader | None = None
+    message: Message,
+    watched: Watched,
+    events: str,
+    foreign: Reader | None = None,
+    heed: Heed | None = None,
 ) -> tuple[Send, ...]:
     """One record of `logs`: at most one record of `events`, under the key of its job."""
     record = _read(message, foreign)
     key = record.origin.job.encode()
     if isinstance(record, Beat):
         return (Send(events, key, codec.encode(replace(record, logged_ms=message.timestamp_ms))),)
+    if heed is not None:
+        heed(record.text)
     hits = match(record, watched.rules, watched.hash, message.timestamp_ms, any_line=watched.any_line)
     return () if hits is None else (Send(events, key, codec.encode(within(hits))),)
 
@@ -60,15 +79,41 @@ def _read(message: Message, foreign: Reader | None) -> Chunk | Beat:
     return record
 
 
-def build(settings: Settings) -> App:
-    """The app of one match worker."""
-    watched, foreign = rules_of(settings), reader(settings.foreign, settings.cluster)
-    topics = settings.topic_names
+def build(settings: Settings, watched: Callable[[], Watched] | None = None, heed: Heed | None = None) -> App:
+    """The app of one match worker. `watched` is asked once a chunk; None: the settings' own rules."""
+    foreign, topics = reader(settings.foreign, settings.cluster), settings.topic_names
+    asked = watched or partial(_same, rules_of(settings))
     app = create_app(settings, f"{settings.topics.prefix}.match", buffer=_BUFFER)
-    stateless_agent(app, lambda message: handle(message, watched, topics.events, foreign), topic=topics.logs)
+    stateless_agent(
+        app, lambda message: handle(message, asked(), topics.events, foreign, heed), topic=topics.logs
+    )
     return app
 
 
 def run(settings: Settings) -> NoReturn:
-    """Run until SIGTERM; the sign of readiness is renewed after every rebalance."""
-    run_app(build(settings), ready_file=ready_file(settings.state_directory, "match"))
+    """Run until SIGTERM; the sign of readiness is renewed after every rebalance.
+
+    It matches by the bundle in force in the topic `rules` and takes the next one while it works. Its own
+    files it puts in force at the first start, and whenever they are edited.
+    """
+    check_topics(settings)
+    begun = begin(settings)
+    content = begun.content
+    rules = MatchingRules(content, KeptChoices(settings.state_directory / "cache"))
+    _log.info("bundle %s is in force: %d rules", content.hash, len(content.rules))
+    app = build(settings, lambda: rules.watched, rules.heed)
+    follower = Follower(settings, app.counters, rules.take)
+    follower.begin(begun.standing, content)
+    edits = EditWatch(settings, follower, begun)
+    follower.start()
+    edits.start()
+    try:
+        run_app(app, ready_file=ready_file(settings.state_directory, "match"), topics_checked=True)
+    finally:
+        edits.stop()
+        follower.stop()
+        rules.stop()
+
+
+def _same(watched: Watched) -> Watched:
+    return watched

@@ -4,27 +4,30 @@ At most three full hits for each rule, role and rank; further ones are counted, 
 threshold reads. Progress travels as columns, because a healthy job prints little else.
 
 A rule says what its line means if the line is said in earnest. It is not where a traceback quotes it as
-source code, where Python ignored the exception, or where its writer calls it a warning: such a hit is
-context.
+source code, where Python ignored the exception, where its writer calls it a warning, or where a text cites it
+in backticks: such a hit is context.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TypeVar, cast
 
-from midwatch.agents.log_levels import is_quiet
+from midwatch.agents.call_sites import placed
+from midwatch.agents.error_stacks import is_outer
+from midwatch.agents.log_levels import is_quiet, is_warning, stands_aside, was_left_out
+from midwatch.agents.shell_traces import was_asked_for_output
 from midwatch.agents.tracebacks import Place as Standing
-from midwatch.agents.tracebacks import begins_line, place_of
+from midwatch.agents.tracebacks import begins_line, is_logged, place_of
 from midwatch.rules.compiler import RuleSet
-from midwatch.rules.matcher import Match
+from midwatch.rules.hits import Match
 from midwatch.rules.model import Role, Rule
+from midwatch.streams.blocks import claimed_rank
 from midwatch.streams.line_times import line_time
 from midwatch.streams.lines import Place, places
-from midwatch.streams.records import Chunk, Hit, HitCount, Hits, Line, Phase, Progress, Section
+from midwatch.streams.records import Chunk, Hit, HitCount, Hits, Line, Phase, Progress, Rate, Section, Stop
 from midwatch.streams.records import Mode as RecordMode
 from midwatch.streams.records import Role as RecordRole
 
@@ -35,10 +38,9 @@ _LOOKED_AT = 64  # hits of a rule and rank in a chunk whose surroundings are rea
 _HITS = 128
 _COUNTS = 256
 _LINE_BYTES = 2048
+_SHOWN_BYTES = 512
 _LARGEST = 2**53
 Otherwise = TypeVar("Otherwise", int, None)
-_CLAIMED_RANK = re.compile(rb"\A\s*\[rank(\d{1,6})\]:")
-
 
 When = Callable[[Section, bytes, Match], float]
 """The time of a matched line, given its section and the section's text (seconds, the node's clock)."""
@@ -67,10 +69,12 @@ def match(
     for section in chunk.sections:
         text = chunk.text[start : start + section.size]
         start += section.size
-        hits = _telling(hit for hit in rules.match_chunk(text) if _placed(hit))
+        hits = _telling(hit for hit in _all(rules, text) if _placed(hit))
+        fresh = _behind_context(section, text)
         for hit, place in zip(hits, places(section, text, (hit.start for hit in hits)), strict=True):
-            if hit.line_number >= section.context:
-                found.take(section, text, hit, place, when(section, text, hit))
+            if hit.start >= fresh:
+                found.take(section, text, hit, place, when)
+        found.end_watches(section, text, rules.match_stops(text), when)
         if any_line and section.lines > section.context:
             found.sign_of_life(section, next(places(section, text, [max(len(text) - 1, 0)])))
     if found.empty():
@@ -80,15 +84,35 @@ def match(
         bundle=bundle,
         hits=tuple(found.hits),
         counts=tuple(_counts(found)),
-        progress=tuple(column.record() for column in found.columns.values()),
+        progress=tuple(column.record(found.node) for column in found.columns.values()),
+        stops=tuple(found.stops.values()),
         ends={section.generation.key(): section.end for section in chunk.sections},
         logged_ms=logged_ms,
     )
 
 
+def _all(rules: RuleSet, text: bytes) -> Sequence[Match]:
+    """The hits in lines and in blocks, in the order of the lines; a block's before its last line's own."""
+    in_lines, in_blocks = rules.match_chunk(text), rules.match_blocks(text)
+    return sorted([*in_blocks, *in_lines], key=lambda hit: hit.start) if in_blocks else in_lines
+
+
+def _behind_context(section: Section, text: bytes) -> int:
+    """The offset at which the lines begin that are not repeated."""
+    offset = 0
+    for _ in range(section.context):
+        offset = text.find(b"\n", offset) + 1 or len(text)
+    return offset
+
+
 def _placed(hit: Match) -> bool:
     """Whether the hit stands where its rule wants it."""
-    return not hit.rule.at_start or begins_line(hit.line, hit.spans()[0][0])
+    if hit.rule.block or not hit.rule.at_start:
+        return True
+    start = hit.spans()[0][0]
+    if begins_line(hit.line, start):
+        return True
+    return is_logged(hit.line, start) and place_of(hit.chunk, hit.start, hit.end).ends_traceback
 
 
 def _telling(hits: Iterable[Match]) -> list[Match]:
@@ -103,6 +127,7 @@ def _telling(hits: Iterable[Match]) -> list[Match]:
         others = [hit for hit in found if hit.rule.role is not Role.PROGRESS]
         known = [hit for hit in others if not hit.rule.fallback]
         known = known or [hit for hit in others if not _knows_nothing(hit.rule)]
+        known = known or [hit for hit in others if not hit.rule.block]
         told += progress + (known or others)
     return told
 
@@ -123,9 +148,11 @@ class _Column:
     numbers: list[int] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
     losses: list[str] = field(default_factory=list)
+    counts: list[str] = field(default_factory=list)
     grad_norms: list[str] = field(default_factory=list)
+    last: tuple[Match, Place] | None = None
 
-    def record(self) -> Progress:
+    def record(self, node: str) -> Progress:
         return Progress(
             path=self.section.path,
             generation=self.section.generation.key(),
@@ -136,10 +163,18 @@ class _Column:
             numbers=tuple(self.numbers),
             times=tuple(self.times),
             losses=tuple(self.losses) if any(self.losses) else (),
+            counts=tuple(self.counts) if any(self.counts) else (),
             grad_norms=tuple(self.grad_norms) if any(self.grad_norms) else (),
             total=self.total,
             rank=self.section.rank,
+            last=self._last(node),
         )
+
+    def _last(self, node: str) -> Line | None:
+        if self.last is None:
+            return None
+        hit, place = self.last
+        return _line(node, self.section, hit.line[:_SHOWN_BYTES], place, self.times[-1])
 
 
 @dataclass(slots=True)
@@ -158,13 +193,30 @@ class _Found:
     full: dict[tuple[str, str, str, int | None], int] = field(default_factory=dict)
     looked_at: dict[tuple[str, str], int] = field(default_factory=dict)
     more: dict[tuple[str, str, int | None], _More] = field(default_factory=dict)
+    stops: dict[tuple[str, str], Stop] = field(default_factory=dict)
 
     def empty(self) -> bool:
-        return not self.hits and not self.columns
+        return not self.hits and not self.columns and not self.stops
 
-    def take(self, section: Section, text: bytes, hit: Match, place: Place, time: float) -> None:
+    def end_watches(self, section: Section, text: bytes, ends: Sequence[Match], when: When) -> None:
+        """Of each rule the first line of a file that ends its watch."""
+        generation, fresh = section.generation.key(), _behind_context(section, text)
+        for hit in ends:
+            if hit.start < fresh or (hit.rule.name, generation) in self.stops:
+                continue
+            place = next(places(section, text, [hit.start]))
+            self.stops[hit.rule.name, generation] = Stop(
+                rule=hit.rule.name,
+                path=section.path,
+                generation=generation,
+                number=place.number,
+                end=place.end,
+                time=when(section, text, hit),
+            )
+
+    def take(self, section: Section, text: bytes, hit: Match, place: Place, when: When) -> None:
         if hit.rule.role is Role.PROGRESS:
-            self._progress(section, hit, place, time)
+            self._progress(section, hit, place, when(section, text, hit))
             return
         name, path, rank = hit.rule.name, section.path, section.rank
         looked_at = self.looked_at.get((name, path), 0)
@@ -172,20 +224,27 @@ class _Found:
         if looked_at >= _LOOKED_AT or len(self.hits) >= _HITS:
             self._count(name, path, rank, place)
             return
-        standing = place_of(text, hit.start, hit.end)
+        outer = is_outer(text, hit.start, hit.end)
+        standing = Standing("quoted") if outer else place_of(text, hit.start, hit.end)
+        if _only_an_end(hit.rule) and was_asked_for_output(text, hit.start):
+            standing = Standing("ignored")
+        if was_left_out(text, hit.end):
+            standing = Standing("ignored")
         role = _role(hit, standing)
         seen = self.full.get((name, role, path, rank), 0)
         if seen >= FULL_HITS:
             self._count(name, path, rank, place)
             return
         self.full[name, role, path, rank] = seen + 1
-        excused = None
+        time, excused = when(section, text, hit), None
         if standing.handled is not None and (standing.probe or role == "context"):
             excused = next(places(section, text, [standing.handled])).number
         if standing.asserts is not None and hit.rule.fallback:
             hit, place = _moved(hit, text, standing.asserts), next(places(section, text, [standing.asserts]))
-        full = _full(self.node, section, hit, place, time)
-        self.hits.append(replace(full, role=role, excuses=excused))
+        full = placed(_full(self.node, section, hit, place, time), standing.frames)
+        if role == "context":
+            full = replace(full, role=role, severity=_weight_of_context(hit, standing, full.severity))
+        self.hits.append(replace(full, excuses=excused))
 
     def sign_of_life(self, section: Section, last: Place) -> None:
         """The job printed something; that is all that is said."""
@@ -208,44 +267,59 @@ class _Found:
         column.ends.append(place.end)
         column.numbers.append(place.number)
         column.times.append(time)
+        column.last = (hit, place)
         column.losses.append(captures.get("loss", ""))
+        column.counts.append(captures.get("count", ""))
         column.grad_norms.append(captures.get("grad_norm", ""))
         total = _whole(captures.get("total_steps"), -1)
         if total >= 0:
             column.total = total
 
 
+def _only_an_end(rule: Rule) -> bool:
+    """Whether such a line knows no more than that some command did not end well."""
+    return rule.fallback and rule.role is Role.CONSEQUENCE and rule.error_type == _ANY_EXCEPTION
+
+
 def _role(hit: Match, standing: Standing) -> RecordRole:
     rule = hit.rule
     if rule.role not in (Role.CAUSE, Role.CONSEQUENCE):
         return cast(RecordRole, str(rule.role))
-    if standing.standing != "said" or (not rule.any_level and is_quiet(hit.line)):
+    quiet = not (rule.any_level or standing.passed_on) and is_quiet(hit.line)
+    heard = standing.standing == "said" or (standing.standing == "beside" and not rule.fallback)
+    if not heard or quiet or _cited(hit):
         return "context"
     return cast(RecordRole, str(rule.role))
 
 
+def _cited(hit: Match) -> bool:
+    """Whether a text cites the words in backticks, as a guide or a model's answer does."""
+    start, end = hit.spans()[0]
+    return not hit.rule.block and hit.line.count(b"`", 0, start) % 2 == 1 and b"`" in hit.line[end:]
+
+
+def _weight_of_context(hit: Match, standing: Standing, severity: str) -> str:
+    """What is quoted or cited, what Python ignored and what comes from beside the run tells nothing of its
+    end, and no more does a failure that its own writer calls an information."""
+    if standing.standing != "said" or stands_aside(hit.line) or _cited(hit):
+        return "info"
+    if hit.rule.role is Role.CONTEXT:
+        return severity
+    return "warning" if is_warning(hit.line) else "info"
+
+
 def _moved(hit: Match, text: bytes, start: int) -> Match:
     """The same hit on another line of the text: a bare AssertionError tells nothing, its `assert` does."""
-    return hit._replace(start=start, end=text.index(b"\n", start))
+    return hit.on_line(start, text.index(b"\n", start))
 
 
 def _full(node: str, section: Section, hit: Match, place: Place, time: float) -> Hit:
-    rule, raw = hit.rule, hit.line[:_LINE_BYTES]
-    text = raw.decode("utf-8", "replace")
-    captures = hit.captures() if hit.compiled.expression.search(hit.line) else {}
-    claimed = _CLAIMED_RANK.match(raw)
-    claim = _whole(captures.get("rank") or (claimed[1].decode() if claimed else None), None)
-    line = Line(
-        text=text,
-        path=section.path,
-        number=place.number,
-        offset=place.offset,
-        time=time,
-        node=node,
-        rank=section.rank,
-        claimed_rank=None if claim is None or claim < 0 else claim,
-        raw=raw if "�" in text else None,
-    )
+    rule = hit.rule
+    captures = hit.captures() if rule.block or hit.compiled.expression.search(hit.text) else {}
+    line = _line(node, section, hit.line[:_LINE_BYTES], place, time)
+    claim = _whole(captures.get("rank"), None)
+    if claim is not None and claim >= 0:
+        line = replace(line, claimed_rank=claim)
     return Hit(
         rule=rule.name,
         role=cast(RecordRole, str(rule.role)),
@@ -261,6 +335,22 @@ def _full(node: str, section: Section, hit: Match, place: Place, time: float) ->
         remedy=rule.remedy,
         captures=captures,
         fallback=rule.fallback,
+        limit=Rate(rule.rate_limit.hits, rule.rate_limit.seconds) if rule.rate_limit else None,
+    )
+
+
+def _line(node: str, section: Section, raw: bytes, place: Place, time: float) -> Line:
+    text = raw.decode("utf-8", "replace")
+    return Line(
+        text=text,
+        path=section.path,
+        number=place.number,
+        offset=place.offset,
+        time=time,
+        node=node,
+        rank=section.rank,
+        claimed_rank=claimed_rank(raw.lstrip()),
+        raw=raw if "�" in text else None,
     )
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import os
 import secrets
 import stat
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from midwatch.agents.first_writer import write_first
 from midwatch.streams.codec import canonical
 from midwatch.streams.errors import ConfigurationError
 from midwatch.streams.records import Command, Spec
@@ -84,12 +84,12 @@ def ensure_keys(state_directory: Path) -> Signer:
     state_directory.mkdir(parents=True, exist_ok=True)
     private = state_directory / PRIVATE_NAME
     if not private.exists():
-        _publish(private, secrets.token_bytes(_KEY_BYTES), mode=0o600)
+        write_first(private, secrets.token_bytes(_KEY_BYTES), mode=0o600)
     signer = load_signer(state_directory)
     public = state_directory / PUBLIC_NAME
     raw = signer.key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
     if not public.exists():
-        _publish(public, raw, mode=0o644)
+        write_first(public, raw, mode=0o644)
     if _read(public) != raw:
         raise ConfigurationError(
             "the public key is not that of the private key beside it",
@@ -145,20 +145,3 @@ def _read(path: Path) -> bytes:
             remedy="delete both key files; specs signed by the lost key must be written again",
         )
     return raw
-
-
-def _publish(path: Path, content: bytes, *, mode: int) -> None:
-    """Write a file whole or not at all; the first writer wins."""
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(draft, path)
-        except FileExistsError:
-            return
-    finally:
-        draft.unlink()

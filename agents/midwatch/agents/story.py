@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from midwatch.agents.incident.words import WAITING
 from midwatch.streams import codec
 from midwatch.streams.identity import native_id
 from midwatch.streams.records import (
@@ -96,6 +97,12 @@ class Story:
         """The finding that says nothing can be concluded from silence, if it stands."""
         return next((f for f in self.open_findings if f.kind == "blind"), None)
 
+    def command_of(self, record: object) -> Command | None:
+        """The command that an outcome speaks of, where the story has it."""
+        if not isinstance(record, Outcome):
+            return None
+        return next((c for a in self.attempts for c in a.commands if c.id == record.command), None)
+
     def state_at(self, now_ms: int) -> str:
         """One word for a list of jobs. Never `running` on the strength of beats that have stopped coming."""
         if self.standing:
@@ -114,7 +121,11 @@ class Story:
         if self.last_beat_ms is not None:
             missed = now_ms - self.last_beat_ms > _MISSED * 1000 * self.beat_interval
             return "unheard" if missed else "running"
-        return "known" if self.last_fact is None else "ended" if self.last_fact.ended else "running"
+        if self.last_fact is None:
+            return "known"
+        if self.last_fact.ended:
+            return "ended"
+        return "queued" if self.last_fact.new in WAITING else "running"
 
 
 def stories(records: Iterable[Timed]) -> dict[str, Story]:

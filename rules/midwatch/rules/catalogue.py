@@ -16,13 +16,15 @@ _HEAD = """# Catalogue of rules
 
 Written by `python -m midwatch.rules.catalogue > docs/catalogue.md`; a test keeps it true.
 
-What midwatch knows of failures, by the pack that knows it. A *cause* may be the root of a verdict; a
-*consequence* (a peer died, a watchdog fired, a launcher's summary) stands in where no cause was seen;
-*context* never does. A fallback knows only that something failed: it gives way to every other rule.
+What midwatch knows of failures, by the pack that knows it. The heading names the mechanism. A *cause* may
+be the root of a verdict; a *consequence* (a peer died, a watchdog fired, a launcher's summary) stands in
+where no cause was seen; *context* makes no failure, and is named only where the bare end of a run is all
+else that is known. A fallback gives way to every other rule on its line.
 Transient: whether the same start may succeed with nothing changed. Examples are our own; the source says
 where the knowledge comes from.
 """
 _TRANSIENT = {True: "transient", False: "lasting", None: "depends"}
+_EXAMPLES = 2  # the messages of one mechanism differ between releases
 _ORDER = (Role.CAUSE, Role.CONSEQUENCE, Role.CONTEXT, Role.SUCCESS, Role.PROGRESS)
 
 
@@ -55,7 +57,7 @@ def _entry(rule: Rule) -> list[str]:
     if rule.fallback:
         said.append("fallback")
     lines = [f"### {rule.name}", "", f"{', '.join(said)} · {rule.source}", ""]
-    lines += ["```text", *(example.strip() for example in rule.match[:1]), "```", ""]
+    lines += ["```text", *(example.strip("\n") for example in rule.match[:_EXAMPLES]), "```", ""]
     if rule.remedy:
         lines += [f"Remedy: {rule.remedy}", ""]
     return lines

@@ -7,49 +7,56 @@ from collections.abc import Callable, Iterable, Sequence
 
 import orjson
 
+from midwatch.rules.block_rules import BlockRules
+from midwatch.rules.choice import Choice
 from midwatch.rules.errors import LocatedError, RuleErrors
 from midwatch.rules.expressions import Expression, PatternError, compile_set, is_bytewise
+from midwatch.rules.hits import CompiledRule, Match, MatcherDisagreement
 from midwatch.rules.literals import required_literals, spelling_count, spellings
-from midwatch.rules.matcher import (
-    SMALL_CHUNK,
-    CompiledRule,
-    FindRules,
-    Machinery,
-    Match,
-    MatcherDisagreement,
-    lines_of,
-    match_chunk,
-)
+from midwatch.rules.matcher import SMALL_CHUNK, FindRules, Machinery, lines_of, match_chunk
 from midwatch.rules.model import Rule
+from midwatch.rules.packing import pack
 from midwatch.rules.rule_reader import refuse_double_names
-from midwatch.rules.scanner import Clock, build_scanner
+from midwatch.rules.scanner import scanner_of
 from midwatch.rules.syntax_advice import advice_for
 from midwatch.rules.syntax_tree import NotUnderstood, parse
 from midwatch.rules.triggers import Triggers, choose_triggers
 from midwatch.rules.workloads import background as usual_background
 
 _MOST_WORDS = 16
-BACKGROUND_LIMIT = 1 << 18
+BACKGROUND_LIMIT = 1 << 20
 """Bytes of background that the choice of triggers looks at."""
 
 
 class RuleSet:
     """Compiled rules; never changed after it was made, so a reload is one assignment.
 
-    `content_hash` is a SHA-256 (hex) over the rules themselves, independent of files.
+    `content_hash` is a SHA-256 (hex) over the rules themselves, independent of files. `rules` are all;
+    `compiled` and `triggers` are of those over single lines. `choice` makes the next compilation of the same
+    rules quick; None without a scan.
     """
 
-    __slots__ = ("_machinery", "content_hash", "rules", "triggers")
+    __slots__ = ("_blocks", "_machinery", "_stops", "choice", "content_hash", "rules", "triggers")
 
-    def __init__(self, machinery: Machinery, triggers: Triggers) -> None:
+    def __init__(
+        self,
+        machinery: Machinery,
+        triggers: Triggers,
+        rules: Sequence[Rule],
+        stops: RuleSet | None = None,
+        choice: Choice | None = None,
+    ) -> None:
+        self.choice = choice
         self._machinery = machinery
+        self._blocks = BlockRules(rule for rule in rules if rule.block)
+        self._stops = stops
         self.triggers = triggers
-        self.rules = tuple(entry.rule for entry in machinery.compiled)
+        self.rules = tuple(rules)
         self.content_hash = content_hash(self.rules)
 
     @property
     def compiled(self) -> tuple[CompiledRule, ...]:
-        """The rules with their expressions, in the order of `rules`."""
+        """The rules over single lines with their expressions."""
         return self._machinery.compiled
 
     @property
@@ -60,7 +67,7 @@ class RuleSet:
     def match_line(self, line: bytes) -> list[Match]:
         """The rules found in one line without its line feed, in the order of the rules."""
         found = sorted(self._machinery.find_rules(line))
-        return [Match(self.compiled[index], line, 0, 0, len(line)) for index in found]
+        return [Match(self.compiled[index], line, 0, len(line), line) for index in found]
 
     def match_chunk(self, text: bytes) -> list[Match]:
         r"""The hits of a chunk, by line and then by rule.
@@ -71,14 +78,22 @@ class RuleSet:
         """
         return match_chunk(self._machinery, text)
 
+    def match_blocks(self, text: bytes) -> list[Match]:
+        """The hits of the rules over blocks that end in a chunk, by the blocks' last lines."""
+        return self._blocks.match(text)
+
+    def match_stops(self, text: bytes) -> list[Match]:
+        """The lines of a chunk that end the watch of a rule: the one whose name the hit's rule bears."""
+        return self._stops.match_chunk(text) if self._stops is not None else []
+
     def reference_chunk(self, text: bytes) -> list[Match]:
         """The same, slowly: each line searched for each rule alone. What `match_chunk` is audited against."""
         hits: list[Match] = []
         start = 0
-        for number, line in enumerate(lines_of(text)):
+        for line in lines_of(text):
             end = start + len(line)
             hits.extend(
-                Match(entry, text, number, start, end)
+                Match(entry, text, start, end, line)
                 for entry in self.compiled
                 if entry.expression.search(line) is not None
             )
@@ -90,54 +105,74 @@ def compile_rules(
     rules: Iterable[Rule],
     *,
     background: bytes | None = None,
-    clock: Clock | None = None,
     scan: bool = True,
+    choice: Choice | None = None,
 ) -> RuleSet:
     """A rule set, or RuleErrors with every pattern that RE2 refuses.
 
     Any pattern is compiled here, even one that matches every line: what a user may load is the reader's
     and the admission's business. `background` is text in which the rules should not hit, best a sample of
-    what is about to be matched; it changes the speed and nothing else, as does `clock` (`time.thread_time`),
-    with which the scan is tuned by measuring. Takes one to three seconds for 300 rules, so a worker compiles
-    beside its loop and then swaps one reference. Without `scan` it takes a tenth of that: every line is then
-    asked of the set, which finds the same and is as fast on a few megabytes.
+    what is about to be matched; it changes the speed and nothing else. Takes about a second for 300 rules,
+    so a worker compiles beside its loop and then swaps one reference. Without `scan` it takes a twentieth of
+    that: every line is then asked of the set, which finds the same and is as fast on a few megabytes. With
+    the `choice` of an earlier compilation of the same rules by the same code, which has passed the self-test
+    then, it takes as little, scan included; one of other rules is not used.
     """
-    listed = tuple(rules)
+    everything = tuple(rules)
+    hash_ = content_hash(everything)
+    if choice is not None and choice.rules != hash_:
+        choice = None
     errors: list[LocatedError] = []
-    refuse_double_names(listed, errors)
+    refuse_double_names(everything, errors)
     compiled: list[CompiledRule] = []
-    for rule in listed:
+    for rule in everything:
         try:
-            compiled.append(CompiledRule(rule, Expression(rule.pattern), len(compiled)))
+            entry = CompiledRule(rule, Expression(rule.pattern), len(compiled))
+            compiled += () if rule.block else (entry,)
         except PatternError as error:
             what = f"RE2 does not accept the pattern of rule {rule.name!r}: {error}"
             errors.append(LocatedError(rule.location, what, advice_for(rule.pattern)))
     if errors:
         raise RuleErrors(errors)
-    patterns = [rule.pattern for rule in listed]
+    enders = [Rule(name=rule.name, pattern=rule.stop_pattern) for rule in everything if rule.stop_pattern]
+    of_stops = choice.stops if choice else None
+    stops = compile_rules(enders, background=background, scan=scan, choice=of_stops) if enders else None
+    patterns = [entry.rule.pattern for entry in compiled]
     find_rules = _rule_finder(patterns)
     if not scan:
-        unscanned = Machinery(tuple(compiled), find_rules, build_scanner(()), False, (), every_line=True)
-        everything = tuple(range(len(patterns)))
-        return RuleSet(unscanned, Triggers((), False, everything, ((),) * len(patterns), 0.0))
-    text = usual_background() if background is None else background[:BACKGROUND_LIMIT]
-    # A line that a rule matches is not looked at in vain, so it must not count against the rule's literals.
-    in_vain = b"\n".join(line for line in text.split(b"\n") if not find_rules(line))
-    triggers = choose_triggers(patterns, in_vain)
+        unscanned = Machinery(tuple(compiled), find_rules, scanner_of(()), False, (), every_line=True)
+        unguarded = tuple(range(len(patterns)))
+        without = Triggers((), False, unguarded, ((),) * len(patterns), 0.0)
+        return RuleSet(unscanned, without, everything, stops)
+    tested = choice is not None
+    if choice is None:
+        triggers, packed = _chosen(patterns, find_rules, background)
+        choice = Choice(hash_, triggers, packed, stops.choice if stops else None)
+    triggers = choice.triggers
     gates, every_line = _gates([patterns[index] for index in triggers.unguarded])
     machinery = Machinery(
         compiled=tuple(compiled),
         find_rules=find_rules,
-        find_triggers=build_scanner(
-            triggers.spellings, in_vain.lower() if triggers.in_lower_case else in_vain, clock
-        ),
+        find_triggers=scanner_of(choice.packed),
         in_lower_case=triggers.in_lower_case,
         gates=gates,
         every_line=every_line,
     )
-    rule_set = RuleSet(machinery, triggers)
-    _self_test(rule_set)
+    rule_set = RuleSet(machinery, triggers, everything, stops, choice)
+    if not tested:
+        _self_test(rule_set)
     return rule_set
+
+
+def _chosen(
+    patterns: Sequence[str], find_rules: FindRules, background: bytes | None
+) -> tuple[Triggers, tuple[tuple[bytes, ...], ...]]:
+    text = usual_background() if background is None else background[:BACKGROUND_LIMIT]
+    # A line that a rule matches is not looked at in vain, so it must not count against the rule's literals.
+    in_vain = b"\n".join(line for line in text.split(b"\n") if not find_rules(line))
+    triggers = choose_triggers(patterns, in_vain)
+    sample = in_vain.lower() if triggers.in_lower_case else in_vain
+    return triggers, tuple(map(tuple, pack(triggers.spellings, sample)))
 
 
 def content_hash(rules: Sequence[Rule]) -> str:
@@ -161,14 +196,14 @@ def _rule_finder(patterns: Sequence[str]) -> FindRules:
         if indexes
     }
     if not sets:
-        return lambda _: ()
+        return lambda _: []
     if len(sets) == 1:
         return next(iter(sets.values()))
     in_bytes, in_utf8 = sets[True], sets[False]
     byte_indexes, utf8_indexes = members[True], members[False]
     words = _words_of([patterns[index] for index in utf8_indexes])
 
-    def find_in_both(line: bytes) -> Sequence[int]:
+    def find_in_both(line: bytes) -> list[int]:
         found = in_bytes(line)
         if found:
             found = [byte_indexes[index] for index in found]
@@ -215,13 +250,18 @@ def _is_line_bound(pattern: str) -> bool:
 
 
 def _self_test(rule_set: RuleSet) -> None:
-    """Every rule's own examples, matched as the stream is, must give what each rule alone gives."""
-    examples = [line for rule in rule_set.rules for line in (*rule.match, *rule.no_match)]
-    if not examples:
-        return
-    # Behind a long line the chunk is too large for the short way, so the scan is tried too.
-    text = "\n".join((*examples, "." * (2 * SMALL_CHUNK))).encode("utf-8", "surrogateescape")
-    found = {(hit.line_number, hit.rule.name) for hit in rule_set.match_chunk(text)}
-    for hit in rule_set.reference_chunk(text):
-        if (hit.line_number, hit.rule.name) not in found:
-            raise MatcherDisagreement(hit.rule, hit.line)
+    """Matched as the stream is, every example of a rule must give what the rule alone says of it."""
+    examples = [
+        (entry, line.encode("utf-8", "surrogateescape"))
+        for entry in rule_set.compiled
+        for line in (*entry.rule.match, *entry.rule.no_match)
+    ]
+    # A long line without a literal comes first, so that the chunk is scanned and not asked line by line.
+    text = b"\n".join((b"." * (2 * SMALL_CHUNK), *(line for _, line in examples)))
+    found = {(hit.start, hit.compiled.index) for hit in rule_set.match_chunk(text)}
+    start = 2 * SMALL_CHUNK + 1
+    for entry, line in examples:
+        alone = b"\n" not in line and entry.expression.search(line) is not None
+        if alone and (start, entry.index) not in found:
+            raise MatcherDisagreement(entry.rule, line)
+        start += len(line) + 1

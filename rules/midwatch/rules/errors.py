@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-from midwatch.rules.model import SourceLocation
 from midwatch.streams.errors import ConfigurationError
+from midwatch.streams.strict_yaml import LocatedError
 
-
-@dataclass(frozen=True, slots=True)
-class LocatedError:
-    """One mistake: what it is, the place, and what to write instead."""
-
-    location: SourceLocation
-    what: str
-    remedy: str = ""
-
-    def __str__(self) -> str:
-        advice = f"\n  {self.remedy}" if self.remedy else ""
-        return f"{self.location}: {self.what}{advice}"
+__all__ = ["LocatedError", "RuleErrors"]
 
 
 class RuleErrors(ConfigurationError):  # it is many errors
@@ -36,6 +24,9 @@ class RuleErrors(ConfigurationError):  # it is many errors
             where=str(self.errors[0].location) if self.errors else "",
             remedy="Correct the places named; `midwatch rules check` lists them again.",
         )
+
+    def __reduce__(self) -> tuple[type[RuleErrors], tuple[object, ...]]:
+        return type(self), (self.errors,)
 
     def __str__(self) -> str:
         return "\n".join(str(error) for error in self.errors)

@@ -19,6 +19,8 @@ SET_MEMORY = 256 << 20
 """A ceiling in bytes for the automaton of a set; it costs nothing until used."""
 
 UNANCHORED: Any = re2._Anchor.UNANCHORED
+ANCHORED: Any = re2._Anchor.ANCHOR_START
+"""The match must begin where the search begins."""
 
 
 class PatternError(ValueError):
@@ -79,8 +81,8 @@ class Expression:
 
 def compile_set(
     patterns: Sequence[str], *, within_lines: bool = False, memory: int = SET_MEMORY
-) -> Callable[[bytes], Sequence[int]]:
-    """A function from bytes to the indexes of the patterns found in them, in no particular order.
+) -> Callable[[bytes], list[int]]:
+    """A function from bytes to a new list of the patterns found in them, by index, in no particular order.
 
     All patterns must be of one kind (`is_bytewise`). With `within_lines` a text of many lines may be
     asked as if each line were asked alone. Raises PatternError.
@@ -95,7 +97,7 @@ def compile_set(
         built.Compile()
     except re2.error as error:
         raise PatternError(_reason(error)) from None
-    matcher: Callable[[bytes], Sequence[int]] = built._set.Match
+    matcher: Callable[[bytes], list[int]] = built._set.Match
     if matcher(b"") is None:
         raise PatternError("RE2 could not build the set")
     return matcher

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from midwatch.rules.errors import LocatedError
 from midwatch.rules.model import SourceLocation
-from midwatch.rules.yaml_reader import YamlList, YamlMapping, YamlNode, YamlScalar, type_name
+from midwatch.streams.strict_yaml import YamlList, YamlMapping, YamlNode, YamlScalar, type_name
 
 Choice = TypeVar("Choice", bound=StrEnum)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from midwatch.rules.model import Mode, Phase, Role, Severity
+from midwatch.rules.model import Block, Mode, Phase, Role, Severity
 from midwatch.rules.rule_reader import VERSION
 
 _DURATION = r"^[0-9]+(\.[0-9]+)?\s*(ms|s|m|h|d)$"
@@ -42,7 +42,10 @@ def _rule() -> dict[str, object]:
         "required": ["name", "pattern"],
         "properties": {
             "name": {"type": "string", "pattern": "^[a-z0-9][a-z0-9_.-]{0,63}$"},
-            "pattern": {"type": "string", "description": "RE2 syntax, searched in one line at a time."},
+            "pattern": {
+                "type": "string",
+                "description": "RE2 syntax, searched in one line at a time, or in a block.",
+            },
             "role": _choice(Role),
             "error_type": {"type": "string"},
             "subsystem": {"type": "string"},
@@ -50,11 +53,12 @@ def _rule() -> dict[str, object]:
             "transient": {"type": "boolean", "description": "Leave it out where it depends."},
             "captures": {"type": "object", "additionalProperties": {"type": "string"}},
             "remedy": {"type": "string"},
-            "match": _TEXTS | {"description": "Lines that must match."},
+            "match": _TEXTS | {"description": "Lines, or whole blocks, that must match."},
             "no_match": _TEXTS | {"description": "Lines that must not."},
             "metadata": {"type": "object"},
             "rate_limit": {
                 "type": "object",
+                "description": "So many hits count against the job in so much of its lines' time.",
                 "additionalProperties": False,
                 "required": ["hits", "per"],
                 "properties": {
@@ -62,12 +66,13 @@ def _rule() -> dict[str, object]:
                     "per": {"type": "string", "pattern": _DURATION},
                 },
             },
-            "stop_pattern": {"type": "string"},
-            "fallback": {"type": "boolean"},
-            "any_level": {"type": "boolean"},
-            "at_start": {"type": "boolean"},
+            "stop_pattern": {"type": "string", "description": "A line that ends this rule's watch."},
+            "fallback": {"type": "boolean", "description": "Counts only where no other rule was found."},
+            "any_level": {"type": "boolean", "description": "Counts on lines that call themselves warnings."},
+            "at_start": {"type": "boolean", "description": "Counts only where it begins the line."},
             "phase": _choice(Phase),
             "mode": _choice(Mode),
+            "block": _choice(Block) | {"description": "Search whole blocks of lines, not single ones."},
             "source": {"type": "string"},
         },
     }

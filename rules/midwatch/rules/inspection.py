@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from midwatch.rules.block_rules import words_of
 from midwatch.rules.bundle import read_bundle
 from midwatch.rules.compiler import RuleSet, compile_rules
 from midwatch.rules.errors import LocatedError, RuleErrors
@@ -80,12 +81,33 @@ def explain_line(rule_set: RuleSet, line: bytes) -> Explanation:
     found = {match.rule.name: match for match in rule_set.match_line(line)}
     hits: list[Hit] = []
     misses: list[Miss] = []
-    for rule, spellings in zip(rule_set.rules, rule_set.triggers.of_pattern, strict=True):
+    for entry, spellings in zip(rule_set.compiled, rule_set.triggers.of_pattern, strict=True):
+        rule = entry.rule
         trigger = next((each for each in spellings if each in text), b"").decode("utf-8", "replace")
         match = found.get(rule.name)
         if match is not None:
             start, end = match.spans()[0]
             hits.append(Hit(rule, line[start:end].decode("utf-8", "replace"), match.captures(), trigger))
+        elif trigger:
+            misses.append(Miss(rule, trigger))
+    return Explanation(tuple(hits), tuple(misses))
+
+
+def explain_blocks(rule_set: RuleSet, text: bytes) -> Explanation:
+    """Which rules over blocks match a traceback in the text and why, and which nearly do."""
+    found = {match.rule.name: match for match in rule_set.match_blocks(text)}
+    hits: list[Hit] = []
+    misses: list[Miss] = []
+    for rule in rule_set.rules:
+        if not rule.block:
+            continue
+        words = words_of([rule.pattern])
+        trigger = next((word for word in words if word and word in text), b"").decode("utf-8", "replace")
+        match = found.get(rule.name)
+        if match is not None:
+            start, end = match.spans()[0]
+            matched = match.text[start:end].decode("utf-8", "replace")
+            hits.append(Hit(rule, matched, match.captures(), trigger))
         elif trigger:
             misses.append(Miss(rule, trigger))
     return Explanation(tuple(hits), tuple(misses))
@@ -105,6 +127,11 @@ def bench_text(rule_set: RuleSet, text: bytes, clock: Clock, chunk: int = 1 << 1
         for match in found:
             hits[match.rule.name] = hits.get(match.rule.name, 0) + 1
         start = end
+    begin = clock()
+    blocks = rule_set.match_blocks(text)
+    seconds += clock() - begin
+    for block in blocks:
+        hits[block.rule.name] = hits.get(block.rule.name, 0) + 1
     lines = text.count(b"\n") + (not text.endswith(b"\n") and bool(text))
     return FileSpeed(len(text) / 1e6, seconds, lines, hits)
 

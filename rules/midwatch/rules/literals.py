@@ -8,19 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 
 from midwatch.rules.expressions import is_bytewise
-from midwatch.rules.syntax_tree import Character, Choice, NotUnderstood, Repeat, Series, Tree, parse
+from midwatch.rules.syntax_tree import EMPTY, Character, Choice, NotUnderstood, Repeat, Series, Tree, parse
 
 Literals = frozenset[str]
 """Alternatives: at least one of them is in the line."""
 
 _NOTHING_KNOWN: Literals = frozenset(("",))
-_MAX_ALTERNATIVES = 24
+_MAX_ALTERNATIVES = 32
 _EITHER_CASE = 256
 _LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
-MIN_LENGTH = 3
+MIN_LENGTH = 2
+_MOST_BEGINNINGS = 4
+_BEFORE = 4
+_MIN_BEGINNING = 3
+_REMEMBERED = 4096
+"""Patterns: a swap of rules compiles hundreds of which one or two are new."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +34,15 @@ class _Knowledge:
     """What every match of a node looks like.
 
     `exact`: it is one of these, or None. `first` and `last`: it begins, and ends, with one of these.
-    `inner`: for each of these, it contains one of the alternatives.
+    `inner`: for each of these, it contains one of the alternatives. `unless_empty`: it is empty or begins
+    with one of these characters, or None.
     """
 
     exact: Literals | None = None
     first: Literals = _NOTHING_KNOWN
     last: Literals = _NOTHING_KNOWN
     inner: tuple[Literals, ...] = ()
+    unless_empty: Literals | None = None
 
     def best(self) -> Literals | None:
         """The single best demand: the one whose shortest alternative is longest."""
@@ -54,7 +62,48 @@ def required_literals(pattern: str) -> tuple[Literals, ...]:
         tree = parse(pattern).tree
     except NotUnderstood:
         return ()
-    known = _Derivation(bytewise=is_bytewise(pattern)).of(tree)
+    return _usable(_Derivation(bytewise=is_bytewise(pattern)).of(tree))
+
+
+def required_by_way(pattern: str) -> tuple[tuple[Literals, ...], ...]:
+    """For each way in which the pattern can match, its demands; () if a way demands nothing.
+
+    The ways are the alternatives of the whole pattern: every matching line fulfils all demands of one of
+    them. So each may be looked for by the literal that suits it best.
+    """
+    try:
+        tree = parse(pattern).tree
+    except NotUnderstood:
+        return ()
+    derivation = _Derivation(bytewise=is_bytewise(pattern), in_lines=True)
+    ways = tuple(_usable(derivation.of(way)) for way in _ways(tree))
+    return ways if all(ways) else ()
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def beginnings(pattern: str) -> tuple[bytes, ...]:
+    """A few literals with one of which every match of the pattern begins; () where none are known."""
+    try:
+        tree = parse(pattern).tree
+    except NotUnderstood:
+        return ()
+    known = _Derivation(bytewise=is_bytewise(pattern)).of(tree).first
+    written = {spellings(literal)[0] for literal in known if spelling_count(literal) == 1}
+    few = len(written) == len(known) <= _MOST_BEGINNINGS
+    return tuple(sorted(written)) if few and min(map(len, written)) >= _MIN_BEGINNING else ()
+
+
+def _ways(tree: Tree) -> list[Tree]:
+    if isinstance(tree, Choice):
+        return [way for part in tree.parts for way in _ways(part)]
+    if isinstance(tree, Series):
+        parts = [part for part in tree.parts if part != EMPTY]
+        if len(parts) == 1:
+            return _ways(parts[0])
+    return [tree]
+
+
+def _usable(known: _Knowledge) -> tuple[Literals, ...]:
     demands = (*known.inner, known.first, known.last)
     return tuple(
         dict.fromkeys(demand for demand in demands if demand and min(map(len, demand)) >= MIN_LENGTH)
@@ -83,8 +132,9 @@ def lowered(literal: str) -> str:
 
 
 class _Derivation:
-    def __init__(self, *, bytewise: bool) -> None:
+    def __init__(self, *, bytewise: bool, in_lines: bool = False) -> None:
         self.bytewise = bytewise
+        self.in_lines = in_lines
 
     def of(self, tree: Tree) -> _Knowledge:
         match tree:
@@ -123,7 +173,7 @@ class _Derivation:
         if node.low == 0:
             if node.high == 1 and once.exact is not None and len(once.exact) < _MAX_ALTERNATIVES:
                 return _exactly(once.exact | _NOTHING_KNOWN)
-            return _UNKNOWN
+            return _Knowledge(unless_empty=self.initials(node.part, once))
         known = once
         for _ in range(min(node.low, 8) - 1):
             known = _in_series((known, once))
@@ -132,6 +182,13 @@ class _Derivation:
         # More repetitions may stand between the first and the last: only the ends are still known.
         demands = (*known.inner, known.first) if "" not in known.first else known.inner
         return _Knowledge(None, known.first, once.last, demands)
+
+    def initials(self, part: Tree, once: _Knowledge) -> Literals | None:
+        """The characters with which a part begins, as far as they stand in a line."""
+        first: Literals | None = once.first
+        if isinstance(part, Character):
+            first = self.units(Character(part.points - {ord("\n")}, part.fold)) if self.in_lines else None
+        return frozenset(units[0] for units in first) if first and "" not in first else None
 
 
 def _exactly(literals: Literals) -> _Knowledge:
@@ -149,8 +206,19 @@ def _in_series(parts: Iterable[_Knowledge]) -> _Knowledge:
     run: Literals = _NOTHING_KNOWN
     first: Literals | None = None
     inner: list[Literals] = []
+    before: Literals | None = None  # with what the run ended in front of parts that may be empty
+    beyond: Literals = frozenset()  # and with the first character of each of them
     for part in parts:
         inner.extend(part.inner)
+        if part.unless_empty is not None:
+            if before is None:
+                before, beyond = frozenset(units[-_BEFORE:] for units in run), frozenset()
+            beyond |= frozenset(a + b for a in before for b in part.unless_empty)
+        elif before is not None:
+            beyond |= frozenset(a + b for a in before for b in part.first)
+            if not beyond & before and len(beyond) <= _MAX_ALTERNATIVES:
+                inner.append(beyond)
+            before = None
         grown = _joined(run, part.first)
         if part.exact is not None and grown is not None:
             run = grown

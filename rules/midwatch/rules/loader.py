@@ -11,8 +11,8 @@ from midwatch.rules.model import Bundle
 from midwatch.rules.oellm.composition import compose
 from midwatch.rules.oellm.generation import is_foreign
 from midwatch.rules.oellm.reading import Config, read_config
-from midwatch.rules.yaml_reader import read_yaml
 from midwatch.streams.errors import ConfigurationError
+from midwatch.streams.strict_yaml import read_yaml
 
 _FOLDERS = ("packs", "presets")
 _ENDINGS = (".yaml", ".yml")

@@ -8,108 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from midwatch.rules.expressions import UNANCHORED, Expression, Span
-from midwatch.rules.model import Rule
+from midwatch.rules.hits import CompiledRule, Match
 from midwatch.rules.scanner import Find
-from midwatch.streams.errors import MidwatchError
 
 SMALL_CHUNK = 2048
 """Bytes below which scanning for triggers costs more than it saves."""
-PROBE = 2048
-"""Bytes at a chunk's start that tell its kind: where most lines hold a trigger, every line is asked."""
+PROBE = 1024
+"""Bytes at each of a few places that tell a chunk's kind: where most lines hold a trigger, each is asked."""
+_PROBES = 4
 
-FindRules = Callable[[bytes], Sequence[int]]
-
-
-class MatcherDisagreement(MidwatchError):
-    """Two ways of matching gave different answers: a defect of the engine, not of the rule."""
-
-    def __init__(self, rule: Rule, line: bytes) -> None:
-        super().__init__(
-            f"the set and the expression of rule {rule.name!r} disagree on {line[:200]!r}",
-            where=str(rule.location),
-            remedy="Report the rule and the line: this is a defect of midwatch or of RE2.",
-        )
-
-
-class CompiledRule:
-    """A rule with its expression, and which of its groups mean what."""
-
-    __slots__ = ("expression", "index", "meanings", "raw_match", "rule")
-
-    def __init__(self, rule: Rule, expression: Expression, index: int) -> None:
-        self.rule = rule
-        self.expression = expression
-        self.raw_match = expression.raw_match
-        self.index = index
-        # Backwards, so that of two groups of one meaning the first that took part is written last.
-        self.meanings = tuple(
-            (rule.captures.get(name, name), number)
-            for name, number in sorted(expression.group_numbers.items(), key=lambda item: -item[1])
-        )
-
-
-class Match(NamedTuple):
-    """One rule found in one line of a chunk.
-
-    `line_number` counts from 0 in the chunk; `start` and `end` are the byte offsets of the line in the
-    chunk, without its line feed. Captures are taken only when asked for: they cost more than the match.
-    """
-
-    compiled: CompiledRule
-    chunk: bytes
-    line_number: int
-    start: int
-    end: int
-
-    @property
-    def rule(self) -> Rule:
-        """The rule that matched."""
-        return self.compiled.rule
-
-    @property
-    def line(self) -> bytes:
-        """The line, without its line feed."""
-        return self.chunk[self.start : self.end]
-
-    def spans(self) -> Sequence[Span]:
-        """The span of the match and of every group, as offsets in the line."""
-        spans = self.compiled.expression.search(self.line)
-        if spans is None:
-            raise MatcherDisagreement(self.rule, self.line)
-        return spans
-
-    def captures(self) -> dict[str, str]:
-        """What the named groups caught, by meaning; groups that took no part are left out.
-
-        Bytes that are no UTF-8 become U+FFFD. Of two groups of one meaning the first that took part counts.
-        """
-        meanings = self.compiled.meanings
-        if not meanings:
-            return {}
-        line = self.chunk[self.start : self.end]
-        spans = self.compiled.raw_match(UNANCHORED, line, 0, len(line))
-        if spans[0][0] < 0:
-            raise MatcherDisagreement(self.rule, line)
-        if line.isascii():
-            text = line.decode("ascii")
-            return {
-                meaning: text[start:end]
-                for meaning, number in meanings
-                for start, end in (spans[number],)
-                if start >= 0
-            }
-        return {
-            meaning: line[start:end].decode("utf-8", "replace")
-            for meaning, number in meanings
-            for start, end in (spans[number],)
-            if start >= 0
-        }
-
-    def __repr__(self) -> str:
-        return f"<Match {self.rule.name} line {self.line_number} [{self.start}:{self.end}]>"
+FindRules = Callable[[bytes], list[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +43,15 @@ def match_lines(machinery: Machinery, text: bytes) -> list[Match]:
     find_rules, compiled = machinery.find_rules, machinery.compiled
     hits: list[Match] = []
     add, make = hits.append, tuple.__new__
+    lines = lines_of(text)
     start = 0
-    for number, line in enumerate(lines_of(text)):
+    for line, found in zip(lines, map(find_rules, lines), strict=True):
         end = start + len(line)
-        found = find_rules(line)
         if found:
-            for index in found if len(found) == 1 else sorted(found):
-                add(make(Match, (compiled[index], text, number, start, end)))
+            if len(found) > 1:
+                found.sort()
+            for index in found:
+                add(make(Match, (compiled[index], text, start, end, line)))
         start = end + 1
     return hits
 
@@ -150,14 +61,28 @@ def match_chunk(machinery: Machinery, text: bytes) -> list[Match]:
     if len(text) < SMALL_CHUNK or machinery.every_line or any(gate(text) for gate in machinery.gates):
         return match_lines(machinery, text)
     find, fold = machinery.find_triggers, machinery.in_lower_case
-    probe = text[:PROBE]
+    probe = _probe(text)
     if _is_crowded(probe, find(probe.lower() if fold else probe)):
         return match_lines(machinery, text)
     return _match_around(machinery, text, find(text.lower() if fold else text))
 
 
+def _probe(text: bytes) -> bytes:
+    """Lines from all over the text, whole ones: a crowd of hits is a stretch of it at times."""
+    step = len(text) // _PROBES
+    size = min(step, PROBE)
+    pieces: list[bytes] = []
+    end = 0
+    for place in range(0, step * _PROBES, step):
+        if place >= end:
+            start = text.rfind(b"\n", 0, place) + 1
+            end = text.find(b"\n", place + size) + 1 or len(text)
+            pieces.append(text[start:end])
+    return b"".join(pieces)
+
+
 def _is_crowded(text: bytes, offsets: list[int]) -> bool:
-    """Whether three of four lines hold a trigger."""
+    """Whether half of the lines hold a trigger: from there on the scan costs more than it saves."""
     with_trigger = 0
     end = -1
     for offset in offsets:
@@ -167,17 +92,16 @@ def _is_crowded(text: bytes, offsets: list[int]) -> bool:
         end = text.find(b"\n", offset)
         if end < 0:
             break
-    return with_trigger * 4 > (text.count(b"\n") + 1) * 3
+    return with_trigger * 2 > text.count(b"\n")
 
 
 def _match_around(machinery: Machinery, text: bytes, offsets: list[int]) -> list[Match]:
     """The hits in the lines in which the offsets lie; the offsets are sorted."""
     find_rules, compiled = machinery.find_rules, machinery.compiled
-    find, rfind, count = text.find, text.rfind, text.count
+    find, rfind = text.find, text.rfind
     hits: list[Match] = []
     add, make = hits.append, tuple.__new__
     size = len(text)
-    number = counted = 0
     end = -1
     for offset in offsets:
         if offset < end:
@@ -186,12 +110,13 @@ def _match_around(machinery: Machinery, text: bytes, offsets: list[int]) -> list
         end = find(b"\n", offset)
         if end < 0:
             end = size
-        found = find_rules(text[start:end])
+        line = text[start:end]
+        found = find_rules(line)
         if found:
-            number += count(b"\n", counted, start)
-            counted = start
-            for index in found if len(found) == 1 else sorted(found):
-                add(make(Match, (compiled[index], text, number, start, end)))
+            if len(found) > 1:
+                found.sort()
+            for index in found:
+                add(make(Match, (compiled[index], text, start, end, line)))
     return hits
 
 

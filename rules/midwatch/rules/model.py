@@ -9,12 +9,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from midwatch.streams.strict_yaml import SourceLocation
+
+__all__ = [
+    "Block",
+    "Bundle",
+    "Mode",
+    "Note",
+    "NoteKind",
+    "Phase",
+    "RateLimit",
+    "Role",
+    "Rule",
+    "RuleFile",
+    "Severity",
+    "SilenceLimit",
+    "SourceLocation",
+]
+
+_IN_CODE = SourceLocation("<code>")
+
 
 class Role(StrEnum):
     """What a hit of the rule is evidence of.
 
     Only a `CAUSE` may become the root of a verdict while one stands; a `CONSEQUENCE` (a peer died, a
-    watchdog fired, a launcher's summary) stands in where no cause was seen; `CONTEXT` never does.
+    watchdog fired, a launcher's summary) stands in where no cause was seen. `CONTEXT` makes no failure; above
+    severity `info` it is named as the cause of one that is known by its bare end alone.
     """
 
     CAUSE = "cause"
@@ -25,7 +46,7 @@ class Role(StrEnum):
 
 
 class Severity(StrEnum):
-    """How loud a hit is shown. It decides nothing."""
+    """How loud a hit is shown. It decides one thing: context that is only an `INFO` never explains an end."""
 
     CRITICAL = "critical"
     ERROR = "error"
@@ -52,16 +73,10 @@ class Mode(StrEnum):
     SUCCESS = "success"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class SourceLocation:
-    """A place in a user's file. Line and column count from 1; column in characters, not bytes."""
+class Block(StrEnum):
+    """What a rule is asked of that is not asked of single lines; see `midwatch.streams.blocks`."""
 
-    file: str
-    line: int = 1
-    column: int = 1
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}:{self.column}"
+    TRACEBACK = "traceback"
 
 
 class NoteKind(StrEnum):
@@ -90,7 +105,11 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """At most `hits` of one rule and rank are sent in full in `seconds`; the rest are counted only."""
+    """Of one rule and attempt at most `hits` in `seconds` count against the job; the rest are only counted.
+
+    Told by the times of the lines, not by a clock. A cause that is held back so is no cause: keep it for
+    what is printed again and again without harm.
+    """
 
     hits: int
     seconds: float
@@ -100,14 +119,15 @@ class RateLimit:
 class Rule:
     """One thing to look for.
 
-    `pattern` is RE2 syntax, searched in one line at a time without its line end. A pattern of ASCII
-    characters only is compiled for bytes (LATIN1), so `.` also matches a byte that is no valid UTF-8.
-    `captures` maps a named group of the pattern to what it means (`rank`, `step`, `loss`, `size`, ..);
-    a group that is not listed means itself, and two groups may mean the same (alternatives).
+    `pattern` is RE2 syntax, searched in one line at a time without its line end; with a `block` in a whole
+    one, whose lines stand without their speaker and are joined by line feeds: `(?s)` lets `.` cross them.
+    A pattern of ASCII characters only is compiled for bytes (LATIN1), so `.` also matches a byte that is no
+    valid UTF-8. `captures` maps a named group of the pattern to what it means (`rank`, `step`, `loss`,
+    `size`, ..); a group that is not listed means itself, and two groups may mean the same (alternatives).
     `transient`: True, the same start may succeed; False, it cannot; None, it depends.
     `stop_pattern` ends the rule's watch for the rest of the attempt once a line of the job matches it:
-    whoever folds the hits tries it (`CompiledRule.stop`). A `fallback` (the last line of any traceback, a
-    bare signal) counts only on a line in which no other rule was found. A line that calls itself a warning
+    match tells of that line, the fold takes no hit behind it. A `fallback` (the last line of any traceback,
+    a bare signal) counts only on a line in which no other rule was found. A line that calls itself a warning
     or less is no failure, except to a rule with `any_level`. With `at_start` the match counts only where it
     begins the line, but for what a launcher prints in front. `source` says where the knowledge comes from.
     """
@@ -131,8 +151,9 @@ class Rule:
     at_start: bool = False
     phase: Phase | None = None
     mode: Mode | None = None
+    block: Block | None = None
     source: str = ""
-    location: SourceLocation = SourceLocation("<code>")
+    location: SourceLocation = _IN_CODE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

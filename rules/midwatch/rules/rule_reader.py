@@ -9,6 +9,7 @@ from midwatch.rules.errors import LocatedError, RuleErrors
 from midwatch.rules.expressions import Expression, PatternError
 from midwatch.rules.fields import Fields, describe
 from midwatch.rules.model import (
+    Block,
     Mode,
     Phase,
     RateLimit,
@@ -20,7 +21,8 @@ from midwatch.rules.model import (
     SourceLocation,
 )
 from midwatch.rules.syntax_advice import advice_for
-from midwatch.rules.yaml_reader import YamlNode, YamlScalar, plain, read_yaml
+from midwatch.streams.blocks import finished
+from midwatch.streams.strict_yaml import YamlNode, YamlScalar, plain, read_yaml
 
 VERSION = 1
 MAX_PATTERN = 4096
@@ -130,10 +132,16 @@ def _read_rule(node: YamlNode, errors: list[LocatedError]) -> Rule | None:
         at_start=fields.flag("at_start") or False,
         phase=phase or (Phase.TRAINING if role is Role.PROGRESS else None),
         mode=fields.choice("mode", Mode),
+        block=fields.choice("block", Block),
         source=fields.text("source"),
         location=fields.location,
     )
     fields.done()
+    if rule.block and (rule.at_start or rule.role is Role.PROGRESS):
+        what = (
+            f"{fields.what} is asked of a {rule.block}: `at_start` and `role: progress` are for single lines"
+        )
+        fields.complain(fields.place("block"), what, "Leave out `block:`, or the other.")
     if pattern:
         _try_patterns(rule, fields)
     return rule if len(errors) == before else None
@@ -183,11 +191,15 @@ def _try_patterns(rule: Rule, fields: Fields) -> None:
             remedy = f"Groups: {', '.join(expression.group_numbers) or 'none'}."
             fields.complain(location, f"the pattern has no group {group!r}", remedy)
     if expression.search(b"") is not None:
-        what = "the pattern matches an empty line, so it would match every line"
+        seen = rule.block or "line"
+        what = f"the pattern matches an empty {seen}, so it would match every {seen}"
         fields.complain(place, what, "Demand at least one character that the message always has.")
     for key, wanted in (("match", True), ("no_match", False)):
         for line, location in fields.texts(key):
-            _try_example(expression, line, location, wanted, fields)
+            if rule.block:
+                _try_block(expression, line, location, wanted, fields)
+            else:
+                _try_example(expression, line, location, wanted, fields)
 
 
 def _try_example(
@@ -195,14 +207,31 @@ def _try_example(
 ) -> None:
     if "\n" in line:
         what = "an example of more than one line"
-        fields.complain(location, what, "A rule sees one line at a time: split the example.")
+        remedy = "A rule sees one line at a time: split the example, or write `block: traceback`."
+        fields.complain(location, what, remedy)
     elif (expression.search(line.encode("utf-8", "surrogateescape")) is not None) != wanted:
-        what = (
-            f"{fields.what} does not match its example"
-            if wanted
-            else (f"{fields.what} matches the line that it must not match")
-        )
-        fields.complain(location, f"{what}: {line!r}", "Correct the pattern or the example.")
+        _complain_of_example(line, location, wanted, fields)
+
+
+def _try_block(
+    expression: Expression, text: str, location: SourceLocation, wanted: bool, fields: Fields
+) -> None:
+    blocks = [block.text for block in finished(text.encode("utf-8", "surrogateescape"))]
+    if not blocks:
+        what = f"an example without a whole traceback: {text!r}"
+        remedy = "Write all its lines, from `Traceback (most recent call last):` to the exception, after `|`."
+        fields.complain(location, what, remedy)
+    elif any(expression.search(block) is not None for block in blocks) != wanted:
+        _complain_of_example(text, location, wanted, fields)
+
+
+def _complain_of_example(text: str, location: SourceLocation, wanted: bool, fields: Fields) -> None:
+    what = (
+        f"{fields.what} does not match its example"
+        if wanted
+        else f"{fields.what} matches the line that it must not match"
+    )
+    fields.complain(location, f"{what}: {text!r}", "Correct the pattern or the example.")
 
 
 def _compile(pattern: str, key: str, fields: Fields) -> Expression | None:

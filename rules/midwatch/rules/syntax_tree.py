@@ -63,6 +63,7 @@ class Repeat:
 Tree = Character | Anything | Series | Choice | Repeat
 ANYTHING = Anything()
 EMPTY = Series(())
+_SPACE = Character(frozenset(map(ord, "\t\n\f\r ")), fold=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +197,7 @@ class _Reader:
             return ANYTHING if letter == "C" else EMPTY
         if letter and letter in "dDsSwW":
             self.position += 1
-            return ANYTHING
+            return _SPACE if letter == "s" else ANYTHING
         if self.take(_PROPERTY):
             return ANYTHING
         return self.character(self.escaped_point())

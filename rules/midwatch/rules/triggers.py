@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from midwatch.rules.literals import Literals, lowered, required_literals, spellings
+from midwatch.rules.literals import (
+    MIN_LENGTH,
+    Literals,
+    lowered,
+    required_by_way,
+    spelling_count,
+    spellings,
+)
 
-TRIGGER_COST = 5.0
-"""What one more literal costs the scan, in microseconds a megabyte: a fourteenth of one pass."""
-FALSE_LINE_COST = 1.1
-"""What one line looked at in vain costs, in microseconds."""
+TRIGGER_COST = 4.0
+"""What one more literal costs, in microseconds a megabyte: its share of a pass, and what it tells of hits."""
+SHORT_COST = 40.0
+"""What one of fewer than four bytes costs on top: such literals are scanned for in a pass of their own."""
+FALSE_LINE_COST = 0.7
+"""What one line looked at in vain costs, in microseconds: somewhat less than it does, because the background
+holds more of such lines than logs do."""
 LOWER_COST = 240.0
-"""What lower-casing costs, in microseconds a megabyte: about 50 literals more."""
+"""What lower-casing costs, in microseconds a megabyte: about 60 literals more."""
 
 _GRAM = 4
 _MAX_LENGTH = 8
@@ -44,16 +54,28 @@ def choose_triggers(patterns: Sequence[str], background: bytes) -> Triggers:
     `background` is text in which no rule should hit; a literal that is common there costs. Any text gives
     correct triggers, only slower ones. The same input always gives the same triggers.
     """
-    demands = [required_literals(pattern) for pattern in patterns]
-    as_written = _Selection(demands, background).result(in_lower_case=False)
-    if len(as_written.spellings) * TRIGGER_COST < LOWER_COST:
+    ways = [required_by_way(pattern) for pattern in patterns]
+    as_written = _Selection(ways, background).result(in_lower_case=False)
+    if len(as_written.spellings) * TRIGGER_COST < LOWER_COST or not _has_either_case(ways):
         return as_written
     lower = [
-        tuple(frozenset(lowered(literal) for literal in alternatives) for alternatives in demand)
-        for demand in demands
+        tuple(
+            tuple(frozenset(lowered(literal) for literal in demand) for demand in demands) for demands in way
+        )
+        for way in ways
     ]
     in_lower_case = _Selection(lower, background.lower()).result(in_lower_case=True)
     return min(as_written, in_lower_case, key=lambda triggers: triggers.cost)
+
+
+def _has_either_case(ways: Iterable[Iterable[Iterable[Literals]]]) -> bool:
+    return any(
+        spelling_count(literal) > 1
+        for of_pattern in ways
+        for demands in of_pattern
+        for demand in demands
+        for literal in demand
+    )
 
 
 @lru_cache(maxsize=1 << 14)
@@ -65,37 +87,55 @@ def grams(literal: str) -> list[str]:
 
 
 class _Selection:
-    def __init__(self, demands: Sequence[tuple[Literals, ...]], background: bytes) -> None:
-        self.demands = demands
+    """Every way of every pattern chooses one of its demands, and for each literal of it a gram."""
+
+    def __init__(self, patterns: Sequence[tuple[tuple[Literals, ...], ...]], background: bytes) -> None:
+        self.pattern_count = len(patterns)
+        self.owners = [index for index, ways in enumerate(patterns) for _ in ways]
+        self.demands = [demands for ways in patterns for demands in ways]
         self.background = background
+        text = background.decode("latin-1")
+        self.seen = {
+            length: Counter(text[i : i + length] for i in range(len(text) - length + 1))
+            for length in range(MIN_LENGTH, _GRAM + 1)
+        }
         self.megabytes = max(len(background) / 1e6, 0.02)
         self.costs: dict[str, float] = {}
-        self.uses: Counter[str] = Counter()
+        self.users: defaultdict[str, set[int]] = defaultdict(set)
         self.popularity = Counter(
             gram
             for demands in self.demands
             for gram in {gram for demand in demands for literal in demand for gram in grams(literal)}
         )
-        self.chosen: list[dict[str, str]] = [{} for _ in demands]
+        self.chosen: list[dict[str, str]] = [{} for _ in self.demands]
+        self.at_first = True
 
     def result(self, *, in_lower_case: bool) -> Triggers:
-        guarded = [index for index, demands in enumerate(self.demands) if demands]
+        # Who has little choice chooses first, and the others follow.
+        freedom = [
+            max(min(len(grams(literal)) for literal in demand) for demand in demands)
+            for demands in self.demands
+        ]
+        order = sorted(range(len(self.demands)), key=freedom.__getitem__)
         for _ in range(_ROUNDS):
-            changed = sum(self.improve(index) for index in guarded)
+            changed = sum(self.improve(index) for index in order)
+            self.at_first = False
             changed += sum(self.dropped(gram) for gram in sorted(self.in_use(), key=self.cost, reverse=True))
             if not changed:
                 break
-        longer = {gram: self.lengthened(gram) for gram in self.in_use()}
-        written = _without_longer(spelling for gram in longer.values() for spelling in spellings(gram))
+        longer = {gram: self.lengthened(gram, self.relying(gram)) for gram in self.in_use()}
+        final = {gram for of_literals in longer.values() for gram in of_literals.values()}
+        written = _without_longer(spelling for gram in final for spelling in spellings(gram))
+        of_pattern: list[set[bytes]] = [set() for _ in range(self.pattern_count)]
+        for owner, chosen in zip(self.owners, self.chosen, strict=True):
+            for literal, gram in chosen.items():
+                of_pattern[owner].update(spellings(longer[gram][literal]))
         return Triggers(
             spellings=tuple(sorted(written)),
             in_lower_case=in_lower_case,
-            unguarded=tuple(index for index, demands in enumerate(self.demands) if not demands),
-            of_pattern=tuple(
-                tuple(sorted({each for gram in chosen.values() for each in spellings(longer[gram])}))
-                for chosen in self.chosen
-            ),
-            cost=sum(self.cost(gram) for gram in longer) + in_lower_case * LOWER_COST,
+            unguarded=tuple(index for index, those in enumerate(of_pattern) if not those),
+            of_pattern=tuple(tuple(sorted(those)) for those in of_pattern),
+            cost=sum(map(self.cost, final)) + in_lower_case * LOWER_COST,
         )
 
     def cost(self, gram: str) -> float:
@@ -103,25 +143,37 @@ class _Selection:
         known = self.costs.get(gram)
         if known is None:
             written = spellings(gram)
-            hits = sum(self.background.count(spelling) for spelling in written)
-            known = TRIGGER_COST * len(written) + FALSE_LINE_COST * hits / self.megabytes
+            hits = sum(map(self.count, written))
+            each = TRIGGER_COST if len(written[0]) >= _GRAM else TRIGGER_COST + SHORT_COST
+            known = each * len(written) + FALSE_LINE_COST * hits / self.megabytes
             self.costs[gram] = known
         return known
 
+    def count(self, spelling: bytes) -> int:
+        """How often it stands in the background."""
+        if len(spelling) in self.seen:
+            return self.seen[len(spelling)][spelling.decode("latin-1")]
+        return self.background.count(spelling)
+
+    def liking(self, gram: str) -> tuple[float, int, str]:
+        """First choices are of what others may share; later everyone has chosen, and only the cost counts."""
+        cost, popularity = self.cost(gram), self.popularity[gram]
+        return (cost / popularity if self.at_first else cost, -popularity, gram)
+
     def in_use(self) -> list[str]:
         """The grams that some pattern has chosen."""
-        return [gram for gram, uses in self.uses.items() if uses]
+        return [gram for gram, users in self.users.items() if users]
 
     def choose(self, index: int, grams_of_literals: dict[str, str]) -> None:
-        """Let one pattern rely on these grams and on no others."""
+        """Let one way rely on these grams and on no others."""
         for gram in set(self.chosen[index].values()):
-            self.uses[gram] -= 1
+            self.users[gram].discard(index)
         self.chosen[index] = grams_of_literals
         for gram in set(grams_of_literals.values()):
-            self.uses[gram] += 1
+            self.users[gram].add(index)
 
     def improve(self, index: int) -> bool:
-        """Choose anew for one pattern, given what all others have chosen; True when that changed anything."""
+        """Choose anew for one way, given what all others have chosen; True when that changed anything."""
         before = self.chosen[index]
         self.choose(index, {})
         options = [self.cover(demand) for demand in self.demands[index]]
@@ -131,7 +183,7 @@ class _Selection:
 
     def dropped(self, gram: str) -> bool:
         """Do without one gram if all that rely on it find something cheaper together."""
-        relying = [index for index, chosen in enumerate(self.chosen) if gram in chosen.values()]
+        relying = sorted(self.users[gram])
         before = [self.chosen[index] for index in relying]
         saved = self.cost(gram)
         self.costs[gram] = math.inf
@@ -157,35 +209,53 @@ class _Selection:
         taken: dict[str, str] = {}
         grams_taken: set[str] = set()
         total = 0.0
+        users = self.users
         for literal in sorted(demand, key=lambda literal: (len(literal), literal)):
-            free = [gram for gram in grams(literal) if self.uses[gram] or gram in grams_taken]
-            if free:
-                taken[literal] = free[0]
+            free = next((gram for gram in grams(literal) if users.get(gram) or gram in grams_taken), None)
+            if free is not None:
+                taken[literal] = free
                 continue
-            gram = min(grams(literal), key=lambda gram: (self.cost(gram) / self.popularity[gram], gram))
+            gram = min(grams(literal), key=self.liking)
             taken[literal] = gram
             grams_taken.add(gram)
             total += self.cost(gram)
         return total, sorted(taken.values()), taken
 
-    def lengthened(self, gram: str) -> str:
-        """The gram with what follows it in every literal that relies on it: fewer lines looked at in vain."""
-        relying = [
-            literal
-            for chosen in self.chosen
-            for literal, chosen_gram in chosen.items()
-            if chosen_gram == gram
-        ]
-        longer = gram
-        while len(longer) < _MAX_LENGTH:
-            following = {literal[literal.find(longer) + len(longer) :][:1] for literal in relying}
-            if len(following) != 1 or following == {""}:
-                break
-            candidate = longer + following.pop()
-            if len(spellings(candidate)) > len(spellings(longer)):
-                break
-            longer = candidate
-        return longer
+    def relying(self, gram: str) -> list[str]:
+        """The literals for which the gram was chosen."""
+        return sorted(
+            {
+                literal
+                for index in self.users[gram]
+                for literal, chosen in self.chosen[index].items()
+                if chosen == gram
+            }
+        )
+
+    def lengthened(self, gram: str, literals: Sequence[str]) -> dict[str, str]:
+        """For each literal the gram with more of what stands around it there: fewer lines looked at in vain.
+
+        Where they differ in it, each goes its own way if all of these together cost less than the gram.
+        """
+        best = dict.fromkeys(literals, gram)
+        price = self.cost(gram)
+        if len(gram) == _MAX_LENGTH:
+            return best
+        for before, behind in ((0, 1), (1, 0)):
+            parts: defaultdict[str, list[str]] = defaultdict(list)
+            for literal in literals:
+                at = literal.find(gram)
+                parts[literal[max(0, at - before) : at + len(gram) + behind]].append(literal)
+            least = TRIGGER_COST * sum(map(spelling_count, parts))
+            if gram in parts or least > price or (before and least == price):
+                continue
+            found: dict[str, str] = {}
+            for part, those in parts.items():
+                found.update(self.lengthened(part, those))
+            cost = sum(map(self.cost, set(found.values())))
+            if cost < price or (cost == price and len(parts) == 1):
+                best, price = found, cost
+        return best
 
 
 def _without_longer(written: Iterable[bytes]) -> set[bytes]:

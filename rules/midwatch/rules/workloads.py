@@ -2,7 +2,7 @@
 """Three kinds of log text, made up line by line: what admission and the benchmark match against.
 
 `progress` is rank 0 of a training run, nearly every line a hit; `noise` is NCCL_DEBUG=INFO, progress bars and
-configuration, nearly no line a hit; `storm` is 128 ranks that die at once. All lines are our own, in the form
+configuration, one line in a thousand a hit; `storm` is 128 ranks that die at once. All lines are our own, in the form
 that the libraries print; numbers and hosts vary, so that no cache of the engine sees one line twice.
 """
 
@@ -23,7 +23,6 @@ _NCCL = (
     "gpu-{h:02}:{p}:{t} [{d}] NCCL INFO AllReduce: opCount {x:x} sendbuff 0x7f{y:x} count {p} datatype 9 op 0",
     "gpu-{h:02}:{p}:{t} [{d}] NCCL INFO [Proxy Progress] Device {d} CPU core {a}",
     "gpu-{h:02}:{p}:{t} [{d}] NCCL INFO NCCL_IB_TIMEOUT set by environment to {c}.",
-    "gpu-{h:02}:{p}:{t} [{d}] NCCL INFO comm 0x{x:x} rank {a} nranks {n} cudaDev {d} busId {e}000 - Init COMPLETE",
 )
 _CONFIGURATION = (
     '  "train_micro_batch_size_per_gpu": {d}, "gradient_clipping": {e}.0, "steps_per_print": {p},',
@@ -38,7 +37,46 @@ _CONFIGURATION = (
     "Mar  2 11:{m:02}:{s:02} gpu-{h:02} sshd[{p}]: session opened for user root by (uid={a})",
     "Mar  2 11:{m:02}:{s:02} gpu-{h:02} kernel: mlx5_core 0000:{a:02x}:00.0: port {d} link state is active",
 )
+_EVERYDAY = (
+    "gpu-{h:02}:{p}:{t} [{d}] NCCL INFO NET/Plugin : no plugin was found, the internal implementation is used",
+    "gpu-{h:02}:{p}:{t} [{d}] NCCL INFO Setting affinity for GPU {d} to {x:x}",
+    "gpu-{h:02}:{p}:{t} [{d}] NCCL INFO cudaDriverVersion 12040, retrying with a smaller buffer of {n} KiB",
+    "ignore me {p}, {t} samples are left over and more are to come",
+    "{p} node-{n} node status {t} {d} configured out, running again, no longer starting",
+    "{p} node-{n} action start {t} {d} wait (command {n}), action done",
+    "{p} node-{n} unix.hw net.up {t} {d} the node has detected an available connection on network {d}",
+    "{p} switch module {n}: event interval expired, link counters are reset, next link event in {d} s",
+    "Mar  2 11:{m:02}:{s:02} admin{d} gmetad[{p}]: got no answer from any of the {d} sources, tries the next one",
+    "Mar  2 11:{m:02}:{s:02} admin{d} ntpd[{p}]: synchronized to 10.0.{a}.{b}, stratum {d}",
+    "Mar  2 11:{m:02}:{s:02} admin{d} subnet manager[{p}]: ******************** NEW SWEEP {d} ********************",
+    "[W 2026-03-02 11:{m:02}:{s:02} base_model:{n}] the model does not have the field _overlap_{d}, option is ignored",
+    "    options {d} and {e} are required but usually have reasonable defaults, see the source of the model",
+)
+_STARTING = (
+    "gpu-{h:02}:{p}:{t} [{d}] NCCL INFO comm 0x{x:x} rank {a} nRanks {n} nNodes {c} localRanks {d} localRank {e} MNNVL 0",
+    "gpu-{h:02}:{p}:{t} [{d}] NCCL INFO NVLS comm 0x{x:x} headRank {e} nHeads {d} buffSize {p} memSize {t} nvlsSize {p}",
+    "gpu-{h:02}:{p}:{t} [{d}] NCCL INFO comm 0x{x:x} rank {a} nranks {n} cudaDev {d} nvmlDev {e} busId {e}000 - Init START",
+    "gpu-{h:02}:{p}:{t} [{d}] NCCL INFO Using network IB, using non-device net plugin version 0",
+    "gpu-{h:02}:{p}:{t} [{d}] NCCL INFO Connected all rings, connected all trees, comm 0x{x:x} is not shared",
+    ':::MLLOG {{"event_type": "INTERVAL_START", "key": "block_start", "value": {p}, "metadata": {{"file": "run.py", "lineno": {n}}}}}',
+    "    duration: {d}.{n} seconds, seed: {p}, division: closed, accumulating results, status: {a} of {n} done",
+    "{p} Interconnect-{n} switch_module error {t} {d} link error, event interval expired",
+    "{p} node-{n} filesystem not_served {t} {d} the file system is not served by its server",
+    "'model': {{'channels': {n}, 'resolutions': [], 'loss_type': 'l{d}', 'conditions': [{a}, {b}], 'dropout': 0.{c}}}",
+)
+_FALLING = (
+    "Exception raised from checkTimeout at ../torch/csrc/ProcessGroupNCCL.cpp:{n} (most recent call first):",
+    "[rank{r}]:     iteration, operations = train(",
+    "[rank{r}]:     loss, skipped_iterations, norm = train_step(",
+    "[rank{r}]:     return self._call_impl(*args, **kwargs)",
+)
 _BAR = "Epoch {d}: {a:3}%|{bar:<10}| {a}/100 [{m:02}:{s:02}<{e:02}:{s:02},  {d}.{n}s/it]"
+_SELDOM = (
+    _BAR,
+    "gpu-{h:02}:{p}:{t} [{d}] NCCL INFO comm 0x{x:x} rank {a} nranks {n} cudaDev {d} busId {e}000 - Init COMPLETE",
+    "gpu-{h:02}:{p}:{t} [{d}] transport/net_ib.cc:1296 NCCL WARN NET/IB : Got completion from peer"
+    " 10.2.0.{a}<{p}> with error 12, opcode 0, len 0, vendor err 129",
+)
 _ITERATION = (
     " iteration {i:8}/  500000 | consumed samples: {j:12} | elapsed time per iteration (ms): {p}.{d} | learning"
     " rate: {d}.{t}E-05 | global batch size:   512 | lm loss: {e}.{p}{n}E+00 | loss scale: 1.0 | grad norm: 0.{n}"
@@ -80,7 +118,14 @@ _WATCHDOG = (
     "1515] [PG 1 Rank {r}] Process group watchdog thread terminated with exception: [Rank {r}] Watchdog caught"
     " collective operation timeout: WorkNCCL(SeqNum={p}, OpType=ALLREDUCE) ran for 6000{m:02} milliseconds",
 )
-_FRAME = "frame #{d}: c10d::WorkNCCL::checkTimeout(std::optional<long>) + 0x{e:x}{n} (0x7f{x:x} in libtorch_cuda.so)"
+_FRAMES = (
+    "frame #{d}: c10::Error::Error(c10::SourceLocation, std::string) + 0x{e:x}{n} (0x7f{x:x} in libc10.so)",
+    "frame #{d}: c10d::WorkNCCL::checkTimeout(std::optional<long>) + 0x{e:x}{n} (0x7f{x:x} in libtorch_cuda.so)",
+    "frame #{d}: c10d::ProcessGroupNCCL::watchdogHandler() + 0x{e:x}{n} (0x7f{x:x} in libtorch_cuda.so)",
+    "frame #{d}: c10d::ProcessGroupNCCL::ncclCommWatchdog() + 0x{e:x}{n} (0x7f{x:x} in libtorch_cuda.so)",
+    "frame #{d}: <unknown function> + 0x{e:x}{n} (0x7f{x:x} in libstdc++.so.6)",
+    "frame #{d}: clone + 0x{e:x}{n} (0x7f{x:x} in libc.so.6)",
+)
 _ABORT = "terminate called after throwing an instance of 'c10::DistBackendError'"
 _EPILOGUE = (
     "W0302 11:{m:02}:{s:02}.{p} 139{p} torch/distributed/elastic/multiprocessing/api.py:906] Sending process {p}"
@@ -134,7 +179,10 @@ def progress(size: int, seed: int = 1) -> bytes:
 
 
 def noise(size: int, seed: int = 2) -> bytes:
-    """At least `size` bytes of text in which one line in a hundred thousand is a hit."""
+    """At least `size` bytes of text in which one line in a thousand is a hit.
+
+    Among these are progress bars: of a run of them the shipper leaves one.
+    """
     return _text(size, _noise_lines(_Numbers(seed)))
 
 
@@ -147,15 +195,19 @@ WORKLOADS: dict[str, Callable[[int], bytes]] = {"progress": progress, "noise": n
 
 
 def background(size: int = 1 << 17) -> bytes:
-    """Text in which no rule should hit: what the choice of triggers is weighed against."""
+    """Text in which few rules should hit: what the choice of triggers is weighed against."""
     numbers = _Numbers(5)
     dying = tuple(f"[rank{{r}}]: {line}" for line in _TRACEBACK)
-    templates = (*_NCCL, *_CONFIGURATION, *_TRACEBACK, *dying, _FRAME, *_OTHER_PROGRESS)
+    # What logs are fullest of counts for most.
+    templates = (
+        *(*_NCCL * 6, *_CONFIGURATION, *_EVERYDAY, *_STARTING),
+        *(*_TRACEBACK, *dying, *_FRAMES, *_FALLING * 3, _BAR, *_OTHER_PROGRESS),
+    )
     made_up = _text(
-        size * 23 // 24,
+        size * 15 // 24,
         (numbers.fill(templates[numbers.below(len(templates))], i=numbers.below(9999)) for _ in iter(int, 1)),
     )
-    return made_up + (CHATTER + b"\n") * (size // 24 // len(CHATTER) + 1)
+    return made_up + storm(size * 8 // 24, seed=6) + (CHATTER + b"\n") * (size // 24 // len(CHATTER) + 1)
 
 
 def _text(size: int, lines: Iterator[str]) -> bytes:
@@ -192,15 +244,10 @@ def _noise_lines(numbers: _Numbers) -> Iterator[str]:
         kind = numbers.below(100)
         if kind < 75:
             yield numbers.fill(_NCCL[numbers.below(len(_NCCL))])
-        elif kind < 97:
-            yield numbers.fill(_CONFIGURATION[numbers.below(len(_CONFIGURATION))])
         else:
-            yield numbers.fill(_BAR)
-        if line % 100_000 == 0:
-            yield numbers.fill(
-                "gpu-{h:02}:{p}:{t} [{d}] transport/net_ib.cc:1296 NCCL WARN NET/IB : Got completion from peer"
-                " 10.2.0.{a}<{p}> with error 12, opcode 0, len 0, vendor err 129"
-            )
+            yield numbers.fill(_CONFIGURATION[numbers.below(len(_CONFIGURATION))])
+        if line % 1000 == 0:
+            yield numbers.fill(_SELDOM[line // 1000 % len(_SELDOM)])
 
 
 def _storm_lines(numbers: _Numbers) -> Iterator[str]:
@@ -223,8 +270,8 @@ def _death(numbers: _Numbers, rank: int) -> Iterator[str]:
         head = numbers.fill(f"[rank{rank}]:[E302 11:{{m:02}}:{{s:02}}.{{p}}{{n}} ProcessGroupNCCL.cpp:")
         for template in _WATCHDOG:
             yield head + numbers.fill(template, r=rank)
-        for _ in range(12):
-            yield numbers.fill(_FRAME)
+        for frame in (*_FRAMES, *_FRAMES):
+            yield numbers.fill(frame)
         yield _ABORT
         return
     yield f"[rank{rank}]: Traceback (most recent call last):"

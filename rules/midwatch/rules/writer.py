@@ -9,7 +9,7 @@ import yaml
 
 from midwatch.rules.model import Phase, Role, Rule
 from midwatch.rules.rule_reader import VERSION, usual_severity
-from midwatch.rules.yaml_reader import plain_scalar
+from midwatch.streams.strict_yaml import plain_scalar
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\Z")
 _NEVER_FOLDED = 1 << 20
@@ -51,6 +51,7 @@ def plain_rule(rule: Rule) -> dict[str, object]:
         "captures": dict(rule.captures),
         "rate_limit": {"hits": limit.hits, "per": seconds_text(limit.seconds)} if limit else None,
         "stop_pattern": rule.stop_pattern,
+        "block": rule.block.value if rule.block else "",
         "fallback": rule.fallback,
         "any_level": rule.any_level,
         "at_start": rule.at_start,

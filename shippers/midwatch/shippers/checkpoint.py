@@ -87,7 +87,7 @@ class StateDirectory:
         try:
             content = file.read_bytes()
         except FileNotFoundError:
-            return Checkpoint()
+            return self._draft()
         except OSError as error:
             raise _unreadable(file, error.strerror or "") from error
         try:
@@ -96,6 +96,17 @@ class StateDirectory:
             raise _unreadable(file, str(error)) from error
         if checkpoint.version > _VERSION:
             raise _unreadable(file, f"it is of version {checkpoint.version}, made by a newer midwatch")
+        return replace(checkpoint, files=tuple(_with(entry, _path_of) for entry in checkpoint.files))
+
+    def _draft(self) -> Checkpoint:
+        """The first checkpoint of all, where its shipper was killed between writing and naming it. Half of
+        one is no checkpoint: nothing had been sent yet."""
+        try:
+            checkpoint = msgspec.json.decode((self.path / f".{_FILE}").read_bytes(), type=Checkpoint)
+        except (OSError, *UNREADABLE):
+            return Checkpoint()
+        if checkpoint.version > _VERSION:
+            return Checkpoint()
         return replace(checkpoint, files=tuple(_with(entry, _path_of) for entry in checkpoint.files))
 
     def save(self, checkpoint: Checkpoint) -> None:

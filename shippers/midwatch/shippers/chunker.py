@@ -40,16 +40,18 @@ class Chunker:
         self._origin = origin
         self._limit = limit
         self._unfinished: dict[Generation, blocks.Unfinished] = {}
+        self.lines = 0
+        """How many lines went into chunks; those read again count again."""
 
     def forget(self) -> None:
-        """Lines will be read again: no block is open."""
+        """Lines will be read again, and with the first of them what led to them."""
         self._unfinished.clear()
 
     def parcels(self, read: Iterable[Block]) -> Iterator[Parcel]:
         """The blocks' lines in chunks; the last one may be small."""
         waiting: list[_Piece] = []
         size = 0
-        for piece in (p for block in read for p in _pieces(block)):
+        for piece in (p for block in read for p in self._pieces(block)):
             weight = len(piece.text) + _ANCHOR_SIZE * len(piece.section.anchors)
             if waiting and size + weight > self._limit:
                 yield self._parcel(waiting)
@@ -59,25 +61,30 @@ class Chunker:
         if waiting:
             yield self._parcel(waiting)
 
+    def _pieces(self, block: Block) -> Iterator[_Piece]:
+        if block.lead:
+            at = Position(block.start.offset - len(block.lead), block.start.number - block.lead.count(b"\n"))
+            before = replace(block, raw=block.lead, start=at, end=block.start)
+            open_before: blocks.Unfinished = ()
+            for piece in _pieces(before):
+                open_before = blocks.follow(open_before, piece.section, piece.text)
+            if open_before:
+                self._unfinished[block.generation] = open_before
+        return _pieces(block)
+
     def _parcel(self, pieces: list[_Piece]) -> Parcel:
         sections: list[Section] = []
         texts: list[bytes] = []
-        room = blocks.fitting(tuple(b for p in _firsts(pieces) for b in self._unfinished.get(p, ())))
-        for generation in _firsts(pieces):
-            kept = tuple(b for b in self._unfinished.get(generation, ()) if b in room)
-            self._unfinished[generation] = kept
-        repeated: set[Generation] = set()
-        for piece in pieces:
-            section, text, generation = piece.section, piece.text, piece.section.generation
-            open_before = self._unfinished.get(generation, ())
-            open_after = blocks.follow(open_before, section, text)
-            if open_before and generation not in repeated:
-                section, text = _with_context(section, text, open_before)
-            repeated.add(generation)
+        pieces = _joined(pieces)
+        self.lines += sum(piece.section.lines for piece in pieces)
+        generations = [piece.section.generation for piece in pieces]
+        room = blocks.fitting(tuple(b for g in generations for b in self._unfinished.get(g, ())))
+        for piece, generation in zip(pieces, generations, strict=True):
+            open_before = tuple(b for b in self._unfinished.pop(generation, ()) if b in room)
+            open_after = blocks.follow(open_before, piece.section, piece.text)
+            section, text = blocks.with_context(piece.section, piece.text, open_before)
             if open_after:
                 self._unfinished[generation] = open_after
-            else:
-                self._unfinished.pop(generation, None)
             sections.append(section)
             texts.append(text)
         chunk = Chunk(self._origin, tuple(sections), b"".join(texts))
@@ -87,23 +94,26 @@ class Chunker:
         return Parcel(chunk, tuple(ends.items()), size)
 
 
-def _firsts(pieces: list[_Piece]) -> dict[Generation, None]:
-    return {piece.section.generation: None for piece in pieces}
+def _joined(pieces: list[_Piece]) -> list[_Piece]:
+    """What was read of one file in one poll is one section, so that no traceback is cut within a chunk."""
+    of: dict[Generation, list[_Piece]] = {}
+    for piece in pieces:
+        of.setdefault(piece.section.generation, []).append(piece)
+    return [parts[0] if len(parts) == 1 else _one(parts) for parts in of.values()]
 
 
-def _with_context(section: Section, text: bytes, unfinished: blocks.Unfinished) -> tuple[Section, bytes]:
-    before, anchors, count = blocks.context(unfinished)
-    shifted = tuple(Anchor(a.index + count, a.offset, a.number) for a in section.anchors)
-    return (
-        replace(
-            section,
-            size=section.size + len(before),
-            lines=section.lines + count,
-            anchors=anchors + shifted,
-            context=count,
-        ),
-        before + text,
+def _one(parts: list[_Piece]) -> _Piece:
+    first, last = parts[0].section, parts[-1].section
+    anchors: list[Anchor] = []
+    lines = 0
+    for part in parts:
+        anchors += (Anchor(a.index + lines, a.offset, a.number) for a in part.section.anchors)
+        lines += part.section.lines
+    text = b"".join(part.text for part in parts)
+    section = replace(
+        first, size=len(text), lines=lines, anchors=tuple(anchors), end=last.end, read_at=last.read_at
     )
+    return _Piece(section, text, parts[-1].end)
 
 
 def _pieces(block: Block) -> Iterator[_Piece]:

@@ -17,6 +17,7 @@ from midwatch.shippers.ledger import Future
 from midwatch.shippers.report import Report
 from midwatch.streams.codec import Encoded
 from midwatch.streams.errors import ConfigurationError, ServiceUnreachable
+from midwatch.streams.kafka_client import client_options
 from midwatch.streams.settings import KafkaSettings
 
 _FOREVER_MS = 2**31 - 1
@@ -128,9 +129,7 @@ class Publisher:
             self._report(text)
 
     def _options(self) -> dict[str, Any]:
-        kafka = self._kafka
-        options: dict[str, Any] = {
-            "bootstrap_servers": list(kafka.bootstrap),
+        return client_options(self._kafka) | {
             "client_id": "midwatch-ship",
             "acks": "all",
             "enable_idempotence": True,
@@ -145,16 +144,4 @@ class Publisher:
             "metadata_max_age_ms": 60_000,
             "allow_auto_create_topics": False,
             "metrics_enabled": False,
-            "security_protocol": kafka.security_protocol,
         }
-        if kafka.username:
-            options |= {
-                "sasl_mechanism": kafka.mechanism,
-                "sasl_plain_username": kafka.username,
-                "sasl_plain_password": kafka.password.reveal(),
-            }
-        if kafka.tls:
-            names = {"ssl_cafile": kafka.ca_file, "ssl_certfile": kafka.certificate_file}
-            names |= {"ssl_keyfile": kafka.key_file}
-            options |= {name: str(file) for name, file in names.items() if file is not None}
-        return options

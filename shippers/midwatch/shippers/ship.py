@@ -18,7 +18,6 @@ from midwatch.shippers.report import reporter
 from midwatch.shippers.sidecar import DRAIN, Ends, Sidecar
 from midwatch.shippers.watch import Start, Watch
 from midwatch.streams.errors import ConfigurationError, UsageError
-from midwatch.streams.records import Origin
 from midwatch.streams.settings import Settings
 
 
@@ -54,7 +53,8 @@ def run_ship(shipment: Shipment, settings: Settings, environment: Mapping[str, s
     me = machine(pid)
     origin = identify(told, environment, me)
     report = reporter()
-    state = StateDirectory(shipment.state or _state_directory(settings, origin))
+    usual = checkpoint_directory(settings.state_directory, origin.job, origin.node)
+    state = StateDirectory(shipment.state or usual)
     checkpoint = Checkpoint() if shipment.start != "checkpoint" else state.load()
     if checkpoint.boot_id == me.boot_id:
         origin = identify(told, environment, me, checkpoint.incarnation)
@@ -108,5 +108,6 @@ def shipper_id() -> str:
     return secrets.token_hex(8)
 
 
-def _state_directory(settings: Settings, origin: Origin) -> Path:
-    return settings.state_directory / "ship" / origin.job.replace("/", "_") / origin.node.replace("/", "_")
+def checkpoint_directory(state_directory: Path, job: str, node: str) -> Path:
+    """Where the shipper of a job on a node keeps its checkpoint, below the installation's state directory."""
+    return state_directory / "ship" / job.replace("/", "_") / node.replace("/", "_")

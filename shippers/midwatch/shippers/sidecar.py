@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, KafkaTimeoutError
 
 from midwatch.shippers.beat import Facts, Pulse, interval
 from midwatch.shippers.checkpoint import Checkpoint, Remembered, StateDirectory
@@ -22,7 +22,7 @@ from midwatch.shippers.report import Report
 from midwatch.shippers.tail import Block, Now, Position, Tail
 from midwatch.streams.codec import encode_log
 from midwatch.streams.failpoints import failpoint
-from midwatch.streams.records import Generation, Origin
+from midwatch.streams.records import LINES_READ, Generation, Origin
 from midwatch.streams.settings import ShipSettings
 
 DRAIN = 25.0
@@ -33,6 +33,11 @@ _A_TURN = 1024 * 1024  # bytes of one file before the next one has its turn
 _SAVE_EVERY = 0.5
 _BEATS_IN_FLIGHT = 64
 _LATE = 10.0  # seconds without an acknowledgement worth a word
+_SILENT = 60.0
+"""Seconds without one after which the producer is replaced. kafka-python's (3.0.12) was once seen, after an
+outage of a minute, to send nothing any more, to fail nothing and to end no `flush`. What arrives twice has no
+effect.
+"""
 
 
 class Source(Protocol):
@@ -85,12 +90,13 @@ class Sidecar:
         self._chunker = Chunker(origin, settings.chunk_size)
         self._ledger = Ledger()
         self._pulse = Pulse(origin, interval(settings.interval, origin.nodes))
-        self._beats: list[Future] = []
+        self._beats: list[tuple[Future, float]] = []  # each with the time of its sending
         self._pause = max(settings.poll, settings.chunk_age, min(1.0, origin.nodes / 1000))
         self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._told: list[float] = []
         self._save_at = float("-inf")
         self._unsaved = False
+        self._seen: frozenset[tuple[int, int]] = frozenset()
         self._late = False
         self._full_disk = False
         self._final = False
@@ -162,6 +168,7 @@ class Sidecar:
         """One round; whether there is more to read at once."""
         self._collect(now)
         self._source.poll(now, rescan=flush)
+        self._remember_new_files()
         more = False
         if self._publisher.ready:
             try:
@@ -174,6 +181,13 @@ class Sidecar:
         if self._unsaved and now.monotonic >= self._save_at:
             self._save(self._origin.incarnation)
         return more
+
+    def _remember_new_files(self) -> None:
+        """Before a line of a file is sent: after a kill its name may be gone, and nobody would find it."""
+        files = frozenset((t.generation.device, t.generation.inode) for t in self._source.tails)
+        if not files <= self._seen:
+            self._seen = files
+            self._save(self._origin.incarnation)
 
     def _ship(self, now: Now, *, flush: bool) -> bool:
         before = self._ledger.in_flight
@@ -214,14 +228,18 @@ class Sidecar:
             files=len(tails),
             alive=process.alive() if process else None,
             samples=samples()
-            | {"truncations": self._source.truncated, "dropped_bytes": self._source.dropped},
+            | {
+                "truncations": self._source.truncated,
+                "dropped_bytes": self._source.dropped,
+                LINES_READ: self._chunker.lines,
+            },
         )
         message = encode_log(self._pulse.beat(now, facts, final=self._final))
-        self._beats.append(self._publisher.send(self._key, message))
+        self._beats.append((self._publisher.send(self._key, message), now.monotonic))
 
     def _unacknowledged_beats(self) -> int:
-        failed = next((b.exception for b in self._beats if b.exception), None)
-        self._beats = [b for b in self._beats if not b.is_done]
+        failed = next((beat.exception for beat, _ in self._beats if beat.exception), None)
+        self._beats = [(beat, at) for beat, at in self._beats if not beat.is_done]
         if failed:
             raise failed
         return len(self._beats)
@@ -238,10 +256,21 @@ class Sidecar:
             failpoint("acknowledged")
             self._unsaved, self._arrived_at = True, now.monotonic
         oldest = self._ledger.oldest()
-        late = oldest is not None and now.monotonic - oldest > _LATE
-        if late != self._late:
-            self._late = late
-            self._report("Kafka does not acknowledge; lines wait in their files" if late else "Kafka is back")
+        if not self._late and oldest is not None and now.monotonic - oldest > _LATE:
+            self._late = True
+            self._report("Kafka does not acknowledge; lines wait in their files")
+        elif self._late and arrived and (oldest is None or now.monotonic - oldest <= _LATE):
+            self._late = False
+            self._report("Kafka is back")
+        if (silent := self._silent_for(now)) > _SILENT:
+            self._start_over(KafkaTimeoutError(f"for {silent:.0f} s nothing was acknowledged"))
+
+    def _silent_for(self, now: Now) -> float:
+        """Seconds for which something has waited while nothing was acknowledged."""
+        waiting = [at for beat, at in self._beats if not beat.is_done]
+        if (oldest := self._ledger.oldest()) is not None:
+            waiting.append(oldest)
+        return now.monotonic - max(min(waiting, default=now.monotonic), self._arrived_at)
 
     def _start_over(self, error: BaseException) -> None:
         """The producer gave something up: read all that did not arrive once more, for another one."""

@@ -11,6 +11,7 @@ import os
 from dataclasses import dataclass
 
 from midwatch.shippers.fingerprint import Probe, extended
+from midwatch.streams.blocks import LARGEST_CONTEXT
 from midwatch.streams.lines import LONGEST_RAW_LINE, whole_lines
 from midwatch.streams.records import Generation
 
@@ -43,7 +44,11 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Raw lines as they were read, and where they stand."""
+    """Raw lines as they were read, and where they stand.
+
+    `lead`: what was sent before the first lines of a start, and is not to be sent again: a traceback may have
+    begun there.
+    """
 
     path: str
     generation: Generation
@@ -52,6 +57,7 @@ class Block:
     raw: bytes
     read_before: float
     read_at: float
+    lead: bytes = b""
 
 
 class Tail:
@@ -89,6 +95,7 @@ class Tail:
         self.size = position.offset
         self.probe = extended(Probe(0, 0), self.descriptor, position.offset - self._base)
         self._handed = position.offset  # what was given away as blocks, and so will be acknowledged
+        self._leads = True  # whether the next block is the first one from here
 
     @property
     def identity(self) -> tuple[int, int]:
@@ -163,6 +170,7 @@ class Tail:
             self.position = self.acknowledged
         self._handed = self.position.offset
         self._held = self._tried = None
+        self._leads = True
         return lost
 
     def close(self) -> None:
@@ -179,7 +187,15 @@ class Tail:
         )
         self._handed = self.position.offset
         self.probe = extended(self.probe, self.descriptor, self.position.offset - self._base)
-        return Block(self.path, self.generation, start, self.position, raw, self._read_before, now.wall)
+        lead, self._leads = self._lead(start) if self._leads else b"", False
+        return Block(self.path, self.generation, start, self.position, raw, self._read_before, now.wall, lead)
+
+    def _lead(self, start: Position) -> bytes:
+        """The lines before a place, as many as a chunk may repeat."""
+        known = start.offset - self._base
+        size = min(LARGEST_CONTEXT, known)
+        raw = os.pread(self.descriptor, size, known - size)
+        return raw if size == known else raw[raw.find(b"\n") + 1 or len(raw) :]
 
     def _still_held(self, now: Now) -> bool:
         if self._nuls is not None:

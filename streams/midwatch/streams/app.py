@@ -8,6 +8,7 @@ from typing import Any
 
 import faust
 import mode
+from faust.tables.manager import TableManager
 from faust.types import StreamT
 from faust.types.transports import TransportT
 
@@ -17,6 +18,14 @@ from midwatch.streams.transport import Consumer, Producer, Reader
 
 Task = Callable[[], Awaitable[None]]
 Assignment = dict[str, list[int]]
+
+
+class NoTables(TableManager):
+    """Faust's own tables, of which there are none: a start need not wait a second for them to be named."""
+
+    async def on_start(self) -> None:
+        await self._update_channels()
+        await self.recovery.start()
 
 
 class App(faust.App):
@@ -113,6 +122,7 @@ def create_app(settings: Settings, group: str, *, buffer: int = 4096) -> App:
         broker=[f"kafka://{server}" for server in settings.kafka.bootstrap],
         broker_credentials=_credentials(settings.kafka),
         agent_supervisor=mode.CrashingSupervisor,
+        TableManager=NoTables,
         stream_wait_empty=False,
         stream_buffer_maxsize=buffer,
         stream_recovery_delay=0.0,

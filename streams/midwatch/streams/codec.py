@@ -40,6 +40,9 @@ _KINDS: dict[str, type] = {
     "command": r.Command,
     "spec": r.Spec,
     "dead": r.DeadLetter,
+    "bundle": r.RuleBundle,
+    "in_force": r.InForce,
+    "refused_rules": r.RefusedRules,
 }
 _NAMES = {cls: name for name, cls in _KINDS.items()}
 _FORWARDED = {"forwarded_outcome": r.Outcome, "forwarded_act": r.PersonAct, "forwarded_spec": r.SpecEvent}

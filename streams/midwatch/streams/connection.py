@@ -19,8 +19,8 @@ from midwatch.streams.secret import Secret
 from midwatch.streams.services import not_given
 from midwatch.streams.settings import Settings, as_plain
 from midwatch.streams.settings_file import with_secret
+from midwatch.streams.settings_mistakes import Mistake, Mistakes, settings_tree
 from midwatch.streams.settings_reader import read_settings
-from midwatch.streams.strict_yaml import Mistake, Mistakes, read_yaml
 
 FILE_NAME = "connection.json"
 
@@ -91,7 +91,7 @@ def with_connection(settings: Settings) -> Settings:
             "another user could have written this file", where=str(file), remedy=f"rm {file}; midwatch up"
         )
     mistakes: list[Mistake] = []
-    told = read_settings(read_yaml(str(file), content, mistakes), file, (), mistakes, file.parent)
+    told = read_settings(settings_tree(str(file), content, mistakes), file, (), mistakes, file.parent)
     kafka, redis = with_secret(told.kafka, "kafka", mistakes), with_secret(told.redis, "redis", mistakes)
     if mistakes:
         raise Mistakes(mistakes)

@@ -33,6 +33,10 @@ class Counters:
     """Outgoing records found unpublished at an assignment."""
     retention_gap: int = 0
     """Offsets that retention deleted before they were read."""
+    rules_taken: int = 0
+    """How often other rules came into force in this process, without the ones that it started with."""
+    rules_refused: int = 0
+    """Pushes and edits that could not be used: the bundle in force before them stayed."""
     seeks: int = 0
     ticks: int = 0
     stopped: dict[tuple[str, int], str] = field(default_factory=dict)

@@ -6,6 +6,8 @@ The command line turns an error's `exit_code` into the process's (2 usage, 3 con
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 
 class MidwatchError(Exception):
     """Base of all errors that midwatch raises on purpose.
@@ -22,10 +24,20 @@ class MidwatchError(Exception):
         self.where = where
         self.remedy = remedy
 
+    def __reduce__(self) -> tuple[Callable[..., MidwatchError], tuple[object, ...]]:
+        return _again, (type(self), self.what, self.where, self.remedy)
+
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where else ""
         advice = f"\n  {self.remedy}" if self.remedy else ""
         return f"{place}{self.what}{advice}"
+
+
+def _again(kind: type[MidwatchError], what: str, where: str, remedy: str) -> MidwatchError:
+    """The same error in another process: what it says. A kind that knows more says how it is pickled."""
+    error = kind.__new__(kind)
+    MidwatchError.__init__(error, what, where=where, remedy=remedy)
+    return error
 
 
 class UsageError(MidwatchError):

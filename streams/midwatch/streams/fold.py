@@ -83,7 +83,8 @@ class Fold(Protocol):
         """Fold one record. `states` holds PARTITION and every key named by `keys`; an unknown key is an
         empty mapping. Due timers fire in here, before the record.
 
-        Raising `NewerRecord` stops the partition before this record; any other exception dead-letters it
+        Raising `ContentMissing` asks for content by hash and is followed by another call. Raising
+        `NewerRecord` stops the partition before this record; any other exception dead-letters it
         and calls `on_poison`.
         """
         ...
@@ -104,6 +105,18 @@ class Fold(Protocol):
     def tick_value(self) -> bytes:
         """The value of a tick record. What counts is the append time that it gets."""
         ...
+
+
+class ContentMissing(MidwatchError):
+    """A fold needs content, by its hash, that this process has not read yet.
+
+    The shell fetches it and asks again; nothing of the record was folded. It cannot change what the fold
+    says, because what has a hash never changes.
+    """
+
+    def __init__(self, content: str) -> None:
+        super().__init__(f"the bundle {content} is not at hand", remedy="it is read from the topic of rules")
+        self.content = content
 
 
 class RecordTooLarge(MidwatchError):

@@ -1,4 +1,4 @@
-"""A filter for what aiokafka and Faust print: false alarms go, and repetition is bounded.
+"""A filter for what the Kafka libraries and Faust print: false alarms go, and repetition is bounded.
 
 Put it on handlers, not loggers: a logger's filter does not see what its children log.
 """
@@ -12,7 +12,7 @@ from collections.abc import Callable
 WINDOW_S = 10.0
 PER_WINDOW = 5
 """How often one message of one logger may pass in a window."""
-NOISY = ("aiokafka", "faust", "mode")
+NOISY = ("aiokafka", "faust", "kafka", "mode")
 FALSE_ALARMS = (
     "in the clear",  # SASL_PLAINTEXT on loopback, once per connection
     "Has not committed",  # Faust judges by its own acks, which decide nothing here

@@ -26,6 +26,10 @@ _FORMATS = tuple(
         r"\[(?P<epoch>1\d{9})(?:\.(?P<F>\d{1,9}))?\]",
     )
 )
+# Of all forms the first in the line; at one place the first of these.
+_ANY_FORM = re.compile("|".join(f"({re.sub(r'[(][?]P<[^>]+>', '(?:', form.pattern)})" for form in _FORMATS))
+_HANDS = re.compile(r"\d\d:\d\d:\d\d")  # every form holds them, or begins with `_SECONDS`
+_SECONDS = "[1"
 _C10 = re.compile(r"[DIWEFC]\d{4} \d\d:\d\d:\d\d\.\d{9} ")
 # torch prints the nanoseconds of its monotonic clock behind the second of the wall clock. Its lines tell of
 # trouble, so within the second they are taken to come last: after the steps that the job still made in it.
@@ -58,8 +62,9 @@ def printed_time(line: bytes, *, zone: tzinfo = UTC, read_at: float | None = Non
 
 
 def line_time(line: bytes, read_before: float, read_at: float, zone: tzinfo | None = None) -> float:
-    """When the line was written: what it prints if that lies between the previous and the present read of its
-    file (both by the node's clock, `read_before` 0 for the first read), else `read_at`.
+    """When the line was written: what it prints if that can lie between the previous and the present read of
+    its file (both by the node's clock, `read_before` 0 for the first read), else `read_at`. May lie outside
+    of the two reads by what the line cuts off its time.
 
     `zone` is that of the node; None if nobody knows it: then any zone will do that makes the time plausible,
     provided the two reads are so close that only one can.
@@ -69,9 +74,10 @@ def line_time(line: bytes, read_before: float, read_at: float, zone: tzinfo | No
         return read_at
     for offset in _offsets(printed, read_before, read_at, zone):
         seconds = printed.seconds - offset
-        # A time is cut to its last digit, so the line may be younger than it says by that much.
+        # A time is cut to its last digit, so the line may be younger than it says by that much. It is taken
+        # as printed all the same, not moved to the read: `replay` knows no reads and must order lines alike.
         if read_before < seconds + printed.resolution and seconds <= read_at:
-            return max(seconds, read_before)
+            return seconds + printed.late
     return read_at
 
 
@@ -94,10 +100,11 @@ def _offset(zone: tzinfo, printed: _Printed) -> float:
 
 def _read(line: bytes, read_at: float | None) -> _Printed | None:
     text = line[:_REACH].decode("latin-1")
-    matches = [m for m in (pattern.search(text) for pattern in _FORMATS) if m]
-    if not matches:
+    timed = _HANDS.search(text) is not None or _SECONDS in text
+    found = _ANY_FORM.search(text) if timed else None
+    first = found and found.lastindex and _FORMATS[found.lastindex - 1].match(text, found.start())
+    if not first:
         return None
-    first = min(matches, key=lambda m: m.start())
     fields = first.groupdict()
     fraction = fields.get("F") or ""
     part, resolution = (int(fraction) / 10 ** len(fraction) if fraction else 0.0), 10.0 ** -len(fraction)

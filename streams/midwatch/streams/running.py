@@ -27,18 +27,21 @@ def _tell_ready(path: Path, group: str, held: Assignment) -> None:
     part.replace(path)
 
 
-def run(app: App, *, loglevel: str = "INFO", ready_file: Path | None = None) -> NoReturn:
+def run(
+    app: App, *, loglevel: str = "INFO", ready_file: Path | None = None, topics_checked: bool = False
+) -> NoReturn:
     """Run the app until SIGTERM (exit code 0 within seconds) or a crash (exit code 1).
 
     Raises ServiceUnreachable or ConfigurationError before anything starts if Kafka, a topic or Redis is
     missing or not as it must be: Faust would wait for a missing topic in silence. `ready_file` tells, as
     JSON, which partitions this process reads; it is written anew after every rebalance. Logging must be
-    set up by the caller.
+    set up by the caller. `topics_checked`: the caller has done that part.
     """
     settings = app.settings
     logging.getLogger().setLevel(loglevel)
     quieten()
-    check_topics(settings)
+    if not topics_checked:
+        check_topics(settings)
     if app.keeps_state:
         check_redis(settings)
     mode.loop.use("uvloop")
@@ -46,7 +49,7 @@ def run(app: App, *, loglevel: str = "INFO", ready_file: Path | None = None) -> 
     Path(app.conf.datadir).mkdir(mode=0o700, parents=True, exist_ok=True)
     if ready_file is not None:
         app.on_ready.append(lambda held: _tell_ready(ready_file, app.group, held))
-    loop_watch = LoopWatch(stopping=lambda: app.should_stop)
+    loop_watch = LoopWatch(stopping=lambda: app.should_stop, crashed=lambda: app.crashed)
     app.accompany(loop_watch.beat)
     app.accompany(LagWatch(app).run)
     loop_watch.start()

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from midwatch.streams.errors import ConfigurationError, ServiceUnreachable
+from midwatch.streams.kafka_client import client_options
 from midwatch.streams.settings import Settings
 
 if TYPE_CHECKING:
@@ -25,25 +26,7 @@ _CONNECT_PATIENCE = 2.0
 
 def kafka_options(settings: Settings) -> dict[str, Any]:
     """How kafka-python's clients connect; the password is in it in the clear, so never log it."""
-    kafka = settings.kafka
-    options: dict[str, Any] = {
-        "bootstrap_servers": list(kafka.bootstrap),
-        "security_protocol": kafka.security_protocol,
-    }
-    if kafka.username:
-        options |= {
-            "sasl_mechanism": kafka.mechanism,
-            "sasl_plain_username": kafka.username,
-            "sasl_plain_password": kafka.password.reveal(),
-        }
-    if kafka.tls:
-        files = {
-            "ssl_cafile": kafka.ca_file,
-            "ssl_certfile": kafka.certificate_file,
-            "ssl_keyfile": kafka.key_file,
-        }
-        options |= {name: str(path) for name, path in files.items() if path}
-    return options
+    return client_options(settings.kafka)
 
 
 @contextlib.contextmanager
@@ -118,6 +101,10 @@ def _refusal(address: str) -> str | None:
     return None
 
 
+_ENDED_BY_KAFKA = ("Sasl", "socket disconnected", "Connection reset")
+"""What kafka-python logs where the broker said no, or ended the connection; one that hangs does neither."""
+
+
 def _kafka_reason(settings: Settings, said: list[str]) -> tuple[str, str]:
     log = "\n".join(said)
     if settings.kafka.tls and ("Handshake failed" in log or "SSL" in log):
@@ -131,6 +118,11 @@ def _kafka_reason(settings: Settings, said: list[str]) -> tuple[str, str]:
         return (
             "something listens there, but it does not answer as Kafka does",
             "check the port; if it expects TLS, set kafka.tls: true",
+        )
+    if not any(word in log for word in _ENDED_BY_KAFKA):
+        return (
+            "Kafka told its version and then nothing more: it does not answer in time",
+            "look whether the broker is overloaded or stopped; its own log tells",
         )
     if settings.kafka.username:
         return (

@@ -16,7 +16,7 @@ from typing import Generic, Literal, TypeVar, cast
 from urllib.parse import urlsplit
 
 from midwatch.streams.secret import Secret
-from midwatch.streams.strict_yaml import core_scalar
+from midwatch.streams.strict_yaml import plain_scalar
 
 T = TypeVar("T")
 
@@ -75,7 +75,7 @@ def shown(value: object) -> str:
 
 def _scalar(given: Given) -> object:
     if not given.typed and isinstance(given.value, str):
-        return core_scalar(given.value.strip())
+        return plain_scalar(given.value.strip())
     return given.value
 
 

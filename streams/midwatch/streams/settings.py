@@ -224,7 +224,7 @@ class WorkerSettings:
     instance_id: str = setting(
         kinds.name(),
         "",
-        "a stable id of this worker: takes its place again in 2s after a kill; never two alike",
+        "a stable id (`up` makes one): killed, a worker takes its place again at once; never two alike",
     )
 
 

@@ -15,8 +15,8 @@ from typing import TypeVar
 from midwatch.streams.errors import ConfigurationError
 from midwatch.streams.secret import Secret
 from midwatch.streams.settings import KafkaSettings, RedisSettings, Settings
+from midwatch.streams.settings_mistakes import Mistake, Mistakes, settings_tree
 from midwatch.streams.settings_reader import Assignment, assignments, read_settings, variable_name
-from midwatch.streams.strict_yaml import Mistake, Mistakes, read_yaml
 
 FILE_NAME = "midwatch.yaml"
 _SECRET_LIMIT = 64 * 1024
@@ -43,7 +43,7 @@ def load_settings(
     here = here or Path.cwd()
     mistakes: list[Mistake] = []
     file = settings_file(config, environment, here)
-    tree = read_yaml(str(file), _content(file), mistakes) if file else None
+    tree = settings_tree(str(file), _content(file), mistakes) if file else None
     given = (*assignments(environment, mistakes), *options)
     settings = read_settings(tree, file, given, mistakes, here)
     kafka = with_secret(settings.kafka, "kafka", mistakes)

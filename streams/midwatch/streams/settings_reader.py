@@ -15,15 +15,8 @@ from typing import Any, TypeVar
 
 from midwatch.streams.setting_kinds import Given, Kind, WrongValue
 from midwatch.streams.settings import Settings
-from midwatch.streams.strict_yaml import (
-    Mistake,
-    Mistakes,
-    Place,
-    YamlMapping,
-    YamlNode,
-    YamlScalar,
-    YamlSequence,
-)
+from midwatch.streams.settings_mistakes import Mistake, Mistakes
+from midwatch.streams.strict_yaml import SourceLocation, YamlMapping, YamlNode, YamlScalar, plain
 
 T = TypeVar("T")
 
@@ -106,7 +99,7 @@ def read_settings(
     if tree is None or (isinstance(tree, YamlScalar) and tree.value is None):
         tree = None
     elif not isinstance(tree, YamlMapping):
-        reader.wrong(tree.place, "the settings are not a mapping", "begin with a line such as `kafka:`")
+        reader.wrong(tree.location, "the settings are not a mapping", "begin with a line such as `kafka:`")
         tree = None
     settings = reader.section(Settings, tree, ())
     if not mistakes:
@@ -129,13 +122,13 @@ class _Reader:
         self._given = given
         self._mistakes = mistakes
         self._here = here
-        self._places: dict[SettingPath, Place | str] = {}
+        self._places: dict[SettingPath, SourceLocation | str] = {}
         self._sections = {path[:-1] for path, _ in leaves()}
 
-    def wrong(self, where: Place | str, what: str, remedy: str) -> None:
+    def wrong(self, where: SourceLocation | str, what: str, remedy: str) -> None:
         self._mistakes.append(Mistake(where, what, remedy))
 
-    def origin(self, path: SettingPath) -> Place | str:
+    def origin(self, path: SettingPath) -> SourceLocation | str:
         """Who gave the setting at `path`."""
         return self._places.get(path) or (str(self._file) if self._file else ".".join(path))
 
@@ -150,18 +143,18 @@ class _Reader:
             if here in self._sections:
                 nested = entry.default_factory
                 assert isinstance(nested, type)  # noqa: S101 (for the type checker: sections are made by class)
-                values[entry.name] = self.section(nested, self._below(given and given.node, here), here)
+                values[entry.name] = self.section(nested, self._below(given and given[1], here), here)
                 continue
             kind: Kind[object] = entry.metadata["kind"]
             if given is not None:
-                self._places[here] = given.node.place
+                self._places[here] = given[1].location
                 base = self._file.parent if self._file else self._here
-                self._read(values, entry.name, kind, Given(_plain(given.node), base), here)
+                self._read(values, entry.name, kind, Given(plain(given[1]), base), here)
             if assignment := self._given.get(here):
                 self._places[here] = assignment.where
                 self._read(values, entry.name, kind, Given(assignment.text, self._here, typed=False), here)
-        for name, entry_ in entries.items():
-            self.wrong(entry_.place, f"unknown key {name!r}{_inside(path)}", self._advice(name, path))
+        for name, (location, _) in entries.items():
+            self.wrong(location, f"unknown key {name!r}{_inside(path)}", self._advice(name, path))
         return cls(**values)
 
     def _below(self, node: YamlNode | None, path: SettingPath) -> YamlMapping | None:
@@ -170,7 +163,7 @@ class _Reader:
         if not (isinstance(node, YamlScalar) and node.value is None):
             example = next(p[-1] for p, _ in leaves() if p[:-1] == path)
             self.wrong(
-                node.place,
+                node.location,
                 f"{'.'.join(path)} is not a mapping",
                 f"write its keys below it, indented: `{path[-1]}:` and then `  {example}: …`",
             )
@@ -200,14 +193,6 @@ class _Reader:
 
 def _inside(path: SettingPath) -> str:
     return f" in {'.'.join(path)}" if path else ""
-
-
-def _plain(node: YamlNode) -> object:
-    if isinstance(node, YamlScalar):
-        return node.value
-    if isinstance(node, YamlSequence):
-        return [_plain(item) for item in node.items]
-    return {key: _plain(entry.node) for key, entry in node.entries.items()}
 
 
 def contradictions(settings: Settings) -> Sequence[tuple[SettingPath, str, str]]:

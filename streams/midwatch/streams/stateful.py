@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from faust.types import TP, EventT, StreamT
 
 from midwatch.streams.app import App
-from midwatch.streams.errors import ConfigurationError
-from midwatch.streams.fold import PARTITION, Fold, Message, Send
+from midwatch.streams.errors import ConfigurationError, NewerRecord
+from midwatch.streams.fold import PARTITION, ContentMissing, Fold, Message, Send
 from midwatch.streams.incoming import RawRecord, batches, raw
 from midwatch.streams.tables.batch import NOW, OWN, Batch
 from midwatch.streams.tables.contiguity import HoleInLog, accept
@@ -26,11 +26,23 @@ from midwatch.streams.ticks import TickWriter
 
 log = logging.getLogger(__name__)
 
+Fetch = Callable[[str], Awaitable[None]]
+"""Brings content, by its hash, to where the fold looks for it. Raises NewerRecord if it cannot be read."""
+
 
 class StatefulAgent:
     """One stateful agent, registered on its app; also the app's reader of the topic."""
 
-    def __init__(self, app: App, fold: Fold, table: RedisTable, link: RedisLink, *, marked: bool) -> None:
+    def __init__(
+        self,
+        app: App,
+        fold: Fold,
+        table: RedisTable,
+        link: RedisLink,
+        *,
+        marked: bool,
+        fetch: Fetch | None = None,
+    ) -> None:
         self.topic = table.topic
         self.fold = fold
         self.table = table
@@ -41,6 +53,7 @@ class StatefulAgent:
         self._link = link
         self._dead_topic = app.settings.topic_names.dead
         self._marked = marked
+        self._fetch = fetch
 
     # -- what the consumer asks
 
@@ -150,8 +163,22 @@ class StatefulAgent:
                 await self.table.load({partition: missing})
                 batch.states.update(self.table.cached(partition, missing))
                 batch.missing(message)
-            if not batch.apply(message):
+            if not await self._apply(batch, message):
                 break
+
+    async def _apply(self, batch: Batch, message: Message) -> bool:
+        """Apply one record, with what the fold asks for meanwhile."""
+        while True:
+            try:
+                return batch.apply(message)
+            except ContentMissing as missing:
+                if self._fetch is None:
+                    raise
+                try:
+                    await self._fetch(missing.content)
+                except NewerRecord as error:
+                    batch.stopped = str(error)
+                    return False
 
     def _message(self, batch: Batch, record: RawRecord) -> Message:
         if not record.append_time:
@@ -212,16 +239,17 @@ def stateful_agent(
     marked: bool = False,
     redis_patience_s: float = PATIENCE_S,
     table_class: type[RedisTable] = RedisTable,
+    fetch: Fetch | None = None,
 ) -> StatefulAgent:
     """Register an agent that folds `topic` with `fold`; call once per topic, before `run`.
 
     `marked`: the topic is written by another stateful agent, so records with an id are taken once, by
     high-water mark. What cannot be folded goes to the topic of dead letters. The owner of a partition
-    writes its ticks, if the fold has deadlines.
+    writes its ticks, if the fold has deadlines. `fetch` brings the content, by hash, that the fold asks for.
     """
     link = RedisLink(app.settings.redis, app.counters, patience_s=redis_patience_s)
     table = table_class(link, app.group, topic, app.counters)
-    agent = StatefulAgent(app, fold, table, link, marked=marked)
+    agent = StatefulAgent(app, fold, table, link, marked=marked, fetch=fetch)
     app.keeps_state = True
     app.read(agent, agent.run, tasks=(agent.publish, TickWriter(app, agent).run), close=agent.close)
     return agent

@@ -15,6 +15,7 @@ from typing import Any
 from faust.types import EventT, StreamT
 
 from midwatch.streams.app import App
+from midwatch.streams.failpoints import failpoint
 from midwatch.streams.fold import Message, Send, check_size, dead_letter
 from midwatch.streams.incoming import RawRecord, batches, raw
 from midwatch.streams.refusals import refusal
@@ -150,9 +151,11 @@ class StatelessAgent:
                 return
             message = records[index].message(records[index].timestamp_ms)
             sends = self.judge(message)
+            failpoint("judged")
             progress.handled(message.offset, len(sends))
             for send in sends:
                 await self._send(progress, message.offset, send)
+            failpoint("sent")
             self._app.counters.records += 1
         if verdict.hole is not None:
             raise HoleInLog(

@@ -1,269 +1,296 @@
-"""Strict YAML with places: what stands in the file is what is meant, or it is an error with its line.
+"""Strict YAML, for settings, rules and policies: every value keeps its place, and whatever YAML would guess
+at is an error. Pure.
 
-Refused: aliases, anchors, tags, merge keys, duplicate keys, further documents, files beyond the limits of
-size, depth and count. Scalars are YAML 1.2's: `on`, `yes` and `12:30` are text, `1e3` is a number.
-The tree grows from the parser's events with a stack of our own, so no file can exhaust memory or recursion.
+No aliases, anchors, tags, merge keys, duplicate keys or second document; limits on size and depth;
+scalars as YAML 1.2 reads them (`on`, `off`, `yes`, `no` and `12:30:00` are strings, `1e3` is a number).
+The tree is built from the parser's events, so a deep or self-referring file cannot exhaust anything.
 """
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import yaml
 
-from midwatch.streams.errors import ConfigurationError
-
-SIZE_LIMIT = 1 << 20
-DEPTH_LIMIT = 16
-NODE_LIMIT = 200_000
-
-YamlValue = str | int | float | bool | None
-
-_WORDS: dict[str, YamlValue] = dict.fromkeys(("", "~", "null", "Null", "NULL"))
-_WORDS |= dict.fromkeys(("true", "True", "TRUE"), True)
-_WORDS |= dict.fromkeys(("false", "False", "FALSE"), False)
-_NUMBER = re.compile(
-    r"(?P<octal>0o[0-7]{1,100})|(?P<hex>0x[0-9a-fA-F]{1,100})|(?P<integer>[-+]?[0-9]{1,100})"
-    r"|(?P<float>[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]{1,3})?)"
-    r"|(?P<special>[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))"
-)
+MAX_BYTES = 1 << 20
+MAX_DEPTH = 16
+MAX_VALUES = 200_000
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _FORBIDDEN_SHOWN = 20
+_LARGEST_PLAIN = 2**63
+
+type_name = {
+    type(None): "nothing",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+}
+
+ScalarValue = str | int | float | bool | None
+
+_WORDS: dict[str, ScalarValue] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
+    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), math.inf),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
+}
+_NUMBERS: tuple[tuple[re.Pattern[str], Callable[[str], int | float]], ...] = (
+    (re.compile(r"[-+]?[0-9]{1,100}\Z"), int),
+    (re.compile(r"0o[0-7]{1,100}\Z"), lambda text: int(text, 8)),
+    (re.compile(r"0x[0-9a-fA-F]{1,100}\Z"), lambda text: int(text, 16)),
+    (re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]{1,3})?\Z"), float),
+)
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
-    """Where something stands; line and column begin at 1, line 0 means the file as a whole."""
+class SourceLocation:
+    """A place in a user's file. Line and column count from 1; column in characters, not bytes."""
 
     file: str
-    line: int = 0
-    column: int = 0
+    line: int = 1
+    column: int = 1
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        return f"{self.file}:{self.line}:{self.column}"
 
 
 @dataclass(frozen=True, slots=True)
-class Mistake:
-    """One thing wrong in a file or a variable: the place, what it is, what to write instead."""
+class LocatedError:
+    """One mistake: what it is, the place, and what to write instead."""
 
-    where: Place | str
+    location: SourceLocation
     what: str
     remedy: str = ""
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.what}" + (f"\n  {self.remedy}" if self.remedy else "")
-
-
-class Mistakes(ConfigurationError):
-    """All that is wrong at once. `mistakes` keeps them apart; the text lists them one behind the other."""
-
-    def __init__(self, mistakes: list[Mistake]) -> None:
-        self.mistakes = tuple(sorted(mistakes, key=_order))
-        first = self.mistakes[0]
-        super().__init__(first.what, where=str(first.where), remedy=first.remedy)
-
-    def __str__(self) -> str:
-        return "\n".join(str(mistake) for mistake in self.mistakes)
-
-
-def _order(mistake: Mistake) -> Place:
-    return mistake.where if isinstance(mistake.where, Place) else Place("")
-
-
-@dataclass(frozen=True, slots=True)
-class YamlScalar:
-    """One value; a quoted one is always text."""
-
-    place: Place
-    value: YamlValue
-
-
-@dataclass(frozen=True, slots=True)
-class YamlSequence:
-    """Values in order."""
-
-    place: Place
-    items: list[YamlNode] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class YamlEntry:
-    """A key's own place and the value below it."""
-
-    place: Place
-    node: YamlNode
-
-
-@dataclass(frozen=True, slots=True)
-class YamlMapping:
-    """Entries by key, in the order of the file; keys are text."""
-
-    place: Place
-    entries: dict[str, YamlEntry] = field(default_factory=dict)
-
-
-YamlNode = YamlScalar | YamlSequence | YamlMapping
-
-
-def core_scalar(text: str) -> YamlValue:
-    """What an unquoted scalar means in YAML 1.2's core schema."""
-    if text in _WORDS:
-        return _WORDS[text]
-    match = _NUMBER.fullmatch(text)
-    if match is None:
-        return text
-    if match["special"]:
-        return float(text.replace(".", ""))
-    if match["float"]:
-        return float(text)
-    return int(text, 0) if match["octal"] or match["hex"] else int(text)
-
-
-def read_yaml(file: str, content: bytes, mistakes: list[Mistake]) -> YamlNode | None:
-    """The tree of one file; None if it is empty or cannot be parsed.
-
-    Appends all that is wrong to `mistakes`. After an error of syntax the rest of the file is unread; after
-    any other it is read on, so that one run shows every mistake.
-    """
-    if len(content) > SIZE_LIMIT:
-        mistakes.append(Mistake(file, f"{len(content)} bytes, more than {SIZE_LIMIT}", "split the file"))
-        return None
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        start = content.rfind(b"\n", 0, error.start) + 1
-        column = len(content[start : error.start].decode("utf-8", "replace")) + 1
-        place = Place(file, content.count(b"\n", 0, error.start) + 1, column)
-        mistakes.append(
-            Mistake(place, f"byte 0x{content[error.start]:02x} is not UTF-8", "save the file as UTF-8")
-        )
-        return None
-    # Looked for here because libyaml names such a character by its byte, not its column, and only the first.
-    forbidden = [_place_of(file, text, found.start()) for found in _FORBIDDEN.finditer(text)]
-    if forbidden:
-        what, remedy = "a character that YAML forbids", "remove it, or escape it in double quotes"
-        mistakes += [Mistake(place, what, remedy) for place in forbidden[:_FORBIDDEN_SHOWN]]
-        return None
-    tree = _Tree(file, mistakes)
-    try:
-        for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-            if not tree.take(event):
-                return None
-    except yaml.MarkedYAMLError as error:
-        place = tree.place(error.problem_mark or error.context_mark)
-        remedy = "indent with blanks only; put text with `: `, `#` or a leading `*`, `&`, `%`, `@` in quotes"
-        mistakes.append(Mistake(place, f"not YAML: {error.problem or error.context}", remedy))
-        return None
-    return tree.root
-
-
-def _place_of(file: str, text: str, position: int) -> Place:
-    return Place(file, text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position))
-
-
-class _Mark(Protocol):
-    """Where the parser stands; both of its versions have one of their own."""
-
-    @property
-    def line(self) -> int: ...
-    @property
-    def column(self) -> int: ...
+        advice = f"\n  {self.remedy}" if self.remedy else ""
+        return f"{self.location}: {self.what}{advice}"
 
 
 @dataclass(slots=True)
-class _Open:
-    """A collection that has begun and not ended; `key` waits for its value, its name is None if unusable."""
+class YamlScalar:
+    """A single value and its place."""
 
-    node: YamlSequence | YamlMapping
-    key: tuple[str | None, Place] | None = None
+    value: ScalarValue
+    location: SourceLocation
+
+
+@dataclass(slots=True)
+class YamlList:
+    """A list and its place."""
+
+    location: SourceLocation
+    items: list[YamlNode] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class YamlMapping:
+    """Keys with their own places, and their values. Keys are strings, in the order of the file."""
+
+    location: SourceLocation
+    entries: dict[str, tuple[SourceLocation, YamlNode]] = field(default_factory=dict)
+
+
+YamlNode = YamlScalar | YamlList | YamlMapping
+
+
+def read_yaml(
+    file: str, data: bytes, errors: list[LocatedError], *, may_be_empty: bool = False
+) -> YamlNode | None:
+    """The tree of one file, or None where it has none that can be used.
+
+    Every mistake found is appended to `errors`; after a mistake of syntax the rest of the file is not
+    read, after any other reading goes on.
+    """
+    return _Builder(file, errors, may_be_empty=may_be_empty).build(data)
+
+
+def plain(node: YamlNode) -> object:
+    """The tree as dicts, lists and scalars, without places; a whole number beyond 64 bits is a float."""
+    if isinstance(node, YamlScalar):
+        value = node.value
+        return float(value) if isinstance(value, int) and abs(value) >= _LARGEST_PLAIN else value
+    if isinstance(node, YamlList):
+        return [plain(item) for item in node.items]
+    return {key: plain(value) for key, (_, value) in node.entries.items()}
+
+
+def plain_scalar(text: str) -> ScalarValue:
+    """What an unquoted YAML 1.2 (core schema) scalar means."""
+    if text in _WORDS:
+        return _WORDS[text]
+    for form, convert in _NUMBERS:
+        if form.match(text):
+            return convert(text)
+    return text
+
+
+class _Mark(Protocol):
+    line: int
+    column: int
+
+
+class _Builder:
+    def __init__(self, file: str, errors: list[LocatedError], *, may_be_empty: bool) -> None:
+        self.file = file
+        self.errors = errors
+        self.may_be_empty = may_be_empty
+
+    def complain(self, location: SourceLocation, what: str, remedy: str = "") -> None:
+        self.errors.append(LocatedError(location, what, remedy))
+
+    def place(self, mark: _Mark | None) -> SourceLocation:
+        return (
+            SourceLocation(self.file, mark.line + 1, mark.column + 1) if mark else SourceLocation(self.file)
+        )
+
+    def build(self, data: bytes) -> YamlNode | None:
+        if len(data) > MAX_BYTES:
+            self.complain(
+                SourceLocation(self.file),
+                f"the file has {len(data)} bytes, more than {MAX_BYTES}",
+                "Split it and use `include:`.",
+            )
+            return None
+        try:
+            text = data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            before = data[: error.start]
+            line = before.count(b"\n") + 1
+            column = len(before[before.rfind(b"\n") + 1 :].decode("utf-8", "replace")) + 1
+            self.complain(
+                SourceLocation(self.file, line, column),
+                f"byte 0x{data[error.start]:02x} is not UTF-8",
+                "Save the file as UTF-8.",
+            )
+            return None
+        # Looked for here: libyaml names such a character by its byte, not its column, and only the first.
+        forbidden = [*_FORBIDDEN.finditer(text)]
+        for found in forbidden[:_FORBIDDEN_SHOWN]:
+            position = found.start()
+            place = SourceLocation(
+                self.file, text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position)
+            )
+            what = f"character {found[0]!r} is not allowed in YAML"
+            self.complain(place, what, "Write it as an escape in double quotes.")
+        if forbidden:
+            return None
+        try:
+            return self.document(text)
+        except yaml.MarkedYAMLError as error:
+            self.complain(
+                self.place(error.problem_mark or error.context_mark),
+                f"no valid YAML: {error.problem or error.context}",
+                "Put patterns, and text with `: `, `#` or a leading `*`, `&`, `%` or `@`, into single quotes;"
+                " indent with blanks, not tabs.",
+            )
+        return None
+
+    def document(self, text: str) -> YamlNode | None:
+        tree = _Tree(self)
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        documents = values = 0
+        for event in yaml.parse(text, Loader=loader):
+            location = self.place(event.start_mark)
+            if isinstance(event, yaml.DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    self.complain(location, "a second document in one file", "Put it into a file of its own.")
+                    break
+            elif isinstance(event, yaml.CollectionEndEvent):
+                tree.close()
+            elif isinstance(event, yaml.NodeEvent):
+                values += 1
+                tree.add(self.node(event, location))
+                if values > MAX_VALUES or len(tree.open) > MAX_DEPTH:
+                    what = f"more than {MAX_VALUES} values, or nested deeper than {MAX_DEPTH} levels"
+                    self.complain(location, what, "Split or flatten the file.")
+                    return None
+        if tree.root is None and not self.may_be_empty:
+            self.complain(
+                SourceLocation(self.file), "the file is empty", "Write `version: 1` and what it holds."
+            )
+        return tree.root
+
+    def node(self, event: yaml.NodeEvent, location: SourceLocation) -> YamlNode:
+        if isinstance(event, yaml.AliasEvent):
+            self.complain(location, f"alias *{event.anchor}", "Write the value out: aliases are not allowed.")
+            return YamlScalar(None, location)
+        if event.anchor is not None:
+            self.complain(
+                location, f"anchor &{event.anchor}", "Remove it: anchors and aliases are not allowed."
+            )
+        tag: str | None = getattr(event, "tag", None)
+        if tag is not None:
+            self.complain(location, f"tag {tag!r}", "Remove it: tags are not allowed.")
+        if isinstance(event, yaml.SequenceStartEvent):
+            return YamlList(location)
+        if isinstance(event, yaml.ScalarEvent):
+            value: str = event.value
+            return YamlScalar(plain_scalar(value) if not event.style else value, location)
+        return YamlMapping(location)
+
+    def key(self, node: YamlNode) -> tuple[str, SourceLocation]:
+        if not isinstance(node, YamlScalar):
+            self.complain(node.location, "a key that is a list or a mapping", "Keys are plain text.")
+            return ("", node.location)
+        if not isinstance(node.value, str):
+            self.complain(
+                node.location,
+                f"a key that is {type_name[type(node.value)]}, not text",
+                "Put the key into quotes.",
+            )
+        elif node.value == "<<":
+            self.complain(node.location, "a merge key <<", "Write the keys out: merging is not allowed.")
+        return (str(node.value), node.location)
+
+    def enter(self, parent: YamlMapping, key: tuple[str, SourceLocation], node: YamlNode) -> None:
+        name, location = key
+        if name in parent.entries:
+            first = parent.entries[name][0]
+            self.complain(
+                location,
+                f"key {name!r} stands twice in one mapping, first on line {first.line}",
+                "Keep one of them.",
+            )
+            return
+        parent.entries[name] = (location, node)
 
 
 class _Tree:
-    """Builds the tree from events; says no when it has grown beyond a limit."""
+    """Puts nodes into their parents, in the order of the parser's events."""
 
-    def __init__(self, file: str, mistakes: list[Mistake]) -> None:
+    def __init__(self, builder: _Builder) -> None:
+        self.builder = builder
         self.root: YamlNode | None = None
-        self._file = file
-        self._mistakes = mistakes
-        self._open: list[_Open] = []
-        self._nodes = 0
-        self._documents = 0
+        self.open: list[YamlList | YamlMapping] = []
+        self.keys: list[tuple[str, SourceLocation] | None] = []
 
-    def place(self, mark: _Mark | None) -> Place:
-        return Place(self._file, mark.line + 1, mark.column + 1) if mark else Place(self._file)
-
-    def take(self, event: yaml.Event) -> bool:
-        """Whether to go on."""
-        place = self.place(event.start_mark)
-        if isinstance(event, yaml.DocumentStartEvent):
-            self._documents += 1
-            if self._documents > 1:
-                return self._stop(place, "a second document begins here", "keep one document in a file")
-        elif isinstance(event, yaml.CollectionEndEvent):
-            self._open.pop()
-        elif isinstance(event, yaml.NodeEvent):
-            self._nodes += 1
-            if self._nodes > NODE_LIMIT:
-                return self._stop(place, f"more than {NODE_LIMIT} values", "split the file")
-            node = self._node(event, place)
-            self._attach(node)
-            if not isinstance(node, YamlScalar):
-                self._open.append(_Open(node))
-                if len(self._open) > DEPTH_LIMIT:
-                    return self._stop(place, f"nested more than {DEPTH_LIMIT} deep", "flatten the file")
-        return True
-
-    def _stop(self, place: Place, what: str, remedy: str) -> bool:
-        self._wrong(place, what, remedy)
-        return False
-
-    def _wrong(self, place: Place, what: str, remedy: str) -> None:
-        self._mistakes.append(Mistake(place, what, remedy))
-
-    def _node(self, event: yaml.NodeEvent, place: Place) -> YamlNode:
-        if isinstance(event, yaml.AliasEvent):
-            self._wrong(place, f"the alias *{event.anchor}", "write the value out: aliases are not read")
-            return YamlScalar(place, None)
-        if event.anchor is not None:
-            self._wrong(place, f"the anchor &{event.anchor}", "remove it: aliases are not read")
-        if isinstance(event, yaml.CollectionStartEvent | yaml.ScalarEvent) and event.tag is not None:
-            self._wrong(place, f"the tag {event.tag}", "remove it: tags are not read")
-        if isinstance(event, yaml.SequenceStartEvent):
-            return YamlSequence(place)
-        if not isinstance(event, yaml.ScalarEvent):
-            return YamlMapping(place)
-        unquoted = event.implicit[0]
-        return YamlScalar(place, core_scalar(event.value) if unquoted else event.value)
-
-    def _attach(self, node: YamlNode) -> None:
-        if not self._open:
-            self.root = node
-            return
-        top = self._open[-1]
-        if isinstance(top.node, YamlSequence):
-            top.node.items.append(node)
-        elif top.key is None:
-            top.key = self._key(node)
-        else:
-            (name, place), top.key = top.key, None
-            if name is None:
-                return
-            if name in top.node.entries:
-                first = top.node.entries[name].place.line
-                self._wrong(place, f"the key {name!r} again, first on line {first}", "keep one of the two")
+    def add(self, node: YamlNode) -> None:
+        parent = self.open[-1] if self.open else None
+        if isinstance(parent, YamlMapping):
+            key = self.keys[-1]
+            if key is None:
+                self.keys[-1] = self.builder.key(node)
             else:
-                top.node.entries[name] = YamlEntry(place, node)
-
-    def _key(self, node: YamlNode) -> tuple[str | None, Place]:
+                self.builder.enter(parent, key, node)
+                self.keys[-1] = None
+        elif isinstance(parent, YamlList):
+            parent.items.append(node)
+        else:
+            self.root = node
         if not isinstance(node, YamlScalar):
-            self._wrong(node.place, "a list or mapping as a key", "a key is plain text")
-            return None, node.place
-        if node.value == "<<":
-            self._wrong(node.place, "the merge key <<", "write the keys out: merging is not done")
-        elif not isinstance(node.value, str):
-            self._wrong(node.place, f"the key {node.value!r} is not text", "put the key in quotes")
-        return str(node.value), node.place
+            self.open.append(node)
+            self.keys.append(None)
+
+    def close(self) -> None:
+        self.open.pop()
+        self.keys.pop()

@@ -10,16 +10,17 @@ import asyncio
 from collections.abc import Collection, Iterator, Mapping, MutableMapping
 from typing import Any, Protocol, cast
 
-from aiokafka import AIOKafkaClient, AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
+from midwatch.streams.broken_connections import expect_broken_connections, patient
 from midwatch.streams.counters import Counters
 from midwatch.streams.tables.positions import Bounds, Position
 
+expect_broken_connections()
 FETCH_WAIT_MS = 500
 """How long the broker may hold a fetch when there is nothing new; Faust's 1.5 s slow the start."""
-METADATA_PAUSE_S = 0.25
 
 
 class Reader(Protocol):
@@ -59,23 +60,6 @@ class HasReaders(Protocol):
     counters: Counters
 
 
-def patient(client: AIOKafkaClient) -> None:
-    """Pause after a failed metadata update.
-
-    While no leader is known (a cleanly stopped broker), aiokafka 0.14 asks for metadata without any pause:
-    most of a core and thousands of log lines a second in each worker.
-    """
-    update = client._metadata_update
-
-    async def paced(*args: Any) -> bool:
-        done = bool(await update(*args))
-        if not done:
-            await asyncio.sleep(METADATA_PAUSE_S)
-        return done
-
-    client._metadata_update = paced
-
-
 class ConsumerThread(driver.AIOKafkaConsumerThread):
     """Faust's consumer thread with a patient client and a shorter fetch."""
 
@@ -97,6 +81,18 @@ class Consumer(driver.Consumer):
 
     def _new_consumer_thread(self) -> ConsumerThread:
         return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
+
+    @property
+    def thread_loop(self) -> asyncio.AbstractEventLoop | None:
+        """The loop in which aiokafka's consumer works."""
+        loop: asyncio.AbstractEventLoop | None = getattr(self._thread, "thread_loop", None)
+        return loop
+
+    def knows_coordinator(self) -> bool:
+        """Whether it could tell its group that it lives; False while the broker is away, too."""
+        consumer = self._thread._consumer
+        coordinator = getattr(consumer, "_coordinator", None)
+        return getattr(coordinator, "coordinator_id", None) is not None
 
     async def perform_seek(self) -> None:
         await super().perform_seek()

@@ -7,23 +7,36 @@ that silently stopped being read: both hold their partitions for ever and do not
 from __future__ import annotations
 
 import asyncio
+import io
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 from faust.types import TP
 
 from midwatch.streams.app import App
+from midwatch.streams.errors import MidwatchError
+from midwatch.streams.services import check_kafka
+from midwatch.streams.transport import Consumer
 
 log = logging.getLogger(__name__)
 
 LIMIT_S = 60.0
 STOP_LIMIT_S = 20.0
 """A worker that was asked to stop is ended after this, stopped or not; its state bears it at any moment."""
+CRASH_LIMIT_S = 5.0
+"""The same after a crash: until it is gone nobody reads its partitions."""
 LOOK_EVERY_S = 1.0
 BROKER_ANSWER_S = 5.0
+_LONGEST_LOOK_S = 20.0
+BUSY_SHARE = 0.1
+"""What a second counts for a partition that is not read while the worker works off others that lag too: with
+more to do than it can, one of them may have to wait for its turn for minutes, and a kill would only add work.
+"""
 EXIT_CODE = 70
 
 
@@ -41,9 +54,15 @@ class LoopWatch:
     """
 
     def __init__(
-        self, stopping: Callable[[], bool], limit_s: float = LIMIT_S, kill: Callable[[str], None] = die
+        self,
+        stopping: Callable[[], bool],
+        limit_s: float = LIMIT_S,
+        kill: Callable[[str], None] = die,
+        *,
+        crashed: Callable[[], bool] = lambda: False,
     ) -> None:
         self._stopping = stopping
+        self._crashed = crashed
         self._limit_s = limit_s
         self._kill = kill
         self._beats = 0
@@ -65,8 +84,9 @@ class LoopWatch:
         still, stopping, last = 0.0, 0.0, -1
         while not self._end.wait(LOOK_EVERY_S):
             stopping = stopping + LOOK_EVERY_S if self._stopping() else 0.0
-            if stopping >= STOP_LIMIT_S:
-                self._kill(f"asked to stop, and not stopped after {stopping:.0f} s")
+            if stopping >= (CRASH_LIMIT_S if self._crashed() else STOP_LIMIT_S):
+                why = "crashed" if self._crashed() else "asked to stop"
+                self._kill(f"{why}, and not stopped after {stopping:.0f} s")
                 return
             still = still + LOOK_EVERY_S if self._beats == last else 0.0
             last = self._beats
@@ -92,13 +112,40 @@ class Stillness:
         """
         for tp in self.still_s.keys() - reached.keys():
             del self.still_s[tp]
-        for tp, following in reached.items():
-            lags = following is None or ends[tp] > following
-            moved = tp not in self.last or self.last[tp] != following
-            self.still_s[tp] = 0.0 if moved or not lags else self.still_s.get(tp, 0.0) + seconds
+        lags = {tp for tp, following in reached.items() if following is None or ends[tp] > following}
+        moved = {tp for tp, following in reached.items() if self.last.get(tp, -1) != following}
+        counted = seconds * BUSY_SHARE if self.last and lags & moved else seconds
+        for tp in reached:
+            still = tp in lags and tp not in moved
+            self.still_s[tp] = self.still_s.get(tp, 0.0) + counted if still else 0.0
         self.last = dict(reached)
         worst = max(self.still_s, key=lambda tp: self.still_s[tp], default=TP("", 0))
         return worst, self.still_s.get(worst, 0.0)
+
+
+@dataclass(slots=True)
+class Deafness:
+    """For how long our consumer has known nothing of its group while the broker answered others.
+
+    After a broker came back, aiokafka 0.14's consumer was seen to wait for its coordinator for ever: alive,
+    out of the group, and with nothing in its log.
+    """
+
+    deaf_s: float = 0.0
+
+    def look(self, *, hears: bool, broker_answers: bool, seconds: float) -> float:
+        """Take note of one look, `seconds` after the one before."""
+        self.deaf_s = self.deaf_s + seconds if broker_answers and not hears else 0.0
+        return self.deaf_s
+
+
+def _stacks(*loops: asyncio.AbstractEventLoop | None) -> str:
+    """Where each task of the loops waits: what a partition that is not read waits for is among it."""
+    text = io.StringIO()
+    for loop in loops:
+        for task in asyncio.all_tasks(loop):
+            task.print_stack(limit=6, file=text)
+    return text.getvalue()
 
 
 class LagWatch:
@@ -112,21 +159,44 @@ class LagWatch:
         self._kill = kill
         self._every_s = every_s
         self._stillness = Stillness()
+        self._deafness = Deafness()
 
     async def run(self) -> None:
+        began = time.monotonic()
         while not self._app.should_stop:
             await asyncio.sleep(self._every_s)
+            hears = False
             try:
                 async with asyncio.timeout(BROKER_ANSWER_S):
                     reached, ends = await self._measure()
+                hears = cast(Consumer, self._app.consumer).knows_coordinator()
             except Exception as error:
                 log.debug("no lag measured: %r", error)
-                continue
-            worst, still_s = self._stillness.look(reached, ends, self._every_s)
-            if still_s >= self._limit_s:
-                self._kill(
-                    f"{worst.topic}/{worst.partition} has records and was not read for {still_s:.0f} s"
-                )
+            else:
+                self._look_for_stillness(reached, ends)
+            # Looks take longer where nobody answers; a process that was stopped (SIGSTOP) looks once.
+            passed, began = min(time.monotonic() - began, _LONGEST_LOOK_S), time.monotonic()
+            answers = not hears and await self._broker_answers()
+            if self._deafness.look(hears=hears, broker_answers=answers, seconds=passed) >= self._limit_s:
+                self._die(f"the consumer of {self._app.group} hears nothing of a broker that answers others")
+
+    def _look_for_stillness(self, reached: Mapping[TP, int | None], ends: Mapping[TP, int]) -> None:
+        worst, still_s = self._stillness.look(reached, ends, self._every_s)
+        if still_s >= self._limit_s:
+            self._die(f"{worst.topic}/{worst.partition} has records and was not read for {still_s:.0f} s")
+
+    def _die(self, reason: str) -> None:
+        theirs = getattr(self._app.consumer, "thread_loop", None)
+        told = _stacks(None, theirs) if theirs is not None else _stacks(None)
+        log.critical("watchdog: every task stands where it stands:\n%s", told)
+        self._kill(reason)
+
+    async def _broker_answers(self) -> bool:
+        try:
+            await asyncio.to_thread(check_kafka, self._app.settings, BROKER_ANSWER_S)
+        except MidwatchError:
+            return False
+        return True
 
     async def _measure(self) -> tuple[dict[TP, int | None], dict[TP, int]]:
         app = self._app

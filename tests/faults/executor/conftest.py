@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from executor_world import observing, world
+from slurm_lab.fixture import slurm, slurm_cluster
 
-__all__ = ["observing", "world"]
+__all__ = ["observing", "slurm", "slurm_cluster", "world"]

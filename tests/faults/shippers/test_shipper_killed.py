@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import random
 import signal
+import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from faults.chaos.rounds import ROUNDS, seed_of
+from faults.chaos.tally import counting
 from integration.shippers.shipping import Seen, Shipper, Topic, append, numbered
 from processes import wait_for
 
@@ -23,17 +27,68 @@ def each_line_is_one_place(seen: list[Seen], lines: list[str]) -> None:
     assert len(set(seen)) == len(lines)
 
 
-@pytest.mark.parametrize("where", ["read", "read:4", "send", "send:4", "acknowledged", "checkpoint"])
-def test_killed_at_any_step_nothing_is_lost(
-    tmp_path: Path, topic: Topic, shipper: MakeShipper, where: str
+@pytest.mark.parametrize("point", ["read", "send", "acknowledged", "checkpoint"])
+def test_killed_at_any_step_while_the_log_is_renamed_nothing_is_lost(
+    tmp_path: Path, topic: Topic, shipper: MakeShipper, point: str
 ) -> None:
-    log, lines = tmp_path / "train.log", numbered(0, 30_000)
+    """Each round: lines, a shipper that dies at its n-th pass of the failpoint, more lines, a rename."""
+    seed = seed_of(f"shippers/{point}")
+    chance = random.Random(seed)
+    log, lines = tmp_path / "train.log", numbered(0, ROUNDS * 12_000)
     running = shipper(log, "--set=ship.chunk_size=64KiB")
-    append(log, lines[:25_000])
-    running.start(MIDWATCH_FAILPOINT=where)
+    written = 0
+
+    def write(count: int) -> None:
+        nonlocal written
+        append(log, lines[written : written + count])
+        written += count
+
+    with counting("shippers", f"killed at {point}", seed) as count:
+        for number in range(ROUNDS):
+            write(chance.randint(2_000, 8_000))
+            # Each checkpoint and each acknowledgement may cover many chunks: lines go on until it has died.
+            running.start(MIDWATCH_FAILPOINT=f"{point}:{chance.randint(1, 6)}")
+            assert running.process is not None
+            for _ in range(40):
+                try:
+                    code = running.process.wait(0.3 + chance.random() / 2)
+                    break
+                except subprocess.TimeoutExpired:
+                    write(100)
+            else:
+                raise AssertionError(f"it never died at {point}")
+            assert code == -signal.SIGKILL
+            count.hit(f"failpoint {point}")
+            if chance.random() < 0.7:
+                write(chance.randint(1, 400))
+                log.rename(log.with_name(f"train.log.{number}"))
+                count.hit("rename")
+            write(chance.randint(1, 400))
+        running.start()
+        topic.wait_for_lines(set(lines[:written]))
+        assert running.stop() == 0
+        seen = topic.read().lines
+        count.add(
+            lines=written,
+            lost=len(set(lines[:written]) - {line.text for line in seen}),
+            twice=len(set(seen)) - written,
+            repeats=len(seen) - len(set(seen)),
+        )
+        each_line_is_one_place(seen, lines[:written])
+
+
+@pytest.mark.parametrize("point", ["read", "checkpoint"])
+def test_a_file_that_was_renamed_before_anything_of_it_arrived_is_found_again(
+    tmp_path: Path, topic: Topic, shipper: MakeShipper, point: str
+) -> None:
+    log, lines = tmp_path / "train.log", numbered(0, 1100)
+    running = shipper(log)
+    append(log, lines[:1000])
+    running.start(MIDWATCH_FAILPOINT=point)
     assert running.process is not None
-    assert running.process.wait(30) == -signal.SIGKILL
-    append(log, lines[25_000:])
+    assert running.process.wait(60) == -signal.SIGKILL
+    log.rename(log.with_name("train.log.1"))
+    append(log, lines[1000:])
     running.start()
     topic.wait_for_lines(set(lines))
     assert running.stop() == 0

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Callable
 
-from faults.soak.theatre import Theatre, wait_for
+from faults.chaos.rounds import FULL
+from faults.soak import redis_faults
+from faults.soak.theatre import Theatre
+from processes import wait_for
 
 Fault = Callable[[Theatre], None]
+AWAY_S = 60.0 if FULL else 4.0
+PASSES = 60
+"""A doomed worker dies in one of so many first passes of its failpoint."""
+TURNS = 5
+CRASHED = 1  # a worker's exit code
 
 
 def join(stage: Theatre) -> None:
@@ -53,28 +62,50 @@ def kill_broker(stage: Theatre) -> None:
     stage.servers.kafka.start()
 
 
-def restart_redis(stage: Theatre) -> None:
-    """Redis ends in good order and comes back once every worker has missed it."""
-    before = _retries(stage)
-    stage.servers.redis.stop()
-    _missed(stage, before)
-    stage.servers.redis.start()
+def broker_away(stage: Theatre) -> None:
+    """The broker is killed and stays away for a while: here the passing of time is the fault."""
+    stage.servers.kafka.kill()
+    until = time.monotonic() + AWAY_S
+    wait_for(lambda: time.monotonic() > until, "the outage is over")
+    stage.servers.kafka.start()
 
 
-def kill_redis(stage: Theatre) -> None:
-    """Redis is killed, and comes back with what it had promised to keep once every worker missed it."""
-    before = _retries(stage)
-    stage.servers.redis.kill()
-    _missed(stage, before)
-    stage.servers.redis.start()
+def _killed_at(stage: Theatre, point: str) -> None:
+    """The next process of a worker kills itself at this failpoint, and the one after it takes over.
+
+    One that ends before it gets there was fenced: while it took over, the other one still wrote. Then it is
+    the turn of the next.
+    """
+    worker = stage.workers["A"]
+    codes = [_code_of_the_doomed(stage, point)]
+    while codes[-1] == CRASHED and len(codes) < TURNS and worker.said("Fenced: "):
+        codes.append(_code_of_the_doomed(stage, point))
+    assert codes[-1] == -signal.SIGKILL, codes
+    wait_for(lambda: worker.held() > 0 and stage.all_held(), "the killed worker reads again")
 
 
-def _retries(stage: Theatre) -> dict[str, int]:
-    return {name: worker.counter("redis_retries") for name, worker in stage.workers.items()}
+def _code_of_the_doomed(stage: Theatre, point: str) -> int:
+    worker = stage.workers["A"]
+    deaths = len(worker.exit_codes)
+    worker.doom(f"{point}:{stage.random.randint(1, PASSES)}")
+    worker.signal(signal.SIGKILL)
+    wait_for(lambda: len(worker.exit_codes) > deaths + 1, f"the worker dies at {point}")
+    return worker.exit_codes[deaths + 1]
 
 
-def _missed(stage: Theatre, before: dict[str, int]) -> None:
-    wait_for(lambda: all(now > before[name] for name, now in _retries(stage).items()), "all miss Redis")
+def killed_at_write(stage: Theatre) -> None:
+    """Killed when a batch is folded and not yet written."""
+    _killed_at(stage, "write")
+
+
+def killed_at_written(stage: Theatre) -> None:
+    """Killed when a batch is in Redis, and nothing of its outbox in Kafka."""
+    _killed_at(stage, "written")
+
+
+def killed_at_published(stage: Theatre) -> None:
+    """Killed when the outbox is in Kafka, and still in Redis."""
+    _killed_at(stage, "published")
 
 
 def _writes_wait(stage: Theatre, name: str) -> None:
@@ -113,10 +144,31 @@ ALL: tuple[Fault, ...] = (
     terminate,
     kill,
     freeze,
-    restart_broker,
-    kill_broker,
-    restart_redis,
-    kill_redis,
+    killed_at_write,
+    killed_at_written,
+    killed_at_published,
     kill_before_the_write,
     freeze_before_the_write,
+    restart_broker,
+    kill_broker,
+    broker_away,
+    redis_faults.restart_redis,
+    redis_faults.kill_redis,
+    redis_faults.freeze_redis,
+    redis_faults.freeze_redis_for_long,
+    redis_faults.starve_redis,
+    redis_faults.starve_redis_for_long,
+    redis_faults.roll_back_redis,
+    redis_faults.empty_redis,
 )
+AT_FAILPOINT: dict[Fault, str] = {
+    killed_at_write: "write",
+    killed_at_written: "written",
+    killed_at_published: "published",
+}
+
+
+def name_of(fault: Fault) -> str:
+    """As the report tells it."""
+    point = AT_FAILPOINT.get(fault)
+    return f"failpoint {point}" if point else fault.__name__.replace("_", " ")

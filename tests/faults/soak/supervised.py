@@ -26,13 +26,16 @@ class SupervisedWorker:
         self._directory = directory
         self._log = (directory / f"{name}.log").open("ab")
         self._starts = 0
+        self._begun: list[int] = []  # the size of the log at each start
         self._ending = threading.Event()
+        self._doom = ""
         self._process = self._spawn()
         self._watcher = threading.Thread(target=self._watch, daemon=True)
         self._watcher.start()
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         self._starts += 1
+        self._begun.append(os.fstat(self._log.fileno()).st_size)
         self.ready_file = self._directory / f"{self.name}-{self._starts}.ready"
         self._counters = self._directory / f"{self.name}-{self._starts}.counters"
         options = {
@@ -41,11 +44,12 @@ class SupervisedWorker:
             "counters": str(self._counters),
             "directory": str(self._directory / self.name),
         }
+        extra, self._doom = {"MIDWATCH_FAILPOINT": self._doom} if self._doom else {}, ""
         return subprocess.Popen(
             [sys.executable, "-m", "faults.soak.worker", json.dumps(options)],
             stdout=self._log,
             stderr=subprocess.STDOUT,
-            env={**os.environ, "PYTHONPATH": str(TESTS)},
+            env={**os.environ, **extra, "PYTHONPATH": str(TESTS)},
         )
 
     def _watch(self) -> None:
@@ -58,9 +62,18 @@ class SupervisedWorker:
             self._process = self._spawn()
             self.exit_codes.append(code)  # whoever waits for it may rely on the next process
 
+    def doom(self, failpoint: str) -> None:
+        """The next process, and only that one, dies at this failpoint."""
+        self._doom = failpoint
+
     def signal(self, number: signal.Signals) -> None:
         """To the present process; what is dead already cannot mind."""
         self._process.send_signal(number)
+
+    def said(self, words: str) -> bool:
+        """Whether the process before the present one said this."""
+        begin, end = self._begun[-2:]
+        return words.encode() in Path(self._log.name).read_bytes()[begin:end]
 
     def held(self) -> int:
         """How many partitions the present process says it reads, of both topics; a dead one reads none."""

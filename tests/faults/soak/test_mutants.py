@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from faults.soak import faults
-from faults.soak.theatre import theatre, wait_for
+from faults.soak.theatre import theatre
 from midwatch.streams.embedded.stack import EmbeddedStack, Endpoints
+from processes import wait_for
 
 RATE = 400.0
 ROUNDS = 3

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import random
 import secrets
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,28 +20,15 @@ from kafka.errors import KafkaError
 from faults.soak.supervised import SupervisedWorker
 from faults.soak.traffic import Traffic
 from faults.soak.verdict import PARTITIONS, Published, StageVerdict, judge, read_published, read_stage
-from faults.soak.worker import GROUP, soak_settings
+from faults.soak.worker import GROUP, KNOWS_COORDINATOR, soak_settings
 from midwatch.streams.embedded.stack import EmbeddedStack, Endpoints
 from midwatch.streams.services import kafka_options
 from midwatch.streams.tables import keys
 from midwatch.streams.tables.script import parse_offset
 from midwatch.streams.topic_admin import make_topics
+from processes import wait_for
 
 PATIENCE_S = 120.0
-
-
-class NotSeen(AssertionError):
-    """A fact did not come true in time."""
-
-
-def wait_for(fact: Callable[[], bool], what: str, within_s: float = PATIENCE_S) -> float:
-    """Seconds until the fact was true."""
-    began = time.monotonic()
-    while not fact():
-        if time.monotonic() - began > within_s:
-            raise NotSeen(f"not seen within {within_s:.0f} s: {what}")
-        time.sleep(0.05)  # the pause between two looks at the fact, not a wait for a time
-    return time.monotonic() - began
 
 
 @dataclass(frozen=True)
@@ -98,6 +87,8 @@ class Theatre:
         self.connection: dict[str, Any] = kafka_options(settings)
         self.redis = redis.Redis.from_url(self.endpoints.redis_url, socket_timeout=5)
         self.traffic = Traffic(self.connection, self.first, self.rate, self.seed)
+        self.random = random.Random(self.seed)
+        self._memory = str(self.redis.config_get("maxmemory")["maxmemory"])
         self._ends = KafkaConsumer(**self.connection, enable_auto_commit=False)
 
     # -- workers
@@ -116,6 +107,22 @@ class Theatre:
         """Summed over every process that ever worked here."""
         workers = [*self.ended, *self.workers.values()]
         return sum(worker.counters().get(name, 0) for worker in workers)
+
+    # -- what only a fault does to Redis
+
+    def freeze_redis(self) -> None:
+        """It keeps its connections and answers nobody."""
+        os.kill(self.servers.redis.pid, signal.SIGSTOP)
+
+    def thaw_redis(self) -> None:
+        os.kill(self.servers.redis.pid, signal.SIGCONT)
+
+    def starve_redis(self) -> None:
+        """It reads, and refuses whatever needs memory."""
+        self.redis.config_set("maxmemory", "1")
+
+    def feed_redis(self) -> None:
+        self.redis.config_set("maxmemory", self._memory)
 
     # -- facts
 
@@ -147,12 +154,15 @@ class Theatre:
         return sum(worker.held() for worker in self.workers.values()) == 2 * PARTITIONS
 
     def at_work(self, for_s: float = 2.0) -> None:
-        """Wait until every worker lives and reads its share, and for so long that none is just crashing."""
+        """Wait until every worker lives, reads its share and knows its group, for so long that none is just
+        crashing."""
         since = time.monotonic()
 
         def steady() -> bool:
             nonlocal since
-            if not (self.all_held() and all(worker.held() for worker in self.workers.values())):
+            present = self.workers.values()
+            heard = all(worker.held() and worker.counter(KNOWS_COORDINATOR) for worker in present)
+            if not (self.all_held() and heard):
                 since = time.monotonic()
             return time.monotonic() - since >= for_s
 
@@ -195,6 +205,8 @@ class Theatre:
         """Servers run and workers are awake, wherever a fault was left."""
         self.servers.kafka.start()
         self.servers.redis.start()
+        self.thaw_redis()
+        self.feed_redis()
         for worker in self.workers.values():
             worker.signal(signal.SIGCONT)
 

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from faults.soak.counting import CountingFold
 from faults.soak.mutants import VARIANTS
@@ -24,8 +24,14 @@ from midwatch.streams.settings import (
     WorkerSettings,
 )
 from midwatch.streams.stateful import stateful_agent
+from midwatch.streams.transport import Consumer
 
 GROUP = "soak"
+REDIS_PATIENCE_S = 8.0
+"""Shorter than a real worker's, so that outages that outlast it cost a test little time."""
+
+
+KNOWS_COORDINATOR = "knows_coordinator"
 
 
 def soak_settings(options: Mapping[str, Any]) -> Settings:
@@ -43,9 +49,12 @@ def soak_settings(options: Mapping[str, Any]) -> Settings:
 
 def count_regularly(app: App, path: Path) -> None:
     """Leave the counters behind, so that the test can tell what was really provoked."""
-    done = threading.Event()
+    done, ready = threading.Event(), threading.Event()
+    app.on_ready.append(lambda _: ready.set())
     while not done.wait(0.2):
         counts = {name: value for name, value in asdict(app.counters).items() if isinstance(value, int)}
+        known = ready.is_set() and cast(Consumer, app.consumer).knows_coordinator()
+        counts[KNOWS_COORDINATOR] = int(known)
         part = path.with_suffix(".part")
         part.write_text(json.dumps(counts))
         part.replace(path)
@@ -56,8 +65,9 @@ def main(options: Mapping[str, Any]) -> None:
     names = settings.topic_names
     app = create_app(settings, f"{options['prefix']}-{GROUP}")
     variant = VARIANTS[options["variant"]]
-    stateful_agent(app, CountingFold(names.incidents), topic=names.events, table_class=variant.table)
-    stateful_agent(app, CountingFold(), topic=names.incidents, marked=True, table_class=variant.table)
+    options_of_both: Any = {"redis_patience_s": REDIS_PATIENCE_S, "table_class": variant.table}
+    stateful_agent(app, CountingFold(names.incidents), topic=names.events, **options_of_both)
+    stateful_agent(app, CountingFold(), topic=names.incidents, marked=True, **options_of_both)
     variant.prepare(app)
     counters = Path(options["counters"])
     threading.Thread(target=count_regularly, args=(app, counters), daemon=True).start()

@@ -75,10 +75,7 @@ def test_its_partition_waits_the_others_go_on_and_the_upgrade_reads_it(watch: In
         assert "version 2; this midwatch reads up to 1" in log.read_text()
         assert _told(watch, waiting) == []
 
-        old = watch.processes["detect"]
-        old.terminate()
-        assert old.wait(30) == 0
-        watch.start("detect", sys.executable, "-P", str(NEWER))
+        watch.replace("detect", sys.executable, "-P", str(NEWER))
         wait_for(lambda: bool(_told(watch, waiting)), "the newer one folds it", SOON)
         incident = _told(watch, waiting)[0]
         assert (incident.attempt, incident.state, incident.cut) == (1, "ended", False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import secrets
 import signal
@@ -14,21 +15,25 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from urllib.parse import urlsplit
+from typing import TypeVar
 
+from integration.chain.same_again import jobs_of, same_again
 from midwatch.agents.inquiry import ask_job
 from midwatch.agents.signing import ensure_keys
 from midwatch.agents.story import Story
+from midwatch.agents.up.services import with_endpoints
 from midwatch.streams.connection import write_connection
 from midwatch.streams.embedded.stack import Endpoints
 from midwatch.streams.errors import UsageError
 from midwatch.streams.readiness import is_ready
 from midwatch.streams.records import Command, Decision, Finding
-from midwatch.streams.secret import Secret
 from midwatch.streams.settings import Settings
+from midwatch.streams.settings_file import load_settings
+from midwatch.streams.settings_reader import Assignment
 from midwatch.streams.topic_admin import make_topics
 from processes import wait_for
 
+Kind = TypeVar("Kind")
 WRITER = Path(__file__).with_name("writer.py")
 OPTIONS = (
     "executor.poll=0.3s",
@@ -37,6 +42,7 @@ OPTIONS = (
     "detect.settle_grace=1s",
 )
 WORKERS = ("match", "detect", "decide")
+NODES = ("n0", "n1", "n2")
 
 
 def midwatch(*arguments: str) -> list[str]:
@@ -46,7 +52,8 @@ def midwatch(*arguments: str) -> list[str]:
 
 @dataclass
 class Installation:
-    """Processes by name; `stop(name)` ends one, `pause(name)` stops its clock."""
+    """Processes by name. A worker or the executor that dies is started again, as every site does it; one that
+    died without a test's doing is noted in `died`, and `installation` fails for it at its end."""
 
     directory: Path
     settings: Settings
@@ -55,8 +62,13 @@ class Installation:
     jobs: list[Job] = field(default_factory=list)
     begun: dict[str, Callable[[], subprocess.Popen[bytes]]] = field(default_factory=dict)
     over: threading.Event = field(default_factory=threading.Event)
+    died: list[str] = field(default_factory=list)
+    killed: set[int] = field(default_factory=set)
+    forgiven: str = ""
+    mutated: bool = False  # a worker of another making: nothing says that its words can be derived again
 
     def __post_init__(self) -> None:
+        self._hands = threading.RLock()
         self._supervisor = threading.Thread(target=self._look_after, daemon=True)
         self._supervisor.start()
 
@@ -64,6 +76,7 @@ class Installation:
         """`command` replaces the process's own command line: a mutant, for instance."""
         own = ["worker", name] if name in WORKERS else [name]
         argv = list(command) or midwatch(*own)
+        self.mutated = self.mutated or bool(command and name in WORKERS)
 
         def begin() -> subprocess.Popen[bytes]:
             with (self.directory / f"{name}.log").open("ab") as log:
@@ -76,16 +89,49 @@ class Installation:
                     stderr=log,
                 )
 
-        if name in (*WORKERS, "executor"):
-            self.begun[name] = begin
-        self.processes[name] = begin()
+        with self._hands:
+            self.processes[name] = begin()
+            if name in (*WORKERS, "executor"):
+                self.begun[name] = begin
+
+    def kill(self, name: str, how: signal.Signals = signal.SIGKILL) -> None:
+        """The test's own doing: the supervisor starts it again, and it does not count as a death."""
+        with self._hands:
+            process = self.processes[name]
+            self.killed.add(process.pid)
+            process.send_signal(how)
+
+    def replace(self, name: str, *command: str, **variables: str) -> None:
+        """A rolling restart of one process: it is asked to end, and another one takes its place."""
+        with self._hands:
+            self.killed.add(self.processes[name].pid)
+            self.processes[name].terminate()
+            self.processes[name].wait(30)
+            self.start(name, *command, **variables)
+
+    def forgive(self, why: str) -> None:
+        """From here on the test breaks what workers live on: they may die of it."""
+        self.forgiven = why
 
     def _look_after(self) -> None:
-        """Workers and the executor are always started again, as `midwatch up` and every site do it."""
         while not self.over.wait(0.5):
-            for name, begin in list(self.begun.items()):
-                if self.processes[name].poll() is not None and not self.over.is_set():
-                    self.processes[name] = begin()
+            with self._hands:
+                for name in self.begun:
+                    self._again(name)
+        for name in self.begun:
+            self._note(name)
+
+    def _again(self, name: str) -> None:
+        if self.processes[name].poll() is not None:
+            self._note(name)
+            self.processes[name] = self.begun[name]()
+
+    def _note(self, name: str) -> None:
+        process = self.processes[name]
+        if process.poll() is None or process.pid in self.killed or self.forgiven:
+            return
+        last = (self.directory / f"{name}.log").read_text(errors="replace").splitlines()[-30:]
+        self.died.append("\n".join([f"{name} ended with status {process.returncode} by itself", *last]))
 
     def ready(self, *names: str) -> None:
         for name in names or tuple(self.processes):
@@ -94,10 +140,10 @@ class Installation:
     def _is_ready(self, name: str) -> bool:
         return is_ready(self.settings.state_directory, name, self.processes[name].pid)
 
-    def run(self, directory: Path, *options: str, nodes: tuple[str, ...] = ("n0", "n1", "n2")) -> Job:
+    def run(self, directory: Path, *options: str, nodes: tuple[str, ...] = NODES, name: str = "") -> Job:
         """Start a writer as a job through `midwatch run`; it ships nothing but its own output."""
         directory.mkdir()
-        name, count = f"job-{secrets.token_hex(4)}", len(nodes) + 1
+        name, count = name or f"job-{secrets.token_hex(4)}", len(nodes) + 1
         about = ("--json", f"--job={name}", f"--nodes={count}", "--act", *options)
         command = [*midwatch("run", *about), "--", sys.executable, str(WRITER), str(directory), *nodes]
         done = subprocess.run(
@@ -115,12 +161,30 @@ class Installation:
         wait_for(lambda: job.starts() == 1, "the job runs")
         return job
 
+    def judge_again(self) -> None:
+        """Every field of what was said and decided of every job follows from its recording."""
+        if self.mutated or not set(WORKERS) <= set(self.processes):
+            return
+        for name in WORKERS:
+            self.processes[name].send_signal(signal.SIGCONT)
+        self._end_jobs()  # so that the workers soon have nothing more to say
+        for job in jobs_of(self.settings):
+            same_again(self.settings, job)
+
     def end(self) -> None:
-        # The executor first: it must not rescue what is ended here.
+        self._end_jobs()
         self.over.set()
         self._supervisor.join()
-        order = sorted(self.processes, key=lambda name: name != "executor")
-        for name in order:
+        for process in self.processes.values():
+            self._end(process)
+
+    def _end_jobs(self) -> None:
+        """The executor first: it must not rescue what is ended here."""
+        with self._hands:
+            if "executor" in self.begun:
+                self._note("executor")
+                del self.begun["executor"]
+        for name in sorted(set(self.processes) - set(WORKERS), key=lambda name: name != "executor"):
             self._end(self.processes[name])
         for job in self.jobs:
             job.end()
@@ -180,8 +244,15 @@ class Job:
     def shipper(self, node: str) -> subprocess.Popen[bytes]:
         return self.installation.processes[f"{self.name}-{node}"]
 
-    def tell(self, what: str) -> None:
-        (self.directory / what).touch()
+    def tell(self, what: str, words: str = "") -> None:
+        """`words` are there whole when the job sees the file."""
+        draft = self.directory / f".{what}"
+        draft.write_text(words)
+        draft.rename(self.directory / what)
+
+    def crash(self, *lines: tuple[str, str]) -> None:
+        """The job prints (node, line), in this order, and ends with exit code 1."""
+        self.tell("crash", json.dumps(lines))
 
     def story(self) -> Story | None:
         try:
@@ -193,40 +264,37 @@ class Job:
         story = self.story()
         return [timed.record for timed in story.steps] if story else []
 
+    def all_of(self, kind: type[Kind]) -> list[Kind]:
+        return [record for record in self.records() if isinstance(record, kind)]
+
     def commands(self) -> list[Command]:
         story = self.story()
         return [c for a in story.attempts for c in a.commands] if story else []
 
     def decisions(self) -> list[Decision]:
-        return [r for r in self.records() if isinstance(r, Decision)]
+        return self.all_of(Decision)
 
     def findings(self, kind: str) -> list[Finding]:
-        return [r for r in self.records() if isinstance(r, Finding) and r.kind == kind]
+        return [found for found in self.all_of(Finding) if found.kind == kind]
 
     def step(self) -> int:
         story = self.story()
         return (story.last_step or 0) if story else 0
 
 
+def _pair(option: str) -> tuple[str, str]:
+    name, _, value = option.partition("=")
+    return name, value
+
+
 @contextlib.contextmanager
 def installation(directory: Path, stack: Endpoints) -> Iterator[Installation]:
     """Topics, keys and connection are made; no process runs yet."""
-    redis = urlsplit(stack.redis_url)
-    settings = Settings()
+    quick = [Assignment(tuple(name.split(".")), value, "test") for name, value in map(_pair, OPTIONS)]
+    settings = load_settings(None, environment={}, here=directory, options=quick)
     settings = replace(
-        settings,
+        with_endpoints(settings, stack),
         state_directory=directory / "state",
-        kafka=replace(
-            settings.kafka,
-            bootstrap=(stack.kafka,),
-            username=stack.kafka_username,
-            password=Secret(stack.kafka_password),
-        ),
-        redis=replace(
-            settings.redis,
-            url=f"redis://{redis.hostname}:{redis.port}/0",
-            password=Secret(redis.password or ""),
-        ),
         topics=replace(settings.topics, prefix=f"t{secrets.token_hex(3)}"),
         watch=replace(settings.watch, mode="act"),
     )
@@ -239,5 +307,7 @@ def installation(directory: Path, stack: Endpoints) -> Iterator[Installation]:
     made = Installation(directory, settings, environment)
     try:
         yield made
+        made.judge_again()
     finally:
         made.end()
+    assert not made.died, "\n\n".join(made.died)

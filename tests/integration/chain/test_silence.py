@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from integration.chain.installation import Installation, Job, installation
+from integration.chain.burst import Burst, name_for_one_partition
+from integration.chain.installation import NODES, Installation, Job, installation
 from midwatch.streams.embedded.stack import Endpoints
-from processes import wait_for
+from midwatch.streams.records import Incident, Outcome, SchedulerFact
+from processes import alive, wait_for
 
 LIMIT_S = 6
-LIMITS = (f"--limit=training={LIMIT_S}s", "--limit=startup=60s", "--limit=evaluation=600s")
+LONG_LIMIT_S = 20
 FOUND_S = 150
-PAUSE_S = 60
 MUTANT = Path(__file__).with_name("mutant_detect.py")
 
 
@@ -30,8 +32,11 @@ def watch(stack: Endpoints, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield made
 
 
-def _training(watch: Installation, directory: Path) -> Job:
-    job = watch.run(directory, *LIMITS)
+def _training(
+    watch: Installation, directory: Path, limit: int = LIMIT_S, *, name: str = "", options: Sequence[str] = ()
+) -> Job:
+    limits = (f"--limit=training={limit}s", "--limit=startup=60s", "--limit=evaluation=600s")
+    job = watch.run(directory, *limits, *options, name=name)
     job.ship()
     wait_for(lambda: job.step() > 10, "progress is seen", FOUND_S)
     wait_for(lambda: (s := job.story()) is not None and len(s.nodes) == 4, "every node is heard", FOUND_S)
@@ -46,7 +51,7 @@ def _quiet_for(job: Job, seconds: float) -> None:
     assert job.starts() == 1
 
 
-@pytest.mark.capability("S001-19", "S002-04", "S001-50", "N-6", "C-4")
+@pytest.mark.capability("S002-04", "N-6", "C-4", "C-5", "S001-57")
 def test_a_hang_is_found_and_restarted_once(watch: Installation, tmp_path: Path) -> None:
     job = _training(watch, tmp_path / "job")
     job.tell("hang")
@@ -60,7 +65,32 @@ def test_a_hang_is_found_and_restarted_once(watch: Installation, tmp_path: Path)
     assert job.starts() == 2
 
 
-@pytest.mark.capability("X-14")
+CANCELS = """
+policy: frees_the_nodes
+modes:
+  stall:
+    kind: guarded
+    guards:
+      - do: cancel
+        reason: a hang holds the nodes for nothing
+"""
+
+
+def test_a_policy_may_cancel_what_hangs_and_nothing_is_started(watch: Installation, tmp_path: Path) -> None:
+    (policy := tmp_path / "cancels.yaml").write_text(CANCELS)
+    job = _training(watch, tmp_path / "job", options=(f"--policy={policy}",))
+    (pid,) = map(int, (job.directory / "starts").read_text().split())
+    job.tell("hang")
+    wait_for(lambda: not alive(pid), "the job is ended", FOUND_S)
+    wait_for(lambda: any(o.state == "done" for o in job.all_of(Outcome)), "the outcome is told", FOUND_S)
+    wait_for(lambda: any(f.ended for f in job.all_of(SchedulerFact)), "its end is seen", FOUND_S)
+    assert [(command.action, command.reason) for command in job.commands()] == [
+        ("cancel", "this policy asks for a cancel: a hang holds the nodes for nothing")
+    ]
+    assert job.starts() == 1
+
+
+@pytest.mark.capability("X-14", "N-6")
 def test_a_stopped_shipper_is_blindness_and_why_says_so(watch: Installation, tmp_path: Path) -> None:
     job = _training(watch, tmp_path / "job")
     job.shipper("n0").send_signal(signal.SIGSTOP)
@@ -99,37 +129,58 @@ def test_a_long_evaluation_is_no_hang(watch: Installation, tmp_path: Path) -> No
 
 
 def _pause_match(watch: Installation, job: Job, seconds: float) -> None:
-    match = watch.processes["match"]
-    match.send_signal(signal.SIGSTOP)
+    """Match stands still, then works all off: beats first, and with them the quorum, then progress.
+
+    All nodes share a partition, and the job holds its breath until their beats wait in it: so whoever takes
+    "now minus the last line" for silence is sure to be deceived.
+    """
+    match, writer = watch.processes["match"], int((job.directory / "starts").read_text().split()[-1])
+    os.kill(writer, signal.SIGSTOP)
+    wait_for(lambda: job.step() == _steps_printed(job), "every line so far is seen", FOUND_S)
+    with Burst(watch.settings, job.name, job.nodes) as burst:
+        match.send_signal(signal.SIGSTOP)
+        burst.begin()
+        # Of each node one that shows the quorum again, and one that may tell of silence.
+        wait_for(lambda: burst.beats_of_every_node(2), "beats wait", FOUND_S)
+        os.kill(writer, signal.SIGCONT)
     until = time.monotonic() + seconds
     wait_for(lambda: time.monotonic() > until, "the pause", seconds + 10)
+    printed = _steps_printed(job)
     match.send_signal(signal.SIGCONT)
-    step = job.step()
-    wait_for(lambda: job.step() > step + 10, "the lines of the pause are worked off", 90)
+    wait_for(lambda: job.step() > printed, "the lines of the pause are worked off", FOUND_S)
+
+
+def _incidents(job: Job) -> list[Incident]:
+    """All that detect ever opened, withdrawn ones too."""
+    return job.all_of(Incident)
+
+
+def _steps_printed(job: Job) -> int:
+    lines = (job.directory / "n0.log").read_text().splitlines()
+    return int(lines[-1].split()[1].rstrip("/"))
 
 
 def test_a_match_that_stood_still_makes_no_hang(watch: Installation, tmp_path: Path) -> None:
-    job = _training(watch, tmp_path / "job")
-    _pause_match(watch, job, PAUSE_S)
+    name = name_for_one_partition(NODES, watch.settings)
+    job = _training(watch, tmp_path / "job", LONG_LIMIT_S, name=name)
+    _pause_match(watch, job, 60)
     _quiet_for(job, LIMIT_S)
+    assert _incidents(job) == []
 
 
-def test_silence_as_now_minus_the_last_line_would_have_killed_a_healthy_job(
+def test_silence_as_now_minus_the_last_line_calls_a_healthy_job_stalled(
     stack: Endpoints, tmp_path: Path
 ) -> None:
+    """The mutant of the test before: it must fail where the real detect passes."""
     with installation(tmp_path, stack) as made:
-        for name in ("match", "decide"):
+        for name in ("match", "decide", "executor"):
             made.start(name)
-        made.start("detect", sys.executable, "-P", str(MUTANT))
+        made.start("detect", sys.executable, "-P", str(MUTANT), PYTHONPATH=str(MUTANT.parents[2]))
         made.ready()
-        job = _training(made, tmp_path / "job")
-        match = made.processes["match"]
-        match.send_signal(signal.SIGSTOP)
-        until = time.monotonic() + 3 * LIMIT_S
-        wait_for(lambda: time.monotonic() > until, "the pause", 60)
-        match.send_signal(signal.SIGCONT)
-        wait_for(lambda: bool(job.commands()), "the mutant orders a restart", FOUND_S)
-        assert job.starts() == 1
+        name = name_for_one_partition(NODES, made.settings)
+        job = _training(made, tmp_path / "job", LONG_LIMIT_S, name=name)
+        _pause_match(made, job, 2 * LONG_LIMIT_S)
+        assert {incident.verdict.mode for incident in _incidents(job)} == {"stall"}
 
 
 def _why(watch: Installation, job: Job) -> str:

@@ -2,89 +2,33 @@
 
 from __future__ import annotations
 
-import secrets
-import subprocess
-import sys
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from integration.chain.installation import Installation, Job, installation, midwatch
-from midwatch.agents.demo.judge import Ledger, read_ledger
+from integration.chain.installation import Installation
+from integration.chain.slurm_training import SOON, Training, decided, restarted, slurm_installation
 from midwatch.streams.embedded.stack import Endpoints
-from midwatch.streams.records import Outcome
 from processes import wait_for
 from slurm_lab.lab import Lab
 
-SOON = 150.0
+pytestmark = pytest.mark.slurm
+
+DOWN_S = 20.0
+BACK_S = 60.0
 
 
-@pytest.fixture
-def watch(stack: Endpoints, tmp_path: Path, slurm: Lab) -> Iterator[Installation]:
-    with installation(tmp_path / "watch", stack) as made:
-        made.environment |= {name: slurm.environment[name] for name in ("SLURM_CONF", "PATH")}
-        for name in ("match", "detect", "decide", "executor"):
-            made.start(name)
-        made.ready()
+@pytest.fixture(scope="module")
+def watch(
+    stack: Endpoints, tmp_path_factory: pytest.TempPathFactory, slurm_cluster: Lab
+) -> Iterator[Installation]:
+    with slurm_installation(tmp_path_factory.mktemp("watch"), stack, slurm_cluster) as made:
         yield made
 
 
-@dataclass
-class Training:
-    """A toy training, submitted through `midwatch run -- sbatch`."""
-
-    watch: Installation
-    directory: Path
-    faults: tuple[str, ...] = ()
-    iterations: int = 60
-    name: str = field(default_factory=lambda: f"job-{secrets.token_hex(4)}")
-
-    def submit(self) -> Job:
-        for each in ("checkpoints", "logs"):
-            (self.directory / each).mkdir(parents=True)
-        script = self.directory / "train.sh"
-        faults = " ".join(f"--fault={fault}" for fault in self.faults)
-        # Under SLURM the trainer would be one rank of a step; a batch script starts all of them itself.
-        script.write_text(
-            "#!/bin/bash\n#SBATCH --job-name=twin\n"
-            f"#SBATCH --output={self.directory}/slurm-%j.out\n"
-            f"env -u SLURM_PROCID -u SLURM_NTASKS {sys.executable} -m midwatch.agents.drill.trainer"
-            f" --checkpoint-dir={self.directory}/checkpoints --log-dir={self.directory}/logs --ranks=4"
-            f" --iterations={self.iterations} --iteration-ms=50 --save-every=10 --collective-timeout-ms=1500"
-            f" {faults}\n"
-        )
-        about = ("--json", f"--job={self.name}", "--act", f"--log={self.directory}/logs")
-        command = midwatch("run", *about, f"--checkpoint-dir={self.directory}/checkpoints")
-        done = subprocess.run(
-            [*command, "--", "sbatch", str(script)],
-            cwd=self.directory,
-            env=self.watch.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-        assert done.returncode == 0, done.stderr
-        return Job(self.watch, self.name, self.directory, ())
-
-    def ledger(self) -> Ledger:
-        file = self.directory / "checkpoints" / "ledger.jsonl"
-        return read_ledger(file.read_text()) if file.exists() else Ledger()
-
-
-def _decided(job: Job) -> list[str]:
-    return [d.action for d in job.decisions() if d.incident]
-
-
-def _restarted(job: Job) -> Outcome | None:
-    story = job.story()
-    return next((a.restarted for a in story.attempts if a.restarted), None) if story else None
-
-
-@pytest.mark.slurm
-@pytest.mark.capability("S001-36", "S001-50", "S001-52", "S001-53", "S001-54", "S001-55", "C-6", "S002-05")
+@pytest.mark.capability("S001-52", "S001-53", "S001-55", "C-6", "S002-05", "S001-01", "S002-29")
 def test_a_timeout_gives_one_new_job_and_the_twin_of_its_name_is_untouched(
     watch: Installation, tmp_path: Path, slurm: Lab
 ) -> None:
@@ -97,10 +41,10 @@ def test_a_timeout_gives_one_new_job_and_the_twin_of_its_name_is_untouched(
     wait_for(lambda: len(failing.ledger().starts) == 2, "the second start", SOON)
     second = failing.ledger().starts[1]
     assert second.first_step == 21
-    wait_for(lambda: _decided(job)[-1:] == ["none"], "its good end is seen", SOON)
-    assert _decided(job) == ["restart", "none"]
-    wait_for(lambda: _restarted(job) is not None, "the executor's word", SOON)
-    outcome = _restarted(job)
+    wait_for(lambda: decided(job)[-1:] == ["none"], "its good end is seen", SOON)
+    assert decided(job) == ["restart", "none"]
+    wait_for(lambda: restarted(job) is not None, "the executor's word", SOON)
+    outcome = restarted(job)
     assert outcome is not None
     ids = [row.id for row in slurm.queue() if row.id not in before]
     assert sorted(ids) == sorted(
@@ -111,19 +55,17 @@ def test_a_timeout_gives_one_new_job_and_the_twin_of_its_name_is_untouched(
     assert slurm.state(twin.ledger().starts[0].native_id) == "RUNNING"
 
 
-@pytest.mark.slurm
-@pytest.mark.capability("S001-56")
+@pytest.mark.capability("S001-56", "S001-01")
 def test_out_of_memory_gives_no_new_job(watch: Installation, tmp_path: Path, slurm: Lab) -> None:
     before = {row.id for row in slurm.queue()}
     training = Training(watch, tmp_path / "job", ("oom@15",))
     job = training.submit()
-    wait_for(lambda: _decided(job) == ["stop"], "the refusal", SOON)
+    wait_for(lambda: decided(job) == ["stop"], "the refusal", SOON)
     assert [row.state for row in slurm.queue() if row.id not in before] == ["FAILED"]
     assert len(training.ledger().starts) == 1
     assert job.commands() == []
 
 
-@pytest.mark.slurm
 @pytest.mark.capability("S001-35", "S001-64")
 def test_what_a_person_cancels_stays_cancelled(watch: Installation, tmp_path: Path, slurm: Lab) -> None:
     before = {row.id for row in slurm.queue()}
@@ -131,7 +73,34 @@ def test_what_a_person_cancels_stays_cancelled(watch: Installation, tmp_path: Pa
     job = training.submit()
     wait_for(lambda: job.step() > 5, "progress is seen", SOON)
     slurm.run("scancel", training.ledger().starts[0].native_id)
-    wait_for(lambda: _decided(job) == ["none"], "it is known for what it is", SOON)
+    wait_for(lambda: decided(job) == ["none"], "it is known for what it is", SOON)
     assert [row.state for row in slurm.queue() if row.id not in before] == ["CANCELLED"]
     assert len(training.ledger().starts) == 1
     assert job.commands() == []
+
+
+def test_a_restart_ordered_while_slurmctld_is_down_is_one_job_soon_after_its_return(
+    watch: Installation, tmp_path: Path, slurm: Lab
+) -> None:
+    before = {row.id for row in slurm.queue()}
+    training = Training(watch, tmp_path / "job", ("nccl@50:1",))
+    job = training.submit()
+    wait_for(lambda: job.step() > 5, "progress is seen", SOON)
+    slurm.stop_controller()
+    down = time.monotonic()
+    wait_for(lambda: bool(training.ledger().faults), "it dies while nobody can ask SLURM", SOON)
+    wait_for(lambda: len(job.commands()) == 1, "the process's own word is enough for the order", SOON)
+    wait_for(lambda: time.monotonic() > down + DOWN_S, "the outage", SOON)
+    assert len(training.native_ids()) == 1
+    slurm.start_controller()
+    back = time.monotonic()
+    wait_for(lambda: len(training.native_ids()) == 2, "the second start", BACK_S)
+    took = time.monotonic() - back
+    print(f"slurmctld was down for {back - down:.0f} s; one new job {took:.1f} s after its return")
+    wait_for(lambda: decided(job) == ["restart", "none"], "its good end is seen", SOON)
+    rows = {row.id: row.state for row in slurm.queue() if row.id not in before}
+    first, second = training.native_ids()
+    assert rows.pop(second) == "COMPLETED"
+    # SLURM may hear of its end only after midwatch has told it to end it.
+    assert (list(rows), rows[first] in ("FAILED", "CANCELLED")) == ([first], True)
+    assert len(job.commands()) == 1

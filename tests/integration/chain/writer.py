@@ -1,11 +1,13 @@
 """A job of several nodes for the tests: one log file a node, told by files in its directory what to do.
 
 `hang`: lives on and prints nothing. `evaluate`: says that it evaluates, then nothing while the file is there.
+`crash`: prints what the file says, a JSON list of [node, line], and ends with exit code 1.
 Only the first start obeys; each start notes itself in `starts`. Only the first node prints progress.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -18,9 +20,13 @@ def main(directory: Path, nodes: list[str]) -> None:
     first = len((directory / "starts").read_text().splitlines()) == 1
     step, evaluating = 0, False
     while True:
-        time.sleep(0.1)  # the pace of the job that is watched, one step; no test waits here
+        time.sleep(0.1)  # the pace of the job that is watched; no test waits here
         if first and (directory / "hang").exists():
             continue
+        if first and (directory / "crash").exists():
+            for node, line in json.loads((directory / "crash").read_text()):
+                _print(directory, node, line)
+            raise SystemExit(1)
         if first and (directory / "evaluate").exists():
             if not evaluating:
                 _print(directory, nodes[0], "Evaluating on 2560 samples")

@@ -9,8 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,12 +17,13 @@ import pytest
 
 from midwatch.agents.clusters.base import JobState, SchedulerJob, StartSpec
 from midwatch.agents.clusters.calls import CountingCaller, SystemCaller
-from midwatch.agents.clusters.effect_file import Record, create, read
+from midwatch.agents.clusters.effect_file import Record, create, prune, read
 from midwatch.agents.clusters.local import LocalCluster
 from midwatch.agents.clusters.processes import boot_id, group_members, start_ticks
 from midwatch.agents.drill import trainer
 from midwatch.agents.executor.reconcile import LOCAL, Finish, Order
 from midwatch.streams.identity import local_incarnation
+from processes import wait_for
 from slurm_lab.executor import Shell
 
 GRACE = {"MIDWATCH_GRACE_S": "0.5"}
@@ -47,15 +47,8 @@ def sh(tmp_path: Path, text: str, **environment: str) -> StartSpec:
     return StartSpec(("sh", "-c", text), str(tmp_path), GRACE | environment)
 
 
-def wait(fact: Callable[[], object], what: str, seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not fact():
-        assert time.monotonic() < deadline, f"not seen within {seconds:.0f} s: {what}"
-        time.sleep(0.02)  # the pause between two looks at the fact, not a wait for a time
-
-
 def ended(cluster: LocalCluster, key: str) -> JobState:
-    wait(lambda: cluster.find(key) and cluster.find(key)[0].state.over, "the end of the job")
+    wait_for(lambda: cluster.find(key) and cluster.find(key)[0].state.over, "the end of the job")
     return cluster.find(key)[0].state
 
 
@@ -73,7 +66,7 @@ def test_many_starters_with_one_key_make_one_start(cluster: LocalCluster, tmp_pa
     for one in crew:
         one.join()
     marks = tmp_path / "marks"
-    wait(marks.exists, "the script's first act")
+    wait_for(marks.exists, "the script's first act")
     (job,) = cluster.find(key)
     assert job.state.kind == "running"
     assert job.incarnation == local_incarnation(int(job.native_id), start_ticks(int(job.native_id)) or 0)
@@ -131,13 +124,13 @@ def test_cancel_ends_the_whole_group_even_where_sigterm_is_ignored(
 ) -> None:
     stubborn = "trap '' TERM; (trap '' TERM; sleep 60) & echo up > up; sleep 60; sleep 60"
     job = started(cluster, sh(tmp_path, stubborn), key)
-    wait((tmp_path / "up").exists, "the script")
+    wait_for((tmp_path / "up").exists, "the script")
     group = int(job.native_id)
     assert len(group_members(group)) >= 3
     cluster.cancel(job.incarnation, key)
     state = ended(cluster, key)
     assert (state.word, state.signal, state.by_person) == ("CANCELLED", 9, "somebody")
-    wait(lambda: not group_members(group), "the end of the group")
+    wait_for(lambda: not group_members(group), "the end of the group")
 
 
 def test_a_job_that_saves_on_sigterm_and_ends_with_0_is_cancelled_all_the_same(
@@ -148,7 +141,7 @@ def test_a_job_that_saves_on_sigterm_and_ends_with_0_is_cancelled_all_the_same(
         sh(tmp_path, "trap 'echo saved > saved; exit 0' TERM; echo > up; while :; do sleep 0.05; done"),
         key,
     )
-    wait((tmp_path / "up").exists, "the script")
+    wait_for((tmp_path / "up").exists, "the script")
     cluster.cancel(job.incarnation, key)
     assert ended(cluster, key).word == "CANCELLED"
     assert (tmp_path / "saved").exists()
@@ -159,16 +152,16 @@ def test_what_a_script_leaves_behind_does_not_outlive_it(
 ) -> None:
     job = started(cluster, sh(tmp_path, "sleep 60 & exit 0"), key)
     assert ended(cluster, key).word == "COMPLETED"
-    wait(lambda: not group_members(int(job.native_id)), "the end of what was left")
+    wait_for(lambda: not group_members(int(job.native_id)), "the end of what was left")
 
 
 def test_a_killed_shim_leaves_a_running_job_that_can_still_be_ended(
     cluster: LocalCluster, tmp_path: Path, key: str
 ) -> None:
     job = started(cluster, sh(tmp_path, "echo > up; sleep 60"), key)
-    wait((tmp_path / "up").exists, "the script")
+    wait_for((tmp_path / "up").exists, "the script")
     os.kill(int(job.native_id), signal.SIGKILL)
-    wait(lambda: start_ticks(int(job.native_id)) is None, "the shim's end")
+    wait_for(lambda: start_ticks(int(job.native_id)) is None, "the shim's end")
     assert cluster.state(job.incarnation).kind == "running"
     assert (
         cluster.submit_held(sh(tmp_path, "true"), secrets.token_hex(16), after=job.native_id).result
@@ -236,7 +229,7 @@ def test_looking_is_no_act(tmp_path: Path, key: str) -> None:
     assert caller.acts == {"spawn": 1}
 
 
-@pytest.mark.capability("S002-04", "S002-05")
+@pytest.mark.capability("S002-05")
 def test_a_hung_training_is_ended_and_resumed_once_from_its_checkpoint(
     cluster: LocalCluster, tmp_path: Path, key: str
 ) -> None:
@@ -252,7 +245,7 @@ def test_a_hung_training_is_ended_and_resumed_once_from_its_checkpoint(
         lines = path.read_text().splitlines() if path.exists() else []
         return [record for record in map(json.loads, lines) if record["event"] == event]
 
-    wait(lambda: ledger("fault"), "the hang")
+    wait_for(lambda: ledger("fault"), "the hang")
     shell = Shell(cluster, Order(job.incarnation, key), spec, LOCAL, tmp_path / "memory.json")
     done = shell.work()
     assert isinstance(done, Finish)
@@ -277,3 +270,14 @@ def test_the_record_is_on_disk_before_the_script_starts(
     record = read(cluster.directory, key)
     assert record is not None
     assert (seen["pid"], seen["code"], record.code) == (record.pid, None, 0)
+
+
+def test_starts_that_ended_long_ago_are_not_looked_at_for_ever(cluster: LocalCluster) -> None:
+    keys = [secrets.token_hex(16) for _ in range(3)]
+    for each, ended_at in zip(keys, (100.0, 300.0, None), strict=True):
+        record = Record(each, 1, 7, "earlier boot", "ann", ("train",), "/", 50.0, ended_at=ended_at)
+        create(cluster.directory, replace(record, code=None if ended_at is None else 0))
+    assert prune(cluster.directory, 200.0) == 1
+    assert {job.effect_key for job in cluster.sweep().jobs} == {*keys[1:]}
+    assert cluster.find(keys[0]) == ()
+    assert prune(cluster.directory, 200.0) == 0

@@ -118,7 +118,6 @@ def test_a_cancelled_job_says_that_somebody_did_it(slurm: Lab) -> None:
     assert (state.mode, state.error_type, state.by_person) == ("ended", "cancelled", "somebody")
 
 
-@pytest.mark.capability("S001-20")
 def test_a_job_past_its_time_limit_says_so(slurm: Lab) -> None:
     job = slurm.submit("--time=10", script="sleep 60")
     slurm.wait_state(job, "RUNNING")
@@ -138,7 +137,6 @@ def test_a_node_that_fails_fails_the_job(slurm: Lab) -> None:
     assert (state.kind, state.mode, state.error_type) == ("ended", "crash", "slurm_failure")
 
 
-@pytest.mark.capability("S001-34")
 def test_a_requeue_is_another_start_of_the_same_job(slurm: Lab) -> None:
     cluster = driver(slurm)
     job = slurm.submit("--requeue", script="sleep 60")
@@ -153,6 +151,7 @@ def test_a_requeue_is_another_start_of_the_same_job(slurm: Lab) -> None:
     assert cluster.state(f"slurm:{job}:1").kind in ("queued", "running", "ending")
 
 
+@pytest.mark.capability("X-50")
 def test_an_array_task_is_started_again_alone(slurm: Lab, key: str) -> None:
     cluster = driver(slurm)
     array = slurm.submit("--array=3,5", script="sleep 60")
@@ -223,7 +222,7 @@ def kill_at(kind: type[Step]) -> Callable[[Step], None]:
     return before
 
 
-@pytest.mark.capability("S001-50", "S001-51", "S001-52", "S001-53")
+@pytest.mark.capability("S001-51")
 def test_a_hung_job_is_ended_and_exactly_one_runs_after_it(slurm: Lab, key: str, shell: Make) -> None:
     old = slurm.submit(script="trap '' TERM; sleep 60 & wait; wait")
     slurm.wait_state(old, "RUNNING")
@@ -325,7 +324,7 @@ def test_a_person_may_cancel_what_we_hold_and_it_stays_so(slurm: Lab, key: str, 
     assert carrying(slurm, key) == {held: "CANCELLED"}
 
 
-@pytest.mark.capability("S001-59", "S002-05")
+@pytest.mark.capability("S002-05")
 def test_the_drill_dies_by_nccl_timeout_and_resumes_from_its_checkpoint(
     slurm: Lab, key: str, shell: Make
 ) -> None:

@@ -14,7 +14,7 @@ import redis
 
 from midwatch.agents.effects import command_id
 from midwatch.agents.executor.admission import Arrival
-from midwatch.agents.executor.claims import Claimed, Claims
+from midwatch.agents.executor.claims import Claimed, Claims, Look
 from midwatch.agents.executor.consumer import final_outcome
 from midwatch.streams.embedded.stack import Endpoints
 from midwatch.streams.records import Command
@@ -133,6 +133,59 @@ def test_a_redis_rolled_back_to_an_older_copy_is_noticed(
     again = Claims(client, claims._prefix.removesuffix(":executor"), tmp_path)
     assert again.join(900)
     assert again.lost_ms == 900
+
+
+def test_a_rollback_under_a_running_executor_is_noticed_by_the_next_claim_and_by_the_next_look(
+    client: redis.Redis, claims: Claims
+) -> None:
+    claims.claim(order(), 5)
+    older = {key: client.dump(key) for key in client.scan_iter(f"{claims._prefix}:*")}
+    for attempt, at in ((2, 700), (3, 900)):
+        claims.claim(order(attempt=attempt), at - 1)
+        for key, content in older.items():
+            client.restore(key, 0, content, replace=True)  # type: ignore[arg-type]  # what dump gave
+        if attempt == 2:
+            assert claims.claim(order(attempt=4), at).state == "lost"
+        else:
+            assert [command.attempt for command in claims.look(at).lost] == [2, 3]
+        assert claims.lost_ms == at
+    assert claims.claim(order(attempt=5), 950).state == "claimed"
+
+
+@pytest.mark.parametrize("looked", [True, False], ids=["looked at before", "accepted a moment ago"])
+@pytest.mark.parametrize("noticed", ["by the look", "by the next claim"])
+def test_an_order_that_redis_loses_is_told_once_however_young_it_is(
+    client: redis.Redis, claims: Claims, looked: bool, noticed: str
+) -> None:
+    claims.claim(order(), 5)
+    if looked:
+        assert claims.look(6).lost == ()
+    client.delete(*client.scan_iter(f"{claims._prefix}:*"))
+    if noticed == "by the next claim":
+        assert claims.claim(order(attempt=2), 700).state == "lost"
+    assert claims.look(800) == Look(open=(), lost=(order(),))
+    assert claims.lost_ms == (700 if noticed == "by the next claim" else 800)
+    assert claims.look(900).lost == ()
+
+
+def test_an_order_that_another_executor_closed_is_not_lost(
+    client: redis.Redis, claims: Claims, tmp_path: Path
+) -> None:
+    other = Claims(client, claims._prefix.removesuffix(":executor"), tmp_path)
+    other.join(1)
+    claims.claim(order(), 5)
+    other.close(order(), final_outcome(order(), "done", ""), release=False)
+    assert claims.look(6) == Look(open=(), lost=())
+
+
+def test_who_read_a_claim_before_another_one_changed_it_keeps_nothing(claims: Claims) -> None:
+    claims.claim(order(), 5)
+    (mine,), (theirs,) = claims.open(), claims.open()
+    released = claims.remember(replace(theirs, memory={"winner": "7", "released_at": "12.5"}))
+    assert released is not None
+    assert claims.remember(replace(mine, memory={"tried_at": "12.6"})) is None
+    assert claims.open()[0].memory == {"winner": "7", "released_at": "12.5"}
+    assert claims.remember(replace(released, memory={"winner": "7"})) is not None
 
 
 def test_a_redis_that_does_not_sync_each_write_is_not_trusted(client: redis.Redis, claims: Claims) -> None:

@@ -14,7 +14,7 @@ from processes import wait_for
 pytestmark = pytest.mark.integration
 
 
-@pytest.mark.capability("S001-34", "S001-36", "S001-37", "S001-55", "S002-05")
+@pytest.mark.capability("S001-55", "S002-05")
 def test_a_failed_training_goes_on_from_its_checkpoint_once(world: World) -> None:
     world.executor()
     started, checkpoints = world.train("--fault", "nccl@15:1")

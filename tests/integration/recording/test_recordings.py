@@ -12,19 +12,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
 from integration.chain.installation import Installation, Job, installation, midwatch
+from integration.chain.same_again import same_again
 from integration.chain.training import PROCESSES, Training
-from midwatch.agents.bundles import policies_of
-from midwatch.agents.decision import Rulebook
-from midwatch.agents.incident.limits import Limits
-from midwatch.agents.reading import messages_of
-from midwatch.agents.recording.file import read
-from midwatch.agents.recording.refold import refold
-from midwatch.streams import codec
+from midwatch.agents.cli.replay import replay
 from midwatch.streams.embedded.stack import Endpoints
 from midwatch.streams.records import Decision, Incident
 from processes import wait_for
@@ -50,22 +47,15 @@ def _name(job: Job) -> str:
     return story.job
 
 
-def _topic(watch: Installation, topic: str, job: str) -> list[object]:
-    """What a topic holds of the job, each record once."""
-    found: dict[bytes, object] = {}
-    for message in messages_of(watch.settings, topic, job.encode()):
-        if message.key == job.encode():
-            found.setdefault(dict(message.headers)["id"], codec.decode(message.value))
-    return list(found.values())
-
-
 def _decided(job: Job) -> list[str]:
     return [decision.action for decision in job.decisions() if decision.incident]
 
 
 def _judged(watch: Installation, job: Job, case: str) -> tuple[list[Incident], list[Decision]]:
-    """Export, by the command; fold again, here; compare with the topics."""
+    """Export and replay, by the commands; every field is that of the topics."""
     name, file = _name(job), watch.directory / f"{case}.jsonl"
+    again = same_again(watch.settings, name)
+    assert again.derived.decisions
     done = subprocess.run(
         midwatch("export", job.name, "-o", str(file)),
         env=watch.environment,
@@ -75,19 +65,25 @@ def _judged(watch: Installation, job: Job, case: str) -> tuple[list[Incident], l
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    recording = read(file.read_bytes().splitlines(), str(file))
-    book = Rulebook(policies_of(watch.settings), lambda c: c, watch.settings.policy, acting=True)
-    again = refold(recording, Limits(**recording.head.limits), book)
-    names = watch.settings.topic_names
-    decisions = [d for d in _topic(watch, names.decisions, name) if isinstance(d, Decision)]
-    assert again.differences == ()
-    assert list(again.records) == _topic(watch, names.incidents, name)[: len(again.records)]
-    assert list(again.decisions) == decisions[: len(again.decisions)]
-    assert again.decisions
+    told = _replayed(file)
+    assert told["differences"] == []
+    incidents = [record for record in again.said if isinstance(record, Incident)]
+    assert told["incidents"] == _plain(incidents)
+    assert told["decisions"] == _plain(list(again.decided))
     if kept := os.environ.get("MIDWATCH_TEST_KEEP"):
-        _keep(Path(kept), case, file, watch, list(again.decisions))
-    incidents = [r for r in again.records if isinstance(r, Incident)]
-    return incidents, list(again.decisions)
+        _keep(Path(kept), case, file, watch, list(again.derived.decisions))
+    return again.incidents, list(again.derived.decisions)
+
+
+def _plain(records: list[Incident] | list[Decision]) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(records))
+
+
+def _replayed(file: Path) -> dict[str, Any]:
+    done = CliRunner().invoke(replay, ["--recording", str(file), "--json"])
+    assert done.exit_code in (0, 1), done.output
+    told: dict[str, Any] = msgspec.json.decode(done.stdout)
+    return told
 
 
 def _keep(directory: Path, case: str, file: Path, watch: Installation, decisions: list[Decision]) -> None:

@@ -70,15 +70,15 @@ def test_beats_come_while_the_job_is_silent(log: Path, topic: Topic, shipper: Ma
 def test_it_ends_with_the_jobs_process_and_ships_its_last_words(
     log: Path, topic: Topic, shipper: MakeShipper
 ) -> None:
-    # The sleep is the job's life: it must outlast the shipper's start, then print and end.
-    script = "import sys, time; time.sleep(2); open(sys.argv[1], 'w').write('last words without an end')"
-    job = subprocess.Popen([sys.executable, "-c", script, str(log)])
+    # It lives until it is told to end, and prints only then.
+    script = "import sys; sys.stdin.read(); open(sys.argv[1], 'w').write('last words without an end')"
+    job = subprocess.Popen([sys.executable, "-c", script, str(log)], stdin=subprocess.PIPE)
     running = shipper("--pid", str(job.pid), "--until-pid", log).start()
     wait_for(lambda: any(beat.alive for beat in topic.read().beats), "a beat of a live job")
-    job.wait()
+    job.communicate()
     assert running.process is not None
     assert running.process.wait(20) == 0
-    topic.read()
+    wait_for(lambda: topic.read().beats[-1].final, "its final beat")
     assert [line.text for line in topic.lines] == ["last words without an end"]
     assert (topic.beats[-1].final, topic.beats[-1].alive) == (True, False)
 

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from integration.tables.workplace import Workplace, wait_for
+from integration.tables.workplace import Workplace
 from midwatch.streams.codec import decode
 from midwatch.streams.embedded.stack import Endpoints
 from midwatch.streams.tables import keys
+from processes import wait_for
 
 pytestmark = pytest.mark.integration
 

@@ -81,6 +81,7 @@ async def stored(table: RedisTable) -> bytes | None:
     return table.cached(0, {b"job"})[b"job"].get(b"count")
 
 
+@pytest.mark.capability("C-4")
 async def test_what_one_worker_wrote_the_next_one_finds(table: MakeTable) -> None:
     first, second = table(), table()
     await first.assign({0: EMPTY})

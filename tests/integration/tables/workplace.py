@@ -8,8 +8,6 @@ import secrets
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +19,9 @@ from midwatch.streams.embedded.stack import Endpoints
 from midwatch.streams.services import kafka_options
 from midwatch.streams.tables import keys
 from midwatch.streams.topic_admin import make_topics
+from processes import wait_for
 
 TESTS = Path(__file__).resolve().parents[2]
-
-
-def wait_for(fact: Callable[[], bool], what: str, within_s: float = 60.0) -> None:
-    deadline = time.monotonic() + within_s
-    while not fact():
-        assert time.monotonic() < deadline, f"not seen within {within_s:.0f} s: {what}"
-        time.sleep(0.05)  # the pause between two looks at the fact, not a wait for a time
 
 
 class Worker:

@@ -180,6 +180,7 @@ def test_an_incident_that_stands_is_exit_code_1(
         assert ask(*command)[0] == 1
 
 
+@pytest.mark.capability("S002-32")
 def test_a_job_that_nobody_knows_is_a_usage_error(ask: Ask) -> None:
     code, _, err = ask("why", "nobody")
     assert code == 2

@@ -15,6 +15,7 @@ from midwatch.streams.embedded.stack import EmbeddedStack, Endpoints
 from midwatch.streams.errors import ConfigurationError, MidwatchError, ServiceUnreachable
 from midwatch.streams.services import check_kafka, check_redis
 from midwatch.streams.topic_admin import TopicMismatch, TopicMissing, check_topics, make_topics
+from processes import wait_for
 
 from .conftest import settings_of
 
@@ -157,11 +158,18 @@ def test_topics_that_cannot_be_made_are_told_with_the_broker_s_reason(
     assert len(caught.value.what) < 600
 
 
+def _stands_still(pid: int) -> bool:
+    """Whether each of its threads is stopped: one that is not yet may still answer a handshake."""
+    stats = [task / "stat" for task in Path(f"/proc/{pid}/task").iterdir()]
+    return all(stat.read_text().rpartition(")")[2].split()[0] == "T" for stat in stats)
+
+
 def test_a_broker_that_stands_still_is_not_waited_for(
     stack: Endpoints, servers: EmbeddedStack, tmp_path: Path
 ) -> None:
     os.kill(servers.kafka.pid, signal.SIGSTOP)
     try:
+        wait_for(lambda: _stands_still(servers.kafka.pid), "the broker stands still")
         with pytest.raises(ServiceUnreachable, match="does not answer"):
             check_kafka(settings_of(stack, tmp_path), patience=1.0)
     finally:

@@ -7,10 +7,16 @@ import os
 import signal
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
+from kafka import KafkaAdminClient
 
+from midwatch.agents.up.instance import instance_id
+from midwatch.streams.connection import with_connection
 from midwatch.streams.embedded.stack import Endpoints
+from midwatch.streams.services import kafka_options
+from midwatch.streams.settings_file import load_settings
 from processes import alive, wait_for
 
 from .conftest import PROCESSES, Up, variables_of
@@ -54,6 +60,29 @@ def test_a_killed_process_is_started_again(up: Up, name: str) -> None:
     wait_for(lambda: up.pid_of(name) not in (0, killed), f"{name} is ready again", 60)
     wait_for(lambda: f"{name} is ready (pid {up.pid_of(name)})" in up.said, f"{name} is told to be ready")
     assert f"{name} ended with status 137; it is started again in 0." in up.said
+
+
+def test_a_killed_worker_takes_its_own_place_in_the_group(up: Up) -> None:
+    name, killed = instance_id(up.state), up.pid_of("detect")
+    before = _members(up)
+    assert [member["group_instance_id"] for member in before] == [name]
+    os.kill(killed, signal.SIGKILL)
+    wait_for(lambda: up.pid_of("detect") not in (0, killed), "detect is ready again", 60)
+    after = _members(up)
+    assert [member["group_instance_id"] for member in after] == [name]
+    assert [member["member_id"] for member in after] != [member["member_id"] for member in before]
+
+
+def _members(up: Up) -> list[dict[str, Any]]:
+    """Those that the group of detect knows of, a dead one whose session has not ended included."""
+    environment = {"MIDWATCH_STATE_DIRECTORY": str(up.state)}
+    settings = with_connection(load_settings(None, environment=environment))
+    admin = KafkaAdminClient(**kafka_options(settings))
+    try:
+        group = f"{settings.topics.prefix}.detect"
+        return list(admin.describe_groups([group])[group]["members"])
+    finally:
+        admin.close()
 
 
 def test_a_killed_broker_is_started_again(up: Up) -> None:

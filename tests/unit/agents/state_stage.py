@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from midwatch.agents.decision import DecideState
 from midwatch.agents.incident.state import JobState, NodeState
 from midwatch.streams import codec
-from midwatch.streams.records import Outcome
-from unit.agents.incident.scene import JOB, Scene
+from midwatch.streams.records import LINES_READ, Hits, Outcome, Rate, Stop
+from unit.agents.incident.scene import JOB, START_S, Scene
+
+_CANCELS = "policy: own\nmodes:\n  stall: {kind: guarded, default: hold, guards: [{do: cancel}]}\n"
 
 CLASSES: dict[str, type] = {"job": JobState, "node": NodeState, "decide": DecideState}
 
@@ -39,7 +43,27 @@ def moments() -> dict[str, dict[str, bytes]]:
     scene.incarnation = "local:200:1"
     scene.beat("n0")
     taken["second_attempt"] = _blobs(scene)
+    taken["bounded_and_cancelled"] = _bounded()
+    scene = Scene()
+    scene.train(range(1, 5))
+    scene.line("storage", role="context", transient=True)
+    taken["noted"] = _blobs(scene)
     return taken
+
+
+def _bounded() -> dict[str, bytes]:
+    """A rule's watch has ended, another's rate is spent, and the job's own policy ordered a cancel."""
+    scene = Scene()
+    scene.spec(policy_text=_CANCELS, any_line=True)
+    hit = scene.line("storage", transient=True)
+    further = replace(hit, end=9, limit=Rate(1, 600.0), rule="noisy")
+    stop = Stop("warming_up", "/logs/n0.log", "n0", 9, 9, START_S)
+    scene.say(Hits(scene.origin("n0"), "bundle", (further,), ends={"n0": 9}, stops=(stop,)))
+    scene.offsets["n0"] = 9
+    scene.train(range(10, 15))
+    scene.beats(seconds=120)
+    scene.beat("n0", samples={LINES_READ: 12})
+    return _blobs(scene)
 
 
 def _blobs(scene: Scene) -> dict[str, bytes]:

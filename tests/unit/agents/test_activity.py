@@ -11,10 +11,14 @@ from midwatch.streams.records import (
     Decision,
     Finding,
     Forwarded,
+    Hit,
     Incident,
+    InForce,
+    Line,
     Origin,
     Outcome,
     PersonAct,
+    RefusedRules,
     SchedulerFact,
     SpecEvent,
     Tick,
@@ -28,6 +32,17 @@ TIME = "2026-11-18T11:06:40.123Z"
 OOM = Verdict("failed", "crash", "oom", root_file="a.log", root_line_number=7)
 COMMAND = Command(
     "c0ffee" * 8, JOB, 1, 0, "restart", "slurm:41:0", "i1", 2, "a peer died", 0, 0, "decide", "s", "b", 2, 3
+)
+HIT = Hit(
+    "peer",
+    "consequence",
+    "nccl",
+    "nccl",
+    "error",
+    True,
+    Line("peer closed", "rank_3.log", 9, 900, 1.0),
+    9,
+    "g",
 )
 OUTCOME = Outcome(JOB, COMMAND.id, 1, "restart", "done", "resumed", "41", "57", "slurm:57:0", 900, "i1")
 
@@ -73,6 +88,10 @@ OUTCOME = Outcome(JOB, COMMAND.id, 1, "restart", "done", "resumed", "41", "57", 
             "incident → settled, attempt 1, crash by oom at a.log:7, revision 2",
         ),
         (
+            Incident("i1", JOB, 1, "x", "suspected", 0, Verdict("unknown"), evidence=(HIT,)),
+            "incident → suspected, attempt 1, nccl at rank_3.log:9, revision 0",
+        ),
+        (
             Finding(JOB, 1, "loss_spike", True, AT, "four times its mean"),
             "finding loss_spike → open, attempt 1, four times its mean",
         ),
@@ -108,3 +127,15 @@ def test_text_from_a_job_cannot_drive_a_terminal() -> None:
     assert "\\x1b[2J" in line
     assert "a\\nb\\x07é" in line
     assert len(line) < 700
+
+
+def test_rules_that_come_into_force_or_are_refused_are_told_with_who_and_where() -> None:
+    said = activity.line(InForce("ab" * 32, "push", "ada@gpu-01", AT), AT)
+    assert said is not None
+    assert said.endswith("rules: bundle abababababab → in force, pushed by ada@gpu-01")
+    errors = ("mine.yaml:4:5: no such thing\n  Write another.", "mine.yaml:9:1: nor this")
+    said = activity.line(RefusedRules("files", "ada@gpu-01", AT, errors), AT)
+    assert said is not None
+    assert "edit → refused, the last good bundle stays, because mine.yaml:4:5: no such thing" in said
+    assert said.endswith("and 1 more")
+    assert "\n" not in said

@@ -16,6 +16,11 @@ QUIET = [
     "/opt/toy.py:3: UserWarning: CUDA initialization: odd",
     "n4:88:90 [0] NCCL INFO odd",
     "(Trainer pid=77) wandb: ERROR upload failed",
+    "E0302 11:00:00.1 77 torch/_inductor/select_algorithm.py:9] [7/0] OutOfResources: odd",
+    '{"role": "user", "content": "I get this: RuntimeError: odd"}',
+    "  [{'id': 3, 'prompt': 'why ERROR: odd', 'completion': 'so'}]",
+    "Batch size 64 failed with: CUDA out of memory, trying batch size 32",
+    "2026-03-02 11:00:00,000 ERROR Attempt 2 failed: read timed out. Retrying in 4 s",
 ]
 LOUD = [
     "RuntimeError: odd WARNING inside",
@@ -25,6 +30,11 @@ LOUD = [
     "n4:88:90 [0] NCCL WARN odd",
     "Mar  2 11:00:00 n4 kernel: NVRM: Xid (PCI:0000:1a:00): 79",
     "slurmstepd: error: odd WARNING",
+    '{"message": "RuntimeError: odd", "extraInfo": {"py_callstack": "File"}}',
+    "E0302 11:00:00.1 77 torch/_inductor/codecache.py:9] odd",
+    "INFO:tensorflow:Error reported to Coordinator: odd",
+    "I0302 11:00:00.000000 77 coordinator.py:219] Error reported to Coordinator: odd",
+    "ConnectionError: Max retries exceeded, gave up retrying",
 ]
 
 

@@ -104,3 +104,63 @@ def test_a_repeated_context_line_is_not_this_chunks_hit() -> None:
 
 def test_lines_that_mean_nothing_send_nothing() -> None:
     assert _match(_section(b"fine\n" * 100)) is None
+
+
+def test_words_cited_in_backticks_are_context() -> None:
+    found = _match(_section(b"you will see `toy: out of memory (2 GiB)`; take a smaller batch\n"))
+    assert found is not None
+    assert found.hits[0].role == "context"
+    found = _match(_section(b"Error: out of memory while `toy` was built for `toy2`\n"))
+    assert found is not None
+    assert found.hits[0].role == "cause"
+
+
+def test_a_tracker_that_stumbles_does_not_end_the_run_but_what_it_met_may() -> None:
+    rules = compile_rules(
+        [
+            Rule(name="any", pattern=r"\wError: ", error_type="exception", fallback=True),
+            Rule(name="full", pattern="No space left", error_type="storage"),
+        ]
+    )
+    thread = b'  File "/usr/lib/python3.10/threading.py", line 9, in _bootstrap_inner\n    self.run()\n'
+    own = b'  File "/opt/site-packages/wandb/sdk/internal/toy.py", line 2, in _send\n    toy(a)\n'
+    head = b"Traceback (most recent call last):\n" + thread + own
+    roles = []
+    for last in (b"ConnectionError: gone\n", b"OSError: [Errno 28] No space left on device\n"):
+        found = _match(_section(head + last), rules=rules)
+        assert found is not None
+        roles.append([hit.role for hit in found.hits])
+    assert roles == [["context"], ["cause"]]
+
+
+def test_how_a_command_ended_that_a_shell_asked_for_its_output_is_context() -> None:
+    rules = compile_rules(
+        [
+            Rule(
+                name="task",
+                pattern="Exited with exit code",
+                error_type="exception",
+                role=Role.CONSEQUENCE,
+                fallback=True,
+            )
+        ]
+    )
+    last = b"srun: error: n4: task 0: Exited with exit code 1\n"
+    roles = []
+    for above in (b"++ srun facts.sh\n", b"+ srun train.sh\n"):
+        found = _match(_section(above + last), rules=rules)
+        assert found is not None
+        roles.append(found.hits[0].role)
+    assert roles == ["context", "consequence"]
+
+
+def test_what_made_a_loop_leave_a_batch_out_is_context_unless_the_loop_breaks_over_it() -> None:
+    full = b"toy.cu line=3 error=2 : out of memory\n"
+    left = b"| WARNING: ran short on GPU #1, skipping batch\n"
+    broke = b"Traceback (most recent call last):\n"
+    roles = []
+    for below in (left, left + b"iteration 8/9 loss 2.0\n", left + broke, b"iteration 8/9 loss 2.0\n"):
+        found = _match(_section(full + below))
+        assert found is not None
+        roles.append(found.hits[0].role)
+    assert roles == ["context", "context", "cause", "cause"]

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.agents.bundles import limits_of, policies_of, watched_rules
+from midwatch.agents.bundles import policies_of, watched_rules
 from midwatch.agents.decision import Rulebook
 from midwatch.agents.incident.limits import Limits
 from midwatch.agents.matching import match
 from midwatch.agents.policies.loader import load_policy
 from midwatch.agents.policies.oellm import RetryCounting
+from midwatch.agents.reload.draft import read_draft
 from midwatch.rules.loader import load_bundle
 from midwatch.streams.lines import normalise
 from midwatch.streams.records import Chunk, Generation, Section
@@ -63,6 +64,32 @@ def test_three_retries_are_three_restarts_as_documented_and_two_as_their_code_co
     assert "the budget is spent" in job.decisions[-1].reason
 
 
+@pytest.mark.capability("S002-06")
+def test_the_limit_is_the_one_that_the_file_sets(tmp_path: Path) -> None:
+    file = tmp_path / "ten.yaml"
+    file.write_text(
+        "policies:\n  - mode: crash\n    implementation: {class_name: AlwaysRestartPolicy, max_retries: 10}\n"
+        "log_signals:\n  - {name: lost, pattern: lost, state: {class_name: CrashState}}\n"
+    )
+    job = scene(str(file))
+    for number in range(12):
+        fail_and_restart(job, number)
+    assert len(job.commands) == 10
+    assert job.actions()[-1] == "stop"
+
+
+@pytest.mark.capability("S001-80")
+def test_documented_counting_has_a_budget_for_each_mode() -> None:
+    job = scene(RUN)
+    for number in range(3):
+        fail_and_restart(job, number)
+    job.now += 10
+    job.ended(mode="timeout", error_type="timeout")
+    job.last_words()
+    last = job.decisions[-1]
+    assert (last.action, last.restart_number, last.restart_limit) == ("restart", 1, 1)
+
+
 def test_compatible_counting_spends_one_budget_on_every_mode() -> None:
     job = scene(RUN, RetryCounting.COMPAT)
     fail_and_restart(job, 1)
@@ -73,6 +100,7 @@ def test_compatible_counting_spends_one_budget_on_every_mode() -> None:
     assert "the budget is spent: 1 of 0" in job.decisions[-1].reason
 
 
+@pytest.mark.capability("S002-08")
 def test_a_cooldown_makes_the_command_wait() -> None:
     job = scene(str(FIXTURES / "gen2/monitoring/plain.yaml"))
     for number in (1, 2):
@@ -137,8 +165,8 @@ def test_settings_that_name_such_files_just_work(tmp_path: Path) -> None:
     settings = Settings(policy=RUN, rules=rules, state_directory=tmp_path)
     policy = policies_of(settings)[RUN]
     assert [clause.max_restarts for clause in policy.clauses.values()][:3] == [2, 1, 0]
-    limits = limits_of(settings)
-    assert (limits.training, limits.startup, limits.checkpoint) == (600.0, 600.0, 600.0)
+    silence = read_draft(settings).record.silence
+    assert {silence[phase] for phase in ("training", "startup", "checkpoint")} == {600.0}
 
 
 def test_a_person_s_cancel_is_left_alone_though_the_file_restarts_cancelled_jobs() -> None:

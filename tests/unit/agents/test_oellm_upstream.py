@@ -22,7 +22,7 @@ from midwatch.rules.loader import shipped_files
 from midwatch.rules.model import Rule, SourceLocation
 from midwatch.rules.oellm.generation import Generation, is_foreign
 from midwatch.rules.oellm.reading import Config, bundle_of, read_config
-from midwatch.rules.yaml_reader import read_yaml
+from midwatch.streams.strict_yaml import read_yaml
 
 DIRECTORY = os.environ.get("OELLM", "")
 COMMITS = {

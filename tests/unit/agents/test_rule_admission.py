@@ -90,10 +90,22 @@ def test_a_policy_may_lie_beside_the_rules(tmp_path: Path) -> None:
     assert rules_of(settings(tmp_path, "version: 1\nrules: []\n"), untouched).rules.rules
 
 
-def test_a_rule_whose_name_is_taken_is_told_not_to_be_watched(
+def test_a_person_s_rule_stands_in_place_of_the_shipped_one_of_its_name_and_that_is_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     text = "version: 1\nrules: [{name: cuda_out_of_memory, pattern: mine, error_type: oom}]\n"
-    rules_of(settings(tmp_path, text), untouched)
-    assert "own.yaml:2:9: warning: rule 'cuda_out_of_memory' is not watched beside the one" in caplog.text
-    assert "Give it another name." in caplog.text
+    watched = rules_of(settings(tmp_path, text), measure)
+    (rule,) = [rule for rule in watched.rules.rules if rule.name == "cuda_out_of_memory"]
+    assert rule.pattern == "mine"
+    assert "own.yaml:2:9: changed: rule 'cuda_out_of_memory' stands in place of the shipped" in caplog.text
+    assert "Give it another name to watch both." in caplog.text
+
+
+def test_of_two_own_rules_of_one_name_the_first_is_watched(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "second.yaml").write_text("version: 1\nrules: [{name: a, pattern: two, error_type: oom}]\n")
+    text = "version: 1\nrules: [{name: a, pattern: one, error_type: oom}]\n"
+    watched = rules_of(settings(tmp_path, text), measure)
+    assert [rule.pattern for rule in watched.rules.rules if rule.name == "a"] == ["one"]
+    assert "second.yaml:2:9: warning: rule 'a' is not watched beside the one of that name" in caplog.text

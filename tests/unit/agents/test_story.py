@@ -81,7 +81,7 @@ def why(one: Story, now_ms: int = NOW) -> str:
     return "\n".join(line.plain for line in story_text(one, now_ms))
 
 
-@pytest.mark.capability("S000-01", "S001-76", "S001-53")
+@pytest.mark.capability("S000-01", "S001-76", "S001-53", "S000-06", "S000-07")
 def test_why_tells_verdict_root_line_decision_and_what_was_done() -> None:
     text = why(told(*RESCUE, SECOND, STOP))
     first, second = text.index("\nattempt 1"), text.index("\nattempt 2")
@@ -96,6 +96,16 @@ def test_why_tells_verdict_root_line_decision_and_what_was_done() -> None:
     assert "restart attempt 1 of 3, policy verdict: transient" in text[first:]
     assert "ordered → done, id 41 → 57, from the checkpoint of step 100" in text[first:]
     assert "\x1b" not in text
+
+
+@pytest.mark.capability("S001-76")
+def test_why_tells_of_a_job_that_keeps_failing_alike_what_it_is_taken_for_and_how_often_it_may() -> None:
+    again = replace(FIRST, id="i2", attempt=2, incarnation="slurm:57:0", opened_ms=NOW + 9)
+    second = replace(RESTART, attempt=2, incident="i2", restart_number=2)
+    attempts = why(told(*RESCUE, again, second)).partition("\nall steps")[0]
+    assert attempts.count("crash by nccl_timeout (comms), transient") == 2
+    assert "restart attempt 1 of 3, policy verdict: transient" in attempts
+    assert "restart attempt 2 of 3, policy verdict: transient" in attempts
 
 
 @pytest.mark.capability("S001-77")
@@ -132,6 +142,7 @@ def test_a_job_whose_beats_stopped_is_not_running() -> None:
         ((*RESCUE, SECOND), "failed", True),
         ((replace(FIRST, verdict=Verdict("healthy", "success")),), "ended", False),
         ((SchedulerFact(JOB, "x", "41", "", "running", False),), "running", False),
+        ((SchedulerFact(JOB, "x", "41", "", "PENDING", False),), "queued", False),
         ((SchedulerFact(JOB, "x", "41", "running", "completed", True),), "ended", False),
     ],
 )
@@ -154,6 +165,7 @@ def test_a_later_revision_that_is_decided_alike_is_told_once() -> None:
     assert attempt.count("stop, policy verdict") == 1
 
 
+@pytest.mark.capability("S002-02")
 def test_progress_and_modes_are_told() -> None:
     progress = Progress(
         "/logs/r0", Generation(1, 2, "f").key(), "p", "training", (5, 6), (1, 2), (1, 2), (0.0, 0.0)

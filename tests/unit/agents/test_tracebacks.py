@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from midwatch.agents.tracebacks import Place, place_of
 
 HANDLING = "During handling of the above exception, another {} occurred:".format("exception")
@@ -20,6 +26,28 @@ def place(log: str, line: str) -> Place:
 def test_source_below_a_frame_is_quoted() -> None:
     assert place(f"{HEAD}\n{FRAME}\n    toy(a)\n", "    toy(a)").standing == "quoted"
     assert place("-> 1045         raise Toy('x')\n", "-> 1045         raise Toy('x')").standing == "quoted"
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    ["[rank0]: ", "(EngineCore pid=77) ERROR 03-02 11:52:40 [core.py:7] ", "3: ", "[1,0]<stderr>:", "n4: "],
+)
+def test_source_below_a_frame_is_quoted_behind_any_prefix(prefix: str) -> None:
+    statement = ["    raise ToyError(", '        "CUDA out of memory"', "    )"]
+    log = "".join(f"{prefix}{line}\n" for line in [HEAD, FRAME, *statement, "ToyError: gone"])
+    for line in statement:
+        assert place(log, f"{prefix}{line}").standing == "quoted"
+    assert place(log, f"{prefix}ToyError: gone").standing == "said"
+
+
+def test_an_indented_line_of_another_writer_is_no_source() -> None:
+    log = f"[rank0]: {HEAD}\n[rank0]: {FRAME}\npyxis:     mkdir: no toy\n"
+    assert place(log, "pyxis:     mkdir: no toy").standing == "said"
+
+
+def test_what_stands_below_a_place_in_c_is_said() -> None:
+    log = '  File "H5FDsec2.c", line 9, in H5FD_sec2_lock\n    unable to lock file, errno = 11\n'
+    assert place(log, "    unable to lock file, errno = 11").standing == "said"
 
 
 def test_a_line_of_its_own_is_said() -> None:
@@ -58,3 +86,81 @@ def test_an_exception_raised_while_another_was_handled_knows_it() -> None:
     assert (found.handled, found.probe) == (log.index("KeyError"), True)
     log = log.replace("KeyError: 'a'", "ValueError: a")
     assert not place(log, "OSError: gone").probe
+
+
+def test_a_miss_in_a_cache_was_a_probe_where_the_fetch_behind_it_failed() -> None:
+    missed = f'{HEAD}\n  File "data.py", line 5, in load\n    open(a)\nFileNotFoundError: a\n'
+    asked = f'{HEAD}\n{FRAME}\n    load(a)\n  File "data.py", line 7, in load\n    '
+    fetched = f'{asked}fetch(a)\n  File "net.py", line 3, in fetch\n    get(a)\nToyError: no answer\n'
+    assert place(f"{missed}\n{HANDLING}\n\n{fetched}", "ToyError: no answer").probe
+    worded = f"{asked}raise ToyError(a)\nToyError: no answer\n"
+    assert not place(f"{missed}\n{HANDLING}\n\n{worded}", "ToyError: no answer").probe
+    closed = fetched.replace("in fetch", "in __exit__")
+    assert not place(f"{missed}\n{HANDLING}\n\n{closed}", "ToyError: no answer").probe
+
+
+def test_printed_source_is_quoted() -> None:
+    for line in (
+        "\tif a!=b:raise OSError(f'gone: {a}')",
+        '            f"shard {a} is gone: expected {b} bytes"',
+        "    # OSError: gone, where the disk is slow",
+        '  --again    on "OSError: gone" try again',
+    ):
+        assert place(f"def toy(a):\n{line}\n", line).standing == "quoted", line
+
+
+def test_a_heading_is_no_source() -> None:
+    assert place("fine\n# OSError: gone\n", "# OSError: gone") == Place()
+
+
+def test_what_runs_beside_the_job_is_told_apart() -> None:
+    thread = '  File "/usr/lib/python3.10/threading.py", line 932, in _bootstrap_inner\n    self.run()\n'
+    tracker = '  File "/opt/site-packages/wandb/sdk/internal/file_stream.py", line 2, in _send\n    toy(a)\n'
+    wait = '  File "/opt/site-packages/requests/models.py", line 9, in toy\n    toy(a)\n'
+    log = f"{HEAD}\n{thread}{tracker}{wait}OSError: gone\n"
+    assert place(log, "OSError: gone").standing == "beside"
+    log = f"{HEAD}\n{FRAME}\n    toy(a)\n{tracker}{wait}OSError: gone\n"
+    assert place(log, "OSError: gone").standing == "said"
+    log = f"{HEAD}\n{thread}{wait}OSError: gone\n"
+    assert place(log, "OSError: gone").standing == "said"
+    last = '  File "/usr/lib/python3.10/multiprocessing/util.py", line 300, in _run_finalizers\n    toy(a)\n'
+    assert place(f"{HEAD}\n{last}{wait}OSError: gone\n", "OSError: gone").standing == "beside"
+
+
+OTHERS = st.integers(0, 3) | st.integers(90, 110) | st.integers(395, 405) | st.integers(600, 700)
+
+
+@given(st.lists(OTHERS, min_size=4, max_size=4), st.integers(1, 60))
+@settings(max_examples=200, deadline=None)
+def test_a_traceback_is_read_across_the_lines_of_400_others(between: list[int], width: int) -> None:
+    """Above the exception: so many lines of other ranks, then the next line of its own."""
+    own = (f"[rank7]: {HEAD}", f"[rank7]: {FRAME}", "[rank7]:     toy(a)", "[rank7]: ValueError: 7")
+    log = ""
+    for count, line in zip(between, own, strict=True):
+        log += f"[rank8]: {'x' * width}\n" * count + line + "\n"
+    found = place(log, own[-1])
+    lost = list(accumulate(reversed(between[1:])))
+    assert found.ends_traceback == (lost[0] < 400)
+    assert found.frames == ((("train.py", "main"),) if lost[1] < 400 else ())
+
+
+def test_what_a_tracker_met_first_is_handled_by_it() -> None:
+    tracker = '  File "/opt/site-packages/wandb/sdk/internal/sender.py", line 2, in _send\n    toy(a)\n'
+    log = f"{HEAD}\n{FRAME}\n    toy(a)\nKeyError: 'a'\n\n{HANDLING}\n\n{HEAD}\n{tracker}OSError: gone\n"
+    found = place(log, "OSError: gone")
+    assert (found.standing, found.handled) == ("beside", log.index("KeyError"))
+
+
+def test_a_warning_of_any_category_is_none() -> None:
+    warned = "/opt/toy.py:916: ToyError: (65544) odd"
+    assert place(f"{warned}\n  warnings.warn(message, ToyError)\n", warned).standing == "ignored"
+    assert place(f"{warned}\nstep 3\n", warned).standing == "said"
+
+
+def test_the_last_traceback_is_what_came_of_trying_again_and_again() -> None:
+    waits = "no answer. Retrying in {} seconds...\n"
+    failed = f"{HEAD}\n{FRAME}\n    toy(a)\nOSError: gone\n"
+    assert place(waits.format(2) + failed, "OSError: gone").standing == "ignored"
+    log = waits.format(2) + waits.format(4) + failed
+    assert place(f"{log}asking again\n", "OSError: gone").standing == "ignored"
+    assert place(log, "OSError: gone").standing == "said"

@@ -8,7 +8,7 @@ import pytest
 
 from midwatch.rules.admission import Speeds, admit, measured_by
 from midwatch.rules.compiler import RuleSet
-from midwatch.rules.model import Rule, SourceLocation
+from midwatch.rules.model import Block, Rule, SourceLocation
 
 
 def rule(name: str, pattern: str = "x") -> Rule:
@@ -49,6 +49,46 @@ def test_a_slow_machine_refuses_nothing_for_its_own_slowness() -> None:
     assert admit([rule("base")], [rule("a"), rule("b")], slow).refused == ()
 
 
+def test_a_rule_is_not_refused_because_the_machine_was_busy_while_it_was_measured() -> None:
+    """Other work slows the second to the fourth measurement down, whatever is measured."""
+    speeds = iter([1000.0, 300.0, 300.0, 400.0])
+    admission = admit([rule("base")], [rule("a")], lambda _: {"noise": next(speeds, 900.0)})
+    assert [each.name for each in admission.admitted] == ["a"]
+    assert admission.refused == ()
+
+
+def test_a_rule_that_stays_slow_is_refused_however_often_it_is_measured() -> None:
+    def steady(rule_set: RuleSet) -> Speeds:
+        return {"noise": 1000.0 if len(rule_set.rules) == 1 else 450.0}
+
+    admission = admit([rule("base")], [rule("a")], steady)
+    assert [(each.rule.name, each.speed, each.speed_without) for each in admission.refused] == [
+        ("a", 450.0, 1000.0)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("dear", "advice"),
+    [
+        pytest.param(r"\d.{30,90}NCCL", "counted repetitions", id="the automaton thrashes"),
+        pytest.param(r"\w+ \w+: \w+", "longer or rarer", id="only common literals"),
+        pytest.param(r"[0-9a-f]+ [0-9a-f]+", "three or more fixed", id="no literal"),
+        pytest.param(r"INFO.{20,60}[0-9].{20,60}x", "counted repetitions", id="a huge program"),
+    ],
+)
+def test_a_truly_dear_rule_is_refused_on_this_machine_and_a_good_one_beside_it_is_not(
+    dear: str, advice: str
+) -> None:
+    base = [rule("base", "CUDA out of memory"), rule("other", "Watchdog caught")]
+    candidates = [rule("good", "the disk is full"), rule("dear", dear)]
+    admission = admit(base, candidates, measured_by(time.thread_time))
+    assert [each.name for each in admission.admitted] == ["good"]
+    (refusal,) = admission.refused
+    assert refusal.speed < refusal.speed_without
+    assert str(refusal.error()).startswith("mine.yaml:3:5: rule 'dear' slows all rules down: ")
+    assert advice in str(refusal.error())
+
+
 @pytest.mark.parametrize(
     ("pattern", "advice"),
     [(r"\d+ \w+ \d+", "three or more fixed characters"), ("NCCL", "longer or rarer")],
@@ -64,3 +104,28 @@ def test_a_real_measurement_gives_each_workload_a_speed() -> None:
     )
     assert set(admission.speeds) == {"progress", "noise", "storm"}
     assert all(speed > 0 for speed in admission.speeds.values())
+
+
+@pytest.mark.parametrize("slow", ["match_blocks", "match_stops"])
+def test_what_blocks_and_stop_patterns_cost_is_measured_too(
+    slow: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clock that only they make go on."""
+    now = [0.0]
+    original = getattr(RuleSet, slow)
+
+    def match(self: RuleSet, text: bytes) -> object:
+        now[0] += 1.0 if any(each.block or each.stop_pattern for each in self.rules) else 0.001
+        return original(self, text)
+
+    monkeypatch.setattr(RuleSet, slow, match)
+    dear = Rule(
+        name="dear",
+        pattern="x",
+        error_type="oom",
+        block=Block.TRACEBACK if slow == "match_blocks" else None,
+        stop_pattern="over" if slow == "match_stops" else "",
+    )
+    admission = admit([rule("base")], [rule("a"), dear], measured_by(lambda: now[0]))
+    assert [refusal.rule.name for refusal in admission.refused] == ["dear"]
+    assert [each.name for each in admission.admitted] == ["a"]

@@ -22,7 +22,6 @@ FILES = {
 }
 
 
-@pytest.mark.capability("S001-08")
 def test_included_rules_stay_and_the_including_file_may_replace_one_by_name() -> None:
     bundle = read_bundle("mine", FILES)
     assert [(rule.name, rule.error_type) for rule in bundle.rules] == [("b1", "oom"), ("a1", "nccl")]

@@ -14,7 +14,7 @@ from midwatch.rules.inspection import bench_text, check_files, differences, expl
 from midwatch.rules.loader import shipped_files
 from midwatch.rules.model import Rule
 from midwatch.rules.rule_reader import read_rules
-from midwatch.rules.yaml_reader import plain, read_yaml
+from midwatch.streams.strict_yaml import plain, read_yaml
 
 RULES = compile_rules(
     [

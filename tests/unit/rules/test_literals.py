@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from midwatch.rules.literals import lowered, required_literals, spellings
+from midwatch.rules.literals import beginnings, lowered, required_by_way, required_literals, spellings
 from midwatch.rules.syntax_tree import NotUnderstood, parse
 
 
@@ -37,10 +37,47 @@ def test_what_must_be_there_is_found(pattern: str, demand: set[str]) -> None:
 
 @pytest.mark.parametrize(
     "pattern",
-    ["(?:error)?", "(?:error)*x", "error|", "[^e]{9}", r"\d+", r"\p{Greek}+", "ab", r"(?:error){0}", "."],
+    ["(?:error)?", "(?:error)*x", "error|", "[^e]{9}", r"\d+", r"\p{Greek}+", "a", r"(?:error){0}", "."],
 )
 def test_what_may_be_absent_is_not_demanded(pattern: str) -> None:
     assert required_literals(pattern) == ()
+
+
+def test_each_alternative_of_a_whole_pattern_is_a_way_of_its_own() -> None:
+    ways = required_by_way(r"(?:Watchdog|Timer) \w+ late|(out of memory|no space left)")
+    assert [[sorted(demand) for demand in demands] for demands in ways] == [
+        [["Timer ", "Watchdog "], [" late"]],
+        [["out of memory"]],
+        [["no space left"]],
+    ]
+    assert required_by_way(r"out of memory|\d+") == ()
+
+
+def test_what_follows_a_part_that_may_be_empty_is_known_by_its_first_character() -> None:
+    (demands,) = required_by_way(r"loss\s*[:=]")
+    assert {f"loss{following}" for following in "\t\f\r :="} in demands
+    (demands,) = required_by_way(r"loss\s*(?:x|yy)?z")
+    assert demands == (frozenset({"loss"}),)
+
+
+def test_what_follows_in_a_text_of_many_lines_may_be_a_line_feed() -> None:
+    assert required_literals(r"loss\s*[:=]") == (frozenset({"loss"}),)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "literals"),
+    [
+        (r"\bstep\s+\d", (b"step",)),
+        (r"(?:caught )?Watchdog", (b"Watchdog", b"caught Watchdog")),
+        (r"^(?:step|epoch) \d", (b"epoch ", b"step ")),
+        (r"\s*step", ()),
+        (r"(?i)step", ()),
+        (r"\d+ steps|step", ()),
+        (r"a\d", ()),
+    ],
+)
+def test_with_what_a_match_begins(pattern: str, literals: tuple[bytes, ...]) -> None:
+    assert beginnings(pattern) == literals
 
 
 def test_letters_that_fold_beyond_ascii_are_not_demanded_in_utf8() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from midwatch.rules import matcher
 from midwatch.rules.compiler import RuleSet, compile_rules
 from midwatch.rules.errors import RuleErrors
 from midwatch.rules.model import Rule
@@ -76,6 +77,24 @@ def test_captures_go_by_meaning_and_leave_out_what_took_no_part() -> None:
         {"total": "7", "rank": "3"},
         {"total": "9"},
     ]
+
+
+def test_captures_are_those_of_the_leftmost_match_wherever_its_literals_stand() -> None:
+    (match,) = rules(r"(?:loss|norm) (?P<value>\d+)").match_chunk(b"loss of norm 3, loss 4")
+    assert match.captures() == {"value": "3"}
+    assert match.spans() == [(8, 14), (13, 14)]
+
+
+def test_a_crowd_of_hits_at_its_beginning_does_not_have_all_lines_of_a_chunk_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    crowd, quiet = b"err\n" * 600, b"all is well\n" * 4000
+    asked: list[bytes] = []
+    monkeypatch.setattr(matcher, "match_lines", lambda _, text: asked.append(text))
+    rule_set = rules("err")
+    assert len(rule_set.match_chunk(crowd + quiet)) == 600
+    rule_set.match_chunk(crowd)
+    assert asked == [crowd]
 
 
 def test_a_rule_set_of_no_rules_finds_nothing() -> None:

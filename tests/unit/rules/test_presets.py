@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 from midwatch.rules.compiler import RuleSet, compile_rules
 from midwatch.rules.loader import load_bundle
 from midwatch.rules.model import Phase, Role, Rule
 
-PRESETS = ("megatron_basic", "megatron_nccl", "megatron_stall_detection", "megatron_production")
+PRESETS = (
+    "megatron_basic",
+    "megatron_nccl",
+    "megatron_stall_detection",
+    "megatron_production",
+    "megatron_checkpoint_eval",
+)
 
 HEALTHY = (
     b" iteration      230/  500000 | consumed samples:       117760 | elapsed time per iteration (ms): 1270.5"
@@ -17,6 +25,7 @@ HEALTHY = (
 )
 
 
+@cache
 def rule_set(name: str) -> RuleSet:
     return compile_rules(load_bundle(name).rules)
 
@@ -49,8 +58,8 @@ def test_a_timeout_of_eight_ranks_and_its_traceback_are_one_type_and_all_consequ
         assert {(rule.role, rule.error_type) for rule in found} == {(Role.CONSEQUENCE, "nccl_timeout")}
 
 
-@pytest.mark.capability("S001-03", "S001-04", "S001-05", "S001-06")
-@pytest.mark.parametrize("name", ["megatron_nccl", "megatron_stall_detection", "megatron_production"])
+@pytest.mark.capability("S001-04", "S001-05", "S001-06")
+@pytest.mark.parametrize("name", PRESETS[1:])
 def test_a_preset_that_extends_basic_keeps_all_of_basic(name: str) -> None:
     """Fault 5: the list of the extending preset replaced the list that it extended."""
     basic = {rule.name for rule in load_bundle("megatron_basic").rules}
@@ -63,6 +72,93 @@ def test_basic_has_the_progress_rule_that_it_promises() -> None:
     assert any(
         rule.role is Role.PROGRESS and "step" in rule.pattern for rule in load_bundle("megatron_basic").rules
     )
+
+
+BASIC = {
+    "[after training is done] datetime: 2026-03-02 12:00:00": ("success", ""),
+    " validation loss at iteration 40 | lm loss value: 2.1E+00 | lm loss PPL: 8.2E+00 |": ("progress", ""),
+    "  successfully saved checkpoint from iteration      40 to /c": ("progress", ""),
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.": ("cause", "oom"),
+    "RuntimeError: CUDA error: device-side assert triggered": ("cause", "torch"),
+    "ValueError: the batch is empty": ("cause", "exception"),
+}
+COLLECTIVES = {
+    "n4:88:90 [0] misc/socket.cc:58 NCCL WARN odd value": ("context", "nccl"),
+    "n4:88:90 [0] NCCL WARN Connect to 10.0.0.9<4000> failed : No route to host": ("cause", "communication"),
+    "torch.distributed.DistBackendError: NCCL error in: NCCLUtils.hpp:268, internal error": (
+        "consequence",
+        "nccl",
+    ),
+    "[Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4, OpType=ALLREDUCE)": (
+        "consequence",
+        "nccl_timeout",
+    ),
+    "[rank1]: Collective WorkNCCL(SeqNum=3) raised the following async exception: NCCL error: remote process"
+    " exited or there was a network error": ("consequence", "nccl"),
+}
+HANGS = {
+    "RuntimeError: Detected a deadlock between ranks 0 and 3": ("cause", "deadlock"),
+    "RuntimeError: CUDA error: the launch timed out and was terminated": ("cause", "hardware"),
+    "RuntimeError: Timed out initializing process group in store based barrier on rank: 1": (
+        "consequence",
+        "distributed_timeout",
+    ),
+}
+SAID_PLAINLY = {
+    "n4:88:90 [0] NCCL ERROR toy": ("consequence", "nccl"),
+    "RuntimeError: all_reduce failed": ("consequence", "nccl"),
+    "RuntimeError: CUDA hang detected on rank 3": ("cause", "hang"),
+    "RuntimeError: deadlock detected": ("cause", "deadlock"),
+}
+NUMBERS = {
+    "step 5: loss: nan": ("cause", "numerical_instability"),
+    "RuntimeError: found NaN in local grad norm in backward pass": ("cause", "numerical_instability"),
+}
+KILLED = {
+    "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0.": ("cause", "host_oom"),
+    "slurmstepd: error: *** JOB 9 ON n1 CANCELLED AT 2026-03-02T12:00:01 DUE TO PREEMPTION ***": (
+        "cause",
+        "preemption",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        pytest.param("megatron_basic", BASIC, marks=pytest.mark.capability("S001-03", "S001-81")),
+        pytest.param(
+            "megatron_nccl",
+            BASIC | COLLECTIVES,
+            marks=pytest.mark.capability("S001-04", "S001-70", "S001-81"),
+        ),
+        pytest.param(
+            "megatron_stall_detection",
+            BASIC | COLLECTIVES | HANGS | NUMBERS | SAID_PLAINLY,
+            marks=pytest.mark.capability("S001-05", "S001-81"),
+        ),
+        pytest.param(
+            "megatron_production",
+            BASIC | COLLECTIVES | HANGS | NUMBERS | KILLED | SAID_PLAINLY,
+            marks=pytest.mark.capability("S001-06", "S001-81"),
+        ),
+    ],
+)
+def test_a_preset_is_chosen_by_its_name_and_finds_what_it_is_for(
+    name: str, lines: dict[str, tuple[str, str]]
+) -> None:
+    found = {
+        line: {
+            (str(match.rule.role), match.rule.error_type)
+            for match in rule_set(name).match_line(line.encode())
+        }
+        for line in lines
+    }
+    assert [line for line, told in lines.items() if told not in found[line]] == []
+
+
+def test_what_nccl_warns_of_is_not_looked_for_by_basic() -> None:
+    assert not any(rule_set("megatron_basic").match_line(line.encode()) for line in list(COLLECTIVES)[:2])
 
 
 @pytest.mark.capability("S001-63")
@@ -120,3 +216,20 @@ def test_no_pattern_of_the_presets_needs_what_re2_lacks() -> None:
     """Fault 7: one pattern of the original was a look-behind."""
     for name in PRESETS:
         assert len(rule_set(name).rules) == len(load_bundle(name).rules) > 0
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_checkpoints_and_validation_are_signs_of_life_in_every_preset(name: str) -> None:
+    for line in (
+        b"  successfully saved checkpoint from iteration      500 to /ckpt/toy",
+        b" validation loss at iteration 500 | lm loss value: 2.514300E+00 | lm loss PPL: 1.2E+01 | ",
+    ):
+        assert Role.PROGRESS in {match.rule.role for match in rule_set(name).match_line(line)}
+
+
+def test_a_complete_checkpoint_is_named_for_its_evaluation() -> None:
+    line = b"  successfully saved checkpoint from iteration      500 to /ckpt/toy"
+    found = {match.rule.name: match for match in rule_set("megatron_checkpoint_eval").match_line(line)}
+    ready = found["checkpoint_ready_for_evaluation"]
+    assert (ready.captures()["checkpoint_step"], ready.captures()["path"]) == ("500", "/ckpt/toy")
+    assert ready.rule.metadata["trigger"] == "evaluation"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from midwatch.shippers.chunker import Chunker, Parcel
-from midwatch.shippers.tail import Block, Position
+from midwatch.shippers.tail import Block, Now, Position, Tail
 from midwatch.streams.codec import decode_log, encode_log
 from midwatch.streams.records import Chunk, Generation
 from unit.shippers.reading import ORIGIN, lines_of
@@ -94,6 +97,35 @@ def test_a_traceback_cut_between_chunks_is_repeated_before_its_last_line() -> No
     assert texts(parcel) == ["[rank3]: RuntimeError: out of luck", "step 13"]
     (after,) = cutter.parcels(blocks(first.raw + rest.raw, b"step 14\n")[1:])
     assert after.chunk.sections[0].context == 0
+
+
+@pytest.mark.parametrize("how", ["a new start", "a broker that came back"])
+def test_a_traceback_goes_on_though_the_shipper_begins_again_within_it(tmp_path: Path, how: str) -> None:
+    file = tmp_path / "train.log"
+    old = b"step 10\n" * 20_000 + b"step 11\n" + TRACE
+    file.write_bytes(old)
+    descriptor = os.open(file, os.O_RDONLY)
+    tail = Tail(descriptor, str(file), ONE, Position())
+    tail.look(Now(1.0, 1.0))
+    cutter = chunker(1 << 20)
+    while read := tail.read(1 << 20, Now(1.0, 1.0)):
+        list(cutter.parcels([read]))
+    tail.acknowledged = sent = tail.position
+    with file.open("ab") as more:
+        more.write(b"[rank3]: RuntimeError: out of luck\n")
+    if how == "a new start":
+        cutter, tail = chunker(), Tail(descriptor, str(file), ONE, sent)
+    else:
+        cutter.forget()
+        tail.rewind()
+    tail.look(Now(2.0, 2.0))
+    read = tail.read(1 << 20, Now(2.0, 2.0))
+    assert read is not None
+    ((parcel,),) = [list(cutter.parcels([read]))]
+    assert parcel.chunk.sections[0].context == 3
+    assert [a.number for a in parcel.chunk.sections[0].anchors] == [20_002, 20_003, 20_005, 20_006]
+    assert texts(parcel) == ["[rank3]: RuntimeError: out of luck"]
+    tail.close()
 
 
 def test_each_rank_has_a_traceback_of_its_own() -> None:

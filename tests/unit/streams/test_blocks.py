@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+import re
+from collections.abc import Iterator
 
-from midwatch.streams.blocks import Unfinished, claimed_rank, follow
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from midwatch.streams.blocks import LONGEST_BLOCK, Unfinished, claimed_rank, finished, follow
 from midwatch.streams.lines import normalise
 from midwatch.streams.records import Generation, Section
 
@@ -55,9 +60,68 @@ def test_a_traceback_ends_with_its_exception(end: bytes) -> None:
 
 def test_a_log_line_in_between_does_not_end_it() -> None:
     (block,) = after(HEAD + b"[2026-11-20 07:32:05] iteration 3\n  File x\n")
-    assert [line.text for line in block.lines] == [HEAD.rstrip(), b"  File x"]
-    assert [line.number for line in block.lines] == [1, 3]
+    assert [line.text for line in block.lines][::2] == [HEAD.rstrip(), b"  File x"]
+    assert [line.number for line in block.lines] == [1, 2, 3]
+    assert block.foreign == 0
 
 
 def test_a_traceback_without_an_end_is_not_awaited_for_ever() -> None:
     assert after(b"iteration 3 of 100\n" * 40, after(HEAD)) == ()
+
+
+SPEAKERS = (
+    b"", b"[rank3]: ", b"[rank3]:", b"[rank3]", b"[rank3] ", b"[default0]: ", b"3: ", b"12: ",
+    b"[1,2]<stdout>:", b"(Trainer pid=7) ", b"(Trainer pid=7) 3: ", b"3: [rank3]: ", b"[rank4]: ",
+)  # fmt: skip
+SAID = (
+    HEAD.rstrip(), b"Original " + HEAD.rstrip(), b"  File x, line 3", b"\t  go()", b" ", b"   ", b"",
+    b"KeyError: 3", b"toy.Error", b"step 3 of 4", b"12",
+    b"[2026-11-20 07:32:05] step 3", b"(a) b", b"Traceback (most",
+)  # fmt: skip
+PREFIX = re.compile(
+    rb"(?:\[(?:rank|default)\d+\]:? ?|\[\d+,\d+\]<stdout>:|\d{1,6}: |\([^()]{0,80}pid=\d+[^()]{0,80}\) )*"
+)
+
+
+def line_by_line(text: bytes) -> Iterator[tuple[int, bytes]]:
+    """Where each block's last line begins, and the block, told of one line after the other."""
+    blocks: dict[bytes, list[bytes]] = {}
+    foreign: dict[bytes, int] = {}
+    at = 0
+    for line in text.split(b"\n"):
+        match = PREFIX.match(line)
+        speaker = match[0] if match else b""
+        said = line[len(speaker) :]
+        if said.startswith((HEAD.rstrip(), b"Original " + HEAD.rstrip())):
+            blocks[speaker], foreign[speaker] = [said], 0
+        elif speaker in blocks and said[:1].isspace():
+            blocks[speaker].append(said)
+            foreign[speaker] = 0
+        elif speaker in blocks and re.match(rb"[A-Za-z_][\w.]*(?:: .*|:?)\Z", said):
+            yield at, b"\n".join([*blocks.pop(speaker), said])
+        elif speaker in blocks:
+            foreign[speaker] += 1
+            if foreign[speaker] > 16:
+                del blocks[speaker]
+        at += len(line) + 1
+
+
+R = b"[rank4]: "
+
+
+def _logs(speakers: set[bytes]) -> st.SearchStrategy[list[tuple[bytes, bytes]]]:
+    return st.lists(st.tuples(st.sampled_from(sorted(speakers)), st.sampled_from(SAID)), max_size=40)
+
+
+@given(st.sets(st.sampled_from(SPEAKERS), min_size=1, max_size=3).flatmap(_logs))
+@example(
+    [(b"[rank3]:", HEAD.rstrip()), (b"[rank3]:", b"\tx"), (b"[rank3]:", b" y"), (b"[rank3]:", b"KeyError")]
+)
+@example([(R, HEAD.rstrip()), (R, b"  File x"), (b"", b"  of nobody"), (R, b"KeyError")])
+@example([(R, HEAD.rstrip()), *[(R, b"step 3 of 4")] * 16, (R, b"KeyError")])
+@example([(R, HEAD.rstrip()), *[(R, b"step 3 of 4")] * 17, (R, b"KeyError")])
+@settings(max_examples=600, deadline=None)
+def test_frames_taken_in_runs_are_those_of_their_speaker(lines: list[tuple[bytes, bytes]]) -> None:
+    text = b"\n".join(speaker + said for speaker, said in lines)
+    assert len(lines) <= LONGEST_BLOCK
+    assert [(block.start, block.text) for block in finished(text)] == list(line_by_line(text))

@@ -13,8 +13,8 @@ from midwatch.streams.errors import ConfigurationError
 from midwatch.streams.secret import Secret
 from midwatch.streams.settings import Settings, as_plain
 from midwatch.streams.settings_file import load_settings
+from midwatch.streams.settings_mistakes import Mistakes
 from midwatch.streams.settings_reader import Assignment, leaves, variable_name
-from midwatch.streams.strict_yaml import Mistakes
 
 
 @pytest.fixture
@@ -127,7 +127,6 @@ def test_an_empty_variable_counts_as_not_set(load: Load) -> None:
         ("kafka: {tls: true, key_file: k}\n", "set kafka.certificate_file"),
     ],
 )
-@pytest.mark.capability("S004-24")
 def test_a_mistake_in_the_file_is_told_with_place_and_remedy(load: Load, text: str, said: str) -> None:
     mistakes = load.mistakes(text)
     assert len(mistakes) == 1, mistakes

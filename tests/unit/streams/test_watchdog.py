@@ -5,12 +5,17 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from faust.types import TP
 
 from midwatch.streams import watchdog
-from midwatch.streams.watchdog import LoopWatch, Stillness
+from midwatch.streams.app import App
+from midwatch.streams.counters import Counters
+from midwatch.streams.watchdog import Deafness, LagWatch, LoopWatch, Stillness
 
 ONE, TWO = TP("events", 0), TP("events", 1)
 
@@ -39,10 +44,60 @@ def test_a_partition_that_is_assigned_and_never_taken_up_stands_still() -> None:
     assert look(Stillness(), [{ONE: None}] * 3, {ONE: 0}) == (ONE, 10.0)
 
 
+def test_a_partition_that_waits_while_others_are_worked_off_has_ten_times_the_patience() -> None:
+    still = Stillness()
+    busy = [{ONE: 5, TWO: 10 * number} for number in range(13)]
+    assert look(still, busy, {ONE: 8, TWO: 1000})[1] == pytest.approx(6.0)
+    level = [{ONE: 5, TWO: 1000 + number} for number in range(13)]
+    assert look(still, level, {ONE: 8, TWO: 1000})[1] == pytest.approx(71.0), "others are read to their ends"
+
+
 def test_a_partition_that_was_given_up_is_forgotten() -> None:
     still = Stillness()
     look(still, [{ONE: 5}] * 3, {ONE: 8})
     assert still.look({}, {}, 5.0)[1] == 0.0
+
+
+def test_a_consumer_that_hears_nothing_is_deaf_only_while_the_broker_answers_others() -> None:
+    deaf = Deafness()
+    told = [deaf.look(hears=False, broker_answers=True, seconds=10.0) for _ in range(5)]
+    assert told[-1] == 50.0
+    assert deaf.look(hears=False, broker_answers=False, seconds=10.0) == 0.0, "it is away: nobody is deaf"
+    deaf.look(hears=False, broker_answers=True, seconds=10.0)
+    assert deaf.look(hears=True, broker_answers=False, seconds=10.0) == 0.0
+
+
+class Waiting:
+    """A consumer that is level and does not know its coordinator."""
+
+    thread_loop = None
+
+    def assignment(self) -> set[TP]:
+        return set()
+
+    def knows_coordinator(self) -> bool:
+        return False
+
+
+@pytest.mark.parametrize(("answers", "ended"), [(True, True), (False, False)])
+async def test_a_worker_that_never_finds_its_group_again_ends_itself(
+    monkeypatch: pytest.MonkeyPatch, answers: bool, ended: bool
+) -> None:
+    async def broker_answers(_: LagWatch) -> bool:
+        return answers
+
+    monkeypatch.setattr(LagWatch, "_broker_answers", broker_answers)
+    app = SimpleNamespace(consumer=Waiting(), readers={}, counters=Counters(), group="g", should_stop=False)
+    reasons: list[str] = []
+
+    def kill(reason: str) -> None:
+        reasons.append(reason)
+        app.should_stop = True
+
+    watch = LagWatch(cast(App, app), limit_s=0.05, kill=kill, every_s=0.01)
+    with suppress(TimeoutError):
+        await asyncio.wait_for(watch.run(), 1.0)
+    assert (reasons == ["the consumer of g hears nothing of a broker that answers others"]) is ended
 
 
 @pytest.fixture
@@ -80,6 +135,17 @@ def test_a_blocked_event_loop_ends_the_process(told: Told) -> None:
 
     asyncio.run(block())
     assert "event loop stood still" in reasons[0]
+
+
+@pytest.mark.usefixtures("quick")
+async def test_after_a_crash_a_stop_gets_less_time(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    reasons, killed, kill = told
+    monkeypatch.setattr(watchdog, "STOP_LIMIT_S", 1e9)
+    monkeypatch.setattr(watchdog, "CRASH_LIMIT_S", 0.1)
+    watch = LoopWatch(stopping=lambda: True, crashed=lambda: True, limit_s=1e9, kill=kill)
+    watch.start()
+    assert await asyncio.to_thread(killed.wait, 10)
+    assert "crashed" in reasons[0]
 
 
 @pytest.mark.usefixtures("quick")

@@ -66,7 +66,10 @@ def story_json(told: Story, now: int) -> dict[str, Any]:
     """A story as JSON: records as they are written in the topics, with their lines beside them."""
     from midwatch.agents import activity
 
-    steps = ((step, activity.line(step.record, step.at_ms)) for step in told.steps)
+    steps = (
+        (step, activity.line(step.record, step.at_ms, command=told.command_of(step.record)))
+        for step in told.steps
+    )
     return {
         "job": told.job,
         "state": told.state_at(now),

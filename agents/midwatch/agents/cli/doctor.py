@@ -13,6 +13,7 @@ from midwatch.agents.cli.options import json_option, with_settings
 from midwatch.streams.errors import MidwatchError
 
 if TYPE_CHECKING:
+    from midwatch.agents.reload.telling import Told
     from midwatch.streams.settings import Settings
 
 
@@ -48,7 +49,10 @@ def doctor(as_json: bool, settings: Settings) -> int:
         check("topics are as they must be", lambda: check_topics(settings))
     if settings.redis.url:
         check("Redis answers and keeps state", lambda: check_redis(settings, safe_to_act=settings.armed))
+    told = _rules(settings, check) if "topics are as they must be" in passed else None
     warnings = [*_open_secrets(settings), *_unsafe_links(settings)]
+    if told and told.refused:
+        warnings.append(told.warning())
     if as_json:
         import json
 
@@ -57,6 +61,7 @@ def doctor(as_json: bool, settings: Settings) -> int:
             "passed": passed,
             "failed": [{"what": e.what, "where": e.where, "remedy": e.remedy} for e in failures],
             "warnings": warnings,
+            "rules": told.plain() if told else None,
             "settings": as_plain(settings),
             "sources": list(settings.sources),
         }
@@ -65,11 +70,22 @@ def doctor(as_json: bool, settings: Settings) -> int:
         click.echo(f"settings from: {', '.join(settings.sources) or 'defaults only'}")
         for name in passed:
             click.echo(f"ok       {name}")
+        if told:
+            click.echo(f"         {told.line()}")
         for warning in warnings:
             click.echo(f"warning  {warning}")
         for error in failures:
             click.echo(f"failed   {error}")
     return max((error.exit_code for error in failures), default=1 if warnings else 0)
+
+
+def _rules(settings: Settings, check: Callable[[str, Callable[[], object]], None]) -> Told | None:
+    """Which bundle is in force; a refused one stays visible here until a good one comes."""
+    from midwatch.agents.reload.telling import ask
+
+    found: list[Told] = []
+    check("the rules in force can be read", lambda: found.append(ask(settings)))
+    return found[0] if found else None
 
 
 def _open_secrets(settings: Settings) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,7 +75,7 @@ def replay(
 def _recording(file: Path, policy: str | None, *, as_json: bool) -> int:
     from midwatch.agents.incident.limits import Limits
     from midwatch.agents.recording import file as format_
-    from midwatch.agents.recording.refold import refold
+    from midwatch.agents.recording.refold import bundles_in, refold
     from midwatch.agents.recording.report import as_plain, as_text, replayed
     from midwatch.streams import codec
 
@@ -87,7 +88,11 @@ def _recording(file: Path, policy: str | None, *, as_json: bool) -> int:
             remedy="make one with `midwatch export JOB -o FILE`",
         ) from error
     known = {name: value for name, value in recording.head.limits.items() if name in Limits.__slots__}
-    done = refold(recording, Limits(**known), _rulebook(recording.head, policy))
+    contents, book = bundles_in(recording), _rulebook(recording.head, policy, lenient=bool(recording.rules))
+    if policy is not None:
+        given = {recording.head.policy: book.policies[recording.head.policy]}
+        contents = {h: replace(c, policies={**c.policies, **given}) for h, c in contents.items()}
+    done = refold(recording, Limits(**known), book, contents)
     if as_json:
         click.echo(codec.plain_to_json(as_plain(recording, done)))
     else:
@@ -96,14 +101,17 @@ def _recording(file: Path, policy: str | None, *, as_json: bool) -> int:
     return 1 if said.verdict.state == "failed" or said.findings else 0
 
 
-def _rulebook(head: Head, policy: str | None) -> Rulebook:
-    """The recording's own policy, or the one that is given in its place, beside all that are shipped."""
+def _rulebook(head: Head, policy: str | None, *, lenient: bool) -> Rulebook:
+    """The recording's own policy, or the one that is given in its place, beside all that are shipped.
+
+    `lenient`: the recording brings bundles along, so its own policy need not be a file on this machine.
+    """
     from midwatch.agents.decision import Rulebook
     from midwatch.agents.policies.loader import load_policy, shipped_policies
     from midwatch.agents.policies.oellm import RetryCounting
 
     policies = {name: load_policy(name) for name in shipped_policies()}
-    if policy is not None or head.policy not in policies:
+    if policy is not None or (head.policy not in policies and not lenient):
         policies[head.policy] = load_policy(policy or head.policy, RetryCounting(head.retries))
     return Rulebook(policies, lambda command: command, default_policy=head.policy, acting=head.acting)
 

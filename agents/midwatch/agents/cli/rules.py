@@ -17,6 +17,7 @@ COMMANDS = {
     "list": ("midwatch.agents.cli.rules_list:list_rules", "List rules: role, type, transience, pack."),
     "test": ("midwatch.agents.cli.rules_test:test", "Run the examples of rules."),
     "convert": ("midwatch.agents.cli.rules_convert:convert", "Write files of oellm-autoexp as our own."),
+    "push": ("midwatch.agents.cli.rules_push:push", "Put rules and policies in force on all workers."),
     "score": ("midwatch.agents.cli.rules_score:score", "Score the diagnosis on labelled logs."),
 }
 

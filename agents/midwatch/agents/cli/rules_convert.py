@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from midwatch.agents.cli.options import json_option, retries_option
+from midwatch.agents.cli.rules_reading import content
 from midwatch.streams.errors import ConfigurationError, UsageError
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def _config(file: Path, *, alone: bool) -> Config | None:
     """None for a file of a directory that says nothing to the watch."""
     from midwatch.rules.loader import is_config, load_config
 
-    if not is_config(str(file), _bytes(file)):
+    if not is_config(str(file), content(file)):
         if alone:
             raise ConfigurationError(
                 "this is no configuration of oellm-autoexp",
@@ -75,15 +76,6 @@ def _config(file: Path, *, alone: bool) -> Config | None:
     config = load_config(str(file))
     says = config.watches or config.policies is not None or config.presets
     return config if says or alone else None
-
-
-def _bytes(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise UsageError(
-            f"the file cannot be read: {error.strerror}", where=str(file), remedy="give a file or directory"
-        ) from error
 
 
 def _write(place: Path, made: Converted, force: bool) -> dict[str, str]:

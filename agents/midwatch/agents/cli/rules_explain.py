@@ -25,22 +25,29 @@ _NEAR, _PATTERN = 5, 160
 def explain(line: str, names: tuple[str, ...], as_json: bool) -> int:
     """Say which rules match LINE (- reads it), what the watch takes it for, and why others do not match.
 
+    A whole traceback is explained by its last line and as the block that it is.
+
     A rule is tried on a line only if one of its literals stands there; those that were tried in vain are
     named. The line is looked at alone: what stands around it in a log may change what it counts for. Exit
     code 1: no rule matches.
     """
     from midwatch.agents.bundles import watched_rules
-    from midwatch.rules.inspection import explain_line
+    from midwatch.rules.inspection import Explanation, explain_blocks, explain_line
     from midwatch.streams import codec
 
     text = _normalised(line)
     rules = watched_rules(names).rules
-    told = explain_line(rules, text)
+    told = explain_line(rules, text.rpartition(b"\n")[2])
+    if b"\n" in text:
+        block = explain_blocks(rules, text + b"\n")
+        told = Explanation((*block.hits, *told.hits), (*block.misses, *told.misses))
+    stops = [match.rule.name for match in rules.match_stops(text.rpartition(b"\n")[2])]
     counted = _counted(rules, text)
     hits = [_hit(hit, counted) for hit in told.hits]
     near = sorted(told.misses, key=lambda miss: -len(miss.trigger))
     misses = [{"rule": miss.rule.name, "literal": miss.trigger, **_stood(miss.rule)} for miss in near]
-    others = len(rules.rules) - len(hits) - len(misses)
+    unasked = 0 if b"\n" in text else sum(rule.block is not None for rule in rules.rules)
+    others = len(rules.rules) - unasked - len(hits) - len(misses)
     if as_json:
         body = {
             "version": 1,
@@ -48,6 +55,8 @@ def explain(line: str, names: tuple[str, ...], as_json: bool) -> int:
             "hits": hits,
             "near": misses,
             "others": others,
+            "not_asked": unasked,
+            "ends_watch_of": stops,
         }
         click.echo(codec.plain_to_json(body))
         return 0 if hits else 1
@@ -60,18 +69,27 @@ def explain(line: str, names: tuple[str, ...], as_json: bool) -> int:
         click.echo(f"    pattern  {_short(miss['pattern'])}")
     if len(misses) > _NEAR:
         click.echo(f"not {len(misses) - _NEAR} more of which a literal stands there: --json lists them")
+    for name in stops:
+        click.echo(f"ends the watch of {name}: behind this line it counts no more in this attempt")
     click.echo(f"not the other {others}: no literal of theirs stands in the line")
+    if unasked:
+        click.echo(f"not asked: {unasked} over whole tracebacks; give one with -")
     return 0 if hits else 1
 
 
 def _normalised(line: str) -> bytes:
+    from midwatch.streams.blocks import finished
     from midwatch.streams.lines import normalise
 
     raw = click.get_binary_stream("stdin").read() if line == "-" else line.encode("utf-8", "surrogateescape")
-    lines = [each for each in normalise(raw).text.split(b"\n") if each]
+    text = normalise(raw).text
+    lines = [each for each in text.split(b"\n") if each]
+    block = next(reversed(list(finished(text))), None)
+    if block is not None and block.end >= len(text.rstrip(b"\n")):
+        return text.rstrip(b"\n")
     if len(lines) != 1:
         raise UsageError(
-            f"{len(lines)} lines are no line to explain",
+            f"{len(lines)} lines are neither a line nor a traceback to explain",
             where="LINE",
             remedy="`midwatch replay -` reads many",
         )

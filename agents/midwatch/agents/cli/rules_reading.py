@@ -23,7 +23,7 @@ rules_option = click.option(
 
 def rule_files(paths: Iterable[Path]) -> list[Path]:
     """The files of rules that paths mean. Of a directory, and those below it, all that concern the watch."""
-    from midwatch.agents.bundles import POLICY_ENDINGS
+    from midwatch.agents.own_files import POLICY_ENDINGS
     from midwatch.rules.loader import is_config, load_config
 
     found: list[Path] = []

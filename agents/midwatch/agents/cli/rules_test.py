@@ -63,7 +63,8 @@ def _failures(rule_set: RuleSet) -> list[LocatedError]:
 
     def found(rule: Rule, line: str) -> bool:
         raw = line.encode("utf-8", "surrogateescape")
-        return any(match.rule is rule for match in rule_set.match_line(raw))
+        matches = rule_set.match_blocks(raw) if rule.block else rule_set.match_line(raw)
+        return any(match.rule is rule for match in matches)
 
     return [
         LocatedError(

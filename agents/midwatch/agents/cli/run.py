@@ -21,12 +21,27 @@ if TYPE_CHECKING:
 @click.option(
     "--log", "logs", multiple=True, metavar="PATH", help="A log file to follow, besides the output."
 )
+@click.option(
+    "--node-log",
+    "node_logs",
+    multiple=True,
+    metavar="PATH",
+    help="A log on the disk of each node of a SLURM job, followed there; %N is the node's name.",
+)
 @click.option("--checkpoint-dir", default="", metavar="DIR", help="Where the training keeps its checkpoints.")
-@click.option("--policy", default="", help="The policy that judges its end [default: the settings'].")
+@click.option(
+    "--policy",
+    default="",
+    help="The policy that judges its end: a name, or a file of yours [default: the settings'].",
+)
 @click.option("--act", "armed", is_flag=True, help="Let midwatch act for this job; else it only observes.")
 @click.option("--nodes", default=1, show_default=True, type=click.IntRange(1), help="Nodes with a shipper.")
 @click.option("--limit", "limits", multiple=True, metavar="PHASE=TIME", help="Silence allowed: training=30s.")
-@click.option("--max-restarts", type=click.IntRange(0), help="Restarts of this job in all.")
+@click.option(
+    "--max-restarts",
+    type=click.IntRange(0),
+    help="At most so many restarts; the policy's limits hold too.",
+)
 @click.option("--env", "variables", multiple=True, metavar="NAME", help="A variable that the job needs.")
 @click.option("--wait", is_flag=True, help="Show a local job's output until it ends; return its exit code.")
 @json_option
@@ -40,19 +55,24 @@ def run(
     It returns once the job runs or is queued; the job outlives this terminal. With --wait, Ctrl-C ends it.
     """
     from midwatch.agents.clusters.calls import SystemCaller
+    from midwatch.agents.run.job_policy import job_policy
     from midwatch.agents.run.start import Wanted, follow, note_interrupts, start
     from midwatch.agents.run.wrapping import is_sbatch
 
+    own = job_policy(asked["policy"], settings)
     wanted = Wanted(
         argv=argv,
         cwd=Path.cwd(),
         job=asked["job"],
         log_paths=logs,
+        node_logs=asked["node_logs"],
         checkpoint_directory=asked["checkpoint_dir"],
-        policy=asked["policy"],
+        policy=own.name,
+        policy_text=own.text,
+        any_line=own.any_line,
         armed=asked["armed"],
         nodes=asked["nodes"],
-        limits=dict(_limit(text) for text in limits),
+        limits={**own.limits, **dict(_limit(text) for text in limits)},
         max_restarts=asked["max_restarts"],
         variables=asked["variables"],
         settings=_as_variables(settings, click.get_current_context().params),
@@ -61,6 +81,8 @@ def run(
         raise UsageError(
             "a SLURM job is not waited for", where="--wait", remedy="leave it out; `midwatch why JOB` tells"
         )
+    for note in own.notes:
+        click.echo(note, err=True)
     pressed = note_interrupts() if asked["wait"] else []
     caller = SystemCaller()
     started = start(wanted, settings, caller)

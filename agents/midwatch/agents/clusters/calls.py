@@ -50,8 +50,19 @@ class Caller(Protocol):
         """A program to its end. Raises OSError when it cannot be started at all."""
         ...
 
-    def spawn(self, argv: Sequence[str], environment: Mapping[str, str], *, cwd: str, output: Path) -> int:
-        """A process in a session of its own that outlives us; returns its pid. Raises OSError."""
+    def spawn(
+        self,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        cwd: str,
+        output: Path,
+        reads: bool = False,
+    ) -> int:
+        """A process in a session of its own that outlives us; returns its pid. Raises OSError.
+
+        `reads`: a process of ours that only reads what a job left behind.
+        """
         ...
 
     def signal_group(self, group: int, number: signal.Signals) -> None:
@@ -86,7 +97,15 @@ class SystemCaller:
             return Answer(None, out, err or f"no answer within {timeout:.0f} s")
         return Answer(process.returncode, out, err)
 
-    def spawn(self, argv: Sequence[str], environment: Mapping[str, str], *, cwd: str, output: Path) -> int:
+    def spawn(
+        self,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        cwd: str,
+        output: Path,
+        reads: bool = False,  # noqa: ARG002  # for who counts
+    ) -> int:
         self._children = [child for child in self._children if child.poll() is None]
         with output.open("ab") as file:
             child = subprocess.Popen(
@@ -125,9 +144,17 @@ class CountingCaller:
         (self.looks if looks else self.acts)[name] += 1
         return self._caller.run(argv, environment, cwd=cwd, timeout=timeout)
 
-    def spawn(self, argv: Sequence[str], environment: Mapping[str, str], *, cwd: str, output: Path) -> int:
-        self.acts["spawn"] += 1
-        return self._caller.spawn(argv, environment, cwd=cwd, output=output)
+    def spawn(
+        self,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        cwd: str,
+        output: Path,
+        reads: bool = False,
+    ) -> int:
+        (self.looks if reads else self.acts)["spawn"] += 1
+        return self._caller.spawn(argv, environment, cwd=cwd, output=output, reads=reads)
 
     def signal_group(self, group: int, number: signal.Signals) -> None:
         self.acts["signal"] += 1

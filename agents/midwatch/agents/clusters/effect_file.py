@@ -75,6 +75,25 @@ def read_all(directory: Path) -> tuple[Record, ...]:
     return tuple(sorted(records, key=lambda record: (record.started_at, record.pid)))
 
 
+def set_aside(directory: Path, record: Record) -> None:
+    """Its key is free again; the record itself is kept, under `effects/past`."""
+    folder = directory / "effects"
+    past = folder / "past"
+    past.mkdir(exist_ok=True)
+    (folder / record.key).rename(past / f"{record.key}.{record.started_at:.3f}")
+    _sync(past)
+    _sync(folder)
+
+
+def prune(directory: Path, ended_before: float) -> int:
+    """Sets all starts aside that ended before then (seconds since 1970), and says how many: each look at the
+    cluster reads all that are left, and no order of so long ago is valid any more."""
+    old = [r for r in read_all(directory) if r.ended_at is not None and r.ended_at < ended_before]
+    for record in old:
+        set_aside(directory, record)
+    return len(old)
+
+
 def _write(folder: Path, record: Record) -> Path:
     draft = folder / f".{record.key}.{os.getpid()}"
     with draft.open("w") as file:

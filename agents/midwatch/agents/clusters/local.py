@@ -14,7 +14,7 @@ from pathlib import Path
 
 from midwatch.agents.clusters.base import SOMEBODY, Epoch, Hint, JobState, SchedulerJob, StartSpec, Sweep
 from midwatch.agents.clusters.calls import Caller, environment
-from midwatch.agents.clusters.effect_file import KEY, Record, read, read_all
+from midwatch.agents.clusters.effect_file import KEY, Record, read, read_all, set_aside
 from midwatch.agents.clusters.processes import boot_id, group_members, start_ticks
 from midwatch.streams.errors import ConfigurationError
 from midwatch.streams.identity import local_incarnation, native_id
@@ -73,6 +73,22 @@ class LocalCluster:
                 return Hint("done", str(record.pid))
             time.sleep(0.01)
         return Hint("unclear", "the shim has not begun yet")
+
+    def retire(self, effect_key: str, before: str) -> None:
+        """Without it a name that is used again after Kafka and Redis were wiped would find its first
+        restart done."""
+        record = read(self.directory, effect_key)
+        if record is None or not _state(record).over:
+            return
+        pid, ticks = _parse(before)
+        old = next((r for r in read_all(self.directory) if (r.pid, r.ticks) == (pid, ticks)), None)
+        boot = old.boot if old else boot_id()
+        if record.boot == boot:
+            earlier = record.ticks < ticks
+        else:
+            earlier = old is not None and record.started_at < old.started_at
+        if earlier:
+            set_aside(self.directory, record)
 
     def release(self, incarnation: str, effect_key: str) -> Hint:  # noqa: ARG002 - nothing is ever held here
         return Hint("done")

@@ -92,6 +92,9 @@ class SlurmCluster:
         final = answer.code is not None and answer.code > 0 and slurm_text.is_final(answer.err)
         return Hint("refused" if final else "unclear", text)
 
+    def retire(self, effect_key: str, before: str) -> None:
+        """SLURM forgets an ended job within minutes; its key cannot be met by a later life of the name."""
+
     def release(self, incarnation: str, effect_key: str) -> Hint:
         return self._act(["scontrol", "release", native_id(incarnation)], incarnation, effect_key)
 

@@ -57,8 +57,10 @@ def _times(story: Story | None, ledger: Ledger) -> list[str]:
         return []
     line = incident.evidence[0].line.time if incident.evidence else incident.opened_ms / 1000
     opened, ordered, started = incident.opened_ms / 1000, decision.at_ms / 1000, ledger.starts[1].at
+    # PyTorch tells only the second in which it printed the line, which is placed at that second's end.
+    seen = f"{opened - line:.2f} s" if opened >= line else "within its second"
     return [
-        f"times     line → incident {opened - line:.2f} s → command {ordered - opened:.2f} s"
+        f"times     line → incident {seen} → command {ordered - opened:.2f} s"
         f" → new first step {started - ordered:.2f} s",
         "",
     ]

@@ -182,7 +182,9 @@ def _observe(
 def _tell(story: Story | None, told: int, say: Say) -> int:
     steps = story.steps if story else ()
     for timed in steps[told:]:
-        line = activity_line(timed.record, timed.at_ms)
+        line = activity_line(
+            timed.record, timed.at_ms, command=story.command_of(timed.record) if story else None
+        )
         if line is not None:
             say(f"  {line}")
     return max(told, len(steps))

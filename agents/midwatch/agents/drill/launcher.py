@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -23,7 +24,8 @@ def launch(script: Path, ranks: int, log_dir: Path, *, patience_s: float, quiet:
     say), then SIGTERM, then SIGKILL. 0 when all ended with 0, 143 when we were asked to end, else 1.
     """
     log_dir.mkdir(parents=True, exist_ok=True)
-    processes = [_start(script, rank, ranks, log_dir) for rank in range(ranks)]
+    logged = json.dumps({file.name: file.stat().st_size for file in log_dir.glob("rank_*.log")})
+    processes = [_start(script, rank, ranks, log_dir, logged) for rank in range(ranks)]
     asked: list[float] = []
 
     def on_term(*_: object) -> None:
@@ -57,13 +59,14 @@ def launch(script: Path, ranks: int, log_dir: Path, *, patience_s: float, quiet:
     return 1
 
 
-def _start(script: Path, rank: int, ranks: int, log_dir: Path) -> subprocess.Popen[bytes]:
+def _start(script: Path, rank: int, ranks: int, log_dir: Path, logged: str) -> subprocess.Popen[bytes]:
     environment = os.environ | {
         "RANK": str(rank),
         "LOCAL_RANK": str(rank),
         "WORLD_SIZE": str(ranks),
         "MIDWATCH_DRILL_MEETING": str(log_dir / f".meeting-{os.getpid()}"),
         "MIDWATCH_DRILL_PARENT": str(os.getpid()),
+        "MIDWATCH_DRILL_LOGGED": logged,
     }
     with (log_dir / f"rank_{rank}.log").open("ab") as log:
         argv = [sys.executable, str(script), *sys.argv[1:]]

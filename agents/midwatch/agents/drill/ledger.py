@@ -1,8 +1,8 @@
 """The judge of a drill: what the training itself says it did, one JSON object a line.
 
-Events: `start` (attempt, first_step, native_id, restarts, node, environment), `save`, `fault` (kind),
-`term`, `overlap` (a second writer while the first one lives), `done` (weights); all but `start` and
-`overlap` carry `step`.
+Events: `start` (attempt, first_step, native_id, restarts, node, environment, and in `logged` how many bytes
+each log file of this host held before it), `save`, `fault` (kind), `term`, `overlap` (a second writer while
+the first one lives), `done` (weights); all but `start` and `overlap` carry `step`.
 """
 
 from __future__ import annotations
@@ -51,5 +51,6 @@ def open_attempt(directory: Path, first_step: int) -> int:
             restarts=int(os.environ.get("SLURM_RESTART_COUNT", "0")),
             node=os.environ.get("SLURMD_NODENAME", socket.gethostname()),
             environment=environment,
+            logged=json.loads(os.environ.get("MIDWATCH_DRILL_LOGGED", "{}")),
         )
     return attempt

@@ -26,11 +26,12 @@ from midwatch.agents.executor.admission import Arrival
 from midwatch.streams.records import Command, Outcome
 
 _FILE = "executor.epoch"
-_KEPT_S = 90 * 86_400  # as long as `commands` can deliver an order again
+KEPT_S = 90 * 86_400  # as long as `commands` can deliver an order again
 _ARRIVALS = 1000
 
 _CLAIM = """
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return {'lost', ''} end
+if tonumber(redis.call('GET', KEYS[2]) or '0') < tonumber(ARGV[4]) then return {'lost', ''} end
 local told = redis.call('GET', KEYS[4])
 if told then return {'closed', told} end
 local open = redis.call('HGET', KEYS[3], ARGV[2])
@@ -56,7 +57,8 @@ return 1
 """
 
 _REMEMBER = """
-if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end
+local kept = redis.call('HGET', KEYS[1], ARGV[1])
+if not kept or (cjson.decode(kept).turn or 0) ~= tonumber(ARGV[3]) then return 0 end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 return 1
 """
@@ -64,11 +66,15 @@ return 1
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """An accepted order that is not finished. `memory` belongs to the reconciler: its own words and times."""
+    """An accepted order that is not finished. `memory` belongs to the reconciler: its own words and times.
+
+    `turn` counts how often the memory was kept: who read an older one may not write.
+    """
 
     command: Command
     claimed_ms: int
     memory: dict[str, str]
+    turn: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,14 @@ class Claimed:
     state: Literal["claimed", "open", "closed", "held", "lost"]
     outcome: Outcome | None = None
     holder: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """All unfinished orders, oldest first, and those that Redis has lost out of this process's hands."""
+
+    open: tuple[Claim, ...]
+    lost: tuple[Command, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +115,8 @@ class Claims:
         self._prefix = f"{prefix}:executor"
         self._file = state_directory / _FILE
         self._epoch = Epoch("", 0, None)
+        self._in_hand: dict[str, Command] = {}  # said to be accepted and not closed, by what we know
+        self._told_ms: int | None = None  # the loss whose orders `look` has given out
 
     @property
     def lost_ms(self) -> int | None:
@@ -121,12 +137,30 @@ class Claims:
         self._store(Epoch(epoch, count, now_ms if lost else earlier))
         return lost
 
-    def forgotten(self, now_ms: int) -> bool:
-        """Whether Redis has lost its memory since `join`; if so, a new epoch has begun."""
-        if _text(self._redis.get(self._key("epoch"))) == self._epoch.epoch:
-            return False
-        self.join(now_ms)
-        return True
+    def look(self, now_ms: int) -> Look:
+        """What is open now. If Redis has lost its memory since the last look, or a part of it, `lost_ms` says
+        when that was found, and the orders that went with it are told here, once.
+
+        An order is lost from the moment on that we have claimed it, not only once it was looked at: a loss
+        right behind the word "accepted" must not leave that order without an end. To be called by the
+        thread that claims.
+        """
+        with self._redis.pipeline(transaction=True) as both:  # a loss in between would show half of it
+            both.mget(self._key("epoch"), self._key("count"))
+            both.hvals(self._key("open"))
+            (epoch, count), values = both.execute()
+        if _text(epoch) != self._epoch.epoch or int(_text(count) or 0) < self._epoch.claims:
+            self.join(now_ms)
+        claims = _oldest_first(values)
+        standing = {claim.command.id: claim.command for claim in claims}
+        lost = [c for name, c in self._in_hand.items() if name not in standing] if self._lost_anew() else []
+        self._in_hand = standing
+        self._told_ms = self.lost_ms
+        return Look(claims, tuple(lost))
+
+    def _lost_anew(self) -> bool:
+        """Without a loss, an order that is gone was closed by another executor."""
+        return self.lost_ms != self._told_ms
 
     def unsafe(self) -> str:
         """Why this Redis cannot be trusted with a claim; "" if it can."""
@@ -152,7 +186,10 @@ class Claims:
             self._epoch.epoch,
             command.id,
             body,
+            self._epoch.claims,
         )
+        if _text(state) in ("claimed", "open"):
+            self._in_hand[command.id] = command
         match _text(state):
             case "claimed":
                 self._store(replace(self._epoch, claims=int(_text(rest))))
@@ -172,22 +209,29 @@ class Claims:
         told = self._redis.get(self._outcome(command.id))
         if told is not None:
             return Claimed("closed", outcome=msgspec.json.decode(told, type=Outcome))
-        return Claimed("open") if self._redis.hexists(self._key("open"), command.id) else None
+        if not self._redis.hexists(self._key("open"), command.id):
+            return None
+        self._in_hand[command.id] = command
+        return Claimed("open")
 
     def open(self) -> tuple[Claim, ...]:
-        """All unfinished orders, oldest first."""
-        values = self._redis.hvals(self._key("open"))
-        claims = (msgspec.json.decode(value, type=Claim) for value in values)
-        return tuple(sorted(claims, key=lambda claim: (claim.claimed_ms, claim.command.id)))
+        """All unfinished orders, oldest first. For any thread."""
+        return _oldest_first(self._redis.hvals(self._key("open")))
 
-    def remember(self, claim: Claim) -> bool:
-        """Keeps the reconciler's memory of an open order; False if it is open no more."""
-        body = msgspec.json.encode(claim)
-        return bool(self._redis.eval(_REMEMBER, 1, self._key("open"), claim.command.id, body))
+    def remember(self, claim: Claim) -> Claim | None:
+        """Keeps the reconciler's memory of an open order, and returns the claim as it then is.
+
+        None if it is open no more, or if somebody else has kept something since `claim` was read: then
+        nothing may be done by what was read.
+        """
+        kept = replace(claim, turn=claim.turn + 1)
+        body, name = msgspec.json.encode(kept), claim.command.id
+        return kept if self._redis.eval(_REMEMBER, 1, self._key("open"), name, body, claim.turn) else None
 
     def close(self, command: Command, outcome: Outcome, *, release: bool) -> bool:
         """Finishes an order. `release` frees its effects for a later one: only if proven that none exists."""
         effects = self._effects(command)
+        self._in_hand.pop(command.id, None)
         return bool(
             self._redis.eval(
                 _CLOSE,
@@ -197,7 +241,7 @@ class Claims:
                 *effects,
                 command.id,
                 msgspec.json.encode(outcome),
-                _KEPT_S,
+                KEPT_S,
                 "1" if release else "0",
             )
         )
@@ -240,6 +284,11 @@ class Claims:
             os.fsync(file.fileno())
         draft.rename(self._file)
         self._epoch = epoch
+
+
+def _oldest_first(values: Sequence[bytes]) -> tuple[Claim, ...]:
+    claims = (msgspec.json.decode(value, type=Claim) for value in values)
+    return tuple(sorted(claims, key=lambda claim: (claim.claimed_ms, claim.command.id)))
 
 
 def _text(value: object) -> str:

@@ -13,6 +13,7 @@ import logging
 import os
 import shutil
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,13 +23,15 @@ import redis
 from midwatch.agents.clusters import cluster
 from midwatch.agents.clusters.base import Cluster
 from midwatch.agents.clusters.calls import Caller, SystemCaller
+from midwatch.agents.clusters.effect_file import prune
 from midwatch.agents.effects import effect_key
 from midwatch.agents.executor.admission import Limits
-from midwatch.agents.executor.claims import Claims
+from midwatch.agents.executor.claims import KEPT_S, Claims
 from midwatch.agents.executor.consumer import CommandConsumer, Desk
 from midwatch.agents.executor.report import Reporter, now_ms, received, say
 from midwatch.agents.executor.work import Works
 from midwatch.agents.signing import ensure_keys, load_verifier
+from midwatch.agents.watcher.drain import LastWords
 from midwatch.agents.watcher.reader import CensusReader
 from midwatch.agents.watcher.watch import Watcher
 from midwatch.streams.errors import ConfigurationError, ServiceUnreachable
@@ -60,6 +63,7 @@ def run(settings: Settings, caller: Caller | None = None) -> int:
         signal.signal(number, lambda n, _: stopping.append(n))
     with _alone(settings.state_directory):
         ensure_keys(settings.state_directory)
+        prune(settings.state_directory, time.time() - KEPT_S)
         try:
             _serve(settings, caller or SystemCaller(), stopping)
         except redis.RedisError as error:
@@ -94,6 +98,7 @@ def _serve(settings: Settings, caller: Caller, stopping: list[int]) -> None:
         state_directory=settings.state_directory,
         poll_s=settings.executor.poll,
         jobs_by_key=lambda: _jobs_by_key(claims),
+        last_words=LastWords(settings.state_directory, caller),
     )
     consumer = CommandConsumer(settings, desk)
     works = Works(desk, clusters)

@@ -49,16 +49,15 @@ class Works:
     def __init__(self, desk: Desk, clusters: Mapping[str, Cluster]) -> None:
         self._desk = desk
         self._clusters = clusters
-        self._open: tuple[Claim, ...] = ()
         self._due: dict[str, float] = {}
         self._finished: dict[str, Finished] = {}  # by start key
         self._said: dict[str, str] = {}
 
     def turn(self) -> float:
         """One pass over all open orders that are due; seconds until the next one is."""
-        if self._desk.claims.forgotten(now_ms()):
-            self._give_up()
-        self._open = claims = self._desk.claims.open()
+        look = self._desk.claims.look(now_ms())
+        self._give_up(look.lost)
+        claims = look.open
         for claim in claims:
             if self._due.get(claim.command.id, 0.0) <= time.monotonic():
                 pause = self._advance(claim)
@@ -69,12 +68,12 @@ class Works:
         self._sweep_twins({_key(claim.command) for claim in claims})
         return max(0.0, min(self._due.values(), default=1.0) - time.monotonic())
 
-    def _give_up(self) -> None:
+    def _give_up(self, orders: tuple[Command, ...]) -> None:
         """Redis has lost the orders in our hands. How far they got shows at the scheduler, where their keys
         stand: whoever works on the next order of the attempt looks there first."""
         lost = "Redis lost the claim while it was being carried out"
-        for claim in self._open:
-            self._desk.reporter.event(final_outcome(claim.command, "expired", lost), command=claim.command)
+        for command in orders:
+            self._desk.reporter.event(final_outcome(command, "expired", lost), command=command)
 
     def _advance(self, claim: Claim) -> float:
         command = claim.command
@@ -90,6 +89,8 @@ class Works:
             expires=command.expires_ms / 1000,
         )
         try:
+            if not claim.memory:
+                cluster.retire(order.start_key, command.incarnation)
             view = self._look(command, cluster, known)
         except ClusterUnreachable as error:
             self._say_once(claim, "blind → wait", error.what)
@@ -119,7 +120,10 @@ class Works:
     ) -> None:
         command, key = claim.command, _key(claim.command)
         starts = isinstance(step, r.Release) or (isinstance(step, r.Submit) and not cluster.holds)
-        claim = self._keep(claim, step.memory, _checkpoint(spec) if starts else {})
+        kept = self._keep(claim, step.memory, _checkpoint(spec) if starts else {})
+        if kept is None:  # another executor works on it, or Redis has lost it: look again before any act
+            return
+        claim = kept
         failpoint("act")
         match step:
             case r.Submit():
@@ -172,11 +176,10 @@ class Works:
         others = [name for name in later if name not in ours and native_id(name) != known.winner]
         return next(iter([*again, *others]), "")
 
-    def _keep(self, claim: Claim, memory: r.Memory, extra: Mapping[str, str] | None = None) -> Claim:
+    def _keep(self, claim: Claim, memory: r.Memory, extra: Mapping[str, str] | None = None) -> Claim | None:
         ours = {_CHECKPOINT: claim.memory[_CHECKPOINT]} if _CHECKPOINT in claim.memory else {}
-        kept = replace(claim, memory={**ours, **(extra or {}), **memory.words()})
-        self._desk.claims.remember(kept)
-        return kept
+        words = {**ours, **(extra or {}), **memory.words()}
+        return self._desk.claims.remember(replace(claim, memory=words))
 
     def _finish(self, claim: Claim, step: r.Finish, cluster: Cluster) -> None:
         command = claim.command

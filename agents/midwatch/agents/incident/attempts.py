@@ -7,6 +7,7 @@ from dataclasses import replace
 from midwatch.agents.incident.settling import settle
 from midwatch.agents.incident.state import JobState, NodeState
 from midwatch.agents.incident.turn import Turn
+from midwatch.streams.identity import native_id
 
 UNKNOWN = "unknown"
 """The incarnation of an attempt of which only lines of a foreign shipper are known."""
@@ -50,7 +51,8 @@ def _begin(turn: Turn, incarnation: str, by: str) -> None:
         settle(turn, given_up=(), superseded_by=incarnation)
     for name in list(turn.state.findings):
         turn.clear_finding(name, "the attempt is over")
-    alive_beside = old.attempt > 0 and old.scheduler is None and not old.commanded and old.ended_ms is None
+    unended = old.attempt > 0 and old.scheduler is None and not old.commanded and old.ended_ms is None
+    alive_beside = unended and not _same_job(old.incarnation, incarnation)
     number = old.attempt + 1
     turn.state = JobState(
         job=old.job,
@@ -67,11 +69,7 @@ def _begin(turn: Turn, incarnation: str, by: str) -> None:
     # Offsets already judged outlive the attempt: a new shipper may read an old file from its beginning.
     turn.nodes = {name: NodeState(judged=node.judged) for name, node in turn.nodes.items()}
     if alive_beside:
-        turn.open_finding(
-            "two_alive",
-            f"attempt {number} ({incarnation}) began while {old.incarnation} had not ended",
-            quantities={"older": old.incarnation},
-        )
+        _two_alive(turn, old.incarnation, f"began while {old.incarnation} had not ended")
 
 
 def older_ended(turn: Turn, incarnation: str) -> None:
@@ -79,6 +77,32 @@ def older_ended(turn: Turn, incarnation: str) -> None:
     found = turn.state.findings.get("two_alive")
     if found is not None and found.quantities.get("older") == incarnation:
         turn.clear_finding("two_alive", f"{incarnation} has ended")
+
+
+def older_beats(turn: Turn, incarnation: str, *, alive: bool, logged_ms: int) -> None:
+    """A sign of life, or its end, of an older start of the scheduler's same job.
+
+    A scheduler that starts a job again under its id takes the older copy for dead. On a node that it has
+    lost sight of, that copy may live on beside the new one. `logged_ms`: when the beat was made, by the
+    broker's clock; one from before the present attempt proves nothing.
+    """
+    if not alive:
+        older_ended(turn, incarnation)
+    elif _same_job(incarnation, turn.state.incarnation) and logged_ms > turn.state.started_ms:
+        _two_alive(turn, incarnation, f"runs while {incarnation} still gives signs of life")
+
+
+def _same_job(one: str, other: str) -> bool:
+    """Whether the scheduler gave both starts one id."""
+    return one.partition(":")[0] == other.partition(":")[0] and native_id(one) == native_id(other)
+
+
+def _two_alive(turn: Turn, older: str, how: str) -> None:
+    turn.open_finding(
+        "two_alive",
+        f"attempt {turn.state.attempt} ({turn.state.incarnation}) {how}",
+        quantities={"older": older},
+    )
 
 
 def rename(turn: Turn, job: str) -> None:

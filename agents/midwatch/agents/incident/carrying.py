@@ -57,7 +57,7 @@ def carry_of(turn: Turn) -> Carry:
     lighter: tuple[Callable[[Carry], Carry], ...] = (
         lambda carry: replace(carry, members=tuple(replace(m, judged={}) for m in carry.members)),
         lambda carry: replace(carry, members=()),
-        lambda carry: replace(carry, held=()),
+        lambda carry: replace(carry, held=(), noted=()),
     )
     for drop in lighter:
         if len(encode(whole)) <= _BYTES:
@@ -111,9 +111,12 @@ def _summary(turn: Turn) -> Carry:
         step=state.step,
         total=state.total,
         progress_nodes=state.progress_nodes,
+        progress_line=state.progress_line,
+        left=state.left,
         losses=state.losses.losses,
         spiking=state.losses.open,
         held=_weightiest(state.held),
+        noted=state.noted,
         succeeded=state.succeeded,
         bundle=state.bundle,
         scheduler=state.scheduler,
@@ -124,6 +127,8 @@ def _summary(turn: Turn) -> Carry:
         incidents=state.incidents,
         findings=state.findings,
         members=_members(turn),
+        stopped=state.stopped,
+        rates=state.rates,
     )
 
 
@@ -191,8 +196,11 @@ def _continued(state: JobState, carry: Carry) -> JobState:
         step=state.step if further else carry.step,
         total=state.total if state.total is not None else carry.total,
         progress_nodes=state.progress_nodes if further else carry.progress_nodes,
+        progress_line=state.progress_line or carry.progress_line,
+        left=state.left or carry.left,
         losses=state.losses if state.losses.losses else LossWindow(carry.losses, carry.spiking),
         held=(*carry.held, *(held for held in state.held if held not in carry.held)),
+        noted=state.noted or carry.noted,
         counts=state.counts,
         succeeded=state.succeeded or carry.succeeded,
         bundle=state.bundle or carry.bundle,
@@ -204,6 +212,8 @@ def _continued(state: JobState, carry: Carry) -> JobState:
         incident=state.incident if newer else carry.incident,
         incidents=state.incidents + carry.incidents,
         findings={**carry.findings, **state.findings},
+        stopped=tuple(dict.fromkeys((*carry.stopped, *state.stopped))),
+        rates={**carry.rates, **state.rates},
     )
 
 

@@ -32,6 +32,9 @@ def present_diagnosis(turn: Turn, given_up: Sequence[str]) -> Diagnosis:
         complete=not given_up,
         given_up=tuple(given_up),
         bundle=state.bundle,
+        progress=state.progress_line,
+        left=state.left,
+        noted=tuple(noted.hit for noted in state.noted),
     )
     return diagnose([held.hit for held in state.held], ending)
 
@@ -120,7 +123,7 @@ def settle(turn: Turn, *, given_up: Sequence[str], superseded_by: str = "") -> N
             scheduler=turn.state.scheduler,
             spec=turn.state.spec,
             silence=turn.state.stalled,
-            superseded_by=superseded_by,
+            superseded_by=superseded_by or _requeued_as(turn.state.scheduler),
             words=words,
             line_ms=_root_logged(turn, diagnosis),
         )
@@ -134,10 +137,17 @@ def revise(turn: Turn) -> None:
         return
     given_up = _still_silent(turn, incident.verdict.given_up)
     said, now = incident.verdict, present_diagnosis(turn, given_up).verdict
-    # A hung job that creeps on is told by its withdrawal, not by a revision for every step.
-    same = replace(now, step=said.step, phase=said.phase) == said
+    same = _without_progress(now) == _without_progress(said)
     if not same or incident.scheduler != turn.state.scheduler:
         settle(turn, given_up=given_up)
+
+
+def _without_progress(verdict: Verdict) -> Verdict:
+    """A hung job that creeps on is told by its withdrawal, not by a revision for every step."""
+    still = replace(verdict, step=None, phase=None)
+    if verdict.error_type != "hang":
+        return still
+    return replace(still, root_line="", root_file="", root_line_number=None, node="", rank=None)
 
 
 def settle_due(turn: Turn) -> int | None:
@@ -211,6 +221,14 @@ def _node_failed(said: SchedulerFact | None) -> bool:
     )
 
 
+def _requeued_as(said: SchedulerFact | None) -> str:
+    """The next start of the same job, where SLURM itself has begun it; it may not be heard of yet."""
+    if said is None or said.new != "REQUEUED":
+        return ""
+    job, _, restarts = said.incarnation.rpartition(":")
+    return f"{job}:{int(restarts) + 1}" if restarts.isdigit() else ""
+
+
 def _speaking(turn: Turn) -> dict[str, NodeState]:
     return {k: n for k, n in turn.nodes.items() if n.incarnation == turn.state.incarnation}
 
@@ -222,7 +240,9 @@ def _ended(turn: Turn) -> int:
 def _root_logged(turn: Turn, diagnosis: Diagnosis) -> int | None:
     if not diagnosis.evidence or not diagnosis.verdict.rule:
         return None
-    return next((h.logged_ms for h in turn.state.held if h.hit == diagnosis.evidence[0]), None)
+    root = diagnosis.evidence[0]
+    known = (*turn.state.held, *turn.state.noted)
+    return next((h.logged_ms for h in known if h.hit.rule == root.rule and h.hit.line == root.line), None)
 
 
 def _draft(turn: Turn, state: str, verdict: Verdict, evidence: tuple[Hit, ...]) -> Incident:

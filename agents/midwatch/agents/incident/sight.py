@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from midwatch.agents.incident.attempts import meet
+from midwatch.agents.incident.attempts import meet, older_beats
+from midwatch.agents.incident.clocks import SAMPLES, set_right
 from midwatch.agents.incident.settling import end, revise, settle_if_due
 from midwatch.agents.incident.state import NodeState
 from midwatch.agents.incident.turn import Turn
@@ -16,15 +17,16 @@ from midwatch.rules.detectors.silence import (
     silence_of_job,
     take_beat,
 )
-from midwatch.streams.records import Beat
-
-_CLOCK_SAMPLES = 64
+from midwatch.streams.records import LINES_READ, Beat
 
 
 def on_beat(turn: Turn, beat: Beat) -> None:
     """A shipper's sign of life, and the silence that it counts."""
     origin = beat.origin
     if not meet(turn, origin.incarnation, nodes=origin.nodes):
+        if beat.final or beat.alive is not None:
+            alive = bool(beat.alive) and not beat.final
+            older_beats(turn, origin.incarnation, alive=alive, logged_ms=beat.logged_ms or turn.now_ms)
         return
     node = turn.nodes.get(origin.node, NodeState())
     taken = take_beat(
@@ -38,17 +40,26 @@ def on_beat(turn: Turn, beat: Beat) -> None:
     )
     if not taken.fresh:
         return
+    if turn.state.queued:
+        turn.set(queued=False)  # it runs, though the scheduler's word of that is still on its way
+    lines = int(beat.samples.get(LINES_READ, 0))
+    prints = node.pulse.shipper == origin.shipper and lines > node.lines
     logged = beat.logged_ms or turn.now_ms
+    offsets = (*node.offsets, beat.wall - logged / 1000)[-SAMPLES:]
+    set_right(turn, origin.node, node.offsets, offsets)
     turn.nodes[origin.node] = replace(
         node,
         incarnation=origin.incarnation,
         pulse=taken.pulse,
-        offsets=(*node.offsets, beat.wall - logged / 1000)[-_CLOCK_SAMPLES:],
+        offsets=offsets,
         logged_ms=max(node.logged_ms, logged),
         seen_ms=max(node.seen_ms, logged) if beat.at_end else node.seen_ms,
         final=node.final or beat.final,
         alive=beat.alive,
+        lines=lines,
     )
+    if prints and turn.state.spec is not None and turn.state.spec.any_line:
+        forget_silence(turn)
     look(turn)
     speaking = _speaking(turn)
     if turn.running() and len(speaking) >= turn.state.nodes and all(n.final for n in speaking.values()):
@@ -61,7 +72,7 @@ def on_beat(turn: Turn, beat: Beat) -> None:
 
 def look(turn: Turn) -> None:
     """Who is missing now, whether we are blind, and whether the job hangs."""
-    if not turn.running():
+    if not turn.running() or turn.state.queued:
         return
     seen = _quorum(turn)
     for name in seen.missing:
@@ -98,7 +109,7 @@ def forget_silence(turn: Turn) -> None:
 
 def sight_due(turn: Turn) -> int | None:
     """When the next node would count as missing if it stayed silent."""
-    if not turn.running():
+    if not turn.running() or turn.state.queued:
         return None
     speaking = _speaking(turn)
     due = [n.pulse.missing_at() for n in speaking.values() if not n.final and not n.missing]

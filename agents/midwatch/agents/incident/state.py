@@ -10,7 +10,18 @@ from dataclasses import dataclass, field
 
 from midwatch.rules.detectors.loss_spike import LossWindow
 from midwatch.rules.detectors.silence import Pulse
-from midwatch.streams.records import Finding, Held, HitCount, Incident, Phase, SchedulerFact, SpecEvent
+from midwatch.streams.records import (
+    Finding,
+    Held,
+    Hit,
+    HitCount,
+    Incident,
+    Line,
+    Phase,
+    SchedulerFact,
+    SpecEvent,
+    Spent,
+)
 
 VERSION = 1
 
@@ -33,6 +44,7 @@ class NodeState:
     final: bool = False
     alive: bool | None = None
     missing: bool = False
+    lines: int = 0  # that its shipper has read since its start
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +64,12 @@ class JobState:
     step: int | None = None
     total: int | None = None
     progress_nodes: tuple[str, ...] = ()
+    progress_line: Line | None = None  # the latest sign of progress, as it was printed
+    left: Hit | None = None  # a process that said it is done, while the job as a whole was not
     quorum_held: bool = True
     losses: LossWindow = field(default_factory=LossWindow)
     held: tuple[Held, ...] = ()
+    noted: tuple[Held, ...] = ()  # no evidence by themselves; they may explain an end that nothing else does
     counts: tuple[HitCount, ...] = ()
     succeeded: bool = False
     bundle: str = ""
@@ -69,7 +84,10 @@ class JobState:
     checkpoint_step: int | None = None  # from which the attempt went on, by the executor's word
     whole: bool = True  # the job is known from its start, or from a carry on
     awaited_ms: int = 0  # since when its nodes are waited for, where that is later than its start
+    queued: bool = False  # by the scheduler's word it waits for its nodes: nobody can speak yet
     carry_ms: int | None = None  # when the next daily carry is due
+    stopped: tuple[str, ...] = ()  # rules whose watch a line has ended
+    rates: Mapping[str, Spent] = field(default_factory=dict)  # of rules that may hit only so often
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,19 @@ from midwatch.agents.incident.settling import end, settle_if_due
 from midwatch.agents.incident.turn import Turn
 from midwatch.streams.records import Forwarded, Outcome, PersonAct, SchedulerFact, SpecEvent
 
+WAITING = frozenset(
+    {
+        "PENDING",
+        "REQUEUE_FED",
+        "REQUEUE_HOLD",
+        "RESV_DEL_HOLD",
+        "SPECIAL_EXIT",
+        "POWER_UP_NODE",
+        "CONFIGURING",
+    }
+)
+"""SLURM's words for a job that has no processes yet, be it that its nodes boot."""
+
 
 def on_scheduler(turn: Turn, fact: SchedulerFact) -> None:
     """The scheduler's word on one incarnation."""
@@ -17,7 +30,10 @@ def on_scheduler(turn: Turn, fact: SchedulerFact) -> None:
         if fact.ended:
             older_ended(turn, fact.incarnation)
         return
-    if not fact.ended or turn.state.scheduler == fact:
+    if not fact.ended:
+        _waits_or_runs(turn, fact)
+        return
+    if turn.state.scheduler == fact:
         return
     turn.set(scheduler=fact)
     if turn.state.commanded:
@@ -25,6 +41,14 @@ def on_scheduler(turn: Turn, fact: SchedulerFact) -> None:
         return
     end(turn)
     settle_if_due(turn)
+
+
+def _waits_or_runs(turn: Turn, fact: SchedulerFact) -> None:
+    if fact.new in WAITING:
+        turn.set(queued=True)
+        turn.clear_finding("blind", "the job waits in the scheduler's queue")
+    elif turn.state.queued:
+        turn.set(queued=False, awaited_ms=turn.now_ms)
 
 
 def on_outcome(turn: Turn, outcome: Outcome) -> None:

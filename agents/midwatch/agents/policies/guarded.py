@@ -26,12 +26,17 @@ def judge(clause: Clause, incident: Incident, past: Past) -> Choice:
         if answer.held is None:
             return Choice("hold", f"{name} asks for a {guard.action}, but {answer.why}", tuple(missed))
         if answer.held:
-            action = "stop" if guard.action == "cancel" and incident.silence is None else guard.action
+            action = "stop" if guard.action == "cancel" and not _may_run(incident) else guard.action
             wait = f"; {answer.why}" if answer.not_before_ms else ""
             reason = f"{name} asks for a {guard.action}{f': {guard.reason}' if guard.reason else ''}{wait}"
             return Choice(action, reason, tuple(missed), answer.not_before_ms)
         missed.append(f"{name} would {guard.action}, but {answer.why}")
     return Choice(clause.default_action, "nothing in this policy asks for a restart now", tuple(missed))
+
+
+def _may_run(incident: Incident) -> bool:
+    """Whether there is something to end: it hangs, and nobody said that it is over."""
+    return incident.silence is not None and not incident.words and incident.scheduler is None
 
 
 def _hit(guard: Guard, incident: Incident) -> Hit | None:

@@ -20,8 +20,8 @@ from midwatch.rules.oellm.events import PatternType
 from midwatch.rules.oellm.generation import Generation
 from midwatch.rules.oellm.meaning import rule_name
 from midwatch.rules.oellm.reading import Config, description_of
-from midwatch.rules.yaml_reader import YamlNode
 from midwatch.streams.records import Action as Wish
+from midwatch.streams.strict_yaml import YamlNode
 
 _FAILURES = (PolicyMode.CRASH, PolicyMode.STALL, PolicyMode.TIMEOUT)
 _WISH: dict[Deed, Wish] = {Deed.RESTART: "restart", Deed.FINISH: "stop", Deed.CANCEL: "cancel"}
@@ -88,10 +88,9 @@ class _Implementations:
             mode = fields.choice("mode", PolicyMode)
             inner = fields.node("implementation", required=True)
             fields.done()
-            if mode is None:
+            if mode is None or inner is None:
                 continue
-            if inner is not None:
-                found[mode] = self.clause(inner)
+            found[mode] = self.clause(inner)
             if mode is PolicyMode.SUCCESS and found[mode].kind is not ClauseKind.NEVER:
                 what = "a job that ended as it meant to is never started again"
                 self.notes.append(Note(NoteKind.CHANGED, node.location, what))
@@ -193,7 +192,10 @@ def _guard(action: Action, asker: Asker, notes: list[Note]) -> Guard | None:
         remedy = "Guard it with MaxAttemptsCondition, or give the job `midwatch run --max-restarts`."
         notes.append(Note(NoteKind.WARNING, action.location, what, remedy))
     if action.deed is Deed.CANCEL:
-        what = "a job that runs on is not ended for this: the decision says cancel, and a person ends it"
+        what = (
+            "a line alone ends no running job: this cancel is ordered once the job is silent while its nodes"
+            " give beats, and is a stop once it has ended"
+        )
         notes.append(Note(NoteKind.CHANGED, action.location, what))
     return Guard(_WISH[action.deed], condition=condition, reason=action.reason)
 

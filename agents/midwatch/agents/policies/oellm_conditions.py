@@ -24,7 +24,7 @@ from midwatch.agents.policies.conditions import (
 from midwatch.rules.model import Note, NoteKind, Rule
 from midwatch.rules.oellm.generation import mappings, text_of
 from midwatch.rules.oellm.meaning import meant, rule_name
-from midwatch.rules.yaml_reader import YamlMapping, YamlNode, YamlScalar, plain
+from midwatch.streams.strict_yaml import YamlMapping, YamlNode, YamlScalar, plain
 
 NEVER = Not(Always())
 _TOLD_BY_THE_VERDICT = ("error_type", "subsystem", "severity")

@@ -9,8 +9,8 @@ from midwatch.agents.policies.condition_reader import read_condition
 from midwatch.agents.policies.conditions import Always
 from midwatch.rules.errors import LocatedError, RuleErrors
 from midwatch.rules.fields import Fields
-from midwatch.rules.yaml_reader import YamlNode, read_yaml
 from midwatch.streams.records import Action
+from midwatch.streams.strict_yaml import YamlNode, read_yaml
 
 
 class _Default(StrEnum):

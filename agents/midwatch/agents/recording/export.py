@@ -8,8 +8,10 @@ from typing import Any
 
 from midwatch.agents.bundles import limits_of
 from midwatch.agents.reading import PATIENCE, messages_of
-from midwatch.agents.recording.file import Head, Recording, Source
-from midwatch.agents.recording.thinning import thinned
+from midwatch.agents.recording.file import VERSION, WITHOUT_RULES, Head, Recording, Source
+from midwatch.agents.recording.thinning import activation_in, thinned
+from midwatch.agents.reload.topic import RulesTopic
+from midwatch.streams import codec
 from midwatch.streams.errors import UsageError
 from midwatch.streams.fold import Message
 from midwatch.streams.settings import Settings
@@ -35,6 +37,7 @@ def export(settings: Settings, job: str, patience: float = PATIENCE) -> Recordin
             where=job,
             remedy="`midwatch jobs` lists those that are known",
         )
+    bundles = _bundles(settings, (*kept_events, *kept_incidents))
     head = Head(
         job=job,
         events=events.source(),
@@ -43,8 +46,27 @@ def export(settings: Settings, job: str, patience: float = PATIENCE) -> Recordin
         policy=settings.policy,
         retries=settings.rules.retries,
         acting=settings.armed,
+        recording=VERSION if bundles else WITHOUT_RULES,
     )
-    return Recording(head, kept_events, kept_incidents)
+    return Recording(head, kept_events, kept_incidents, bundles)
+
+
+def _bundles(settings: Settings, kept: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The bundles that the activations among the records name."""
+    hashes = dict.fromkeys(said.bundle for message in kept if (said := activation_in(message)))
+    if not hashes:
+        return ()
+    topic = RulesTopic(settings)
+    try:
+        topic.read_to_end()
+        records = {hash_: topic.record(hash_) for hash_ in hashes}
+        name = settings.topic_names.rules
+        return tuple(
+            Message(name, 0, topic.known[hash_], 0, 0, hash_.encode(), codec.encode(record))
+            for hash_, record in records.items()
+        )
+    finally:
+        topic.close()
 
 
 class _Partition:

@@ -3,6 +3,7 @@
     {"recording": 1, "job": "slurm:ada/llm", "limits": {…}, "policy": "verdict", …}
     {"topic": "events", "partition": 3, "offset": 17, "at_ms": 1763…, "key": "slurm:ada/llm", "value": {…}}
 
+Version 2 has rows of the topic `rules` besides: the bundles that activations name, under their hashes.
 `topic` is the short name; `value` is the record itself, or `raw` its base64 where it is no JSON of one line.
 """
 
@@ -18,8 +19,10 @@ import msgspec
 from midwatch.streams.errors import UsageError
 from midwatch.streams.fold import Message
 
-VERSION = 1
-Short = Literal["events", "incidents"]
+VERSION = 2
+WITHOUT_RULES = 1
+"""The version of a recording in which nothing is activated."""
+Short = Literal["events", "incidents", "rules"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +47,17 @@ class Head:
     policy: str = "verdict"  # of jobs whose spec names none
     retries: str = "documented"
     acting: bool = False
-    recording: int = VERSION
+    recording: int = WITHOUT_RULES
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A head and the records, those of each topic in the order of their offsets."""
+    """A head and the records, those of each topic in the order of their offsets. `rules`: the bundles."""
 
     head: Head
     events: tuple[Message, ...]
     incidents: tuple[Message, ...]
+    rules: tuple[Message, ...] = ()
 
 
 class _Row(msgspec.Struct, omit_defaults=True):
@@ -101,8 +105,7 @@ def read(lines: Iterable[bytes], where: str) -> Recording:
     """
     rows = enumerate(lines, 1)
     head = _head(next(rows, (1, b""))[1], where)
-    events: list[Message] = []
-    incidents: list[Message] = []
+    found: dict[Short, list[Message]] = {"events": [], "incidents": [], "rules": []}
     for number, line in rows:
         if not line.strip():
             continue
@@ -111,13 +114,15 @@ def read(lines: Iterable[bytes], where: str) -> Recording:
             message = _message(row, head)
         except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
             raise _refused(f"line {number} is no record: {error}", where) from error
-        (events if row.topic == "events" else incidents).append(message)
-    return Recording(head, tuple(events), tuple(incidents))
+        found[row.topic].append(message)
+    return Recording(head, tuple(found["events"]), tuple(found["incidents"]), tuple(found["rules"]))
 
 
 def lines_of(recording: Recording) -> Iterator[bytes]:
     """The file of a recording, line by line, without line ends."""
     yield head_line(recording.head)
+    for message in recording.rules:
+        yield row_line("rules", message)
     for message in recording.events:
         yield row_line("events", message)
     for message in recording.incidents:
@@ -148,9 +153,9 @@ def _message(row: _Row, head: Head) -> Message:
     value: bytes | None = bytes(row.value) or None
     if row.raw is not None:
         value = base64.b64decode(row.raw, validate=True)
-    source = head.events if row.topic == "events" else head.incidents
+    topics: dict[Short, str] = {"events": head.events.topic, "incidents": head.incidents.topic}
     return Message(
-        topic=source.topic,
+        topic=topics.get(row.topic, row.topic),
         partition=row.partition,
         offset=row.offset,
         timestamp_ms=row.at_ms,

@@ -6,7 +6,7 @@ had given it, because a decision carries its time. What was written there and wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from midwatch.agents.decide_fold import DecideFold
@@ -14,10 +14,11 @@ from midwatch.agents.decision import Rulebook
 from midwatch.agents.detect_fold import DetectFold, beginning
 from midwatch.agents.incident.limits import Limits
 from midwatch.agents.recording.file import Recording, Source
+from midwatch.agents.reload.content import Content, content
 from midwatch.streams import codec
-from midwatch.streams.errors import UsageError
-from midwatch.streams.fold import PARTITION, Fields, Fold, Message, Send
-from midwatch.streams.records import Command, Decision, Forwarded, Hit, Hits, IncidentRecord
+from midwatch.streams.errors import MalformedRecord, NewerRecord, UsageError
+from midwatch.streams.fold import PARTITION, ContentMissing, Fields, Fold, Message, Send
+from midwatch.streams.records import Command, Decision, Forwarded, Hit, Hits, IncidentRecord, RuleBundle
 from midwatch.streams.tables import ids
 from midwatch.streams.tables.batch import OWN, Batch
 
@@ -37,14 +38,35 @@ class Refolded:
     differences: tuple[str, ...]
 
 
-def refold(recording: Recording, limits: Limits, book: Rulebook) -> Refolded:
-    """Everything again.
+def bundles_in(recording: Recording) -> dict[str, Content]:
+    """The bundles that a recording brings along, by their hashes.
 
     Raises:
-        UsageError: a record in it is newer than this midwatch.
+        UsageError: one of them is not what its hash says, or newer than this midwatch.
     """
-    head, run = recording.head, _Run(recording, book)
-    detect = _Partition(DetectFold(limits, _INCIDENTS, lambda _: head.events.partition), head.events)
+    found: dict[str, Content] = {}
+    for message in recording.rules:
+        hash_ = (message.key or b"").decode(errors="replace")
+        try:
+            record = codec.decode(message.value or b"")
+            found[hash_] = content(hash_, record if isinstance(record, RuleBundle) else RuleBundle(()))
+        except (MalformedRecord, NewerRecord) as error:
+            raise UsageError(error.what, where=hash_, remedy=error.remedy) from error
+    return found
+
+
+def refold(
+    recording: Recording, limits: Limits, book: Rulebook, contents: Mapping[str, Content] | None = None
+) -> Refolded:
+    """Everything again, by the bundles of the recording or by those given in their place.
+
+    Raises:
+        UsageError: a record in it is newer than this midwatch, or a bundle is missing.
+    """
+    contents = bundles_in(recording) if contents is None else contents
+    head, run = recording.head, _Run(recording, book, contents)
+    fold = DetectFold(limits, _INCIDENTS, lambda _: head.events.partition, contents)
+    detect = _Partition(fold, head.events)
     before = head.events.first_offset - 1
     for message in recording.events:
         for send in detect.take(message):
@@ -84,12 +106,13 @@ class _Partition:
         message = replace(message, now_ms=batch.now_ms(message.timestamp_ms))
         for key in batch.missing(message):
             batch.states[key] = {}
-        if not batch.apply(message):
-            raise UsageError(
-                batch.stopped,
-                where=f"{message.topic}/{message.partition}/{message.offset}",
-                remedy="upgrade this midwatch",
-            )
+        where = f"{message.topic}/{message.partition}/{message.offset}"
+        try:
+            if not batch.apply(message):
+                raise UsageError(batch.stopped, where=where, remedy="upgrade this midwatch")
+        except ContentMissing as error:
+            what = f"the recording lacks the bundle {error.content}, by which it is judged from here on"
+            raise UsageError(what, where=where, remedy="export the job again") from error
         return [send for _, send in batch.outgoing]
 
 
@@ -97,6 +120,7 @@ class _Partition:
 class _Run:
     recording: Recording
     book: Rulebook
+    contents: Mapping[str, Content]
     said: list[_Said] = field(default_factory=list)
     records: list[IncidentRecord] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
@@ -106,7 +130,7 @@ class _Run:
     _said_of: int = 0
 
     def __post_init__(self) -> None:
-        fold = DecideFold(self.book, _DECISIONS, _COMMANDS)
+        fold = DecideFold(self.book, _DECISIONS, _COMMANDS, self.contents)
         self._decide = _Partition(fold, self.recording.head.incidents, marked=True)
 
     def judge(self) -> None:

@@ -53,7 +53,9 @@ def as_text(recording: Recording, done: Refolded) -> list[str]:
 
 def _assumed(recording: Recording) -> tuple[str, ...]:
     head = recording.head
-    policy = f"the policy {head.policy} reads as it does here and now"
+    assumed: tuple[str, ...] = ()
+    if not recording.rules:
+        assumed = (f"the policy {head.policy} reads as it does here and now",)
     if head.events.cut_ms is None:
-        return (policy,)
-    return (policy, f"what stood in events before offset {head.events.first_offset} is deleted")
+        return assumed
+    return (*assumed, f"what stood in events before offset {head.events.first_offset} is deleted")

@@ -25,7 +25,7 @@ def thinned(messages: Iterable[Message], key: bytes) -> Iterator[Message]:
     """
     others: Message | None = None
     for message in messages:
-        if message.key == key or _is_activation(message):
+        if message.key == key or activation_in(message) is not None:
             if others is not None:
                 yield others
             others = None
@@ -37,10 +37,12 @@ def thinned(messages: Iterable[Message], key: bytes) -> Iterator[Message]:
         yield others
 
 
-def _is_activation(message: Message) -> bool:
+def activation_in(message: Message) -> Activation | None:
+    """The activation in a record without a key, if it is one."""
     if message.key is not None or message.value is None:
-        return False
+        return None
     try:
-        return isinstance(codec.decode(message.value), Activation)
+        record = codec.decode(message.value)
     except (MalformedRecord, NewerRecord):
-        return False
+        return None
+    return record if isinstance(record, Activation) else None

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from midwatch.rules.matcher import Match
+from midwatch.rules.hits import Match
+from midwatch.streams import blocks
 from midwatch.streams.line_times import printed_time
 from midwatch.streams.lines import normalise, whole_lines
 from midwatch.streams.records import Chunk, Generation, Origin, Section
@@ -36,9 +37,10 @@ def origin_of(job: str) -> Origin:
 
 
 def chunks(job: str, file: LogFile, index: int) -> Iterator[Chunk]:
-    """The file in the order of its lines."""
+    """The file in the order of its lines; each opens with the blocks that were cut before it."""
     origin = origin_of(job)
     generation = Generation(0, index, file.path)
+    unfinished: blocks.Unfinished = ()
     offset, number, size = 0, 1, len(file.content)
     while offset < size:
         block = file.content[offset : offset + _CHUNK]
@@ -58,7 +60,10 @@ def chunks(job: str, file: LogFile, index: int) -> Iterator[Chunk]:
                 read_before=0.0,
                 read_at=file.modified,
             )
-            yield Chunk(origin, (section,), lines.text)
+            repeated = blocks.fitting(unfinished)
+            unfinished = blocks.follow(repeated, section, lines.text)
+            section, text = blocks.with_context(section, lines.text, repeated)
+            yield Chunk(origin, (section,), text)
         offset, number = end, number + lines.raw_lines
 
 
@@ -130,11 +135,19 @@ class PrintedTimes:
         return printed
 
     def _printed(self, section: Section, text: bytes, hit: Match) -> float | None:
-        end = hit.end
+        end, own = hit.end, _own_part(section, text)
         for _ in range(_LOOK_BACK):
             start = text.rfind(b"\n", 0, end) + 1
             printed = printed_time(text[start:end], read_at=section.read_at)
-            if printed is not None or start == 0:
+            if printed is not None or start <= own:
                 return printed
             end = start - 1
         return None
+
+
+def _own_part(section: Section, text: bytes) -> int:
+    """Where the lines begin that no earlier section had."""
+    start = 0
+    for _ in range(section.context):
+        start = text.index(b"\n", start) + 1
+    return start

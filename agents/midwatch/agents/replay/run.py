@@ -108,6 +108,7 @@ def _merged(job: str, watched: Watched, records: Sequence[Hits]) -> Hits:
         counts=tuple(count for record in records for count in record.counts),
         progress=tuple(column for record in records for column in record.progress),
         ends={name: end for record in records for name, end in record.ends.items()},
+        stops=tuple(stop for record in records for stop in record.stops),
     )
 
 

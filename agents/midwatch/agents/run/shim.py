@@ -5,6 +5,9 @@ a session of its own, so what ends the job's process group does not stop it from
 After the script's end the drain is waited for at most 30 s, and the script's exit code is returned as a
 shell tells it. With no `--log` the shim's own output is shipped, if it is a file.
 
+A `--node-log` lies on every node of the job, `%N` in it is the node's name. Where SLURM gave the job several
+nodes, the shim of the batch script takes one of its kind to each of the others (`other_nodes`).
+
 Signals that SLURM sends to the batch script alone (`--signal=B:USR1@60`) are passed on to the script.
 SIGTERM is not: whoever ends the job sends it to all of its processes, and a second one hurts some trainers.
 """
@@ -15,23 +18,25 @@ import argparse
 import contextlib
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from midwatch.agents.clusters.processes import start_ticks
+from midwatch.agents.run.other_nodes import OtherNodes, nodes_of, step_argv
 from midwatch.agents.run.wrapping import is_kept, verified_script
+from midwatch.agents.up import backoff
 from midwatch.streams.errors import MidwatchError
 from midwatch.streams.identity import local_incarnation, native_id, slurm_incarnation
 from midwatch.streams.settings_file import load_settings
 
 DRAIN_S = 30.0
 _POLL_S = 0.05
-_PAUSES_S = (0.2, 1.0, 5.0, 15.0)
 _PASSED_ON = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP)
 _HOPELESS = (2, 3)  # usage and configuration: no further start would ship a line
 _NOT_FOUND, _NOT_EXECUTABLE, _CONFIGURATION = 127, 126, 3
@@ -45,12 +50,15 @@ class Told:
     nodes: int
     logs: tuple[str, ...]
     argv: tuple[str, ...]
+    node_logs: tuple[str, ...] = ()
+    alone: bool = False  # ships its own node only
 
 
 def main(arguments: Sequence[str]) -> int:
     """Returns the script's exit code."""
-    told = _arguments(arguments)
-    incarnation = _incarnation(os.environ)
+    told = on_all_nodes(_arguments(arguments), os.environ)
+    given = os.environ.get("MIDWATCH_INCARNATION", "") if told.alone else ""
+    incarnation = given or _incarnation(os.environ)
     try:
         argv = _checked(told.argv)
     except MidwatchError as error:
@@ -63,6 +71,10 @@ def main(arguments: Sequence[str]) -> int:
     }
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
+    # Before the start: a signal that comes in its midst would end us by its default, and the script's watch.
+    early: list[int] = []
+    for number in _PASSED_ON:
+        signal.signal(number, lambda n, _: early.append(n))
     try:
         script = subprocess.Popen(argv, env=environment)
     except FileNotFoundError:
@@ -73,20 +85,46 @@ def main(arguments: Sequence[str]) -> int:
         return _NOT_EXECUTABLE
     for number in _PASSED_ON:
         signal.signal(number, lambda n, _: script.send_signal(n))
+    for came in early:
+        script.send_signal(came)
     shipper = Shipper(told, environment, script.pid)
+    others = _others(told, environment)
     while script.poll() is None:
         shipper.look()
+        for step in others:
+            step.look()
         with contextlib.suppress(subprocess.TimeoutExpired):
             script.wait(timeout=_POLL_S)
-    shipper.drain(time.monotonic() + DRAIN_S)
+    deadline = time.monotonic() + DRAIN_S
+    for step in others:
+        step.end()
+    shipper.drain(deadline)
+    for step in others:
+        while not step.gone() and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
+        step.kill()
     return 128 - script.returncode if script.returncode < 0 else script.returncode
+
+
+def on_all_nodes(told: Told, environment: Mapping[str, str]) -> Told:
+    """With logs on every node there is a shipper on every node; how many those are, SLURM says."""
+    return replace(told, nodes=max(told.nodes, nodes_of(environment))) if told.node_logs else told
+
+
+def _others(told: Told, environment: Mapping[str, str]) -> tuple[OtherNodes, ...]:
+    if told.alone or not told.node_logs or nodes_of(os.environ) < 2:
+        return ()
+    words = _log_file(environment)
+    argv = step_argv(job=environment["MIDWATCH_JOB"], nodes=told.nodes, node_logs=told.node_logs)
+    return (OtherNodes(argv, environment, words, lambda text: _note(words, text)),)
 
 
 class Shipper:
     """`midwatch ship` beside the script, started again whenever it dies."""
 
     def __init__(self, told: Told, environment: Mapping[str, str], script: int) -> None:
-        logs = list(dict.fromkeys([*told.logs, *_own_outputs()]))
+        here = [path.replace("%N", node_name(environment)) for path in told.node_logs]
+        logs = list(dict.fromkeys([*told.logs, *here, *_own_outputs()]))
         self._argv = [sys.executable, "-P", "-m", "midwatch", "ship", "--until-pid", *logs]
         self._environment = {
             **environment,
@@ -94,7 +132,7 @@ class Shipper:
             "MIDWATCH_NODES": str(told.nodes),
         }
         self._process: subprocess.Popen[bytes] | None = None
-        self._deaths = 0
+        self._deaths: tuple[float, ...] = ()
         self._next_start = 0.0
         self._words = _log_file(environment) if logs else None
         self._wanted = bool(logs)
@@ -103,11 +141,14 @@ class Shipper:
         """Starts it if it is not there and its pause is over."""
         now = time.monotonic()
         if self._process is not None and self._process.poll() is not None:
-            pause = _PAUSES_S[min(self._deaths, len(_PAUSES_S) - 1)]
-            self._note(f"the shipper ended with status {self._process.returncode}; next start in {pause:g} s")
+            self._deaths = (*backoff.recent(self._deaths, now), now)
+            pause = backoff.pause(self._deaths, now)
+            _note(
+                self._words,
+                f"the shipper ended with status {self._process.returncode}; next start in {pause:g} s",
+            )
             self._process = None
             self._next_start = now + pause
-            self._deaths += 1
         if self._process is None and self._wanted and now >= self._next_start:
             self._process = self._start()
 
@@ -133,16 +174,11 @@ class Shipper:
                 start_new_session=True,
             )
         except OSError:
-            self._next_start = time.monotonic() + _PAUSES_S[-1]
+            self._next_start = time.monotonic() + backoff.PAUSES[-1]
             return None
         finally:
             if output:
                 output.close()
-
-    def _note(self, text: str) -> None:
-        if self._words:
-            with contextlib.suppress(OSError), self._words.open("a") as log:
-                log.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n")
 
     def _stop(self) -> None:
         if self._process is None or self._process.poll() is not None:
@@ -155,14 +191,29 @@ class Shipper:
             self._process.wait()
 
 
+def _note(words: Path | None, text: str) -> None:
+    if words:
+        with contextlib.suppress(OSError), words.open("a") as log:
+            log.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n")
+
+
+def node_name(environment: Mapping[str, str]) -> str:
+    """This node's name, as its shipper gives it."""
+    return environment.get("MIDWATCH_NODE") or environment.get("SLURMD_NODENAME") or socket.gethostname()
+
+
 def _arguments(arguments: Sequence[str]) -> Told:
     parser = argparse.ArgumentParser(prog="midwatch.agents.run.shim")
     parser.add_argument("--job", required=True)
     parser.add_argument("--nodes", type=int, default=1)
     parser.add_argument("--log", action="append", default=[])
+    parser.add_argument("--node-log", action="append", default=[])
+    parser.add_argument("--alone", action="store_true")
     parser.add_argument("argv", nargs="+")
     told = parser.parse_args(arguments)
-    return Told(told.job, told.nodes, tuple(told.log), tuple(told.argv))
+    return Told(
+        told.job, told.nodes, tuple(told.log), tuple(told.argv), tuple(told.node_log), alone=told.alone
+    )
 
 
 def _job(told: str, environment: Mapping[str, str], incarnation: str) -> str:

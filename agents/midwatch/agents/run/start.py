@@ -6,6 +6,7 @@ import getpass
 import os
 import secrets
 import signal
+import socket
 import sys
 import time
 from collections.abc import Mapping
@@ -44,8 +45,11 @@ class Wanted:
     cwd: Path
     job: str = ""
     log_paths: tuple[str, ...] = ()
+    node_logs: tuple[str, ...] = ()  # on every node of a SLURM job; `%N` is the node's name
     checkpoint_directory: str = ""
     policy: str = ""
+    policy_text: str = ""  # where the job brings its own
+    any_line: bool = False  # whatever it prints ends its silence
     armed: bool = False
     nodes: int = 1
     limits: Mapping[str, float] | None = None
@@ -90,7 +94,8 @@ def start(wanted: Wanted, settings: Settings, caller: Caller) -> Started:
             named = replace(spec, job=f"{spec.job}/{native_id(started.incarnation)}")
             started = replace(started, spec=signer.sign(named))
             reporter.spec(started.spec)
-        reporter.event(spec_event(started.spec, started.incarnation))
+        event = spec_event(started.spec, started.incarnation)
+        reporter.event(replace(event, policy_text=wanted.policy_text, any_line=wanted.any_line))
         return started
     finally:
         reporter.close()
@@ -161,6 +166,7 @@ def _name(text: str, owner: tuple[str, str]) -> str:
 
 def _spec(wanted: Wanted, settings: Settings, kind: str, job: str) -> Spec:
     logs = tuple(str(wanted.cwd / path) for path in wanted.log_paths)
+    node_logs = tuple(str(wanted.cwd / path) for path in wanted.node_logs)
     variables = allowed(os.environ, wanted.variables) | dict(wanted.settings or {})
     variables["MIDWATCH_STATE_DIRECTORY"] = str(settings.state_directory.absolute())
     argv = wanted.argv
@@ -173,7 +179,10 @@ def _spec(wanted: Wanted, settings: Settings, kind: str, job: str) -> Spec:
             job=job,
             nodes=wanted.nodes,
             log_paths=logs,
+            node_logs=node_logs,
         )
+    else:
+        logs += tuple(path.replace("%N", socket.gethostname()) for path in node_logs)
     return Spec(
         job=job,
         cluster=kind,

@@ -36,6 +36,7 @@ def kept_submission(
     job: str,
     nodes: int,
     log_paths: tuple[str, ...],
+    node_logs: tuple[str, ...] = (),
 ) -> tuple[str, ...]:
     """The argv that submits the same job under the shim; both scripts are below `scripts`, named by content.
 
@@ -51,7 +52,10 @@ def kept_submission(
     if _ARRAY.search(content):
         raise _array(argv)
     inner = keep(scripts, content)
-    outer = keep(scripts, wrapped_script(content, inner=inner, job=job, nodes=nodes, log_paths=log_paths))
+    wrapped = wrapped_script(
+        content, inner=inner, job=job, nodes=nodes, log_paths=log_paths, node_logs=node_logs
+    )
+    outer = keep(scripts, wrapped)
     given = {_SHORT.get(option.name, option.name) for option in options}
     added = [
         f"--{option}={environment[name]}"

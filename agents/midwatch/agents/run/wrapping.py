@@ -22,9 +22,17 @@ SUFFIX = ".sh"
 _KEPT = re.compile(r"[0-9a-f]{64}\.sh")
 
 
-def shim_argv(*, job: str, nodes: int, log_paths: tuple[str, ...], argv: tuple[str, ...]) -> list[str]:
+def shim_argv(
+    *,
+    job: str,
+    nodes: int,
+    log_paths: tuple[str, ...],
+    argv: tuple[str, ...],
+    node_logs: tuple[str, ...] = (),
+) -> list[str]:
     """The person's argv under the shim; `job` is the whole name, or `cluster:user` for the native id."""
     logs = [word for path in log_paths for word in ("--log", path)]
+    logs += [word for path in node_logs for word in ("--node-log", path)]
     return [sys.executable, *SHIM, "--job", job, "--nodes", str(nodes), *logs, "--", *argv]
 
 
@@ -79,9 +87,17 @@ def _sbatch_words(line: bytes) -> list[str]:
     return line.decode(errors="replace").partition(" #")[0].split()[1:]
 
 
-def wrapped_script(content: bytes, *, inner: Path, job: str, nodes: int, log_paths: tuple[str, ...]) -> bytes:
+def wrapped_script(
+    content: bytes,
+    *,
+    inner: Path,
+    job: str,
+    nodes: int,
+    log_paths: tuple[str, ...],
+    node_logs: tuple[str, ...] = (),
+) -> bytes:
     """A script with the same interpreter line and #SBATCH lines that runs `inner` under the shim."""
-    words = shim_argv(job=job, nodes=nodes, log_paths=log_paths, argv=(str(inner),))
+    words = shim_argv(job=job, nodes=nodes, log_paths=log_paths, node_logs=node_logs, argv=(str(inner),))
     kept = [line for line in _head(content) if line.startswith((b"#SBATCH", b"#PBS", b"#BSUB"))]
     call = " ".join(_quoted(word) for word in words)
     return b"\n".join([b"#!/bin/sh", *kept, f'exec {call} "$@"\n'.encode()])

@@ -57,7 +57,7 @@ class Following(threading.Thread):
             auto_offset_reset="latest",
         )
         try:
-            topics = (names.events, names.incidents, names.decisions, names.commands)
+            topics = (names.events, names.incidents, names.decisions, names.commands, names.rules)
             consumer.assign(
                 [TopicPartition(t, n) for t in topics for n in consumer.partitions_for_topic(t) or ()]
             )

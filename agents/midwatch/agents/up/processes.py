@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from midwatch.agents.up import backoff
+from midwatch.agents.up.instance import instance_id
 from midwatch.streams.embedded.child import Child
 from midwatch.streams.errors import ConfigurationError, MidwatchError
 from midwatch.streams.readiness import is_ready, ready_file
@@ -35,7 +36,7 @@ class Process:
         self.name = name
         self.log = settings.state_directory / "logs" / f"{name}.log"
         self._state = settings.state_directory
-        self._command = command
+        self.command = command
         self._lock = lock
         self._child: Child | None = None
         self._deaths: list[float] = []
@@ -58,7 +59,7 @@ class Process:
         """Starts it."""
         self.log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._child = Child(
-            self.name, self._command, directory=Path.cwd(), log=self.log, keep_open=(self._lock,)
+            self.name, self.command, directory=Path.cwd(), log=self.log, keep_open=(self._lock,)
         )
 
     def look(self, now: float, say: Say) -> int | None:
@@ -113,11 +114,13 @@ def processes(
     """The processes that make up the watch, none of them started yet.
 
     `arguments` are the options by which they find the same settings; `lock` a descriptor that stays open
-    until the last of them is gone. Without `executor` that one runs on another host.
+    until the last of them is gone. Without `executor` that one runs on another host. Call it under the lock
+    of the state directory: each worker is known to its group by a name of its own.
     """
     # -P: the directory that `up` runs in may hold a file that is called as one of our modules.
     base = [sys.executable, "-P", "-m", "midwatch"]
-    commands = {name: [*base, "worker", name] for name in WORKERS}
+    name = settings.worker.instance_id or instance_id(settings.state_directory)
+    commands = {each: [*base, "worker", each, f"--set=worker.instance_id={name}"] for each in WORKERS}
     if executor:
         commands[EXECUTOR] = [*base, EXECUTOR]
     return [Process(name, [*command, *arguments], settings, lock) for name, command in commands.items()]

@@ -92,12 +92,13 @@ def services(settings: Settings, jars: Jars, say: Say) -> Iterator[Services]:
     endpoints = stack.start()
     try:
         say(f"Kafka and Redis started in {time.monotonic() - began:.1f} s")
-        yield Services(_with_endpoints(settings, endpoints), stack)
+        yield Services(with_endpoints(settings, endpoints), stack)
     finally:
         stack.stop()
 
 
-def _with_endpoints(settings: Settings, endpoints: Endpoints) -> Settings:
+def with_endpoints(settings: Settings, endpoints: Endpoints) -> Settings:
+    """The settings with Kafka and Redis where an embedded stack answers."""
     redis = urlsplit(endpoints.redis_url)
     return replace(
         settings,

@@ -6,12 +6,11 @@ the person who pressed Ctrl-C. One small file for each, in the state directory.
 
 from __future__ import annotations
 
-import os
-import secrets
 from pathlib import Path
 
 import msgspec
 
+from midwatch.agents.first_writer import write_first
 from midwatch.agents.watcher.sightings import Ending
 from midwatch.streams.codec import content_hash
 
@@ -25,17 +24,7 @@ def note_ending(state_directory: Path, incarnation: str, person: str = "") -> No
     """On disk when it returns. The first note on a start stands: who came first ended it."""
     path = _path(state_directory, incarnation)
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    with draft.open("wb") as file:
-        file.write(msgspec.json.encode(_Note(incarnation, person)))
-        file.flush()
-        os.fsync(file.fileno())
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        return
-    finally:
-        draft.unlink()
+    write_first(path, msgspec.json.encode(_Note(incarnation, person)))
 
 
 def ending_of(state_directory: Path, incarnation: str) -> Ending | None:

@@ -107,6 +107,12 @@ class CensusReader(threading.Thread):
         with self._lock:
             return self._specs.get(digest)
 
+    def spec_of(self, job: str) -> Spec | None:
+        """The job's present spec, as `spec` tells it; None if it has none, or none has come yet."""
+        with self._lock:
+            event = self._census.specs.get(job)
+            return self._specs.get(event.spec) if event else None
+
     def _turn(self) -> None:
         polled = self._consumer.poll(timeout_ms=_POLL_MS, max_records=1000)
         at = time.monotonic()

@@ -124,7 +124,8 @@ def facts(
             missing[name] = gone
         else:
             tell(start.job, name, gone)
-    return Seen(Watched(told, missing), tuple(out))
+    # Ends first: what SLURM requeued has ended before it starts again, and is not alive beside itself.
+    return Seen(Watched(told, missing), tuple(sorted(out, key=lambda fact: not fact.ended)))
 
 
 def _never_ran(state: JobState) -> bool:

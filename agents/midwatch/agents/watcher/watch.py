@@ -12,6 +12,7 @@ from pathlib import Path
 from midwatch.agents.clusters.base import Cluster, ClusterUnreachable, JobState
 from midwatch.agents.executor.report import Reporter, say
 from midwatch.agents.watcher.census import Start
+from midwatch.agents.watcher.drain import LastWords
 from midwatch.agents.watcher.endings import ending_of
 from midwatch.agents.watcher.reader import CensusReader
 from midwatch.agents.watcher.sightings import Look, Watched, facts, questions
@@ -33,6 +34,7 @@ class Watcher(threading.Thread):
         state_directory: Path,
         poll_s: float,
         jobs_by_key: Callable[[], Mapping[str, str]],
+        last_words: LastWords | None = None,
     ) -> None:
         super().__init__(name="watcher", daemon=True)
         self._clusters = tuple(clusters)
@@ -41,6 +43,7 @@ class Watcher(threading.Thread):
         self._state_directory = state_directory
         self._poll_s = poll_s
         self._jobs_by_key = jobs_by_key
+        self._last_words = last_words
         self._watched: dict[str, Watched] = {}
         self._blind: dict[str, str] = {}
         self._stopping = threading.Event()
@@ -65,6 +68,8 @@ class Watcher(threading.Thread):
 
     def look(self, cluster: Cluster) -> None:
         """One look. A scheduler that does not answer is told once and asked again next time."""
+        if not cluster.holds and self._last_words is not None:
+            self._last_words.again()
         starts = self._census.starts(cluster.kind)
         by_key = self._jobs_by_key()
         if not starts and not by_key:
@@ -85,6 +90,8 @@ class Watcher(threading.Thread):
         }
         seen = facts(watched, look, starts, jobs_by_key=by_key, endings=endings)
         for fact in seen.facts:
+            if fact.ended and not cluster.holds and self._last_words is not None:
+                self._last_words.ship(fact, self._census.spec_of(fact.job))
             self._reporter.event(fact)
         self._watched[cluster.name] = seen.watched
 

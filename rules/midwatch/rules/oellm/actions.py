@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from midwatch.rules.model import SourceLocation
 from midwatch.rules.oellm.generation import Generation, mappings, text_of
-from midwatch.rules.yaml_reader import YamlMapping, YamlNode, plain
+from midwatch.streams.strict_yaml import YamlMapping, YamlNode, plain
 
 
 class Deed(StrEnum):

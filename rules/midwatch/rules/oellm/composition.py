@@ -16,7 +16,7 @@ from typing import Protocol
 from midwatch.rules.errors import LocatedError
 from midwatch.rules.model import Note, NoteKind, SourceLocation
 from midwatch.rules.oellm.generation import is_job, is_monitor, text_of
-from midwatch.rules.yaml_reader import YamlList, YamlMapping, YamlNode, YamlScalar, read_yaml
+from midwatch.streams.strict_yaml import YamlList, YamlMapping, YamlNode, YamlScalar, read_yaml
 
 GROUPS = ("monitoring", "restart", "job")
 _GLOBAL = re.compile(r"^#\s*@package\s+_global_\s*$", re.MULTILINE)

@@ -11,7 +11,7 @@ from midwatch.rules.fields import Fields
 from midwatch.rules.model import Note, NoteKind, SourceLocation
 from midwatch.rules.oellm.actions import Action, actions_of
 from midwatch.rules.oellm.generation import Generation, mappings, text_of
-from midwatch.rules.yaml_reader import YamlList, YamlMapping, YamlNode, YamlScalar, plain
+from midwatch.streams.strict_yaml import YamlList, YamlMapping, YamlNode, YamlScalar, plain
 
 
 class PatternType(StrEnum):

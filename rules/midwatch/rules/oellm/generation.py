@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import IntEnum
 
-from midwatch.rules.yaml_reader import YamlList, YamlMapping, YamlNode, YamlScalar
+from midwatch.streams.strict_yaml import YamlList, YamlMapping, YamlNode, YamlScalar
 
 MONITOR_KEYS = frozenset(
     {

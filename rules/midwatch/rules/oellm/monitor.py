@@ -9,7 +9,7 @@ from midwatch.rules.expressions import quote
 from midwatch.rules.model import Note, NoteKind, Phase, Role, Rule, Severity, SourceLocation
 from midwatch.rules.oellm.events import LogEvent, PatternType
 from midwatch.rules.oellm.generation import Generation, text_of
-from midwatch.rules.yaml_reader import YamlMapping, YamlNode, YamlScalar, plain
+from midwatch.streams.strict_yaml import YamlMapping, YamlNode, YamlScalar, plain
 
 USUAL_INACTIVITY = 900.0
 USUAL_POLL = 60.0

@@ -16,7 +16,7 @@ from midwatch.rules.oellm.events import EventReader, LogEvent, PatternType, Stat
 from midwatch.rules.oellm.generation import Generation, generation_of, is_foreign, mappings, text_of
 from midwatch.rules.oellm.meaning import rule_name, rule_of
 from midwatch.rules.oellm.monitor import arming_note, note_keys, silence_of, termination_rule
-from midwatch.rules.yaml_reader import YamlList, YamlMapping, plain, read_yaml
+from midwatch.streams.strict_yaml import YamlList, YamlMapping, plain, read_yaml
 
 BUILT_IN = "default"
 """Our preset that stands in for the signals that their monitor has built in."""

@@ -10,7 +10,7 @@ line numbers are those of the user's file as it stands on disk; line numbers beg
 
 from __future__ import annotations
 
-from midwatch.streams.records.carry import Carry, Held, Member
+from midwatch.streams.records.carry import Carry, Held, Member, Spent
 from midwatch.streams.records.events import (
     Activation,
     Hit,
@@ -20,18 +20,24 @@ from midwatch.streams.records.events import (
     Outcome,
     PersonAct,
     Progress,
+    Rate,
     SchedulerFact,
     SpecEvent,
+    Stop,
     Tick,
 )
 from midwatch.streams.records.incidents import Finding, Forwarded, Incident, IncidentRecord, Verdict
-from midwatch.streams.records.logs import Anchor, Beat, Chunk, Generation, Origin, Section
+from midwatch.streams.records.logs import LINES_READ, Anchor, Beat, Chunk, Generation, Origin, Section
 from midwatch.streams.records.orders import Command, DeadLetter, Decision, Spec
+from midwatch.streams.records.rules import CURRENT, REFUSED, InForce, RefusedRules, RuleBundle
 from midwatch.streams.records.words import Action, Mode, Phase, Role
 
 Event = Hits | Beat | SpecEvent | SchedulerFact | Outcome | PersonAct | Carry | Activation | Tick
 
 __all__ = [
+    "CURRENT",
+    "LINES_READ",
+    "REFUSED",
     "Action",
     "Activation",
     "Anchor",
@@ -49,6 +55,7 @@ __all__ = [
     "Hit",
     "HitCount",
     "Hits",
+    "InForce",
     "Incident",
     "IncidentRecord",
     "Line",
@@ -59,11 +66,16 @@ __all__ = [
     "PersonAct",
     "Phase",
     "Progress",
+    "Rate",
+    "RefusedRules",
     "Role",
+    "RuleBundle",
     "SchedulerFact",
     "Section",
     "Spec",
     "SpecEvent",
+    "Spent",
+    "Stop",
     "Tick",
     "Verdict",
 ]

@@ -32,5 +32,8 @@ Millis = Annotated[int, Meta(ge=0, lt=_YEAR_10000 * 1000)]
 Clock = Annotated[float, Meta(ge=0, lt=_YEAR_10000)]
 """Seconds since 1970 by some clock, right or wrong."""
 
+PolicyText = Annotated[str, Meta(max_length=64 * 1024)]
+"""A policy as a policy file writes it."""
+
 Duration = Annotated[float, Meta(gt=0, le=366 * 86_400)]
 """Seconds of something that takes time."""

@@ -6,18 +6,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from midwatch.streams.records.bounds import Count, Duration, JobText, Millis, Name, NodeName, Nodes, Whole
-from midwatch.streams.records.events import Hit, SchedulerFact, SpecEvent
+from midwatch.streams.records.events import Hit, Line, SchedulerFact, SpecEvent
 from midwatch.streams.records.incidents import Finding, Incident
 from midwatch.streams.records.words import Phase
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A line held against the attempt, and the last step known to have been reached before it."""
+    """A line held against the attempt, and the last step known to have been reached before it.
+
+    `count` is the highest that a loop which prints no step has counted to behind the line, `rises` how often
+    it rose there.
+    """
 
     hit: Hit
     step: Whole
     logged_ms: Millis = 0
+    count: float | None = None
+    rises: Whole = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """How often a rule of limited rate has hit since a time (of its lines, in seconds)."""
+
+    since: float
+    hits: Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +70,12 @@ class Carry:
     step: Whole | None = None
     total: Whole | None = None
     progress_nodes: tuple[str, ...] = ()
+    progress_line: Line | None = None
+    left: Hit | None = None
     losses: tuple[float, ...] = ()
     spiking: bool = False
     held: tuple[Held, ...] = ()
+    noted: tuple[Held, ...] = ()
     succeeded: bool = False
     bundle: str = ""
     scheduler: SchedulerFact | None = None
@@ -69,3 +86,5 @@ class Carry:
     incidents: Count = 0
     findings: Mapping[str, Finding] = field(default_factory=dict)
     members: tuple[Member, ...] = ()
+    stopped: tuple[str, ...] = ()
+    rates: Mapping[str, Spent] = field(default_factory=dict)

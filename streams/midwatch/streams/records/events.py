@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from midwatch.streams.records.bounds import Count, Duration, JobText, Millis, Name, Nodes, Whole
+from midwatch.streams.records.bounds import Count, Duration, JobText, Millis, Name, Nodes, PolicyText, Whole
 from midwatch.streams.records.logs import Origin
 from midwatch.streams.records.words import Action, Mode, Phase, Role
 
@@ -24,6 +24,14 @@ class Line:
     rank: Count | None = None
     claimed_rank: Count | None = None  # what the text says of itself: evidence, not identity
     raw: bytes | None = None  # the bytes, where `text` had to replace some
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """So many hits of a rule count against the job within so many seconds of its lines' time."""
+
+    hits: Count
+    seconds: Duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +53,7 @@ class Hit:
     captures: Mapping[str, str] = field(default_factory=dict)
     fallback: bool = False  # the rule knows no more than that something failed
     excuses: Count | None = None  # number of a line of this file: an exception that was only a probe
+    limit: Rate | None = None  # of the rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +69,18 @@ class HitCount:
 
 
 @dataclass(frozen=True, slots=True)
+class Stop:
+    """A line that ends the watch of a rule: no hit of it behind this line counts in this attempt."""
+
+    rule: str
+    path: str
+    generation: str
+    number: Count
+    end: Count
+    time: float  # as of a `Line`
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """Progress lines of one file in one chunk, as columns of equal length; captures stay strings."""
 
@@ -72,14 +93,16 @@ class Progress:
     numbers: tuple[Count, ...]
     times: tuple[float, ...]
     losses: tuple[str, ...] = ()
+    counts: tuple[str, ...] = ()  # of a line without a step: what rises while its loop goes round
     grad_norms: tuple[str, ...] = ()
     total: Whole | None = None  # the last step that the job means to reach, if the line says so
     rank: Count | None = None
+    last: Line | None = None  # the last of them as it stands, cut short: what a hang is shown by
 
     def __post_init__(self) -> None:
         """Raises ValueError: the columns do not stand beside each other."""
         lengths = {len(self.steps), len(self.ends), len(self.numbers), len(self.times)}
-        optional = {len(self.losses), len(self.grad_norms)} - {0}
+        optional = {len(self.losses), len(self.counts), len(self.grad_norms)} - {0}
         if len(lengths | optional) > 1:
             raise ValueError("the columns of a progress record are not of equal length")
 
@@ -95,11 +118,16 @@ class Hits:
     progress: tuple[Progress, ...] = ()
     ends: Mapping[str, Count] = field(default_factory=dict)  # generation -> offset behind its last line
     logged_ms: Millis = 0  # append time of the chunk on the topic `logs`
+    stops: tuple[Stop, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class SpecEvent:
-    """A job's spec was written: what detect and decide need of it. The spec itself stays in `specs`."""
+    """A job's spec was written: what detect and decide need of it. The spec itself stays in `specs`.
+
+    A job may bring a policy of its own: then `policy` is its name and `policy_text` the policy, as a file of
+    ours writes it. `any_line`: whatever the job prints ends its silence, not only progress.
+    """
 
     job: JobText
     spec: str  # hash
@@ -110,6 +138,8 @@ class SpecEvent:
     limits: Mapping[str, Duration] = field(default_factory=dict)  # seconds of silence allowed, by phase
     max_restarts: Count | None = None
     incarnation: Name = ""  # of the start that `run` or `adopt` made; "" if not yet known
+    policy_text: PolicyText = ""
+    any_line: bool = False
 
 
 @dataclass(frozen=True, slots=True)

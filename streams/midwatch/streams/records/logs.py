@@ -72,6 +72,10 @@ class Chunk:
     text: bytes
 
 
+LINES_READ = "lines_read"
+"""The sample of a beat that counts lines read since the shipper's start; those read again count again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Beat:
     """A shipper's sign of life. It travels behind the lines that it vouches for.

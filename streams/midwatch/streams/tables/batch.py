@@ -13,6 +13,7 @@ from midwatch.streams.errors import NewerRecord
 from midwatch.streams.fold import (
     PARTITION,
     Applied,
+    ContentMissing,
     Fields,
     Fold,
     Message,
@@ -86,7 +87,10 @@ class Batch:
         return {key for key in self._needed if key not in self.states}
 
     def apply(self, message: Message) -> bool:
-        """Fold one record; False if it stops the partition, and then neither it nor a later one is taken."""
+        """Fold one record; False if it stops the partition, and then neither it nor a later one is taken.
+
+        Raises ContentMissing, with nothing taken, until what the fold needs is at hand.
+        """
         own: dict[bytes, bytes | None] = {}
         if self.states[OWN].get(NOW) != (now := b"%d" % message.now_ms):
             own[NOW] = now
@@ -102,6 +106,8 @@ class Batch:
                     raise self._needed
                 applied = _checked(self.fold.apply(view, message), view)
                 self.tally.applied += 1
+        except ContentMissing:
+            raise
         except NewerRecord as error:
             self.stopped = str(error)
             return False

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from midwatch.streams.counters import Counters
+from midwatch.streams.failpoints import failpoint
 from midwatch.streams.fold import Send
 from midwatch.streams.tables import ids, keys
 from midwatch.streams.tables.redis_link import RedisLink
@@ -89,6 +90,7 @@ class Outbox:
                     answers.append(await send_record(send, [*send.headers, (ids.HEADER, name)]))
             for answer in answers:
                 await answer
+            failpoint("published")
             self._counters.published += len(answers)
             for partition, entries in todo.items():
                 self._published(partition, entries[-1][0])

@@ -61,17 +61,24 @@ class RedisLink:
         self._patience_s = patience_s
 
     async def patiently(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Make the call until it answers; raises its last error once the patience is spent."""
-        began, pause = time.monotonic(), 0.05
+        """Make the call until it answers; raises its last error once the patience is spent.
+
+        A try counts for no longer than it may take: a process that stood still itself (SIGSTOP, a suspended
+        machine) finds its clock far ahead, and Redis well.
+        """
+        waited_s, pause = 0.0, 0.05
         while True:
+            began = time.monotonic()
             try:
                 async with asyncio.timeout(ANSWER_S):
                     return await call()
             except Exception as error:
-                if not is_outage(error) or time.monotonic() - began > self._patience_s:
+                waited_s += min(time.monotonic() - began, ANSWER_S)
+                if not is_outage(error) or waited_s > self._patience_s:
                     raise
                 self._counters.redis_retries += 1
                 await asyncio.sleep(pause)
+                waited_s += pause
                 pause = min(pause * 2, 1.0)
 
     async def close(self) -> None:

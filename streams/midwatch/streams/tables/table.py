@@ -11,6 +11,7 @@ from redis import exceptions
 
 from midwatch.streams.counters import Counters
 from midwatch.streams.errors import MidwatchError
+from midwatch.streams.failpoints import failpoint
 from midwatch.streams.fold import PARTITION, Fields, Send
 from midwatch.streams.tables import ids, keys, script, wire
 from midwatch.streams.tables.batch import OWN, Batch
@@ -142,7 +143,9 @@ class RedisTable:
         nonce = b"%s-%d" % (self._me, self._batches)
         writes = {p: write for p, batch in batches.items() if (write := batch.write()) is not None}
         landed: set[int] = set()
+        failpoint("write")
         answers = await self._link.patiently(lambda: self._execute(writes, nonce))
+        failpoint("written")
         for (partition, write), answer in zip(writes.items(), answers, strict=True):
             if isinstance(answer, Exception):
                 self._refused(partition, write, answer)
@@ -153,7 +156,6 @@ class RedisTable:
         return landed
 
     def _refused(self, partition: int, write: script.Write, answer: Exception) -> None:
-        self._copies.pop(partition, None)
         if not str(answer).startswith(script.Answer.FENCED.value):
             raise answer
         self._counters.fenced += 1
@@ -163,6 +165,7 @@ class RedisTable:
                 where=f"{self.topic}/{partition}",
                 remedy="Start the worker again; it reads on where Redis stands.",
             )
+        self._copies.pop(partition, None)
 
     def _landed(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -79,3 +80,38 @@ def test_colours_are_taken_out_before_as_in_the_watch_and_two_lines_are_refused(
     assert run(["rules", "explain", "\x1b[31mout of\x1b[0m paper", "--rules", rules]) == 0
     assert run(["rules", "explain", "one\ntwo", "--rules", rules]) == 2
     assert "midwatch replay -" in capsys.readouterr().err
+
+
+BLOCKS = """version: 1
+rules:
+  - {name: fetching, block: traceback, pattern: '(?s)loader\\.py.*(?P<what>KeyError)', error_type: data}
+  - {name: saving, block: traceback, pattern: '(?s)saver\\.py.*KeyError', error_type: checkpoint}
+  - {name: warming, pattern: 'link is down', error_type: comms, stop_pattern: '^training begins'}
+"""
+TRACEBACK = "Traceback (most recent call last):\n  File loader.py, by saver.py\nKeyError: 3\n"
+
+
+def test_a_whole_traceback_is_explained_as_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "blocks.yaml"
+    path.write_text(BLOCKS)
+    given = io.TextIOWrapper(io.BytesIO(TRACEBACK.encode()))
+    monkeypatch.setattr("sys.stdin", given)
+    assert run(["rules", "explain", "-", "--rules", str(path), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [hit["rule"] for hit in told["hits"]] == ["fetching", "saving"]
+    assert told["hits"][0]["captures"] == {"what": "KeyError"}
+    assert told["hits"][0]["counts_as"] == "cause"
+    assert told["not_asked"] == 0
+
+
+def test_of_one_line_it_says_that_blocks_were_not_asked_and_whose_watch_it_ends(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "blocks.yaml"
+    path.write_text(BLOCKS)
+    assert run(["rules", "explain", "training begins", "--rules", str(path)]) == 1
+    out = capsys.readouterr().out
+    assert "ends the watch of warming" in out
+    assert "not asked: 2 over whole tracebacks" in out

@@ -44,8 +44,8 @@ class Script:
             raise FileNotFoundError(2, "No such file or directory", argv[0])
         return found
 
-    def spawn(self, argv: Sequence[str], environment: Mapping[str, str], *, cwd: str, output: Path) -> int:
-        raise AssertionError(f"SLURM's driver spawns nothing: {argv} {environment} {cwd} {output}")
+    def spawn(self, argv: Sequence[str], environment: Mapping[str, str], **about: object) -> int:
+        raise AssertionError(f"SLURM's driver spawns nothing: {argv} {environment} {about}")
 
     def signal_group(self, group: int, number: signal.Signals) -> None:
         raise AssertionError(f"SLURM's driver signals nothing: {group} {number}")

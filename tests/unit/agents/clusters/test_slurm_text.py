@@ -61,7 +61,7 @@ def test_every_state_has_its_kind(word: str, reason: str, kind: str) -> None:
     assert job_state(word, reason, 0, None).kind == kind
 
 
-@pytest.mark.capability("S001-38", "S001-65")
+@pytest.mark.capability("S001-65", "S001-36", "S001-37")
 @pytest.mark.parametrize(
     ("word", "mode", "error_type"),
     [

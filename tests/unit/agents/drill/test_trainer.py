@@ -8,13 +8,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from midwatch.agents.drill import trainer as script
+from processes import wait_for
 
 RANKS = 8
 PATIENT_MS, IMPATIENT_MS = 30_000, 1_500
@@ -56,13 +56,6 @@ def run(tmp_path: Path) -> Run:
     return Run(tmp_path)
 
 
-def wait_for(fact: Any, what: str, seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not fact():
-        assert time.monotonic() < deadline, f"not seen within {seconds} s: {what}"
-        time.sleep(0.02)
-
-
 def test_a_healthy_run_learns_and_says_so(run: Run) -> None:
     code, _ = run.start(patience_ms=PATIENT_MS, iterations=60)
     losses = run.losses()
@@ -81,7 +74,11 @@ def test_a_resumed_run_ends_where_an_undisturbed_one_does(run: Run, tmp_path: Pa
     assert whole.start(patience_ms=PATIENT_MS)[0] == 0
     assert run.start(patience_ms=PATIENT_MS, iterations=10)[0] == 0
     assert run.start(patience_ms=PATIENT_MS)[0] == 0
-    assert [start["first_step"] for start in run.ledger("start")] == [1, 11]
+    first, second = run.ledger("start")
+    assert (first["first_step"], second["first_step"]) == (1, 11)
+    assert first["logged"] == {}
+    assert "iteration       11/" in run.log(RANKS - 1)[second["logged"][f"rank_{RANKS - 1}.log"] :]
+    assert "iteration       10/" in run.log(RANKS - 1)[: second["logged"][f"rank_{RANKS - 1}.log"]]
     assert run.ledger("done")[-1]["weights"] == whole.ledger("done")[0]["weights"]
 
 

@@ -253,6 +253,7 @@ def test_a_refusal_is_believed_the_third_time() -> None:
     assert answered(known, Hint("unclear", "timed out")) == known
 
 
+@pytest.mark.capability("S002-08")
 def test_nothing_is_begun_before_its_time_or_after_it() -> None:
     early = replace(RESTART, not_before=1030.0)
     assert next_step(early, Memory(), view(GONE), SLURM) == Wait(30.0, "its time has not come")

@@ -90,7 +90,13 @@ class Scene:
                 self.beat(node)
 
     def progress(
-        self, step_number: int, *, node: str = "n0", phase: Phase = "training", loss: str = ""
+        self,
+        step_number: int,
+        *,
+        node: str = "n0",
+        phase: Phase = "training",
+        loss: str = "",
+        count: str = "",
     ) -> None:
         end = self._end(node)
         path = f"/logs/{node}.log"
@@ -109,7 +115,9 @@ class Scene:
                         (end,),
                         (START_S + self.now,),
                         (loss,) if loss else (),
+                        (count,) if count else (),
                         total=1000,
+                        last=Line(f"step {step_number}", path, end, end - 1, START_S + self.now, node),
                     ),
                 ),
                 ends={node: end},
@@ -145,7 +153,10 @@ class Scene:
         return hit
 
     def ended(self, *, exit_code: int = 1, incarnation: str | None = None, **fields: object) -> None:
-        values: dict[str, object] = {"mode": "success" if exit_code == 0 else "crash"} | fields
+        values: dict[str, object] = {
+            "mode": "success" if exit_code == 0 else "crash",
+            "cluster": "local",
+        } | fields
         self.say(
             SchedulerFact(
                 JOB,
@@ -155,7 +166,6 @@ class Scene:
                 "ended",
                 True,
                 exit_code=exit_code,
-                cluster="local",
                 **values,  # type: ignore[arg-type]  # as above
             )
         )

@@ -154,6 +154,37 @@ def test_a_hang_is_found_by_a_fold_that_began_in_the_middle() -> None:
     assert [(r.attempt, r.verdict.mode, r.cut) for r in hung] == [(2, "stall", False)]
 
 
+def test_who_left_the_others_before_the_carry_is_still_named_after_it() -> None:
+    log = Log()
+    scene = _staged(log)
+    _second_attempt(scene)
+    scene.line("", role="context", mode="success", text="stopping training early")
+    scene.now += 86_400
+    scene.beat("n0")
+    first = next(i for i, (_, e) in enumerate(log.records) if e is log.carries[-1])
+    scene.line("communication", role="consequence")
+    scene.ended(incarnation=SECOND)
+    scene.last_words()
+    _, told = log.refold(first)
+    roots = [r.verdict.root_line for r in told if isinstance(r, Incident) and r.state == "settled"]
+    assert roots == ["stopping training early"]
+
+
+def test_what_was_noted_before_the_carry_still_explains_the_end_after_it() -> None:
+    log = Log()
+    scene = _staged(log)
+    _second_attempt(scene)
+    scene.line("storage", role="context", text="the toy is late")
+    scene.now += 86_400
+    scene.beat("n0")
+    first = next(i for i, (_, e) in enumerate(log.records) if e is log.carries[-1])
+    scene.ended(incarnation=SECOND)
+    scene.last_words()
+    _, told = log.refold(first)
+    roots = [r.verdict.root_line for r in told if isinstance(r, Incident) and r.state == "settled"]
+    assert roots == ["the toy is late"]
+
+
 def test_a_job_without_its_beginning_is_observed_only_and_the_decision_says_why() -> None:
     log = Log()
     scene = _staged(log)

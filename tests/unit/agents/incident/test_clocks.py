@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from midwatch.agents.diagnosis import root_of
 from midwatch.agents.incident.fold import fold_event
 from midwatch.agents.incident.limits import Limits
 from midwatch.agents.incident.state import Job, JobState
@@ -70,3 +73,32 @@ def test_a_line_that_waited_for_the_broker_over_a_weekend_keeps_its_own_time() -
     written = NOW_S - 2 * 86_400
     job = fold_event(Job(JobState()), JOB, _line("n0", written, NOW_S, 1), int(NOW_S * 1000), Limits()).job
     assert job.state.held[0].hit.line.time == written
+
+
+def _root(job: Job) -> Hit | None:
+    return root_of([held.hit for held in job.state.held])
+
+
+@pytest.mark.parametrize("late_s", [0.0, 0.4, 3.0])
+def test_two_lines_of_a_node_do_not_change_places_because_a_beat_came_between_them(late_s: float) -> None:
+    """The second beat was on its way for less long, so it knows the node's clock better."""
+    job = Job(JobState())
+
+    def say(event: Hits | Beat, at: float) -> None:
+        nonlocal job
+        job = fold_event(job, JOB, event, int(at * 1000), Limits()).job
+
+    def beat(number: int, at: float, logged: float) -> Beat:
+        return Beat(_origin("n0"), number, at, at, 5.0, True, 0, logged_ms=int(logged * 1000))
+
+    say(beat(1, NOW_S, NOW_S + 0.5 + late_s), NOW_S + 0.6 + late_s)
+    say(_line("n0", NOW_S + 4.0, NOW_S + 4.0, 1), NOW_S + 4.4)
+    say(beat(2, NOW_S + 5.0, NOW_S + 5.1), NOW_S + 5.2)
+    later = _line("n0", NOW_S + 4.001, NOW_S + 5.2, 2)
+    other_rank = replace(later.hits[0], rule="oom", line=replace(later.hits[0].line, path="/logs/rank1.log"))
+    say(replace(later, hits=(other_rank,), ends={"rank1": 29}), NOW_S + 5.5)
+    first, second = (held.hit.line.time for held in job.state.held)
+    assert second - first == pytest.approx(0.001, abs=1e-5)
+    root = _root(job)
+    assert root is not None
+    assert root.line.number == 1

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from midwatch.agents.incident.limits import Limits
 from unit.agents.incident.scene import Scene
 
 
-@pytest.mark.capability("S001-19", "S002-04", "X-14", "N-6")
+@pytest.mark.capability("S002-04", "N-6", "S001-57")
 def test_a_hang_is_found_by_counted_silence_and_restarted_once() -> None:
     scene = Scene()
     scene.spec()
@@ -21,7 +22,40 @@ def test_a_hang_is_found_by_counted_silence_and_restarted_once() -> None:
     assert len(scene.commands) == 1
 
 
-@pytest.mark.capability("X-14")
+def test_a_hang_is_shown_by_the_last_step_that_was_printed() -> None:
+    scene = Scene()
+    scene.spec()
+    scene.train(range(1, 21))
+    scene.beats(seconds=120)
+    (incident,) = scene.settled()
+    assert (incident.verdict.root_line, incident.verdict.root_file) == ("step 20", "/logs/n0.log")
+
+
+@pytest.mark.capability("S002-04")
+def test_five_minutes_without_a_step_are_a_stall_and_less_are_none() -> None:
+    scene = Scene(limits=Limits(training=300.0))
+    scene.spec()
+    scene.train(range(1, 21))
+    scene.beats(seconds=295)
+    assert scene.settled() == []
+    scene.beats(seconds=15)
+    assert [i.verdict.mode for i in scene.settled()] == ["stall"]
+
+
+@pytest.mark.capability("S004-31")
+def test_a_start_that_prints_nothing_at_all_is_a_hang_for_a_person() -> None:
+    scene = Scene()
+    scene.spec()
+    scene.beats(seconds=290)
+    assert scene.settled() == []
+    scene.beats(seconds=30)
+    (incident,) = scene.settled()
+    assert (incident.verdict.mode, incident.verdict.error_type) == ("stall", "hang")
+    assert incident.verdict.phase == "startup"
+    assert scene.actions() == ["hold"]
+
+
+@pytest.mark.capability("X-14", "N-6")
 def test_a_stopped_shipper_leaves_us_blind_and_nothing_is_done() -> None:
     scene = Scene(nodes=("n0", "n1"))
     scene.spec()
@@ -90,6 +124,7 @@ def test_a_lost_node_supports_a_hang_unless_it_is_the_one_that_prints(lost: str,
     assert scene.findings("blind") == ([] if restarts else [True])
 
 
+@pytest.mark.capability("S001-78")
 def test_a_long_evaluation_has_a_limit_of_its_own() -> None:
     scene = Scene()
     scene.spec()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from midwatch.streams.records import Incident
-from unit.agents.incident.scene import FIRST, Scene
+from midwatch.streams.records import Incident, SchedulerFact
+from unit.agents.incident.scene import FIRST, JOB, Scene
 
 
 def _crashed(scene: Scene) -> None:
@@ -13,7 +13,7 @@ def _crashed(scene: Scene) -> None:
     scene.last_words()
 
 
-@pytest.mark.capability("S001-60", "S001-49", "X-01")
+@pytest.mark.capability("S001-60", "X-01")
 def test_a_timeout_printed_by_seven_ranks_is_one_incident_and_one_restart() -> None:
     scene = Scene()
     scene.spec()
@@ -27,7 +27,7 @@ def test_a_timeout_printed_by_seven_ranks_is_one_incident_and_one_restart() -> N
     assert (scene.decisions[-1].restart_number, scene.decisions[-1].restart_limit) == (1, 3)
 
 
-@pytest.mark.capability("S001-56", "X-01")
+@pytest.mark.capability("S001-56", "X-01", "S003-32")
 def test_the_quiet_cause_beats_the_loud_consequences() -> None:
     scene = Scene()
     scene.spec()
@@ -54,6 +54,40 @@ def test_a_line_that_the_job_survives_is_withdrawn() -> None:
     scene.line("done", role="success")
     scene.last_words()
     assert scene.settled()[-1].verdict.state == "healthy"
+
+
+@pytest.mark.parametrize(
+    ("counts", "withdrawn"),
+    [
+        (["41", "42", "43"], True),
+        (["41", "7", "42", "8", "43"], True),  # two loops, of which one prints less
+        (["0", "0", "0", "0"], False),  # the bars of many ranks, left behind as they were
+        (["41", "42"], False),
+        (["41", "40", "41", "40", "41"], False),
+        (["fast", "faster", "fastest"], False),
+    ],
+)
+def test_a_loop_that_prints_no_step_shows_by_its_count_that_it_goes_round(
+    counts: list[str], withdrawn: bool
+) -> None:
+    scene = Scene()
+    scene.spec()
+    scene.progress(-1, count="40")
+    scene.line("exception", transient=False)
+    for count in counts:
+        scene.now += 1
+        scene.progress(-1, count=count)
+    states = [r.state for r in scene.records if isinstance(r, Incident)]
+    assert states == (["suspected", "withdrawn"] if withdrawn else ["suspected"])
+
+
+def test_broken_numbers_are_not_mended_by_a_loop_that_goes_round() -> None:
+    scene = Scene()
+    scene.spec()
+    scene.line("numerical_instability", transient=False)
+    for count in range(9):
+        scene.progress(-1, count=str(count))
+    assert [r.state for r in scene.records if isinstance(r, Incident)] == ["suspected"]
 
 
 @pytest.mark.capability("S001-35", "S001-64")
@@ -185,6 +219,7 @@ def test_somebody_elses_restart_is_attempt_two_and_no_command() -> None:
     assert scene.commands == []
 
 
+@pytest.mark.capability("S004-33")
 def test_two_alive_at_once_hold() -> None:
     scene = Scene()
     scene.spec()
@@ -194,6 +229,46 @@ def test_two_alive_at_once_hold() -> None:
     assert scene.findings("two_alive") == [True]
     assert scene.actions()[-1] == "hold"
     scene.ended(incarnation=FIRST)
+    assert scene.findings("two_alive") == [True, False]
+
+
+def test_what_its_scheduler_starts_again_under_its_id_is_not_alive_beside_itself() -> None:
+    scene = Scene(incarnation="slurm:7:0")
+    scene.spec(incarnation="slurm:7:0")
+    scene.train(range(1, 11))
+    scene.incarnation = "slurm:7:1"
+    scene.beat("n0")
+    assert scene.watch.job.state.attempt == 2
+    assert scene.findings("two_alive") == []
+    assert scene.decisions == []
+
+
+def test_a_requeue_whose_last_words_are_all_there_is_left_to_slurm() -> None:
+    scene = Scene(incarnation="slurm:7:0")
+    scene.spec(incarnation="slurm:7:0")
+    scene.train(range(1, 11))
+    scene.beat("n0", final=True)
+    scene.say(SchedulerFact(JOB, "slurm:7:0", "7", "RUNNING", "REQUEUED", True, mode="ended"))
+    assert [i.superseded_by for i in scene.settled()] == ["slurm:7:1"]
+    assert scene.actions() == ["none"]
+
+
+@pytest.mark.capability("S004-33")
+def test_an_older_copy_that_lives_on_on_a_lost_node_holds_until_it_ends() -> None:
+    scene = Scene(incarnation="slurm:7:0")
+    scene.spec(incarnation="slurm:7:0")
+    scene.train(range(1, 11))
+    scene.incarnation = "slurm:7:1"
+    began = scene.now
+    scene.beat("n0")
+    scene.incarnation = "slurm:7:0"
+    scene.now += 30
+    scene.beat("n0", made=began - 1, alive=True)
+    assert scene.findings("two_alive") == [], "it was made before the new one began, and came late"
+    scene.beat("n0", alive=True)
+    assert scene.findings("two_alive") == [True]
+    assert scene.actions()[-1] == "hold"
+    scene.beat("n0", alive=False)
     assert scene.findings("two_alive") == [True, False]
 
 
@@ -227,7 +302,7 @@ def test_a_late_contradiction_raises_the_revision_and_starts_nothing_twice() -> 
     assert len(scene.commands) == 1
 
 
-@pytest.mark.capability("S000-17")
+@pytest.mark.capability("S003-32")
 def test_a_spike_of_the_loss_is_one_finding_and_no_restart() -> None:
     scene = Scene()
     scene.spec()

@@ -32,7 +32,7 @@ def incident(
         evidence=hits,
         scheduler=said,
         silence=silence,
-        words=("scheduler",),
+        words=() if silence is not None and said is None else ("scheduler",),
     )
 
 

@@ -21,7 +21,7 @@ from midwatch.agents.policies.conditions import (
 )
 from midwatch.rules.errors import LocatedError
 from midwatch.rules.writer import yaml_text
-from midwatch.rules.yaml_reader import read_yaml
+from midwatch.streams.strict_yaml import read_yaml
 
 YES, NO, UNASKED = Always(), Not(Always()), NotAsked("FileExistsCondition")
 

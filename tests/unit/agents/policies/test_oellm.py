@@ -50,7 +50,7 @@ def test_compatible_counting_gives_one_restart_less_over_all_modes() -> None:
     assert counts == [(2, True), (1, True), (0, True)]
 
 
-@pytest.mark.capability("S001-41", "S001-44", "S001-45", "S001-46", "S001-47", "S001-48")
+@pytest.mark.capability("S001-41", "S001-44", "S001-45", "S001-46", "S001-47", "S001-48", "S001-43")
 def test_excludes_come_first_then_any_list_then_the_default() -> None:
     root = "gen1/experiments/run.yaml"
     assert decided(root, incident(hit("nccl_timeout", "nccl_timeout")))[0] == "restart"
@@ -82,9 +82,39 @@ def test_a_monitor_without_restarts_only_watches() -> None:
         assert decided(root, incident(hit("nccl_timeout", "nccl_timeout")))[0] == "stop"
 
 
+ALONE = """
+log_signals:
+  - name: wished
+    pattern: it broke
+    state: {class_name: CrashState}
+    actions: [{class_name: RestartAction, reason: please}]
+policies:
+  - mode: crash
+    implementation:
+      class_name: SelectiveRestartPolicy
+      restart_on_error_types: [nccl]
+      restart_on_subsystems: [fabric]
+      restart_on_signals: [odd_line]
+"""
+
+
+def decided_alone(seen: Incident) -> str:
+    made = policy_of(read_config("own.yaml", {"own.yaml": ALONE.encode()}), RetryCounting.DOCUMENTED)
+    return choose(made, seen, None)[1].action
+
+
+@pytest.mark.capability("S001-41", "S001-44", "S001-45", "S001-46", "S001-79")
+def test_any_one_of_the_three_lists_is_enough() -> None:
+    assert decided_alone(incident(hit("x", "nccl"))) == "restart"
+    assert decided_alone(incident(hit("x", "torch", subsystem="fabric"))) == "restart"
+    assert decided_alone(incident(hit("odd_line", "torch"))) == "restart"
+    assert decided_alone(incident(hit("x", "torch", subsystem="cuda"))) == "stop"
+
+
 @pytest.mark.capability("S001-23", "S001-74")
 def test_the_wish_of_an_event_for_a_restart_is_only_noted_where_policies_stand_beside() -> None:
     assert decided("gen1/experiments/run.yaml", incident(hit("oom", "oom")))[0] == "stop"
+    assert decided_alone(incident(hit("wished", "unknown"))) == "stop"
 
 
 @pytest.mark.parametrize(
@@ -128,6 +158,7 @@ def test_what_hangs_on_a_condition_that_nobody_asks_waits_for_a_person() -> None
         (incident(hit("over_limit", "unknown")), 0, "stop", "asks for a cancel"),  # it has ended already
         (incident(hit("over_limit", "unknown"), silence=400.0, mode="stall"), 0, "cancel", "no more time"),
         (incident(silence=400.0, mode="stall"), 0, "cancel", "Inactive Log"),
+        (incident(silence=400.0, mode="stall", said=fact("RUNNING", "CANCELLED")), 0, "stop", "Inactive Log"),
         (incident(said=fact("RUNNING", "FAILED")), 0, "restart", "RUNNING → FAILED"),
         (incident(said=fact("RUNNING", "FAILED")), 1, "stop", "nothing"),
         (incident(said=fact("RUNNING", "OUT_OF_MEMORY")), 0, "stop", "nothing"),
@@ -150,9 +181,9 @@ def test_a_restart_without_a_bound_is_warned_of() -> None:
     assert not any("bad_exit" in note for note in notes)
 
 
-def test_a_cancel_is_told_and_left_to_a_person() -> None:
+def test_it_is_told_that_a_line_alone_ends_no_running_job() -> None:
     notes = [str(n) for n in policy("gen3/job/guarded.yaml").notes if n.kind is NoteKind.CHANGED]
-    assert sum("a person ends it" in note for note in notes) == 2
+    assert sum("a line alone ends no running job" in note for note in notes) == 2
 
 
 @pytest.mark.parametrize("root", READABLE)
@@ -166,6 +197,15 @@ def test_our_own_policies_are_read_as_they_were_written() -> None:
         "p", {PolicyMode.CRASH: Clause(ClauseKind.VERDICT, 0, "hold", across_modes=True)}, True, "d"
     )
     assert read_policy("x.yaml", policy_text(made).encode()) == made
+
+
+@pytest.mark.parametrize("mode", ["crash", "success"])
+def test_a_mode_without_its_policy_is_a_mistake_with_its_place(mode: str) -> None:
+    text = f"policies:\n  - mode: {mode}\n"
+    with pytest.raises(RuleErrors) as raised:
+        policy_of(read_config("own.yaml", {"own.yaml": text.encode()}), RetryCounting.DOCUMENTED)
+    (mistake,) = raised.value.errors
+    assert (mistake.location.line, "implementation" in mistake.what) == (2, True)
 
 
 def test_mistakes_in_policies_are_told_with_their_places() -> None:

@@ -9,11 +9,12 @@ from midwatch.agents.decision import Rulebook
 from midwatch.agents.detect_fold import DetectFold
 from midwatch.agents.incident.limits import Limits
 from midwatch.agents.policies.loader import load_policy, shipped_policies
-from midwatch.agents.recording.file import Head, Recording, Source
+from midwatch.agents.recording.file import VERSION, WITHOUT_RULES, Head, Recording, Source
 from midwatch.agents.recording.thinning import thinned
+from midwatch.agents.reload.content import Content, bundle_hash, content
 from midwatch.streams import codec
 from midwatch.streams.fold import PARTITION, Fields, Fold, Message, Send
-from midwatch.streams.records import Decision
+from midwatch.streams.records import Activation, Decision, RuleBundle
 from midwatch.streams.tables import ids
 from midwatch.streams.tables.batch import OWN, Batch
 
@@ -55,8 +56,12 @@ class Stream:
 
     def __init__(self, lag_ms: int = 7) -> None:
         self.lag_ms = lag_ms
-        self.events = Partition(EVENTS, DetectFold(LIMITS, "incidents", lambda _: EVENTS.partition))
-        self.incidents = Partition(INCIDENTS, DecideFold(book(), "decisions", "commands"), marked=True)
+        self.contents: dict[str, Content] = {}
+        self.bundles: dict[str, RuleBundle] = {}
+        detect = DetectFold(LIMITS, "incidents", lambda _: EVENTS.partition, self.contents)
+        decide = DecideFold(book(), "decisions", "commands", self.contents)
+        self.events = Partition(EVENTS, detect)
+        self.incidents = Partition(INCIDENTS, decide, marked=True)
         self.decisions: list[Decision] = []
 
     def say(self, record: object, at_ms: int, job: str | None) -> None:
@@ -78,13 +83,29 @@ class Stream:
             if isinstance(made, Decision):
                 self.decisions.append(made)
 
+    def publish(self, record: RuleBundle) -> str:
+        """A bundle, as it stands in the topic of rules; its hash."""
+        hash_ = bundle_hash(record)
+        self.bundles[hash_], self.contents[hash_] = record, content(hash_, record)
+        return hash_
+
+    def activate(self, hash_: str, offset: int, at_ms: int) -> None:
+        """From here on both partitions are judged by it."""
+        said = Activation(hash_, offset)
+        self.say(said, at_ms, None)
+        self.tell(None, codec.encode(said), at_ms)
+
     def recording(self, job: str) -> Recording:
         """What an export of the job holds."""
         key = job.encode()
         return Recording(
-            Head(job, EVENTS, INCIDENTS, acting=True),
+            Head(job, EVENTS, INCIDENTS, acting=True, recording=VERSION if self.bundles else WITHOUT_RULES),
             tuple(thinned(self.events.log, key)),
             tuple(thinned(self.incidents.log, key)),
+            tuple(
+                Message("rules", 0, offset, 0, 0, hash_.encode(), codec.encode(record))
+                for offset, (hash_, record) in enumerate(self.bundles.items())
+            ),
         )
 
     def incidents_of(self, job: str) -> list[object]:

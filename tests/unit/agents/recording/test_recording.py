@@ -8,9 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from midwatch.agents.policies.loader import load_policy
 from midwatch.agents.recording.file import Recording, lines_of, read
 from midwatch.agents.recording.refold import Refolded, refold
 from midwatch.agents.recording.report import as_plain
+from midwatch.agents.reload.content import bundle
+from midwatch.rules.model import Phase
 from midwatch.streams.errors import UsageError
 from midwatch.streams.records import (
     Activation,
@@ -19,6 +22,7 @@ from midwatch.streams.records import (
     Incident,
     Origin,
     PersonAct,
+    RuleBundle,
     SchedulerFact,
     Tick,
 )
@@ -100,11 +104,46 @@ def test_a_timer_that_only_others_let_fire_fires_in_the_recording(by: str) -> No
 def test_activations_are_kept_and_other_jobs_are_not() -> None:
     scene = _scene()
     _other(scene.stream, scene.now, 1)
-    scene.stream.say(Activation("hash", 7), int((START_S + scene.now) * 1000), None)
+    hash_ = scene.stream.publish(RuleBundle(()))
+    scene.stream.say(Activation(hash_, 7), int((START_S + scene.now) * 1000), None)
     _other(scene.stream, scene.now, 2)
     text = b"\n".join(lines_of(scene.stream.recording(JOB)))
     assert b'"activation"' in text
     assert OTHER.encode() not in text
+
+
+@pytest.mark.capability("C-8")
+def test_a_job_across_two_bundles_is_judged_again_by_each_from_its_own_offset_on() -> None:
+    scene = Both(nodes=("n0",), limits=LIMITS)
+    scene.stream = Stream()
+    patient = scene.stream.publish(bundle((), {Phase.TRAINING: 600.0}, (), {}, any_line=False))
+    never = replace(load_policy("verdict"), clauses={}, description="never")
+    strict = scene.stream.publish(bundle((), {Phase.TRAINING: 20.0}, (never,), {}, any_line=False))
+    scene.stream.activate(patient, 3, int(START_S * 1000))
+    scene.spec()
+    scene.train(range(1, 21))
+    scene.beats(seconds=300)
+    assert scene.stream.incidents_of(JOB)[1:] == [], "the silence is within the limit of the first bundle"
+    scene.stream.activate(strict, 8, int((START_S + scene.now) * 1000))
+    scene.stream.activate(patient, 3, int((START_S + scene.now) * 1000))
+    scene.beats(seconds=30)
+    done = _same(scene.stream)
+    (incident,) = [r for r in done.records if isinstance(r, Incident) and r.state == "settled"]
+    assert incident.verdict.mode == "stall"
+    assert [(d.action, d.policy) for d in done.decisions] == [("stop", "verdict")]
+    with pytest.raises(UsageError, match="lacks the bundle"):
+        refold(replace(scene.stream.recording(JOB), rules=()), LIMITS, book())
+
+
+def test_a_bundle_in_a_recording_that_is_not_what_its_hash_says_is_refused() -> None:
+    scene = _scene()
+    hash_ = scene.stream.publish(RuleBundle((), any_line=True))
+    scene.stream.activate(hash_, 1, int(START_S * 1000))
+    recording = scene.stream.recording(JOB)
+    (message,) = recording.rules
+    forged = replace(message, value=(message.value or b"").replace(b"true", b"false"))
+    with pytest.raises(UsageError, match="another hash"):
+        refold(replace(recording, rules=(forged,)), LIMITS, book())
 
 
 def test_a_record_that_was_set_aside_is_set_aside_again() -> None:

@@ -72,7 +72,6 @@ def test_a_training_that_ends_well_is_healthy(tmp_path: Path) -> None:
     assert said["decision"]["action"] == "none"
 
 
-@pytest.mark.capability("S000-17")
 def test_a_spike_of_the_loss_is_a_finding_and_no_failure(tmp_path: Path) -> None:
     code, said = _replay(_train(tmp_path, "spike@20"))
     assert code == 1

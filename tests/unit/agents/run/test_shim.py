@@ -6,11 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from midwatch.agents.run import shim
 from processes import alive, wait_for
 
 Run = Callable[..., subprocess.Popen[bytes]]
@@ -37,13 +40,21 @@ def run(tmp_path: Path) -> Run:
     package.parent.mkdir()
     package.write_text(SHIPPER)
     start = f"""
-import sys
+import os, signal, subprocess, sys, time
 from midwatch.agents.run import shim
 shipper = shim.Shipper.__init__
 def instead(self, told, environment, script):
     shipper(self, told, environment, script)
     self._argv = [sys.executable, {str(package)!r}, *self._argv[self._argv.index("ship"):]]
 shim.Shipper.__init__ = instead
+class Signalled(subprocess.Popen):
+    def __init__(self, *told, **more):
+        super().__init__(*told, **more)
+        if ready := os.environ.pop("TEST_SIGNALLED", ""):
+            while not os.path.exists(ready):
+                time.sleep(0.02)
+            os.kill(os.getpid(), signal.SIGUSR1)
+subprocess.Popen = Signalled
 sys.exit(shim.main(sys.argv[1:]))
 """
 
@@ -89,6 +100,27 @@ def test_a_shipper_that_dies_is_started_again_and_the_script_goes_on(run: Run, t
     assert process.wait(30) == 4
 
 
+def test_a_shipper_that_died_often_in_the_course_of_weeks_is_still_started_again_at_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(
+        shim, "time", SimpleNamespace(monotonic=lambda: now, strftime=time.strftime, gmtime=time.gmtime)
+    )
+    told = shim.Told("local:ann/r", 1, (str(tmp_path / "log"),), ())
+    shipper = shim.Shipper(told, {"MIDWATCH_INCARNATION": "local:1:1", "HOME": str(tmp_path)}, os.getpid())
+    shipper._argv = [sys.executable, "-c", "raise SystemExit(1)"]
+    shipper.look()
+    for day in range(1, 8):
+        now = day * 86_400.0
+        assert shipper._process is not None
+        shipper._process.wait(30)
+        shipper.look()
+        now += 0.2
+        shipper.look()
+        assert shipper._process is not None, f"the death of day {day}"
+
+
 def test_what_ends_the_whole_group_does_not_stop_the_drain(run: Run, tmp_path: Path) -> None:
     process = run("--", "sh", "-c", "trap 'exit 5' TERM; echo up > ready; while :; do sleep 0.05; done")
     wait_for(lambda: (tmp_path / "ready").exists() and bool(starts(tmp_path)), "script and shipper")
@@ -110,6 +142,12 @@ def test_a_signal_to_the_batch_script_alone_reaches_the_persons_script(run: Run,
     wait_for((tmp_path / "ready").exists, "the script")
     os.kill(process.pid, signal.SIGUSR1)
     assert process.wait(30) == 6
+
+
+def test_a_signal_in_the_midst_of_the_start_is_not_lost(run: Run) -> None:
+    """It comes when the script is up and the shim does not yet know its process."""
+    script = "trap 'exit 6' USR1; echo up > ready; while :; do sleep 0.05; done"
+    assert run("--", "sh", "-c", script, TEST_SIGNALLED="ready").wait(30) == 6
 
 
 @pytest.mark.parametrize(

@@ -44,12 +44,20 @@ def fold(
     return told
 
 
+@pytest.mark.capability("S001-39")
 def test_a_change_is_told_once() -> None:
     looks = [look(1, shown(A, RUNNING)), look(2, shown(A, RUNNING)), look(3, shown(A, FAILED))]
     assert fold([*looks, look(4, shown(A, FAILED))], [Start(JOB, A)]) == [
         ("", "RUNNING"),
         ("RUNNING", "FAILED"),
     ]
+
+
+@pytest.mark.capability("S001-34", "S001-39")
+def test_a_job_that_waited_and_runs_is_told_to_have_started() -> None:
+    waits = JobState("queued", "PENDING")
+    told = fold([look(1, shown(A, waits)), look(2, shown(A, RUNNING))], [Start(JOB, A)])
+    assert told == [("", "PENDING"), ("PENDING", "RUNNING")]
 
 
 def test_a_watcher_that_starts_anew_does_not_repeat_what_events_know() -> None:
@@ -61,7 +69,6 @@ def test_the_end_carries_code_and_mode() -> None:
     assert (fact.job, fact.native_id, fact.ended, fact.mode, fact.exit_code) == (JOB, "12", True, "crash", 3)
 
 
-@pytest.mark.capability("S001-38")
 def test_missing_twice_ten_seconds_apart_under_one_boot_is_an_end() -> None:
     gone = [look(at, answers={A: ABSENT}) for at in (1, 6, 10.9)]
     assert fold(gone, [Start(JOB, A, "RUNNING")]) == []
@@ -98,7 +105,7 @@ def test_accounting_knows_what_the_queue_has_forgotten() -> None:
 def test_a_requeue_ends_one_start_and_is_another() -> None:
     again = JobState("ended", "REQUEUED", "ended")
     told = fold([look(1, shown(B, RUNNING), answers={A: again})], [Start(JOB, A, "RUNNING")])
-    assert told == [("", "RUNNING"), ("RUNNING", "REQUEUED")]
+    assert told == [("RUNNING", "REQUEUED"), ("", "RUNNING")], "the end comes first"
 
 
 def test_a_start_of_ours_is_known_by_its_key_before_it_says_a_word() -> None:

@@ -20,7 +20,6 @@ def _watch(losses: list[float]) -> list[LossSpike]:
     return told
 
 
-@pytest.mark.capability("S000-17")
 def test_a_spike_opens_and_clears_once() -> None:
     told = _watch([2.0] * 10 + [9.0] * 5 + [2.0] * 10)
     assert [(spike.open, spike.step) for spike in told] == [(True, 10), (False, 15)]

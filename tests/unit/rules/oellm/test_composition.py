@@ -6,7 +6,7 @@ import pytest
 
 from midwatch.rules.errors import LocatedError
 from midwatch.rules.oellm.composition import Composed, compose
-from midwatch.rules.yaml_reader import YamlMapping, plain
+from midwatch.streams.strict_yaml import YamlMapping, plain
 
 
 def composed(root: str, **files: str) -> tuple[Composed, list[LocatedError]]:

@@ -52,9 +52,7 @@ def test_the_generation_is_told_from_the_keys(root: str, generation: Generation)
     assert config(root).generation is generation
 
 
-@pytest.mark.capability(
-    "S001-14", "S001-16", "S001-17", "S001-18", "S001-19", "S001-20", "S001-26", "S001-27"
-)
+@pytest.mark.capability("S001-17", "S001-18", "S001-19", "S001-20", "S001-26", "S001-27")
 def test_the_oldest_words_become_roles_and_modes() -> None:
     found = rules(config("gen0/monitoring/words.yaml"))
     assert {name: (rule.role, rule.mode) for name, rule in found.items()} == {
@@ -72,7 +70,7 @@ def test_the_oldest_words_become_roles_and_modes() -> None:
     assert found["ring_broken"].transient is True
 
 
-@pytest.mark.capability("S001-17", "S001-18", "S001-19", "S001-20", "S001-21", "S001-30")
+@pytest.mark.capability("S001-17", "S001-18", "S001-19", "S001-20", "S001-30")
 def test_states_by_their_class_become_roles_and_modes() -> None:
     found = rules(config("gen1/monitoring/full.yaml"))
     assert {name: (str(rule.role), rule.mode) for name, rule in found.items()} == {
@@ -187,7 +185,6 @@ def test_intervals_are_accepted_and_said_to_be_moot() -> None:
         ("gen3/experiments/run.yaml", ["AppendToFileAction", "NewJobAction", "LogPatternCondition"]),
     ],
 )
-@pytest.mark.capability("S001-22")
 def test_what_would_run_or_write_something_is_listed_as_not_executed(root: str, named: list[str]) -> None:
     listed = "\n".join(told(config(root), NoteKind.NOT_EXECUTED))
     assert [word for word in named if word not in listed] == []

@@ -7,9 +7,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+import pytest
+
 from midwatch.streams.codec import decode
 from midwatch.streams.errors import NewerRecord
-from midwatch.streams.fold import PARTITION, SEND_LIMIT, Applied, Fields, Message, Send
+from midwatch.streams.fold import PARTITION, SEND_LIMIT, Applied, ContentMissing, Fields, Message, Send
 from midwatch.streams.records import DeadLetter
 from midwatch.streams.tables import ids
 from midwatch.streams.tables.batch import NOW, OWN, Batch
@@ -20,6 +22,7 @@ class Counter:
     """Counts per key and tells the count on; some values make it fail in each way that a fold can."""
 
     hold_fails: bool = False
+    at_hand: Collection[str] = ()
 
     def keys(self, partition: Fields, message: Message) -> Collection[bytes]:
         if message.value == b"no keys":
@@ -34,6 +37,8 @@ class Counter:
                 raise RuntimeError("boom")
             case b"newer":
                 raise NewerRecord("version 9")
+            case b"needs a" if "a" not in self.at_hand:
+                raise ContentMissing("a")
             case b"large":
                 return Applied({}, (Send("out", key, b"x" * (SEND_LIMIT + 1)),))
             case b"foreign":
@@ -227,3 +232,15 @@ def test_an_id_that_is_none_of_ours_is_dead_lettered() -> None:
     feed(work, message(10, headers=((ids.HEADER, b"nonsense"),)))
     assert work.outgoing[0][1].topic == "dead"
     assert work.copies()[b"job"] == {b"held": b"1"}
+
+
+def test_a_record_that_needs_content_that_is_not_at_hand_is_neither_taken_nor_set_aside() -> None:
+    at_hand: list[str] = []
+    work = batch(Counter(at_hand=at_hand))
+    feed(work, message(10))
+    with pytest.raises(ContentMissing):
+        feed(work, message(11, b"needs a"))
+    assert (work.tally.applied, work.tally.refused, len(work.outgoing)) == (1, [], 1)
+    at_hand.append("a")
+    assert feed(work, message(11, b"needs a"), message(12)) == [True, True]
+    assert [send.value for _, send in work.outgoing] == [b"1", b"2", b"3"]

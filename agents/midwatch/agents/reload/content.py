@@ -1,0 +1,121 @@
+"""A bundle of the topic `rules` as values, and what its hash is made over. Pure.
+
+Only what differs from a rule's defaults is written, so a later midwatch, whose rules may have more fields,
+reads an older bundle as the same one. A bundle that says more than this midwatch understands is told by its
+hash, which then is not that of what was read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, cast
+
+import msgspec
+
+from midwatch.agents.policies.base import Policy
+from midwatch.agents.policies.reader import read_policy
+from midwatch.agents.policies.writer import policy_text
+from midwatch.rules.errors import RuleErrors
+from midwatch.rules.model import Phase, Rule
+from midwatch.streams.errors import NewerRecord
+from midwatch.streams.records import Phase as RecordPhase
+from midwatch.streams.records import RuleBundle
+
+_PLACE = "location"
+"""Where a rule stands in its file is told, and changes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a watch judges by. `policies`: by name, and as the settings name them."""
+
+    hash: str
+    rules: tuple[Rule, ...]
+    silence: Mapping[RecordPhase, float] = field(default_factory=dict)
+    any_line: bool = False
+    policies: Mapping[str, Policy] = field(default_factory=dict)
+
+
+def bundle(
+    rules: Iterable[Rule],
+    silence: Mapping[Phase, float],
+    policies: Iterable[Policy],
+    policy_files: Mapping[str, str],
+    *,
+    any_line: bool,
+) -> RuleBundle:
+    """The record of these. `policy_files` maps paths to names of policies."""
+    return RuleBundle(
+        rules=tuple(_plain(rule) for rule in rules),
+        silence={cast(RecordPhase, str(phase)): seconds for phase, seconds in silence.items()},
+        any_line=any_line,
+        policies={policy.name: policy_text(policy) for policy in policies},
+        policy_files=policy_files,
+    )
+
+
+def bundle_hash(record: RuleBundle) -> str:
+    """SHA-256 (hex) of what the bundle says; places in files and the order of mappings do not count."""
+    said = {
+        "rules": [{name: value for name, value in rule.items() if name != _PLACE} for rule in record.rules],
+        "silence": {phase: float(seconds) for phase, seconds in record.silence.items()},
+        "any_line": record.any_line,
+        "policies": record.policies,
+        "policy_files": record.policy_files,
+    }
+    return hashlib.sha256(msgspec.json.encode(said, order="sorted")).hexdigest()
+
+
+def content(hash_: str, record: RuleBundle) -> Content:
+    """The bundle that was published under this hash.
+
+    Raises:
+        NewerRecord: it says something that this midwatch does not understand, or is not of that hash.
+    """
+    try:
+        rules = tuple(msgspec.convert(rule, type=Rule) for rule in record.rules)
+        policies = {name: read_policy(name, text.encode()) for name, text in record.policies.items()}
+        by_file = {path: policies[name] for path, name in record.policy_files.items()}
+    except (msgspec.ValidationError, RuleErrors, KeyError, TypeError) as error:
+        raise _not_understood(hash_, str(error)) from error
+    read = RuleBundle(
+        tuple(_plain(rule) for rule in rules),
+        record.silence,
+        record.any_line,
+        record.policies,
+        record.policy_files,
+    )
+    if bundle_hash(read) != hash_:
+        raise _not_understood(hash_, "what was read of it has another hash")
+    return Content(hash_, rules, record.silence, record.any_line, policies | by_file)
+
+
+def _not_understood(hash_: str, why: str) -> NewerRecord:
+    return NewerRecord(
+        f"the bundle of rules {hash_} cannot be used: {why}",
+        remedy="upgrade this midwatch to the one that published it; until then the last good one stays",
+    )
+
+
+def _plain(rule: Rule) -> dict[str, Any]:
+    whole: dict[str, Any] = msgspec.to_builtins(rule)
+    return {name: value for name, value in whole.items() if not _usual(name, getattr(rule, name))}
+
+
+def _usual(name: str, value: object) -> bool:
+    return name in _DEFAULTS and _DEFAULTS[name] == value
+
+
+def _defaults() -> dict[str, object]:
+    found: dict[str, object] = {}
+    for each in fields(Rule):
+        if each.default is not MISSING:
+            found[each.name] = each.default
+        elif each.default_factory is not MISSING:
+            found[each.name] = each.default_factory()
+    return found
+
+
+_DEFAULTS = _defaults()

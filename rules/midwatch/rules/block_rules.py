@@ -1,0 +1,64 @@
+"""Rules over whole blocks of lines: a traceback is asked as one text, once its last line is there.
+
+They stand beside the rules over single lines and cost those nothing: a text without a traceback, or without
+a literal of any of these rules, is not looked at further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from midwatch.rules.expressions import Expression, compile_set, is_bytewise
+from midwatch.rules.hits import CompiledRule, Match
+from midwatch.rules.literals import required_literals, spelling_count, spellings
+from midwatch.rules.model import Rule
+from midwatch.streams.blocks import BLOCK_OPENS, finished
+
+_MOST_SPELLINGS = 16
+
+
+class BlockRules:
+    """Compiled rules over blocks; never changed after they were made. Raises PatternError."""
+
+    __slots__ = ("_sets", "_words", "compiled")
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self.compiled = tuple(
+            CompiledRule(rule, Expression(rule.pattern), index) for index, rule in enumerate(rules)
+        )
+        kinds = (
+            [entry for entry in self.compiled if is_bytewise(entry.rule.pattern) is bytewise]
+            for bytewise in (True, False)
+        )
+        self._sets = [(compile_set([e.rule.pattern for e in kind]), kind) for kind in kinds if kind]
+        self._words = words_of([entry.rule.pattern for entry in self.compiled])
+
+    def match(self, text: bytes) -> list[Match]:
+        """The hits of a chunk of whole lines, by the blocks' last lines and then by rule."""
+        if not self.compiled or BLOCK_OPENS not in text or not any(word in text for word in self._words):
+            return []
+        hits: list[Match] = []
+        for block in finished(text):
+            found = [kind[index] for find, kind in self._sets for index in find(block.text)]
+            if found:
+                hits += (
+                    Match(entry, text, block.start, block.end, block.text)
+                    for entry in sorted(found, key=lambda entry: entry.index)
+                )
+        return hits
+
+
+def words_of(patterns: Sequence[str]) -> tuple[bytes, ...]:
+    """Byte strings of which one stands in every text with a block that a pattern matches; the empty one
+    where that is not known of a pattern."""
+    words: set[bytes] = set()
+    for pattern in patterns:
+        counted = [
+            (sum(map(spelling_count, demand)), -min(map(len, demand)), sorted(demand))
+            for demand in required_literals(pattern)
+        ]
+        count, _, demand = min(counted, default=(_MOST_SPELLINGS + 1, 0, []))
+        if count > _MOST_SPELLINGS:
+            return (b"",)
+        words.update(spelling for literal in demand for spelling in spellings(literal))
+    return tuple(sorted(words))

@@ -1,0 +1,131 @@
+"""What matching tells: a rule found in a line, or in a block of lines that ends with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from midwatch.rules.expressions import ANCHORED, UNANCHORED, Expression, Span
+from midwatch.rules.literals import beginnings
+from midwatch.rules.model import Rule
+from midwatch.streams.errors import MidwatchError
+
+_RUNS_ON = re.compile(r"\.[*+](?!\?|\)*$)")
+
+
+class MatcherDisagreement(MidwatchError):
+    """Two ways of matching gave different answers: a defect of the engine, not of the rule."""
+
+    def __init__(self, rule: Rule, text: bytes) -> None:
+        super().__init__(
+            f"the set and the expression of rule {rule.name!r} disagree on {text[:200]!r}",
+            where=str(rule.location),
+            remedy="Report the rule and the line: this is a defect of midwatch or of RE2.",
+        )
+
+
+class CompiledRule:
+    """A rule with its expression, and which of its groups mean what."""
+
+    __slots__ = ("_beginnings", "_raw_match", "expression", "index", "meanings", "rule")
+
+    def __init__(self, rule: Rule, expression: Expression, index: int) -> None:
+        self.rule = rule
+        self.expression = expression
+        self.index = index
+        # Backwards, so that of two groups of one meaning the first that took part is written last.
+        self.meanings = tuple(
+            (rule.captures.get(name, name), number)
+            for name, number in sorted(expression.group_numbers.items(), key=lambda item: -item[1])
+        )
+        # Where `.*` may run to the text's end, it is dearer to start right than to know the end.
+        self._beginnings = () if _RUNS_ON.search(rule.pattern) else beginnings(rule.pattern)
+        self._raw_match = expression.raw_match
+
+    def spans(self, text: bytes) -> Sequence[Span]:
+        """The span of the match in a text in which the rule was found, and of every group.
+
+        Raises MatcherDisagreement where the rule is not in the text.
+        """
+        size = len(text)
+        start = size
+        for literal in self._beginnings:
+            found = text.find(literal)
+            if 0 <= found < start:
+                start = found
+        if start < size:
+            # No match begins before the first of these literals, so one that begins there is the leftmost. It
+            # costs RE2 half of a search, in which it looks for the match's end and then for its start.
+            spans = self._raw_match(ANCHORED, text, start, size)
+            if spans[0][0] >= 0:
+                return spans
+        spans = self._raw_match(UNANCHORED, text, 0, size)
+        if spans[0][0] < 0:
+            raise MatcherDisagreement(self.rule, text)
+        return spans
+
+
+class Match(NamedTuple):
+    """One rule found in one line of a chunk, or in a block of lines, by whose last one the hit then stands.
+
+    `start` and `end` are the byte offsets of that line in the chunk, without its line feed. `text` is what
+    the rule was asked of: the line, or all of the block. Captures are taken only when asked for: they cost
+    more than the match.
+    """
+
+    compiled: CompiledRule
+    chunk: bytes
+    start: int
+    end: int
+    text: bytes
+
+    @property
+    def rule(self) -> Rule:
+        """The rule that matched."""
+        return self.compiled.rule
+
+    @property
+    def line_number(self) -> int:
+        """The line's number in the chunk, from 0. Counted anew each time: dear in a large chunk."""
+        return self.chunk.count(b"\n", 0, self.start)
+
+    @property
+    def line(self) -> bytes:
+        """The line, without its line feed."""
+        return self.chunk[self.start : self.end]
+
+    def spans(self) -> Sequence[Span]:
+        """The span of the match and of every group, as offsets in `text`."""
+        return self.compiled.spans(self.text)
+
+    def captures(self) -> dict[str, str]:
+        """What the named groups caught, by meaning; groups that took no part are left out.
+
+        Bytes that are no UTF-8 become U+FFFD. Of two groups of one meaning the first that took part counts.
+        """
+        caught: dict[str, str] = {}
+        compiled, text = self.compiled, self.text
+        if not compiled.meanings:
+            return caught
+        spans = compiled.spans(text)
+        if text.isascii():
+            said = text.decode()
+            for meaning, number in compiled.meanings:
+                start, end = spans[number]
+                if start >= 0:
+                    caught[meaning] = said[start:end]
+        else:
+            for meaning, number in compiled.meanings:
+                start, end = spans[number]
+                if start >= 0:
+                    caught[meaning] = text[start:end].decode("utf-8", "replace")
+        return caught
+
+    def on_line(self, start: int, end: int) -> Match:
+        """The same hit, to stand on another line of the chunk, where a rule over lines may find nothing."""
+        text = self.text if self.rule.block else self.chunk[start:end]
+        return self._replace(start=start, end=end, text=text)
+
+    def __repr__(self) -> str:
+        return f"<Match {self.rule.name} line {self.line_number} [{self.start}:{self.end}]>"

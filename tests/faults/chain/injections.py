@@ -1,0 +1,158 @@
+"""What is done to a whole midwatch while it rescues a training, each as a function of the scene."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import redis
+
+from integration.chain.installation import WORKERS, Installation
+from midwatch.streams.embedded.stack import EmbeddedStack, Endpoints
+from processes import alive, wait_for
+
+OURS = (*WORKERS, "executor")
+
+
+@dataclass
+class Scene:
+    """The processes of one installation, its servers, and the seed's randomness."""
+
+    watch: Installation
+    servers: EmbeddedStack
+    stack: Endpoints
+    job: str
+    random: random.Random
+
+    def pid(self, name: str) -> int:
+        """Of one of our processes, as it is now."""
+        return self.watch.processes[name].pid
+
+    def shippers(self) -> list[int]:
+        """The shippers that the shims of the job have started."""
+        found = []
+        for process in Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                if not process.name.isdigit() or b"\0ship\0" not in (process / "cmdline").read_bytes():
+                    continue
+                if f"/{self.job}\0".encode() in (process / "environ").read_bytes():
+                    found.append(int(process.name))
+        return found
+
+    def redis(self) -> Any:
+        return redis.Redis.from_url(self.stack.redis_url, socket_timeout=5)
+
+    def pause(self, least: float, most: float) -> None:
+        """An outage lasts: here the passing of time is the fault."""
+        until = time.monotonic() + self.random.uniform(least, most)
+        wait_for(lambda: time.monotonic() > until, "the outage is over", most + 60)
+
+
+def _kill(name: str) -> Callable[[Scene], None]:
+    def killed(scene: Scene) -> None:
+        pid = scene.pid(name)
+        with contextlib.suppress(ProcessLookupError):  # it may be between two starts already
+            os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: not alive(pid), f"{name} is dead")
+
+    return killed
+
+
+def _freeze(scene: Scene) -> None:
+    """Any of our processes stands still for longer than its session."""
+    with _stopped(scene.pid(scene.random.choice(OURS))):
+        scene.pause(3, 8)
+
+
+def _kill_shipper(scene: Scene) -> None:
+    wait_for(scene.shippers, "the job has a shipper")
+    for pid in scene.shippers():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _restart_broker(scene: Scene) -> None:
+    scene.servers.kafka.restart()
+
+
+def _kill_broker(scene: Scene) -> None:
+    scene.servers.kafka.kill()
+    scene.pause(0, 5)
+    scene.servers.kafka.start()
+
+
+def _restart_redis(scene: Scene) -> None:
+    scene.servers.redis.restart()
+
+
+def _kill_redis(scene: Scene) -> None:
+    scene.servers.redis.kill()
+    scene.pause(0, 5)
+    scene.servers.redis.start()
+
+
+def _freeze_redis(scene: Scene) -> None:
+    with _stopped(scene.servers.redis.pid):
+        scene.pause(2, 12)
+
+
+def _starve_redis(scene: Scene) -> None:
+    """Out of memory, under noeviction: it answers, and takes nothing."""
+    client = scene.redis()
+    before = client.config_get("maxmemory")["maxmemory"]
+    client.config_set("maxmemory", "1")
+    try:
+        scene.pause(2, 12)
+    finally:
+        client.config_set("maxmemory", before)
+
+
+def _roll_back_redis(scene: Scene) -> None:
+    """It comes back with the files of some seconds ago."""
+    directory = scene.servers.redis.directory
+    copy = Path(f"{directory}.older")
+    shutil.copytree(directory, copy)
+    scene.pause(1, 10)
+    scene.servers.redis.kill()
+    shutil.rmtree(directory)
+    copy.rename(directory)
+    scene.servers.redis.start()
+
+
+def _empty_redis(scene: Scene) -> None:
+    scene.redis().flushall()
+
+
+@contextmanager
+def _stopped(pid: int) -> Iterator[None]:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+
+INJECTIONS: dict[str, Callable[[Scene], None]] = {
+    **{f"{name} killed": _kill(name) for name in OURS},
+    "shipper killed": _kill_shipper,
+    "any of them frozen": _freeze,
+    "broker restarted": _restart_broker,
+    "broker killed": _kill_broker,
+    "Redis restarted": _restart_redis,
+    "Redis killed": _kill_redis,
+    "Redis frozen": _freeze_redis,
+    "Redis out of memory": _starve_redis,
+    "Redis rolled back": _roll_back_redis,
+    "Redis emptied": _empty_redis,
+}

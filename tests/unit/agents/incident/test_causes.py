@@ -1,0 +1,90 @@
+"""Where an attempt failed, and which of all that it printed is the cause."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from midwatch.streams.records import Hit, Hits, Line, Role
+from unit.agents.incident.scene import START_S, Scene
+
+
+@pytest.mark.capability("S000-07")
+def test_a_failure_within_an_evaluation_is_placed_there() -> None:
+    scene = Scene()
+    scene.spec()
+    scene.train(range(1, 21))
+    scene.progress(20, phase="evaluation")
+    scene.line("oom", transient=False)
+    scene.ended()
+    scene.last_words()
+    verdict = scene.settled()[-1].verdict
+    assert (verdict.error_type, verdict.step, verdict.phase) == ("oom", 20, "evaluation")
+
+
+@pytest.mark.capability("S004-25")
+def test_an_end_that_no_line_explains_names_the_variables_that_would_tell_more() -> None:
+    scene = Scene()
+    scene.spec()
+    scene.train(range(1, 21))
+    scene.ended()
+    scene.last_words()
+    verdict = scene.settled()[-1].verdict
+    assert (verdict.state, verdict.error_type) == ("failed", "unknown")
+    for variable in ("LOGLEVEL=DEBUG", "NCCL_DEBUG=INFO", "TORCH_DISTRIBUTED_DEBUG=DETAIL"):
+        assert variable in verdict.remedy
+
+
+@pytest.mark.capability("S001-35")
+def test_a_cancel_of_which_nobody_is_named_is_judged_as_a_crash_by_slurm() -> None:
+    scene = Scene(policy="megatron_transient")
+    scene.spec()
+    scene.train(range(1, 21))
+    scene.ended(mode="ended", error_type="cancelled", cluster="slurm")
+    scene.last_words()
+    verdict = scene.settled()[-1].verdict
+    assert (verdict.error_type, verdict.subsystem) == ("cancelled", "slurm")
+    decision = scene.decisions[-1]
+    assert (decision.action, decision.restart_limit) == ("restart", 3), "the limit of crashes"
+
+
+def _of_rank(scene: Scene, rank: int, error_type: str, role: Role, at: float, *, transient: bool) -> Hit:
+    """One line in the rank's own file."""
+    path, generation = f"/logs/rank_{rank}.log", f"r{rank}"
+    line = Line(f"{error_type} of rank {rank}", path, 9, 800, START_S + at, "n0", rank=rank)
+    hit = Hit(
+        f"rule_{error_type}", role, error_type, "test", "error", transient, line, 900, generation, captures={}
+    )
+    scene.say(Hits(scene.origin("n0"), "bundle", hits=(hit,), ends={generation: 900}))
+    return hit
+
+
+@pytest.mark.capability("N-4")
+def test_the_last_words_of_4096_ranks_are_one_decision_whose_cause_is_the_earliest_of_them() -> None:
+    scene = Scene()
+    scene.spec()
+    scene.train(range(1, 21))
+    ranks = list(range(4096))
+    random.Random(4096).shuffle(ranks)
+    for rank in ranks:
+        _of_rank(scene, rank, "exception", "cause", 20 + rank / 4096, transient=False)
+    scene.ended()
+    scene.last_words()
+    (incident,) = scene.settled()
+    assert ranks.index(0) > 512, "it came late"
+    assert incident.verdict.root_line == "exception of rank 0"
+    assert len(scene.decisions) == 1
+
+
+def test_a_quiet_cause_that_comes_behind_a_thousand_loud_consequences_is_the_cause() -> None:
+    scene = Scene()
+    scene.spec()
+    scene.train(range(1, 21))
+    for rank in range(1000):
+        _of_rank(scene, rank, "nccl_timeout", "consequence", 25, transient=True)
+    _of_rank(scene, 1000, "oom", "cause", 24, transient=False)
+    scene.ended()
+    scene.last_words()
+    assert scene.settled()[-1].verdict.error_type == "oom"
+    assert scene.actions()[-1] == "stop"

@@ -1,0 +1,62 @@
+"""What a match worker does with its own files when it starts: only an edit puts them in force."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from midwatch.agents.reload.edits import is_edit, signature
+from midwatch.agents.reload.topic import Standing
+from midwatch.streams.records import InForce
+from midwatch.streams.records.rules import Way
+from midwatch.streams.settings import RulesSettings, Settings
+
+
+def _standing(bundle: str, by: Way, made_of: str = "") -> Standing:
+    return Standing(InForce(bundle, by, "ada@gpu-01", 0, (), made_of), 5)
+
+
+def test_the_first_worker_of_an_installation_puts_its_files_in_force() -> None:
+    assert is_edit("mine", "", None, ())
+
+
+@pytest.mark.parametrize("by", ["push", "files"])
+def test_files_that_were_edited_while_nobody_watched_are_an_edit(by: Way) -> None:
+    assert is_edit("mine", "as they were", _standing("other", by), ("other", "mine"))
+
+
+@pytest.mark.parametrize("by", ["push", "files"])
+def test_files_that_nobody_edited_change_nothing_at_a_restart(by: Way) -> None:
+    assert not is_edit("mine", "mine", _standing("other", by), ("other", "mine"))
+
+
+def test_a_new_machine_does_not_overrule_a_push() -> None:
+    assert not is_edit("mine", "", _standing("pushed", "push"), ("pushed",))
+
+
+def test_a_new_machine_with_new_files_rules_where_files_rule_and_one_with_old_files_does_not() -> None:
+    assert is_edit("new", "", _standing("old", "files"), ("old",))
+    assert not is_edit("older", "", _standing("old", "files"), ("old", "older"))
+
+
+def test_what_was_in_force_without_its_slow_rules_is_no_edit_of_itself() -> None:
+    assert not is_edit("mine", "another", _standing("without", "files", made_of="mine"), ("without",))
+
+
+def test_the_look_at_files_sees_new_changed_and_removed_ones_and_what_they_include(tmp_path: Path) -> None:
+    rules, included = tmp_path / "rules", tmp_path / "other" / "base.yaml"
+    rules.mkdir()
+    included.parent.mkdir()
+    included.write_text("a")
+    asked = replace(Settings(), rules=RulesSettings(directories=(rules,)))
+    seen = [signature(asked, [str(included)])]
+    (rules / "own.yaml").write_text("a")
+    seen.append(signature(asked, [str(included)]))
+    os.utime(included, ns=(1, 1))
+    seen.append(signature(asked, [str(included)]))
+    (rules / "own.yaml").unlink()
+    seen.append(signature(asked, [str(included)]))
+    assert len(set(seen)) == 4

@@ -1,0 +1,125 @@
+"""Whether the watcher must drain a job that ended: only where its own shipper has not."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from midwatch.agents.clusters.calls import SystemCaller
+from midwatch.agents.clusters.processes import start_ticks
+from midwatch.agents.watcher.drain import LastWords
+from midwatch.shippers.checkpoint import Checkpoint, StateDirectory
+from midwatch.shippers.ship import checkpoint_directory
+from midwatch.streams.identity import local_incarnation
+from midwatch.streams.records import SchedulerFact, Spec
+
+JOB = "local:ann/r"
+
+
+class Noting(SystemCaller):
+    """Starts nothing, and keeps what it was to start."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.spawned: list[tuple[Sequence[str], Mapping[str, str]]] = []
+
+    def spawn(self, argv: Sequence[str], environment: Mapping[str, str], **about: object) -> int:
+        assert about["reads"], "what is left is read, and nothing is acted on"
+        self.spawned.append((argv, environment))
+        return 1
+
+
+@pytest.fixture
+def dead() -> int:
+    """The pid of a process that is gone."""
+    child = subprocess.Popen([sys.executable, "-c", "pass"])
+    child.wait()
+    return child.pid
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> StateDirectory:
+    """The shipper's own directory of the job on this node, held by nobody."""
+    made = StateDirectory(checkpoint_directory(tmp_path, JOB, socket.gethostname()))
+    made.close()
+    return made
+
+
+def ended(pid: int) -> SchedulerFact:
+    return SchedulerFact(JOB, f"local:{pid}:7", str(pid), "RUNNING", "FAILED", True)
+
+
+def spec(tmp_path: Path) -> Spec:
+    return Spec(
+        job=JOB,
+        cluster="local",
+        argv=("train",),
+        cwd=str(tmp_path),
+        environment={},
+        user="ann",
+        log_paths=("rank_0.log",),
+        checkpoint_directory="",
+        policy="",
+        armed=False,
+    )
+
+
+def test_a_start_whose_shipper_died_is_drained_as_that_start(
+    tmp_path: Path, state: StateDirectory, dead: int
+) -> None:
+    state.save(Checkpoint((), f"local:{dead}:7", "boot"))
+    caller = Noting()
+    assert LastWords(tmp_path, caller).ship(ended(dead), spec(tmp_path))
+    ((argv, environment),) = caller.spawned
+    assert argv[-3:] == ["ship", "--until-pid", "rank_0.log"]
+    assert (environment["MIDWATCH_JOB"], environment["MIDWATCH_INCARNATION"]) == (JOB, f"local:{dead}:7")
+
+
+def test_a_shipper_that_is_still_there_or_a_job_nobody_knows_is_left_alone(tmp_path: Path, dead: int) -> None:
+    caller = Noting()
+    words = LastWords(tmp_path, caller)
+    assert not words.ship(ended(dead), spec(tmp_path)), "nobody ever shipped for it"
+    holder = StateDirectory(checkpoint_directory(tmp_path, JOB, socket.gethostname()))
+    holder.save(Checkpoint((), f"local:{dead}:7", "boot"))
+    assert not words.ship(ended(dead), spec(tmp_path)), "one runs"
+    holder.close()
+    assert not words.ship(ended(dead), None), "no spec"
+    assert caller.spawned == []
+
+
+def test_a_killed_shipper_that_is_not_gone_yet_is_waited_for(
+    tmp_path: Path, state: StateDirectory, dead: int
+) -> None:
+    state.save(Checkpoint((), f"local:{dead}:7", "boot"))
+    caller = Noting()
+    words, dying = LastWords(tmp_path, caller), StateDirectory(state.path)
+    assert not words.ship(ended(dead), spec(tmp_path))
+    words.again()
+    assert caller.spawned == []
+    dying.close()
+    words.again()
+    words.again()
+    assert len(caller.spawned) == 1
+
+
+def test_a_shim_that_tells_of_the_end_before_it_is_gone_is_waited_for(
+    tmp_path: Path, state: StateDirectory
+) -> None:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as shim:
+        incarnation = local_incarnation(shim.pid, start_ticks(shim.pid) or 0)
+        state.save(Checkpoint((), incarnation, "boot"))
+        caller = Noting()
+        words = LastWords(tmp_path, caller)
+        told = replace(ended(shim.pid), incarnation=incarnation)
+        assert not words.ship(told, spec(tmp_path))
+        words.again()
+        assert caller.spawned == []
+    words.again()
+    words.again()
+    assert len(caller.spawned) == 1

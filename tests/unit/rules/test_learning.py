@@ -1,0 +1,59 @@
+"""A worker's literals: rare in the lines that it is given, and never a reason to find something else."""
+
+from __future__ import annotations
+
+import time
+from itertools import count
+
+import pytest
+
+from midwatch.rules.compiler import compile_rules
+from midwatch.rules.learning import FIRST_LOOK, KEPT, PassingLines, better_choice, choice_for
+from midwatch.rules.model import Rule
+
+RULES = (Rule(name="lost", pattern=r"carrier .{1,20} rudder"),)
+CARRIERS = b"the carrier of rank 5 is well\n" * 5000
+RUDDERS = b"the rudder of rank 7 is well\n" * 5000
+LOST = b"carrier 5 has no rudder\n"
+
+
+def passed(text: bytes) -> tuple[bytes, ...]:
+    passing = PassingLines()
+    while not passing.take(text):
+        pass
+    return passing.chunks()
+
+
+def test_literals_are_chosen_for_the_lines_that_go_by() -> None:
+    known = choice_for(RULES, passed(RUDDERS))
+    better = better_choice(RULES, known, passed(CARRIERS), time.thread_time)
+    assert all(spelling in b"carrier " for spelling in known.triggers.spellings)
+    assert all(spelling in b" rudder" for spelling in better.triggers.spellings)
+    for choice in (known, better):
+        found = compile_rules(RULES, choice=choice).match_chunk(CARRIERS + LOST + RUDDERS)
+        assert [hit.line + b"\n" for hit in found] == [LOST]
+
+
+def test_what_is_not_faster_is_not_taken() -> None:
+    known = choice_for(RULES, passed(RUDDERS))
+    no_difference = map(float, count())
+    assert better_choice(RULES, known, passed(CARRIERS), lambda: next(no_difference)) is known
+    assert better_choice(RULES, known, (), time.thread_time) is known
+
+
+def test_it_is_looked_for_again_after_four_times_as_many_lines() -> None:
+    passing = PassingLines()
+    chunk = bytes(FIRST_LOOK // 4)
+    assert [number for number in range(1, 70) if passing.take(chunk)] == [4, 16, 64]
+
+
+@pytest.mark.parametrize("size", [500, 1 << 18])
+def test_few_chunks_of_all_that_went_by_are_kept(size: int) -> None:
+    passing = PassingLines()
+    chunks = 60 * (1 << 20) // size
+    for number in range(chunks):
+        passing.take(b"chunk %d says a word\n" % number * (size // 24))
+    kept = passing.chunks()
+    seen = [int(chunk.split(b" ", 2)[1]) for chunk in kept]
+    assert min(seen) < chunks / 2 < max(seen)
+    assert len(set(seen)) == len(seen) == KEPT
