@@ -143,7 +143,17 @@ class Lab:
 
     def wait_state(self, job: str, *states: str, seconds: float = 60) -> str:
         """Waits until the job is in one of the states, and returns it."""
-        self.wait(lambda: self.state(job) in states, f"{job} in {states}", seconds)
+        seen: dict[str, None] = {}
+
+        def arrived() -> bool:
+            state = self.state(job)
+            seen[state] = None
+            return state in states
+
+        try:
+            self.wait(arrived, f"{job} in {states}", seconds)
+        except TimeoutError as late:
+            raise TimeoutError(f"{late}; it was {list(seen)}\n{self.logs()}") from None
         return self.state(job)
 
     def wait(self, fact: Callable[[], object], what: str, seconds: float = BOOT_S) -> None:
