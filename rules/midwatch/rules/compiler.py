@@ -20,7 +20,7 @@ from midwatch.rules.rule_reader import refuse_double_names
 from midwatch.rules.scanner import scanner_of
 from midwatch.rules.syntax_advice import advice_for
 from midwatch.rules.syntax_tree import NotUnderstood, parse
-from midwatch.rules.triggers import Triggers, choose_triggers
+from midwatch.rules.triggers import FALSE_LINE_COST, Triggers, choose_triggers
 from midwatch.rules.workloads import background as usual_background
 
 _MOST_WORDS = 16
@@ -105,6 +105,7 @@ def compile_rules(
     rules: Iterable[Rule],
     *,
     background: bytes | None = None,
+    line_cost: float = FALSE_LINE_COST,
     scan: bool = True,
     choice: Choice | None = None,
 ) -> RuleSet:
@@ -112,7 +113,8 @@ def compile_rules(
 
     Any pattern is compiled here, even one that matches every line: what a user may load is the reader's
     and the admission's business. `background` is text in which the rules should not hit, best a sample of
-    what is about to be matched; it changes the speed and nothing else. Takes about a second for 300 rules,
+    what is about to be matched, and `line_cost` what a line of it weighs that is looked at in vain (see
+    `triggers`); both change the speed and nothing else. Takes about a second for 300 rules,
     so a worker compiles beside its loop and then swaps one reference. Without `scan` it takes a twentieth of
     that: every line is then asked of the set, which finds the same and is as fast on a few megabytes. With
     the `choice` of an earlier compilation of the same rules by the same code, which has passed the self-test
@@ -136,7 +138,9 @@ def compile_rules(
         raise RuleErrors(errors)
     enders = [Rule(name=rule.name, pattern=rule.stop_pattern) for rule in everything if rule.stop_pattern]
     of_stops = choice.stops if choice else None
-    stops = compile_rules(enders, background=background, scan=scan, choice=of_stops) if enders else None
+    stops = None
+    if enders:
+        stops = compile_rules(enders, background=background, line_cost=line_cost, scan=scan, choice=of_stops)
     patterns = [entry.rule.pattern for entry in compiled]
     find_rules = _rule_finder(patterns)
     if not scan:
@@ -146,7 +150,7 @@ def compile_rules(
         return RuleSet(unscanned, without, everything, stops)
     tested = choice is not None
     if choice is None:
-        triggers, packed = _chosen(patterns, find_rules, background)
+        triggers, packed = _chosen(patterns, find_rules, background, line_cost)
         choice = Choice(hash_, triggers, packed, stops.choice if stops else None)
     triggers = choice.triggers
     gates, every_line = _gates([patterns[index] for index in triggers.unguarded])
@@ -165,12 +169,12 @@ def compile_rules(
 
 
 def _chosen(
-    patterns: Sequence[str], find_rules: FindRules, background: bytes | None
+    patterns: Sequence[str], find_rules: FindRules, background: bytes | None, line_cost: float
 ) -> tuple[Triggers, tuple[tuple[bytes, ...], ...]]:
     text = usual_background() if background is None else background[:BACKGROUND_LIMIT]
     # A line that a rule matches is not looked at in vain, so it must not count against the rule's literals.
     in_vain = b"\n".join(line for line in text.split(b"\n") if not find_rules(line))
-    triggers = choose_triggers(patterns, in_vain)
+    triggers = choose_triggers(patterns, in_vain, line_cost)
     sample = in_vain.lower() if triggers.in_lower_case else in_vain
     return triggers, tuple(map(tuple, pack(triggers.spellings, sample)))
 

@@ -15,6 +15,7 @@ from midwatch.rules.choice import Choice
 from midwatch.rules.compiler import RuleSet, compile_rules
 from midwatch.rules.model import Rule
 from midwatch.rules.scanner import Clock
+from midwatch.rules.triggers import FALSE_LINE_COST, TRUE_LINE_COST
 from midwatch.rules.workloads import background
 
 KEPT = 32
@@ -61,32 +62,36 @@ class PassingLines:
 
 def choice_for(rules: Sequence[Rule], chunks: Sequence[bytes]) -> Choice:
     """What is chosen for these rules where such lines go by. Takes seconds; raises as `compile_rules`."""
-    return _chosen(_having_learned(rules, chunks))
+    return _chosen(_having_learned(rules, chunks, FALSE_LINE_COST))
 
 
 def better_choice(rules: Sequence[Rule], known: Choice, chunks: Sequence[bytes], clock: Clock) -> Choice:
-    """`known`, or the choice made for these chunks if they are matched faster with it in the mean, and the
-    quarter of them that gains least not much slower.
+    """`known`, or of two choices made for these chunks the one with which they are matched fastest in the
+    mean, if the quarter of them that gains least is not much slower.
 
-    The mean is of ratios: chunks in which every line is a hit take the longest with any literals, and would
-    outvote the others. Takes seconds; raises as `compile_rules`. The clock counts the seconds of this
-    thread's work.
+    The two differ in what a line looked at in vain weighs: how much it costs beside one more literal is the
+    machine's business. The mean is of ratios: chunks in which every line is a hit take the longest with any
+    literals, and would outvote the others. Takes seconds; raises as `compile_rules`. The clock counts the
+    seconds of this thread's work.
     """
     if not chunks:
         return known
-    learned = _having_learned(rules, chunks)
-    sets = (compile_rules(rules, choice=known), learned)
+    learned = [_having_learned(rules, chunks, cost) for cost in (FALSE_LINE_COST, TRUE_LINE_COST)]
+    sets = (compile_rules(rules, choice=known), *learned)
     spent = [[_seconds(each, chunk, clock) for each in sets] for _ in range(_TURNS) for chunk in chunks]
     count = len(chunks)
-    least = [[min(turn[i] for turn in spent[place::count]) for i in (0, 1)] for place in range(count)]
-    ratios = sorted(after / before for before, after in least)
-    faster = geometric_mean(ratios) < 1.0 and geometric_mean(ratios[-max(1, count // 4) :]) < _SLOWER
-    return _chosen(learned) if faster else known
+    least = [[min(turn) for turn in zip(*spent[place::count], strict=True)] for place in range(count)]
+    best, mean = known, 1.0
+    for number, each in enumerate(learned, 1):
+        ratios = sorted(seconds[number] / seconds[0] for seconds in least)
+        if geometric_mean(ratios) < mean and geometric_mean(ratios[-max(1, count // 4) :]) < _SLOWER:
+            best, mean = _chosen(each), geometric_mean(ratios)
+    return best
 
 
-def _having_learned(rules: Sequence[Rule], chunks: Sequence[bytes]) -> RuleSet:
+def _having_learned(rules: Sequence[Rule], chunks: Sequence[bytes], line_cost: float) -> RuleSet:
     pieces = b"".join(_piece(chunk, number * _SCATTER) for number, chunk in enumerate(chunks))
-    return compile_rules(rules, background=background() + pieces)
+    return compile_rules(rules, background=background() + pieces, line_cost=line_cost)
 
 
 def _piece(text: bytes, place: int) -> bytes:

@@ -6,8 +6,9 @@ no trigger is asked of the whole chunk first, by a set that cannot see beyond a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 from midwatch.rules.hits import CompiledRule, Match
 from midwatch.rules.scanner import Find
@@ -19,6 +20,8 @@ PROBE = 1024
 _PROBES = 4
 
 FindRules = Callable[[bytes], list[int]]
+_Fields = tuple[CompiledRule, bytes, int, int, bytes]
+_make: Callable[[type[Match], _Fields], Match] = tuple.__new__
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +44,8 @@ class Machinery:
 def match_lines(machinery: Machinery, text: bytes) -> list[Match]:
     """The hits of a chunk, each line asked."""
     find_rules, compiled = machinery.find_rules, machinery.compiled
-    hits: list[Match] = []
-    add, make = hits.append, tuple.__new__
+    hits: list[_Fields] = []
+    add = hits.append
     lines = lines_of(text)
     start = 0
     for line, found in zip(lines, map(find_rules, lines), strict=True):
@@ -51,9 +54,9 @@ def match_lines(machinery: Machinery, text: bytes) -> list[Match]:
             if len(found) > 1:
                 found.sort()
             for index in found:
-                add(make(Match, (compiled[index], text, start, end, line)))
+                add((compiled[index], text, start, end, line))
         start = end + 1
-    return hits
+    return _matches(hits)
 
 
 def match_chunk(machinery: Machinery, text: bytes) -> list[Match]:
@@ -99,8 +102,8 @@ def _match_around(machinery: Machinery, text: bytes, offsets: list[int]) -> list
     """The hits in the lines in which the offsets lie; the offsets are sorted."""
     find_rules, compiled = machinery.find_rules, machinery.compiled
     find, rfind = text.find, text.rfind
-    hits: list[Match] = []
-    add, make = hits.append, tuple.__new__
+    hits: list[_Fields] = []
+    add = hits.append
     size = len(text)
     end = -1
     for offset in offsets:
@@ -116,8 +119,12 @@ def _match_around(machinery: Machinery, text: bytes, offsets: list[int]) -> list
             if len(found) > 1:
                 found.sort()
             for index in found:
-                add(make(Match, (compiled[index], text, start, end, line)))
-    return hits
+                add((compiled[index], text, start, end, line))
+    return _matches(hits)
+
+
+def _matches(hits: Iterable[_Fields]) -> list[Match]:
+    return list(map(_make, repeat(Match), hits))
 
 
 def lines_of(text: bytes) -> list[bytes]:

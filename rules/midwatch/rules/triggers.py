@@ -24,11 +24,13 @@ SHORT_COST = 40.0
 FALSE_LINE_COST = 0.7
 """What one line looked at in vain costs, in microseconds: somewhat less than it does, because the background
 holds more of such lines than logs do."""
+TRUE_LINE_COST = 2.0
+"""The same where the background is what will be matched."""
 LOWER_COST = 240.0
 """What lower-casing costs, in microseconds a megabyte: about 60 literals more."""
 
 _GRAM = 4
-_MAX_LENGTH = 8
+_MAX_LENGTH = 12  # `Exception: ` and `Exception (` are told apart from `Exception raised`
 _ROUNDS = 6
 
 
@@ -48,14 +50,16 @@ class Triggers:
     cost: float
 
 
-def choose_triggers(patterns: Sequence[str], background: bytes) -> Triggers:
+def choose_triggers(
+    patterns: Sequence[str], background: bytes, line_cost: float = FALSE_LINE_COST
+) -> Triggers:
     """The cheapest triggers found for all patterns together.
 
-    `background` is text in which no rule should hit; a literal that is common there costs. Any text gives
-    correct triggers, only slower ones. The same input always gives the same triggers.
+    `background` is text in which no rule should hit; a literal that is common there costs, `line_cost` each
+    time. Any text gives correct triggers, only slower ones. The same input always gives the same triggers.
     """
     ways = [required_by_way(pattern) for pattern in patterns]
-    as_written = _Selection(ways, background).result(in_lower_case=False)
+    as_written = _Selection(ways, background, line_cost).result(in_lower_case=False)
     if len(as_written.spellings) * TRIGGER_COST < LOWER_COST or not _has_either_case(ways):
         return as_written
     lower = [
@@ -64,7 +68,7 @@ def choose_triggers(patterns: Sequence[str], background: bytes) -> Triggers:
         )
         for way in ways
     ]
-    in_lower_case = _Selection(lower, background.lower()).result(in_lower_case=True)
+    in_lower_case = _Selection(lower, background.lower(), line_cost).result(in_lower_case=True)
     return min(as_written, in_lower_case, key=lambda triggers: triggers.cost)
 
 
@@ -89,7 +93,10 @@ def grams(literal: str) -> list[str]:
 class _Selection:
     """Every way of every pattern chooses one of its demands, and for each literal of it a gram."""
 
-    def __init__(self, patterns: Sequence[tuple[tuple[Literals, ...], ...]], background: bytes) -> None:
+    def __init__(
+        self, patterns: Sequence[tuple[tuple[Literals, ...], ...]], background: bytes, line_cost: float
+    ) -> None:
+        self.line_cost = line_cost
         self.pattern_count = len(patterns)
         self.owners = [index for index, ways in enumerate(patterns) for _ in ways]
         self.demands = [demands for ways in patterns for demands in ways]
@@ -145,7 +152,7 @@ class _Selection:
             written = spellings(gram)
             hits = sum(map(self.count, written))
             each = TRIGGER_COST if len(written[0]) >= _GRAM else TRIGGER_COST + SHORT_COST
-            known = each * len(written) + FALSE_LINE_COST * hits / self.megabytes
+            known = each * len(written) + self.line_cost * hits / self.megabytes
             self.costs[gram] = known
         return known
 
