@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from itertools import count
+from itertools import accumulate, count, cycle
 
 import pytest
 
@@ -39,6 +39,16 @@ def test_what_is_not_faster_is_not_taken() -> None:
     no_difference = map(float, count())
     assert better_choice(RULES, known, passed(CARRIERS), lambda: next(no_difference)) is known
     assert better_choice(RULES, known, (), time.thread_time) is known
+
+
+def test_a_line_in_vain_weighs_as_much_as_makes_the_matching_fastest() -> None:
+    known = choice_for(RULES, passed(RUDDERS))
+
+    def taken(*seconds: int) -> float:
+        ticks = accumulate(step for spent in cycle(seconds) for step in (0, spent))
+        return better_choice(RULES, known, passed(CARRIERS + RUDDERS), lambda: next(ticks)).triggers.cost
+
+    assert taken(3, 1, 2) < taken(3, 2, 1)
 
 
 def test_it_is_looked_for_again_after_four_times_as_many_lines() -> None:

@@ -20,6 +20,13 @@ def test_what_is_common_in_the_background_is_avoided() -> None:
     assert trigger not in b"NCCL INFO all is well"
 
 
+def test_literals_are_told_apart_by_what_follows_however_late() -> None:
+    frames = b"Exception raised from checkTimeout\n" * 1000
+    patterns = [r"Exception: .+", r"Exception \(either"]
+    triggers = choose_triggers(patterns, frames + b"iteration: 5 (either way)\n" * 1000)
+    assert not any(trigger in frames for trigger in triggers.spellings)
+
+
 def test_patterns_without_literals_are_named() -> None:
     assert choose_triggers([r"\d+ \w+", "out of memory"], b"").unguarded == (0,)
 
