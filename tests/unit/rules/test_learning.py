@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import time
 from itertools import accumulate, count, cycle
 
 import pytest
 
 from midwatch.rules.compiler import compile_rules
-from midwatch.rules.learning import FIRST_LOOK, KEPT, PassingLines, better_choice, choice_for
+from midwatch.rules.learning import FIRST_LOOK, KEPT, PassingLines, better_choice, choice_for, fastest
 from midwatch.rules.model import Rule
 
 RULES = (Rule(name="lost", pattern=r"carrier .{1,20} rudder"),)
@@ -49,6 +50,23 @@ def test_a_line_in_vain_weighs_as_much_as_makes_the_matching_fastest() -> None:
         return better_choice(RULES, known, passed(CARRIERS + RUDDERS), lambda: next(ticks)).triggers.cost
 
     assert taken(3, 1, 2) < taken(3, 2, 1)
+
+
+def test_what_is_faster_is_taken_on_a_machine_whose_speed_changes_all_the_time() -> None:
+    taken = []
+    for seed in range(100):
+        noise = random.Random(seed)
+        turns = [
+            [[way * noise.lognormvariate(0, 0.15) for way in (1.0, 0.9)] for _ in range(KEPT)]
+            for _ in range(6)
+        ]
+        taken.append(fastest(turns))
+    assert sum(taken) >= 97
+
+
+def test_what_makes_a_quarter_slower_is_not_taken_even_if_the_rest_gains() -> None:
+    assert fastest([[(1.0, 0.8), (1.0, 0.8), (1.0, 0.8), (1.0, 1.2)] * 8] * 6) == 0
+    assert fastest([[(1.0, 0.8), (1.0, 0.8), (1.0, 0.8), (1.0, 1.05)] * 8] * 6) == 1
 
 
 def test_it_is_looked_for_again_after_four_times_as_many_lines() -> None:
