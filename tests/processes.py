@@ -8,22 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 
-def wait_for(
-    fact: Callable[[], object],
-    what: str,
-    limit: float = 120.0,
-    *,
-    while_moves: Callable[[], object] | None = None,
-) -> None:
-    """Returns when `fact` holds; fails the test when it does not within `limit` seconds.
-
-    The seconds count from the last change of `while_moves`, if that is given: for work whose amount grows.
-    """
+def wait_for(fact: Callable[[], object], what: str, limit: float = 120.0) -> None:
+    """Returns when `fact` holds; fails the test when it does not within `limit` seconds."""
     deadline = time.monotonic() + limit
-    seen: object = None
     while not fact():
-        if while_moves is not None and (now := while_moves()) != seen:
-            seen, deadline = now, time.monotonic() + limit
         assert time.monotonic() < deadline, f"not within {limit} s: {what}"
         time.sleep(0.02)  # the pause between two looks at the fact, not a wait for a time
 

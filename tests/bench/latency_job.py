@@ -70,7 +70,7 @@ def mortal(job: Job) -> None:
     job.note("start", number)
     for step in range(1, 6):
         job.write("step", step, progress(step))
-        time.sleep(STEP_S)  # as above
+        time.sleep(STEP_S)  # the pace of the job that is killed
     job.write("cause", number, CAUSE.format(number=number))
     job.note("exit", number)
     sys.exit(1)

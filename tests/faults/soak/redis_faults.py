@@ -70,11 +70,7 @@ def empty_redis(stage: Theatre) -> None:
     """FLUSHALL in mid-run."""
     stage.redis.flushall()
     goal = stage.traffic.acknowledged
-    wait_for(
-        lambda: stage.reached(stage.first) >= goal,
-        "all state is built anew",
-        while_moves=lambda: stage.reached(stage.first),
-    )
+    wait_for(lambda: stage.reached(stage.first) >= goal, "all state is built anew")
     wait_for(stage.all_held, "everything is read")
 
 

@@ -28,6 +28,8 @@ from midwatch.streams.tables.script import parse_offset
 from midwatch.streams.topic_admin import make_topics
 from processes import wait_for
 
+PATIENCE_S = 120.0
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -131,13 +133,6 @@ class Theatre:
             pipe.get(keys.offset_key(self.group, topic, partition))
         return sum(parse_offset(stored)[0] + 1 for stored in pipe.execute())
 
-    def progress(self) -> tuple[int, int] | None:
-        """How far both stages are; None while Redis does not answer."""
-        try:
-            return self.reached(self.first), self.reached(self.second)
-        except redis.RedisError:
-            return None
-
     def end(self, topic: str) -> int:
         """How many records the topic has."""
         return sum(self._ends.end_offsets([TopicPartition(topic, p) for p in range(PARTITIONS)]).values())
@@ -182,7 +177,7 @@ class Theatre:
         except (redis.RedisError, KafkaError):
             return False
 
-    def catches_up(self) -> float:
+    def catches_up(self, within_s: float = PATIENCE_S) -> float:
         """Seconds until everything that is acknowledged now went through both stages."""
         began, goal = time.monotonic(), self.traffic.acknowledged
 
@@ -194,7 +189,7 @@ class Theatre:
             except redis.RedisError:
                 return False
 
-        wait_for(passed, f"{goal} records through both stages", while_moves=self.progress)
+        wait_for(passed, f"{goal} records through both stages", within_s)
         return time.monotonic() - began
 
     # -- the end
@@ -203,7 +198,7 @@ class Theatre:
         """End the traffic and wait until both stages have all of it; how many were sent."""
         sent = self.traffic.end(at_least)
         assert not self.traffic.errors, self.traffic.errors[:3]
-        wait_for(self.level, "both stages level with the traffic", while_moves=self.progress)
+        wait_for(self.level, "both stages level with the traffic")
         return sent
 
     def restore(self) -> None:
