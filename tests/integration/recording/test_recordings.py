@@ -19,7 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 from integration.chain.installation import Installation, Job, installation, midwatch
-from integration.chain.same_again import same_again
+from integration.chain.same_again import Again, same_again
 from integration.chain.training import PROCESSES, Training
 from midwatch.agents.cli.replay import replay
 from midwatch.streams.embedded.stack import Endpoints
@@ -70,19 +70,24 @@ def _judged(watch: Installation, job: Job, case: str) -> tuple[list[Incident], l
         )
         assert done.returncode == 0, done.stderr
         told.update(_replayed(file))
+        assert all("does not stand in incidents" in each for each in told["differences"]), told["differences"]
         return not told["differences"]
 
     wait_for(exported, "an export without differences", SOON)
     after = same_again(watch.settings, name)
     for kind, earlier, later in (
-        ("incidents", before.incidents, [record for record in after.said if isinstance(record, Incident)]),
-        ("decisions", before.derived.decisions, after.decided),
+        ("incidents", _incidents(before), _incidents(after)),
+        ("decisions", before.decided, after.decided),
     ):
-        assert len(told[kind]) >= len(earlier)
+        assert len(told[kind]) >= len(earlier), "all that the topics held before it was exported"
         assert told[kind] == _plain(later)[: len(told[kind])]
     if kept := os.environ.get("MIDWATCH_TEST_KEEP"):
         _keep(Path(kept), case, file, watch, told["decisions"])
     return before.incidents, list(before.derived.decisions)
+
+
+def _incidents(again: Again) -> list[Incident]:
+    return [record for record in again.said if isinstance(record, Incident)]
 
 
 def _plain(records: Sequence[Incident | Decision]) -> Any:
