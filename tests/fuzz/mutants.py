@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from midwatch.rules import compiler, expressions, hits, literals, matcher, syntax_tree
+from midwatch.rules import compiler, expressions, hits, literals, matcher, scanner, syntax_tree
 
 Mutant = Callable[[pytest.MonkeyPatch], None]
 
@@ -27,33 +27,22 @@ def line_keeps_its_end(patch: pytest.MonkeyPatch) -> None:
     """A line that the scan found is handed on with its line feed."""
     original = matcher._match_around
 
-    def around(machinery: matcher.Machinery, text: bytes, offsets: list[int]) -> list[hits.Match]:
-        return [
-            hits.Match(entry, text, hit.start, hit.end, hit.text)
-            for hit in original(machinery, text, offsets)
-            for entry in machinery.compiled
-            if entry is hit.compiled and entry.expression.search(text[hit.start : hit.end + 1]) is not None
-        ]
+    def around(machinery: matcher.Machinery, text: bytes, offsets: list[int]) -> hits.Matches:
+        return hits.Matches(
+            [
+                hit
+                for hit in original(machinery, text, offsets)
+                if hit.compiled.expression.search(text[hit.start : hit.end + 1]) is not None
+            ]
+        )
 
     patch.setattr(matcher, "_match_around", around)
 
 
 def scan_in_the_wrong_case(patch: pytest.MonkeyPatch) -> None:
     """Lower-cased literals are looked for in the text as it is."""
-    original = matcher.match_chunk
-
-    def match(machinery: matcher.Machinery, text: bytes) -> list[hits.Match]:
-        changed = matcher.Machinery(
-            machinery.compiled,
-            machinery.find_rules,
-            machinery.find_triggers,
-            False,
-            machinery.gates,
-            machinery.every_line,
-        )
-        return original(changed, text)
-
-    patch.setattr(compiler, "match_chunk", match)
+    original = scanner.scanner_of
+    patch.setattr(compiler, "scanner_of", lambda packed, lowered=(): original((*packed, *lowered)))
 
 
 def optional_part_demanded(patch: pytest.MonkeyPatch) -> None:

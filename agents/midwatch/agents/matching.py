@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from operator import itemgetter
 from typing import TypeVar, cast
 
 from midwatch.agents.call_sites import placed
@@ -22,7 +23,7 @@ from midwatch.agents.shell_traces import was_asked_for_output
 from midwatch.agents.tracebacks import Place as Standing
 from midwatch.agents.tracebacks import begins_line, is_logged, place_of
 from midwatch.rules.compiler import RuleSet
-from midwatch.rules.hits import Match
+from midwatch.rules.hits import Match, Row
 from midwatch.rules.model import Role, Rule
 from midwatch.streams.blocks import claimed_rank
 from midwatch.streams.line_times import line_time
@@ -41,6 +42,8 @@ _LINE_BYTES = 2048
 _SHOWN_BYTES = 512
 _LARGEST = 2**53
 Otherwise = TypeVar("Otherwise", int, None)
+
+_start: Callable[[Row], int] = itemgetter(2)
 
 When = Callable[[Section, bytes, Match], float]
 """The time of a matched line, given its section and the section's text (seconds, the node's clock)."""
@@ -69,11 +72,11 @@ def match(
     for section in chunk.sections:
         text = chunk.text[start : start + section.size]
         start += section.size
-        hits = _telling(hit for hit in _all(rules, text) if _placed(hit))
+        rows = _telling(row for row in _all(rules, text) if _placed(row))
         fresh = _behind_context(section, text)
-        for hit, place in zip(hits, places(section, text, (hit.start for hit in hits)), strict=True):
-            if hit.start >= fresh:
-                found.take(section, text, hit, place, when)
+        for row, place in zip(rows, places(section, text, map(_start, rows)), strict=True):
+            if _start(row) >= fresh:
+                found.take(section, text, row, place, when)
         found.end_watches(section, text, rules.match_stops(text), when)
         if any_line and section.lines > section.context:
             found.sign_of_life(section, next(places(section, text, [max(len(text) - 1, 0)])))
@@ -91,10 +94,10 @@ def match(
     )
 
 
-def _all(rules: RuleSet, text: bytes) -> Sequence[Match]:
+def _all(rules: RuleSet, text: bytes) -> Sequence[Row]:
     """The hits in lines and in blocks, in the order of the lines; a block's before its last line's own."""
-    in_lines, in_blocks = rules.match_chunk(text), rules.match_blocks(text)
-    return sorted([*in_blocks, *in_lines], key=lambda hit: hit.start) if in_blocks else in_lines
+    in_lines, in_blocks = rules.match_chunk(text).rows, rules.match_blocks(text)
+    return sorted([*in_blocks, *in_lines], key=_start) if in_blocks else in_lines
 
 
 def _behind_context(section: Section, text: bytes) -> int:
@@ -105,29 +108,35 @@ def _behind_context(section: Section, text: bytes) -> int:
     return offset
 
 
-def _placed(hit: Match) -> bool:
+def _rule(row: Row) -> Rule:
+    return row[0].rule
+
+
+def _placed(row: Row) -> bool:
     """Whether the hit stands where its rule wants it."""
-    if hit.rule.block or not hit.rule.at_start:
+    rule = _rule(row)
+    if rule.block or not rule.at_start:
         return True
+    hit = Match._make(row)
     start = hit.spans()[0][0]
     if begins_line(hit.line, start):
         return True
     return is_logged(hit.line, start) and place_of(hit.chunk, hit.start, hit.end).ends_traceback
 
 
-def _telling(hits: Iterable[Match]) -> list[Match]:
+def _telling(rows: Iterable[Row]) -> list[Row]:
     """Without the fallbacks on lines of which another rule knows more; progress tells of no failure."""
-    told: list[Match] = []
-    for _, same_line in groupby(hits, key=lambda hit: hit.start):
+    told: list[Row] = []
+    for _, same_line in groupby(rows, key=_start):
         found = list(same_line)
         if len(found) == 1:
             told += found
             continue
-        progress = [hit for hit in found if hit.rule.role is Role.PROGRESS]
-        others = [hit for hit in found if hit.rule.role is not Role.PROGRESS]
-        known = [hit for hit in others if not hit.rule.fallback]
-        known = known or [hit for hit in others if not _knows_nothing(hit.rule)]
-        known = known or [hit for hit in others if not hit.rule.block]
+        progress = [row for row in found if _rule(row).role is Role.PROGRESS]
+        others = [row for row in found if _rule(row).role is not Role.PROGRESS]
+        known = [row for row in others if not _rule(row).fallback]
+        known = known or [row for row in others if not _knows_nothing(_rule(row))]
+        known = known or [row for row in others if not _rule(row).block]
         told += progress + (known or others)
     return told
 
@@ -214,16 +223,19 @@ class _Found:
                 time=when(section, text, hit),
             )
 
-    def take(self, section: Section, text: bytes, hit: Match, place: Place, when: When) -> None:
-        if hit.rule.role is Role.PROGRESS:
+    def take(self, section: Section, text: bytes, row: Row, place: Place, when: When) -> None:
+        rule = _rule(row)
+        if rule.role is Role.PROGRESS:
+            hit = Match._make(row)
             self._progress(section, hit, place, when(section, text, hit))
             return
-        name, path, rank = hit.rule.name, section.path, section.rank
+        name, path, rank = rule.name, section.path, section.rank
         looked_at = self.looked_at.get((name, path), 0)
         self.looked_at[name, path] = looked_at + 1
         if looked_at >= _LOOKED_AT or len(self.hits) >= _HITS:
             self._count(name, path, rank, place)
             return
+        hit = Match._make(row)
         outer = is_outer(text, hit.start, hit.end)
         standing = Standing("quoted") if outer else place_of(text, hit.start, hit.end)
         if _only_an_end(hit.rule) and was_asked_for_output(text, hit.start):

@@ -15,12 +15,14 @@ from midwatch.rules.triggers import Triggers
 @dataclass(frozen=True, slots=True)
 class Choice:
     """`rules`: the content hash of the rules that it was made for, since for others it finds too little.
-    `packed`: the literals of each automaton, in their order. `stops` is that of the rules' stop patterns.
+    `packed` and `packed_lowered`: the literals of each automaton over the text as it is and over the
+    lower-cased text, in their order. `stops` is that of the rules' stop patterns.
     """
 
     rules: str
     triggers: Triggers
     packed: tuple[tuple[bytes, ...], ...]
+    packed_lowered: tuple[tuple[bytes, ...], ...] = ()
     stops: Choice | None = None
 
     def to_bytes(self) -> bytes:
@@ -38,11 +40,13 @@ def _plain(choice: Choice) -> dict[str, Any]:
     return {
         "rules": choice.rules,
         "spellings": _texts(triggers.spellings),
-        "in_lower_case": triggers.in_lower_case,
+        "lowered": _texts(triggers.lowered),
+        "folded": sorted(triggers.folded),
         "unguarded": triggers.unguarded,
         "of_pattern": [_texts(each) for each in triggers.of_pattern],
         "cost": triggers.cost,
         "packed": [_texts(each) for each in choice.packed],
+        "packed_lowered": [_texts(each) for each in choice.packed_lowered],
         "stops": _plain(choice.stops) if choice.stops else None,
     }
 
@@ -50,7 +54,8 @@ def _plain(choice: Choice) -> dict[str, Any]:
 def _read(plain: Any) -> Choice:
     triggers = Triggers(
         spellings=_spellings(plain["spellings"]),
-        in_lower_case=bool(plain["in_lower_case"]),
+        lowered=_spellings(plain["lowered"]),
+        folded=frozenset(map(int, plain["folded"])),
         unguarded=tuple(map(int, plain["unguarded"])),
         of_pattern=tuple(map(_spellings, plain["of_pattern"])),
         cost=float(plain["cost"]),
@@ -60,6 +65,7 @@ def _read(plain: Any) -> Choice:
         str(plain["rules"]),
         triggers,
         tuple(map(_spellings, plain["packed"])),
+        tuple(map(_spellings, plain["packed_lowered"])),
         None if stops is None else _read(stops),
     )
 

@@ -11,7 +11,7 @@ from midwatch.rules.block_rules import BlockRules
 from midwatch.rules.choice import Choice
 from midwatch.rules.errors import LocatedError, RuleErrors
 from midwatch.rules.expressions import Expression, PatternError, compile_set, is_bytewise
-from midwatch.rules.hits import CompiledRule, Match, MatcherDisagreement
+from midwatch.rules.hits import CompiledRule, Match, MatcherDisagreement, Matches
 from midwatch.rules.literals import required_literals, spelling_count, spellings
 from midwatch.rules.matcher import SMALL_CHUNK, FindRules, Machinery, lines_of, match_chunk
 from midwatch.rules.model import Rule
@@ -69,7 +69,7 @@ class RuleSet:
         found = sorted(self._machinery.find_rules(line))
         return [Match(self.compiled[index], line, 0, len(line), line) for index in found]
 
-    def match_chunk(self, text: bytes) -> list[Match]:
+    def match_chunk(self, text: bytes) -> Matches:
         r"""The hits of a chunk, by line and then by rule.
 
         A chunk holds whole lines that end in `\n`; the last may lack it. A chunk that ends in `\n` has no
@@ -82,9 +82,9 @@ class RuleSet:
         """The hits of the rules over blocks that end in a chunk, by the blocks' last lines."""
         return self._blocks.match(text)
 
-    def match_stops(self, text: bytes) -> list[Match]:
+    def match_stops(self, text: bytes) -> Matches:
         """The lines of a chunk that end the watch of a rule: the one whose name the hit's rule bears."""
-        return self._stops.match_chunk(text) if self._stops is not None else []
+        return self._stops.match_chunk(text) if self._stops is not None else Matches(())
 
     def reference_chunk(self, text: bytes) -> list[Match]:
         """The same, slowly: each line searched for each rule alone. What `match_chunk` is audited against."""
@@ -144,21 +144,26 @@ def compile_rules(
     patterns = [entry.rule.pattern for entry in compiled]
     find_rules = _rule_finder(patterns)
     if not scan:
-        unscanned = Machinery(tuple(compiled), find_rules, scanner_of(()), False, (), every_line=True)
+        unscanned = Machinery(tuple(compiled), find_rules, scanner_of(()), (), every_line=True)
         unguarded = tuple(range(len(patterns)))
-        without = Triggers((), False, unguarded, ((),) * len(patterns), 0.0)
+        without = Triggers((), (), frozenset(), unguarded, ((),) * len(patterns), 0.0)
         return RuleSet(unscanned, without, everything, stops)
     tested = choice is not None
     if choice is None:
-        triggers, packed = _chosen(patterns, find_rules, background, line_cost)
-        choice = Choice(hash_, triggers, packed, stops.choice if stops else None)
+        triggers, in_vain = _chosen(patterns, find_rules, background, line_cost)
+        choice = Choice(
+            rules=hash_,
+            triggers=triggers,
+            packed=_packed(triggers.spellings, in_vain),
+            packed_lowered=_packed(triggers.lowered, in_vain.lower()),
+            stops=stops.choice if stops else None,
+        )
     triggers = choice.triggers
     gates, every_line = _gates([patterns[index] for index in triggers.unguarded])
     machinery = Machinery(
         compiled=tuple(compiled),
         find_rules=find_rules,
-        find_triggers=scanner_of(choice.packed),
-        in_lower_case=triggers.in_lower_case,
+        find_triggers=scanner_of(choice.packed, choice.packed_lowered),
         gates=gates,
         every_line=every_line,
     )
@@ -170,13 +175,16 @@ def compile_rules(
 
 def _chosen(
     patterns: Sequence[str], find_rules: FindRules, background: bytes | None, line_cost: float
-) -> tuple[Triggers, tuple[tuple[bytes, ...], ...]]:
+) -> tuple[Triggers, bytes]:
+    """The triggers, and the part of the background that they were chosen by."""
     text = usual_background() if background is None else background[:BACKGROUND_LIMIT]
     # A line that a rule matches is not looked at in vain, so it must not count against the rule's literals.
     in_vain = b"\n".join(line for line in text.split(b"\n") if not find_rules(line))
-    triggers = choose_triggers(patterns, in_vain, line_cost)
-    sample = in_vain.lower() if triggers.in_lower_case else in_vain
-    return triggers, tuple(map(tuple, pack(triggers.spellings, sample)))
+    return choose_triggers(patterns, in_vain, line_cost), in_vain
+
+
+def _packed(literals: Sequence[bytes], sample: bytes) -> tuple[tuple[bytes, ...], ...]:
+    return tuple(map(tuple, pack(literals, sample)))
 
 
 def content_hash(rules: Sequence[Rule]) -> str:

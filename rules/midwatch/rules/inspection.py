@@ -77,12 +77,12 @@ def check_files(root: str, files: Mapping[str, bytes]) -> CheckedFiles:
 
 def explain_line(rule_set: RuleSet, line: bytes) -> Explanation:
     """Which rules match a line and why, and which nearly do."""
-    text = line.lower() if rule_set.triggers.in_lower_case else line
+    triggers, lowered = rule_set.triggers, line.lower()
     found = {match.rule.name: match for match in rule_set.match_line(line)}
     hits: list[Hit] = []
     misses: list[Miss] = []
-    for entry, spellings in zip(rule_set.compiled, rule_set.triggers.of_pattern, strict=True):
-        rule = entry.rule
+    for entry, spellings in zip(rule_set.compiled, triggers.of_pattern, strict=True):
+        rule, text = entry.rule, lowered if entry.index in triggers.folded else line
         trigger = next((each for each in spellings if each in text), b"").decode("utf-8", "replace")
         match = found.get(rule.name)
         if match is not None:

@@ -6,11 +6,10 @@ no trigger is asked of the whole chunk first, by a set that cannot see beyond a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import repeat
 
-from midwatch.rules.hits import CompiledRule, Match
+from midwatch.rules.hits import CompiledRule, Matches, Row
 from midwatch.rules.scanner import Find
 
 SMALL_CHUNK = 2048
@@ -20,8 +19,6 @@ PROBE = 1024
 _PROBES = 4
 
 FindRules = Callable[[bytes], list[int]]
-_Fields = tuple[CompiledRule, bytes, int, int, bytes]
-_make: Callable[[type[Match], _Fields], Match] = tuple.__new__
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,22 +26,21 @@ class Machinery:
     """The compiled parts that matching needs; made by the compiler only.
 
     `find_rules` gives the indexes of all rules found in a line, in no order. `find_triggers` gives the sorted
-    offsets of triggers in a text, lower-cased first if `in_lower_case`. `gates` say of a whole text whether
-    a rule without triggers may be in one of its lines; `every_line` stands for rules that no gate can hold.
+    offsets of triggers in a text. `gates` say of a whole text whether a rule without triggers may be in one
+    of its lines; `every_line` stands for rules that no gate can hold.
     """
 
     compiled: tuple[CompiledRule, ...]
     find_rules: FindRules
     find_triggers: Find
-    in_lower_case: bool
     gates: tuple[Callable[[bytes], Sequence[int]], ...]
     every_line: bool
 
 
-def match_lines(machinery: Machinery, text: bytes) -> list[Match]:
+def match_lines(machinery: Machinery, text: bytes) -> Matches:
     """The hits of a chunk, each line asked."""
     find_rules, compiled = machinery.find_rules, machinery.compiled
-    hits: list[_Fields] = []
+    hits: list[Row] = []
     add = hits.append
     lines = lines_of(text)
     start = 0
@@ -56,18 +52,17 @@ def match_lines(machinery: Machinery, text: bytes) -> list[Match]:
             for index in found:
                 add((compiled[index], text, start, end, line))
         start = end + 1
-    return _matches(hits)
+    return Matches(hits)
 
 
-def match_chunk(machinery: Machinery, text: bytes) -> list[Match]:
+def match_chunk(machinery: Machinery, text: bytes) -> Matches:
     """The hits of a chunk, by the cheapest way that is exact."""
     if len(text) < SMALL_CHUNK or machinery.every_line or any(gate(text) for gate in machinery.gates):
         return match_lines(machinery, text)
-    find, fold = machinery.find_triggers, machinery.in_lower_case
-    probe = _probe(text)
-    if _is_crowded(probe, find(probe.lower() if fold else probe)):
+    find, probe = machinery.find_triggers, _probe(text)
+    if _is_crowded(probe, find(probe)):
         return match_lines(machinery, text)
-    return _match_around(machinery, text, find(text.lower() if fold else text))
+    return _match_around(machinery, text, find(text))
 
 
 def _probe(text: bytes) -> bytes:
@@ -98,11 +93,11 @@ def _is_crowded(text: bytes, offsets: list[int]) -> bool:
     return with_trigger * 2 > text.count(b"\n")
 
 
-def _match_around(machinery: Machinery, text: bytes, offsets: list[int]) -> list[Match]:
+def _match_around(machinery: Machinery, text: bytes, offsets: list[int]) -> Matches:
     """The hits in the lines in which the offsets lie; the offsets are sorted."""
     find_rules, compiled = machinery.find_rules, machinery.compiled
     find, rfind = text.find, text.rfind
-    hits: list[_Fields] = []
+    hits: list[Row] = []
     add = hits.append
     size = len(text)
     end = -1
@@ -120,11 +115,7 @@ def _match_around(machinery: Machinery, text: bytes, offsets: list[int]) -> list
                 found.sort()
             for index in found:
                 add((compiled[index], text, start, end, line))
-    return _matches(hits)
-
-
-def _matches(hits: Iterable[_Fields]) -> list[Match]:
-    return list(map(_make, repeat(Match), hits))
+    return Matches(hits)
 
 
 def lines_of(text: bytes) -> list[bytes]:

@@ -25,17 +25,22 @@ def build_scanner(literals: Sequence[bytes], sample: bytes = b"") -> Find:
     return scanner_of(pack(literals, sample))
 
 
-def scanner_of(packed: Iterable[Sequence[bytes]]) -> Find:
-    """The same of literals that are packed already: an automaton for each pack, literals in that order."""
-    automata = [_automaton(together) for together in packed]
-    if not automata:
+def scanner_of(packed: Iterable[Sequence[bytes]], packed_lowered: Iterable[Sequence[bytes]] = ()) -> Find:
+    """The same of literals that are packed already: an automaton for each pack, literals in that order. The
+    second ones are looked for in the lower-cased text.
+    """
+    automata, over_lowered = list(map(_automaton, packed)), list(map(_automaton, packed_lowered))
+    if not automata and not over_lowered:
         return lambda _: []
-    if len(automata) == 1:
+    if len(automata) == 1 and not over_lowered:
         only = automata[0]
         return lambda text: [start for _, start, _ in only(text)]
 
     def find(text: bytes) -> list[int]:
         offsets = [start for automaton in automata for _, start, _ in automaton(text)]
+        if over_lowered:
+            lowered = text.lower()
+            offsets += [start for automaton in over_lowered for _, start, _ in automaton(lowered)]
         offsets.sort()
         return offsets
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -36,15 +36,17 @@ _ROUNDS = 6
 
 @dataclass(frozen=True, slots=True)
 class Triggers:
-    """`spellings`: the byte strings to scan for, in the lower-cased text if `in_lower_case`.
+    """`spellings`: the byte strings to scan for in the text as it is; `lowered`: those to scan for in the
+    lower-cased text.
 
-    `unguarded` are the indexes of the patterns that need another way. `of_pattern` holds, for the pattern of
-    each index, the spellings that stand for it; () for the unguarded. `cost` is an estimate in microseconds
-    a megabyte.
+    `folded` are the indexes of the patterns that are guarded in the lower-cased text, and `unguarded` of
+    those that need another way. `of_pattern` holds, for the pattern of each index, the spellings that stand
+    for it; () for the unguarded. `cost` is an estimate in microseconds a megabyte.
     """
 
     spellings: tuple[bytes, ...]
-    in_lower_case: bool
+    lowered: tuple[bytes, ...]
+    folded: frozenset[int]
     unguarded: tuple[int, ...]
     of_pattern: tuple[tuple[bytes, ...], ...]
     cost: float
@@ -59,26 +61,68 @@ def choose_triggers(
     time. Any text gives correct triggers, only slower ones. The same input always gives the same triggers.
     """
     ways = [required_by_way(pattern) for pattern in patterns]
-    as_written = _Selection(ways, background, line_cost).result(in_lower_case=False)
-    if len(as_written.spellings) * TRIGGER_COST < LOWER_COST or not _has_either_case(ways):
-        return as_written
-    lower = [
-        tuple(
-            tuple(frozenset(lowered(literal) for literal in demand) for demand in demands) for demands in way
-        )
-        for way in ways
+    as_written = _Selection(ways, background, line_cost).result()
+    plain = _triggers(len(ways), as_written, _NOTHING)
+    folded = {
+        pattern
+        for pattern, chosen in as_written.of_pattern.items()
+        if any(spelling_count(gram) > 1 for gram in chosen)
+    }
+    if not folded or len(as_written.spellings) * TRIGGER_COST < LOWER_COST:
+        return plain
+    # Only these: in lower case, more lines hold what the other patterns are looked for by.
+    written = [() if pattern in folded else way for pattern, way in enumerate(ways)]
+    lower = [_lowered(way) if pattern in folded else () for pattern, way in enumerate(ways)]
+    mixed = _triggers(
+        len(ways),
+        _Selection(written, background, line_cost).result(),
+        _Selection(lower, background.lower(), line_cost).result(),
+    )
+    return min(plain, mixed, key=lambda triggers: triggers.cost)
+
+
+_Way = tuple[tuple[Literals, ...], ...]
+
+
+def _lowered(way: _Way) -> _Way:
+    return tuple(
+        tuple(frozenset(lowered(literal) for literal in demand) for demand in demands) for demands in way
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Selected:
+    """What is scanned for, and the grams that stand for each pattern that has any."""
+
+    spellings: frozenset[bytes]
+    of_pattern: Mapping[int, frozenset[str]]
+    cost: float
+
+    def spellings_of(self, pattern: int) -> Iterator[bytes]:
+        """All that stand for it."""
+        for gram in self.of_pattern.get(pattern, ()):
+            yield from spellings(gram)
+
+
+_NOTHING = _Selected(frozenset(), {}, 0.0)
+
+
+def _triggers(count: int, written: _Selected, lower: _Selected) -> Triggers:
+    of_pattern = [
+        sorted({spelling for chosen in (written, lower) for spelling in chosen.spellings_of(pattern)})
+        for pattern in range(count)
     ]
-    in_lower_case = _Selection(lower, background.lower(), line_cost).result(in_lower_case=True)
-    return min(as_written, in_lower_case, key=lambda triggers: triggers.cost)
-
-
-def _has_either_case(ways: Iterable[Iterable[Iterable[Literals]]]) -> bool:
-    return any(
-        spelling_count(literal) > 1
-        for of_pattern in ways
-        for demands in of_pattern
-        for demand in demands
-        for literal in demand
+    # A line that holds the one as it is written holds the other in lower case.
+    needed = (
+        each for each in written.spellings if not any(other in each.lower() for other in lower.spellings)
+    )
+    return Triggers(
+        spellings=tuple(sorted(needed)),
+        lowered=tuple(sorted(lower.spellings)),
+        folded=frozenset(lower.of_pattern),
+        unguarded=tuple(pattern for pattern, those in enumerate(of_pattern) if not those),
+        of_pattern=tuple(map(tuple, of_pattern)),
+        cost=written.cost + lower.cost + (LOWER_COST if lower.spellings else 0.0),
     )
 
 
@@ -93,11 +137,8 @@ def grams(literal: str) -> list[str]:
 class _Selection:
     """Every way of every pattern chooses one of its demands, and for each literal of it a gram."""
 
-    def __init__(
-        self, patterns: Sequence[tuple[tuple[Literals, ...], ...]], background: bytes, line_cost: float
-    ) -> None:
+    def __init__(self, patterns: Sequence[_Way], background: bytes, line_cost: float) -> None:
         self.line_cost = line_cost
-        self.pattern_count = len(patterns)
         self.owners = [index for index, ways in enumerate(patterns) for _ in ways]
         self.demands = [demands for ways in patterns for demands in ways]
         self.background = background
@@ -117,7 +158,8 @@ class _Selection:
         self.chosen: list[dict[str, str]] = [{} for _ in self.demands]
         self.at_first = True
 
-    def result(self, *, in_lower_case: bool) -> Triggers:
+    def result(self) -> _Selected:
+        """What all ways choose together in the end."""
         # Who has little choice chooses first, and the others follow.
         freedom = [
             max(min(len(grams(literal)) for literal in demand) for demand in demands)
@@ -132,17 +174,13 @@ class _Selection:
                 break
         longer = {gram: self.lengthened(gram, self.relying(gram)) for gram in self.in_use()}
         final = {gram for of_literals in longer.values() for gram in of_literals.values()}
-        written = _without_longer(spelling for gram in final for spelling in spellings(gram))
-        of_pattern: list[set[bytes]] = [set() for _ in range(self.pattern_count)]
+        of_pattern: defaultdict[int, set[str]] = defaultdict(set)
         for owner, chosen in zip(self.owners, self.chosen, strict=True):
-            for literal, gram in chosen.items():
-                of_pattern[owner].update(spellings(longer[gram][literal]))
-        return Triggers(
-            spellings=tuple(sorted(written)),
-            in_lower_case=in_lower_case,
-            unguarded=tuple(index for index, those in enumerate(of_pattern) if not those),
-            of_pattern=tuple(tuple(sorted(those)) for those in of_pattern),
-            cost=sum(map(self.cost, final)) + in_lower_case * LOWER_COST,
+            of_pattern[owner].update(longer[gram][literal] for literal, gram in chosen.items())
+        return _Selected(
+            spellings=frozenset(_without_longer(spelling for gram in final for spelling in spellings(gram))),
+            of_pattern={owner: frozenset(those) for owner, those in of_pattern.items() if those},
+            cost=sum(map(self.cost, final)),
         )
 
     def cost(self, gram: str) -> float:

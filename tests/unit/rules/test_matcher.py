@@ -28,6 +28,16 @@ def test_offsets_are_those_of_the_line_in_the_chunk() -> None:
     assert (match.start, match.end, match.line) == (4, 12, b" an err ")
 
 
+def test_hits_are_counted_taken_by_place_and_compared() -> None:
+    rule_set = rules("err")
+    found = rule_set.match_chunk(b"err 1\nwell\nerr 2\nerr 3\n")
+    assert len(found) == 3
+    assert [match.line for match in found] == [b"err 1", b"err 2", b"err 3"]
+    assert found[1].line == b"err 2"
+    assert found[1:] == rule_set.match_chunk(b"err 1\nwell\nerr 2\nerr 3\n")[1:]
+    assert found != rule_set.match_chunk(b"err 1\n")
+
+
 def test_a_line_feed_at_the_end_begins_no_line() -> None:
     anything = rules("^")
     assert [len(hits(anything, text)) for text in (b"", b"\n", b"a", b"a\n", b"a\n\n", b"\n\na")] == [
@@ -98,7 +108,7 @@ def test_a_crowd_of_hits_at_its_beginning_does_not_have_all_lines_of_a_chunk_ask
 
 
 def test_a_rule_set_of_no_rules_finds_nothing() -> None:
-    assert compile_rules([]).match_chunk(b"anything\n") == []
+    assert not compile_rules([]).match_chunk(b"anything\n")
 
 
 def test_a_bad_pattern_is_an_error_and_never_a_crash_or_a_silent_none() -> None:

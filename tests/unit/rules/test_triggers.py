@@ -34,8 +34,29 @@ def test_patterns_without_literals_are_named() -> None:
 def test_many_words_in_any_case_are_looked_for_in_lower_case() -> None:
     words = ("alpha", "bravo", "charlie", "delta", "echo", "foxtrot", "golf")
     triggers = choose_triggers([f"(?i){word}" for word in words], b"")
-    assert triggers.in_lower_case
-    assert len(triggers.spellings) <= len(words)
+    assert not triggers.spellings
+    assert triggers.folded == set(range(len(words)))
+    assert len(triggers.lowered) <= len(words)
+
+
+def test_a_word_in_any_case_has_no_other_word_looked_for_in_lower_case() -> None:
+    words = ("alpha", "bravo", "charlie", "delta", "echo", "foxtrot", "golf")
+    patterns = [*(f"(?i){word}" for word in words), "Lost", "(?:torch|Alpha) error"]
+    triggers = choose_triggers(patterns, b"they lost some\n" * 1000)
+    assert triggers.folded == set(range(len(words)))
+    assert any(trigger in b"Lost" for trigger in triggers.spellings)
+    assert not any(trigger in b"they lost some" for trigger in triggers.lowered)
+    found = compile_rules(Rule(name=pattern, pattern=pattern) for pattern in patterns).match_chunk(
+        b"." * 5000 + b"\nthey lost some\nLost\nECHO\nAlpha error\nALPHA error\ntorch error\n"
+    )
+    assert [hit.rule.name for hit in found] == [
+        "Lost",
+        "(?i)echo",
+        "(?i)alpha",
+        "(?:torch|Alpha) error",
+        "(?i)alpha",
+        "(?:torch|Alpha) error",
+    ]
 
 
 def test_every_example_of_every_shipped_rule_holds_a_trigger_of_that_rule() -> None:
@@ -44,7 +65,7 @@ def test_every_example_of_every_shipped_rule_holds_a_trigger_of_that_rule() -> N
     assert [rules[index].name for index in triggers.unguarded] == []
     for index, rule in enumerate(rules):
         for line in rule.match:
-            text = line.lower() if triggers.in_lower_case else line
+            text = line.lower() if index in triggers.folded else line
             assert any(trigger in text.encode() for trigger in triggers.of_pattern[index]), (rule.name, line)
 
 
