@@ -19,8 +19,8 @@ PER_BUCKET = 4
 """Literals; with more than 32 in all the library takes a search that is half as fast."""
 WIDTH = 4
 """Bytes that the library looks at, or fewer if one of the automaton's literals is shorter."""
-_SAMPLE = 1 << 14
-_SLICES = 16
+_SAMPLE = 1 << 17
+_SLICES = 128
 
 _Masks = tuple[int, ...]
 """For each position the lower and then the upper half-bytes that occur there, as sets of 16 bits."""
