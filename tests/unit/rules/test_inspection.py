@@ -36,6 +36,15 @@ def test_a_near_miss_names_the_literal_that_stood_there() -> None:
     assert [miss.rule.name for miss in explanation.misses if miss.trigger][:1] == ["oom"]
 
 
+def test_a_near_miss_minds_the_case_where_its_rule_does() -> None:
+    words = ("alpha", "bravo", "charlie", "delta", "echo", "foxtrot", "golf")
+    either = [Rule(name=word, pattern=rf"(?i){word} \d lost") for word in words]
+    rules = compile_rules([*either, Rule(name="hotel", pattern=r"hotel \d lost")])
+    shouted, said = explain_line(rules, b"BRAVO AND HOTEL LOST"), explain_line(rules, b"bravo and hotel lost")
+    assert {"bravo"} <= {miss.rule.name for miss in shouted.misses} <= set(words)
+    assert {"bravo", "hotel"} <= {miss.rule.name for miss in said.misses}
+
+
 def test_a_check_gives_the_bundle_or_all_mistakes() -> None:
     assert check_files("megatron_basic", shipped_files()).errors == ()
     checked = check_files("a", {"a.yaml": b"version: 1\nrules: [{name: x}, {name: y, pattern: '('}]\n"})
