@@ -8,12 +8,34 @@ from collections.abc import Callable
 from pathlib import Path
 
 
-def wait_for(fact: Callable[[], object], what: str, limit: float = 120.0) -> None:
-    """Returns when `fact` holds; fails the test when it does not within `limit` seconds."""
+def wait_for(
+    fact: Callable[[], object],
+    what: str,
+    limit: float = 120.0,
+    *,
+    seen: Callable[[], object] | None = None,
+) -> None:
+    """Returns when `fact` holds; fails the test when it does not within `limit` seconds.
+
+    `seen` is asked for then, twice: so that a failure tells what is slow from what stands still.
+    """
     deadline = time.monotonic() + limit
     while not fact():
-        assert time.monotonic() < deadline, f"not within {limit} s: {what}"
+        assert time.monotonic() < deadline, f"not within {limit} s: {what}{_twice(seen) if seen else ''}"
         time.sleep(0.02)  # the pause between two looks at the fact, not a wait for a time
+
+
+def _twice(seen: Callable[[], object], apart_s: float = 3.0) -> str:
+    first = _look(seen)
+    time.sleep(apart_s)
+    return f" (seen: {first}, and {apart_s} s later: {_look(seen)})"
+
+
+def _look(seen: Callable[[], object]) -> object:
+    try:
+        return seen()
+    except Exception as error:  # whatever fails here must not hide what the test waited for
+        return error
 
 
 def alive(pid: int) -> bool:

@@ -70,7 +70,7 @@ def empty_redis(stage: Theatre) -> None:
     """FLUSHALL in mid-run."""
     stage.redis.flushall()
     goal = stage.traffic.acknowledged
-    wait_for(lambda: stage.reached(stage.first) >= goal, "all state is built anew")
+    wait_for(lambda: stage.reached(stage.first) >= goal, f"state of {goal} records anew", seen=stage.how_far)
     wait_for(stage.all_held, "everything is read")
 
 

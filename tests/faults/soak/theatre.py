@@ -133,6 +133,10 @@ class Theatre:
             pipe.get(keys.offset_key(self.group, topic, partition))
         return sum(parse_offset(stored)[0] + 1 for stored in pipe.execute())
 
+    def how_far(self) -> tuple[int, int]:
+        """How many records are part of the state of each stage."""
+        return self.reached(self.first), self.reached(self.second)
+
     def end(self, topic: str) -> int:
         """How many records the topic has."""
         return sum(self._ends.end_offsets([TopicPartition(topic, p) for p in range(PARTITIONS)]).values())
@@ -189,7 +193,7 @@ class Theatre:
             except redis.RedisError:
                 return False
 
-        wait_for(passed, f"{goal} records through both stages", within_s)
+        wait_for(passed, f"{goal} records through both stages", within_s, seen=self.how_far)
         return time.monotonic() - began
 
     # -- the end
