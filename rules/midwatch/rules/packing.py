@@ -21,6 +21,8 @@ WIDTH = 4
 """Bytes that the library looks at, or fewer if one of the automaton's literals is shorter."""
 _SAMPLE = 1 << 17
 _SLICES = 128
+_RARE = (0x10, 0xF0)
+"""Upper half-bytes that logs rarely hold; never that of the line feed."""
 
 _Masks = tuple[int, ...]
 """For each position the lower and then the upper half-bytes that occur there, as sets of 16 bits."""
@@ -34,9 +36,10 @@ class _Bucket:
 
 
 def pack(literals: Iterable[bytes], sample: bytes) -> list[list[bytes]]:
-    """The literals of each automaton, in the order in which it must be given them.
+    """The literals of each automaton, in the order in which it must be given them, with decoys among them.
 
-    The sample is text of the kind that will be scanned; any text gives a packing. None may be empty.
+    Where a decoy stands in a text, its line is looked at in vain. The sample is text of the kind that will
+    be scanned; any text gives a packing. None of the literals may be empty.
     """
     by_width: dict[int, list[bytes]] = {}
     for literal in sorted(set(literals)):
@@ -147,23 +150,35 @@ def _no_more_than(wanted: int, buckets: list[_Bucket], stops: _Stops) -> list[_B
 
 
 def _in_order(buckets: Sequence[_Bucket], width: int) -> list[bytes]:
-    """The literals in an order that puts each into its bucket, as far as there is one."""
+    """The literals in an order that puts each into its bucket.
+
+    Where a bucket has no more of them while others have, a decoy keeps its place. It bears the lower
+    half-bytes of a literal, and so joins that one's bucket, and upper ones that logs rarely hold: the scan
+    stops no more often for it.
+    """
     waiting = [list(bucket.literals) for bucket in buckets]
     ordered: list[bytes] = []
-    placed: set[bytes] = set()
+    placed: list[bytes] = []
     while any(waiting):
         turn = len(ordered) % BUCKETS
         own = waiting[turn] if turn < len(waiting) else []
-        anywhere = [each for queue in waiting for each in queue if _key(each, width) in placed]
+        all_waiting = [each for queue in waiting for each in queue]
         new = [each for each in own if _key(each, width) not in placed]
-        literal = (new or anywhere or max(waiting, key=len))[0]
+        anywhere = [each for each in all_waiting if _key(each, width) in placed]
+        room = len(ordered) + len(all_waiting) < BUCKETS * PER_BUCKET
+        decoys = [each for each in _decoys(placed) if each not in ordered] if room else []
+        literal = (new or anywhere or decoys or all_waiting)[0]
         for queue in waiting:
             if literal in queue:
                 queue.remove(literal)
-        placed.add(_key(literal, width))
+        placed.append(_key(literal, width))
         ordered.append(literal)
     return ordered
 
 
 def _key(literal: bytes, width: int) -> bytes:
     return bytes(byte & 15 for byte in literal[:width])
+
+
+def _decoys(keys: Sequence[bytes]) -> list[bytes]:
+    return [bytes(upper | half for half in key) for upper in _RARE for key in keys]

@@ -14,7 +14,9 @@ def test_every_literal_is_packed_once_into_small_automata(count: int) -> None:
     rng = random.Random(count)
     literals = {bytes(rng.choices(b"abcdefgh NCL", k=rng.choice((3, 4, 4, 5, 8)))) for _ in range(count)}
     packed = pack(literals, b"a sample of lines to weigh them by\n" * 40)
-    assert sorted(literal for together in packed for literal in together) == sorted(literals)
+    assert sorted(
+        literal for together in packed for literal in together if min(literal) >= ord(" ")
+    ) == sorted(literals)
     assert all(0 < len(together) <= BUCKETS * PER_BUCKET for together in packed)
     assert len(packed) <= -(-count // (BUCKETS * PER_BUCKET)) + 1
 
@@ -31,6 +33,22 @@ def test_literals_alike_in_their_lower_half_bytes_share_a_bucket() -> None:
     for place, literal in enumerate(packed):
         bucket.setdefault(literal.lower(), place % BUCKETS)
     assert sorted(list(bucket.values()).count(number) for number in range(BUCKETS)) == [2] * BUCKETS
+
+
+def test_a_bucket_with_many_literals_keeps_them_beside_buckets_with_few() -> None:
+    rng = random.Random(1)
+    family = {b"abca", b"abcb", b"abcd", b"abce"}
+    alone = {b"hgfe", b"ddba", b"gehc", b"bfah", b"chde", b"fafg", b"eecf"}
+    (packed,) = pack(family | alone, bytes(rng.choices(b"abcdefgh", k=1 << 17)))
+    bucket: dict[bytes, int] = {}
+    for place, literal in enumerate(packed):
+        bucket.setdefault(bytes(byte & 15 for byte in literal[:4]), place % BUCKETS)
+    of_literal = {literal: bucket[bytes(byte & 15 for byte in literal)] for literal in family | alone}
+    assert len({of_literal[literal] for literal in family}) == 1
+    assert sorted(of_literal[literal] for literal in alone) == sorted(
+        set(range(BUCKETS)) - {of_literal[literal] for literal in family}
+    )
+    assert len(packed) <= BUCKETS * PER_BUCKET
 
 
 def test_the_same_literals_are_packed_the_same_way() -> None:
