@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,14 +17,27 @@ def boot(programs: dict[str, str], accounting: bool) -> Iterator[Lab]:
     """A cluster of three nodes; a visible skip where there can be none, in CI a failure."""
     reason = obtain(programs)
     require("a real SLURM", not reason, reason)
-    directory = Path(tempfile.mkdtemp(prefix="slurm-lab-"))  # short: a socket's path may have 107 bytes
-    lab = Lab(directory, accounting=accounting)
+    lab = booted(accounting=accounting)
     try:
-        lab.boot()
         yield lab
     finally:
         lab.close()
-        shutil.rmtree(directory, ignore_errors=True)
+
+
+def booted(nodes: int = 3, accounting: bool = False, times: int = 3) -> Lab:
+    """A cluster that is up. Its ports were free when they were chosen: where somebody has taken one since,
+    it is tried again with others. Raises TimeoutError with the logs' ends.
+    """
+    # A short name: a socket's path may have 107 bytes.
+    lab = Lab(Path(tempfile.mkdtemp(prefix="slurm-lab-")), nodes=nodes, accounting=accounting)
+    try:
+        lab.boot()
+    except BaseException as failure:
+        lab.close()
+        if times > 1 and "Address already in use" in str(failure):
+            return booted(nodes, accounting, times - 1)
+        raise
+    return lab
 
 
 @pytest.fixture(scope="session")

@@ -72,9 +72,16 @@ class Lab:
         for index in range(len(self.layout.node_ports)):
             self.start_node(index)
         try:
-            self.wait(lambda: self.idle() == len(self.layout.node_ports), "all nodes idle")
+            self.wait(lambda: self.idle() == len(self.layout.node_ports) or self.ended(), "all nodes idle")
+            if self.ended():
+                raise TimeoutError(f"ended at once: {self.ended()}")
         except TimeoutError as late:
             raise TimeoutError(f"{late}\n{self.logs()}") from None
+
+    def ended(self) -> list[str]:
+        """The controller and the nodes whose daemons have ended."""
+        names = ["slurmctld", *map(self.layout.node, range(len(self.layout.node_ports)))]
+        return [name for name in names if self.daemons[name].poll() is not None]
 
     def start(self, name: str, *argv: str, environment: Mapping[str, str] | None = None) -> None:
         """Starts a daemon that ends when this process ends."""

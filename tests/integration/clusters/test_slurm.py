@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -20,7 +21,9 @@ from midwatch.agents.clusters.calls import CountingCaller, SystemCaller
 from midwatch.agents.clusters.slurm import SlurmCluster
 from midwatch.agents.drill import trainer
 from midwatch.agents.executor.reconcile import SLURM, Cancel, Finish, Order, Release, Step, Submit
+from slurm_lab import lab as slurm_lab
 from slurm_lab.executor import Shell
+from slurm_lab.fixture import booted
 from slurm_lab.lab import Lab
 
 pytestmark = pytest.mark.slurm
@@ -393,3 +396,17 @@ def test_a_killed_test_process_leaves_no_daemon(tmp_path: Path) -> None:
     child.wait()
     orphan = Lab(tmp_path / "l", nodes=1)
     orphan.wait(lambda: not orphan.orphans(), "the daemons' end")
+
+
+@pytest.mark.usefixtures("slurm_cluster")  # where there is no SLURM, that one says so
+def test_a_lab_whose_port_was_taken_meanwhile_comes_up_on_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("0.0.0.0", 0)) as squatter:  # noqa: S104 - where slurmd listens
+        taken: int = squatter.getsockname()[1]
+        real, chosen = slurm_lab.free_ports, [[*slurm_lab.free_ports(2), taken, 0] for _ in range(2)]
+        monkeypatch.setattr(slurm_lab, "free_ports", lambda count: chosen.pop() if chosen else real(count))
+        lab = booted(nodes=2)
+        try:
+            assert lab.layout.node_ports[-1] != taken
+            assert lab.idle() == 2
+        finally:
+            lab.close()
