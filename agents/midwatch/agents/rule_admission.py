@@ -16,7 +16,7 @@ from midwatch.rules.compiler import RuleSet, compile_rules, content_hash
 from midwatch.rules.errors import LocatedError
 from midwatch.rules.literals import Literals, required_literals
 from midwatch.rules.loader import load_bundle, shipped_files
-from midwatch.rules.model import Rule
+from midwatch.rules.model import Block, Rule
 from midwatch.rules.workloads import background
 
 _ROUNDS = 4
@@ -45,19 +45,30 @@ class Admitted:
 def admit_own(shipped: Iterable[Rule], own: Iterable[Rule], measure: Measure | None = None) -> Admitted:
     """Compile all, but for the own rules that would slow the others down; names must differ.
 
-    Costs a second compilation where all fit, and a few more where a rule does not. Raises RuleErrors where
-    a pattern cannot be compiled at all.
+    An own rule that looks for the same as a default one is a copy of it, and trusted as that is: who edits a
+    copy of all packs is not measured beside a watch of nothing. Costs a second compilation where all fit, and
+    a few more where a rule does not. Raises RuleErrors where a pattern cannot be compiled at all.
     """
     shipped, own = tuple(shipped), tuple(own)
-    if not own:
-        return Admitted(compile_rules(shipped), (), {})
+    usual = load_bundle(BESIDE).rules if own else ()
+    known = set(map(_sought, usual))
+    new = tuple(rule for rule in own if _sought(rule) not in known)
+    if not new:
+        return Admitted(compile_rules((*shipped, *own)), (), {})
     taken = {rule.name for rule in (*shipped, *own)}
-    beside = (*shipped, *(rule for rule in load_bundle(BESIDE).rules if rule.name not in taken))
+    copies = (rule for rule in own if _sought(rule) in known)
+    beside = (*shipped, *copies, *(rule for rule in usual if rule.name not in taken))
     remembered = _Remembered(measure or steady_measure())
-    admission = admit(beside, own, remembered)
-    kept = (*shipped, *admission.admitted)
+    admission = admit(beside, new, remembered)
+    dear = {refusal.rule.name for refusal in admission.refused}
+    kept = (*shipped, *(rule for rule in own if rule.name not in dear))
     compiled = remembered.sets.get(content_hash(kept)) or compile_rules(kept)
     return Admitted(compiled, admission.refused, admission.speeds)
+
+
+def _sought(rule: Rule) -> tuple[str, Block | None, str]:
+    """All of a rule that takes time."""
+    return rule.pattern, rule.block, rule.stop_pattern
 
 
 def admit_edit(

@@ -12,6 +12,7 @@ from midwatch.agents.bundles import rules_of, watched_rules
 from midwatch.rules.admission import Speeds
 from midwatch.rules.compiler import RuleSet
 from midwatch.rules.errors import RuleErrors
+from midwatch.rules.loader import load_bundle, shipped_files
 from midwatch.streams.setting_kinds import TooSlow
 from midwatch.streams.settings import RulesSettings, Settings
 
@@ -83,6 +84,21 @@ def test_without_a_preset_own_rules_are_not_compared_with_a_watch_of_nothing(tmp
     alone = settings(tmp_path, "version: 1\nrules: [{name: a, pattern: lost, error_type: comms}]\n")
     alone = replace(alone, rules=replace(alone.rules, presets=()))
     assert [rule.name for rule in rules_of(alone, by_count).rules.rules] == ["a"]
+
+
+def test_who_edits_a_copy_of_the_shipped_rules_is_not_compared_with_a_watch_of_nothing(
+    tmp_path: Path,
+) -> None:
+    def by_count(rule_set: RuleSet) -> Speeds:
+        return {"noise": 1000.0 / (1 + len(rule_set.rules))}
+
+    copy = shipped_files()["packs/memory.yaml"].decode()
+    edited = settings(tmp_path, copy + "\n  - {name: mine, pattern: my own words, error_type: oom}\n")
+    edited = replace(edited, rules=replace(edited.rules, presets=()))
+    watched = rules_of(edited, by_count).rules.rules
+    assert {rule.name for rule in watched} == {"mine", *(rule.name for rule in load_bundle("memory").rules)}
+    (tmp_path / "own.yaml").write_text(copy)
+    assert rules_of(edited, untouched).rules.rules
 
 
 def test_a_policy_may_lie_beside_the_rules(tmp_path: Path) -> None:
