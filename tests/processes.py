@@ -27,7 +27,7 @@ def wait_for(
 
 def _twice(seen: Callable[[], object], apart_s: float = 3.0) -> str:
     first = _look(seen)
-    time.sleep(apart_s)
+    time.sleep(apart_s)  # what stands still shows only between two looks
     return f" (seen: {first}, and {apart_s} s later: {_look(seen)})"
 
 
