@@ -36,7 +36,7 @@ def test_without_faults_nobody_can_tell_them_apart(
 @pytest.mark.integration
 @pytest.mark.parametrize(
     ("variant", "fault"),
-    zip(MUTANTS, (faults.kill_before_the_write, faults.freeze_before_the_write), strict=True),
+    list(zip(MUTANTS, (faults.kill_before_the_write, faults.freeze_before_the_write), strict=True)),
 )
 def test_the_soak_convicts(
     variant: str, fault: faults.Fault, embedded: tuple[EmbeddedStack, Endpoints], tmp_path: Path

@@ -111,6 +111,18 @@ async def test_a_worker_that_believes_it_owns_a_partition_crashes_when_fenced(ta
         await count(one, 0)
 
 
+async def test_a_partition_that_was_revoked_while_its_state_was_read_is_not_ours(table: MakeTable) -> None:
+    one = table()
+    async with one.lock:  # a batch is still being written, which an assignment waits for
+        late = asyncio.create_task(one.assign({0: EMPTY, 1: EMPTY}))
+        await asyncio.sleep(0)
+        one.disown([0, 1])
+        again = asyncio.create_task(one.assign({1: EMPTY}))
+        await asyncio.sleep(0)
+    assert await late == {}
+    assert set(await again) == set(one.offsets) == {1}
+
+
 async def test_copies_are_void_once_another_worker_has_written(table: MakeTable) -> None:
     one, other = table(), table()
     await one.assign({0: EMPTY})

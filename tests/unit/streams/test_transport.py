@@ -1,0 +1,104 @@
+"""The consumer gives partitions to its readers only for as long as the group gives them to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from faust.transport.drivers import aiokafka as driver
+from faust.types import TP
+
+from midwatch.streams.counters import Counters
+from midwatch.streams.tables.positions import Bounds, Position
+from midwatch.streams.transport import Consumer
+
+EVENTS = "events"
+
+
+class Reading:
+    """A reader that notes what is its own."""
+
+    topic = EVENTS
+
+    def __init__(self) -> None:
+        self.own: set[int] = set()
+
+    async def assign(self, bounds: Mapping[int, Bounds]) -> Mapping[int, Position]:
+        self.own.update(bounds)
+        return {partition: Position(0) for partition in bounds}
+
+    def disown(self, partitions: Collection[int]) -> None:
+        self.own.difference_update(partitions)
+
+    async def settle(self) -> None:
+        pass
+
+
+class SlowConsumer(Consumer):
+    """Knows its assignment at once; the broker tells the ends of the log only when the test says so."""
+
+    def __init__(self, reader: Reading) -> None:
+        self.app: Any = SimpleNamespace(
+            readers={EVENTS: reader},
+            counters=Counters(),
+            conf=SimpleNamespace(broker_session_timeout=2.0, broker_request_timeout=90.0),
+        )
+        self.given: set[TP] = set()
+        self.asked, self.answer = asyncio.Event(), asyncio.Event()
+        self.sought: list[Mapping[TP, int]] = []
+        self._thread: Any = SimpleNamespace(seek_to_committed=self._nothing_committed)
+
+    async def _nothing_committed(self) -> Mapping[TP, int]:
+        return {}
+
+    def assignment(self) -> set[TP]:
+        return set(self.given)
+
+    async def earliest_offsets(self, *partitions: TP) -> Mapping[TP, int]:
+        self.asked.set()
+        await self.answer.wait()
+        return dict.fromkeys(partitions, 0)
+
+    async def highwaters(self, *partitions: TP) -> Mapping[TP, int]:
+        return dict.fromkeys(partitions, 9)
+
+    async def seek_wait(self, partitions: Mapping[TP, int]) -> None:
+        self.sought.append(partitions)
+
+    async def commit(self, *_: Any, **__: Any) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def _without_faust(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def done(self: Consumer, revoked: set[TP]) -> None:
+        pass
+
+    monkeypatch.setattr(driver.Consumer, "on_partitions_revoked", done)
+
+
+async def test_what_was_revoked_while_the_broker_answered_is_given_to_no_reader() -> None:
+    reader = Reading()
+    consumer = SlowConsumer(reader)
+    consumer.given = {TP(EVENTS, 0), TP(EVENTS, 1)}
+    seeking = asyncio.create_task(consumer.seek_to_committed())
+    await consumer.asked.wait()
+    await consumer.on_partitions_revoked(set(consumer.given))
+    consumer.given = {TP(EVENTS, 1)}  # the next generation's, which has its own seek
+    consumer.answer.set()
+    await seeking
+    assert reader.own == set()
+    assert consumer.sought == []
+
+
+async def test_what_stays_assigned_is_given_and_sought() -> None:
+    reader = Reading()
+    consumer = SlowConsumer(reader)
+    consumer.given = {TP(EVENTS, 0), TP(EVENTS, 1)}
+    consumer.answer.set()
+    await consumer.seek_to_committed()
+    assert reader.own == {0, 1}
+    assert consumer.sought == [{TP(EVENTS, 0): 0, TP(EVENTS, 1): 0}]
