@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from midwatch.agents.incident.limits import Limits
 from midwatch.agents.own_files import policy_sources, rule_sources
@@ -58,13 +58,13 @@ def combined(bundles: Iterable[Bundle]) -> tuple[Rule, ...]:
 
 
 def shadowed(bundles: Iterable[Bundle]) -> tuple[Note, ...]:
-    """A note for each rule that is not watched because another one of its name is."""
+    """A note for each rule that is not watched because another one of its name, which says otherwise, is."""
     bundles, ours = tuple(bundles), shipped_places()
     standing = {rule.name: rule for rule in combined(bundles)}
     notes: dict[Note, None] = {}
     for rule in (rule for bundle in bundles for rule in bundle.rules):
         other = standing[rule.name]
-        if other.location == rule.location:
+        if replace(other, location=rule.location) == rule:
             continue
         if rule.location.file in ours:
             what = f"rule {rule.name!r} stands in place of the shipped one at {rule.location}"

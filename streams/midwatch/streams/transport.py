@@ -74,7 +74,8 @@ class Consumer(driver.Consumer):
     """Seeks to the readers' positions on every (re)assignment and commits what they say."""
 
     _group_commits: Mapping[TP, int | None] = {}
-    _revocations = 0
+    _term: object | None = None
+    """The present assignment; None from its revocation until the next one."""
 
     @property
     def _ours(self) -> HasReaders:
@@ -114,9 +115,9 @@ class Consumer(driver.Consumer):
             raise
 
     async def _seek_readers(self) -> Mapping[TP, int]:
-        # On a slow machine a rebalance overtakes us. What we then know of the assignment is out of date: a
-        # reader given a revoked partition would keep it for good, for nobody takes it away a second time.
-        revocations = self._revocations
+        # A rebalance may overtake us, and Faust's fetcher seeks in the midst of one, where aiokafka still
+        # tells the old assignment. A reader given a revoked partition would keep it for good.
+        term = self._term
         offsets = dict(await super().seek_to_committed())
         owned = {tp for tp in self.assignment() if tp.topic in self._ours.readers}
         if not owned:
@@ -127,11 +128,11 @@ class Consumer(driver.Consumer):
         for topic, reader in self._ours.readers.items():
             mine = [tp for tp in owned if tp.topic == topic]
             bounds = {tp.partition: Bounds(offsets.get(tp), starts[tp], ends[tp]) for tp in mine}
-            if revocations != self._revocations:
+            if term is None or term is not self._term:
                 return offsets
             for partition, position in (await reader.assign(bounds)).items():
                 seeks[TP(topic, partition)] = position.next_offset
-        if revocations != self._revocations:
+        if term is not self._term:
             return offsets
         await self.seek_wait(seeks)
         offsets.update(seeks)
@@ -165,10 +166,14 @@ class Consumer(driver.Consumer):
         except TimeoutError:
             self.log.info("gave partitions up without a last commit; their new owner repeats a little")
         finally:
-            self._revocations += 1
+            self._term = None
             for reader in readers:
                 reader.disown([tp.partition for tp in revoked if tp.topic == reader.topic])
         await super().on_partitions_revoked(revoked)
+
+    async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
+        self._term = object()
+        await super().on_partitions_assigned(assigned, generation_id)
 
 
 class Producer(driver.Producer):

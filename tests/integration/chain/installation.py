@@ -287,6 +287,13 @@ def _pair(option: str) -> tuple[str, str]:
     return name, value
 
 
+def _share_choices(state: Path, stack: Endpoints) -> None:
+    """What match once chose for its rules is there for every installation, as for any second start."""
+    shared = stack.state_directory.parent / "choices"
+    shared.mkdir(exist_ok=True)
+    (state / "cache").symlink_to(shared)
+
+
 @contextlib.contextmanager
 def installation(directory: Path, stack: Endpoints) -> Iterator[Installation]:
     """Topics, keys and connection are made; no process runs yet."""
@@ -299,6 +306,7 @@ def installation(directory: Path, stack: Endpoints) -> Iterator[Installation]:
         watch=replace(settings.watch, mode="act"),
     )
     settings.state_directory.mkdir(parents=True, mode=0o700)
+    _share_choices(settings.state_directory, stack)
     make_topics(settings)
     ensure_keys(settings.state_directory)
     write_connection(settings)

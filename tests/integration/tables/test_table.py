@@ -123,6 +123,19 @@ async def test_a_partition_that_was_revoked_while_its_state_was_read_is_not_ours
     assert set(await again) == set(one.offsets) == {1}
 
 
+async def test_a_partition_that_is_assigned_twice_at_once_is_ours_from_the_first_answer_on(
+    table: MakeTable,
+) -> None:
+    one = table()
+    async with one.lock:
+        first = asyncio.create_task(one.assign({0: EMPTY}))
+        second = asyncio.create_task(one.assign({0: EMPTY}))
+        await asyncio.sleep(0)
+    assert set(await first) == set(one.offsets) == {0}
+    second.cancel()
+    assert set(one.offsets) == {0}
+
+
 async def test_copies_are_void_once_another_worker_has_written(table: MakeTable) -> None:
     one, other = table(), table()
     await one.assign({0: EMPTY})

@@ -117,6 +117,12 @@ def test_a_person_s_rule_stands_in_place_of_the_shipped_one_of_its_name_and_that
     assert "Give it another name to watch both." in caplog.text
 
 
+def test_a_copy_of_a_shipped_rule_needs_no_word(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    copy = shipped_files()["packs/memory.yaml"].decode()
+    rules_of(settings(tmp_path, copy), measure)
+    assert "stands in place" not in caplog.text
+
+
 def test_of_two_own_rules_of_one_name_the_first_is_watched(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

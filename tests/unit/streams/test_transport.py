@@ -74,30 +74,47 @@ class SlowConsumer(Consumer):
 
 @pytest.fixture(autouse=True)
 def _without_faust(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def done(self: Consumer, revoked: set[TP]) -> None:
+    async def done(self: Consumer, partitions: set[TP], generation_id: int = 0) -> None:
         pass
 
     monkeypatch.setattr(driver.Consumer, "on_partitions_revoked", done)
+    monkeypatch.setattr(driver.Consumer, "on_partitions_assigned", done)
+
+
+async def assigned(consumer: SlowConsumer, *partitions: int) -> None:
+    """The group gives it these, and no others any more."""
+    await consumer.on_partitions_revoked(set(consumer.given))
+    consumer.given = {TP(EVENTS, partition) for partition in partitions}
+    await consumer.on_partitions_assigned(set(consumer.given))
 
 
 async def test_what_was_revoked_while_the_broker_answered_is_given_to_no_reader() -> None:
     reader = Reading()
     consumer = SlowConsumer(reader)
-    consumer.given = {TP(EVENTS, 0), TP(EVENTS, 1)}
+    await assigned(consumer, 0, 1)
     seeking = asyncio.create_task(consumer.seek_to_committed())
     await consumer.asked.wait()
-    await consumer.on_partitions_revoked(set(consumer.given))
-    consumer.given = {TP(EVENTS, 1)}  # the next generation's, which has its own seek
+    await assigned(consumer, 1)  # which is sought for itself
     consumer.answer.set()
     await seeking
     assert reader.own == set()
     assert consumer.sought == []
 
 
+async def test_between_two_assignments_no_reader_is_given_anything() -> None:
+    reader = Reading()
+    consumer = SlowConsumer(reader)
+    await assigned(consumer, 0, 1)
+    await consumer.on_partitions_revoked(set(consumer.given))  # of which the client still tells
+    consumer.answer.set()
+    await consumer.seek_to_committed()
+    assert reader.own == set()
+
+
 async def test_what_stays_assigned_is_given_and_sought() -> None:
     reader = Reading()
     consumer = SlowConsumer(reader)
-    consumer.given = {TP(EVENTS, 0), TP(EVENTS, 1)}
+    await assigned(consumer, 0, 1)
     consumer.answer.set()
     await consumer.seek_to_committed()
     assert reader.own == {0, 1}

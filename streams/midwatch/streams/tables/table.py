@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
@@ -49,8 +50,8 @@ class RedisTable:
         self._batches = 0
         self._sha: str | None = None
         self._nonces: dict[int, bytes] = {}
-        self._assignments: dict[int, object] = {}
-        """The latest assignment of each partition, until it is revoked."""
+        self._revoked: Counter[int] = Counter()
+        """How often each partition was taken away from us."""
         self._copies: dict[int, dict[bytes, Fields]] = {}
 
     # -- ownership
@@ -58,7 +59,7 @@ class RedisTable:
     def disown(self, partitions: Collection[int]) -> None:
         """Forget the partitions at once, before anything else happens in a rebalance."""
         for partition in partitions:
-            self._assignments.pop(partition, None)
+            self._revoked[partition] += 1
             self.offsets.pop(partition, None)
             self.mute_below.pop(partition, None)
             self.outbox.disown(partition)
@@ -66,17 +67,16 @@ class RedisTable:
     async def assign(self, bounds: Mapping[int, Bounds]) -> dict[int, Position]:
         """Own these partitions, with what Redis holds of them, and say where to read on.
 
-        Those that are revoked or assigned again before Redis has answered are left out. Copies of state are
-        kept only if the last write was our own. Raises AheadOfLog; raises Redis' own error when an outage
-        outlasts the patience.
+        Those that are revoked before Redis has answered are left out, for they may be ours again by a later
+        assignment only. Copies of state are kept only if the last write was our own. Raises AheadOfLog;
+        raises Redis' own error when an outage outlasts the patience.
         """
-        assignment = object()
-        self._assignments.update(dict.fromkeys(bounds, assignment))
+        revoked = {partition: self._revoked[partition] for partition in bounds}
         async with self.lock:
             stored = await self._link.patiently(lambda: self._read(list(bounds)))
             positions: dict[int, Position] = {}
             for partition, (offset_text, entries, partition_state, own) in stored.items():
-                if self._assignments.get(partition) is not assignment:
+                if self._revoked[partition] != revoked[partition]:
                     continue
                 offset, nonce = script.parse_offset(offset_text)
                 where = f"{self.topic}/{partition}"
