@@ -32,7 +32,7 @@ from midwatch.streams.records import (
     SpecEvent,
 )
 
-RULES = watched_rules(("default",))
+RULES = watched_rules(("default",), scan=False)
 BOOK = Rulebook({"verdict": load_policy("verdict")}, lambda command: command, acting=True)
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory."

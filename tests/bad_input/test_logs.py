@@ -12,6 +12,7 @@ import pytest
 from bad_input.case import AT_MS, JOB, OTHER, Case, Outcome, assert_refused, ids
 from bad_input.logs_cases import BEAT, CASES, KEY, ORIGIN, chunk
 from midwatch.agents.hit_budget import EVENT_LIMIT
+from midwatch.agents.bundles import watched_rules
 from midwatch.agents.match import build
 from midwatch.streams import codec
 from midwatch.streams.fold import Message
@@ -22,13 +23,14 @@ from midwatch.streams.stateless import StatelessAgent
 
 
 class Logs:
-    """A match worker without Kafka: its own rules, its own handler, its own counters."""
+    """A match worker without Kafka: the default rules, its own handler, its own counters."""
 
     def __init__(self, directory: Path, **settings: Any) -> None:
         self.settings = Settings(
             state_directory=directory, kafka=KafkaSettings(bootstrap=("localhost:9",)), **settings
         )
-        self.app = build(self.settings)
+        watched = watched_rules(("default",), scan=False)
+        self.app = build(self.settings, lambda: watched)
         self.topics = self.settings.topic_names
         self.agent = cast(StatelessAgent, self.app.readers[self.topics.logs])
         self.offset = 0

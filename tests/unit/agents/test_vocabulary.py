@@ -32,7 +32,7 @@ class Entry:
 
 @pytest.fixture(scope="module")
 def rule_set() -> RuleSet:
-    return watched_rules(("default",)).rules
+    return watched_rules(("default",), scan=False).rules
 
 
 def entries(table: Path) -> Iterator[Entry]:
