@@ -11,8 +11,8 @@ import pytest
 
 from bad_input.case import AT_MS, JOB, OTHER, Case, Outcome, assert_refused, ids
 from bad_input.logs_cases import BEAT, CASES, KEY, ORIGIN, chunk
-from midwatch.agents.hit_budget import EVENT_LIMIT
 from midwatch.agents.bundles import watched_rules
+from midwatch.agents.hit_budget import EVENT_LIMIT
 from midwatch.agents.match import build
 from midwatch.streams import codec
 from midwatch.streams.fold import Message
