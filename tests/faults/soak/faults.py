@@ -22,14 +22,14 @@ CRASHED = 1  # a worker's exit code
 def join(stage: Theatre) -> None:
     """A second worker comes; it and the first read every partition between them."""
     stage.start_worker("B")
-    wait_for(lambda: stage.workers["B"].held() > 0 and stage.all_held(), "the joined worker reads")
+    stage.all_read("the joined worker reads", lambda: stage.workers["B"].held() > 0)
 
 
 def terminate(stage: Theatre) -> None:
     """One worker is ended in good order, the other takes over, and it comes again."""
     code = stage.end_worker("B")
     assert code == 0, f"SIGTERM ended the worker with {code}"
-    wait_for(stage.all_held, "the other worker reads everything")
+    stage.all_read("the other worker reads everything")
     join(stage)
 
 
@@ -38,7 +38,7 @@ def kill(stage: Theatre) -> None:
     deaths = len(stage.workers["A"].exit_codes)
     stage.workers["A"].signal(signal.SIGKILL)
     wait_for(lambda: len(stage.workers["A"].exit_codes) > deaths, "the supervisor sees the death")
-    wait_for(lambda: stage.workers["A"].held() > 0 and stage.all_held(), "the killed worker reads again")
+    stage.all_read("the killed worker reads again", lambda: stage.workers["A"].held() > 0)
 
 
 def freeze(stage: Theatre) -> None:
@@ -48,7 +48,7 @@ def freeze(stage: Theatre) -> None:
     before = stage.reached(stage.first)
     wait_for(lambda: stage.reached(stage.first) > before + stage.rate, "the other worker works")
     stage.workers["A"].signal(signal.SIGCONT)
-    wait_for(lambda: stage.workers["B"].held() < 16 and stage.all_held(), "the woken worker reads again")
+    stage.all_read("the woken worker reads again", lambda: stage.workers["B"].held() < 16)
 
 
 def restart_broker(stage: Theatre) -> None:
@@ -81,7 +81,7 @@ def _killed_at(stage: Theatre, point: str) -> None:
     while codes[-1] == CRASHED and len(codes) < TURNS and worker.said("Fenced: "):
         codes.append(_code_of_the_doomed(stage, point))
     assert codes[-1] == -signal.SIGKILL, codes
-    wait_for(lambda: worker.held() > 0 and stage.all_held(), "the killed worker reads again")
+    stage.all_read("the killed worker reads again", lambda: worker.held() > 0)
 
 
 def _code_of_the_doomed(stage: Theatre, point: str) -> int:
@@ -123,7 +123,7 @@ def kill_before_the_write(stage: Theatre) -> None:
     stage.workers["A"].signal(signal.SIGKILL)
     wait_for(lambda: len(stage.workers["A"].exit_codes) > deaths, "the supervisor sees the death")
     stage.servers.redis.start()
-    wait_for(lambda: stage.workers["A"].held() > 0 and stage.all_held(), "the killed worker reads again")
+    stage.all_read("the killed worker reads again", lambda: stage.workers["A"].held() > 0)
 
 
 def freeze_before_the_write(stage: Theatre) -> None:
@@ -137,7 +137,7 @@ def freeze_before_the_write(stage: Theatre) -> None:
     before = stage.reached(stage.first)
     wait_for(lambda: stage.reached(stage.first) > before + stage.rate, "the other worker works")
     stage.workers["A"].signal(signal.SIGCONT)
-    wait_for(lambda: stage.workers["B"].held() < 16 and stage.all_held(), "the woken worker reads again")
+    stage.all_read("the woken worker reads again", lambda: stage.workers["B"].held() < 16)
 
 
 ALL: tuple[Fault, ...] = (

@@ -63,7 +63,7 @@ def roll_back_redis(stage: Theatre) -> None:
     shutil.rmtree(directory)
     copy.rename(directory)
     stage.servers.redis.start()
-    wait_for(stage.all_held, "everything is read")
+    stage.all_read("everything is read")
 
 
 def empty_redis(stage: Theatre) -> None:
@@ -71,7 +71,7 @@ def empty_redis(stage: Theatre) -> None:
     stage.redis.flushall()
     goal = stage.traffic.acknowledged
     wait_for(lambda: stage.reached(stage.first) >= goal, f"state of {goal} records anew", seen=stage.how_far)
-    wait_for(stage.all_held, "everything is read")
+    stage.all_read("everything is read")
 
 
 def _until_all_die(stage: Theatre, begin: Callable[[], None], end: Callable[[], None]) -> None:
@@ -82,7 +82,7 @@ def _until_all_die(stage: Theatre, begin: Callable[[], None], end: Callable[[], 
         "every worker has died of it",
     )
     end()
-    wait_for(stage.all_held, "everything is read again")
+    stage.all_read("everything is read again")
 
 
 def _retries(stage: Theatre) -> dict[str, int]:

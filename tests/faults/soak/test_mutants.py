@@ -10,7 +10,6 @@ import pytest
 from faults.soak import faults
 from faults.soak.theatre import theatre
 from midwatch.streams.embedded.stack import EmbeddedStack, Endpoints
-from processes import wait_for
 
 RATE = 400.0
 ROUNDS = 3
@@ -26,7 +25,7 @@ def test_without_faults_nobody_can_tell_them_apart(
     print(f"seed {seed}")
     with theatre(embedded, tmp_path, variant=variant, rate=RATE, seed=seed) as stage:
         stage.start_worker("A")
-        wait_for(stage.all_held, "the worker reads everything")
+        stage.all_read("the worker reads everything")
         stage.traffic.start()
         sent = stage.finish(at_least=2000)
         assert stage.end_worker("A") == 0
@@ -45,7 +44,7 @@ def test_the_soak_convicts(
     print(f"seed {seed}")
     with theatre(embedded, tmp_path, variant=variant, rate=RATE, seed=seed) as stage:
         stage.start_worker("A")
-        wait_for(stage.all_held, "the first worker reads everything")
+        stage.all_read("the first worker reads everything")
         stage.traffic.start()
         faults.join(stage)
         for _ in range(ROUNDS):

@@ -13,7 +13,6 @@ from faults.chaos.tally import counting
 from faults.soak import faults
 from faults.soak.theatre import theatre
 from midwatch.streams.embedded.stack import EmbeddedStack, Endpoints
-from processes import wait_for
 
 EVENTS = 20_000
 RATE = 250.0 if FULL else 60.0
@@ -34,7 +33,7 @@ def test_effects_are_exactly_once_through_every_fault(
         theatre(embedded, tmp_path, variant="honest", rate=RATE, seed=seed) as stage,
     ):
         stage.start_worker("A")
-        wait_for(stage.all_held, "the first worker reads everything")
+        stage.all_read("the first worker reads everything")
         stage.traffic.start()
         faults.join(stage)
         for _ in range(ROUNDS):

@@ -7,7 +7,7 @@ import random
 import secrets
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -157,6 +157,14 @@ class Theatre:
         """Whether the present processes read every partition between them."""
         return sum(worker.held() for worker in self.workers.values()) == 2 * PARTITIONS
 
+    def who_holds(self) -> dict[str, int]:
+        """How many partitions each worker says it reads."""
+        return {name: worker.held() for name, worker in self.workers.items()}
+
+    def all_read(self, what: str, also: Callable[[], bool] = lambda: True) -> None:
+        """Wait until the present processes read every partition between them, and this holds too."""
+        wait_for(lambda: also() and self.all_held(), what, seen=self.who_holds)
+
     def at_work(self, for_s: float = 2.0) -> None:
         """Wait until every worker lives, reads its share and knows its group, for so long that none is just
         crashing."""
@@ -170,7 +178,7 @@ class Theatre:
                 since = time.monotonic()
             return time.monotonic() - since >= for_s
 
-        wait_for(steady, "all workers at work")
+        wait_for(steady, "all workers at work", seen=self.who_holds)
 
     def level(self) -> bool:
         """Whether both stages have done everything that is there at this moment."""
@@ -202,7 +210,7 @@ class Theatre:
         """End the traffic and wait until both stages have all of it; how many were sent."""
         sent = self.traffic.end(at_least)
         assert not self.traffic.errors, self.traffic.errors[:3]
-        wait_for(self.level, "both stages level with the traffic")
+        wait_for(self.level, "both stages level with the traffic", seen=self.how_far)
         return sent
 
     def restore(self) -> None:
