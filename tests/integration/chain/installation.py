@@ -175,8 +175,7 @@ class Installation:
         self._end_jobs()
         self.over.set()
         self._supervisor.join()
-        for process in self.processes.values():
-            self._end(process)
+        self._end(*self.processes.values())
 
     def _end_jobs(self) -> None:
         """The executor first: it must not rescue what is ended here."""
@@ -184,20 +183,24 @@ class Installation:
             if "executor" in self.begun:
                 self._note("executor")
                 del self.begun["executor"]
-        for name in sorted(set(self.processes) - set(WORKERS), key=lambda name: name != "executor"):
-            self._end(self.processes[name])
+        others = {name: self.processes[name] for name in set(self.processes) - set(WORKERS)}
+        if executor := others.pop("executor", None):
+            self._end(executor)
+        self._end(*others.values())
         for job in self.jobs:
             job.end()
 
-    def _end(self, process: subprocess.Popen[bytes]) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            process.send_signal(signal.SIGCONT)
-            process.terminate()
-        try:
-            process.wait(15)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+    def _end(self, *processes: subprocess.Popen[bytes]) -> None:
+        for process in processes:
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGCONT)
+                process.terminate()
+        for process in processes:
+            try:
+                process.wait(15)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
 
 @dataclass

@@ -95,7 +95,7 @@ def _before_the_second_start(directory: Path, copy: Path) -> Path:
     ],
 )
 def test_with_a_part_broken_it_says_which_fact_failed(tmp_path: Path, part: str, fact: str) -> None:
-    done = _demo(tmp_path / "work", f"--without={part}", "--patience=40")
+    done = _demo(tmp_path / "work", f"--without={part}", "--patience=25")
     assert done.returncode == 1, done.stdout + done.stderr
     failed = [line for line in done.stdout.splitlines() if line.startswith("FAIL")]
     assert any(fact in line for line in failed), done.stdout
