@@ -40,8 +40,7 @@ from midwatch.streams.services import check_redis, redis_client
 from midwatch.streams.settings import Settings
 from midwatch.streams.topic_admin import check_topics
 
-_LOOK_MS = 200
-_BUSY_MS = 20
+_REST_AT_LEAST_S, _REST_AT_MOST_S = 0.02, 0.5
 _RATE_WINDOW_MS = 3_600_000
 
 
@@ -109,7 +108,7 @@ def _serve(settings: Settings, caller: Caller, stopping: list[int]) -> None:
         declare_ready(settings.state_directory, "executor")
         pause = 0.0
         while not stopping:
-            consumer.poll(_BUSY_MS if pause < _LOOK_MS / 1000 else _LOOK_MS)
+            consumer.poll(round(1000 * min(max(pause, _REST_AT_LEAST_S), _REST_AT_MOST_S)))
             pause = works.turn()
             for thread in (census, watcher):
                 if thread.failure is not None:

@@ -6,6 +6,7 @@ anything was done ends there, one that has begun waits.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -54,7 +55,7 @@ class Works:
         self._said: dict[str, str] = {}
 
     def turn(self) -> float:
-        """One pass over all open orders that are due; seconds until the next one is."""
+        """One pass over all open orders that are due; seconds until the next one is, infinite without any."""
         look = self._desk.claims.look(now_ms())
         self._give_up(look.lost)
         claims = look.open
@@ -66,7 +67,7 @@ class Works:
         self._due = {name: due for name, due in self._due.items() if name in open_now}
         self._said = {name: text for name, text in self._said.items() if name in open_now}
         self._sweep_twins({_key(claim.command) for claim in claims})
-        return max(0.0, min(self._due.values(), default=1.0) - time.monotonic())
+        return max(0.0, min(self._due.values(), default=math.inf) - time.monotonic())
 
     def _give_up(self, orders: tuple[Command, ...]) -> None:
         """Redis has lost the orders in our hands. How far they got shows at the scheduler, where their keys

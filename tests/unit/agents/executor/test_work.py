@@ -1,0 +1,17 @@
+"""How long an executor may rest before it must look at its orders again."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any, cast
+
+from midwatch.agents.executor.claims import Look
+from midwatch.agents.executor.consumer import Desk
+from midwatch.agents.executor.work import Works
+
+
+def test_without_an_order_nothing_is_ever_due() -> None:
+    none_open: Any = SimpleNamespace(look=lambda _now_ms: Look(()))
+    works = Works(cast(Desk, SimpleNamespace(claims=none_open)), {})
+    assert works.turn() == math.inf
