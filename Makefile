@@ -1,10 +1,13 @@
 # make demo, make test, make check: each makes its own environment first and needs only Python 3.11+.
 VENV ?= .venv
 ARGS ?=
-WORKERS ?= 3
+WORKERS ?= 4
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 HOUSE := PYTHONPATH=tests $(BIN)/python -m house.gate
+
+# The tests start hundreds of Python processes: none of them should have to compile what another has compiled.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test chaos chaos-reload fuzz bench-match bench-prototype bench-latency bench-replay check lint
 .PHONY: types imports house capabilities format lock hooks clean
