@@ -20,9 +20,15 @@ def wait_for(
     `seen` is asked for then, twice: so that a failure tells what is slow from what stands still.
     """
     deadline = time.monotonic() + limit
-    while not fact():
-        assert time.monotonic() < deadline, f"not within {limit} s: {what}{_twice(seen) if seen else ''}"
-        time.sleep(0.02)  # the pause between two looks at the fact, not a wait for a time
+    while True:
+        asked = time.monotonic()
+        if fact():
+            return
+        now = time.monotonic()
+        assert now < deadline, f"not within {limit} s: {what}{_twice(seen) if seen else ''}"
+        # The pause between two looks at the fact, not a wait for a time. A look that took long (a whole topic
+        # was read for it) is followed by a longer pause: who asks must not load what it waits for.
+        time.sleep(min(max(0.02, 2 * (now - asked)), 0.5))
 
 
 def _twice(seen: Callable[[], object], apart_s: float = 3.0) -> str:
