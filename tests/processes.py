@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -51,6 +52,12 @@ def alive(pid: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return state not in "ZX"
+
+
+def wakes(pid: int) -> int:
+    """How often the process's first thread gave up its core by itself, to wake again later."""
+    (count,) = re.findall(r"^voluntary_ctxt_switches:\s+(\d+)", Path(f"/proc/{pid}/status").read_text(), re.M)
+    return int(count)
 
 
 def working_in(directory: Path) -> list[int]:

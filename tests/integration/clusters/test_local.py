@@ -23,7 +23,7 @@ from midwatch.agents.clusters.processes import boot_id, group_members, start_tic
 from midwatch.agents.drill import trainer
 from midwatch.agents.executor.reconcile import LOCAL, Finish, Order
 from midwatch.streams.identity import local_incarnation
-from processes import wait_for
+from processes import wait_for, wakes
 from slurm_lab.executor import Shell
 
 GRACE = {"MIDWATCH_GRACE_S": "0.5"}
@@ -97,6 +97,16 @@ def test_a_script_that_is_not_there_says_so(cluster: LocalCluster, tmp_path: Pat
     state = ended(cluster, key)
     assert (state.exit_code, state.reason) == (127, "./nothing was not found")
     assert cluster.submit_held(StartSpec(("true",), str(tmp_path / "nowhere")), "b" * 32).result == "refused"
+
+
+def test_while_a_job_runs_its_shim_hardly_takes_a_core(
+    cluster: LocalCluster, tmp_path: Path, key: str
+) -> None:
+    job = started(cluster, sh(tmp_path, "echo > began; sleep 1.5; echo > ended; sleep 60"), key)
+    wait_for((tmp_path / "began").exists, "the script's first act")
+    before = wakes(int(job.native_id))
+    wait_for((tmp_path / "ended").exists, "one and a half seconds")
+    assert wakes(int(job.native_id)) - before < 40
 
 
 def test_a_job_outlives_its_starter_by_kill_9(cluster: LocalCluster, key: str) -> None:

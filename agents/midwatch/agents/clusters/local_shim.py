@@ -19,12 +19,14 @@ from pathlib import Path
 
 from midwatch.agents.clusters.effect_file import KEY, Record, create, replace
 from midwatch.agents.clusters.processes import boot_id, group_members, start_ticks
+from midwatch.agents.clusters.wakeups import Wakeups
 
 ALREADY_STARTED = 75  # EX_TEMPFAIL
 USAGE = 2
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # as a shell says it
 GRACE_S = 10.0
 POLL_S = 0.05
+_LOOK_S = 5.0  # nothing depends on it: what there is to see wakes us
 
 
 def main(arguments: list[str]) -> int:
@@ -61,6 +63,7 @@ def main(arguments: list[str]) -> int:
 
 def _run(argv: tuple[str, ...], asked: list[float]) -> tuple[int, str]:
     grace = float(os.environ.get("MIDWATCH_GRACE_S", GRACE_S))
+    wakeups = Wakeups()
     try:
         # the default action again: the script shall not inherit our patience
         process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, restore_signals=True)
@@ -70,12 +73,12 @@ def _run(argv: tuple[str, ...], asked: list[float]) -> tuple[int, str]:
         return NOT_EXECUTABLE, f"{argv[0]} cannot be run: {error.strerror}"
     if asked:  # it came before there was a script to receive it
         process.terminate()
-    while True:
-        try:
-            return process.wait(timeout=POLL_S), ""
-        except subprocess.TimeoutExpired:
-            if asked and time.monotonic() > asked[0] + grace:
-                _end_rest(os.getpid())
+    while (code := process.poll()) is None:
+        left = asked[0] + grace - time.monotonic() if asked else _LOOK_S
+        if left < 0:
+            _end_rest(os.getpid())
+        wakeups.rest(max(left, POLL_S))
+    return code, ""
 
 
 def _end_rest(group: int) -> None:

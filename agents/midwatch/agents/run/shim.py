@@ -28,6 +28,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from midwatch.agents.clusters.processes import start_ticks
+from midwatch.agents.clusters.wakeups import Wakeups
 from midwatch.agents.run.other_nodes import OtherNodes, nodes_of, step_argv
 from midwatch.agents.run.wrapping import is_kept, verified_script
 from midwatch.agents.up import backoff
@@ -37,6 +38,8 @@ from midwatch.streams.settings_file import load_settings
 
 DRAIN_S = 30.0
 _POLL_S = 0.05
+_LOOK_S = 0.25
+"""By so much a pause before the shipper's next start may be longer."""
 _PASSED_ON = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP)
 _HOPELESS = (2, 3)  # usage and configuration: no further start would ship a line
 _NOT_FOUND, _NOT_EXECUTABLE, _CONFIGURATION = 127, 126, 3
@@ -73,6 +76,7 @@ def main(arguments: Sequence[str]) -> int:
         signal.signal(number, lambda *_: None)
     # Before the start: a signal that comes in its midst would end us by its default, and the script's watch.
     early: list[int] = []
+    wakeups = Wakeups()
     for number in _PASSED_ON:
         signal.signal(number, lambda n, _: early.append(n))
     try:
@@ -93,8 +97,7 @@ def main(arguments: Sequence[str]) -> int:
         shipper.look()
         for step in others:
             step.look()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            script.wait(timeout=_POLL_S)
+        wakeups.rest(_LOOK_S)
     deadline = time.monotonic() + DRAIN_S
     for step in others:
         step.end()

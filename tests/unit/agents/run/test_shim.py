@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from midwatch.agents.run import shim
-from processes import alive, wait_for
+from processes import alive, wait_for, wakes
 
 Run = Callable[..., subprocess.Popen[bytes]]
 
@@ -98,6 +98,19 @@ def test_a_shipper_that_dies_is_started_again_and_the_script_goes_on(run: Run, t
     wait_for(lambda: len(starts(tmp_path)) == 2, "another shipper")
     (tmp_path / "stop").touch()
     assert process.wait(30) == 4
+
+
+def test_while_the_script_trains_the_shim_hardly_takes_a_core(run: Run, tmp_path: Path) -> None:
+    until = "while [ ! -e {} ]; do sleep 0.02; done"
+    script = f"{until.format('began')}; sleep 1.5; echo > ended; {until.format('stop')}"
+    process = run("--", "sh", "-c", script)
+    wait_for(lambda: starts(tmp_path), "script and shipper")
+    before = wakes(process.pid)
+    (tmp_path / "began").touch()
+    wait_for((tmp_path / "ended").exists, "one and a half seconds of training")
+    assert wakes(process.pid) - before < 40
+    (tmp_path / "stop").touch()
+    assert process.wait(30) == 0
 
 
 def test_a_shipper_that_died_often_in_the_course_of_weeks_is_still_started_again_at_once(
