@@ -1,7 +1,7 @@
 # make demo, make test, make check: each makes its own environment first and needs only Python 3.11+.
 VENV ?= .venv
 ARGS ?=
-WORKERS ?= 5
+WORKERS ?= 4
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 HOUSE := PYTHONPATH=tests $(BIN)/python -m house.gate

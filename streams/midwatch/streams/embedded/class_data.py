@@ -37,19 +37,25 @@ class ClassData:
         key = hashlib.sha256(repr((java.version, self._flags, files)).encode()).hexdigest()[:16]
         self._archive = cache / f"kafka-classes-{key}.jsa"
         self._base = cache / f"java-classes-{key}.jsa"
+        # Java would read two files in the one name
+        self._unnameable = os.pathsep in f"{self._archive}{self._part}"
 
     def options(self) -> list[str]:
         """What to add to Java's flags: use the archive, or write one at the end."""
-        if os.pathsep in f"{self._archive}{self._part}":
-            return []  # Java would read two files in the one name
-        if self._archive.exists():
-            return [f"-XX:SharedArchiveFile={self._archive}"]
+        if self._unnameable or self._archive.exists():
+            return self.found()
         self._part.unlink(missing_ok=True)
         if self._has_own_base():
             return [f"-XX:ArchiveClassesAtExit={self._part}"]
         if not self._base.exists() and not self._dump_base():
             return []
         return [f"-XX:SharedArchiveFile={self._base}", f"-XX:ArchiveClassesAtExit={self._part}"]
+
+    def found(self) -> list[str]:
+        """What to add to use the archive; nothing if there is none yet."""
+        if self._unnameable or not self._archive.exists():
+            return []
+        return [f"-XX:SharedArchiveFile={self._archive}"]
 
     def adopt(self) -> None:
         """Takes what the run that just ended in good order has written, if the cache has room."""

@@ -131,6 +131,7 @@ class KafkaServer(Server):
             [
                 self._java.executable,
                 *self._flags,
+                *self._class_data.found(),
                 "-cp",
                 self._class_path,
                 "kafka.tools.StorageTool",

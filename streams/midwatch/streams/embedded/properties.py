@@ -45,6 +45,9 @@ group.min.session.timeout.ms=1000
 broker.session.timeout.ms=2000
 broker.heartbeat.interval.ms=500
 
+# Nobody follows the one controller: it need not write down twice a second that it is still there.
+metadata.max.idle.interval.ms=5000
+
 # Little memory, few threads, small files.
 num.network.threads=2
 num.io.threads=4

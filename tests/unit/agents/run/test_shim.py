@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -34,7 +34,7 @@ while os.path.exists(f"/proc/{pid}/stat") and open(f"/proc/{pid}/stat").read().s
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def run(tmp_path: Path) -> Iterator[Run]:
     """The shim as a process group of its own, `midwatch ship` replaced by the small program above."""
     package = tmp_path / "python" / "midwatch_test_ship.py"
     package.parent.mkdir()
@@ -58,6 +58,8 @@ subprocess.Popen = Signalled
 sys.exit(shim.main(sys.argv[1:]))
 """
 
+    begun: list[subprocess.Popen[bytes]] = []
+
     def go(*arguments: str, **more: str) -> subprocess.Popen[bytes]:
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "MIDWATCH_"))}
         environment |= {
@@ -66,7 +68,7 @@ sys.exit(shim.main(sys.argv[1:]))
             **more,
         }
         with (tmp_path / "output").open("wb") as output:
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 [sys.executable, "-c", start, "--job", "local:ann/r", *arguments],
                 env=environment,
                 cwd=tmp_path,
@@ -74,8 +76,14 @@ sys.exit(shim.main(sys.argv[1:]))
                 stderr=output,
                 start_new_session=True,
             )
+        begun.append(process)
+        return process
 
-    return go
+    yield go
+    for process in begun:
+        if process.poll() is None:  # the test failed; the shipper ends with the script
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def starts(place: Path) -> list[int]:
