@@ -1,7 +1,7 @@
 """A rest that ends when a child of this process ends or a signal comes to it.
 
 `Popen.wait(timeout=...)` looks again every 0.5 to 50 ms, and starts over with each call: on a node that
-trains, a process that only waits would wake 140 times a second.
+trains, a process that only waits would wake over a hundred times a second.
 """
 
 from __future__ import annotations
