@@ -111,11 +111,11 @@ def test_while_a_job_runs_its_shim_hardly_takes_a_core(
 
 def test_a_job_outlives_its_starter_by_kill_9(cluster: LocalCluster, key: str) -> None:
     code = (
-        "import sys, time; from pathlib import Path; from midwatch.agents.clusters.local import *;"
+        "import signal, sys; from pathlib import Path; from midwatch.agents.clusters.local import *;"
         "from midwatch.agents.clusters.calls import SystemCaller;"
         "c = LocalCluster('here', Path(sys.argv[1]), SystemCaller());"
         # It only stays alive to be killed.
-        "c.submit_held(StartSpec(('sleep', '60'), '/'), sys.argv[2]); print('up', flush=True); time.sleep(60)"
+        "c.submit_held(StartSpec(('sleep', '60'), '/'), sys.argv[2]); print('up', flush=True); signal.pause()"
     )
     argv = [sys.executable, "-c", code, str(cluster.directory), key]
     starter = subprocess.Popen(argv, stdout=subprocess.PIPE, start_new_session=True)

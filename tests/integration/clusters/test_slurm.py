@@ -380,9 +380,9 @@ def test_accounting_knows_who_cancelled_and_what_left_the_queue(slurm_with_accou
 def test_a_killed_test_process_leaves_no_daemon(tmp_path: Path) -> None:
     """The lab itself: kill -9 of whoever booted it takes the cluster with it."""
     code = (
-        "import sys, time, pathlib; from slurm_lab.lab import Lab; "
+        "import pathlib, signal, sys; from slurm_lab.lab import Lab; "
         # It only stays alive to be killed.
-        "lab = Lab(pathlib.Path(sys.argv[1]), nodes=1); lab.boot(); print('up', flush=True); time.sleep(600)"
+        "lab = Lab(pathlib.Path(sys.argv[1]), nodes=1); lab.boot(); print('up', flush=True); signal.pause()"
     )
     roots = ":".join(sys.path)
     child = subprocess.Popen(
