@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from functools import partial
 
@@ -67,14 +68,21 @@ def test_a_redis_lost_under_a_running_executor_ends_its_open_orders_and_says_so(
 def test_a_name_of_an_earlier_life_is_rescued_although_its_old_start_is_still_on_the_disk(
     world: World, stack: Endpoints
 ) -> None:
-    """Kafka and Redis were wiped, the state directory was not: attempt 1 of that name comes again."""
+    """Kafka and Redis were wiped, the state directory was not: attempt 1 of that name comes again.
+
+    In its second life the executor dies with the order just claimed, so that the watcher of the next one has
+    looked before anybody works on it: it must not take that old start for one of the present life.
+    """
     for number in (1, 2):
         life = world if number == 1 else World(world.directory, stack)
-        executor = life.executor()
+        executor = life.executor(failpoint="claim" if number == 2 else "")
         started, checkpoints = life.train("--fault", "exception@15:1", job="again")
         life.await_end(started)
         order = life.order(started)
         life.send(order)
+        if number == 2:
+            assert executor.wait(timeout=60) == -signal.SIGKILL
+            executor = life.executor()
         assert life.await_outcome(order, "done", "failed", "refused", "expired").state == "done"
         wait_for(partial(ledger, checkpoints, "done"), "the training is done")
         assert [row["first_step"] for row in ledger(checkpoints, "start")] == [1, 11]

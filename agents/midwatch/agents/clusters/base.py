@@ -135,8 +135,8 @@ class Cluster(Protocol):
 
     def retire(self, effect_key: str, before: str) -> None:
         """Sets an ended job with this key aside if it is older than the start `before`: then it is of an
-        earlier life of the job's name, and no effect of the present one. May do nothing where the scheduler
-        itself forgets its jobs.
+        earlier life of the job's name, and no effect of the present one. Harmless when repeated. May do
+        nothing where the scheduler itself forgets its jobs.
         """
         ...
 

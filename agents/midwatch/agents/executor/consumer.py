@@ -6,12 +6,15 @@ second effect; it is looked up before it is judged, because its own success woul
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
 
+from midwatch.agents.clusters.base import Cluster
+from midwatch.agents.effects import effect_key
 from midwatch.agents.executor.admission import Admission, Arrival, Known, Limits, admit
 from midwatch.agents.executor.arming import Arming, arming
 from midwatch.agents.executor.claims import Claims
@@ -45,6 +48,7 @@ class Desk:
     reporter: Reporter
     verifier: Verifier
     limits: Limits
+    clusters: Mapping[str, Cluster]  # by the name that specs call them
     state_directory: Path
     acting: bool  # the watch's mode
 
@@ -98,6 +102,7 @@ class CommandConsumer:
         if admission.state != "accepted":
             return _outcome(command, admission.state, admission.reason)
         failpoint("accept")
+        self._retire(command)
         claimed = desk.claims.claim(command, now)
         failpoint("claim")
         match claimed.state:
@@ -109,6 +114,15 @@ class CommandConsumer:
                 return _outcome(command, "expired", "Redis has just lost the memory of earlier claims")
             case _:
                 return claimed.outcome or _outcome(command, "accepted", admission.reason)
+
+    def _retire(self, command: Command) -> None:
+        """Before the claim: once that stands, the watcher takes whatever carries the key for a start of this
+        job, and one of an earlier life of its name would pass for a start that somebody else has made."""
+        spec = self._desk.census.spec(command.spec)
+        cluster = self._desk.clusters.get(spec.cluster) if spec else None
+        if cluster is not None and command.action == "restart":
+            key = effect_key(command.job, command.attempt, "start")
+            cluster.retire(key, command.incarnation)
 
     def _judge(self, command: Command, sent_ms: int, now: int) -> Admission:
         desk = self._desk

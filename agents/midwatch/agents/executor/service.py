@@ -87,6 +87,7 @@ def _serve(settings: Settings, caller: Caller, stopping: list[int]) -> None:
         reporter=reporter,
         verifier=load_verifier(settings.state_directory),
         limits=_limits(settings, clusters),
+        clusters=clusters,
         state_directory=settings.state_directory,
         acting=settings.armed,
     )
@@ -100,7 +101,7 @@ def _serve(settings: Settings, caller: Caller, stopping: list[int]) -> None:
         last_words=LastWords(settings.state_directory, caller),
     )
     consumer = CommandConsumer(settings, desk)
-    works = Works(desk, clusters)
+    works = Works(desk)
     census.start()
     try:
         census.catch_up(census.ends(), patience_s=300.0)

@@ -47,9 +47,8 @@ class Finished:
 class Works:
     """All open orders of this executor."""
 
-    def __init__(self, desk: Desk, clusters: Mapping[str, Cluster]) -> None:
+    def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._clusters = clusters
         self._due: dict[str, float] = {}
         self._finished: dict[str, Finished] = {}  # by start key
         self._said: dict[str, str] = {}
@@ -79,7 +78,7 @@ class Works:
     def _advance(self, claim: Claim) -> float:
         command = claim.command
         spec = self._desk.census.spec(command.spec)
-        cluster = self._clusters.get(spec.cluster) if spec else None
+        cluster = self._desk.clusters.get(spec.cluster) if spec else None
         if spec is None or cluster is None:
             return _BLIND_PAUSE_S  # it was there when the order was accepted; the topic may be read later
         known = r.memory(claim.memory)
@@ -90,8 +89,6 @@ class Works:
             expires=command.expires_ms / 1000,
         )
         try:
-            if not claim.memory:
-                cluster.retire(order.start_key, command.incarnation)
             view = self._look(command, cluster, known)
         except ClusterUnreachable as error:
             self._say_once(claim, "blind → wait", error.what)

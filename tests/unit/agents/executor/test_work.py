@@ -13,5 +13,5 @@ from midwatch.agents.executor.work import Works
 
 def test_without_an_order_nothing_is_ever_due() -> None:
     none_open: Any = SimpleNamespace(look=lambda _now_ms: Look(()))
-    works = Works(cast(Desk, SimpleNamespace(claims=none_open)), {})
+    works = Works(cast(Desk, SimpleNamespace(claims=none_open)))
     assert works.turn() == math.inf
