@@ -2,17 +2,50 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
+import first_choices
+from faults.chaos import short_form
 from house import capabilities, parts
 
 FAILURES_TOLD, LINES_TOLD = 3, 12
+_tally = pytest.StashKey[Path]()
+_hits = pytest.StashKey[tuple[str, list[str]]]()
 
 
 @pytest.fixture(scope="session")
 def require() -> parts.Require:
     """`require(part, present, how_to_get)`: go on, skip visibly, or fail where CI is set."""
     return parts.require
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _place_of_first_choices(tmp_path_factory: pytest.TempPathFactory) -> None:
+    own = tmp_path_factory.getbasetemp()
+    run = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    os.environ[first_choices.PLACE] = str(run / "first-choices")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before the processes of the run begin, so that all of them know the tally."""
+    if kept := short_form.begin():
+        config.stash[_tally] = kept
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """The whole suite fails when a failpoint or a fault was never hit."""
+    config = session.config
+    if _tally not in config.stash:
+        return
+    table, never_hit = short_form.end(config.stash[_tally])
+    judged = never_hit if short_form.whole_suite(config) and session.exitstatus == pytest.ExitCode.OK else []
+    config.stash[_hits] = table, judged
+    if judged:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -26,6 +59,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say again, near the end, what failed tests printed last: of a long log only the end may be kept."""
+    table, never_hit = terminalreporter.config.stash.get(_hits, ("", []))
+    if table:
+        terminalreporter.section("faults", sep="-")
+        terminalreporter.write_line("\n".join([table, *(f"NOT HELD: {each}" for each in never_hit)]))
     failed = [*terminalreporter.getreports("failed"), *terminalreporter.getreports("error")]
     for report in failed[:FAILURES_TOLD]:
         if printed := report.capstdout.strip():

@@ -64,10 +64,15 @@ def complaints(whole: Whole, parts: Sequence[str]) -> list[str]:
         for case in whole["cases"]
         if case["part"] in parts and not case["held"]
     ]
-    for part in parts:
-        hits = hits_of(whole, part)
-        found += [f"{part}: {name} was never hit" for name in wanted(part) if not hits[name]]
-    return found
+    return found + never_hit(whole, parts)
+
+
+def never_hit(whole: Whole, parts: Sequence[str]) -> list[str]:
+    """The failpoints and faults of these parts that no case has hit."""
+    hits = {part: hits_of(whole, part) for part in parts}
+    return [
+        f"{part}: {name} was never hit" for part in parts for name in wanted(part) if not hits[part][name]
+    ]
 
 
 def hits_table(whole: Whole) -> str:

@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from first_choices import put_first_choices
 from integration.chain.same_again import jobs_of, same_again
 from midwatch.agents.inquiry import ask_job
 from midwatch.agents.signing import ensure_keys
@@ -31,7 +32,7 @@ from midwatch.streams.settings import Settings
 from midwatch.streams.settings_file import load_settings
 from midwatch.streams.settings_reader import Assignment
 from midwatch.streams.topic_admin import make_topics
-from processes import wait_for
+from processes import alive, wait_for
 
 Kind = TypeVar("Kind")
 WRITER = Path(__file__).with_name("writer.py")
@@ -161,6 +162,13 @@ class Installation:
         wait_for(lambda: job.starts() == 1, "the job runs")
         return job
 
+    def finish_jobs(self) -> None:
+        """Every job ends well, and its shippers with it: what no test looks at any more must not load the
+        tests to come."""
+        for job in self.jobs:
+            job.finish()
+        self._end(*(job.shipper(node) for job in self.jobs for node in job.nodes if job.ships(node)))
+
     def judge_again(self) -> None:
         """Every field of what was said and decided of every job follows from its recording."""
         if self.mutated or not set(WORKERS) <= set(self.processes):
@@ -244,6 +252,18 @@ class Job:
                 MIDWATCH_INCARNATION=incarnation,
             )
 
+    def finish(self) -> None:
+        """It returns when no start of it lives, and none is to be rescued: it has ended well."""
+        self.tell("finish")
+        wait_for(
+            lambda: not any(alive(int(pid)) for pid in (self.directory / "starts").read_text().split()),
+            f"{self.name} has finished",
+        )
+
+    def ships(self, node: str) -> bool:
+        """Whether the node ever had a shipper of its own."""
+        return f"{self.name}-{node}" in self.installation.processes
+
     def shipper(self, node: str) -> subprocess.Popen[bytes]:
         return self.installation.processes[f"{self.name}-{node}"]
 
@@ -290,13 +310,6 @@ def _pair(option: str) -> tuple[str, str]:
     return name, value
 
 
-def _share_choices(state: Path, stack: Endpoints) -> None:
-    """What match once chose for its rules is there for every installation, as for any second start."""
-    shared = stack.state_directory.parent / "choices"
-    shared.mkdir(exist_ok=True)
-    (state / "cache").symlink_to(shared)
-
-
 @contextlib.contextmanager
 def installation(directory: Path, stack: Endpoints) -> Iterator[Installation]:
     """Topics, keys and connection are made; no process runs yet."""
@@ -309,7 +322,7 @@ def installation(directory: Path, stack: Endpoints) -> Iterator[Installation]:
         watch=replace(settings.watch, mode="act"),
     )
     settings.state_directory.mkdir(parents=True, mode=0o700)
-    _share_choices(settings.state_directory, stack)
+    put_first_choices(settings.state_directory)
     make_topics(settings)
     ensure_keys(settings.state_directory)
     write_connection(settings)

@@ -32,6 +32,12 @@ def watch(stack: Endpoints, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield made
 
 
+@pytest.fixture(autouse=True)
+def nothing_stays(watch: Installation) -> Iterator[None]:
+    yield
+    watch.finish_jobs()
+
+
 def _training(
     watch: Installation, directory: Path, limit: int = LIMIT_S, *, name: str = "", options: Sequence[str] = ()
 ) -> Job:

@@ -1,8 +1,9 @@
 """A job of several nodes for the tests: one log file a node, told by files in its directory what to do.
 
 `hang`: lives on and prints nothing. `evaluate`: says that it evaluates, then nothing while the file is there.
-`crash`: prints what the file says, a JSON list of [node, line], and ends with exit code 1.
-Only the first start obeys; each start notes itself in `starts`. Only the first node prints progress.
+`crash`: prints what the file says, a JSON list of [node, line], and ends with exit code 1. `finish`: ends
+with exit code 0. Only the first start obeys, but every one finishes; each start notes itself in `starts`.
+Only the first node prints progress.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ def main(directory: Path, nodes: list[str]) -> None:
     step, evaluating = 0, False
     while True:
         time.sleep(0.1)  # the pace of the job that is watched; no test waits here
+        if (directory / "finish").exists():
+            return
         if first and (directory / "hang").exists():
             continue
         if first and (directory / "crash").exists():

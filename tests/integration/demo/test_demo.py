@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from first_choices import put_first_choices
 from midwatch.agents.demo.judge import read_ledger
 from processes import working_in
 
@@ -95,6 +96,7 @@ def _before_the_second_start(directory: Path, copy: Path) -> Path:
     ],
 )
 def test_with_a_part_broken_it_says_which_fact_failed(tmp_path: Path, part: str, fact: str) -> None:
+    put_first_choices(tmp_path / "work" / "state")
     done = _demo(tmp_path / "work", f"--without={part}", "--patience=25")
     assert done.returncode == 1, done.stdout + done.stderr
     failed = [line for line in done.stdout.splitlines() if line.startswith("FAIL")]

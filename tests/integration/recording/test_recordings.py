@@ -40,6 +40,12 @@ def watch(stack: Endpoints, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield made
 
 
+@pytest.fixture(autouse=True)
+def nothing_stays(watch: Installation) -> Iterator[None]:
+    yield
+    watch.finish_jobs()
+
+
 def _name(job: Job) -> str:
     wait_for(lambda: job.story() is not None, "the job is known", SOON)
     story = job.story()

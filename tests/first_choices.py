@@ -1,0 +1,42 @@
+"""Literals for the shipped rules, chosen once for all tests: where they lie, match starts as a second time.
+
+A first start on a machine chooses them in a process of its own, for seconds of a core. The tests start some
+hundred installations; those that are not about a first start find the choice made.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from functools import cache
+from pathlib import Path
+
+from midwatch.agents.bundles import combined
+from midwatch.agents.reload.kept_choices import KeptChoices
+from midwatch.agents.rule_admission import divided
+from midwatch.rules.learning import choice_for
+from midwatch.rules.loader import load_bundle
+from midwatch.streams.settings import Settings
+
+PLACE = "FIRST_CHOICES"
+"""The variable that names the directory, the same for all processes of a run."""
+
+
+@cache
+def _made(directory: Path) -> Path:
+    """All test processes come here; the first one makes it, the others wait for that."""
+    directory.mkdir(exist_ok=True)
+    with (directory / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not list(directory.glob("*.choice")):
+            shipped, own = divided(combined(map(load_bundle, Settings().rules.presets)))
+            KeptChoices(directory).write(choice_for((*shipped, *own), ()))
+    return directory
+
+
+def put_first_choices(state_directory: Path) -> None:
+    """Before the installation of this state directory starts for the first time."""
+    made = _made(Path(os.environ[PLACE]))
+    state_directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    shutil.copytree(made, state_directory / "cache", ignore=shutil.ignore_patterns("lock"))
