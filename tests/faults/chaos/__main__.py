@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"pytest ended with {code} for {part}" for part, code in zip(chosen.only, codes, strict=True) if code
     ]
     complaints = failed + report.complaints(whole, chosen.only)
-    print(report.hits_table(whole))
+    print(report.hits_table(whole, tuple(PARTS)))
     for complaint in complaints:
         print(f"NOT HELD: {complaint}")
     return 1 if complaints else 0

@@ -75,9 +75,9 @@ def never_hit(whole: Whole, parts: Sequence[str]) -> list[str]:
     ]
 
 
-def hits_table(whole: Whole) -> str:
-    """One line for each failpoint and fault."""
-    parts = list(dict.fromkeys([*PARTS, *(case["part"] for case in whole["cases"])]))
+def hits_table(whole: Whole, parts: Sequence[str] = ()) -> str:
+    """One line for each failpoint and fault of these parts and of all that were played."""
+    parts = list(dict.fromkeys([*parts, *(case["part"] for case in whole["cases"])]))
     rows = [
         f"{part:10} {name:28} {n:6}" for part in parts for name, n in sorted(hits_of(whole, part).items())
     ]

@@ -6,13 +6,12 @@ import signal
 import time
 from collections.abc import Callable
 
-from faults.chaos.rounds import FULL
 from faults.soak import redis_faults
 from faults.soak.theatre import Theatre
 from processes import wait_for
 
 Fault = Callable[[Theatre], None]
-AWAY_S = 60.0 if FULL else 4.0
+AWAY_S = 60.0
 PASSES = 60
 """A doomed worker dies in one of so many first passes of its failpoint."""
 TURNS = 5
