@@ -42,6 +42,9 @@ OPTIONS = (
     "worker.session_timeout=2s",
     "detect.settle_grace=1s",
 )
+PARTITIONS = dict.fromkeys(("logs", "events", "incidents"), 4) | dict.fromkeys(
+    ("decisions", "commands", "specs"), 2
+)
 WORKERS = ("match", "detect", "decide")
 NODES = ("n0", "n1", "n2")
 
@@ -318,7 +321,11 @@ def installation(directory: Path, stack: Endpoints) -> Iterator[Installation]:
     settings = replace(
         with_endpoints(settings, stack),
         state_directory=directory / "state",
-        topics=replace(settings.topics, prefix=f"t{secrets.token_hex(3)}"),
+        topics=replace(
+            settings.topics,
+            prefix=f"t{secrets.token_hex(3)}",
+            partitions=replace(settings.topics.partitions, **PARTITIONS),
+        ),
         watch=replace(settings.watch, mode="act"),
     )
     settings.state_directory.mkdir(parents=True, mode=0o700)

@@ -68,6 +68,7 @@ def ship(paths: tuple[str, ...], **options: Unpack[_Options]) -> int:
 
         # The settings are read only once the output flows: a mistake in them must not end the training.
         return run_pipe(lambda: _piped(options), reporter())
+    settings = _settings(options)  # first: with a mistake in them nothing else need be loaded
     from midwatch.shippers.ship import Shipment, run_ship
     from midwatch.shippers.sidecar import DRAIN
 
@@ -78,7 +79,7 @@ def ship(paths: tuple[str, ...], **options: Unpack[_Options]) -> int:
         until_pid=options["until_pid"],
         drain=options["drain"] or DRAIN,
     )
-    return run_ship(shipment, _settings(options))
+    return run_ship(shipment, settings)
 
 
 command = ship

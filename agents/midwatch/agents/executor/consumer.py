@@ -37,6 +37,7 @@ from midwatch.streams.services import kafka_options
 from midwatch.streams.settings import Settings
 
 _CATCH_UP_S = 60.0
+_FETCH_WAIT_MS = 5_000  # an order is told at once; an idle executor shall not ask all the time
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,7 @@ class CommandConsumer:
             group_id=f"{settings.topics.prefix}.executor",
             enable_auto_commit=False,
             auto_offset_reset="earliest",
+            fetch_max_wait_ms=_FETCH_WAIT_MS,
             max_poll_records=1,  # what is not yet claimed must not be committed with what is
         )
         # Assigned by hand: the group only keeps the offsets. There is one executor, and joining a group

@@ -20,7 +20,7 @@ from midwatch.streams.settings import Settings
 
 PATIENCE_S = 30.0
 _REQUEST_MS = 10_000
-_FETCH_WAIT_MS = 500
+_FETCH_WAIT_MS = 5_000  # what comes is told at once; an idle watch shall not ask all the time
 _LARGEST = 16 << 20  # before it is compressed; the broker bounds what is left
 _ERRORS_TOLD = 20
 _log = logging.getLogger(__name__)

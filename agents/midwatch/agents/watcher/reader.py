@@ -21,7 +21,8 @@ from midwatch.streams.records import Spec
 from midwatch.streams.services import kafka_options
 from midwatch.streams.settings import Settings
 
-_POLL_MS = 200
+_POLL_MS = 500
+_FETCH_WAIT_MS = 5_000  # what comes is told at once; an idle watch shall not ask all the time
 _PAUSE_S = 0.02
 
 
@@ -35,7 +36,11 @@ class CensusReader(threading.Thread):
         super().__init__(name="census", daemon=True)
         self._topics = settings.topic_names
         self._consumer: Any = KafkaConsumer(
-            **kafka_options(settings), group_id=None, enable_auto_commit=False, auto_offset_reset="earliest"
+            **kafka_options(settings),
+            group_id=None,
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            fetch_max_wait_ms=_FETCH_WAIT_MS,
         )
         names = (self._topics.events, self._topics.specs)
         self._partitions = [
