@@ -37,8 +37,9 @@ from processes import alive, wait_for
 Kind = TypeVar("Kind")
 WRITER = Path(__file__).with_name("writer.py")
 OPTIONS = (
-    "executor.poll=0.3s",
+    "executor.poll=1s",
     "ship.interval=0.5s",
+    "worker.within=0.1s",
     "worker.session_timeout=2s",
     "detect.settle_grace=1s",
 )

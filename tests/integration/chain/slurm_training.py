@@ -23,13 +23,16 @@ SOON = 150.0
 
 @contextlib.contextmanager
 def slurm_installation(directory: Path, stack: Endpoints, slurm: Lab) -> Iterator[Installation]:
-    """All processes are ready; the executor talks to the lab."""
-    with installation(directory, stack) as made:
-        made.environment |= {name: slurm.environment[name] for name in ("SLURM_CONF", "PATH")}
-        for name in ("match", "detect", "decide", "executor"):
-            made.start(name)
-        made.ready()
-        yield made
+    """All processes are ready; the executor talks to the lab. No job is left running behind it."""
+    try:
+        with installation(directory, stack) as made:
+            made.environment |= {name: slurm.environment[name] for name in ("SLURM_CONF", "PATH")}
+            for name in ("match", "detect", "decide", "executor"):
+                made.start(name)
+            made.ready()
+            yield made
+    finally:
+        slurm.clear()
 
 
 @dataclass
