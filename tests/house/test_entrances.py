@@ -61,6 +61,23 @@ def test_a_python_that_was_named_is_not_replaced_by_another(bare: Path) -> None:
     assert "PYTHON=python9" in done.stderr
 
 
+@pytest.mark.parametrize("found", [("plain", "quick"), ("quick", "plain"), ("plain", "plain")])
+def test_of_several_pythons_one_that_was_built_with_optimisations_is_taken(
+    bare: Path, found: tuple[str, str]
+) -> None:
+    places = [bare, bare.parent / "a second place"]
+    places[1].mkdir()
+    for place, kind in zip(places, found, strict=True):
+        ends = 0 if kind == "quick" else 1
+        answer = f"case $2 in *enable-optimizations*) exit {ends};; *venv*--clear*) exit 7;; esac"
+        program(place, "python3", f'{answer}; [ "$1" != -m ] || exit 7')
+    path = Path(f"{places[0]}:{places[1]}")
+    done = make_environment(bare, PATH=str(path))
+    taken = places[found.index("quick")] if "quick" in found else places[0]
+    assert f"with {taken}/python3," in done.stdout
+    assert done.returncode == 7
+
+
 @pytest.mark.parametrize(
     ("check_ends_with", "expected"), [(0, ["check CI=true", "test CI=true"]), (2, ["check CI=true"])]
 )

@@ -25,14 +25,17 @@ _OPENINGS = (BLOCK_OPENS, b"Original " + BLOCK_OPENS)  # the second of a data lo
 # Who speaks, where many ranks share one stream: `[rank3]: `, `3: `, `(Trainer pid=77, ip=10.0.0.1) `.
 _PREFIXES = (
     rb"(?:\[(?:rank|default)\d+\]:? ?|\[\d+,\d+\]<std(?:out|err)>:|\d{1,6}: "
-    rb"|\([^()]{0,80}pid=\d+[^()]{0,80}\) )*+"
+    rb"|\([^()]{0,80}pid=\d+[^()]{0,80}\) )*"
 )
 _SPEAKER = re.compile(_PREFIXES)
 # Frames come in runs: many lines of one speaker are taken in one step. Where a prefix may have one blank
-# more, the blank behind it is not known to be the frame's, and each line is looked at alone.
-_FRAMES = re.compile(rb"(%b)(?:(?<![\]:])|(?<=>:))[ \t\v\f\r][^\n]*(?:\n\1[ \t\v\f\r][^\n]*)*+" % _PREFIXES)
+# more, the blank behind it is not known to be the frame's, and each line is looked at alone. The prefixes are
+# taken whole or not at all, by a look ahead: before Python 3.11.5 possessive repeats match wrongly (gh-106052).
+_FRAMES = re.compile(
+    rb"(?=(%b))\1(?:(?<![\]:])|(?<=>:))[ \t\v\f\r][^\n]*(?:\n\1[ \t\v\f\r][^\n]*)*" % _PREFIXES
+)
 # Lines that neither bear a prefix nor open a block.
-_UNSPOKEN = re.compile(rb"(?:(?!\[(?:rank|default)\d|\[\d+,|\d{1,6}: |\(|Traceback \(|Original T)[^\n]*\n)*+")
+_UNSPOKEN = re.compile(rb"(?:(?!\[(?:rank|default)\d|\[\d+,|\d{1,6}: |\(|Traceback \(|Original T)[^\n]*\n)*")
 _EXCEPTION = re.compile(rb"[A-Za-z_][\w.]*(?:: .*|:?)\Z", re.DOTALL)
 _RANK = re.compile(rb"\[(?:rank|default)(\d+)\]|\[\d+,(\d+)\]<std|(?:\A|\) )(\d{1,6}): ")
 _PATIENCE = 16  # lines in a row of the same speaker that belong to no traceback, until its end is given up
