@@ -1,6 +1,7 @@
 #!/bin/sh
 # Make or renew the environment FOLDER from the hashed lock: environment.sh FOLDER.
-# Needs Python 3.11 or newer with venv and nothing else; PYTHON=... names one.
+# Needs Python 3.11 or newer with venv and nothing else; PYTHON=... names one. Of several the system's own is
+# taken: distributions build theirs with optimisations, version managers mostly do not (a fifth more time).
 set -eu
 folder=$1
 lock=requirements/dev.lock
@@ -10,35 +11,28 @@ works() { # it runs, is new enough and can make an environment (a pyenv shim may
     "$1" -c "import sys, venv, ensurepip; sys.exit(not ($minimum))" >/dev/null 2>&1
 }
 
-quick() { # built with optimisations: a Python that was compiled without takes half as long again for everything
-    "$1" -c "import sysconfig; raise SystemExit('--enable-optimizations' not in str(sysconfig.get_config_var('CONFIG_ARGS')))" >/dev/null 2>&1
-}
-
 find_python() {
     if [ -n "${PYTHON:-}" ]; then
         works "$PYTHON" && echo "$PYTHON" && return
         echo "PYTHON=$PYTHON does not run, is older than 3.11, or lacks venv." >&2
         return 1
     fi
-    found=
-    for name in python3.13 python3.12 python3.11 python3 python python3.14; do
-        IFS=:
-        for place in $PATH; do
-            unset IFS
-            candidate=$place/$name
-            if [ -x "$candidate" ] && works "$candidate"; then
-                if quick "$candidate"; then
-                    echo "$candidate"
-                    return
-                fi
-                found=${found:-$candidate}
+    names="python3.13 python3.12 python3.11 python3 python python3.14"
+    system=${SYSTEM_BIN:-/usr/bin}
+    case ":$PATH:" in *":$system:"*)
+        for name in $names; do
+            if works "$system/$name"; then
+                echo "$system/$name"
+                return
             fi
-        done
+        done ;;
+    esac
+    for name in $names; do
+        if works "$name"; then
+            echo "$name"
+            return
+        fi
     done
-    if [ -n "$found" ]; then
-        echo "$found"
-        return
-    fi
     echo "midwatch needs Python 3.11 or newer with venv; what was found here:" >&2
     for candidate in python3.14 python3.13 python3.12 python3.11 python3 python; do
         if command -v "$candidate" >/dev/null 2>&1; then

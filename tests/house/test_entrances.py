@@ -61,20 +61,16 @@ def test_a_python_that_was_named_is_not_replaced_by_another(bare: Path) -> None:
     assert "PYTHON=python9" in done.stderr
 
 
-@pytest.mark.parametrize("found", [("plain", "quick"), ("quick", "plain"), ("plain", "plain")])
-def test_of_several_pythons_one_that_was_built_with_optimisations_is_taken(
-    bare: Path, found: tuple[str, str]
+@pytest.mark.parametrize(("version", "taken"), [(0, "system"), (1, "bin")], ids=["new enough", "too old"])
+def test_of_several_pythons_the_systems_own_is_taken_where_it_will_do(
+    bare: Path, version: int, taken: str
 ) -> None:
-    places = [bare, bare.parent / "a second place"]
-    places[1].mkdir()
-    for place, kind in zip(places, found, strict=True):
-        ends = 0 if kind == "quick" else 1
-        answer = f"case $2 in *enable-optimizations*) exit {ends};; *venv*--clear*) exit 7;; esac"
-        program(place, "python3", f'{answer}; [ "$1" != -m ] || exit 7')
-    path = Path(f"{places[0]}:{places[1]}")
-    done = make_environment(bare, PATH=str(path))
-    taken = places[found.index("quick")] if "quick" in found else places[0]
-    assert f"with {taken}/python3," in done.stdout
+    system = bare.parent / "system"
+    system.mkdir()
+    for place, ends in ((bare, 0), (system, version)):
+        program(place, "python3", f'[ "$1" != -m ] || exit 7; case "$2" in *exit*) exit {ends};; esac')
+    done = make_environment(bare, PATH=f"{bare}:{system}", SYSTEM_BIN=str(system))
+    assert f"with {f'{system}/' if taken == 'system' else ''}python3," in done.stdout
     assert done.returncode == 7
 
 

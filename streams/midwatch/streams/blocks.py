@@ -30,7 +30,7 @@ _PREFIXES = (
 _SPEAKER = re.compile(_PREFIXES)
 # Frames come in runs: many lines of one speaker are taken in one step. Where a prefix may have one blank
 # more, the blank behind it is not known to be the frame's, and each line is looked at alone. The prefixes are
-# taken whole or not at all, by a look ahead: before Python 3.11.5 possessive repeats match wrongly (gh-106052).
+# taken whole or not at all by a look ahead: before Python 3.11.5 possessive repeats err (gh-106052).
 _FRAMES = re.compile(
     rb"(?=(%b))\1(?:(?<![\]:])|(?<=>:))[ \t\v\f\r][^\n]*(?:\n\1[ \t\v\f\r][^\n]*)*" % _PREFIXES
 )
