@@ -1,7 +1,7 @@
 #!/bin/sh
 # Make or renew the environment FOLDER from the hashed lock: environment.sh FOLDER.
 # Needs Python 3.11 or newer with venv and nothing else; PYTHON=... names one. Of several the system's own is
-# taken: distributions build theirs with optimisations, version managers mostly do not (a fifth more time).
+# taken: distributions build theirs with optimisations, version managers mostly do not.
 set -eu
 folder=$1
 lock=requirements/dev.lock

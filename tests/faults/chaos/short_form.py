@@ -28,6 +28,7 @@ def begin() -> Path | None:
 
 def whole_suite(config: pytest.Config) -> bool:
     """Whether nothing was left out by the command line."""
+    # Names of pytest's own options: each of them plays less than everything.
     left_out = ("keyword", "markexpr", "maxfail", "lf", "collectonly", "deselect")
     everything = list(config.args) == config.getini("testpaths")
     return everything and not any(config.getoption(name, None) for name in left_out)
