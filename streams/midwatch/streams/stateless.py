@@ -193,6 +193,7 @@ class StatelessAgent:
         self._answered.set()
         error = asyncio.CancelledError() if answer.cancelled() else answer.exception()
         if error is None:
+            failpoint("acknowledged")
             progress.acknowledged(offset)
             self._app.counters.published += 1
         elif not self._app.should_stop:

@@ -62,7 +62,7 @@ class Events:
         self._consumer.close()
 
 
-@pytest.mark.parametrize("point", ["judged", "sent"])
+@pytest.mark.parametrize("point", ["judged", "sent", "acknowledged"])
 def test_match_killed_at_any_step_loses_no_line(point: str, watch: Installation, tmp_path: Path) -> None:
     seed = seed_of(f"match/{point}")
     chance = random.Random(seed)
