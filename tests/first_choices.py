@@ -20,7 +20,7 @@ from midwatch.rules.loader import load_bundle
 from midwatch.streams.settings import Settings
 
 PLACE = "FIRST_CHOICES"
-"""The variable that names the directory, the same for all processes of a run."""
+"""Names the directory, the same for all processes of a run of tests; a benchmark has none."""
 
 
 @cache
@@ -36,7 +36,10 @@ def _made(directory: Path) -> Path:
 
 
 def put_first_choices(state_directory: Path) -> None:
-    """Before the installation of this state directory starts for the first time."""
+    """Before the installation of this state directory starts for the first time. Outside a run of tests
+    nothing is put there: what is measured begins as a user's does."""
+    if PLACE not in os.environ:
+        return
     made = _made(Path(os.environ[PLACE]))
     state_directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     shutil.copytree(made, state_directory / "cache", ignore=shutil.ignore_patterns("lock"))
