@@ -1,9 +1,10 @@
-"""A record of the next version reaches this detect: it waits, says so, and is folded after the upgrade."""
+"""A record of the next version reaches detect or decide: it waits, and is folded after the upgrade."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,25 +16,58 @@ from integration.chain.installation import Installation, installation
 from midwatch.agents.reading import messages_of
 from midwatch.streams import codec
 from midwatch.streams.embedded.stack import Endpoints
-from midwatch.streams.records import Incident, SchedulerFact
+from midwatch.streams.records import Decision, Incident, SchedulerFact, Verdict
 from midwatch.streams.services import kafka_options
 from processes import wait_for
 
-NEWER = Path(__file__).with_name("newer_detect.py")
+NEWER = Path(__file__).with_name("newer_worker.py")
 SOON = 90.0
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A worker: what it reads, two records of a job, and what it says of the second (none of the first)."""
+
+    name: str
+    topic: str
+    records: Callable[[str], tuple[object, object]]
+    answers: str
+    said: Callable[[object], bool]
+
+
+def _facts(job: str) -> tuple[object, object]:
+    started = SchedulerFact(job, "local:1:1", "1", "", "running", ended=False)
+    return started, SchedulerFact(job, "local:1:1", "1", "running", "failed", ended=True, mode="crash")
+
+
+def _incidents(job: str) -> tuple[object, object]:
+    about = (f"{job}#1", job, 1, "local:1:1")
+    verdict = Verdict(state="failed", mode="crash", error_type="unknown")
+    return Incident(*about, "suspected", 0, verdict), Incident(*about, "settled", 1, verdict)
+
+
+def _ended(record: object) -> bool:
+    return isinstance(record, Incident) and (record.attempt, record.state, record.cut) == (1, "ended", False)
+
+
+def _asked(record: object) -> bool:
+    return isinstance(record, Decision) and (record.attempt, record.action) == (1, "hold")
+
+
+READERS = (
+    Reader("detect", "events", _facts, "incidents", _ended),
+    Reader("decide", "incidents", _incidents, "decisions", _asked),
+)
 
 
 @pytest.fixture
 def watch(stack: Endpoints, tmp_path: Path) -> Iterator[Installation]:
     with installation(tmp_path / "watch", stack) as made:
-        made.start("detect")
-        made.ready()
         yield made
 
 
-def _jobs(watch: Installation) -> tuple[str, str]:
+def _jobs(partitions: int) -> tuple[str, str]:
     """Two jobs that do not share a partition."""
-    partitions = watch.settings.topics.partitions.events
     place = {name: (murmur2(name.encode()) & 0x7FFFFFFF) % partitions for name in _names()}
     first = next(iter(place))
     return first, next(name for name, number in place.items() if number != place[first])
@@ -43,41 +77,38 @@ def _names() -> list[str]:
     return [f"local:ada/job-{number}" for number in range(20)]
 
 
-def _fact(job: str, *, ended: bool) -> SchedulerFact:
-    words = ("running", "failed") if ended else ("", "running")
-    return SchedulerFact(job, "local:1:1", "1", *words, ended, mode="crash" if ended else None)
-
-
-def _told(watch: Installation, job: str) -> list[Incident]:
-    topic = watch.settings.topic_names.incidents
-    values = [m.value for m in messages_of(watch.settings, topic, job.encode())]
-    # The newer detect writes its own version; here nothing but the number is new.
-    records = [codec.decode(value.replace(b'"v":2', b'"v":1')) for value in values]
-    return [record for record in records if isinstance(record, Incident) and record.job == job]
-
-
-def test_its_partition_waits_the_others_go_on_and_the_upgrade_reads_it(watch: Installation) -> None:
-    waiting, going = _jobs(watch)
-    topic = watch.settings.topic_names.events
+@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
+def test_its_partition_waits_the_others_go_on_and_the_upgrade_reads_it(
+    reader: Reader, watch: Installation
+) -> None:
+    watch.start(reader.name)
+    watch.ready()
+    waiting, going = _jobs(getattr(watch.settings.topics.partitions, reader.topic))
+    topic = getattr(watch.settings.topic_names, reader.topic)
     producer: Any = KafkaProducer(**kafka_options(watch.settings))
 
     def say(job: str, value: bytes) -> None:
         producer.send(topic, value, key=job.encode()).get(30)
 
+    def told(job: str) -> list[object]:
+        key, answers = job.encode(), getattr(watch.settings.topic_names, reader.answers)
+        values = [m.value for m in messages_of(watch.settings, answers, key) if m.key == key]
+        # The newer one writes its own version; here nothing but the number is new.
+        return [codec.decode(value.replace(b'"v":2', b'"v":1')) for value in values]
+
     try:
-        say(waiting, codec.encode(_fact(waiting, ended=False)))
-        say(waiting, codec.encode(_fact(waiting, ended=True)).replace(b'"v":1', b'"v":2'))
-        for ended in (False, True):
-            say(going, codec.encode(_fact(going, ended=ended)))
-        wait_for(lambda: bool(_told(watch, going)), "the other partition goes on", SOON)
-        log = watch.directory / "detect.log"
+        first, second = map(codec.encode, reader.records(waiting))
+        say(waiting, first)
+        say(waiting, second.replace(b'"v":1', b'"v":2'))
+        for record in reader.records(going):
+            say(going, codec.encode(record))
+        wait_for(lambda: any(map(reader.said, told(going))), "the other partition goes on", SOON)
+        log = watch.directory / f"{reader.name}.log"
         wait_for(lambda: "stands still until this worker is upgraded" in log.read_text(), "it says so", SOON)
         assert "version 2; this midwatch reads up to 1" in log.read_text()
-        assert _told(watch, waiting) == []
+        assert told(waiting) == []
 
-        watch.replace("detect", sys.executable, "-P", str(NEWER))
-        wait_for(lambda: bool(_told(watch, waiting)), "the newer one folds it", SOON)
-        incident = _told(watch, waiting)[0]
-        assert (incident.attempt, incident.state, incident.cut) == (1, "ended", False)
+        watch.replace(reader.name, sys.executable, "-P", str(NEWER), reader.name)
+        wait_for(lambda: any(map(reader.said, told(waiting))), "the newer one folds it", SOON)
     finally:
         producer.close()

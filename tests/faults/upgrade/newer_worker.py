@@ -1,14 +1,18 @@
-"""Detect of the next version: it reads one version more, and is otherwise the same."""
+"""Detect or decide of the next version: it reads one version more, and nothing else differs."""
 
 from __future__ import annotations
 
-from midwatch.agents import detect
+import sys
+
+from midwatch.agents import decide, detect
 from midwatch.streams import codec
 from midwatch.streams.connection import with_connection
 from midwatch.streams.settings_file import load_settings
 from midwatch.streams.settings_reader import Assignment
 
+RUN = {"detect": detect.run, "decide": decide.run}
+
 if __name__ == "__main__":
     codec.VERSION = 2
     quick = [Assignment(("worker", "session_timeout"), "2s", "upgrade")]
-    detect.run(with_connection(load_settings(None, options=quick)))
+    RUN[sys.argv[1]](with_connection(load_settings(None, options=quick)))
