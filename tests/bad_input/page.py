@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bad_input import logs_cases, test_events, test_files, test_lines, test_orders, test_user_files
+from bad_input import (
+    logs_cases,
+    test_events,
+    test_files,
+    test_lines,
+    test_orders,
+    test_rules_topic,
+    test_user_files,
+)
 from bad_input.case import Case
 
 HEAD = """\
 # Bad input
 
-Written from the cases in `tests/bad_input`, of which each is a test; a test keeps this page true. Nineteen
-of them run on real workers as well, on a real Kafka and Redis (`tests/integration/bad_input`).
+Written from the cases in `tests/bad_input`, of which each is a test; a test keeps this page true.
+Twenty-three of them run on real workers as well, on a real Kafka and Redis (`tests/integration/bad_input`).
 
 What cannot be read or believed is never skipped in silence. The worker says it in its log on one line, counts
 it, and writes a dead letter to the topic `midwatch.dead`: its key is `topic/partition/offset`, it holds the
@@ -29,6 +37,8 @@ reason, the kind of refusal, and key and value of the record (the first 256 KiB)
 
 The counter is `refused`, by topic and kind (`midwatch.streams.counters`). On `events` and `incidents` a newer
 record is never set aside: its partition stops, a gauge says why, and goes on once the worker is upgraded.
+What cannot be read in `rules` is told and counted by every worker, and match writes the letter. Nothing but a
+person's question reads `decisions`: `midwatch why` says how many records it could not read.
 
 What remains possible: who may write to `logs` or `events` under a job's own name is believed to be that job.
 Give each shipper's user the right to write to `logs` alone, and nobody but the agents that to `events`. A
@@ -47,6 +57,7 @@ def _sections() -> Iterator[str]:
     yield from _topic("The topic `incidents` (decide)", (*test_events.INCIDENTS, *test_events.MISDIRECTED))
     yield from _topic("The topic `commands` (executor)", test_orders.ORDERS)
     yield from _topic("The topic `specs` (executor)", test_orders.SPECS)
+    yield from _topic("The topic `rules` (every worker)", test_rules_topic.CASES)
     yield from _told("Settings", test_user_files.SETTINGS)
     yield from _told("Rules", test_user_files.RULES)
     yield from _told("A shipper's identity", test_files.IDENTITIES)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from midwatch.agents.bundles import Watched, rules_of
 from midwatch.agents.hit_budget import within
@@ -102,7 +103,7 @@ def run(settings: Settings) -> NoReturn:
     rules = MatchingRules(content, KeptChoices(settings.state_directory / "cache"))
     _log.info("bundle %s is in force: %d rules", content.hash, len(content.rules))
     app = build(settings, lambda: rules.watched, rules.heed)
-    follower = Follower(settings, app.counters, rules.take)
+    follower = Follower(settings, app.counters, rules.take, partial(set_aside, settings))
     follower.begin(begun.standing, content)
     edits = EditWatch(settings, follower, begun)
     follower.start()
@@ -113,6 +114,14 @@ def run(settings: Settings) -> NoReturn:
         edits.stop()
         follower.stop()
         rules.stop()
+
+
+def set_aside(settings: Settings, message: Any, error: Exception) -> None:
+    """Match alone writes dead letters for the topic `rules`, which every worker reads."""
+    from midwatch.agents.executor.report import Reporter, received
+
+    with closing(Reporter(settings)) as reporter:
+        reporter.dead(received(message), error)
 
 
 def _same(watched: Watched) -> Watched:

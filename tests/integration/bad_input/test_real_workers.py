@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,18 +15,23 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from bad_input.case import OTHER
 from bad_input.logs_cases import BEAT, ORIGIN, table
 from integration.chain.installation import Installation, Job, installation
+from integration.reload.swaps import pushed
 from midwatch.agents.effects import command_id
 from midwatch.agents.signing import ensure_keys, new_signer
 from midwatch.shippers.publish import message_key
 from midwatch.streams import codec
 from midwatch.streams.embedded.stack import Endpoints
-from midwatch.streams.records import Command, DeadLetter, Decision, Outcome
+from midwatch.streams.records import CURRENT, Command, DeadLetter, Decision, Outcome
 from midwatch.streams.services import kafka_options
 from processes import wait_for
 
 pytestmark = pytest.mark.integration
 
 LIMITS = ("--limit=training=6s", "--limit=startup=60s")
+OWN_RULE = """version: 1
+rules:
+  - {name: mesh_lost, pattern: the mesh was lost, error_type: communication, transient: true}
+"""
 DEEP = b'{"record":"beat","v":1,"x":' + b"[" * 100_000
 
 
@@ -197,6 +203,24 @@ def test_a_bad_incident_holds_its_job_and_says_so_and_no_other_job(
     assert (held.action, "midwatch arm" in held.reason) == ("hold", True)
     assert not [d for d in job.decisions() if "could not be read" in d.reason]
     assert watch.processes["decide"].poll() is None
+
+
+def test_bad_records_on_rules_are_set_aside_and_the_next_push_is_in_force(
+    watch: Installation, topics: Topics, job: Job, tmp_path: Path
+) -> None:
+    beat = codec.encode(BEAT)
+    for bad in (b"{", DEEP, beat, beat.replace(b'"v":1', b'"v":9')):
+        topics.write(topics.names.rules, bad, CURRENT)
+    kinds = ["malformed", "malformed", "misdirected", "newer"]
+    letters = _await_letters(topics, topics.names.rules, kinds)
+    assert {letter.key for letter in letters} == {CURRENT}
+    for name in ("match", "detect", "decide"):
+        wait_for(lambda n=name: _log(watch, n).count("stays in force: ") == len(kinds), name, 60)  # type: ignore[misc]  # bound at once
+    own = tmp_path / "own.yaml"
+    own.write_text(OWN_RULE)
+    good = f"bundle {pushed(watch, str(own))} is in force"
+    wait_for(lambda: good in _log(watch, "match"), "match takes the good one", 60)
+    _still_watched(job)
 
 
 def test_after_all_of_it_a_hang_is_still_found_and_rescued_once(topics: Topics, job: Job) -> None:

@@ -6,12 +6,14 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
+from typing import Any
 
 from midwatch.agents.reload.content import Content
-from midwatch.agents.reload.topic import RulesTopic, Standing, fetch_bundle
+from midwatch.agents.reload.topic import RulesTopic, SetAside, Standing, fetch_bundle
 from midwatch.streams.counters import Counters
 from midwatch.streams.errors import MidwatchError, NewerRecord
 from midwatch.streams.records import RefusedRules
+from midwatch.streams.refusals import refusal
 from midwatch.streams.settings import Settings
 
 _WAIT_MS = 500
@@ -27,16 +29,25 @@ class Follower(threading.Thread):
     """Follows the topic from its beginning. Trouble with Kafka only makes it try again.
 
     `standing` is the bundle in force, once it was read and `take` has made use of it. A bundle that cannot
-    be read or used changes nothing: the last good one stays, which is logged and counted.
+    be read or used changes nothing: the last good one stays, which is logged and counted. So is a record
+    that cannot be read, once in the life of a process; `set_aside` is told of it then.
     """
 
-    def __init__(self, settings: Settings, counters: Counters, take: Take | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        counters: Counters,
+        take: Take | None = None,
+        set_aside: SetAside | None = None,
+    ) -> None:
         super().__init__(name="rules", daemon=True)
         self.standing: Standing | None = None
         self.contents: dict[str, Content] = {}
         self._settings = settings
         self._counters = counters
         self._take = take
+        self._tell_set_aside = set_aside
+        self._aside: set[int] = set()
         self._refused: RefusedRules | None = None
         self._unusable = -1
         self._keeping = threading.Lock()
@@ -61,7 +72,7 @@ class Follower(threading.Thread):
     def run(self) -> None:
         while not self._over.is_set():
             try:
-                topic = RulesTopic(self._settings)
+                topic = RulesTopic(self._settings, self._set_aside)
                 try:
                     self._follow(topic)
                 finally:
@@ -105,6 +116,18 @@ class Follower(threading.Thread):
                 len(content.rules),
             )
         self.standing = current
+
+    def _set_aside(self, message: Any, error: Exception) -> None:
+        if message.offset in self._aside:  # after trouble with Kafka the topic is read from its beginning
+            return
+        if self._tell_set_aside is not None:
+            self._tell_set_aside(message, error)
+        self._aside.add(message.offset)
+        refused = refusal(error)
+        self._counters.refuse(message.topic, refused.kind)
+        stays = self.standing.said.bundle if self.standing else "none"
+        place = f"{message.topic}/{message.partition}/{message.offset}"
+        _log.error("bundle %s stays in force: %s cannot be read: %s", stays, place, refused.reason)
 
     def _tell_refused(self, refused: RefusedRules) -> None:
         self._refused = refused

@@ -7,13 +7,19 @@ import getpass
 import logging
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from midwatch.agents.reload.content import Content, bundle_hash, content
 from midwatch.streams import codec
-from midwatch.streams.errors import ConfigurationError, MalformedRecord, NewerRecord, ServiceUnreachable
+from midwatch.streams.errors import (
+    ConfigurationError,
+    MalformedRecord,
+    MisdirectedRecord,
+    NewerRecord,
+    ServiceUnreachable,
+)
 from midwatch.streams.records import CURRENT, REFUSED, InForce, RefusedRules, RuleBundle
 from midwatch.streams.services import kafka_options
 from midwatch.streams.settings import Settings
@@ -24,6 +30,9 @@ _FETCH_WAIT_MS = 5_000  # what comes is told at once; an idle watch shall not as
 _LARGEST = 16 << 20  # before it is compressed; the broker bounds what is left
 _ERRORS_TOLD = 20
 _log = logging.getLogger(__name__)
+
+SetAside = Callable[[Any, Exception], None]
+"""Is given a message of the topic, and why it cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +49,11 @@ class RulesTopic:
     Every call raises ServiceUnreachable where Kafka does not answer.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, set_aside: SetAside | None = None) -> None:
+        """`set_aside` is told of what should say which bundle is in force or refused, and says nothing."""
         from kafka import TopicPartition
 
+        self._set_aside = set_aside or _tell_of
         self.current: Standing | None = None
         self.refused: RefusedRules | None = None
         """What was refused since `current` came into force."""
@@ -120,18 +131,21 @@ class RulesTopic:
             self.refused = None
         elif key in (CURRENT, REFUSED) and message.value is not None:
             try:
-                record = codec.decode(message.value)
+                self._hear(key, codec.decode(message.value), message.offset)
             except (MalformedRecord, NewerRecord) as error:
-                _log.error("%s/%d cannot be read: %s", self._topic, message.offset, error)
-                return
-            if key == CURRENT and isinstance(record, InForce):
-                self.current, self.refused = Standing(record, message.offset), None
-            elif isinstance(record, RefusedRules):
-                self.refused = record
+                self._set_aside(message, error)
         elif message.value is None:
             self.known.pop(key.decode(errors="replace"), None)
         else:
             self.known.setdefault(key.decode(errors="replace"), message.offset)
+
+    def _hear(self, key: bytes, record: object, offset: int) -> None:
+        if key == CURRENT and isinstance(record, InForce):
+            self.current, self.refused = Standing(record, offset), None
+        elif key == REFUSED and isinstance(record, RefusedRules):
+            self.refused = record
+        else:
+            raise MisdirectedRecord(f"a {type(record).__name__} has no place under {key.decode()!r}")
 
 
 class RulesWriter:
@@ -221,6 +235,10 @@ def who() -> str:
 def now_ms() -> int:
     """Milliseconds since 1970 by this machine's clock; it is told, and orders nothing."""
     return time.time_ns() // 1_000_000
+
+
+def _tell_of(message: Any, error: Exception) -> None:
+    _log.error("%s/%d cannot be read: %s", message.topic, message.offset, error)
 
 
 def _consumer(settings: Settings) -> Any:
