@@ -65,6 +65,25 @@ def test_a_redis_lost_under_a_running_executor_ends_its_open_orders_and_says_so(
     assert len(world.effects()) == 2
 
 
+def test_a_redis_lost_while_no_executor_runs_ends_what_the_last_one_had_accepted(world: World) -> None:
+    """Its message is committed, so that it never comes again: the next executor must speak for it."""
+    executor = world.executor()
+    started = world.run("sleep", "300")
+    later = world.order(started, not_before_ms=int(time.time() * 1000) + 120_000)
+    world.send(later)
+    world.await_outcome(later, "accepted")
+    executor.terminate()
+    assert executor.wait(timeout=30) == 0
+    world.forget()
+    world.executor()
+    assert "Redis lost the claim" in world.await_outcome(later, "expired", "done").reason
+
+    now = world.order(started, seq=2)
+    world.send(now)
+    assert world.await_outcome(now, "done", "refused", "failed").state == "done"
+    assert len(world.effects()) == 2
+
+
 def test_a_name_of_an_earlier_life_is_rescued_although_its_old_start_is_still_on_the_disk(
     world: World, stack: Endpoints
 ) -> None:

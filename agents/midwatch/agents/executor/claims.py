@@ -214,6 +214,12 @@ class Claims:
         self._in_hand[command.id] = command
         return Claimed("open")
 
+    def knows(self, command: str) -> bool:
+        """Whether an order of this id stands here, open or closed."""
+        return bool(
+            self._redis.hexists(self._key("open"), command) or self._redis.exists(self._outcome(command))
+        )
+
     def open(self) -> tuple[Claim, ...]:
         """All unfinished orders, oldest first. For any thread."""
         return _oldest_first(self._redis.hvals(self._key("open")))

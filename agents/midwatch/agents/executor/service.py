@@ -105,6 +105,7 @@ def _serve(settings: Settings, caller: Caller, stopping: list[int]) -> None:
     census.start()
     try:
         census.catch_up(census.ends(), patience_s=300.0)
+        works.give_up_lost()
         watcher.start()
         declare_ready(settings.state_directory, "executor")
         pause = 0.0

@@ -31,6 +31,7 @@ _DISARMED_PAUSE_S = 1.0
 _TWINS_S = 300.0
 _TWINS_PAUSE_S = 10.0
 _CHECKPOINT = "checkpoint_step"
+_LOST = "Redis lost the claim while it was being carried out"
 
 
 @dataclass(slots=True)
@@ -53,6 +54,13 @@ class Works:
         self._finished: dict[str, Finished] = {}  # by start key
         self._said: dict[str, str] = {}
 
+    def give_up_lost(self) -> None:
+        """At the start: what the last executor had accepted, and Redis lost while none ran. The message is
+        committed and never comes again, so nobody else would tell of the order's end."""
+        for told in self._desk.census.accepted():
+            if not self._desk.claims.knows(told.command):
+                self._desk.reporter.event(replace(told, state="expired", reason=_LOST))
+
     def turn(self) -> float:
         """One pass over all open orders that are due; seconds until the next one is, infinite without any."""
         look = self._desk.claims.look(now_ms())
@@ -71,9 +79,8 @@ class Works:
     def _give_up(self, orders: tuple[Command, ...]) -> None:
         """Redis has lost the orders in our hands. How far they got shows at the scheduler, where their keys
         stand: whoever works on the next order of the attempt looks there first."""
-        lost = "Redis lost the claim while it was being carried out"
         for command in orders:
-            self._desk.reporter.event(final_outcome(command, "expired", lost), command=command)
+            self._desk.reporter.event(final_outcome(command, "expired", _LOST), command=command)
 
     def _advance(self, claim: Claim) -> float:
         command = claim.command

@@ -34,6 +34,8 @@ class Census:
 
     jobs: dict[str, dict[str, Start]] = field(default_factory=dict)
     specs: dict[str, SpecEvent] = field(default_factory=dict)
+    accepted: dict[str, Outcome] = field(default_factory=dict)
+    """Of each order, by its id, that was accepted and of whose end nobody has told: that word."""
 
     def apply(self, value: bytes, at: float, key: bytes | None = None) -> None:
         """Folds one message of `events`; `at` is the reader's monotonic clock. What is unreadable, or speaks
@@ -77,6 +79,10 @@ class Census:
                 self._seen(record.job, record.incarnation)
             case Outcome():
                 self._seen(record.job, record.new_incarnation)
+                if record.state == "accepted":
+                    self.accepted[record.command] = record
+                else:
+                    self.accepted.pop(record.command, None)
             case Carry():
                 for incarnation in sorted(record.incarnations, key=record.incarnations.__getitem__):
                     self._seen(record.job, incarnation)

@@ -17,7 +17,7 @@ from midwatch.agents.signing import spec_hash
 from midwatch.agents.watcher.census import Census, Start
 from midwatch.streams.codec import decode
 from midwatch.streams.errors import MalformedRecord, MisdirectedRecord, NewerRecord, ServiceUnreachable
-from midwatch.streams.records import Spec
+from midwatch.streams.records import Outcome, Spec
 from midwatch.streams.services import kafka_options
 from midwatch.streams.settings import Settings
 
@@ -99,6 +99,11 @@ class CensusReader(threading.Thread):
     def incarnations(self, job: str) -> tuple[str, ...]:
         with self._lock:
             return self._census.incarnations(job)
+
+    def accepted(self) -> tuple[Outcome, ...]:
+        """What was said of each order that was accepted and has no end yet."""
+        with self._lock:
+            return tuple(self._census.accepted.values())
 
     def starts(self, kind: str) -> tuple[Start, ...]:
         """Copies, so that the caller can take its time."""

@@ -32,6 +32,14 @@ def test_each_kind_of_record_tells_of_a_start_in_its_order() -> None:
     assert made.incarnations("local:ann/unknown") == ()
 
 
+def test_an_order_is_open_from_its_acceptance_to_its_end() -> None:
+    first, other = (Outcome(JOB, name, 1, "restart", "accepted", "") for name in ("c1", "c2"))
+    done = Outcome(JOB, "c1", 1, "restart", "done", "", new_incarnation=B)
+    assert census(first, other).accepted == {"c1": first, "c2": other}
+    assert census(first, other, done).accepted == {"c2": other}
+    assert census(Outcome(JOB, "c3", 1, "restart", "refused", "")).accepted == {}
+
+
 def test_a_spec_without_a_start_tells_of_none() -> None:
     spec = SpecEvent(JOB, "hash", "verdict", True, 1, "")
     assert census(spec).incarnations(JOB) == ()
