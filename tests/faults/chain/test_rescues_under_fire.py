@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from faults.chain.injections import INJECTIONS, Scene
-from faults.chaos.rounds import FULL, ROUNDS, seed_of
+from faults.chaos.rounds import FULL, LEAN, ROUNDS, seed_of
 from faults.chaos.tally import counting
 from integration.chain.installation import Installation, Job, installation
 from integration.chain.training import PROCESSES, Training
@@ -31,8 +32,24 @@ modes:
     kind: verdict
     max_restarts: {restarts}
 """
-PLANS = {name: (name,) for name in INJECTIONS} if FULL else {"all in turn": tuple(INJECTIONS)}
-"""In the long run each fault has a training of its own; else they share one, in an order of the seed's."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`names`: what one training meets, each `rounds` times, and `at_once` of them in one attempt."""
+
+    names: tuple[str, ...]
+    rounds: int
+    at_once: int = 1
+
+
+TRAININGS = range(1, max(1, ROUNDS // LEAN) + 1)
+TURNS = {f"all in turn, {number}": Plan(tuple(INJECTIONS), LEAN) for number in TRAININGS}
+PAIRS = {f"all in pairs, {number}": Plan(tuple(INJECTIONS), LEAN, at_once=2) for number in TRAININGS}
+ALONE = {name: Plan((name,), ROUNDS) for name in INJECTIONS}
+PLANS = TURNS | PAIRS | ALONE if FULL else TURNS
+"""All faults in an order of the seed's, where each finds what the one before it has left half done; in the
+long run also two of them in one attempt, and each fault alone. The longest are played first."""
 
 
 @pytest.fixture
@@ -46,29 +63,31 @@ def watch(stack: Endpoints, tmp_path: Path) -> Iterator[Installation]:
 
 
 @pytest.mark.capability("X-50")
-@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("name", PLANS)
 def test_each_attempt_is_started_once_and_the_budget_holds(
-    plan: str, watch: Installation, servers: EmbeddedStack, stack: Endpoints, tmp_path: Path
+    name: str, watch: Installation, servers: EmbeddedStack, stack: Endpoints, tmp_path: Path
 ) -> None:
-    seed = seed_of(f"chain/{plan}")
+    seed, plan = seed_of(f"chain/{name}"), PLANS[name]
     chance = random.Random(seed)
     options = ("--iterations=400", "--iteration-ms=100", "--save-every=1000", "--fault=nccl@30")
     training, policy = Training(watch, tmp_path / "job", options), tmp_path / "budget.yaml"
     scene = Scene(watch, servers, stack, training.name, chance)
-    faults = [name for _ in range(ROUNDS) for name in chance.sample(PLANS[plan], len(PLANS[plan]))]
-    with counting("chain", plan, seed) as count:
+    faults = [fault for _ in range(plan.rounds) for fault in chance.sample(plan.names, len(plan.names))]
+    attempts = [faults[first : first + plan.at_once] for first in range(0, len(faults), plan.at_once)]
+    with counting("chain", name, seed) as count:
         try:
-            policy.write_text(BUDGET.format(restarts=len(faults)))
+            policy.write_text(BUDGET.format(restarts=len(attempts)))
             job = training.start(f"--policy={policy}")
-            for number, name in enumerate(faults, 1):
+            for number, attempt in enumerate(attempts, 1):
                 wait_for(lambda n=number: len(training.ledger().starts) >= n, f"start {number}", SOON)  # type: ignore[misc]  # mypy sees no type in a default
-                scene.pause(0, 8)
-                INJECTIONS[name](scene)
-                count.hit(name)
-            wait_for(lambda: len(training.ledger().starts) > len(faults), "the last start", SOON)
+                for fault in attempt:
+                    scene.pause(0, 8)
+                    INJECTIONS[fault](scene)
+                    count.hit(fault)
+            wait_for(lambda: len(training.ledger().starts) > len(attempts), "the last start", SOON)
             wait_for(lambda: _stopped(job), "the budget is spent", SOON)
             starts, overlaps = len(training.ledger().starts), _overlaps(tmp_path / "job")
-            wanted = len(faults) + 1
+            wanted = len(attempts) + 1
             count.add(starts=starts, overlaps=overlaps)
             count.add(lost=max(0, wanted - starts), twice=max(0, starts - wanted))
             assert (starts, overlaps) == (wanted, 0)
