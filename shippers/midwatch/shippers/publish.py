@@ -17,7 +17,7 @@ from midwatch.shippers.ledger import Future
 from midwatch.shippers.report import Report
 from midwatch.streams.codec import Encoded
 from midwatch.streams.errors import ConfigurationError, ServiceUnreachable
-from midwatch.streams.kafka_client import client_options
+from midwatch.streams.kafka_client import abandon, client_options
 from midwatch.streams.settings import KafkaSettings
 
 _FOREVER_MS = 2**31 - 1
@@ -93,11 +93,11 @@ class Publisher:
         self._closed.set()
         producer, self._producer = self._producer, None
         if producer is not None:
-            producer.close(timeout=0)
+            abandon(producer)
 
     def _connect(self, old: Any) -> None:
         if old is not None:
-            old.close(timeout=0)
+            abandon(old)
         backoff = 0.2
         while not self._closed.wait(backoff if self._said or old is not None else 0):
             producer = None
@@ -108,7 +108,7 @@ class Publisher:
             except Exception as error:  # whatever it is, the lines wait and we try again
                 self._say(self._reason(error, connected=producer is not None))
                 if producer is not None:
-                    producer.close(timeout=0)
+                    abandon(producer)
                 backoff = min(backoff * 2, _LONGEST_BACKOFF)
                 continue
             if self._said:
@@ -140,7 +140,6 @@ class Publisher:
             "max_block_ms": 5000,
             "bootstrap_timeout_ms": 5000,
             "delivery_timeout_ms": _FOREVER_MS,
-            "reconnect_backoff_max_ms": 1000,
             "metadata_max_age_ms": 60_000,
             "allow_auto_create_topics": False,
             "metrics_enabled": False,

@@ -16,11 +16,16 @@ from typing import Any
 
 import redis
 
-from integration.chain.installation import WORKERS, Installation
+from first_choices import put_first_choices
+from integration.chain.installation import WORKERS, Installation, midwatch
 from midwatch.streams.embedded.stack import EmbeddedStack, Endpoints
+from midwatch.streams.readiness import is_ready
 from processes import alive, wait_for
 
 OURS = (*WORKERS, "executor")
+AWAY_S = 60.0
+KNOWN_EVERYWHERE = ("connection.json", "signing.key", "signing.pub")
+"""What a state directory on another host has in common with the first one's."""
 
 
 @dataclass
@@ -73,6 +78,23 @@ def _freeze(scene: Scene) -> None:
         scene.pause(3, 8)
 
 
+def _join_and_leave(scene: Scene) -> None:
+    """A second worker of any kind, on a host of its own, takes partitions over and gives them back."""
+    kind, host = scene.random.choice(WORKERS), scene.watch.directory / "another-host"
+    if not host.exists():
+        host.mkdir(mode=0o700)
+        put_first_choices(host)
+        for name in KNOWN_EVERYWHERE:
+            shutil.copy(scene.watch.settings.state_directory / name, host)
+    name = f"{kind} on another host"
+    scene.watch.start(name, *midwatch("worker", kind), MIDWATCH_STATE_DIRECTORY=str(host))
+    joined = scene.watch.processes[name]
+    wait_for(lambda: is_ready(host, kind, joined.pid), f"the second {kind} reads")
+    scene.pause(0, 5)
+    joined.terminate()
+    assert joined.wait(60) == 0, f"SIGTERM ended the second {kind} with {joined.returncode}"
+
+
 def _kill_shipper(scene: Scene) -> None:
     wait_for(scene.shippers, "the job has a shipper")
     for pid in scene.shippers():
@@ -87,6 +109,12 @@ def _restart_broker(scene: Scene) -> None:
 def _kill_broker(scene: Scene) -> None:
     scene.servers.kafka.kill()
     scene.pause(0, 5)
+    scene.servers.kafka.start()
+
+
+def _take_broker_away(scene: Scene) -> None:
+    scene.servers.kafka.kill()
+    scene.pause(AWAY_S, AWAY_S)
     scene.servers.kafka.start()
 
 
@@ -147,8 +175,10 @@ INJECTIONS: dict[str, Callable[[Scene], None]] = {
     **{f"{name} killed": _kill(name) for name in OURS},
     "shipper killed": _kill_shipper,
     "any of them frozen": _freeze,
+    "worker joins and leaves": _join_and_leave,
     "broker restarted": _restart_broker,
     "broker killed": _kill_broker,
+    "broker away": _take_broker_away,
     "Redis restarted": _restart_redis,
     "Redis killed": _kill_redis,
     "Redis frozen": _freeze_redis,

@@ -81,6 +81,26 @@ def test_a_broker_that_is_not_there_yet_is_waited_for_and_said_once(
     assert running.said_so_far().count("cannot be used") == 1
 
 
+def test_after_an_outage_that_outlasts_its_patience_the_shipper_connects_anew(
+    tmp_path: Path, topic: Topic, shipper: MakeShipper, servers: EmbeddedStack
+) -> None:
+    log, lines = tmp_path / "train.log", numbered(0, 3000)
+    append(log, lines[:1000])
+    running = shipper(log).start()
+    topic.wait_for_lines(set(lines[:1000]))
+    servers.kafka.kill()
+    try:
+        append(log, lines[1000:2000])
+        wait_for(lambda: "sending again" in running.said_so_far(), "the shipper gives its producer up")
+        append(log, lines[2000:])
+    finally:
+        servers.kafka.start()
+    topic.wait_for_lines(set(lines))
+    assert "Traceback" not in running.said_so_far()
+    assert running.stop() == 0
+    assert len(set(topic.lines)) == len(lines)
+
+
 @pytest.mark.capability("X-41")
 def test_what_the_broker_never_had_is_not_remembered_as_sent(
     tmp_path: Path, topic: Topic, shipper: MakeShipper, servers: EmbeddedStack

@@ -14,6 +14,7 @@ from midwatch.streams.codec import encode
 from midwatch.streams.counters import Counters
 from midwatch.streams.errors import ServiceUnreachable
 from midwatch.streams.fold import Message, dead_letter
+from midwatch.streams.kafka_client import abandon
 from midwatch.streams.records import Command, Outcome, PersonAct, SchedulerFact, Spec, SpecEvent
 from midwatch.streams.refusals import refusal
 from midwatch.streams.services import kafka_options
@@ -57,7 +58,8 @@ class Reporter:
         say(f"{at} a record was set aside in {letter.topic}: {place}: {refused.reason}")
 
     def close(self) -> None:
-        self._producer.close()
+        """What Kafka did not take is told again after the next start."""
+        abandon(self._producer)
 
     def _send(self, topic: str, key: bytes, value: bytes) -> None:
         try:

@@ -20,6 +20,7 @@ from midwatch.streams.errors import (
     NewerRecord,
     ServiceUnreachable,
 )
+from midwatch.streams.kafka_client import abandon
 from midwatch.streams.records import CURRENT, REFUSED, InForce, RefusedRules, RuleBundle
 from midwatch.streams.services import kafka_options
 from midwatch.streams.settings import Settings
@@ -184,7 +185,8 @@ class RulesWriter:
         self._send(REFUSED, None)
 
     def close(self) -> None:
-        self._producer.close()
+        """What Kafka did not take has been told of."""
+        abandon(self._producer)
 
     def _send(self, key: bytes, value: bytes | None) -> int:
         from kafka.errors import KafkaError, MessageSizeTooLargeError

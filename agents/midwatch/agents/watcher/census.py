@@ -19,13 +19,15 @@ from midwatch.streams.records.bounds import JobText, Name
 
 @dataclass(slots=True)
 class Start:
-    """One incarnation of a job. `alive_at`: reader's monotonic clock at its last beat with a live process."""
+    """One incarnation of a job. `alive_at`: reader's monotonic clock at its last beat with a live process.
+    `effect_key`: that of the effect which made it; "" for what somebody else has started."""
 
     job: str
     incarnation: str
     state: str = ""
     ended: bool = False
     alive_at: float | None = None
+    effect_key: str = ""
 
 
 @dataclass(slots=True)
@@ -90,6 +92,7 @@ class Census:
                 start = self._seen(record.job, record.incarnation)
                 start.state = record.new
                 start.ended = start.ended or record.ended
+                start.effect_key = record.effect_key or start.effect_key
             case _:
                 pass
 

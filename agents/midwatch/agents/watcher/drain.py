@@ -1,9 +1,10 @@
 """Ships what a local job printed last, when nobody of its own is left to do it. Shell.
 
-A job's shipper drains its files, and the shim starts it again when it dies. Where both died with the job, the
-files are still on this host: a last shipper goes on where the checkpoint stands, for the same node and start,
-and says with its final beat that nothing more will come. Two at once are kept apart by the checkpoint's lock:
-who holds it drains, or is a killed one that is not gone yet, so it is asked for again.
+A job's shipper drains its files, and the shim starts it again when it dies. Where both died with the job, or
+went before Kafka was back, the files are still on this host: a last shipper goes on where the checkpoint
+stands, for the same node and start, and says with its final beat that nothing more will come. It is begun
+anew until the checkpoint says so. Two at once are kept apart by the checkpoint's lock: who holds it drains,
+or is a killed one that is not gone yet.
 """
 
 from __future__ import annotations
@@ -17,63 +18,84 @@ from pathlib import Path
 
 from midwatch.agents.clusters.calls import Caller
 from midwatch.agents.clusters.processes import start_ticks
-from midwatch.shippers.checkpoint import StateDirectory
+from midwatch.agents.watcher.census import Start
+from midwatch.shippers.checkpoint import Checkpoint, StateDirectory
 from midwatch.shippers.ship import checkpoint_directory
 from midwatch.streams.errors import ConfigurationError, MidwatchError, UsageError
-from midwatch.streams.identity import local_incarnation
-from midwatch.streams.records import SchedulerFact, Spec
+from midwatch.streams.identity import local_incarnation, native_id
+from midwatch.streams.records import Spec
+
+PATIENCE_S = 600
+"""So long a last shipper waits for Kafka. It holds no node, unlike the job's own, which has 30 s."""
+PAUSE_S, LONGEST_PAUSE_S = 5.0, 60.0
+GIVEN_UP_S = 3600.0
+
+
+@dataclass(slots=True)
+class Owed:
+    """A start of which not all that it printed has arrived. Times are the watcher's monotonic seconds."""
+
+    start: Start
+    spec: Spec
+    until: float
+    due: float
+    pause: float = PAUSE_S
 
 
 @dataclass(slots=True)
 class LastWords:
-    """The drain of this host's own jobs. `held`: those whose process was not gone when they ended, or
-    whose checkpoint somebody held."""
+    """The drain of this host's own jobs. `owed`: by incarnation, whom to look after again."""
 
     state_directory: Path
     caller: Caller
-    held: dict[str, tuple[SchedulerFact, Spec]] = field(default_factory=dict)
+    owed: dict[str, Owed] = field(default_factory=dict)
 
-    def ship(self, fact: SchedulerFact, spec: Spec | None) -> bool:
-        """Begins a drain of the start that `fact` says has ended; False where there is nothing to drain.
+    def ended(self, start: Start, spec: Spec | None, now: float) -> None:
+        """A start has ended, now or before this executor began: what is left of it is drained from here on.
 
         Without a spec nobody knows the job's files. The job's own environment is used, as its shim did.
         """
-        if spec is None:
-            return False
-        alive = start_ticks(int(fact.native_id))
-        if alive is not None:
-            # A shim tells of the end a moment before it goes itself; another process may have its number.
-            if local_incarnation(int(fact.native_id), alive) == fact.incarnation:
-                self.held[fact.incarnation] = (fact, spec)
-            return False
-        own = self.state_directory / "output" / f"{fact.effect_key}.log"
-        logs = [*spec.log_paths, *([str(own)] if fact.effect_key and own.exists() else [])]
+        if spec is not None and native_id(start.incarnation).isdigit():
+            self.owed[start.incarnation] = Owed(start, spec, now + GIVEN_UP_S, now)
+            self._look(self.owed[start.incarnation], now)
+
+    def again(self, now: float) -> None:
+        """To be called at each look: whose pause is over is looked after again."""
+        for each in list(self.owed.values()):
+            if each.due <= now:
+                self._look(each, now)
+
+    def _look(self, owed: Owed, now: float) -> None:
+        start, pid = owed.start, int(native_id(owed.start.incarnation))
+        alive = start_ticks(pid)
+        if alive is not None and local_incarnation(pid, alive) == start.incarnation:
+            return  # a shim tells of the end a moment before it goes itself
+        own = self.state_directory / "output" / f"{start.effect_key}.log"
+        logs = [*owed.spec.log_paths, *([str(own)] if start.effect_key and own.exists() else [])]
         try:
-            if not logs or not self._unfinished(fact):
-                return False
+            if not logs or now > owed.until or not self._unfinished(start):
+                del self.owed[start.incarnation]
+                return
         except UsageError:
-            self.held[fact.incarnation] = (fact, spec)
-            return False
-        argv = [sys.executable, "-P", "-m", "midwatch", "ship", "--until-pid", *dict.fromkeys(logs)]
-        output = self.state_directory / "run" / f"ship-{fact.incarnation.replace(':', '-')}.log"
+            return  # one of them is at it
+        argv = [sys.executable, "-P", "-m", "midwatch", "ship", "--until-pid", f"--drain={PATIENCE_S}"]
+        output = self.state_directory / "run" / f"ship-{start.incarnation.replace(':', '-')}.log"
         output.parent.mkdir(parents=True, exist_ok=True)
+        environment = self._environment(start, owed.spec)
         try:
-            environment = self._environment(fact, spec)
-            self.caller.spawn(argv, environment, cwd=spec.cwd, output=output, reads=True)
+            self.caller.spawn(
+                [*argv, *dict.fromkeys(logs)], environment, cwd=owed.spec.cwd, output=output, reads=True
+            )
         except OSError:  # its directory is gone, and with it whatever lay there
-            return False
-        return True
+            del self.owed[start.incarnation]
+            return
+        # Until then it has the lock, or has failed: then the pauses grow, for what fails once may always.
+        owed.due, owed.pause = now + owed.pause, min(2 * owed.pause, LONGEST_PAUSE_S)
 
-    def again(self) -> None:
-        """Ask again for what was held."""
-        held, self.held = self.held, {}
-        for fact, spec in held.values():
-            self.ship(fact, spec)
-
-    def _unfinished(self, fact: SchedulerFact) -> bool:
+    def _unfinished(self, start: Start) -> bool:
         """Whether a shipper of this start began, did not come to its end, and runs no more. Raises UsageError
         while one runs."""
-        place = checkpoint_directory(self.state_directory, fact.job, socket.gethostname())
+        place = checkpoint_directory(self.state_directory, start.job, socket.gethostname())
         if not place.is_dir():
             return False
         try:
@@ -86,15 +108,15 @@ class LastWords:
             return False
         finally:
             checkpoint.close()
-        return known.incarnation == fact.incarnation or not known.files
+        return known.incarnation == start.incarnation or known == Checkpoint()
 
-    def _environment(self, fact: SchedulerFact, spec: Spec) -> Mapping[str, str]:
+    def _environment(self, start: Start, spec: Spec) -> Mapping[str, str]:
         return {
             **{name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG")},
             **spec.environment,
             "MIDWATCH_STATE_DIRECTORY": str(self.state_directory),
-            "MIDWATCH_JOB": fact.job,
-            "MIDWATCH_INCARNATION": fact.incarnation,
-            "MIDWATCH_JOB_PID": fact.native_id,
+            "MIDWATCH_JOB": start.job,
+            "MIDWATCH_INCARNATION": start.incarnation,
+            "MIDWATCH_JOB_PID": native_id(start.incarnation),
             "MIDWATCH_NODES": str(spec.nodes),
         }

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from kafka import KafkaConsumer, TopicPartition
@@ -108,9 +109,7 @@ class CensusReader(threading.Thread):
     def starts(self, kind: str) -> tuple[Start, ...]:
         """Copies, so that the caller can take its time."""
         with self._lock:
-            return tuple(
-                Start(s.job, s.incarnation, s.state, s.ended, s.alive_at) for s in self._census.starts(kind)
-            )
+            return tuple(replace(start) for start in self._census.starts(kind))
 
     def spec(self, digest: str) -> Spec | None:
         """The spec of that hash; its signature is the caller's to check."""

@@ -46,6 +46,7 @@ class Watcher(threading.Thread):
         self._last_words = last_words
         self._watched: dict[str, Watched] = {}
         self._blind: dict[str, str] = {}
+        self._recalled = False
         self._stopping = threading.Event()
         self.failure: BaseException | None = None
 
@@ -68,9 +69,10 @@ class Watcher(threading.Thread):
 
     def look(self, cluster: Cluster) -> None:
         """One look. A scheduler that does not answer is told once and asked again next time."""
-        if not cluster.holds and self._last_words is not None:
-            self._last_words.again()
         starts = self._census.starts(cluster.kind)
+        words = self._last_words if not cluster.holds else None
+        if words is not None:
+            self._look_after(words, starts)
         by_key = self._jobs_by_key()
         if not starts and not by_key:
             return
@@ -90,10 +92,20 @@ class Watcher(threading.Thread):
         }
         seen = facts(watched, look, starts, jobs_by_key=by_key, endings=endings)
         for fact in seen.facts:
-            if fact.ended and not cluster.holds and self._last_words is not None:
-                self._last_words.ship(fact, self._census.spec_of(fact.job))
+            if fact.ended and words is not None:
+                start = Start(fact.job, fact.incarnation, effect_key=fact.effect_key)
+                words.ended(start, self._census.spec_of(fact.job), time.monotonic())
             self._reporter.event(fact)
         self._watched[cluster.name] = seen.watched
+
+    def _look_after(self, words: LastWords, starts: tuple[Start, ...]) -> None:
+        """At the first look also those that ended under an earlier executor: their drain may have failed."""
+        if not self._recalled:
+            self._recalled = True
+            for start in {start.job: start for start in starts}.values():
+                if start.ended:
+                    words.ended(start, self._census.spec_of(start.job), time.monotonic())
+        words.again(time.monotonic())
 
     def _take(self, cluster: Cluster, watched: Watched, starts: tuple[Start, ...]) -> Look:
         jobs = {job.incarnation: job for job in cluster.sweep().jobs}

@@ -13,11 +13,12 @@ import pytest
 
 from midwatch.agents.clusters.calls import SystemCaller
 from midwatch.agents.clusters.processes import start_ticks
+from midwatch.agents.watcher.census import Start
 from midwatch.agents.watcher.drain import LastWords
 from midwatch.shippers.checkpoint import Checkpoint, StateDirectory
 from midwatch.shippers.ship import checkpoint_directory
 from midwatch.streams.identity import local_incarnation
-from midwatch.streams.records import SchedulerFact, Spec
+from midwatch.streams.records import Spec
 
 JOB = "local:ann/r"
 
@@ -51,8 +52,8 @@ def state(tmp_path: Path) -> StateDirectory:
     return made
 
 
-def ended(pid: int) -> SchedulerFact:
-    return SchedulerFact(JOB, f"local:{pid}:7", str(pid), "RUNNING", "FAILED", True)
+def start_of(pid: int) -> Start:
+    return Start(JOB, f"local:{pid}:7", ended=True)
 
 
 def spec(tmp_path: Path) -> Spec:
@@ -75,21 +76,27 @@ def test_a_start_whose_shipper_died_is_drained_as_that_start(
 ) -> None:
     state.save(Checkpoint((), f"local:{dead}:7", "boot"))
     caller = Noting()
-    assert LastWords(tmp_path, caller).ship(ended(dead), spec(tmp_path))
+    LastWords(tmp_path, caller).ended(start_of(dead), spec(tmp_path), 0.0)
     ((argv, environment),) = caller.spawned
-    assert argv[-3:] == ["ship", "--until-pid", "rank_0.log"]
+    assert argv[-4:] == ["ship", "--until-pid", "--drain=600", "rank_0.log"]
     assert (environment["MIDWATCH_JOB"], environment["MIDWATCH_INCARNATION"]) == (JOB, f"local:{dead}:7")
 
 
 def test_a_shipper_that_is_still_there_or_a_job_nobody_knows_is_left_alone(tmp_path: Path, dead: int) -> None:
     caller = Noting()
     words = LastWords(tmp_path, caller)
-    assert not words.ship(ended(dead), spec(tmp_path)), "nobody ever shipped for it"
+    words.ended(start_of(dead), spec(tmp_path), 0.0)
+    assert not words.owed, "nobody ever shipped for it"
     holder = StateDirectory(checkpoint_directory(tmp_path, JOB, socket.gethostname()))
     holder.save(Checkpoint((), f"local:{dead}:7", "boot"))
-    assert not words.ship(ended(dead), spec(tmp_path)), "one runs"
+    words.ended(start_of(dead), spec(tmp_path), 0.0)
+    assert words.owed, "one runs, and may fail"
+    holder.save(Checkpoint((), "", "boot"))
     holder.close()
-    assert not words.ship(ended(dead), None), "no spec"
+    words.again(1.0)
+    assert not words.owed, "it came to its end"
+    words.ended(start_of(dead), None, 2.0)
+    assert not words.owed, "no spec"
     assert caller.spawned == []
 
 
@@ -99,13 +106,41 @@ def test_a_killed_shipper_that_is_not_gone_yet_is_waited_for(
     state.save(Checkpoint((), f"local:{dead}:7", "boot"))
     caller = Noting()
     words, dying = LastWords(tmp_path, caller), StateDirectory(state.path)
-    assert not words.ship(ended(dead), spec(tmp_path))
-    words.again()
+    words.ended(start_of(dead), spec(tmp_path), 0.0)
+    words.again(0.5)
     assert caller.spawned == []
     dying.close()
-    words.again()
-    words.again()
+    words.again(1.0)
+    words.again(1.5)
     assert len(caller.spawned) == 1
+
+
+def test_a_drain_that_failed_is_begun_anew_ever_more_rarely_until_it_is_done(
+    tmp_path: Path, state: StateDirectory, dead: int
+) -> None:
+    state.save(Checkpoint((), f"local:{dead}:7", "boot"))
+    caller, begun = Noting(), []
+    words = LastWords(tmp_path, caller)
+    words.ended(start_of(dead), spec(tmp_path), 0.0)
+    for now in range(1, 3 * 60):
+        before = len(caller.spawned)
+        words.again(float(now))
+        begun += [now] * (len(caller.spawned) - before)
+    assert begun == [5, 15, 35, 75, 135]
+    last = StateDirectory(state.path)
+    last.save(Checkpoint((), "", "boot"))
+    last.close()
+    words.again(1000.0)
+    assert not words.owed
+    assert len(caller.spawned) == 6
+
+
+def test_a_drain_that_always_fails_is_given_up(tmp_path: Path, state: StateDirectory, dead: int) -> None:
+    state.save(Checkpoint((), f"local:{dead}:7", "boot"))
+    words = LastWords(tmp_path, Noting())
+    words.ended(start_of(dead), spec(tmp_path), 0.0)
+    words.again(3601.0)
+    assert not words.owed
 
 
 def test_a_shim_that_tells_of_the_end_before_it_is_gone_is_waited_for(
@@ -116,10 +151,9 @@ def test_a_shim_that_tells_of_the_end_before_it_is_gone_is_waited_for(
         state.save(Checkpoint((), incarnation, "boot"))
         caller = Noting()
         words = LastWords(tmp_path, caller)
-        told = replace(ended(shim.pid), incarnation=incarnation)
-        assert not words.ship(told, spec(tmp_path))
-        words.again()
+        words.ended(replace(start_of(shim.pid), incarnation=incarnation), spec(tmp_path), 0.0)
+        words.again(0.5)
         assert caller.spawned == []
-    words.again()
-    words.again()
+    words.again(1.0)
+    words.again(1.5)
     assert len(caller.spawned) == 1

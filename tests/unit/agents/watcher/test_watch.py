@@ -1,0 +1,82 @@
+"""What the watcher does at its first look, about what happened before its process began."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+from midwatch.agents.clusters.base import Sweep
+from midwatch.agents.watcher.census import Start
+from midwatch.agents.watcher.drain import LastWords
+from midwatch.agents.watcher.watch import Watcher
+from midwatch.streams.records import Spec
+
+SPEC = object()
+
+
+class Words:
+    """Notes whose drain is asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[Start, object]] = []
+
+    def ended(self, start: Start, spec: Spec | None, now: float) -> None:
+        assert now > 0
+        self.asked.append((start, spec))
+
+    def again(self, now: float) -> None:
+        assert now > 0
+
+
+class Census:
+    """Jobs as an earlier executor left them."""
+
+    def __init__(self, *starts: Start) -> None:
+        self._starts = starts
+
+    def starts(self, kind: str) -> tuple[Start, ...]:
+        assert kind == "local"
+        return self._starts
+
+    def spec_of(self, job: str) -> object:
+        assert job
+        return SPEC
+
+
+class Quiet:
+    """A host without a job that runs."""
+
+    name = kind = "local"
+    holds = False
+
+    def sweep(self) -> Sweep:
+        return Sweep(())
+
+
+def watcher(tmp_path: Path, words: Words, *starts: Start) -> Watcher:
+    return Watcher(
+        (),
+        cast(Any, Census(*starts)),
+        cast(Any, None),
+        state_directory=tmp_path,
+        poll_s=1.0,
+        jobs_by_key=dict,
+        last_words=cast(LastWords, words),
+    )
+
+
+def test_what_ended_under_an_earlier_executor_is_drained_by_this_one_once(tmp_path: Path) -> None:
+    first = Start("local:ann/a", "local:1:1", "FAILED", ended=True)
+    last = Start("local:ann/a", "local:2:2", "FAILED", ended=True, effect_key="k")
+    words = Words()
+    watching = watcher(tmp_path, words, first, last)
+    for _ in range(2):
+        watching.look(cast(Any, Quiet()))
+    assert words.asked == [(last, SPEC)], "the job's checkpoint speaks of its last start"
+
+
+def test_the_drain_of_a_start_that_another_one_follows_is_that_ones_shippers(tmp_path: Path) -> None:
+    ended = Start("local:ann/a", "local:1:1", "FAILED", ended=True)
+    words = Words()
+    watcher(tmp_path, words, ended, Start("local:ann/a", "local:2:2", "RUNNING")).look(cast(Any, Quiet()))
+    assert words.asked == []
