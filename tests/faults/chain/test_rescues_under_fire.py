@@ -43,13 +43,17 @@ class Plan:
     at_once: int = 1
 
 
-TRAININGS = range(1, max(1, ROUNDS // LEAN) + 1)
-TURNS = {f"all in turn, {number}": Plan(tuple(INJECTIONS), LEAN) for number in TRAININGS}
-PAIRS = {f"all in pairs, {number}": Plan(tuple(INJECTIONS), LEAN, at_once=2) for number in TRAININGS}
+def _mixed(number: int) -> tuple[str, Plan]:
+    """Every second training meets two faults in one attempt."""
+    name, at_once = ("all in turn", 1) if number % 2 else ("all in pairs", 2)
+    return f"{name}, {number}", Plan(tuple(INJECTIONS), LEAN, at_once)
+
+
+MIXED = dict(map(_mixed, range(1, max(1, ROUNDS // LEAN) + 1)))
 ALONE = {name: Plan((name,), ROUNDS) for name in INJECTIONS}
-PLANS = TURNS | PAIRS | ALONE if FULL else TURNS
+PLANS = MIXED | ALONE if FULL else MIXED
 """All faults in an order of the seed's, where each finds what the one before it has left half done; in the
-long run also two of them in one attempt, and each fault alone. The longest are played first."""
+long run also each fault alone. The longest are played first."""
 
 
 @pytest.fixture
