@@ -25,8 +25,8 @@ from midwatch.streams.errors import ConfigurationError, MidwatchError, UsageErro
 from midwatch.streams.identity import local_incarnation, native_id
 from midwatch.streams.records import Spec
 
-PATIENCE_S = 600
-"""So long a last shipper waits for Kafka. It holds no node, unlike the job's own, which has 30 s."""
+PATIENCE_S = 60
+"""So long one last shipper waits for Kafka, or for a file; meanwhile no other start of the job can ship."""
 PAUSE_S, LONGEST_PAUSE_S = 5.0, 60.0
 GIVEN_UP_S = 3600.0
 
@@ -59,10 +59,16 @@ class LastWords:
             self.owed[start.incarnation] = Owed(start, spec, now + GIVEN_UP_S, now)
             self._look(self.owed[start.incarnation], now)
 
-    def again(self, now: float) -> None:
-        """To be called at each look: whose pause is over is looked after again."""
+    def again(self, latest: Mapping[str, Start], now: float) -> None:
+        """To be called at each look: whose pause is over is looked after again.
+
+        `latest`: each job's last start. Whom another start follows is left to that one's shipper.
+        """
         for each in list(self.owed.values()):
-            if each.due <= now:
+            after = latest.get(each.start.job, each.start)
+            if after.incarnation != each.start.incarnation:
+                del self.owed[each.start.incarnation]
+            elif each.due <= now:
                 self._look(each, now)
 
     def _look(self, owed: Owed, now: float) -> None:

@@ -100,12 +100,12 @@ class Watcher(threading.Thread):
 
     def _look_after(self, words: LastWords, starts: tuple[Start, ...]) -> None:
         """At the first look also those that ended under an earlier executor: their drain may have failed."""
-        if not self._recalled:
-            self._recalled = True
-            for start in {start.job: start for start in starts}.values():
-                if start.ended:
-                    words.ended(start, self._census.spec_of(start.job), time.monotonic())
-        words.again(time.monotonic())
+        latest = {start.job: start for start in starts}
+        ended = [start for start in latest.values() if start.ended and not self._recalled]
+        for start in ended:
+            words.ended(start, self._census.spec_of(start.job), time.monotonic())
+        self._recalled = True
+        words.again(latest, time.monotonic())
 
     def _take(self, cluster: Cluster, watched: Watched, starts: tuple[Start, ...]) -> Look:
         jobs = {job.incarnation: job for job in cluster.sweep().jobs}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,13 +20,15 @@ class Words:
 
     def __init__(self) -> None:
         self.asked: list[tuple[Start, object]] = []
+        self.latest: dict[str, Start] = {}
 
     def ended(self, start: Start, spec: Spec | None, now: float) -> None:
         assert now > 0
         self.asked.append((start, spec))
 
-    def again(self, now: float) -> None:
+    def again(self, latest: Mapping[str, Start], now: float) -> None:
         assert now > 0
+        self.latest = dict(latest)
 
 
 class Census:
@@ -77,6 +80,7 @@ def test_what_ended_under_an_earlier_executor_is_drained_by_this_one_once(tmp_pa
 
 def test_the_drain_of_a_start_that_another_one_follows_is_that_ones_shippers(tmp_path: Path) -> None:
     ended = Start("local:ann/a", "local:1:1", "FAILED", ended=True)
-    words = Words()
-    watcher(tmp_path, words, ended, Start("local:ann/a", "local:2:2", "RUNNING")).look(cast(Any, Quiet()))
+    after, words = Start("local:ann/a", "local:2:2", "RUNNING"), Words()
+    watcher(tmp_path, words, ended, after).look(cast(Any, Quiet()))
     assert words.asked == []
+    assert words.latest == {"local:ann/a": after}
