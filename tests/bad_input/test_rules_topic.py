@@ -89,8 +89,8 @@ class Log:
 class ClosedProducer(Producer):
     """As the other doors' one."""
 
-    def close(self) -> None:
-        """Nothing is held."""
+    def close(self, timeout: float) -> None:
+        assert timeout == 0, "nothing is held, and nobody waits"
 
 
 @dataclass

@@ -39,12 +39,15 @@ def abandon(producer: Any) -> None:
 
     With anything unsent, `close` of kafka-python 3.0.12 raises before it has closed a thing. Its thread would
     go on, and send once the broker is back what another producer has been given meanwhile: so that thread is
-    first told to fail what is left.
+    told to fail what is left.
     """
     from kafka.errors import KafkaError  # it is loaded where a producer is
 
-    sender = producer._sender
-    sender.force_close()
-    sender.join(_ABANDON_S)
-    with contextlib.suppress(KafkaError):
+    try:
         producer.close(timeout=0)
+    except KafkaError:
+        sender = producer._sender
+        sender.force_close()
+        sender.join(_ABANDON_S)
+        with contextlib.suppress(KafkaError):
+            producer.close(timeout=0)
