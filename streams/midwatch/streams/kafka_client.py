@@ -7,7 +7,8 @@ from typing import Any
 
 from midwatch.streams.settings import KafkaSettings
 
-_LONGEST_BACKOFF_MS = 1000  # kafka-python's 30 s would be added to every outage
+LASTING = {"reconnect_backoff_max_ms": 1000}
+"""For clients that live through outages: kafka-python's own 30 s would be added to each."""
 _ABANDON_S = 2.0
 
 
@@ -16,7 +17,6 @@ def client_options(kafka: KafkaSettings) -> dict[str, Any]:
     options: dict[str, Any] = {
         "bootstrap_servers": list(kafka.bootstrap),
         "security_protocol": kafka.security_protocol,
-        "reconnect_backoff_max_ms": _LONGEST_BACKOFF_MS,
     }
     if kafka.username:
         options |= {

@@ -32,6 +32,7 @@ from midwatch.streams.errors import (
 )
 from midwatch.streams.failpoints import failpoint
 from midwatch.streams.identity import native_id
+from midwatch.streams.kafka_client import LASTING
 from midwatch.streams.records import Command, Outcome, Spec
 from midwatch.streams.services import kafka_options
 from midwatch.streams.settings import Settings
@@ -62,6 +63,7 @@ class CommandConsumer:
         self._topic = settings.topic_names.commands
         self._consumer: Any = KafkaConsumer(
             **kafka_options(settings),
+            **LASTING,
             group_id=f"{settings.topics.prefix}.executor",
             enable_auto_commit=False,
             auto_offset_reset="earliest",

@@ -14,7 +14,7 @@ from midwatch.streams.codec import encode
 from midwatch.streams.counters import Counters
 from midwatch.streams.errors import ServiceUnreachable
 from midwatch.streams.fold import Message, dead_letter
-from midwatch.streams.kafka_client import abandon
+from midwatch.streams.kafka_client import LASTING, abandon
 from midwatch.streams.records import Command, Outcome, PersonAct, SchedulerFact, Spec, SpecEvent
 from midwatch.streams.refusals import refusal
 from midwatch.streams.services import kafka_options
@@ -31,7 +31,11 @@ class Reporter:
         self._where = ", ".join(settings.kafka.bootstrap)
         self.counters = Counters()
         self._producer: Any = KafkaProducer(
-            **kafka_options(settings), acks="all", linger_ms=0, max_block_ms=int(ACKNOWLEDGED_S * 1000)
+            **kafka_options(settings),
+            **LASTING,
+            acks="all",
+            linger_ms=0,
+            max_block_ms=int(ACKNOWLEDGED_S * 1000),
         )
 
     def event(

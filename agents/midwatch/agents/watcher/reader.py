@@ -18,6 +18,7 @@ from midwatch.agents.signing import spec_hash
 from midwatch.agents.watcher.census import Census, Start
 from midwatch.streams.codec import decode
 from midwatch.streams.errors import MalformedRecord, MisdirectedRecord, NewerRecord, ServiceUnreachable
+from midwatch.streams.kafka_client import LASTING
 from midwatch.streams.records import Outcome, Spec
 from midwatch.streams.services import kafka_options
 from midwatch.streams.settings import Settings
@@ -38,6 +39,7 @@ class CensusReader(threading.Thread):
         self._topics = settings.topic_names
         self._consumer: Any = KafkaConsumer(
             **kafka_options(settings),
+            **LASTING,
             group_id=None,
             enable_auto_commit=False,
             auto_offset_reset="earliest",
