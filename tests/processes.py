@@ -27,9 +27,9 @@ def wait_for(
             return
         now = time.monotonic()
         assert now < deadline, f"not within {limit} s: {what}{_twice(seen) if seen else ''}"
-        # The pause between two looks at the fact, not a wait for a time. A look that took long (a whole topic
-        # was read for it) is followed by a longer pause: who asks must not load what it waits for.
-        time.sleep(min(max(0.02, 4 * (now - asked)), 1.0))
+        # A look that took long (a whole topic was read for it) is followed by a longer pause: who asks must
+        # not load what it waits for.
+        time.sleep(min(max(0.02, 4 * (now - asked)), 1.0))  # between two looks at the fact
 
 
 def _twice(seen: Callable[[], object], apart_s: float = 3.0) -> str:

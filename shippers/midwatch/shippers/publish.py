@@ -129,22 +129,20 @@ class Publisher:
             self._report(text)
 
     def _options(self) -> dict[str, Any]:
-        return (
-            client_options(self._kafka)
-            | LASTING
-            | {
-                "client_id": "midwatch-ship",
-                "acks": "all",
-                "enable_idempotence": True,
-                "compression_type": "lz4",
-                "batch_size": 512 * 1024,
-                "linger_ms": 0,
-                "max_request_size": 1024 * 1024,
-                "max_block_ms": 5000,
-                "bootstrap_timeout_ms": 5000,
-                "delivery_timeout_ms": _FOREVER_MS,
-                "metadata_max_age_ms": 60_000,
-                "allow_auto_create_topics": False,
-                "metrics_enabled": False,
-            }
-        )
+        return {
+            **client_options(self._kafka),
+            **LASTING,
+            "client_id": "midwatch-ship",
+            "acks": "all",
+            "enable_idempotence": True,
+            "compression_type": "lz4",
+            "batch_size": 512 * 1024,
+            "linger_ms": 0,
+            "max_request_size": 1024 * 1024,
+            "max_block_ms": 5000,
+            "bootstrap_timeout_ms": 5000,
+            "delivery_timeout_ms": _FOREVER_MS,
+            "metadata_max_age_ms": 60_000,
+            "allow_auto_create_topics": False,
+            "metrics_enabled": False,
+        }

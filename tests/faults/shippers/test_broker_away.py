@@ -28,6 +28,17 @@ def write_much(log: Path, first: int, count: int) -> list[str]:
     return lines
 
 
+def shipping_the_first_thousand(
+    tmp_path: Path, topic: Topic, shipper: MakeShipper
+) -> tuple[Path, list[str], Shipper]:
+    """A log, the 3,000 lines it is to have, and a shipper that has shipped the first 1,000 of them."""
+    log, lines = tmp_path / "train.log", numbered(0, 3000)
+    append(log, lines[:1000])
+    running = shipper(log).start()
+    topic.wait_for_lines(set(lines[:1000]))
+    return log, lines, running
+
+
 @pytest.mark.parametrize("away", ["killed", "frozen"])
 def test_memory_is_flat_and_nothing_is_lost(
     tmp_path: Path, topic: Topic, shipper: MakeShipper, servers: EmbeddedStack, away: str
@@ -84,10 +95,7 @@ def test_a_broker_that_is_not_there_yet_is_waited_for_and_said_once(
 def test_after_an_outage_that_outlasts_its_patience_the_shipper_connects_anew(
     tmp_path: Path, topic: Topic, shipper: MakeShipper, servers: EmbeddedStack
 ) -> None:
-    log, lines = tmp_path / "train.log", numbered(0, 3000)
-    append(log, lines[:1000])
-    running = shipper(log).start()
-    topic.wait_for_lines(set(lines[:1000]))
+    log, lines, running = shipping_the_first_thousand(tmp_path, topic, shipper)
     servers.kafka.kill()
     try:
         append(log, lines[1000:2000])
@@ -105,10 +113,7 @@ def test_after_an_outage_that_outlasts_its_patience_the_shipper_connects_anew(
 def test_what_the_broker_never_had_is_not_remembered_as_sent(
     tmp_path: Path, topic: Topic, shipper: MakeShipper, servers: EmbeddedStack
 ) -> None:
-    log, lines = tmp_path / "train.log", numbered(0, 3000)
-    append(log, lines[:1000])
-    running = shipper(log).start()
-    topic.wait_for_lines(set(lines[:1000]))
+    log, lines, running = shipping_the_first_thousand(tmp_path, topic, shipper)
     servers.kafka.kill()
     try:
         append(log, lines[1000:])

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -59,15 +59,14 @@ class LastWords:
             self.owed[start.incarnation] = Owed(start, spec, now + GIVEN_UP_S, now)
             self._look(self.owed[start.incarnation], now)
 
-    def again(self, latest: Mapping[str, Start], now: float) -> None:
+    def again(self, followed: Set[str], now: float) -> None:
         """To be called at each look: whose pause is over is looked after again.
 
-        `latest`: each job's last start. Whom another start follows is left to that one's shipper.
+        `followed`: incarnations known to have a later start of their job, whose own shipper drains the rest.
         """
-        for each in list(self.owed.values()):
-            after = latest.get(each.start.job, each.start)
-            if after.incarnation != each.start.incarnation:
-                del self.owed[each.start.incarnation]
+        for incarnation, each in list(self.owed.items()):
+            if incarnation in followed:
+                del self.owed[incarnation]
             elif each.due <= now:
                 self._look(each, now)
 

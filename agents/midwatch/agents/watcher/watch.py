@@ -105,7 +105,9 @@ class Watcher(threading.Thread):
         for start in ended:
             words.ended(start, self._census.spec_of(start.job), time.monotonic())
         self._recalled = True
-        words.again(latest, time.monotonic())
+        # A start that events do not know yet is followed by none: an older one may still be their latest.
+        followed = {start.incarnation for start in starts if latest[start.job] is not start}
+        words.again(followed, time.monotonic())
 
     def _take(self, cluster: Cluster, watched: Watched, starts: tuple[Start, ...]) -> Look:
         jobs = {job.incarnation: job for job in cluster.sweep().jobs}

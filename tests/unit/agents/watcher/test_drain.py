@@ -93,7 +93,7 @@ def test_a_shipper_that_is_still_there_or_a_job_nobody_knows_is_left_alone(tmp_p
     assert words.owed, "one runs, and may fail"
     holder.save(Checkpoint((), "", "boot"))
     holder.close()
-    words.again({}, 1.0)
+    words.again(set(), 1.0)
     assert not words.owed, "it came to its end"
     words.ended(start_of(dead), None, 2.0)
     assert not words.owed, "no spec"
@@ -107,11 +107,11 @@ def test_a_killed_shipper_that_is_not_gone_yet_is_waited_for(
     caller = Noting()
     words, dying = LastWords(tmp_path, caller), StateDirectory(state.path)
     words.ended(start_of(dead), spec(tmp_path), 0.0)
-    words.again({}, 0.5)
+    words.again(set(), 0.5)
     assert caller.spawned == []
     dying.close()
-    words.again({}, 1.0)
-    words.again({}, 1.5)
+    words.again(set(), 1.0)
+    words.again(set(), 1.5)
     assert len(caller.spawned) == 1
 
 
@@ -124,13 +124,13 @@ def test_a_drain_that_failed_is_begun_anew_ever_more_rarely_until_it_is_done(
     words.ended(start_of(dead), spec(tmp_path), 0.0)
     for now in range(1, 3 * 60):
         before = len(caller.spawned)
-        words.again({}, float(now))
+        words.again(set(), float(now))
         begun += [now] * (len(caller.spawned) - before)
     assert begun == [5, 15, 35, 75, 135]
     last = StateDirectory(state.path)
     last.save(Checkpoint((), "", "boot"))
     last.close()
-    words.again({}, 1000.0)
+    words.again(set(), 1000.0)
     assert not words.owed
     assert len(caller.spawned) == 6
 
@@ -139,7 +139,7 @@ def test_a_drain_that_always_fails_is_given_up(tmp_path: Path, state: StateDirec
     state.save(Checkpoint((), f"local:{dead}:7", "boot"))
     words = LastWords(tmp_path, Noting())
     words.ended(start_of(dead), spec(tmp_path), 0.0)
-    words.again({}, 3601.0)
+    words.again(set(), 3601.0)
     assert not words.owed
 
 
@@ -150,7 +150,7 @@ def test_what_another_start_follows_is_left_to_its_shipper(
     caller = Noting()
     words = LastWords(tmp_path, caller)
     words.ended(start_of(dead), spec(tmp_path), 0.0)
-    words.again({JOB: Start(JOB, "local:1:1")}, 10.0)
+    words.again({f"local:{dead}:7"}, 10.0)
     assert not words.owed
     assert len(caller.spawned) == 1
 
@@ -164,8 +164,8 @@ def test_a_shim_that_tells_of_the_end_before_it_is_gone_is_waited_for(
         caller = Noting()
         words = LastWords(tmp_path, caller)
         words.ended(replace(start_of(shim.pid), incarnation=incarnation), spec(tmp_path), 0.0)
-        words.again({}, 0.5)
+        words.again(set(), 0.5)
         assert caller.spawned == []
-    words.again({}, 1.0)
-    words.again({}, 1.5)
+    words.again(set(), 1.0)
+    words.again(set(), 1.5)
     assert len(caller.spawned) == 1
