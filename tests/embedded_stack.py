@@ -39,6 +39,17 @@ def stack(embedded: tuple[EmbeddedStack, Endpoints]) -> Endpoints:
     return embedded[1]
 
 
+def variables_of(stack: Endpoints, **others: str) -> dict[str, str]:
+    """MIDWATCH_* variables that name the session's services; `others` without their prefix."""
+    return {
+        "MIDWATCH_KAFKA__BOOTSTRAP": stack.kafka,
+        "MIDWATCH_KAFKA__USERNAME": stack.kafka_username,
+        "MIDWATCH_KAFKA__PASSWORD": stack.kafka_password,
+        "MIDWATCH_REDIS__URL": f"redis://{stack.redis_url.rpartition('@')[2]}",
+        "MIDWATCH_REDIS__PASSWORD": stack.kafka_password,
+    } | {f"MIDWATCH_{name}": value for name, value in others.items()}
+
+
 @pytest.fixture(scope="session")
 def servers(embedded: tuple[EmbeddedStack, Endpoints]) -> EmbeddedStack:
     """The handles: `servers.kafka.kill()`, `servers.redis.restart()`. Whoever stops one starts it again."""

@@ -122,8 +122,10 @@ def test_a_cancelled_job_says_that_somebody_did_it(slurm: Lab) -> None:
 
 
 def test_a_job_past_its_time_limit_says_so(slurm: Lab) -> None:
-    job = slurm.submit("--time=10", script="sleep 60")
-    slurm.wait_state(job, "RUNNING")
+    began = slurm.layout.directory / "began"
+    job = slurm.submit("--time=10", script=f"touch {began}; sleep 600")
+    # Before its node has told that all is ready the job may be RUNNING, but its end is computed once more.
+    slurm.wait(began.exists, "the script runs")
     slurm.run("scontrol", "update", f"jobid={job}", "endtime=now")
     slurm.wait_state(job, "TIMEOUT", seconds=90)
     state = driver(slurm).state(f"slurm:{job}:0")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from embedded_stack import variables_of
 from first_choices import put_first_choices
 from midwatch.streams.embedded.stack import Endpoints
 from midwatch.streams.readiness import is_ready
@@ -99,17 +100,6 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
         yield one
     finally:
         one.stop()
-
-
-def variables_of(stack: Endpoints, **others: str) -> dict[str, str]:
-    """MIDWATCH_* variables that name the session's services."""
-    return {
-        "MIDWATCH_KAFKA__BOOTSTRAP": stack.kafka,
-        "MIDWATCH_KAFKA__USERNAME": stack.kafka_username,
-        "MIDWATCH_KAFKA__PASSWORD": stack.kafka_password,
-        "MIDWATCH_REDIS__URL": f"redis://{stack.redis_url.rpartition('@')[2]}",
-        "MIDWATCH_REDIS__PASSWORD": stack.kafka_password,
-    } | {f"MIDWATCH_{name}": value for name, value in others.items()}
 
 
 def settings_of(stack: Endpoints, directory: Path, **others: str) -> Settings:

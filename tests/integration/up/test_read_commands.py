@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from kafka import KafkaProducer
 
+from embedded_stack import variables_of
 from midwatch.agents.cli import run
 from midwatch.streams import codec
 from midwatch.streams.embedded.stack import Endpoints
@@ -33,7 +34,7 @@ from midwatch.streams.services import kafka_options
 from midwatch.streams.settings import Settings
 from midwatch.streams.topic_admin import make_topics
 
-from .conftest import settings_of, variables_of
+from .conftest import settings_of
 
 JOB, CALM, BLIND = "night:me/gpt", "night:me/calm", "night:me/blind"
 NOW = int(time.time() * 1000)

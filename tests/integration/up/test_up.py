@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from kafka import KafkaAdminClient
 
+from embedded_stack import variables_of
 from midwatch.agents.up.instance import instance_id
 from midwatch.streams.connection import with_connection
 from midwatch.streams.embedded.stack import Endpoints
@@ -19,7 +20,7 @@ from midwatch.streams.services import kafka_options
 from midwatch.streams.settings_file import load_settings
 from processes import alive, wait_for
 
-from .conftest import PROCESSES, Up, variables_of
+from .conftest import PROCESSES, Up
 
 
 def test_it_tells_where_everything_is(up: Up) -> None:
