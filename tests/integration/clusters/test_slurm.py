@@ -124,7 +124,7 @@ def test_a_cancelled_job_says_that_somebody_did_it(slurm: Lab) -> None:
 def test_a_job_past_its_time_limit_says_so(slurm: Lab) -> None:
     began = slurm.layout.directory / "began"
     job = slurm.submit("--time=10", script=f"touch {began}; sleep 600")
-    # Before its node has told that all is ready the job may be RUNNING, but its end is computed once more.
+    # SLURM puts a job's end off once more when its nodes are configured (job_config_fini of slurmctld).
     slurm.wait(began.exists, "the script runs")
     slurm.run("scontrol", "update", f"jobid={job}", "endtime=now")
     slurm.wait_state(job, "TIMEOUT", seconds=90)
