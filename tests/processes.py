@@ -45,6 +45,11 @@ def _look(seen: Callable[[], object]) -> object:
         return error
 
 
+def written(file: Path) -> bool:
+    """Whether a whole line stands in the file: a shell makes it first and writes later."""
+    return file.exists() and file.read_text().endswith("\n")
+
+
 def alive(pid: int) -> bool:
     """Whether the process runs; a dead one that nobody has asked about (a zombie) does not."""
     try:

@@ -19,7 +19,7 @@ def main(file: Path) -> None:
                 out.write(f" iteration {number:8d}/ 9999999 | {REST} |\n")
             out.flush()
             time.sleep(0.1)  # the pace of the job that is watched; no test waits here
-    file.with_suffix(".count").write_text(str(number))
+    file.with_suffix(".count").write_text(f"{number}\n")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from integration.chain.same_again import records_of
 from integration.chain.training import PROCESSES, Training
 from midwatch.streams.embedded.stack import Endpoints
 from midwatch.streams.records import Hits
-from processes import wait_for
+from processes import wait_for, written
 
 NUMBERS = Path(__file__).with_name("numbers.py")
 SOON = 150.0
@@ -55,7 +55,7 @@ def test_a_rolling_restart_under_load_loses_no_line_and_restarts_once(
             watch.ready(name)
         wait_for(lambda: [d.action for d in job.decisions() if d.incident] == ["restart", "none"], "it", SOON)
         file.with_suffix(".stop").touch()
-        wait_for(file.with_suffix(".count").exists, "the last line is written", SOON)
+        wait_for(lambda: written(file.with_suffix(".count")), "the last line is written", SOON)
         last = int(file.with_suffix(".count").read_text())
         wait_for(lambda: numbers.step() == last, "the last line is read", SOON)
         story = numbers.story()

@@ -23,7 +23,7 @@ from midwatch.agents.clusters.processes import boot_id, group_members, start_tic
 from midwatch.agents.drill import trainer
 from midwatch.agents.executor.reconcile import LOCAL, Finish, Order
 from midwatch.streams.identity import local_incarnation
-from processes import wait_for, wakes
+from processes import wait_for, wakes, written
 from slurm_lab.executor import Shell
 
 GRACE = {"MIDWATCH_GRACE_S": "0.5"}
@@ -66,7 +66,7 @@ def test_many_starters_with_one_key_make_one_start(cluster: LocalCluster, tmp_pa
     for one in crew:
         one.join()
     marks = tmp_path / "marks"
-    wait_for(marks.exists, "the script's first act")
+    wait_for(lambda: written(marks), "the script's first act")
     (job,) = cluster.find(key)
     assert job.state.kind == "running"
     assert job.incarnation == local_incarnation(int(job.native_id), start_ticks(int(job.native_id)) or 0)

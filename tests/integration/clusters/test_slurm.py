@@ -21,6 +21,7 @@ from midwatch.agents.clusters.calls import CountingCaller, SystemCaller
 from midwatch.agents.clusters.slurm import SlurmCluster
 from midwatch.agents.drill import trainer
 from midwatch.agents.executor.reconcile import SLURM, Cancel, Finish, Order, Release, Step, Submit
+from processes import written
 from slurm_lab import lab as slurm_lab
 from slurm_lab.executor import Shell
 from slurm_lab.fixture import booted
@@ -239,7 +240,7 @@ def test_a_hung_job_is_ended_and_exactly_one_runs_after_it(slurm: Lab, key: str,
     (new,) = carrying(slurm, key)
     assert slurm.state(old) == "CANCELLED"
     slurm.wait_state(new, "RUNNING")
-    slurm.wait(marks.exists, "the new job's first act")
+    slurm.wait(lambda: written(marks), "the new job's first act")
     assert done.incarnation == f"slurm:{new}:0"
     again = shell(old, work.spec).work()
     assert isinstance(again, Finish)
@@ -310,7 +311,7 @@ def test_a_controller_killed_after_sbatch_loses_the_job_and_it_is_made_again(
     assert isinstance(done, Finish)
     assert done.result == "done"
     assert len(carrying(slurm, key)) == 1
-    slurm.wait(marks.exists, "the new job's first act")
+    slurm.wait(lambda: written(marks), "the new job's first act")
     assert len(marks.read_text().splitlines()) == 1
 
 

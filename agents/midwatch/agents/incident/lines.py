@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -16,7 +16,7 @@ from midwatch.agents.incident.state import NodeState
 from midwatch.agents.incident.turn import Turn
 from midwatch.agents.incident.watches import count, count_one, end_watch, is_watched, spend
 from midwatch.streams.foreign import PREFIX as FOREIGN
-from midwatch.streams.records import Held, Hit, Hits, Progress, Stop
+from midwatch.streams.records import Held, Hit, Hits, Line, Progress, Stop
 
 _HELD_PER_RULE_AND_RANK = 3
 _HELD = 512
@@ -42,7 +42,7 @@ def on_hits(turn: Turn, record: Hits) -> None:
     fresh = False
     clock = NodeClock(offset(node.offsets), record.logged_ms / 1000)
     counts = [more for more in record.counts if is_watched(turn, more.rule)]
-    for kind, run in groupby(_in_order(record, node.judged, clock), key=type):
+    for kind, run in groupby(_in_order(record, node.judged, clock, _known(turn)), key=type):
         if kind is Step:
             steps = (line for line in run if isinstance(line, Step))
             go_on(turn, origin.node, [step for step in steps if is_watched(turn, step.rule)])
@@ -61,8 +61,18 @@ def on_hits(turn: Turn, record: Hits) -> None:
     revise(turn)
 
 
-def _in_order(record: Hits, judged: Mapping[str, int], clock: NodeClock) -> Iterator[Step | Hit | Stop]:
-    """The lines not judged before, by corrected time; those of one file stay in the file's order."""
+def _known(turn: Turn) -> list[Line]:
+    """What earlier reads brought and may yet be weighed against what comes."""
+    state = turn.state
+    lines = [each.hit.line for each in (*state.held, *state.noted)]
+    return lines if state.left is None else [*lines, state.left.line]
+
+
+def _in_order(
+    record: Hits, judged: Mapping[str, int], clock: NodeClock, known: Sequence[Line]
+) -> Iterator[Step | Hit | Stop]:
+    """The lines not judged before, by corrected time; those of one file stay in the file's order, behind the
+    `known` ones above them too. A line may print its second alone, which began before they were read."""
     files: dict[str, list[Step | Hit | Stop]] = {}
     for column in record.progress:
         mark = judged.get(column.generation, -1)
@@ -77,8 +87,9 @@ def _in_order(record: Hits, judged: Mapping[str, int], clock: NodeClock) -> Iter
         if stop.end > judged.get(stop.generation, -1):
             files.setdefault(stop.path, []).append(replace(stop, time=clock.corrected(stop.time)))
     timed: list[tuple[float, int, Step | Hit | Stop]] = []
-    for lines in files.values():
-        latest = 0.0
+    for path, lines in files.items():
+        first = min((_number(line) for line in lines), default=0)
+        latest = max((each.time for each in known if each.path == path and each.number < first), default=0.0)
         for line in sorted(lines, key=_number):
             latest = max(latest, _time(line))
             timed.append((latest, len(timed), _at(line, latest)))

@@ -88,3 +88,29 @@ def test_a_quiet_cause_that_comes_behind_a_thousand_loud_consequences_is_the_cau
     scene.last_words()
     assert scene.settled()[-1].verdict.error_type == "oom"
     assert scene.actions()[-1] == "stop"
+
+
+def _of_slurm(scene: Scene, number: int, text: str, at: float, **fields: object) -> None:
+    """One line of the batch script's output, in a chunk of its own."""
+    line = Line(text, "/logs/slurm-1.out", number, number * 80, START_S + at, "n0")
+    given: dict[str, object] = {"fallback": True, "captures": {}} | fields
+    hit = Hit(subsystem="slurm", severity="error", line=line, end=number * 80 + 80, generation="s", **given)  # type: ignore[arg-type]  # a test names only fields that exist
+    scene.say(Hits(scene.origin("n0"), "bundle", hits=(hit,), ends={"s": number * 80 + 80}))
+
+
+def test_a_line_that_prints_only_its_second_stands_behind_those_that_an_earlier_read_brought() -> None:
+    """srun cancels a step because a task died: one read brings the death, the next one the cancel, whose
+    printed second began before that first read."""
+    scene = Scene()
+    scene.spec()
+    scene.train(range(1, 21))
+    died, cancelled = "srun: error: n0: task 0: Aborted", "*** STEP 1.0 ON n0 CANCELLED AT 08:39:50 ***"
+    for number, text, at, fields in (
+        (1, died, 24.396, {"role": "consequence", "error_type": "native_crash", "captures": {"task": "0"}}),
+        (3, cancelled, 24.0, {"role": "cause", "error_type": "cancelled"}),
+    ):
+        _of_slurm(scene, number, text, at, rule=f"rule_{number}", transient=None, **fields)
+    _of_rank(scene, 0, "nccl_timeout", "consequence", 24.999999, transient=True)
+    scene.ended()
+    scene.last_words()
+    assert scene.settled()[-1].verdict.error_type == "nccl_timeout"
