@@ -79,12 +79,12 @@ def _is_about_peers(hit: Hit) -> bool:
     return broken or hit.error_type in _WAITED
 
 
-def _place(hit: Hit) -> tuple[str, int]:
-    return (hit.line.path, hit.line.number)
+def _place(hit: Hit) -> tuple[tuple[str, str], int]:
+    return (hit.line.file, hit.line.number)
 
 
 def _earlier(one: Hit, other: Hit) -> bool:
-    if one.line.path == other.line.path:
+    if one.line.file == other.line.file:
         return one.line.number < other.line.number
     return one.line.time < other.line.time
 

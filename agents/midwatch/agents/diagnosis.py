@@ -125,13 +125,13 @@ def _without_echoes(telling: Sequence[Hit]) -> list[Hit]:
     """Without what a process does while it dies of something else: it crashes behind an error that it
     reported, or stumbles behind the interrupt that ended it. Of such lines only those that know no more than
     that something failed."""
-    first: dict[str, Hit] = {}
-    reported: dict[str, Hit] = {}
+    first: dict[tuple[str, str], Hit] = {}
+    reported: dict[tuple[str, str], Hit] = {}
     for hit in sorted(telling, key=_order):
-        first.setdefault(hit.line.path, hit)
+        first.setdefault(hit.line.file, hit)
         if hit.role == "consequence" and not hit.fallback:
-            reported.setdefault(hit.line.path, hit)
-    return [hit for hit in telling if not _echoes(hit, first[hit.line.path], reported.get(hit.line.path))]
+            reported.setdefault(hit.line.file, hit)
+    return [hit for hit in telling if not _echoes(hit, first[hit.line.file], reported.get(hit.line.file))]
 
 
 def _echoes(hit: Hit, first: Hit, reported: Hit | None) -> bool:
@@ -158,7 +158,7 @@ def _own_words(root: Hit, telling: Sequence[Hit]) -> Hit:
     if _BARE.search(root.line.text):
         name = root.line.text.rpartition(" ")[2].rpartition(".")[2].rstrip(":")
         return next((h for h in telling if h.captures.get("exception") == name), root)
-    said = (h for h in telling if h.rule == root.rule and h.line.path == root.line.path)
+    said = (h for h in telling if h.rule == root.rule and h.line.file == root.line.file)
     return next((h for h in said if (message := _message(h)) and message in root.line.text), root)
 
 
@@ -168,7 +168,7 @@ _STACK_LINES = 12  # from one entry of a library's error stack to the next, at m
 def _innermost(root: Hit, telling: Sequence[Hit]) -> Hit:
     """Of a library's error stack the deepest entry; chunks may have brought more than that one."""
     for hit in sorted(telling, key=_order):
-        beside = hit.rule == root.rule and hit.line.path == root.line.path
+        beside = hit.rule == root.rule and hit.line.file == root.line.file
         if not beside or not 0 < hit.line.number - root.line.number <= _STACK_LINES:
             continue
         if _depth(hit) == _depth(root) + 1 > 0:

@@ -38,6 +38,6 @@ def explanation(noted: Sequence[Hit], end: Hit | None) -> Hit | None:
 
 
 def _before(hit: Hit, end: Hit) -> bool:
-    if hit.line.path == end.line.path:
+    if hit.line.file == end.line.file:
         return hit.line.number < end.line.number
     return hit.line.time <= end.line.time

@@ -73,11 +73,12 @@ def _in_order(
 ) -> Iterator[Step | Hit | Stop]:
     """The lines not judged before, by corrected time; those of one file stay in the file's order, behind the
     `known` ones above them too. A line may print its second alone, which began before they were read."""
+    node = record.origin.node
     files: dict[str, list[Step | Hit | Stop]] = {}
     for column in record.progress:
         mark = judged.get(column.generation, -1)
         lines = files.setdefault(column.path, [])
-        lines.extend(_step(column, i, clock) for i, ended in enumerate(column.ends) if ended > mark)
+        lines.extend(_step(column, i, node, clock) for i, ended in enumerate(column.ends) if ended > mark)
     for hit in record.hits:
         if hit.end > judged.get(hit.generation, -1):
             corrected = replace(hit, line=replace(hit.line, time=clock.corrected(hit.line.time)))
@@ -89,7 +90,8 @@ def _in_order(
     timed: list[tuple[float, int, Step | Hit | Stop]] = []
     for path, lines in files.items():
         first = min((_number(line) for line in lines), default=0)
-        latest = max((each.time for each in known if each.path == path and each.number < first), default=0.0)
+        above = (each.time for each in known if each.file == (node, path) and each.number < first)
+        latest = max(above, default=0.0)
         for line in sorted(lines, key=_number):
             latest = max(latest, _time(line))
             timed.append((latest, len(timed), _at(line, latest)))
@@ -97,9 +99,10 @@ def _in_order(
         yield line
 
 
-def _step(column: Progress, index: int, clock: NodeClock) -> Step:
+def _step(column: Progress, index: int, node: str, clock: NodeClock) -> Step:
     return Step(
         rule=column.rule,
+        node=node,
         path=column.path,
         number=column.numbers[index],
         time=clock.corrected(column.times[index]),
@@ -153,7 +156,7 @@ def _hold(turn: Turn, hit: Hit, logged_ms: int) -> None:
         return
     line = hit.line
     alike = sum(
-        h.hit.rule == hit.rule and h.hit.line.rank == line.rank and h.hit.line.path == line.path
+        h.hit.rule == hit.rule and h.hit.line.rank == line.rank and h.hit.line.file == line.file
         for h in state.held
     )
     if not spend(turn, hit) or alike >= _HELD_PER_RULE_AND_RANK:
@@ -174,7 +177,7 @@ def _hold(turn: Turn, hit: Hit, logged_ms: int) -> None:
 def _note(turn: Turn, hit: Hit, logged_ms: int) -> None:
     """Of each rule and file the first line since the last steps; of many rules the latest."""
     state = turn.state
-    if any(each.hit.rule == hit.rule and each.hit.line.path == hit.line.path for each in state.noted):
+    if any(each.hit.rule == hit.rule and each.hit.line.file == hit.line.file for each in state.noted):
         return
     note = Held(hit, state.step if state.step is not None else -1, logged_ms)
     turn.set(noted=(*state.noted, note)[-_NOTED:])
@@ -182,8 +185,8 @@ def _note(turn: Turn, hit: Hit, logged_ms: int) -> None:
 
 def _excuse(turn: Turn, hit: Hit) -> None:
     """What was raised while an exception was handled tells that the exception itself did no harm."""
-    place = (hit.line.path, hit.excuses)
-    kept = tuple(h for h in turn.state.held if (h.hit.line.path, h.hit.line.number) != place)
+    place = (hit.line.file, hit.excuses)
+    kept = tuple(h for h in turn.state.held if (h.hit.line.file, h.hit.line.number) != place)
     if len(kept) == len(turn.state.held):
         return
     turn.set(held=kept)

@@ -21,6 +21,7 @@ class Step:
     round: a bar, a batch of its epoch, a clock that is printed with each event."""
 
     rule: str
+    node: str
     path: str
     number: int
     time: float
@@ -65,7 +66,7 @@ def go_on(turn: Turn, node: str, lines: Sequence[Step]) -> None:
 
 def _after(line: Step, held: Held) -> bool:
     """Whether the progress was printed after the line held against the job."""
-    if line.path == held.hit.line.path:
+    if (line.node, line.path) == held.hit.line.file:
         return line.number > held.hit.line.number
     return line.time > held.hit.line.time
 

@@ -25,6 +25,11 @@ class Line:
     claimed_rank: Count | None = None  # what the text says of itself: evidence, not identity
     raw: bytes | None = None  # the bytes, where `text` had to replace some
 
+    @property
+    def file(self) -> tuple[str, str]:
+        """Where its number counts: nodes may each have a file of the same path."""
+        return (self.node, self.path)
+
 
 @dataclass(frozen=True, slots=True)
 class Rate:

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from midwatch.streams.records import Hit, Hits, Line, Role
+from midwatch.streams.records import Hit, Hits, Line, Progress, Role
 from unit.agents.incident.scene import START_S, Scene
 
 
@@ -114,3 +114,22 @@ def test_a_line_that_prints_only_its_second_stands_behind_those_that_an_earlier_
     scene.ended()
     scene.last_words()
     assert scene.settled()[-1].verdict.error_type == "nccl_timeout"
+
+
+def test_nodes_that_log_to_one_path_each_have_their_own_file() -> None:
+    """Every node writes /var/log/train.log on a disk of its own. One runs out of memory; the steps that the
+    other had made before have higher numbers in its file, and come late."""
+    scene = Scene(nodes=("n0", "n1"))
+    scene.spec()
+    scene.train(range(1, 21))
+    path = "/var/log/train.log"
+    line = Line("oom!", path, 5, 400, START_S + 25, "n0")
+    oom = Hit("rule_oom", "cause", "oom", "test", "error", False, line, 500, "g")
+    scene.say(Hits(scene.origin("n0"), "bundle", hits=(oom,), ends={"g": 500}))
+    steps, ends = (21, 22, 23, 24), (9000, 9100, 9200, 9300)
+    times = tuple(START_S + number for number in steps)
+    made = Progress(path, "g", "iteration", "training", steps, ends, (90, 91, 92, 93), times)
+    scene.say(Hits(scene.origin("n1"), "bundle", progress=(made,), ends={"g": 9300}))
+    scene.ended()
+    scene.last_words()
+    assert scene.settled()[-1].verdict.error_type == "oom"
