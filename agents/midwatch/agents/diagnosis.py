@@ -114,11 +114,27 @@ def _cleaned_up(hit: Hit, hits: Sequence[Hit]) -> bool:
     killed = hit.error_type == "host_oom" and hit.fallback
     if hit.subsystem != "slurm" or not (killed or hit.error_type == "cancelled"):
         return False
+    if "id" in hit.captures and _ended_by_srun(hit.captures["id"], hits):
+        return True
     return any(
         _order(h) < _order(hit) and (h.error_type == "user_interrupt" or "task" in h.captures)
         for h in hits
         if h.subsystem in ("slurm", "user") and h.role == "consequence"
     )
+
+
+def _ended_by_srun(step: str, hits: Sequence[Hit]) -> bool:
+    """Whether srun itself ended the step, by its own words: a task failed, then it set about it. Nobody else
+    had ended it before, of which srun would have told. The node writes of the cancel to wherever the tasks'
+    output goes, so neither the place of its line nor the second that it prints tells which came first."""
+    of_srun = [hit for hit in hits if hit.subsystem == "slurm" and hit.role == "consequence"]
+    for ended in of_srun:
+        if ended.captures.get("ended") != step:
+            continue
+        above = [h for h in of_srun if h.line.file == ended.line.file and h.line.number < ended.line.number]
+        if any("task" in h.captures for h in above) and not any("aborted" in h.captures for h in above):
+            return True
+    return False
 
 
 def _without_echoes(telling: Sequence[Hit]) -> list[Hit]:

@@ -20,20 +20,28 @@ NODES = {"n0", "n1", "n2"}
 
 
 def _on_three_nodes(training: Training) -> Job:
-    """One rank a node, started by srun; its log lies below a folder of the node's name."""
+    """One rank a node, started by srun; its log lies below a folder of the node's name. There stands, too,
+    what the node has to say of the step; what srun says goes to the batch script's output.
+
+    In the first start rank 0 is stuck, so that its node tells of the cancel; in the later ones rank 2 fails.
+    """
     place, faults = training.directory, " ".join(f"--fault={fault}" for fault in training.faults)
     (place / "checkpoints").mkdir(parents=True)
+    for node in NODES:
+        (place / "logs" / node).mkdir(parents=True)
     rank = place / "rank.sh"
     rank.write_text(
-        f"#!/bin/sh\nexec {sys.executable} -m midwatch.agents.drill.trainer"
-        f" --checkpoint-dir={place}/checkpoints --log-dir={place}/logs/$SLURMD_NODENAME --iteration-ms=50"
-        f" --iterations={training.iterations} --collective-timeout-ms=4000 --fault-rank=2 {faults}\n"
+        f"#!/bin/sh\ntest -d {place}/checkpoints/step_10 && fails=2 || fails=0\n"
+        f"exec {sys.executable} -m midwatch.agents.drill.trainer --checkpoint-dir={place}/checkpoints"
+        f" --iterations={training.iterations} --iteration-ms=50 --collective-timeout-ms=4000"
+        f" --fault-rank=$fails {faults}\n"
     )
     rank.chmod(0o755)
     script = place / "train.sh"
     script.write_text(
         "#!/bin/bash\n#SBATCH --nodes=3 --ntasks-per-node=1 --cpus-per-task=8 --exclusive\n"
-        f"#SBATCH --output={place}/slurm-%j.out\nsrun --kill-on-bad-exit=1 {rank}\n"
+        f"#SBATCH --output={place}/slurm-%j.out\n"
+        f"srun --kill-on-bad-exit=1 --open-mode=append --output={place}/logs/n%n/rank_%t.log {rank}\n"
     )
     return training.run(f"--node-log={place}/logs/%N/rank_*.log", "--", "sbatch", str(script))
 
@@ -47,6 +55,7 @@ def _node_of(training: Training, rank: int) -> str:
 def test_every_node_of_each_attempt_is_heard_and_the_verdict_names_the_one_that_failed(
     stack: Endpoints, tmp_path: Path, slurm: Lab
 ) -> None:
+    """Nobody cancelled the first start, though a node says so in its log: srun did, for a task had failed."""
     with slurm_installation(tmp_path / "watch", stack, slurm) as watch:
         training = Training(watch, tmp_path / "job", ("nccl@25:1", "oom@35:2"))
         job = _on_three_nodes(training)

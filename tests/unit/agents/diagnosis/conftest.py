@@ -13,17 +13,18 @@ from midwatch.agents.policies.loader import load_policy
 from midwatch.agents.replay.logs import LogFile
 from midwatch.agents.replay.run import Replayed, replay
 
-Watch = Callable[[str], Replayed]
+Watch = Callable[..., Replayed]
 
 
 @pytest.fixture(scope="session")
 def watch() -> Watch:
-    """From the text of a log to what is said of it."""
+    """From the text of a log, or of each of several, to what is said of the run."""
     watched = watched_rules(("default",), scan=False)
     policy = load_policy("verdict")
     book = Rulebook({policy.name: policy}, sign=lambda command: command, default_policy=policy.name)
 
-    def replayed(log: str) -> Replayed:
-        return replay("replay:file/log", [LogFile("log", log.encode(), 0.0)], watched, book, Limits())
+    def replayed(*logs: str) -> Replayed:
+        files = [LogFile(f"log{number or ''}", log.encode(), 0.0) for number, log in enumerate(logs)]
+        return replay("replay:file/log", files, watched, book, Limits())
 
     return replayed

@@ -150,6 +150,37 @@ def test_a_step_cancelled_after_a_task_failed_without_a_word_was_not_cancelled_b
     assert (done.verdict.error_type, done.decision.action) == ("exception", "hold")
 
 
+SRUN_ENDS_IT = (
+    "srun: error: n1: task 1: Aborted\n"
+    "srun: launch/slurm: _step_signal: Terminating StepId=7.0\n"
+    "srun: error: n2: task 2: Terminated\n"
+    "srun: Force Terminated StepId=7.0\n"
+)
+A_PERSON_ENDS_IT = (
+    "srun: Job step aborted: Waiting up to 4 seconds for job step to finish.\n"
+    "srun: error: n1: task 1: Exited with exit code 3\n"
+    "srun: launch/slurm: _step_signal: Terminating StepId=7.0\n"
+    "srun: error: n2: task 2: Terminated\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("of_srun", "step", "said"),
+    [
+        (SRUN_ENDS_IT, "7.0", "nccl_timeout"),
+        (SRUN_ENDS_IT, "7.1", "cancelled"),  # a step that this srun did not end
+        (A_PERSON_ENDS_IT, "7.0", "cancelled"),
+    ],
+)
+def test_who_cancelled_a_step_is_known_where_its_tasks_have_files_of_their_own(
+    watch: Watch, of_srun: str, step: str, said: str
+) -> None:
+    """`srun --output=rank_%t.log`: the node writes of the cancel there, srun of its own acts elsewhere; and
+    the second that is printed with the cancel may begin before what led to it."""
+    cancel = f"slurmstepd-n0: error: *** STEP {step} ON n0 CANCELLED AT 2026-03-02T11:52:40 ***"
+    assert watch(of_srun, f"{TIMEOUT.format(1)}\n", f"{cancel}\n").verdict.error_type == said
+
+
 def test_tasks_that_srun_killed_after_one_of_them_failed_did_not_run_out_of_memory(watch: Watch) -> None:
     log = "\n".join(
         [
