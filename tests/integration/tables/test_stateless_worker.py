@@ -53,6 +53,7 @@ def test_a_killed_worker_loses_nothing_and_keeps_the_order(place: Workplace) -> 
     assert set(place.values(place.names.events)) == set(sent)
     assert list(dict.fromkeys(place.values(place.names.events))) == sent
     assert second.stop() == 0
+    assert place.committed(place.names.logs) == {0: 1000}
 
 
 def test_what_it_cannot_handle_is_set_aside_and_the_rest_goes_on(place: Workplace) -> None:
