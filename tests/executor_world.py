@@ -243,6 +243,19 @@ class World:
                 os.killpg(record.pid, signal.SIGKILL)
 
 
+def midwatch(world: World, *words: str) -> subprocess.CompletedProcess[str]:
+    """One command line, as a person of this installation types it."""
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "midwatch", *words],
+        env=world.environment,
+        cwd=world.directory,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
 def ledger(checkpoints: Path, what: str = "") -> list[dict[str, Any]]:
     """The training's own words: the judge of what really ran."""
     file = checkpoints / "ledger.jsonl"

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from midwatch.agents import activity
 from midwatch.agents.activity import moment, printable
+from midwatch.agents.executor.arming import Arming
 from midwatch.agents.story import Attempt, Story
 from midwatch.streams.records import Command, Decision, Finding, Hit, Incident, Line, Verdict
 
@@ -99,9 +100,9 @@ def _summary(told: Story) -> Iterator[tuple[str, str]]:
         yield "beat", f"{moment(told.last_beat_ms)}, the last of {len(told.nodes)} node(s)"
     elif told.steps:
         yield "beat", "none lately: without beats a stall cannot be told from silence"
-    if told.spec:
-        mode = "armed" if told.spec.armed and not told.disarmed else "observed: it is said, not done"
-        yield "policy", f"{printable(told.spec.policy)}, {mode}"
+    if told.policy is not None:
+        mode = "armed" if told.armed else "observed: it is said, not done"
+        yield "policy", f"{printable(told.policy)}, {mode}"
     elif told.attempts:
         yield "policy", "no spec, so midwatch cannot start this job again: use `midwatch run -- …`"
 
@@ -214,16 +215,17 @@ def _command(command: Command, attempt: Attempt) -> str:
     return f"{command.action} {command.id[:12]} {said}{ids}{from_step}{reason}"
 
 
-def job_rows(told: Iterable[Story], now_ms: int) -> Iterator[Text]:
+def job_rows(told: Iterable[tuple[Story, Arming]], now_ms: int) -> Iterator[Text]:
     """The table of `midwatch jobs`."""
-    rows: list[tuple[str | Text, ...]] = [("JOB", "STATE", "ATTEMPT", "STEP", "LAST BEAT", "WHY")]
-    for job in told:
+    rows: list[tuple[str | Text, ...]] = [("JOB", "STATE", "ACTING", "ATTEMPT", "STEP", "LAST BEAT", "WHY")]
+    for job, arming in told:
         incident = job.standing
         why = what(incident.verdict) if incident else (printable(job.blind.detail) if job.blind else "")
         rows.append(
             (
                 printable(job.job),
                 state_text(job.state_at(now_ms)),
+                arming.word,
                 str(job.latest.number) if job.latest else "-",
                 "-" if job.last_step is None else str(job.last_step),
                 "-" if job.last_beat_ms is None else moment(job.last_beat_ms),

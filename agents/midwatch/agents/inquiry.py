@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
+from os.path import realpath
+from pathlib import Path
 
+from midwatch.agents.executor.arming import Arming, arming, marked_arming, said_by
 from midwatch.agents.reading import PATIENCE, Reading, Seen, read_topics
 from midwatch.agents.signing import Verifier, load_verifier
-from midwatch.agents.story import Story, Timed, find_jobs, stories
+from midwatch.agents.story import Story, Timed, find_jobs, job_of, run_of, stories
 from midwatch.streams.errors import ConfigurationError, UsageError
-from midwatch.streams.records import Command
+from midwatch.streams.records import Command, Spec
 from midwatch.streams.settings import Settings
 
 LIVE_MS = 15 * 60_000
@@ -33,21 +37,48 @@ def ask_job(settings: Settings, asked: str, now_ms: int, patience: float = PATIE
     Everything of it is read but old beats and hits: `events` is read from shortly before the latest
     incident, at most a day back.
 
+    Raises as `ask_name`.
+    """
+    names = settings.topic_names
+    job, judged = _meant(settings, asked, now_ms, patience)
+    known = stories(_timed(judged)).get(job, Story(job))
+    start = _start(known, now_ms)
+    events = read_topics(
+        settings, [names.events], since_ms={names.events: start}, only_key=job.encode(), patience=patience
+    )
+    seen = sorted((*_timed(judged), *_timed(events)), key=lambda timed: timed.at_ms)
+    return stories(seen)[job], judged.unreadable + events.unreadable
+
+
+def ask_name(settings: Settings, asked: str, now_ms: int, patience: float = PATIENCE) -> str:
+    """The whole name of the job that a person means by its name, its run or a scheduler's id.
+
     Raises:
         UsageError: no job, or more than one, is meant.
         ServiceUnreachable: Kafka does not answer in time.
     """
+    return _meant(settings, asked, now_ms, patience)[0]
+
+
+def _meant(settings: Settings, asked: str, now_ms: int, patience: float) -> tuple[str, Reading]:
+    """The job that is meant, and what was read on the way: what was judged, and the specs.
+
+    Two jobs of one run are told apart by nobody but the person: whoever has only shipped lines counts too.
+    """
     names = settings.topic_names
-    told_about = (names.incidents, names.decisions, names.commands)
+    about = (names.incidents, names.decisions, names.commands, names.specs)
     only = asked.encode() if ":" in asked else None
-    judged = _believed(settings, read_topics(settings, told_about, only_key=only, patience=patience))
-    recent = {names.events: now_ms - LIVE_MS}
-    known = stories(_timed(judged))
-    meant = find_jobs(asked, known)
-    if not meant:
-        live = read_topics(settings, [names.events], since_ms=recent, only_key=only, patience=patience)
-        known = stories(_timed(live))
-        meant = find_jobs(asked, known)
+    judged = _believed(settings, read_topics(settings, about, only_key=only, patience=patience))
+    read = partial(read_topics, settings, [names.events], only_key=only, patience=patience)
+    meant = find_jobs(asked, stories(_timed(judged)))
+    if only is None or not meant:
+        # By the key alone: nothing is decoded but what bears the name.
+        live = read(since_ms={names.events: now_ms - LIVE_MS}, wanted=partial(_is_named, asked))
+        named = find_jobs(asked, stories([*_timed(judged), *_timed(live)]))
+        meant = named or meant
+    for back_ms in (LIVE_MS, _EVENTS_AT_MOST_MS):
+        if not meant and only is None:
+            meant = find_jobs(asked, stories(_timed(read(since_ms={names.events: now_ms - back_ms}))))
     if not meant:
         raise UsageError(
             "no such job in the topics",
@@ -60,13 +91,51 @@ def ask_job(settings: Settings, asked: str, now_ms: int, patience: float = PATIE
             where=asked,
             remedy="name one as cluster:user/run",
         )
-    job = meant[0]
-    start = _start(known[job], now_ms)
-    events = read_topics(
-        settings, [names.events], since_ms={names.events: start}, only_key=job.encode(), patience=patience
-    )
-    seen = sorted((*_timed(judged), *_timed(events)), key=lambda timed: timed.at_ms)
-    return stories(seen)[job], judged.unreadable + events.unreadable
+    return meant[0], judged
+
+
+def _is_named(asked: str, key: bytes | None) -> bool:
+    job = (key or b"").decode("latin-1")
+    return asked in (job, run_of(job))
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Living jobs that a new one may be taken for, or may get in the way of: whole names."""
+
+    of_its_name: tuple[str, ...] = ()
+    of_its_checkpoints: tuple[str, ...] = ()
+
+
+def ask_neighbours(
+    settings: Settings, spec: Spec, incarnation: str, now_ms: int, patience: float = PATIENCE
+) -> Neighbours:
+    """Who lives beside the start of this spec. Raises ServiceUnreachable when Kafka does not tell in time."""
+    names = settings.topic_names
+    specs = read_topics(settings, [names.specs], patience=patience)
+    known = {seen.record.job: seen.record for seen in specs.seen if isinstance(seen.record, Spec)}
+    same_name = {job for job in (*known, spec.job) if run_of(job) == run_of(spec.job)}
+    directory = spec.checkpoint_directory
+    same_place = {
+        job for job, other in known.items() if directory and _one_place(directory, other.checkpoint_directory)
+    } - {spec.job}
+
+    def lives(job: str) -> bool:
+        events = read_topics(
+            settings,
+            [names.events],
+            since_ms={names.events: now_ms - _EVENTS_AT_MOST_MS},
+            only_key=job.encode(),
+            patience=patience,
+        )
+        return stories(_timed(events)).get(job, Story(job)).lives_at(now_ms, besides=incarnation)
+
+    living = {job for job in sorted(same_name | same_place) if lives(job)}
+    return Neighbours(tuple(sorted(same_name & living)), tuple(sorted(same_place & living)))
+
+
+def _one_place(directory: str, other: str) -> bool:
+    return bool(other) and realpath(directory) == realpath(other)
 
 
 def ask_all(settings: Settings, since_ms: int, now_ms: int, patience: float = PATIENCE) -> Told:
@@ -78,8 +147,23 @@ def ask_all(settings: Settings, since_ms: int, now_ms: int, patience: float = PA
     names = settings.topic_names
     since = dict.fromkeys((names.incidents, names.decisions, names.commands), since_ms)
     since[names.events] = now_ms - LIVE_MS
-    read = _believed(settings, read_topics(settings, since, since_ms=since, patience=patience))
-    return Told(stories(_timed(read)), read.unreadable)
+    read = _believed(
+        settings, read_topics(settings, (*since, names.specs), since_ms=since, patience=patience)
+    )
+    # A spec alone, kept for good, is no sign of life.
+    lately = {job_of(seen.record) for seen in read.seen if seen.topic != names.specs}
+    told = stories(_timed(read))
+    return Told({job: one for job, one in told.items() if one.real and job in lately}, read.unreadable)
+
+
+def who_armed(told: Story, state_directory: Path) -> Arming:
+    """Whether the executor may act for a job: the marks of this host, else what the topics tell."""
+    marked = marked_arming(state_directory, told.job)
+    if marked is not None:
+        return marked
+    if told.act is not None:
+        return said_by(told.act.who, armed=told.armed)
+    return arming(state_directory, told.job, armed_by_spec=told.armed_by_spec)
 
 
 def _start(told: Story, now_ms: int) -> int:
@@ -91,18 +175,20 @@ def _start(told: Story, now_ms: int) -> int:
 
 
 def _believed(settings: Settings, read: Reading) -> Reading:
-    """Without orders that a stranger wrote, where this installation's key lies here to tell them by: the
-    executor sets them aside, so they were never ordered."""
+    """Without commands and specs that a stranger wrote, if this installation's public key lies here.
+
+    The executor dead-letters such commands and never reads such specs, so they count for nothing.
+    """
     try:
         verifier = load_verifier(settings.state_directory)
     except ConfigurationError:
         return read
-    kept = [s for s in read.seen if not isinstance(s.record, Command) or _ordered(s, s.record, verifier)]
+    kept = [s for s in read.seen if not isinstance(s.record, Command | Spec) or _ours(s, s.record, verifier)]
     return Reading(kept, read.unreadable + len(read.seen) - len(kept))
 
 
-def _ordered(seen: Seen, command: Command, verifier: Verifier) -> bool:
-    return seen.key == command.job.encode() and verifier.accepts(command)
+def _ours(seen: Seen, record: Command | Spec, verifier: Verifier) -> bool:
+    return seen.key == record.job.encode() and verifier.accepts(record)
 
 
 def _timed(read: Reading) -> Iterable[Timed]:

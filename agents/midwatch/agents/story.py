@@ -14,6 +14,7 @@ from midwatch.streams import codec
 from midwatch.streams.identity import native_id
 from midwatch.streams.records import (
     Beat,
+    Carry,
     Command,
     Decision,
     Finding,
@@ -59,18 +60,45 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """One job. `steps` is everything in the order of time; beats and hits only leave their last mark."""
+    """One job. `steps` is everything in the order of time; beats and hits only leave their last mark.
+
+    `spec`: what detect knows of the spec; `signed`: the spec itself; `act`: a person's last word on arming.
+    `real`: anything but a person's act speaks of the job; an act alone may be on a name that no job has.
+    """
 
     job: str
     attempts: tuple[Attempt, ...] = ()
     steps: tuple[Timed, ...] = ()
     spec: SpecEvent | None = None
-    disarmed: bool = False
+    signed: Spec | None = None
+    act: PersonAct | None = None
+    real: bool = False
+    native_ids: frozenset[str] = field(default_factory=frozenset)
     last_beat_ms: int | None = None
     beat_interval: float = 0.0  # seconds, as the last beat said
+    beat_of: str = ""  # the incarnation that sent it
     last_step: int | None = None
     last_fact: SchedulerFact | None = None
     nodes: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def policy(self) -> str | None:
+        """The policy that judges it; None without a spec."""
+        known = self.spec or self.signed
+        return known.policy if known else None
+
+    @property
+    def armed_by_spec(self) -> bool:
+        """Whether its start armed it."""
+        known = self.spec or self.signed
+        return known is not None and known.armed
+
+    @property
+    def armed(self) -> bool:
+        """Whether it was armed, at its start or by a person's last word; the watch must act besides."""
+        if self.act is not None and self.act.act == "disarm":
+            return False
+        return self.armed_by_spec or self.act is not None
 
     @property
     def latest(self) -> Attempt | None:
@@ -115,6 +143,21 @@ class Story:
             return "ended"
         return "blind" if self.blind else life
 
+    def lives_at(self, now_ms: int, besides: str) -> bool:
+        """Whether an incarnation besides this one runs or waits, by the last that was heard of it.
+
+        A start that was told and of which nothing else is known yet counts as living.
+        """
+        heard = self._life(now_ms) == "running" and self.last_beat_ms is not None
+        last = {self.beat_of: True} if heard else {}
+        for step in self.steps:
+            match step.record:
+                case SchedulerFact():
+                    last[step.record.incarnation] = not step.record.ended
+                case SpecEvent():
+                    last.setdefault(step.record.incarnation, True)
+        return any(living for incarnation, living in last.items() if incarnation not in ("", besides))
+
     def _life(self, now_ms: int) -> str:
         if self.last_fact is not None and self.last_fact.ended and self.latest is None:
             return "ended"
@@ -152,8 +195,12 @@ def story(job: str, records: Sequence[Timed]) -> Story:
     told = Story(job)
     steps: list[Timed] = []
     seen: set[bytes] = set()
+    ids: set[str] = set()
     for timed in records:
         record = timed.record.record if isinstance(timed.record, Forwarded) else timed.record
+        if not isinstance(record, PersonAct | Carry):
+            told = replace(told, real=True) if not told.real else told
+            ids |= _native_ids(record)
         # The same record comes twice: an outcome also forwarded by detect, an outbox sent again after a kill.
         if not isinstance(record, Beat | Hits):
             if (same := codec.encode(record)) in seen:
@@ -164,20 +211,26 @@ def story(job: str, records: Sequence[Timed]) -> Story:
                 told = _sign_of_life(told, timed.at_ms, record)
                 continue
             case SpecEvent():
-                told = replace(told, spec=record)
+                # A start says anew whether it is armed; a person's no outlives it.
+                stays = told.act if told.act is not None and told.act.act == "disarm" else None
+                told = replace(told, spec=record, act=stays)
             case Spec():
+                told = replace(told, signed=record)
+                continue
+            case Carry():
                 continue
             case SchedulerFact():
                 told = replace(told, last_fact=record)
             case PersonAct() if record.act in ("arm", "disarm"):
-                told = replace(told, disarmed=record.act == "disarm")
+                told = replace(told, act=record)
             case Incident() | Finding() | Decision() | Command() | Outcome():
                 attempts[record.attempt] = _add(
                     attempts.get(record.attempt, Attempt(record.attempt)), timed.at_ms, record
                 )
         steps.append(Timed(timed.at_ms, record))
     numbers = sorted(attempts)
-    return replace(told, attempts=tuple(attempts[n] for n in numbers), steps=tuple(steps))
+    found = frozenset(ids - {""})
+    return replace(told, attempts=tuple(attempts[n] for n in numbers), steps=tuple(steps), native_ids=found)
 
 
 def _add(attempt: Attempt, at_ms: int, record: Incident | Finding | Decision | Command | Outcome) -> Attempt:
@@ -198,28 +251,38 @@ def _add(attempt: Attempt, at_ms: int, record: Incident | Finding | Decision | C
 def _sign_of_life(told: Story, at_ms: int, record: Beat | Hits) -> Story:
     nodes = told.nodes | {record.origin.node}
     if isinstance(record, Beat):
-        return replace(told, nodes=nodes, last_beat_ms=at_ms, beat_interval=record.interval)
+        told = replace(told, nodes=nodes, last_beat_ms=at_ms, beat_interval=record.interval)
+        return replace(told, beat_of=record.origin.incarnation)
     steps = [step for progress in record.progress for step in progress.steps[-1:]]
     return replace(told, nodes=nodes, last_step=max(steps) if steps else told.last_step)
 
 
 def find_jobs(asked: str, known: dict[str, Story]) -> tuple[str, ...]:
     """The jobs that a person may mean: by whole name, by run, else by a scheduler's id of any attempt."""
-    if asked in known:
+    real = {job: told for job, told in known.items() if told.real}
+    if asked in real:
         return (asked,)
-    if by_run := tuple(job for job in known if job.rpartition("/")[2] == asked):
+    if by_run := tuple(job for job in real if run_of(job) == asked):
         return by_run
-    return tuple(job for job, told in known.items() if asked in _native_ids(told))
+    return tuple(job for job, told in real.items() if asked in told.native_ids)
 
 
-def _native_ids(told: Story) -> set[str]:
-    found: set[str] = set()
-    for step in told.steps:
-        match step.record:
-            case SchedulerFact():
-                found.add(step.record.native_id)
-            case Outcome():
-                found |= {step.record.old_native_id, step.record.new_native_id}
-            case Incident() if ":" in step.record.incarnation:
-                found.add(native_id(step.record.incarnation))
-    return found - {""}
+def run_of(job: str) -> str:
+    """The last part of a job's whole name."""
+    return job.rpartition("/")[2]
+
+
+def _native_ids(record: object) -> set[str]:
+    """The scheduler's ids that a record holds; "" may be among them."""
+    match record:
+        case SchedulerFact():
+            return {record.native_id}
+        case Outcome():
+            return {record.old_native_id, record.new_native_id}
+        case Incident() | SpecEvent():
+            incarnation = record.incarnation
+        case Beat() | Hits():
+            incarnation = record.origin.incarnation
+        case _:
+            return set()
+    return {native_id(incarnation)} if ":" in incarnation else set()

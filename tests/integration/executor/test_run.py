@@ -11,24 +11,12 @@ import time
 
 import pytest
 
-from executor_world import World, ledger
+from executor_world import World, ledger, midwatch
 from midwatch.streams.codec import decode_log
 from midwatch.streams.records import Beat, Chunk, PersonAct
 from processes import wait_for
 
 pytestmark = pytest.mark.integration
-
-
-def midwatch(world: World, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-P", "-m", "midwatch", *words],
-        env=world.environment,
-        cwd=world.directory,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
 
 
 def test_a_job_is_started_and_its_lines_beats_and_end_arrive(world: World) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from executor_world import TRAINER, World, ledger
+from executor_world import TRAINER, World, ledger, midwatch
 from midwatch.agents.effects import effect_key
 from midwatch.agents.run.start import Started
 from midwatch.streams.embedded.stack import Endpoints
@@ -211,3 +211,16 @@ def test_accounting_tells_who_cancelled(slurm_with_accounting: Lab, accounted: W
     accounted.await_end(started, 120)
     (end,) = [f for f in accounted.facts(started.spec.job) if f.ended]
     assert end.by_person == "root"
+
+
+def test_a_job_disarmed_by_its_short_name_is_not_restarted(slurm: Lab, cluster: World) -> None:
+    cluster.executor()
+    started, _ = submit(cluster, "--fault", "nccl_timeout@12:1")
+    cluster.await_end(started)
+    job = started.spec.job
+    done = midwatch(cluster, "disarm", job.rpartition("/")[2])
+    assert done.stdout == f"{job} is disarmed\n", done.stderr
+    order = cluster.order(started)
+    cluster.send(order)
+    assert "disarmed by" in cluster.await_outcome(order, "refused", "done").reason
+    assert ours(slurm, effect_key(job, 1, "start")) == []

@@ -11,6 +11,7 @@ import pytest
 
 from midwatch.agents.cli.asking import story_json
 from midwatch.agents.console_text import columns, job_rows, story_text
+from midwatch.agents.executor.arming import Arming
 from midwatch.agents.story import Story, Timed, find_jobs, stories, story
 from midwatch.streams.records import (
     Beat,
@@ -28,6 +29,7 @@ from midwatch.streams.records import (
     PersonAct,
     Progress,
     SchedulerFact,
+    Spec,
     SpecEvent,
     Verdict,
 )
@@ -44,6 +46,7 @@ TIMEOUT = Verdict(
     "training", "Look at rank 3.", "nccl_timeout", "b",
 )  # fmt: skip
 OOM = Verdict("failed", "crash", "oom", "memory", "cuda", False, "CUDA out of memory", "/logs/rank_0.log", 9)
+ARMED, OBSERVED = Arming(True, "armed when it was started"), Arming(False, "nobody armed it")
 FIRST = Incident("i1", JOB, 1, "slurm:41:0", "settled", 1, TIMEOUT, (HIT,), opened_ms=NOW)
 RESTART = Decision(
     JOB,
@@ -208,6 +211,55 @@ def test_json_holds_all_records_with_their_captures() -> None:
 
 
 def test_tables_are_aligned_and_not_padded_at_the_end() -> None:
-    rows = [row.plain for row in job_rows([told(FIRST), told(beats=(NOW,))], NOW)]
+    rows = [row.plain for row in job_rows([(told(FIRST), ARMED), (told(beats=(NOW,)), OBSERVED)], NOW)]
     assert len({row.index(word) for row, word in zip(rows, ("STATE", "failed", "running"), strict=True)}) == 1
     assert all(row.plain == row.plain.rstrip() for row in columns([("a", "bb"), ("ccc", "d")]))
+
+
+SPEC = Spec(JOB, "slurm", ("sbatch", "t.sh"), "/", {}, "me", (), "", policy="verdict", armed=True)
+EVENT = SpecEvent(JOB, "s", "verdict", armed=True, nodes=1, checkpoint_directory="", incarnation="slurm:41:0")
+DISARM = PersonAct(JOB, "disarm", "ann", 1.0)
+ARM = PersonAct(JOB, "arm", "ann", 1.0)
+
+
+def test_a_name_that_only_a_person_spoke_of_is_no_job() -> None:
+    assert find_jobs(JOB, {JOB: told(DISARM)}) == ()
+    assert find_jobs("gpt", {JOB: told(DISARM, Forwarded(DISARM))}) == ()
+    assert find_jobs("gpt", {JOB: told(DISARM, SPEC)}) == (JOB,)
+
+
+def test_a_job_is_found_by_the_id_under_which_its_shipper_speaks() -> None:
+    assert find_jobs("41", {JOB: told(beats=(NOW,))}) == (JOB,)
+    assert find_jobs("41", {JOB: told(EVENT)}) == (JOB,)
+
+
+@pytest.mark.parametrize(
+    ("records", "armed"),
+    [
+        ((SPEC,), True),
+        ((replace(SPEC, armed=False),), False),
+        ((EVENT, DISARM), False),
+        ((EVENT, DISARM, EVENT), False),
+        ((replace(EVENT, armed=False), ARM), True),
+        ((ARM, replace(EVENT, armed=False)), False),
+        ((DISARM, ARM, EVENT), True),
+    ],
+)
+def test_who_is_armed_is_said_as_decide_and_executor_see_it(records: tuple[object, ...], armed: bool) -> None:
+    assert told(*records).armed is armed
+
+
+@pytest.mark.parametrize(
+    ("records", "beats", "lives"),
+    [
+        ((EVENT,), (), True),
+        ((EVENT, SchedulerFact(JOB, "slurm:41:0", "41", "R", "FAILED", ended=True)), (), False),
+        ((), (NOW,), True),
+        ((), (NOW - 60_000,), False),
+        ((replace(EVENT, incarnation="slurm:58:0"),), (), False),
+    ],
+)
+def test_another_start_of_a_job_lives_until_it_is_said_to_have_ended(
+    records: tuple[object, ...], beats: tuple[int, ...], lives: bool
+) -> None:
+    assert told(*records, beats=beats).lives_at(NOW + 2, besides="slurm:58:0") is lives

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from midwatch.agents.cli.asking import now_ms
 from midwatch.agents.cli.options import with_settings
 from midwatch.streams.errors import UsageError
 
@@ -18,11 +19,14 @@ if TYPE_CHECKING:
 @click.option("--all", "everything", is_flag=True, help="Take back `disarm --all`; each job is as it was.")
 @with_settings()
 def arm(job: str | None, everything: bool, settings: Settings) -> None:
-    """Let midwatch act for JOB. Run it on the executor's host, with its state directory."""
+    """Let midwatch act for JOB. Run it on the executor's host, with its state directory.
+
+    JOB is cluster:user/run, or the run alone, or a scheduler's id; it must be known already.
+    """
     import time
 
     from midwatch.agents.executor.arming import everything_disarmed, lift_disarm_all, mark_job
-    from midwatch.agents.run.acts import full_name, tell_act
+    from midwatch.agents.run.acts import known_job, tell_act
 
     if everything == bool(job):
         raise UsageError("name a job, or say --all", where="midwatch arm", remedy="midwatch arm JOB")
@@ -34,7 +38,7 @@ def arm(job: str | None, everything: bool, settings: Settings) -> None:
         raise UsageError(
             "everything is disarmed", where="midwatch arm", remedy="take that back first: midwatch arm --all"
         )
-    name = full_name(job or "", settings)
+    name = known_job(settings, job or "", now_ms())
     mark = mark_job(settings.state_directory, name, armed=True, at=time.time())
     tell_act(settings, mark, "arm")
     click.echo(f"{name} is armed")

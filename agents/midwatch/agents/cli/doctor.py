@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from midwatch.streams.settings import Settings
 
 
+_MODES = {
+    "observe": "observe: it says what it would do and does nothing",
+    "act": "act: it acts for armed jobs",
+}
+
+
 @click.command()
 @json_option
 @with_settings()
@@ -51,6 +57,7 @@ def doctor(as_json: bool, settings: Settings) -> int:
         check("Redis answers and keeps state", lambda: check_redis(settings, safe_to_act=settings.armed))
     told = _rules(settings, check) if "topics are as they must be" in passed else None
     warnings = [*_open_secrets(settings), *_unsafe_links(settings)]
+    disarmed = _disarmed_by(settings, warnings)
     if told and told.refused:
         warnings.append(told.warning())
     if as_json:
@@ -58,6 +65,8 @@ def doctor(as_json: bool, settings: Settings) -> int:
 
         body = {
             "version": 1,
+            "mode": settings.watch.mode,
+            "disarmed_by": disarmed,
             "passed": passed,
             "failed": [{"what": e.what, "where": e.where, "remedy": e.remedy} for e in failures],
             "warnings": warnings,
@@ -68,6 +77,7 @@ def doctor(as_json: bool, settings: Settings) -> int:
         click.echo(json.dumps(body, indent=1, default=str))
     else:
         click.echo(f"settings from: {', '.join(settings.sources) or 'defaults only'}")
+        click.echo(f"the watch's mode: {_MODES[settings.watch.mode]}")
         for name in passed:
             click.echo(f"ok       {name}")
         if told:
@@ -86,6 +96,21 @@ def _rules(settings: Settings, check: Callable[[str, Callable[[], object]], None
     found: list[Told] = []
     check("the rules in force can be read", lambda: found.append(ask(settings)))
     return found[0] if found else None
+
+
+def _disarmed_by(settings: Settings, warnings: list[str]) -> str | None:
+    """Who disarmed everything on this host, which is also warned of; None if nobody did."""
+    from midwatch.agents.executor.arming import disarmed_everything
+
+    try:
+        mark = disarmed_everything(settings.state_directory)
+    except (OSError, ValueError) as error:
+        warnings.append(f"the mark of `midwatch disarm --all` cannot be read, so nothing is done: {error}")
+        return "unknown"
+    if mark is None:
+        return None
+    warnings.append(f"{mark.who} said `midwatch disarm --all` here: nothing is done for any job")
+    return mark.who
 
 
 def _open_secrets(settings: Settings) -> list[str]:

@@ -27,12 +27,13 @@ if TYPE_CHECKING:
 @with_settings(connected=True)
 def jobs(since: str, as_json: bool, patience: float, settings: Settings) -> int:
     """List jobs that were judged lately or live now. Exit code 1 if an incident of any stands."""
-    from midwatch.agents.inquiry import ask_all
+    from midwatch.agents.inquiry import ask_all, who_armed
 
     now = now_ms()
     told = ask_all(settings, looking_back(since, now), now, patience)
     say_unreadable(told.unreadable)
     found = sorted(told.stories.values(), key=lambda story: (story.standing is None, story.job))
+    acting = {story.job: who_armed(story, settings.state_directory) for story in found}
     if as_json:
         print_json(
             {
@@ -40,6 +41,8 @@ def jobs(since: str, as_json: bool, patience: float, settings: Settings) -> int:
                     {
                         "job": story.job,
                         "state": story.state_at(now),
+                        "armed": acting[story.job].armed,
+                        "armed_reason": acting[story.job].reason,
                         "attempt": story.latest.number if story.latest else None,
                         "last_step": story.last_step,
                         "last_beat_ms": story.last_beat_ms,
@@ -57,6 +60,8 @@ def jobs(since: str, as_json: bool, patience: float, settings: Settings) -> int:
         from midwatch.agents.console_text import console, job_rows
 
         out = console()
-        for row in job_rows(found, now):
+        for row in job_rows([(story, acting[story.job]) for story in found], now):
             out.print(row)
+        if not settings.armed and any(each.armed for each in acting.values()):
+            click.echo("by these settings the watch observes: it acts for none (watch.mode)", err=True)
     return 1 if any(story.standing for story in found) else 0

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from midwatch.agents.run.start import Started
     from midwatch.streams.settings import Settings
 
+_NEIGHBOURS_S = 10.0
+
 
 @click.command(context_settings={"allow_interspersed_args": False})
 @click.option("--job", default="", metavar="NAME", help="The job's name [default: its native id].")
@@ -87,6 +89,7 @@ def run(
     caller = SystemCaller()
     started = start(wanted, settings, caller)
     _tell(started, settings, as_json=asked["as_json"])
+    _warn_of_neighbours(started, settings)
     return follow(started, settings, caller, pressed) if asked["wait"] else 0
 
 
@@ -120,6 +123,7 @@ def _limit(text: str) -> tuple[str, float]:
 
 
 def _tell(started: Started, settings: Settings, *, as_json: bool) -> None:
+    from midwatch.agents.executor.arming import marked_arming
     from midwatch.streams.identity import native_id
 
     spec, native = started.spec, native_id(started.incarnation)
@@ -140,10 +144,40 @@ def _tell(started: Started, settings: Settings, *, as_json: bool) -> None:
         click.echo(f"Submitted batch job {native}")
     log = f", its output is in {started.log}" if started.log else ""
     click.echo(f"midwatch: {spec.job} is started as {native}{log}", err=True)
-    if spec.armed and not settings.armed:
+    mark = marked_arming(settings.state_directory, spec.job)
+    if spec.armed and mark is not None and not mark.armed:
+        click.echo(f"midwatch: nothing is done for it all the same: {mark.reason}", err=True)
+    elif spec.armed and not settings.armed:
         click.echo(
             "midwatch: it is armed, but the watch is in observe mode: set watch.mode: act to let it act",
             err=True,
         )
     elif not spec.armed:
         click.echo(f"midwatch: it is observed only; `midwatch arm {spec.job}` lets midwatch act", err=True)
+
+
+def _warn_of_neighbours(started: Started, settings: Settings) -> None:
+    """Two living jobs of one name, or of one checkpoint directory, are told of; the start stands."""
+    from midwatch.agents.cli.asking import now_ms
+    from midwatch.agents.inquiry import ask_neighbours
+    from midwatch.streams.errors import ServiceUnreachable
+
+    spec = started.spec
+    try:
+        found = ask_neighbours(settings, spec, started.incarnation, now_ms(), patience=_NEIGHBOURS_S)
+    except ServiceUnreachable as error:
+        click.echo(f"midwatch: whether another job has its name was not found out: {error}", err=True)
+        return
+    for job in found.of_its_name:
+        remedy = (
+            "two starts of one job at once are held and not rescued; end one of them"
+            if job == spec.job
+            else "where you mean one of them, name the whole of it, cluster:user/run"
+        )
+        click.echo(f"midwatch: warning: {job} runs already: {remedy}", err=True)
+    for job in found.of_its_checkpoints:
+        click.echo(
+            f"midwatch: warning: {job} writes its checkpoints to the same directory: "
+            "each may resume from what the other wrote",
+            err=True,
+        )

@@ -33,26 +33,50 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Arming:
-    """Whether to act for a job, and why."""
+    """Whether to act for a job, and why. `by_person`: somebody said so, after the start or ahead of it."""
 
     armed: bool
     reason: str
+    by_person: bool = False
+
+    @property
+    def word(self) -> str:
+        """One word for a list: armed, disarmed by a person, or observed for want of an order to act."""
+        return "armed" if self.armed else "disarmed" if self.by_person else "observed"
 
 
 def arming(state_directory: Path, job: str, *, armed_by_spec: bool) -> Arming:
     """The present answer for a job. Never raises: what cannot be read is a no."""
+    marked = marked_arming(state_directory, job)
+    if marked is not None:
+        return marked
+    if armed_by_spec:
+        return Arming(True, "armed when it was started")
+    return Arming(False, "the job is observed only: nobody armed it")
+
+
+def marked_arming(state_directory: Path, job: str) -> Arming | None:
+    """What the marks of this host say of a job; None where none speaks of it. Never raises, as `arming`."""
     try:
-        everything = _read(state_directory / _ALL)
+        everything = disarmed_everything(state_directory)
         own = _read(_path(state_directory, job))
     except (OSError, msgspec.DecodeError) as error:
         return Arming(False, f"the arming marks in {state_directory} cannot be read: {error}")
     if everything is not None:
-        return Arming(False, f"everything was disarmed by {everything.who}")
+        return Arming(False, f"everything was disarmed by {everything.who}", by_person=True)
     if own is not None:
-        return Arming(own.armed, f"{'armed' if own.armed else 'disarmed'} by {own.who}")
-    if armed_by_spec:
-        return Arming(True, "armed when it was started")
-    return Arming(False, "the job is observed only: nobody armed it")
+        return said_by(own.who, armed=own.armed)
+    return None
+
+
+def said_by(who: str, *, armed: bool) -> Arming:
+    """What a person's word on one job comes to."""
+    return Arming(armed, f"{'armed' if armed else 'disarmed'} by {who}", by_person=True)
+
+
+def disarmed_everything(state_directory: Path) -> Mark | None:
+    """The general mark, if it stands. Raises OSError or msgspec.DecodeError if it cannot be read."""
+    return _read(state_directory / _ALL)
 
 
 def mark_job(state_directory: Path, job: str, *, armed: bool, at: float) -> Mark:

@@ -2,20 +2,40 @@
 
 from __future__ import annotations
 
-import getpass
-
 from midwatch.agents.executor.arming import Mark
 from midwatch.agents.executor.report import Reporter
+from midwatch.agents.inquiry import ask_name
 from midwatch.streams.connection import with_connection
-from midwatch.streams.identity import job_name
+from midwatch.streams.errors import UsageError
+from midwatch.streams.identity import is_job
 from midwatch.streams.records import PersonAct
 from midwatch.streams.services import check_kafka
 from midwatch.streams.settings import Settings
 
 
-def full_name(text: str, settings: Settings) -> str:
-    """The job's whole name, from its run or from the whole of it. Raises ConfigurationError."""
-    return str(job_name(text, cluster=settings.cluster, user=getpass.getuser()))
+def known_job(settings: Settings, asked: str, now_ms: int) -> str:
+    """The whole name of the job that a person means, as `midwatch why` finds it.
+
+    Raises:
+        UsageError: no job, or more than one, is meant.
+        ServiceUnreachable: Kafka cannot be asked.
+    """
+    return ask_name(with_connection(settings), asked, now_ms)
+
+
+def coming_job(asked: str) -> str:
+    """A job that need not be there yet: its name must be whole, for nothing tells its cluster.
+
+    Raises:
+        UsageError: it is not whole.
+    """
+    if is_job(asked.encode()):
+        return asked
+    raise UsageError(
+        f"{asked!r} does not say which job is to come",
+        where="--future",
+        remedy="give its whole name, cluster:user/run, as `midwatch run --job run` would start it",
+    )
 
 
 def tell_act(settings: Settings, mark: Mark, act: str) -> None:
