@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from midwatch.agents.incident.fold import Folded
+from midwatch.agents.incident.fold import Folded, fire_due, fold_with_timers
 from midwatch.agents.incident.limits import Limits
 from midwatch.agents.incident.state import Job, JobState, NodeState
-from midwatch.agents.pipeline import detect, fire_due
 from midwatch.agents.reload.activation import activated, bundle_in
 from midwatch.agents.reload.content import Content
 from midwatch.streams import codec
@@ -72,7 +71,7 @@ class DetectFold:
         self._check(event, message)
         draft.take(
             message.key,
-            detect(
+            fold_with_timers(
                 draft.job(message.key),
                 _text(message.key),
                 event,

@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from midwatch.agents.incident.words import WAITING
 from midwatch.streams import codec
 from midwatch.streams.identity import native_id
 from midwatch.streams.records import (
@@ -168,7 +167,7 @@ class Story:
             return "known"
         if self.last_fact.ended:
             return "ended"
-        return "queued" if self.last_fact.new in WAITING else "running"
+        return "queued" if self.last_fact.waits else "running"
 
 
 def stories(records: Iterable[Timed]) -> dict[str, Story]:

@@ -1,99 +1,17 @@
-"""A bundle: one file of rules with all that it includes, checked as a whole."""
+"""A bundle of either form: our own rule files, or a configuration of oellm-autoexp."""
 
 from __future__ import annotations
 
-import difflib
-import hashlib
 from collections.abc import Mapping
-from pathlib import PurePosixPath
 
-from midwatch.rules.errors import LocatedError, RuleErrors
-from midwatch.rules.model import Bundle, Phase, Rule, RuleFile, SourceLocation
-from midwatch.rules.rule_reader import read_rule_file, refuse_double_names
+from midwatch.rules.model import Bundle
+from midwatch.rules.oellm.reading import read_foreign_bundle
+from midwatch.rules.rule_bundle import read_rule_bundle
 
 
 def read_bundle(name: str, files: Mapping[str, bytes]) -> Bundle:
-    """The bundle whose root is the file `name` (its path, or its name without folder and ending).
+    """The bundle whose root is the file `name`: its path, or its name without folder and ending.
 
-    Only the root and what it includes are read; a file is included once, however often it is named.
-    Included rules come first. A root of oellm-autoexp is read as such. Raises RuleErrors with every mistake
-    of every file read.
+    Only the root and what it names are read. Raises RuleErrors with every mistake of every file read.
     """
-    # That reader takes our presets from here.
-    from midwatch.rules.oellm.reading import read_foreign_bundle
-
-    return read_foreign_bundle(name, files) or _Collector(files).bundle(name)
-
-
-def stem(path: str) -> str:
-    """The name under which a file is included: without folders and ending."""
-    return PurePosixPath(path.replace("\\", "/")).stem
-
-
-class _Collector:
-    def __init__(self, files: Mapping[str, bytes]) -> None:
-        self.files = files
-        self.errors: list[LocatedError] = []
-        self.paths: dict[str, list[str]] = {}
-        for path in files:
-            self.paths.setdefault(stem(path), []).append(path)
-        self.done: dict[str, RuleFile] = {}
-        self.silence: dict[Phase, float] = {}
-        self.rules: list[Rule] = []
-
-    def bundle(self, name: str) -> Bundle:
-        path = name if name in self.files else self.find(name, SourceLocation(name))
-        if path is not None:
-            self.collect(path, ())
-        refuse_double_names(tuple(self.rules), self.errors)
-        if self.errors or path is None:
-            raise RuleErrors(self.errors)
-        digest = hashlib.sha256(path.encode())
-        for read in sorted(self.done):
-            digest.update(f"\0{read}\0{len(self.files[read])}\0".encode())
-            digest.update(self.files[read])
-        return Bundle(
-            name=stem(path),
-            content_hash=digest.hexdigest(),
-            rules=tuple(self.rules),
-            silence=self.silence,
-            description=self.done[path].description,
-            files=tuple(self.done),
-            any_line=any(read.any_line for read in self.done.values()),
-        )
-
-    def find(self, name: str, location: SourceLocation) -> str | None:
-        paths = self.paths.get(name, [])
-        if len(paths) == 1:
-            return paths[0]
-        if paths:
-            what, remedy = f"{name!r} is ambiguous: {', '.join(paths)}", "Rename one of the files."
-        else:
-            close = difflib.get_close_matches(name, self.paths, n=1)
-            what = f"there are no rules named {name!r}"
-            remedy = f"Did you mean {close[0]!r}?" if close else f"Known: {', '.join(sorted(self.paths))}."
-        self.errors.append(LocatedError(location, what, remedy))
-        return None
-
-    def collect(self, path: str, above: tuple[str, ...]) -> None:
-        read = read_rule_file(path, self.files[path], self.errors)
-        self.done[path] = read
-        first = len(self.rules)
-        for name, location in read.include:
-            included = self.find(name, location)
-            if included in (*above, path):
-                what = f"{name!r} includes itself: {' -> '.join((*above, path, str(included)))}"
-                self.errors.append(LocatedError(location, what, "Remove one of the includes."))
-            elif included is not None and included not in self.done:
-                self.collect(included, (*above, path))
-        for name, location in read.exclude:
-            kept = [rule for rule in self.rules if rule.name != name]
-            if len(kept) == len(self.rules):
-                close = difflib.get_close_matches(name, [rule.name for rule in self.rules], n=1)
-                remedy = (
-                    f"Did you mean {close[0]!r}?" if close else "Exclude only rules that are included here."
-                )
-                self.errors.append(LocatedError(location, f"no included rule is named {name!r}", remedy))
-            self.rules[first:] = [rule for rule in self.rules[first:] if rule.name != name]
-        self.rules.extend(read.rules)
-        self.silence.update({limit.phase: limit.seconds for limit in read.silence})
+    return read_foreign_bundle(name, files) or read_rule_bundle(name, files)

@@ -15,7 +15,7 @@ from faust.types import TP, EventT, StreamT
 
 from midwatch.streams.app import App
 from midwatch.streams.errors import ConfigurationError, NewerRecord
-from midwatch.streams.fold import PARTITION, ContentMissing, Fold, Message, Send
+from midwatch.streams.fold import PARTITION, ContentMissing, Fields, Fold, Message, Send
 from midwatch.streams.incoming import RawRecord, batches, raw
 from midwatch.streams.tables.batch import NOW, OWN, Batch
 from midwatch.streams.tables.contiguity import HoleInLog, accept
@@ -74,6 +74,10 @@ class StatefulAgent:
 
     async def settle(self) -> None:
         """Nothing to wait for: a batch in flight lands, or is fenced and done by the next owner."""
+
+    def partition_state(self, partition: int) -> Fields:
+        """The state that belongs to an owned partition as a whole."""
+        return self.table.partition_state(partition)[0]
 
     def owned(self) -> Collection[int]:
         return self.table.offsets.keys()

@@ -8,14 +8,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping
+from typing import Protocol
 
 from faust.types import TP
 
 from midwatch.streams.app import App
-
-if TYPE_CHECKING:
-    from midwatch.streams.stateful import StatefulAgent
+from midwatch.streams.fold import Fields, Fold
 
 log = logging.getLogger(__name__)
 
@@ -32,10 +31,27 @@ def is_due(deadline_ms: int, now_ms: int, since_s: float) -> bool:
     return now_ms + since_s * 1000.0 >= deadline_ms
 
 
+class Ticked(Protocol):
+    """An agent whose partitions get ticks. `seen`: by partition, the highest append time and when, by our
+    monotonic clock, it was seen; `stopped`: partitions that wait for a newer worker."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def fold(self) -> Fold: ...
+    @property
+    def seen(self) -> Mapping[int, tuple[int, float]]: ...
+    @property
+    def stopped(self) -> Collection[int]: ...
+    def owned(self) -> Collection[int]: ...
+    def next_offset(self, partition: int) -> int | None: ...
+    def partition_state(self, partition: int) -> Fields: ...
+
+
 class TickWriter:
     """Watches the deadlines of an agent's owned partitions and writes their ticks."""
 
-    def __init__(self, app: App, agent: StatefulAgent) -> None:
+    def __init__(self, app: App, agent: Ticked) -> None:
         self._app = app
         self._agent = agent
         self._written: dict[int, float] = {}
@@ -52,8 +68,7 @@ class TickWriter:
         seen = self._agent.seen.get(partition)
         if seen is None or partition in self._agent.stopped or self._agent.next_offset(partition) is None:
             return False
-        state, _ = self._agent.table.partition_state(partition)
-        deadline = self._agent.fold.next_deadline(state)
+        deadline = self._agent.fold.next_deadline(self._agent.partition_state(partition))
         now_ms, at = seen
         return deadline is not None and is_due(deadline, now_ms, time.monotonic() - at)
 

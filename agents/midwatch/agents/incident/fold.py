@@ -38,6 +38,25 @@ class Folded:
     carries: tuple[Carry, ...] = ()
 
 
+def fold_with_timers(
+    job: Job, name: str, event: Event, now_ms: int, limits: Limits, *, cut: bool = False
+) -> Folded:
+    """One event of one job; every timer due by `now_ms` fires before it, at its due time. `cut`: see
+    `fold_event`."""
+    fired = fire_due(job, now_ms, limits)
+    folded = fold_event(fired.job, name, event, now_ms, limits, cut=cut)
+    return Folded(folded.job, fired.records + folded.records, fired.carries + folded.carries)
+
+
+def fire_due(job: Job, now_ms: int, limits: Limits) -> Folded:
+    """Fire the timers of one job that are due by `now_ms`, in order."""
+    records, carries = tuple[IncidentRecord, ...](), tuple[Carry, ...]()
+    while (due := job.state.due_ms) is not None and due <= now_ms:
+        fired = fire_timer(job, limits)
+        job, records, carries = fired.job, records + fired.records, carries + fired.carries
+    return Folded(job, records, carries)
+
+
 def fold_event(
     job: Job, name: str, event: Event, now_ms: int, limits: Limits, *, cut: bool = False
 ) -> Folded:

@@ -9,19 +9,6 @@ from midwatch.agents.incident.settling import end, settle_if_due
 from midwatch.agents.incident.turn import Turn
 from midwatch.streams.records import Forwarded, Outcome, PersonAct, SchedulerFact, SpecEvent
 
-WAITING = frozenset(
-    {
-        "PENDING",
-        "REQUEUE_FED",
-        "REQUEUE_HOLD",
-        "RESV_DEL_HOLD",
-        "SPECIAL_EXIT",
-        "POWER_UP_NODE",
-        "CONFIGURING",
-    }
-)
-"""SLURM's words for a job that has no processes yet, be it that its nodes boot."""
-
 
 def on_scheduler(turn: Turn, fact: SchedulerFact) -> None:
     """The scheduler's word on one incarnation."""
@@ -44,7 +31,7 @@ def on_scheduler(turn: Turn, fact: SchedulerFact) -> None:
 
 
 def _waits_or_runs(turn: Turn, fact: SchedulerFact) -> None:
-    if fact.new in WAITING:
+    if fact.waits:
         turn.set(queued=True)
         turn.clear_finding("blind", "the job waits in the scheduler's queue")
     elif turn.state.queued:

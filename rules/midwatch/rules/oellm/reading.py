@@ -7,7 +7,6 @@ import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from midwatch.rules.bundle import read_bundle
 from midwatch.rules.errors import LocatedError, RuleErrors
 from midwatch.rules.model import Bundle, Note, NoteKind, Phase, Rule, SourceLocation
 from midwatch.rules.oellm.actions import Action, Deed
@@ -16,6 +15,7 @@ from midwatch.rules.oellm.events import EventReader, LogEvent, PatternType, Stat
 from midwatch.rules.oellm.generation import Generation, generation_of, is_foreign, mappings, text_of
 from midwatch.rules.oellm.meaning import rule_name, rule_of
 from midwatch.rules.oellm.monitor import arming_note, note_keys, silence_of, termination_rule
+from midwatch.rules.rule_bundle import read_rule_bundle
 from midwatch.streams.strict_yaml import YamlList, YamlMapping, plain, read_yaml
 
 BUILT_IN = "default"
@@ -95,7 +95,7 @@ def bundle_of(config: Config, shipped: Mapping[str, bytes]) -> Bundle:
     rules: list[Rule] = []
     silence: dict[Phase, float] = {}
     for name in config.presets:
-        preset = read_bundle(name, shipped)
+        preset = read_rule_bundle(name, shipped)
         rules += [rule for rule in preset.rules if rule.name not in own]
         silence.update(preset.silence)
         own |= {rule.name for rule in preset.rules}
@@ -113,7 +113,7 @@ def bundle_of(config: Config, shipped: Mapping[str, bytes]) -> Bundle:
 
 def overridden(config: Config, shipped: Mapping[str, bytes]) -> tuple[str, ...]:
     """Rules of our presets that stand in which the file has under the same name itself."""
-    theirs = {rule.name for name in config.presets for rule in read_bundle(name, shipped).rules}
+    theirs = {rule.name for name in config.presets for rule in read_rule_bundle(name, shipped).rules}
     return tuple(rule.name for rule in config.rules if rule.name in theirs)
 
 

@@ -10,6 +10,19 @@ from midwatch.streams.records.bounds import Count, Duration, JobText, Millis, Na
 from midwatch.streams.records.logs import Origin
 from midwatch.streams.records.words import Action, Mode, Phase, Role
 
+_WAITING = frozenset(
+    {
+        "PENDING",
+        "REQUEUE_FED",
+        "REQUEUE_HOLD",
+        "RESV_DEL_HOLD",
+        "SPECIAL_EXIT",
+        "POWER_UP_NODE",
+        "CONFIGURING",
+    }
+)
+"""SLURM's states of a job that has no processes yet."""
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -168,6 +181,11 @@ class SchedulerFact:
     by_person: str = ""  # who cancelled, if the scheduler says so and it was no effect of ours
     effect_key: str = ""  # the key that the incarnation carries, if one of our commands started it
     cluster: str = ""
+
+    @property
+    def waits(self) -> bool:
+        """Whether the job has no processes yet, be it that its nodes boot."""
+        return self.new in _WAITING
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,10 @@ import pytest
 
 from midwatch.agents.decision import DecideState, decide
 from midwatch.agents.incident.carrying import carry_of
-from midwatch.agents.incident.fold import fold_event
+from midwatch.agents.incident.fold import fire_due, fold_event, fold_with_timers
 from midwatch.agents.incident.limits import Limits
 from midwatch.agents.incident.state import Job, JobState, NodeState
 from midwatch.agents.incident.turn import Turn
-from midwatch.agents.pipeline import detect, fire_due
 from midwatch.rules.detectors.loss_spike import LossSpikeDetector
 from midwatch.streams import codec
 from midwatch.streams.records import (
@@ -43,7 +42,7 @@ class Log:
     def take(self, event: Event, now_s: float) -> None:
         now_ms = int((START_S + now_s) * 1000)
         self.records.append((now_ms, event))
-        done = detect(self.job, JOB, event, now_ms, LIMITS)
+        done = fold_with_timers(self.job, JOB, event, now_ms, LIMITS)
         self.job = done.job
         self.told += done.records
         for carry in done.carries:
@@ -58,7 +57,7 @@ class Log:
         job, told = Job(JobState()), list[object]()
         for now_ms, event in self.records[first:]:
             again = codec.decode(codec.encode(event))
-            done = detect(job, JOB, again, now_ms, LIMITS, cut=first > 0)
+            done = fold_with_timers(job, JOB, again, now_ms, LIMITS, cut=first > 0)
             job, told = done.job, [*told, *done.records]
         return job, told
 
@@ -216,7 +215,7 @@ def _cut_incident(event: Event, *more: Event) -> Incident:
     job, records = Job(JobState()), list[object]()
     ended = SchedulerFact(JOB, FIRST, "100", "running", "failed", True, mode="crash", exit_code=1)
     for number, each in enumerate((event, *more, ended)):
-        done = detect(job, JOB, each, 1000 + number, LIMITS, cut=True)
+        done = fold_with_timers(job, JOB, each, 1000 + number, LIMITS, cut=True)
         job, records = done.job, [*records, *done.records]
     done = fire_due(job, 10**9, LIMITS)
     return next(r for r in (*done.records, *records) if isinstance(r, Incident) and r.state == "settled")
