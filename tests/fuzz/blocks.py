@@ -43,7 +43,7 @@ class Tally:
 
 
 def plain_blocks(text: bytes) -> list[tuple[int, bytes]]:
-    """Offset of the last line, and the text, of every traceback: line by line, as the page on rules says."""
+    """Offset of the last line, and the text, of every block: see `docs/design.md`, Blocks of lines."""
     talking: dict[bytes, tuple[list[tuple[bytes, int]], int]] = {}
     found: list[tuple[int, bytes]] = []
     offset = 0

@@ -1,7 +1,7 @@
 """The verdict: what ended, or hung, an attempt, and which line proves it. Pure.
 
 The cause is the earliest line or scheduler's fact that is no consequence; where only consequences stand,
-the earliest of them, with its own type and transience (DESIGN 5).
+the earliest of them, with its own type and transience (`docs/design.md`, Verdict).
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from midwatch.agents.demo.judge import read_ledger
 from midwatch.streams.embedded.stack import Endpoints
 from processes import working_in
 
-# The fields of DESIGN 6 that replay and the stream have in common; the file's folder is the caller's.
+# `docs/design.md`, Replay says what the stream says; the file's folder is the caller's.
 COMPARED = ("error_type", "family", "subsystem", "transient", "root_line", "root_line_number", "rank", "step")
 
 

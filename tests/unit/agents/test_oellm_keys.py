@@ -130,7 +130,7 @@ UNASKED = "{class_name: FileExistsCondition, path: /x}"
         (OLDEST, "", ", extract_groups: {iteration: 1}", {"rules"}),
         (OLDEST, "", ", extract_groups: {words: match}", {"rules"}),
         (OLDEST, "", ", colour: red", {"metadata", "warning"}),
-        (SIGNAL, "", ", actions: [{class_name: ErrorNoteAction, note: look}]", set()),  # noted, says the page
+        (SIGNAL, "", ", actions: [{class_name: ErrorNoteAction, note: look}]", set()),  # docs/oellm.md
         (SIGNAL, "", ", actions: [{class_name: LogAction, note: look}]", set()),
         (SIGNAL, "", ", actions: [{class_name: TerminationAction, message: x}]", set()),
         (SIGNAL, "", ", actions: [{class_name: RestartAction, reason: x, mode: crash}]", set()),

@@ -1,4 +1,4 @@
-"""The presets of the seed, by name, without the faults that were measured in the original."""
+"""The presets of oellm-autoexp, by name, without the faults that were measured in the original."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from midwatch.streams.records import Phase, SpecEvent
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Silence by phase, and the grace periods of settling (DESIGN 5).
+    """Silence by phase, and the grace periods of settling (`docs/design.md`, Settling).
 
     `scheduler_wait` is how long a job whose processes are gone waits for the scheduler's own word, which
     may turn a death into a person's cancel. `carry_every`: how often a live job is summed up in its topic.

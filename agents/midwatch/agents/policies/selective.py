@@ -1,4 +1,4 @@
-"""The seed's selective reasoning: excludes first, then any of the three restart lists, then the default."""
+"""As oellm-autoexp's selective policy: excludes first, then any of three restart lists, then the default."""
 
 from __future__ import annotations
 

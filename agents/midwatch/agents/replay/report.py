@@ -1,4 +1,7 @@
-"""What `midwatch replay` says: one JSON object a job (a contract, DESIGN 6), or lines for a person. Pure."""
+"""What `midwatch replay` says: one JSON object a job, or lines for a person. Pure.
+
+The object is a contract: `docs/design.md`, Replay says what the stream says.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Silence of a job: counted from beats, never subtracted from clocks (DESIGN 1).
+"""Silence of a job: counted from beats, never subtracted from clocks (`docs/design.md`, Silence is counted).
 
 Each beat of a shipper adds the shipper's own monotonic time since its previous beat to the count of its
 node, at most two intervals, and only if every file was read to the size it had at the poll's start. So a

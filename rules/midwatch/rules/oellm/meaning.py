@@ -15,7 +15,7 @@ from midwatch.rules.oellm.events import LogEvent, PatternType
 from midwatch.rules.oellm.patterns import NotTranslated, Translated, translate, translate_substring
 from midwatch.rules.workloads import progress
 
-# Which types their handbook calls restartable, and which not; of others nothing is known.
+# Which types the handbook of oellm-autoexp calls restartable, and which not; of others nothing is known.
 TRANSIENT: Mapping[str, bool] = {
     **dict.fromkeys(("hang", "deadlock", "nccl", "nccl_timeout", "nccl_collective"), True),
     **dict.fromkeys(("distributed_timeout", "communication", "watchdog_timeout"), True),

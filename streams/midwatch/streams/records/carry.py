@@ -51,7 +51,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Carry:
-    """Detect writes one at each attempt's start, and daily while the job lives (DESIGN 4).
+    """Detect writes one at each attempt's start, and daily while the job lives (`docs/design.md`, Snapshots).
 
     It sums up all records of the job below it. Of a job with very many nodes or lines the largest parts are
     left out: then resent lines are judged again, and node names are learnt anew from their beats.

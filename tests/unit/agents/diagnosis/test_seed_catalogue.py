@@ -1,4 +1,4 @@
-"""Troubles of the founding documents: their types, what is no failure, and what is shown beside one."""
+"""Troubles that users named at the start: their types, what is no failure, and what is shown beside one."""
 
 from __future__ import annotations
 

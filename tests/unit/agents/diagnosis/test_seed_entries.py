@@ -1,4 +1,4 @@
-"""Every trouble that the founding documents list is known by a rule, with its kind and its remedy."""
+"""Every trouble that users named at the start is known by a rule, with its kind and its remedy."""
 
 from __future__ import annotations
 
