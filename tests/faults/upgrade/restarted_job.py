@@ -1,4 +1,4 @@
-"""A job that is started twice: `python restarted_job.py DIRECTORY`. Each start notes itself in `starts.jsonl`.
+"""A job that is started twice: `python restarted_job.py DIRECTORY`. Each start notes itself there.
 
 The first trains until `crash` stands in the directory, prints what that file says, and ends with exit code 1.
 The second prints one step and ends well.

@@ -15,9 +15,8 @@ from faults.upgrade.earlier import JOB, Site, begin, command_line, extract, star
 from faults.upgrade.restarted_job import SECOND
 from house.parts import Require
 from house.tree import ROOT
-from integration.chain.installation import Installation, Job, installation
-from integration.chain.training import PROCESSES
-from midwatch.agents.clusters.effect_file import read_all
+from integration.chain.installation import WORKERS, Installation, Job, installation
+from midwatch.agents.clusters.effect_file import Record, read_all
 from midwatch.agents.effects import effect_key
 from midwatch.agents.reading import messages_of
 from midwatch.agents.signing import load_verifier, spec_hash
@@ -62,8 +61,8 @@ def test_a_running_job_of_an_earlier_midwatch_is_watched_on_and_restarted_once_a
     site, directory = Site(tmp_path), tmp_path / "job"
     site.install(earlier)
     assert site.entrance(watch.environment).is_relative_to(earlier)
-    for name in PROCESSES:
-        watch.start(name, *command_line(*([name] if name == "executor" else ["worker", name])))
+    for worker in WORKERS:
+        watch.start(worker, *command_line("worker", worker))
     watch.ready()
     name = f"job-{secrets.token_hex(4)}"
     incarnation = begin(directory, watch.environment, name, sys.executable, str(JOB), str(directory))
@@ -79,8 +78,7 @@ def test_a_running_job_of_an_earlier_midwatch_is_watched_on_and_restarted_once_a
 
     site.install(ROOT)
     assert site.entrance(watch.environment).is_relative_to(ROOT)
-    for each in PROCESSES:
-        watch.replace(each)
+    _start_again(watch)
     (shipper,) = _shippers(first.parent)
     os.kill(shipper, signal.SIGKILL)
     wait_for(lambda: _shippers(first.parent) - {shipper}, "the shim has started another shipper", SOON)
@@ -105,7 +103,18 @@ def test_a_running_job_of_an_earlier_midwatch_is_watched_on_and_restarted_once_a
     assert job.step() == SECOND, "the second start's lines arrive"
 
 
-def _effects(watch: Installation) -> tuple:
+def _start_again(watch: Installation) -> None:
+    """The workers end, and their supervisor starts them by the same command lines; an executor begins."""
+    before = {name: watch.processes[name].pid for name in WORKERS}
+    for name in WORKERS:
+        watch.kill(name, signal.SIGTERM)
+    watch.start("executor")
+    wait_for(
+        lambda: all(watch.processes[n].pid != before[n] for n in WORKERS), "they are started again", SOON
+    )
+
+
+def _effects(watch: Installation) -> tuple[Record, ...]:
     return read_all(watch.settings.state_directory)
 
 
