@@ -21,6 +21,8 @@ from pathlib import Path
 
 from house.parts import Require
 from house.tree import ROOT
+from midwatch.agents.reading import messages_of
+from midwatch.streams.settings import Settings
 
 COMMIT = "2f40b44acb02c1bd3187ed9260e08bde2ba51570"
 """The last one in which every module lay in its first place."""
@@ -132,3 +134,9 @@ def starts(directory: Path) -> list[Start]:
     """All starts so far."""
     file = directory / "starts.jsonl"
     return [Start(**json.loads(line)) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def specs(settings: Settings, job: str) -> list[bytes]:
+    """What the topic holds of how to start the job, as it stands."""
+    key = job.encode()
+    return [m.value for m in messages_of(settings, settings.topic_names.specs, key) if m.key == key]

@@ -11,14 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from faults.upgrade.earlier import JOB, Site, begin, command_line, extract, starts
+from faults.upgrade.earlier import JOB, Site, begin, command_line, extract, specs, starts
 from faults.upgrade.restarted_job import SECOND
 from house.parts import Require
 from house.tree import ROOT
 from integration.chain.installation import WORKERS, Installation, Job, installation
 from midwatch.agents.clusters.effect_file import Record, read_all
 from midwatch.agents.effects import effect_key
-from midwatch.agents.reading import messages_of
 from midwatch.agents.signing import load_verifier, spec_hash
 from midwatch.streams.codec import decode
 from midwatch.streams.embedded.stack import Endpoints
@@ -38,14 +37,6 @@ def watch(stack: Endpoints, tmp_path: Path) -> Iterator[Installation]:
     with installation(tmp_path / "watch", stack) as made:
         made.environment["PYTHONPATH"] = str(tmp_path / "site")
         yield made
-
-
-def _specs(watch: Installation, job: str) -> list[bytes]:
-    """What the topic holds of the job, as it stands."""
-    key = job.encode()
-    return [
-        m.value for m in messages_of(watch.settings, watch.settings.topic_names.specs, key) if m.key == key
-    ]
 
 
 def _shippers(shim: int) -> set[int]:
@@ -71,7 +62,7 @@ def test_a_running_job_of_an_earlier_midwatch_is_watched_on_and_restarted_once_a
     watch.jobs.append(job)
     wait_for(lambda: job.step() > 5, "the earlier midwatch watches it", SOON)
     (first,) = starts(directory)
-    (spec,) = _specs(watch, first.job)
+    (spec,) = specs(watch.settings, first.job)
     assert first.incarnation == incarnation
     assert first.module == "midwatch.agents.run.shim"
     assert Path(first.entrance).is_relative_to(earlier)
@@ -96,7 +87,7 @@ def test_a_running_job_of_an_earlier_midwatch_is_watched_on_and_restarted_once_a
     assert len(_effects(watch)) == 2
     assert len(job.commands()) == 1
     assert job.commands()[0].spec == spec_hash(_signed(watch, spec))
-    assert _specs(watch, first.job) == [spec]
+    assert specs(watch.settings, first.job) == [spec]
     assert [(s.job, Path(s.entrance).is_relative_to(ROOT)) for s in starts(directory)[1:]] == [
         (first.job, True)
     ]

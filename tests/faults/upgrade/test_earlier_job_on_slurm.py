@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import secrets
 import sys
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from executor_world import World
-from faults.upgrade.earlier import JOB, Site, begin, extract, starts
+from faults.upgrade.earlier import JOB, Site, begin, extract, specs, starts
 from house.parts import Require
 from house.tree import ROOT
 from midwatch.agents.effects import effect_key
@@ -18,7 +19,7 @@ from midwatch.agents.run.start import Started
 from midwatch.streams.codec import decode, decode_log
 from midwatch.streams.embedded.stack import Endpoints
 from midwatch.streams.identity import native_id
-from midwatch.streams.records import Beat, Chunk, Outcome, Spec
+from midwatch.streams.records import Beat, Chunk, Outcome, SchedulerFact, Spec
 from processes import wait_for
 from slurm_lab.fixture import slurm, slurm_cluster
 from slurm_lab.lab import Lab
@@ -37,11 +38,6 @@ def world(slurm: Lab, tmp_path: Path, stack: Endpoints) -> Iterator[World]:
     made = World(tmp_path, stack, environment=tools | {"PYTHONPATH": str(tmp_path / "site")})
     yield made
     made.close()
-
-
-def _specs(world: World, name: str) -> list[Spec]:
-    records = [decode(m.value) for m in world._read(world.settings.topic_names.specs)]
-    return [spec for spec in records if isinstance(spec, Spec) and spec.job.endswith(f"/{name}")]
 
 
 def _kept(world: World) -> dict[str, bytes]:
@@ -75,7 +71,10 @@ def test_the_script_that_an_earlier_midwatch_kept_is_started_again_once(
     script = directory / "train.sh"
     script.write_text(f"#!/bin/sh\n#SBATCH --ntasks=1\nexec {sys.executable} {JOB} {directory}\n")
     incarnation = begin(directory, world.environment, name, "sbatch", str(script))
-    (spec,) = _specs(world, name)
+    job = f"slurm:{getpass.getuser()}/{name}"
+    (signed,) = specs(world.settings, job)
+    spec = decode(signed)
+    assert isinstance(spec, Spec)
     kept = _kept(world)
     assert [text for text in kept.values() if SHIM in text] == [kept[Path(spec.argv[-1]).name]]
 
@@ -90,26 +89,24 @@ def test_the_script_that_an_earlier_midwatch_kept_is_started_again_once(
         world.send(order)
     done = world.await_outcome(order, "done", "failed")
 
-    assert (done.state, done.reason) == ("done", done.reason)
+    assert done.state == "done", done.reason
     assert _ran(world, slurm, done) == "COMPLETED"
-    key = effect_key(spec.job, 1, "start")
+    key = effect_key(job, 1, "start")
     assert [row.id for row in slurm.queue() if key in row.comment] == [done.new_native_id]
-    assert _specs(world, name) == [spec]
+    assert specs(world.settings, job) == [signed]
     assert _kept(world) == kept
     first, second = starts(directory)
     assert [Path(first.entrance).is_relative_to(earlier), Path(second.entrance).is_relative_to(ROOT)] == [
         True
     ] * 2
     assert (first.module, second.module) == ("midwatch.agents.run.shim",) * 2, "the script names it"
-    assert (first.job, second.job) == (spec.job,) * 2
+    assert (first.job, second.job) == (job,) * 2
     assert (first.incarnation, second.incarnation) == (incarnation, done.new_incarnation)
     wait_for(lambda: _shipped(world, second.incarnation)[1], "its shipper has said its last")
     assert b"iteration     1000/" in _shipped(world, second.incarnation)[0]
-    wait_for(
-        lambda: any(f.ended for f in _of(world, spec.job, second.incarnation)), "the watcher tells its end"
-    )
-    assert [f.mode for f in _of(world, spec.job, second.incarnation) if f.ended] == ["success"]
+    wait_for(lambda: any(f.ended for f in _of(world, job, second.incarnation)), "the watcher tells its end")
+    assert [f.mode for f in _of(world, job, second.incarnation) if f.ended] == ["success"]
 
 
-def _of(world: World, job: str, incarnation: str) -> list:
+def _of(world: World, job: str, incarnation: str) -> list[SchedulerFact]:
     return [fact for fact in world.facts(job) if fact.incarnation == incarnation]

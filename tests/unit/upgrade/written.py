@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,13 +40,14 @@ INCARNATION = "local:4711:99"
 EFFECT = "0123456789abcdef0123456789abcdef"
 
 
-def kinds() -> dict[str, Callable[[], Any]]:
+def kinds() -> dict[str, Callable[[], object]]:
     """By the name on the wire, how a record of that kind is made."""
-    plain = {name: (lambda cls=cls: filled(cls)) for name, cls in codec._KINDS.items()}
-    passed_on = {
-        name: (lambda cls=cls: records.Forwarded(filled(cls))) for name, cls in codec._FORWARDED.items()
-    }
-    return plain | passed_on
+    made: dict[str, Callable[[], object]] = {name: partial(filled, cls) for name, cls in codec._KINDS.items()}
+    return made | {name: partial(_passed_on, cls) for name, cls in codec._FORWARDED.items()}
+
+
+def _passed_on(cls: type[Any]) -> records.Forwarded:
+    return records.Forwarded(filled(cls))
 
 
 def chunk() -> codec.Encoded:
@@ -63,7 +65,8 @@ def signed(directory: Path, record: records.Command | records.Spec) -> str:
         directory.mkdir(parents=True, exist_ok=True)
         (directory / PRIVATE_NAME).touch(mode=0o600)
         (directory / PRIVATE_NAME).write_bytes(KEY)
-    return load_signer(directory).sign(record).signature
+    signer: Any = load_signer(directory)  # its types tell of one kind of record at a time
+    return str(signer.sign(record).signature)
 
 
 def rules() -> tuple[str, records.RuleBundle]:
