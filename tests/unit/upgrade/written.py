@@ -8,17 +8,22 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock, patch
 
 import msgspec
 
 from midwatch.agents import decide, detect, match
 from midwatch.agents.clusters import effect_file, slurm_text
+from midwatch.agents.decide_fold import DecideFold
+from midwatch.agents.decision import Rulebook
 from midwatch.agents.detect_fold import DetectFold
 from midwatch.agents.effects import command_id, effect_key
+from midwatch.agents.executor import consumer
 from midwatch.agents.executor.arming import disarm_all, mark_job
 from midwatch.agents.executor.claims import Claim, Claims
 from midwatch.agents.executor.reconcile import Memory, memory
 from midwatch.agents.incident.limits import Limits
+from midwatch.agents.reload.activation import activated
 from midwatch.agents.reload.content import bundle, bundle_hash
 from midwatch.agents.run.submission import keep
 from midwatch.agents.signing import PRIVATE_NAME, ensure_keys, load_signer, spec_hash
@@ -32,6 +37,7 @@ from midwatch.streams.fold import PARTITION, Message, Send
 from midwatch.streams.settings import KafkaSettings, RedisSettings, Settings
 from midwatch.streams.settings_reader import OTHER_VARIABLES, leaves, variable_name
 from midwatch.streams.tables import ids, keys, wire
+from midwatch.streams.tables.batch import NOW
 from midwatch.streams.topics import Topics
 from unit.upgrade.filled import JOB, filled
 
@@ -139,7 +145,7 @@ def names(directory: Path) -> dict[str, Any]:
     claims.claim(filled(records.Command), 6)
     return {
         "topics": [[s.name, s.partitions, s.retention_ms, s.append_time] for s in Topics().specifications()],
-        "groups": [app.group for app in apps],
+        "groups": [*(app.group for app in apps), _executors_group(settings)],
         "tables": [
             key.decode()
             for key in (
@@ -169,14 +175,26 @@ def names(directory: Path) -> dict[str, Any]:
     }
 
 
-def _fields() -> list[str]:
-    """What detect's state of a job and of its partition is kept under, after one sign of life."""
-    fold = DetectFold(Limits(), "midwatch.incidents", lambda _: 0)
-    beat = replace(filled(records.Beat), final=False)
-    value = codec.encode(beat)
-    message = Message("midwatch.events", 0, 7, 1_000_000, 1_000_000, JOB.encode(), value)
-    done = fold.apply({PARTITION: {}, JOB.encode(): {}}, message)
-    return sorted(name.decode() for changed in done.changed.values() for name in changed)
+def _fields() -> dict[str, list[str]]:
+    """What a job's and a partition's state is kept under, after one record for each agent and a bundle."""
+    detect_it = DetectFold(Limits(), "midwatch.incidents", lambda _: 0)
+    decide_it = DecideFold(Rulebook(policies={}, sign=lambda command: command), "d", "c")
+    job, named = JOB.encode(), records.Forwarded(filled(records.SpecEvent))
+    given = (("detect", detect_it, replace(filled(records.Beat), final=False)), ("decide", decide_it, named))
+    found = {"bundle": activated({}, filled(records.Activation), 1_000_000).keys() | {NOW}}
+    for name, fold, record in given:
+        message = Message("a topic", 0, 7, 1_000_000, 1_000_000, job, codec.encode(record))
+        done = fold.apply({PARTITION: {}, job: {}}, message)
+        found[name] = {field for changed in done.changed.values() for field in changed}
+    return {name: sorted(field.decode() for field in fields) for name, fields in found.items()}
+
+
+def _executors_group(settings: Settings) -> str:
+    """The group in which the executor keeps its place in `commands`."""
+    with patch.object(consumer, "KafkaConsumer") as asked:
+        asked.return_value.partitions_for_topic.return_value = ()
+        consumer.CommandConsumer(settings, Mock())
+    return str(asked.call_args.kwargs["group_id"])
 
 
 def _text(content: bytes) -> str:
