@@ -2,9 +2,9 @@
 
 The prototype is no part of this repository; `DIR` holds its `engine.py` and its files of rules. Both match
 the same chunks in one process and in turns; of each chunk the best turn counts, in seconds of the thread.
-The prototype chooses its literals by a sample of the very text that it is then measured on; ours are chosen by
-a background that stands for all logs. The prototype tells bare tuples. With `--texts` the texts are files, such
-as the prototype's own.
+The prototype chooses its literals by a sample of the very text that it is then measured on; ours are chosen
+by a background that stands for all logs. The prototype tells bare tuples. With `--texts` the texts are files,
+such as the prototype's own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A helper process gives what the work would give here, errors included, and never keeps a worker from ending."""
+"""A helper process gives what the work would give here, errors included, and never delays a worker's end."""
 
 from __future__ import annotations
 

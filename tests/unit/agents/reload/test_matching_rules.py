@@ -15,6 +15,7 @@ from midwatch.agents.reload.helper_process import HelperProcess
 from midwatch.agents.reload.matching_rules import PLAN_AFTER, MatchingRules
 from midwatch.rules import compiler
 from midwatch.rules.compiler import RuleSet
+from midwatch.rules.expressions import Expression
 from midwatch.rules.model import Rule
 from midwatch.streams.errors import NewerRecord
 from processes import alive, wait_for
@@ -73,12 +74,11 @@ def test_a_bundle_is_compiled_once_by_its_worker(
 ) -> None:
     compiled: list[str] = []
 
-    class Counted(compiler.Expression):
-        def __init__(self, pattern: str) -> None:
-            compiled.append(pattern)
-            super().__init__(pattern)
+    def counted(pattern: str) -> Expression:
+        compiled.append(pattern)
+        return Expression(pattern)
 
-    monkeypatch.setattr(compiler, "Expression", Counted)
+    monkeypatch.setattr(compiler, "Expression", counted)
     rules.take(_content("b"))
     rules.watched_for(PLAN_AFTER)
     wait_for(lambda: _scans(rules), "the scan is there", 30)
