@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
-import first_choices
 from faults.chaos import short_form
 from house import capabilities, parts
 
@@ -20,13 +18,6 @@ _hits = pytest.StashKey[tuple[str, list[str]]]()
 def require() -> parts.Require:
     """`require(part, present, how_to_get)`: go on, skip visibly, or fail where CI is set."""
     return parts.require
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _place_of_first_choices(tmp_path_factory: pytest.TempPathFactory) -> None:
-    own = tmp_path_factory.getbasetemp()
-    run = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
-    os.environ[first_choices.PLACE] = str(run / "first-choices")
 
 
 def pytest_configure(config: pytest.Config) -> None:

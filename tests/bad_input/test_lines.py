@@ -14,12 +14,13 @@ from midwatch.agents import activity
 from midwatch.agents.bundles import watched_rules
 from midwatch.agents.console_text import story_text
 from midwatch.agents.decision import Rulebook
-from midwatch.agents.hit_budget import within
+from midwatch.agents.hit_budget import encoded
 from midwatch.agents.incident.limits import Limits
 from midwatch.agents.matching import match
 from midwatch.agents.pipeline import Step, Watch, step
 from midwatch.agents.policies.loader import load_policy
 from midwatch.agents.story import Timed, story
+from midwatch.streams import codec
 from midwatch.streams.lines import normalise
 from midwatch.streams.records import (
     Beat,
@@ -91,7 +92,7 @@ class Stage:
         chunk = Chunk(replace(ORIGIN, job=job), (section,), lines.text)
         hits = match(chunk, RULES.rules, RULES.hash, self.now_ms)
         if hits is not None:
-            self.take(job, within(hits))
+            self.take(job, codec.decode(encoded(hits)))
 
     def incidents(self, job: str) -> list[Incident]:
         return [t.record for t in self.told if isinstance(t.record, Incident) and t.record.job == job]

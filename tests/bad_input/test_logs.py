@@ -30,7 +30,7 @@ class Logs:
             state_directory=directory, kafka=KafkaSettings(bootstrap=("localhost:9",)), **settings
         )
         watched = watched_rules(("default",), scan=False)
-        self.app = build(self.settings, lambda: watched)
+        self.app = build(self.settings, lambda _: watched)
         self.topics = self.settings.topic_names
         self.agent = cast(StatelessAgent, self.app.readers[self.topics.logs])
         self.offset = 0

@@ -23,7 +23,6 @@ from midwatch.agents.matching import match
 from midwatch.agents.replay.logs import LogFile
 from midwatch.agents.replay.logs import chunks as shipped_chunks
 from midwatch.rules.compiler import RuleSet, compile_rules
-from midwatch.rules.learning import FIRST_LOOK
 from midwatch.rules.loader import load_bundle
 from midwatch.rules.matcher import lines_of
 from midwatch.rules.model import Rule
@@ -37,7 +36,6 @@ PROMISED_AT = 300
 SHIPPED = "default"
 WORKER = "midwatch, the whole worker: times, tracebacks, records"
 WORKER_MEGABYTES = 20.0
-LEARNING_MEGABYTES = FIRST_LOOK / 1e6
 
 
 @dataclass(slots=True)
@@ -115,7 +113,7 @@ def measure(workload: str, text: bytes, rules: Sequence[Rule], chosen: argparse.
     """All methods in turns, then the tools."""
     result = Result(workload, len(rules), len(text) / 1e6)
     rule_set = compile_rules(rules)
-    ways = methods(rules, rule_set, chunks_of(text, LEARNING_MEGABYTES))
+    ways = methods(rules, rule_set)
     whole, part = chunks_of(text, len(text)), chunks_of(text, chosen.slow_megabytes)
     for turn in range(chosen.turns):
         for name, method in ways.items():
@@ -143,8 +141,7 @@ def measure_shipped(workload: str, text: bytes, turns: int) -> Result:
     rule_set = compile_rules(load_bundle(SHIPPED).rules)
     result = Result(workload, len(rules), len(text) / 1e6, shipped=True)
     chunks = chunks_of(text, len(text))
-    lines = chunks_of(text, LEARNING_MEGABYTES)
-    ways = methods(rules, rule_set, lines, readable=False) | {OURS_WITH_BLOCKS: with_blocks(rule_set)}
+    ways = methods(rules, rule_set, readable=False) | {OURS_WITH_BLOCKS: with_blocks(rule_set)}
     for _ in range(turns):
         for name, method in ways.items():
             spent, result.hits[name] = seconds(method, chunks)

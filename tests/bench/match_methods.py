@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import cycle
 from typing import Any
 
 import re2
 
-from midwatch.rules.compiler import RuleSet, compile_rules
-from midwatch.rules.learning import PassingLines, better_choice
+from midwatch.rules.compiler import RuleSet
 from midwatch.rules.matcher import lines_of
 from midwatch.rules.model import Rule
 
@@ -25,22 +22,15 @@ NAIVE_RE2 = "google-re2, one rule after the other"
 SET = "re2.Set, line by line"
 OURS = "midwatch, captures on demand"
 OURS_EAGER = "midwatch, all captures"
-LEARNED = "midwatch, on demand, having learned from these lines"
-LEARNED_EAGER = "midwatch, all captures, having learned from these lines"
 OURS_WITH_BLOCKS = "midwatch, lines, tracebacks and stops"
 HYPERSCAN = "hyperscan, rule ids by chunk"
 SLOW = {NAIVE, NAIVE_RE2}
-EXACT = {NAIVE, NAIVE_RE2, SET, OURS, OURS_EAGER, LEARNED, LEARNED_EAGER}
+EXACT = {NAIVE, NAIVE_RE2, SET, OURS, OURS_EAGER}
 """These must agree on the hits; hyperscan may match across the ends of lines."""
 
 
-def methods(
-    rules: Sequence[Rule], rule_set: RuleSet, lines: Sequence[bytes], *, readable: bool = True
-) -> dict[str, Method]:
-    """All that can run on this machine. Loops over the rules only where `re` can read all (`readable`).
-
-    `lines` are chunks of what will be matched: a worker learns from them.
-    """
+def methods(rules: Sequence[Rule], rule_set: RuleSet, *, readable: bool = True) -> dict[str, Method]:
+    """All that can run on this machine. Loops over the rules only where `re` can read all (`readable`)."""
     found: dict[str, Method] = {}
     if readable:
         found[NAIVE] = _loop([re.compile(rule.pattern.encode()).search for rule in rules])
@@ -50,8 +40,6 @@ def methods(
     if all(rule.pattern.isascii() for rule in rules):
         found[SET] = _set(rules)
     found[OURS], found[OURS_EAGER] = on_demand(rule_set), eager(rule_set)
-    taught = having_learned(rule_set, lines)
-    found[LEARNED], found[LEARNED_EAGER] = on_demand(taught), eager(taught)
     if find_spec("hyperscan") is not None and readable:
         # Without the patterns that it refuses: one with an anchor amid it, say.
         found[HYPERSCAN] = _hyperscan(rules)
@@ -66,19 +54,6 @@ def on_demand(rule_set: RuleSet) -> Method:
 def eager(rule_set: RuleSet) -> Method:
     """The same with all captures."""
     return lambda chunk: len([match.captures() for match in rule_set.match_chunk(chunk)])
-
-
-def having_learned(rule_set: RuleSet, lines: Sequence[bytes]) -> RuleSet:
-    """The rule set of a worker past which so many of such chunks have gone that it has looked for better
-    literals once."""
-    passing = PassingLines()
-    for chunk in cycle(lines):
-        if passing.take(chunk):
-            break
-    if rule_set.choice is None:
-        raise AssertionError("a scan was asked for")
-    choice = better_choice(rule_set.rules, rule_set.choice, passing.chunks(), time.thread_time)
-    return compile_rules(rule_set.rules, choice=choice)
 
 
 def with_blocks(rule_set: RuleSet) -> Method:

@@ -2,9 +2,9 @@
 
 The prototype is no part of this repository; `DIR` holds its `engine.py` and its files of rules. Both match
 the same chunks in one process and in turns; of each chunk the best turn counts, in seconds of the thread.
-The prototype chooses its literals by a sample of the very text that it is then measured on; ours, as a worker
-does, once such lines have gone by. The prototype tells bare tuples. With `--texts` the texts are files, such
-as the prototype's own.
+The prototype chooses its literals by a sample of the very text that it is then measured on; ours are chosen
+by a background that stands for all logs. The prototype tells bare tuples. With `--texts` the texts are files,
+such as the prototype's own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.match import chunks_of, rules_of, shipped_rules
-from bench.match_methods import Method, eager, having_learned, on_demand
+from bench.match_methods import Method, eager, on_demand
 from midwatch.rules.compiler import compile_rules
 from midwatch.rules.model import Rule
 from midwatch.rules.workloads import WORKLOADS
@@ -41,8 +41,7 @@ def prototype(folder: Path) -> Any:
 
 def methods(engine: Any, rules: Sequence[Rule], texts: Sequence[bytes]) -> dict[str, Method]:
     """Ours and the prototype's, each with captures on demand and with all of them."""
-    lines = [chunk for text in texts for chunk in chunks_of(text, len(text))]
-    rule_set = having_learned(compile_rules(rules), lines)
+    rule_set = compile_rules(rules)
     known = [engine.Rule({"name": rule.name, "error_type": "", "pattern": rule.pattern}) for rule in rules]
     sample = b"\n".join(engine.background_of(known, text[: 2 * _BACKGROUND], _BACKGROUND) for text in texts)
     triggers, without = engine.pick_triggers(known, sample)

@@ -98,8 +98,7 @@ def rules_of(settings: Settings, measure: Measure | None = None) -> Watched:
     shipped, own = divided(combined(bundles))
     admitted = admit_own(shipped, own, measure)
     kept, notes = let_in(admitted.refused, own, settings.rules.too_slow)
-    whole = settings.rules.too_slow == "accept" and bool(notes)
-    watched = _watched(bundles, compile_rules((*shipped, *kept)) if whole else admitted.rules, notes)
+    watched = _watched(bundles, compile_rules((*shipped, *kept)), notes)
     tell(watched.notes)
     return watched
 

@@ -20,23 +20,35 @@ EVENT_LIMIT = 256 * 1024
 _STEPS_KEPT = 512
 
 
-def within(record: Hits, limit: int = EVENT_LIMIT) -> Hits:
-    """The record, or as much of it as fits into `limit` bytes of JSON. Deterministic."""
-    if len(codec.encode(record)) <= limit:
-        return record
+def encoded(record: Hits, limit: int = EVENT_LIMIT) -> bytes:
+    """The JSON of the record, or of as much of it as fits into `limit` bytes. Deterministic.
+
+    A record that fits is encoded once.
+    """
+    if len(value := codec.encode(record)) <= limit:
+        return value
     record = _counted(record, _repeated(record.hits))
-    if len(codec.encode(record)) > limit:
+    if len(value := codec.encode(record)) > limit:
         record = replace(record, progress=tuple(_last(column, _STEPS_KEPT) for column in record.progress))
-    while record.progress and len(codec.encode(record)) > limit:
+        value = codec.encode(record)
+    while len(value) > limit and (smaller := _smaller(record)) is not None:
+        record = smaller
+        value = codec.encode(record)
+    return value
+
+
+def _smaller(record: Hits) -> Hits | None:
+    """The next step: half of the progress, of the hits or of the counts goes; None where nothing is left."""
+    if record.progress:
         shorter = tuple(_last(column, max(len(column.steps) // 2, 1)) for column in record.progress)
         if shorter == record.progress:
             shorter = shorter[: len(shorter) // 2]
-        record = replace(record, progress=shorter)
-    while record.hits and len(codec.encode(record)) > limit:
-        record = _counted(record, set(range(len(record.hits) // 2, len(record.hits))))
-    while record.counts and len(codec.encode(record)) > limit:
-        record = replace(record, counts=record.counts[: len(record.counts) // 2])
-    return record
+        return replace(record, progress=shorter)
+    if record.hits:
+        return _counted(record, set(range(len(record.hits) // 2, len(record.hits))))
+    if record.counts:
+        return replace(record, counts=record.counts[: len(record.counts) // 2])
+    return None
 
 
 def _repeated(hits: Iterable[Hit]) -> set[int]:

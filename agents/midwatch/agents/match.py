@@ -13,11 +13,10 @@ from functools import partial
 from typing import Any, NoReturn
 
 from midwatch.agents.bundles import Watched, rules_of
-from midwatch.agents.hit_budget import within
+from midwatch.agents.hit_budget import encoded
 from midwatch.agents.matching import match
 from midwatch.agents.reload.edits import EditWatch, begin
 from midwatch.agents.reload.follower import Follower
-from midwatch.agents.reload.kept_choices import KeptChoices
 from midwatch.agents.reload.matching_rules import MatchingRules
 from midwatch.shippers.publish import message_key
 from midwatch.streams import codec
@@ -36,26 +35,16 @@ _log = logging.getLogger(__name__)
 _BUFFER = 256  # chunks of up to 256 KiB each
 
 
-Heed = Callable[[bytes], None]
-"""Is given the text of each chunk before it is matched."""
-
-
 def handle(
-    message: Message,
-    watched: Watched,
-    events: str,
-    foreign: Reader | None = None,
-    heed: Heed | None = None,
+    message: Message, watched: Watched, events: str, foreign: Reader | None = None
 ) -> tuple[Send, ...]:
     """One record of `logs`: at most one record of `events`, under the key of its job."""
     record = _read(message, foreign)
     key = record.origin.job.encode()
     if isinstance(record, Beat):
         return (Send(events, key, codec.encode(replace(record, logged_ms=message.timestamp_ms))),)
-    if heed is not None:
-        heed(record.text)
     hits = match(record, watched.rules, watched.hash, message.timestamp_ms, any_line=watched.any_line)
-    return () if hits is None else (Send(events, key, codec.encode(within(hits))),)
+    return () if hits is None else (Send(events, key, encoded(hits)),)
 
 
 def _read(message: Message, foreign: Reader | None) -> Chunk | Beat:
@@ -80,14 +69,17 @@ def _read(message: Message, foreign: Reader | None) -> Chunk | Beat:
     return record
 
 
-def build(settings: Settings, watched: Callable[[], Watched] | None = None, heed: Heed | None = None) -> App:
-    """The app of one match worker. `watched` is asked once a chunk; None: the settings' own rules."""
+def build(settings: Settings, watched: Callable[[int], Watched] | None = None) -> App:
+    """The app of one match worker. `watched` is asked once a record, with the record's size in bytes; None:
+    the settings' own rules."""
     foreign, topics = reader(settings.foreign, settings.cluster), settings.topic_names
     asked = watched or partial(_same, rules_of(settings))
     app = create_app(settings, f"{settings.topics.prefix}.match", buffer=_BUFFER)
-    stateless_agent(
-        app, lambda message: handle(message, asked(), topics.events, foreign, heed), topic=topics.logs
-    )
+
+    def fold(message: Message) -> tuple[Send, ...]:
+        return handle(message, asked(len(message.value or b"")), topics.events, foreign)
+
+    stateless_agent(app, fold, topic=topics.logs)
     return app
 
 
@@ -100,9 +92,9 @@ def run(settings: Settings) -> NoReturn:
     check_topics(settings)
     begun = begin(settings)
     content = begun.content
-    rules = MatchingRules(content, KeptChoices(settings.state_directory / "cache"))
+    rules = MatchingRules(content)
     _log.info("bundle %s is in force: %d rules", content.hash, len(content.rules))
-    app = build(settings, lambda: rules.watched, rules.heed)
+    app = build(settings, rules.watched_for)
     follower = Follower(settings, app.counters, rules.take, partial(set_aside, settings))
     follower.begin(begun.standing, content)
     edits = EditWatch(settings, follower, begun)
@@ -124,5 +116,5 @@ def set_aside(settings: Settings, message: Any, error: Exception) -> None:
         reporter.dead(received(message), error)
 
 
-def _same(watched: Watched) -> Watched:
+def _same(watched: Watched, _size: int) -> Watched:
     return watched

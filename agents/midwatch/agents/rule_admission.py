@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from midwatch.rules.admission import Measure, Refusal, Speeds, admit, keeps_up, measured_by
-from midwatch.rules.compiler import RuleSet, compile_rules, content_hash
+from midwatch.rules.compiler import RuleSet, compile_rules
 from midwatch.rules.errors import LocatedError
 from midwatch.rules.literals import Literals, required_literals
 from midwatch.rules.loader import load_bundle, shipped_files
@@ -32,38 +32,34 @@ INSIST = (
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """The compiled rules that may be watched, shipped ones first, and the own rules that are too dear.
+    """The own rules that are too slow.
 
-    `speeds` are megabytes a second and core by workload, with all of them; empty where nothing was measured.
+    `speeds` are megabytes a second and core by workload, with all others; empty where nothing was measured.
     """
 
-    rules: RuleSet
     refused: tuple[Refusal, ...]
     speeds: Speeds
 
 
 def admit_own(shipped: Iterable[Rule], own: Iterable[Rule], measure: Measure | None = None) -> Admitted:
-    """Compile all, but for the own rules that would slow the others down; names must differ.
+    """Measure the own rules beside the shipped ones; names must differ.
 
     An own rule that looks for the same as a default one is a copy of it, and trusted as that is: who edits a
-    copy of all packs is not measured beside a watch of nothing. Costs a second compilation where all fit, and
-    a few more where a rule does not. Raises RuleErrors where a pattern cannot be compiled at all.
+    copy of all packs is not measured beside a watch of nothing. Costs two compilations where all fit, and a
+    few more where a rule does not. Raises RuleErrors where a pattern cannot be compiled at all.
     """
     shipped, own = tuple(shipped), tuple(own)
     usual = load_bundle(BESIDE).rules if own else ()
     known = set(map(_sought, usual))
     new = tuple(rule for rule in own if _sought(rule) not in known)
     if not new:
-        return Admitted(compile_rules((*shipped, *own)), (), {})
+        compile_rules((*shipped, *own), scan=False)
+        return Admitted((), {})
     taken = {rule.name for rule in (*shipped, *own)}
     copies = (rule for rule in own if _sought(rule) in known)
     beside = (*shipped, *copies, *(rule for rule in usual if rule.name not in taken))
-    remembered = _Remembered(measure or steady_measure())
-    admission = admit(beside, new, remembered)
-    dear = {refusal.rule.name for refusal in admission.refused}
-    kept = (*shipped, *(rule for rule in own if rule.name not in dear))
-    compiled = remembered.sets.get(content_hash(kept)) or compile_rules(kept)
-    return Admitted(compiled, admission.refused, admission.speeds)
+    admission = admit(beside, new, measure or steady_measure())
+    return Admitted(admission.refused, admission.speeds)
 
 
 def _sought(rule: Rule) -> tuple[str, Block | None, str]:
@@ -86,7 +82,7 @@ def admit_edit(
     together = compile_rules((*shipped, *own), scan=False)
     if new and not (_never_looked_at_in_vain(new) and _is_as_fast_as(together, known, without)):
         return admit_own(shipped, own)
-    return Admitted(together, (), {})
+    return Admitted((), {})
 
 
 def _never_looked_at_in_vain(new: Sequence[Rule]) -> bool:
@@ -163,18 +159,6 @@ def shipped_places() -> frozenset[str]:
 
 
 def refusals(refused: Iterable[Refusal]) -> list[LocatedError]:
-    """What is told of rules that are too dear: the place, the cost, what to change, how to insist."""
+    """What is told of rules that are too slow: the place, the cost, what to change, how to insist."""
     errors = [refusal.error() for refusal in refused]
     return [replace(error, remedy=f"{error.remedy}\n  {INSIST}") for error in errors]
-
-
-class _Remembered:
-    """A measure that keeps the sets it measured, so that none is compiled twice."""
-
-    def __init__(self, measure: Measure) -> None:
-        self.measure = measure
-        self.sets: dict[str, RuleSet] = {}
-
-    def __call__(self, rule_set: RuleSet) -> Speeds:
-        self.sets[rule_set.content_hash] = rule_set
-        return self.measure(rule_set)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import orjson
 
 from midwatch.rules.block_rules import BlockRules
-from midwatch.rules.choice import Choice
 from midwatch.rules.errors import LocatedError, RuleErrors
 from midwatch.rules.expressions import Expression, PatternError, compile_set, is_bytewise
 from midwatch.rules.hits import CompiledRule, Match, MatcherDisagreement, Matches
@@ -16,11 +16,12 @@ from midwatch.rules.literals import required_literals, spelling_count, spellings
 from midwatch.rules.matcher import SMALL_CHUNK, FindRules, Machinery, lines_of, match_chunk
 from midwatch.rules.model import Rule
 from midwatch.rules.packing import pack
+from midwatch.rules.prefilter_plan import PrefilterPlan
 from midwatch.rules.rule_reader import refuse_double_names
 from midwatch.rules.scanner import scanner_of
 from midwatch.rules.syntax_advice import advice_for
 from midwatch.rules.syntax_tree import NotUnderstood, parse
-from midwatch.rules.triggers import FALSE_LINE_COST, Triggers, choose_triggers
+from midwatch.rules.triggers import Triggers, choose_triggers
 from midwatch.rules.workloads import background as usual_background
 
 _MOST_WORDS = 16
@@ -32,27 +33,59 @@ class RuleSet:
     """Compiled rules; never changed after it was made, so a reload is one assignment.
 
     `content_hash` is a SHA-256 (hex) over the rules themselves, independent of files. `rules` are all;
-    `compiled` and `triggers` are of those over single lines. `choice` makes the next compilation of the same
-    rules quick; None without a scan.
+    `compiled` and `triggers` are of those over single lines. `plan` is None without a scan.
     """
 
-    __slots__ = ("_blocks", "_machinery", "_stops", "choice", "content_hash", "rules", "triggers")
+    __slots__ = ("_blocks", "_machinery", "_stops", "content_hash", "plan", "rules", "triggers")
 
     def __init__(
         self,
         machinery: Machinery,
-        triggers: Triggers,
-        rules: Sequence[Rule],
+        blocks: BlockRules,
+        rules: tuple[Rule, ...],
         stops: RuleSet | None = None,
-        choice: Choice | None = None,
+        plan: PrefilterPlan | None = None,
     ) -> None:
-        self.choice = choice
         self._machinery = machinery
-        self._blocks = BlockRules(rule for rule in rules if rule.block)
+        self._blocks = blocks
         self._stops = stops
-        self.triggers = triggers
-        self.rules = tuple(rules)
-        self.content_hash = content_hash(self.rules)
+        self.plan = plan
+        self.triggers = plan.triggers if plan else _no_triggers(len(machinery.compiled))
+        self.rules = rules
+        self.content_hash = content_hash(rules)
+
+    def with_plan(self, plan: PrefilterPlan) -> RuleSet:
+        """The same compiled rules behind a scan by this plan, in milliseconds: RE2 compiles no rule again.
+
+        Raises ValueError if the plan was made for other rules.
+        """
+        if plan.rules != self.content_hash:
+            raise ValueError(f"a prefilter plan for the rules {plan.rules}, not {self.content_hash}")
+        patterns = [entry.rule.pattern for entry in self.compiled]
+        gates, every_line = _gates([patterns[index] for index in plan.triggers.unguarded])
+        machinery = replace(
+            self._machinery,
+            find_triggers=scanner_of(plan.packed, plan.packed_lowered),
+            gates=gates,
+            every_line=every_line,
+        )
+        stops = self._stops.with_plan(plan.stops) if self._stops and plan.stops else self._stops
+        return RuleSet(machinery, self._blocks, self.rules, stops, plan)
+
+    def make_plan(self, background: bytes | None = None) -> PrefilterPlan:
+        """The prefilter plan for these rules; see `compile_rules` for `background`. Takes seconds."""
+        patterns = [entry.rule.pattern for entry in self.compiled]
+        text = usual_background() if background is None else background[:BACKGROUND_LIMIT]
+        # A line that a rule matches is no false candidate, so it must not count against the rule's literals.
+        without_hits = b"\n".join(line for line in text.split(b"\n") if not self._machinery.find_rules(line))
+        triggers = choose_triggers(patterns, without_hits)
+        return PrefilterPlan(
+            rules=self.content_hash,
+            triggers=triggers,
+            packed=_packed(triggers.spellings, without_hits),
+            packed_lowered=_packed(triggers.lowered, without_hits.lower()),
+            stops=self._stops.make_plan(background) if self._stops else None,
+        )
 
     @property
     def compiled(self) -> tuple[CompiledRule, ...]:
@@ -101,29 +134,16 @@ class RuleSet:
         return hits
 
 
-def compile_rules(
-    rules: Iterable[Rule],
-    *,
-    background: bytes | None = None,
-    line_cost: float = FALSE_LINE_COST,
-    scan: bool = True,
-    choice: Choice | None = None,
-) -> RuleSet:
+def compile_rules(rules: Iterable[Rule], *, background: bytes | None = None, scan: bool = True) -> RuleSet:
     """A rule set, or RuleErrors with every pattern that RE2 refuses.
 
     Any pattern is compiled here, even one that matches every line: what a user may load is the reader's
     and the admission's business. `background` is text in which the rules should not hit, best a sample of
-    what is about to be matched, and `line_cost` what a line of it weighs that is looked at in vain (see
-    `triggers`); both change the speed and nothing else. Takes about a second for 300 rules,
-    so a worker compiles beside its loop and then swaps one reference. Without `scan` it takes a twentieth of
-    that: every line is then asked of the set, which finds the same and is as fast on a few megabytes. With
-    the `choice` of an earlier compilation of the same rules by the same code, which has passed the self-test
-    then, it takes as little, scan included; one of other rules is not used.
+    what is about to be matched; it changes the speed and nothing else. To plan the scan and to test it takes
+    seconds of a core. Without `scan` it takes a twentieth of that: every line is then asked of the set, which
+    finds the same. `RuleSet.with_plan` adds the scan later.
     """
     everything = tuple(rules)
-    hash_ = content_hash(everything)
-    if choice is not None and choice.rules != hash_:
-        choice = None
     errors: list[LocatedError] = []
     refuse_double_names(everything, errors)
     compiled: list[CompiledRule] = []
@@ -137,50 +157,19 @@ def compile_rules(
     if errors:
         raise RuleErrors(errors)
     enders = [Rule(name=rule.name, pattern=rule.stop_pattern) for rule in everything if rule.stop_pattern]
-    of_stops = choice.stops if choice else None
-    stops = None
-    if enders:
-        stops = compile_rules(enders, background=background, line_cost=line_cost, scan=scan, choice=of_stops)
-    patterns = [entry.rule.pattern for entry in compiled]
-    find_rules = _rule_finder(patterns)
-    if not scan:
-        unscanned = Machinery(tuple(compiled), find_rules, scanner_of(()), (), every_line=True)
-        unguarded = tuple(range(len(patterns)))
-        without = Triggers((), (), frozenset(), unguarded, ((),) * len(patterns), 0.0)
-        return RuleSet(unscanned, without, everything, stops)
-    tested = choice is not None
-    if choice is None:
-        triggers, in_vain = _chosen(patterns, find_rules, background, line_cost)
-        choice = Choice(
-            rules=hash_,
-            triggers=triggers,
-            packed=_packed(triggers.spellings, in_vain),
-            packed_lowered=_packed(triggers.lowered, in_vain.lower()),
-            stops=stops.choice if stops else None,
-        )
-    triggers = choice.triggers
-    gates, every_line = _gates([patterns[index] for index in triggers.unguarded])
-    machinery = Machinery(
-        compiled=tuple(compiled),
-        find_rules=find_rules,
-        find_triggers=scanner_of(choice.packed, choice.packed_lowered),
-        gates=gates,
-        every_line=every_line,
-    )
-    rule_set = RuleSet(machinery, triggers, everything, stops, choice)
-    if not tested:
+    stops = compile_rules(enders, background=background, scan=scan) if enders else None
+    find_rules = _rule_finder([entry.rule.pattern for entry in compiled])
+    machinery = Machinery(tuple(compiled), find_rules, scanner_of(()), (), every_line=True)
+    blocks = BlockRules(rule for rule in everything if rule.block)
+    rule_set = RuleSet(machinery, blocks, everything, stops)
+    if scan:
+        rule_set = rule_set.with_plan(rule_set.make_plan(background))
         _self_test(rule_set)
     return rule_set
 
 
-def _chosen(
-    patterns: Sequence[str], find_rules: FindRules, background: bytes | None, line_cost: float
-) -> tuple[Triggers, bytes]:
-    """The triggers, and the part of the background that they were chosen by."""
-    text = usual_background() if background is None else background[:BACKGROUND_LIMIT]
-    # A line that a rule matches is not looked at in vain, so it must not count against the rule's literals.
-    in_vain = b"\n".join(line for line in text.split(b"\n") if not find_rules(line))
-    return choose_triggers(patterns, in_vain, line_cost), in_vain
+def _no_triggers(count: int) -> Triggers:
+    return Triggers((), (), frozenset(), tuple(range(count)), ((),) * count, 0.0)
 
 
 def _packed(literals: Sequence[bytes], sample: bytes) -> tuple[tuple[bytes, ...], ...]:

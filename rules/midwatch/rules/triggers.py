@@ -22,10 +22,8 @@ TRIGGER_COST = 4.0
 SHORT_COST = 40.0
 """What one of fewer than four bytes costs on top: such literals are scanned for in a pass of their own."""
 FALSE_LINE_COST = 0.7
-"""What one line looked at in vain costs, in microseconds: somewhat less than it does, because the background
-holds more of such lines than logs do."""
-TRUE_LINE_COST = 2.0
-"""The same where the background is what will be matched."""
+"""What one false candidate costs, in microseconds: a line that holds a literal and that no rule matches. It
+is somewhat less than the measured cost, because the background holds more of such lines than logs do."""
 LOWER_COST = 240.0
 """What lower-casing costs, in microseconds a megabyte: about 60 literals more."""
 
@@ -52,16 +50,14 @@ class Triggers:
     cost: float
 
 
-def choose_triggers(
-    patterns: Sequence[str], background: bytes, line_cost: float = FALSE_LINE_COST
-) -> Triggers:
+def choose_triggers(patterns: Sequence[str], background: bytes) -> Triggers:
     """The cheapest triggers found for all patterns together.
 
-    `background` is text in which no rule should hit; a literal that is common there costs, `line_cost` each
-    time. Any text gives correct triggers, only slower ones. The same input always gives the same triggers.
+    `background` is text in which no rule should hit; a literal costs more, the more often it stands
+    there. Any text gives correct triggers, only slower ones. The same input always gives the same triggers.
     """
     ways = [required_by_way(pattern) for pattern in patterns]
-    as_written = _Selection(ways, background, line_cost).result()
+    as_written = _Selection(ways, background).result()
     plain = _triggers(len(ways), as_written, _NOTHING)
     folded = {
         pattern
@@ -75,8 +71,8 @@ def choose_triggers(
     lower = [_lowered(way) if pattern in folded else () for pattern, way in enumerate(ways)]
     mixed = _triggers(
         len(ways),
-        _Selection(written, background, line_cost).result(),
-        _Selection(lower, background.lower(), line_cost).result(),
+        _Selection(written, background).result(),
+        _Selection(lower, background.lower()).result(),
     )
     return min(plain, mixed, key=lambda triggers: triggers.cost)
 
@@ -137,8 +133,7 @@ def grams(literal: str) -> list[str]:
 class _Selection:
     """Every way of every pattern chooses one of its demands, and for each literal of it a gram."""
 
-    def __init__(self, patterns: Sequence[_Way], background: bytes, line_cost: float) -> None:
-        self.line_cost = line_cost
+    def __init__(self, patterns: Sequence[_Way], background: bytes) -> None:
         self.owners = [index for index, ways in enumerate(patterns) for _ in ways]
         self.demands = [demands for ways in patterns for demands in ways]
         self.background = background
@@ -190,7 +185,7 @@ class _Selection:
             written = spellings(gram)
             hits = sum(map(self.count, written))
             each = TRIGGER_COST if len(written[0]) >= _GRAM else TRIGGER_COST + SHORT_COST
-            known = each * len(written) + self.line_cost * hits / self.megabytes
+            known = each * len(written) + FALSE_LINE_COST * hits / self.megabytes
             self.costs[gram] = known
         return known
 
@@ -278,7 +273,7 @@ class _Selection:
         )
 
     def lengthened(self, gram: str, literals: Sequence[str]) -> dict[str, str]:
-        """For each literal the gram with more of what stands around it there: fewer lines looked at in vain.
+        """For each literal the gram with more of what stands around it there: fewer false candidates.
 
         Where they differ in it, each goes its own way if all of these together cost less than the gram.
         """

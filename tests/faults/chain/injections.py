@@ -16,7 +16,6 @@ from typing import Any
 
 import redis
 
-from first_choices import put_first_choices
 from integration.chain.installation import WORKERS, Installation, midwatch
 from midwatch.streams.embedded.stack import EmbeddedStack, Endpoints
 from midwatch.streams.readiness import is_ready
@@ -83,7 +82,6 @@ def _join_and_leave(scene: Scene) -> None:
     kind, host = scene.random.choice(WORKERS), scene.watch.directory / "another-host"
     if not host.exists():
         host.mkdir(mode=0o700)
-        put_first_choices(host)
         for name in KNOWN_EVERYWHERE:
             shutil.copy(scene.watch.settings.state_directory / name, host)
     name = f"{kind} on another host"

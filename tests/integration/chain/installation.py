@@ -17,7 +17,6 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from first_choices import put_first_choices
 from integration.chain.same_again import jobs_of, same_again
 from midwatch.agents.inquiry import ask_job
 from midwatch.agents.signing import ensure_keys
@@ -330,7 +329,6 @@ def installation(directory: Path, stack: Endpoints) -> Iterator[Installation]:
         watch=replace(settings.watch, mode="act"),
     )
     settings.state_directory.mkdir(parents=True, mode=0o700)
-    put_first_choices(settings.state_directory)
     make_topics(settings)
     ensure_keys(settings.state_directory)
     write_connection(settings)

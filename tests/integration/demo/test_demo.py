@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from embedded_stack import variables_of
-from first_choices import put_first_choices
 from midwatch.agents.demo.judge import read_ledger
 from midwatch.streams.embedded.stack import Endpoints
 from processes import working_in
@@ -118,7 +117,6 @@ def broken(
     begun: dict[str, tuple[Path, subprocess.Popen[str]]] = {}
     for part in BROKEN:
         place = tmp_path_factory.mktemp(part)
-        put_first_choices(place / "work" / "state")
         services = {} if part == "redis" else variables_of(stack)  # the Redis that it stops is its own
         options = (f"--without={part}", "--patience=25")
         begun[part] = place, _begin(place / "work", *options, **services)

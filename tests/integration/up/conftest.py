@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from embedded_stack import variables_of
-from first_choices import put_first_choices
 from midwatch.streams.embedded.stack import Endpoints
 from midwatch.streams.readiness import is_ready
 from midwatch.streams.settings import Settings
@@ -31,8 +30,6 @@ class Up:
         self.directory = directory
         self.state = directory / "state"
         self.output = directory / "output"
-        if not self.state.exists():
-            put_first_choices(self.state)
         clean = {name: value for name, value in os.environ.items() if not name.startswith("MIDWATCH_")}
         self.environment = clean | {"HOME": str(directory), **_kept()} | variables
         with self.output.open("ab") as output:

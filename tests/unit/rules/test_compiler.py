@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import pytest
+
 from midwatch.rules.compiler import RuleSet, compile_rules
 from midwatch.rules.loader import load_bundle
+from midwatch.rules.model import Block, Rule
 from midwatch.rules.workloads import storm
+
+RULES = (
+    Rule(name="mesh", pattern="the mesh of (?P<what>\\w+) was lost", stop_pattern="the mesh is back"),
+    Rule(name="nan", pattern="(?i)loss is nan|gradient norm: inf"),
+    Rule(name="number", pattern=r"^\d+$"),
+    Rule(name="umlaut", pattern="Gerät verloren|\xff\xfe"),
+    Rule(name="frames", pattern="Traceback", block=Block.TRACEBACK),
+)
 
 
 def test_without_the_scan_the_same_is_found() -> None:
@@ -17,3 +28,28 @@ def test_without_the_scan_the_same_is_found() -> None:
     with_scan = found(compile_rules(rules))
     assert with_scan
     assert found(compile_rules(rules, scan=False)) == with_scan
+
+
+def test_a_scan_by_the_plan_of_another_compilation_finds_the_same() -> None:
+    text = (
+        storm(20_000)
+        + b'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    g()\nValueError: x\n'
+        + b"the mesh of racks was lost\nLoss IS NaN\n12\nthe mesh is back\nGer\xc3\xa4t verloren"
+    )
+    plan, unscanned = compile_rules(RULES).plan, compile_rules(RULES, scan=False)
+    assert plan is not None
+    scanned = unscanned.with_plan(plan)
+    assert scanned.content_hash == unscanned.content_hash
+    for find in ("match_chunk", "match_stops", "match_blocks"):
+        there, here = (
+            [(hit.rule.name, hit.start) for hit in getattr(each, find)(text)] for each in (scanned, unscanned)
+        )
+        assert there
+        assert there == here
+
+
+def test_a_plan_for_other_rules_is_refused() -> None:
+    plan = compile_rules(RULES).plan
+    assert plan is not None
+    with pytest.raises(ValueError, match="prefilter plan"):
+        compile_rules(RULES[1:], scan=False).with_plan(plan)

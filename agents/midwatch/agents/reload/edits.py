@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from midwatch.agents.bundles import tell
-from midwatch.agents.reload.aside import Aside
 from midwatch.agents.reload.content import Content
 from midwatch.agents.reload.draft import Draft, admitted, edit, prepare, read_draft
 from midwatch.agents.reload.follower import Follower
+from midwatch.agents.reload.helper_process import HelperProcess
 from midwatch.agents.reload.topic import RulesTopic, RulesWriter, Standing, now_ms, refusal_of, who
 from midwatch.streams.errors import ConfigurationError, MidwatchError
 from midwatch.streams.readiness import run_directory
@@ -89,8 +89,8 @@ def is_edit(draft: str, last_read: str, standing: Standing | None, known: Iterab
 
 
 class EditWatch(threading.Thread):
-    """Looks at the worker's own files, and puts an edit in force that is without mistakes. It is read and
-    measured in a process of its own, which is there before the edit is made, as far as can be."""
+    """Looks at the worker's own files, and puts an edit in force that is without mistakes. A helper
+    process reads and measures it; that is there before the edit is made, as far as can be."""
 
     def __init__(self, settings: Settings, follower: Follower, begun: Beginning) -> None:
         super().__init__(name="edits", daemon=True)
@@ -101,7 +101,7 @@ class EditWatch(threading.Thread):
         # An edit of the seconds since then is one too.
         self._taken = signature(settings, begun.read) if signature(settings) == begun.before else ()
         self._refused = False
-        self._reader: Aside | None = None
+        self._reader: HelperProcess | None = None
         self._reads_beside = ""
         self._looks = -_LOOKS_AT_FIRST
 
@@ -142,7 +142,7 @@ class EditWatch(threading.Thread):
     def _take(self) -> None:
         standing, settings = self._follower.standing, self._settings
         hashes = frozenset((standing.said.bundle, standing.said.made_of) if standing else ())
-        reader = self._reader or Aside()
+        reader = self._reader or HelperProcess()
         answer = reader.begin(edit, settings.policy, settings.rules, hashes, self._patterns_in_force())
         with closing(RulesWriter(settings)) as writer:  # made while the files are read
             found = answer(self._over)
@@ -175,7 +175,7 @@ class EditWatch(threading.Thread):
             return
         settings = self._settings
         with contextlib.suppress(OSError):  # then it is tried again
-            self._reader = Aside(prepare, settings.policy, settings.rules, self._patterns_in_force())
+            self._reader = HelperProcess(prepare, settings.policy, settings.rules, self._patterns_in_force())
 
     def _let_go(self) -> None:
         if self._reader is not None:

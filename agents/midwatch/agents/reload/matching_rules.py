@@ -1,8 +1,8 @@
 """Shell: the rules that a match worker matches by, swapped as a whole while it works.
 
-A bundle whose literals were chosen before is in force as soon as it is compiled. Any other is in force
-without its scan, which finds the same; the scan, which makes it fast, takes seconds of a core and follows.
-Once enough lines have gone by, literals are chosen anew by these, and kept for the next start.
+A bundle is compiled once, without its scan, and is in force at once: that takes a fraction of a second. The
+scan finds the same, faster. A helper process plans it for seconds of a core, so it is planned only for a
+bundle that has matched much text.
 """
 
 from __future__ import annotations
@@ -10,25 +10,23 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from midwatch.agents.bundles import Watched
-from midwatch.agents.reload.aside import Aside, AsideFailed
 from midwatch.agents.reload.content import Content
-from midwatch.agents.reload.kept_choices import KeptChoices
-from midwatch.rules.choice import Choice
+from midwatch.agents.reload.helper_process import HelperFailed, HelperProcess
 from midwatch.rules.compiler import RuleSet, compile_rules
 from midwatch.rules.errors import RuleErrors
 from midwatch.rules.hits import MatcherDisagreement
-from midwatch.rules.learning import PassingLines, better_choice, choice_for
 from midwatch.rules.model import Rule
+from midwatch.rules.prefilter_plan import PrefilterPlan
 from midwatch.streams.errors import NewerRecord
 
-_LONGEST_S = 15.0
-_QUIET_S = 1.0
-"""So long a bundle has to be in force before its scan is worth the seconds of a core that it costs."""
-_PATIENT = 10
-"""How far the choice of literals stands back behind the watch itself, as a niceness."""
+PLAN_AFTER = 64 << 20
+"""Bytes of records that a bundle matches before its scan is planned. The plan costs as much of a core as it
+saves on some 600 MB of noise, and on ten times as much of other logs."""
+_NICENESS = 10
 _log = logging.getLogger(__name__)
 
 
@@ -38,86 +36,79 @@ class MatchingRules:
     Made with the rules to begin with; raises RuleErrors where these do not compile.
     """
 
-    def __init__(self, content: Content, kept: KeptChoices) -> None:
-        self._kept = kept
-        self._passing = PassingLines()
+    def __init__(self, content: Content) -> None:
         self._swap = threading.Lock()
-        self._work = threading.Event()
+        self._planner = ThreadPoolExecutor(1, "rules-plan")
         self._over = False
-        self._in_vain = threading.Event()
-        """Set when nobody wants what is being chosen any more."""
-        self._put(self._at_once(content), content)
-        self._scans = threading.Thread(target=self._make_fast, name="rules-scan", daemon=True)
-        self._scans.start()
+        self._unwanted = threading.Event()
+        """Set once nobody wants the plan that is being made."""
+        self._matched = 0
+        self._matched_by = content.hash
+        self.watched = _watched(content)
 
     def take(self, content: Content) -> None:
         """From now on match by these. Raises NewerRecord, and keeps the others, if that cannot be."""
         try:
-            compiled = self._at_once(content)
-        except (RuleErrors, MatcherDisagreement) as error:
+            watched = _watched(content)
+        except RuleErrors as error:
             raise NewerRecord(f"the rules of bundle {content.hash} do not compile here: {error}") from error
         with self._swap:
-            self._put(compiled, content)
+            self.watched = watched
+            self._unwanted.set()
 
-    def heed(self, text: bytes) -> None:
-        """Lines that are matched: the worker learns from them. To be called by one thread."""
-        if self._passing.take(text):
-            self._work.set()
+    def watched_for(self, size: int) -> Watched:
+        """The rules for a record of so many bytes. To be called by one thread, once a record."""
+        watched = self.watched
+        if watched.hash != self._matched_by:
+            self._matched, self._matched_by = 0, watched.hash
+        before, self._matched = self._matched, self._matched + size
+        if before < PLAN_AFTER <= self._matched and watched.rules.plan is None:
+            self._begin_plan(watched)
+        return watched
 
     def stop(self) -> None:
-        """Returns when nothing is compiled any more: a process that ends meanwhile is aborted by RE2."""
+        """Returns when nothing is planned any more: a process that ends meanwhile is aborted by RE2."""
         with self._swap:
             self._over = True
-            self._in_vain.set()
-        self._work.set()
-        self._scans.join(_LONGEST_S)
+            self._unwanted.set()
+        self._planner.shutdown()
 
-    def _at_once(self, content: Content) -> RuleSet:
-        known = self._kept.read(content.rules)
-        return compile_rules(content.rules, choice=known, scan=known is not None)
+    def _begin_plan(self, watched: Watched) -> None:
+        with self._swap:
+            if self._over or self.watched is not watched:
+                return
+            self._unwanted = threading.Event()
+            self._planner.submit(self._add_scan, watched, self._unwanted)
 
-    def _put(self, compiled: RuleSet, content: Content) -> None:
-        self.watched = Watched(compiled, content.hash, content.any_line)
-        self._wanted = content
-        self._in_vain.set()
-        if compiled.choice is None:
-            self._work.set()
-
-    def _make_fast(self) -> None:
-        while self._work.wait() and not self._over:
-            self._work.clear()
-            if self._work.wait(_QUIET_S):
-                continue  # the next one is here already
-            with self._swap:
-                if self._over:
-                    return
-                content, in_force, self._in_vain = self._wanted, self.watched.rules, threading.Event()
-            try:
-                compiled = self._scanned(content, in_force.choice)
-            except (RuleErrors, MatcherDisagreement, AsideFailed, OSError) as error:
-                if not self._in_vain.is_set():
-                    told = "bundle %s is matched as before, which is slower: %s"
-                    _log.error(told, content.hash, error)
-                continue
-            with self._swap:
-                if self._wanted is content and compiled is not None:
-                    self.watched = Watched(compiled, content.hash, content.any_line)
-
-    def _scanned(self, content: Content, in_force: Choice | None) -> RuleSet | None:
-        """With literals chosen for the first time or by what has gone by; None if those in force are best."""
-        known = self._kept.read(content.rules) if in_force is None else None
-        if known is None:
-            passed = self._passing.chunks()
-            known = Aside().ask(self._in_vain, choose, content.rules, in_force, passed)
-            if known == in_force:
-                return None
-            self._kept.write(known)
-        return compile_rules(content.rules, choice=known)
+    def _add_scan(self, watched: Watched, unwanted: threading.Event) -> None:
+        try:
+            scanned = _scanned(watched.rules, unwanted)
+        except (RuleErrors, MatcherDisagreement, HelperFailed, OSError) as error:
+            if not unwanted.is_set():
+                _log.error("bundle %s is matched as before, which is slower: %s", watched.hash, error)
+            return
+        with self._swap:
+            if self.watched is watched:
+                self.watched = replace(watched, rules=scanned)
 
 
-def choose(rules: tuple[Rule, ...], in_force: Choice | None, passed: tuple[bytes, ...]) -> Choice:
-    """The literals to look for, chosen and tested in a process of its own. Raises as `compile_rules`."""
-    os.nice(_PATIENT)
-    if in_force is None:
-        return choice_for(rules, passed)
-    return better_choice(rules, in_force, passed, time.thread_time)
+def plan_for(rules: tuple[Rule, ...]) -> PrefilterPlan:
+    """The prefilter plan for these rules, tested, by a process that stands back behind the watch itself.
+
+    Raises as `compile_rules`.
+    """
+    os.nice(_NICENESS)
+    plan = compile_rules(rules).plan
+    if plan is None:
+        raise AssertionError("a scan was asked for")
+    return plan
+
+
+def _watched(content: Content) -> Watched:
+    return Watched(compile_rules(content.rules, scan=False), content.hash, content.any_line)
+
+
+def _scanned(rules: RuleSet, unwanted: threading.Event) -> RuleSet:
+    if unwanted.is_set():
+        raise HelperFailed("the plan is not wanted any more")
+    return rules.with_plan(HelperProcess().ask(unwanted, plan_for, rules.rules))

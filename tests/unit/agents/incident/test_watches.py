@@ -8,7 +8,7 @@ import pytest
 
 from midwatch.agents.bundles import Watched, watched_rules
 from midwatch.agents.decision import Rulebook
-from midwatch.agents.hit_budget import within
+from midwatch.agents.hit_budget import encoded
 from midwatch.agents.incident.carrying import carry_of
 from midwatch.agents.incident.fold import fold_event
 from midwatch.agents.incident.limits import Limits
@@ -80,7 +80,7 @@ class Followed:
         chunk = Chunk(self.scene.origin(node), (section,), lines.text)
         record = match(chunk, self.watched.rules, self.watched.hash, 0)
         if record is not None:
-            self.scene.say(codec.decode(codec.encode(within(record))))
+            self.scene.say(codec.decode(encoded(record)))
         self.ends[node], self.numbers[node] = start + len(raw), number + lines.lines
 
     @property

@@ -1,22 +1,21 @@
-"""Rules are swapped in one step, at once; what makes them fast follows, and never brings older ones back."""
+"""Rules are swapped in one step, at once; a scan for much text follows, and never brings older rules back."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from midwatch.agents.reload import matching_rules
-from midwatch.agents.reload.aside import Aside
 from midwatch.agents.reload.content import Content, bundle, bundle_hash, content
-from midwatch.agents.reload.kept_choices import KeptChoices
-from midwatch.agents.reload.matching_rules import MatchingRules
+from midwatch.agents.reload.helper_process import HelperProcess
+from midwatch.agents.reload.matching_rules import PLAN_AFTER, MatchingRules
+from midwatch.rules import compiler
 from midwatch.rules.compiler import RuleSet
-from midwatch.rules.learning import FIRST_LOOK
+from midwatch.rules.expressions import Expression
 from midwatch.rules.model import Rule
 from midwatch.streams.errors import NewerRecord
 from processes import alive, wait_for
@@ -31,9 +30,8 @@ def _content(name: str, pattern: str = "mesh of racks") -> Content:
 
 
 @pytest.fixture
-def rules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[MatchingRules]:
-    monkeypatch.setattr(matching_rules, "_QUIET_S", 0.01)
-    made = MatchingRules(_content("a"), KeptChoices(tmp_path))
+def rules() -> Iterator[MatchingRules]:
+    made = MatchingRules(_content("a"))
     yield made
     made.stop()
 
@@ -42,40 +40,77 @@ def _found(rules: RuleSet) -> list[str]:
     return [hit.rule.name for hit in rules.match_chunk(TEXT)]
 
 
-def test_a_bundle_is_matched_by_at_once_and_its_scan_follows(rules: MatchingRules) -> None:
+def _scans(rules: MatchingRules) -> bool:
+    return not rules.watched.rules.machinery.every_line
+
+
+def test_a_bundle_is_matched_by_at_once_and_its_scan_follows_much_text(rules: MatchingRules) -> None:
     taken = _content("b")
     rules.take(taken)
-    at_once = rules.watched
+    at_once = rules.watched_for(PLAN_AFTER - 1)
     assert (at_once.hash, _found(at_once.rules)) == (taken.hash, ["b"])
     assert at_once.rules.machinery.every_line
-    wait_for(lambda: not rules.watched.rules.machinery.every_line, "the scan is there", 30)
+    rules.watched_for(1)
+    wait_for(lambda: _scans(rules), "the scan is there", 30)
     assert (rules.watched.hash, _found(rules.watched.rules)) == (taken.hash, ["b"])
+
+
+def test_text_that_other_rules_matched_does_not_count(
+    rules: MatchingRules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned: list[str] = []
+    monkeypatch.setattr(rules, "_begin_plan", lambda watched: planned.append(watched.hash))
+    rules.watched_for(PLAN_AFTER - 1)
+    taken = _content("b")
+    rules.take(taken)
+    rules.watched_for(PLAN_AFTER - 1)
+    assert not planned
+    rules.watched_for(PLAN_AFTER)
+    assert planned == [taken.hash]
+
+
+def test_a_bundle_is_compiled_once_by_its_worker(
+    rules: MatchingRules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled: list[str] = []
+
+    def counted(pattern: str) -> Expression:
+        compiled.append(pattern)
+        return Expression(pattern)
+
+    monkeypatch.setattr(compiler, "Expression", counted)
+    rules.take(_content("b"))
+    rules.watched_for(PLAN_AFTER)
+    wait_for(lambda: _scans(rules), "the scan is there", 30)
+    assert compiled == ["mesh of racks"]
 
 
 def test_however_fast_bundles_follow_each_other_the_last_one_stays(rules: MatchingRules) -> None:
     contents = [_content(name) for name in ("b", "c")]
     for number in range(40):
         rules.take(contents[number % 2])
-        assert rules.watched.hash == contents[number % 2].hash
-    wait_for(lambda: not rules.watched.rules.machinery.every_line, "the scan is there", 30)
+        assert rules.watched_for(PLAN_AFTER).hash == contents[number % 2].hash
+    wait_for(lambda: _scans(rules), "the scan is there", 30)
     assert _found(rules.watched.rules) == ["c"]
 
 
-def test_literals_that_nobody_wants_any_more_are_not_chosen_to_the_end(
+def test_a_plan_that_nobody_wants_any_more_is_given_up(
     rules: MatchingRules, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    begun: list[Aside] = []
+    begun: list[HelperProcess] = []
 
-    class Slow(Aside):
+    class Slow(HelperProcess):
         def ask(self, over: threading.Event, *_: object) -> Any:
             begun.append(self)
             return super().ask(over, time.sleep, 600)
 
-    monkeypatch.setattr(matching_rules, "Aside", Slow)
+    monkeypatch.setattr(matching_rules, "HelperProcess", Slow)
     rules.take(_content("b"))
-    wait_for(lambda: begun, "the choice has begun", 30)
+    rules.watched_for(PLAN_AFTER)
+    wait_for(lambda: begun, "the plan has begun", 30)
     rules.take(_content("c"))
     wait_for(lambda: not alive(begun[0].pid), "it is given up", 30)
+    rules.watched_for(PLAN_AFTER)
     wait_for(lambda: len(begun) == 2, "the next one has begun", 30)
     assert _found(rules.watched.rules) == ["c"]
     rules.stop()
@@ -83,17 +118,23 @@ def test_literals_that_nobody_wants_any_more_are_not_chosen_to_the_end(
     assert "slower" not in caplog.text
 
 
-def test_what_was_chosen_once_is_not_chosen_again(rules: MatchingRules, tmp_path: Path) -> None:
-    taken = _content("b")
-    rules.take(taken)
-    wait_for(lambda: not rules.watched.rules.machinery.every_line, "the scan is there", 30)
-    again = MatchingRules(_content("a"), KeptChoices(tmp_path))
-    try:
-        again.take(taken)
-        assert not again.watched.rules.machinery.every_line
-        assert _found(again.watched.rules) == ["b"]
-    finally:
-        again.stop()
+def test_a_plan_that_fails_leaves_the_rules_in_force_and_is_not_tried_again(
+    rules: MatchingRules, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    tried: list[int] = []
+
+    class Failing(HelperProcess):
+        def ask(self, over: threading.Event, *_: object) -> Any:
+            tried.append(self.pid)
+            return super().ask(over, divmod, 1, 0)
+
+    monkeypatch.setattr(matching_rules, "HelperProcess", Failing)
+    rules.watched_for(PLAN_AFTER)
+    wait_for(lambda: "ZeroDivisionError" in caplog.text, "the failure is told", 30)
+    rules.watched_for(PLAN_AFTER)
+    rules.stop()
+    assert len(tried) == 1
+    assert _found(rules.watched.rules) == ["a"]
 
 
 def test_rules_that_do_not_compile_here_leave_the_others_in_force(rules: MatchingRules) -> None:
@@ -101,18 +142,3 @@ def test_rules_that_do_not_compile_here_leave_the_others_in_force(rules: Matchin
     with pytest.raises(NewerRecord, match="do not compile"):
         rules.take(_content("d", "("))
     assert rules.watched is before
-
-
-def test_a_worker_learns_from_the_lines_that_it_is_given(rules: MatchingRules, tmp_path: Path) -> None:
-    taken = _content("b", "mesh of .{1,20} was lost")
-    rules.take(taken)
-    wait_for(lambda: not rules.watched.rules.machinery.every_line, "the scan is there", 30)
-    (before,) = rules.watched.rules.triggers.spellings
-    common = b"all is well, and %b is a part of a common word\n" % before * (1 << 12)
-    for _ in range(FIRST_LOOK // len(common) + 1):
-        rules.heed(common)
-    wait_for(lambda: before not in rules.watched.rules.triggers.spellings, "it looks for something else", 30)
-    assert (rules.watched.hash, _found(rules.watched.rules)) == (taken.hash, ["b"])
-    again = MatchingRules(taken, KeptChoices(tmp_path))
-    again.stop()
-    assert again.watched.rules.triggers == rules.watched.rules.triggers

@@ -1,7 +1,7 @@
-"""Shell: what keeps a core busy for a second, done in a process of its own.
+"""Shell: a helper process does what keeps a core busy for a second or more.
 
-Beside a thread that computes a worker gets half of its core, and each time that it wakes it waits 5 ms for
-Python's lock; where RE2 compiles a set it waits for all of that.
+A thread would halve the worker's speed meanwhile, because both take turns on Python's lock. It could not be
+stopped either, and a process that ends while RE2 works in a thread is aborted.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _TOLD = 2000
 T = TypeVar("T")
 
 
-class AsideFailed(MidwatchError):
+class HelperFailed(MidwatchError):
     """The process could not do its work, or was stopped."""
 
 
-class Aside:
-    """One process for one question. It prepares itself at once, so make it before it is needed.
+class HelperProcess:
+    """One process answers one question. It prepares itself at once, so make it before it is needed.
 
     It ends with its answer, with `close`, or with us. Not thread-safe.
     """
@@ -53,7 +53,7 @@ class Aside:
 
     def ask(self, over: threading.Event, work: Callable[..., T], *given: object) -> T:
         """What `work`, a function of a module, returns or raises (a MidwatchError) for what is given; all of
-        it must be picklable. Raises AsideFailed for anything else, and once `over` is set."""
+        it must be picklable. Raises HelperFailed for anything else, and once `over` is set."""
         return self.begin(work, *given)(over)
 
     def begin(self, work: Callable[..., T], *given: object) -> Callable[[threading.Event], T]:
@@ -76,10 +76,10 @@ class Aside:
             except subprocess.TimeoutExpired:
                 if over.is_set():
                     self.close()
-                    raise AsideFailed(f"{work} was stopped") from None
+                    raise HelperFailed(f"{work} was stopped") from None
         if self._process.returncode or not answer:
             told = said.decode(errors="replace")[-_TOLD:]
-            raise AsideFailed(f"{work} failed in its own process:\n{told}")
+            raise HelperFailed(f"{work} failed in its own process:\n{told}")
         return pickle.loads(answer)  # noqa: S301  # our own child wrote it, for us alone
 
     def _put(self, question: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Work aside gives what it would give here, errors included, and never holds the worker up when that ends."""
+"""A helper process gives what the work would give here, errors included, and never delays a worker's end."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.agents.reload.aside import Aside, AsideFailed
 from midwatch.agents.reload.draft import edit, prepare
-from midwatch.agents.reload.matching_rules import choose
+from midwatch.agents.reload.helper_process import HelperFailed, HelperProcess
+from midwatch.agents.reload.matching_rules import plan_for
 from midwatch.rules.compiler import compile_rules
 from midwatch.rules.errors import RuleErrors
 from midwatch.rules.model import Rule
@@ -29,7 +29,7 @@ def over() -> threading.Event:
 
 
 def test_the_answer_is_the_same_as_here(over: threading.Event) -> None:
-    assert Aside().ask(over, choose, RULES, None, ()) == compile_rules(RULES).choice
+    assert HelperProcess().ask(over, plan_for, RULES) == compile_rules(RULES).plan
 
 
 def test_every_mistake_in_a_file_comes_back_as_it_was_found(tmp_path: Path, over: threading.Event) -> None:
@@ -37,43 +37,43 @@ def test_every_mistake_in_a_file_comes_back_as_it_was_found(tmp_path: Path, over
     asked = ("verdict", RulesSettings(directories=(tmp_path,)), frozenset[str](), frozenset[str]())
     with pytest.raises(RuleErrors) as here:
         edit(*asked)
-    with pytest.raises(RuleErrors) as aside:
-        Aside().ask(over, edit, *asked)
-    assert aside.value.errors == here.value.errors
-    assert str(aside.value) == str(here.value)
-    assert aside.value.exit_code == here.value.exit_code
+    with pytest.raises(RuleErrors) as there:
+        HelperProcess().ask(over, edit, *asked)
+    assert there.value.errors == here.value.errors
+    assert str(there.value) == str(here.value)
+    assert there.value.exit_code == here.value.exit_code
 
 
 def test_what_no_rule_explains_is_told_with_its_reason(over: threading.Event) -> None:
-    with pytest.raises(AsideFailed, match="ZeroDivisionError"):
-        Aside().ask(over, divmod, 1, 0)
+    with pytest.raises(HelperFailed, match="ZeroDivisionError"):
+        HelperProcess().ask(over, divmod, 1, 0)
 
 
 def test_it_prepares_itself_before_it_is_asked(tmp_path: Path, over: threading.Event) -> None:
-    assert Aside(os.chdir, str(tmp_path)).ask(over, os.getcwd) == str(tmp_path)
+    assert HelperProcess(os.chdir, str(tmp_path)).ask(over, os.getcwd) == str(tmp_path)
 
 
 def test_what_cannot_be_prepared_is_told_when_it_is_asked_for(tmp_path: Path, over: threading.Event) -> None:
     (tmp_path / "own.yaml").write_text("version: 1\nrules:\n  - {name: a, pattern: '('}\n")
     asked = ("verdict", RulesSettings(directories=(tmp_path,)))
-    reader = Aside(prepare, *asked, frozenset[str]())
+    reader = HelperProcess(prepare, *asked, frozenset[str]())
     with pytest.raises(RuleErrors, match=r"own\.yaml:3"):
         reader.ask(over, edit, *asked, frozenset[str](), frozenset[str]())
 
 
 def test_what_is_printed_does_not_spoil_the_answer(over: threading.Event) -> None:
-    assert Aside().ask(over, print, "text") is None
+    assert HelperProcess().ask(over, print, "text") is None
 
 
 def test_a_worker_that_ends_does_not_wait_for_it(over: threading.Event) -> None:
-    slow = Aside()
+    slow = HelperProcess()
     threading.Timer(0.5, over.set).start()
-    with pytest.raises(AsideFailed, match="stopped"):
+    with pytest.raises(HelperFailed, match="stopped"):
         slow.ask(over, time.sleep, 600)
     assert not alive(slow.pid)
 
 
 def test_one_that_is_asked_nothing_ends_with_us() -> None:
-    begin = f"from {Aside.__module__} import Aside; print(Aside().pid)"
+    begin = f"from {HelperProcess.__module__} import HelperProcess; print(HelperProcess().pid)"
     told = subprocess.run([sys.executable, "-c", begin], capture_output=True, check=True, timeout=60).stdout
     wait_for(lambda: not alive(int(told)), "it is gone", 30)
