@@ -13,6 +13,7 @@ from unittest.mock import Mock, patch
 import msgspec
 
 from midwatch.agents import decide, detect, match
+from midwatch.agents.bundles import Watched
 from midwatch.agents.clusters import effect_file, slurm_text
 from midwatch.agents.decide_fold import DecideFold
 from midwatch.agents.decision import Rulebook
@@ -130,6 +131,10 @@ def joined(directory: Path) -> bool:
     return Claims(_Redis(), "midwatch", directory).join(5)  # type: ignore[arg-type]  # what is asked of it, it has
 
 
+def _never_asked(_size: int) -> Watched:
+    raise AssertionError("no record is matched here")
+
+
 def names(directory: Path) -> dict[str, Any]:
     """What topics, groups, keys and variables are called."""
     settings = Settings(
@@ -137,7 +142,7 @@ def names(directory: Path) -> dict[str, Any]:
         kafka=KafkaSettings(bootstrap=("127.0.0.1:1",)),
         redis=RedisSettings(url="redis://127.0.0.1:1/0"),
     )
-    apps = (match.build(settings, lambda: None), detect.build(settings), decide.build(settings))  # type: ignore[arg-type,return-value]  # it is not asked
+    apps = (match.build(settings, _never_asked), detect.build(settings), decide.build(settings))
     table = ("midwatch.detect", "midwatch.events", 3)
     asked = _Redis()
     claims = Claims(asked, "midwatch", directory / "claims")  # type: ignore[arg-type]  # what is asked of it, it has
