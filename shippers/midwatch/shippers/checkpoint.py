@@ -16,6 +16,7 @@ import msgspec
 
 from midwatch.shippers.fingerprint import Probe
 from midwatch.shippers.tail import Position
+from midwatch.streams.atomic_file import put_in_place, write_draft
 from midwatch.streams.codec import UNREADABLE
 from midwatch.streams.errors import ConfigurationError, UsageError
 from midwatch.streams.failpoints import failpoint
@@ -113,17 +114,9 @@ class StateDirectory:
         """Replaces the checkpoint; when this returns, it survives a power cut. Raises OSError."""
         stored = replace(checkpoint, files=tuple(_with(entry, _text_of) for entry in checkpoint.files))
         draft = self.path / f".{_FILE}"
-        with open(draft, "wb") as file:
-            file.write(msgspec.json.encode(stored))
-            file.flush()
-            os.fsync(file.fileno())
+        write_draft(draft, msgspec.json.encode(stored))
         failpoint("checkpoint")
-        draft.replace(self.path / _FILE)
-        folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        put_in_place(draft, self.path / _FILE)
 
     def close(self) -> None:
         """Lets another shipper have it."""

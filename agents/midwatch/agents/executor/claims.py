@@ -11,7 +11,6 @@ says so.
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ import redis
 
 from midwatch.agents.effects import effect_key, effects_of
 from midwatch.agents.executor.admission import Arrival
+from midwatch.streams.atomic_file import replace_file
 from midwatch.streams.records import Command, Outcome
 
 _FILE = "executor.epoch"
@@ -282,13 +282,8 @@ class Claims:
             return None
 
     def _store(self, epoch: Epoch) -> None:
-        draft = self._file.with_name(f".{self._file.name}.{os.getpid()}")
-        draft.parent.mkdir(parents=True, exist_ok=True)
-        with draft.open("wb") as file:
-            file.write(msgspec.json.encode(epoch))
-            file.flush()
-            os.fsync(file.fileno())
-        draft.rename(self._file)
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(self._file, msgspec.json.encode(epoch))
         self._epoch = epoch
 
 

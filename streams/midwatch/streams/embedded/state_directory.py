@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from midwatch.streams.atomic_file import replace_file
 from midwatch.streams.embedded.errors import (
     DiskFull,
     NotWritable,
@@ -170,15 +171,8 @@ class StateDirectory:
 
 def write_private(file: Path, text: str) -> None:
     """Replaces a file's content at once; only the owner can read it, also while it is written."""
-    part = file.with_name(file.name + ".part")
     try:
-        part.unlink(missing_ok=True)
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(descriptor, "w", encoding="utf-8") as content:
-            content.write(text)
-            content.flush()
-            os.fsync(descriptor)
-        part.replace(file)
+        replace_file(file, text.encode(), mode=0o600)
     except OSError as error:
         raise _not_writable(file, error.strerror or str(error)) from error
 
