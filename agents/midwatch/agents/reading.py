@@ -161,7 +161,8 @@ def _assign(
 ) -> dict[Any, int]:
     """Takes every partition, seeks, and returns the ends of those that hold something to read."""
     from kafka import TopicPartition
-    from kafka.partitioner.default import murmur2
+
+    from midwatch.streams.partitioner import partition_of
 
     partitions = []
     for topic in topics:
@@ -173,7 +174,7 @@ def _assign(
                 remedy="`midwatch up` makes the topics; topics.prefix must be the same everywhere",
             )
         if only_key is not None:
-            known = {(murmur2(only_key) & 0x7FFFFFFF) % len(known)}
+            known = {partition_of(only_key, len(known))}
         partitions += [TopicPartition(topic, number) for number in sorted(known)]
     consumer.assign(partitions)
     starts: dict[Any, int] = consumer.beginning_offsets(partitions)

@@ -12,13 +12,13 @@ from dataclasses import replace
 from typing import Any
 
 from kafka import KafkaConsumer, TopicPartition
-from kafka.partitioner.default import murmur2
 
 from midwatch.agents.signing import spec_hash
 from midwatch.agents.watcher.census import Census, Start
 from midwatch.streams.codec import decode
 from midwatch.streams.errors import MalformedRecord, MisdirectedRecord, NewerRecord, ServiceUnreachable
 from midwatch.streams.kafka_client import LASTING
+from midwatch.streams.partitioner import partition_of
 from midwatch.streams.records import Outcome, Spec
 from midwatch.streams.services import kafka_options
 from midwatch.streams.settings import Settings
@@ -147,7 +147,7 @@ class CensusReader(threading.Thread):
         home = self._homes.get(message.key)
         if home is None:
             count = sum(partition.topic == message.topic for partition in self._partitions)
-            home = self._homes[message.key] = (murmur2(message.key) & 0x7FFFFFFF) % count
+            home = self._homes[message.key] = partition_of(message.key, count)
         return bool(home == message.partition)
 
     def _keep(self, message: Any) -> None:
