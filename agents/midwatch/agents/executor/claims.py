@@ -24,6 +24,7 @@ from midwatch.agents.effects import effect_key, effects_of
 from midwatch.agents.executor.admission import Arrival
 from midwatch.streams.atomic_file import replace_file
 from midwatch.streams.records import Command, Outcome
+from midwatch.streams.redis_safety import unmet_demands
 
 _FILE = "executor.epoch"
 KEPT_S = 90 * 86_400  # as long as `commands` can deliver an order again
@@ -164,15 +165,10 @@ class Claims:
 
     def unsafe(self) -> str:
         """Why this Redis cannot be trusted with a claim; "" if it can."""
-        wanted = {"maxmemory-policy": "noeviction", "appendonly": "yes", "appendfsync": "always"}
-        for name, value in wanted.items():
-            try:
-                found = self._redis.config_get(name).get(name)
-            except redis.ResponseError as error:
-                return f"Redis does not show its setting {name}: {error}"
-            if _text(found) != value:
-                return f"Redis has {name} {_text(found) or 'unset'}; acting needs {value}"
-        return ""
+        unmet = next(iter(unmet_demands(self._redis, to_act=True)), None)
+        if unmet is None:
+            return ""
+        return f"Redis has {unmet.name} {unmet.found or 'hidden'}; acting needs {unmet.wanted}"
 
     def claim(self, command: Command, now_ms: int) -> Claimed:
         """Claims all effects of the order, or none."""
