@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from midwatch.agents.cli.options import with_settings
+from midwatch.streams.clock import now_ms
 from midwatch.streams.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 @with_settings()
 def arm(job: str | None, everything: bool, settings: Settings) -> None:
     """Let midwatch act for JOB. Run it on the executor's host, with its state directory."""
-    import time
-
     from midwatch.agents.executor.arming import everything_disarmed, lift_disarm_all, mark_job
     from midwatch.agents.run.acts import full_name, tell_act
 
@@ -35,7 +34,7 @@ def arm(job: str | None, everything: bool, settings: Settings) -> None:
             "everything is disarmed", where="midwatch arm", remedy="take that back first: midwatch arm --all"
         )
     name = full_name(job or "", settings)
-    mark = mark_job(settings.state_directory, name, armed=True, at=time.time())
+    mark = mark_job(settings.state_directory, name, armed=True, at=now_ms() / 1000)
     tell_act(settings, mark, "arm")
     click.echo(f"{name} is armed")
     if not settings.armed:

@@ -18,10 +18,11 @@ from midwatch.agents.effects import effect_key
 from midwatch.agents.executor.admission import Admission, Arrival, Known, Limits, admit
 from midwatch.agents.executor.arming import Arming, arming
 from midwatch.agents.executor.claims import Claims
-from midwatch.agents.executor.report import Reporter, now_ms, received
+from midwatch.agents.executor.report import Reporter, received
 from midwatch.agents.run.wrapping import partitions_of, script_of, verified_script
 from midwatch.agents.signing import Verifier
 from midwatch.agents.watcher.reader import CensusReader
+from midwatch.streams.clock import now_ms
 from midwatch.streams.codec import decode
 from midwatch.streams.errors import (
     MalformedRecord,

@@ -13,7 +13,6 @@ import logging
 import os
 import shutil
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,12 +27,13 @@ from midwatch.agents.effects import effect_key
 from midwatch.agents.executor.admission import Limits
 from midwatch.agents.executor.claims import KEPT_S, Claims
 from midwatch.agents.executor.consumer import CommandConsumer, Desk
-from midwatch.agents.executor.report import Reporter, now_ms, received, say
+from midwatch.agents.executor.report import Reporter, received, say
 from midwatch.agents.executor.work import Works
 from midwatch.agents.signing import ensure_keys, load_verifier
 from midwatch.agents.watcher.drain import LastWords
 from midwatch.agents.watcher.reader import CensusReader
 from midwatch.agents.watcher.watch import Watcher
+from midwatch.streams.clock import now_ms
 from midwatch.streams.errors import ConfigurationError, ServiceUnreachable
 from midwatch.streams.readiness import declare_ready
 from midwatch.streams.services import check_redis, redis_client
@@ -62,7 +62,7 @@ def run(settings: Settings, caller: Caller | None = None) -> int:
         signal.signal(number, lambda n, _: stopping.append(n))
     with _alone(settings.state_directory):
         ensure_keys(settings.state_directory)
-        prune(settings.state_directory, time.time() - KEPT_S)
+        prune(settings.state_directory, now_ms() / 1000 - KEPT_S)
         try:
             _serve(settings, caller or SystemCaller(), stopping)
         except redis.RedisError as error:

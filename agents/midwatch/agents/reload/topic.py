@@ -13,6 +13,7 @@ from typing import Any
 
 from midwatch.agents.reload.content import Content, bundle_hash, content
 from midwatch.streams import codec
+from midwatch.streams.clock import now_ms
 from midwatch.streams.errors import (
     ConfigurationError,
     MalformedRecord,
@@ -233,11 +234,6 @@ def who() -> str:
     except (KeyError, OSError):  # a container's user may have no name
         user = "?"
     return f"{user}@{socket.gethostname()}"[:200]
-
-
-def now_ms() -> int:
-    """Milliseconds since 1970 by this machine's clock; it is told, and orders nothing."""
-    return time.time_ns() // 1_000_000
 
 
 def _tell_of(message: Any, error: Exception) -> None:
