@@ -23,12 +23,12 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from midwatch.agents.clusters.calls import SystemCaller
 from midwatch.agents.clusters.effect_file import Record, read_all
-from midwatch.agents.clusters.processes import group_members
 from midwatch.agents.effects import command_id
 from midwatch.agents.run.start import Started, Wanted, start
 from midwatch.agents.signing import PRIVATE_NAME, PUBLIC_NAME, ensure_keys, spec_hash
 from midwatch.streams.codec import decode, encode
 from midwatch.streams.embedded.stack import Endpoints
+from midwatch.streams.process_table import group_members
 from midwatch.streams.records import Command, DeadLetter, Outcome, SchedulerFact
 from midwatch.streams.services import kafka_options, redis_client
 from midwatch.streams.settings import Settings

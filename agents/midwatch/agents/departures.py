@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from midwatch.agents.error_types import family
+from midwatch.agents.line_order import earlier
 from midwatch.streams.records import Hit
 
 _CHECK = re.compile(
@@ -46,7 +47,9 @@ def after_departures(hits: Sequence[Hit], noted: Sequence[Hit]) -> list[Hit]:
         if hit.role != "cause" or hit.fallback or _CHECK.search(hit.line.text) is None:
             judged.append(hit)
             continue
-        request = next((each for each in asked if _same_process(each, hit) and _earlier(each, hit)), None)
+        request = next(
+            (each for each in asked if _same_process(each, hit) and earlier(each.line, hit.line)), None
+        )
         if request is not None and request not in before and request not in hits:
             before.append(request)
         if _place(hit) not in told:
@@ -61,7 +64,7 @@ def _behind_an_end(hits: Sequence[Hit]) -> list[Hit]:
     raised = [hit for hit in hits if hit.role == "cause" and hit.fallback and _is_own(hit)]
     return [
         replace(hit, role="consequence", transient=None)
-        if _is_about_peers(hit) and any(_earlier(each, hit) for each in raised)
+        if _is_about_peers(hit) and any(earlier(each.line, hit.line) for each in raised)
         else hit
         for hit in hits
     ]
@@ -81,12 +84,6 @@ def _is_about_peers(hit: Hit) -> bool:
 
 def _place(hit: Hit) -> tuple[tuple[str, str], int]:
     return (hit.line.file, hit.line.number)
-
-
-def _earlier(one: Hit, other: Hit) -> bool:
-    if one.line.file == other.line.file:
-        return one.line.number < other.line.number
-    return one.line.time < other.line.time
 
 
 def _same_process(one: Hit, other: Hit) -> bool:

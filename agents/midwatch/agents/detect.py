@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from kafka.partitioner.default import murmur2
-
 from midwatch.agents.bundles import limits_of
 from midwatch.agents.detect_fold import DetectFold
 from midwatch.agents.reload.activations import follow
 from midwatch.agents.reload.follower import Follower
 from midwatch.streams.app import App, create_app
+from midwatch.streams.partitioner import partition_of
 from midwatch.streams.readiness import ready_file
 from midwatch.streams.running import run as run_app
 from midwatch.streams.settings import Settings
@@ -25,7 +24,7 @@ def build(settings: Settings) -> App:
     fold = DetectFold(
         limits=limits_of(settings),
         incidents=topics.incidents,
-        owner_of=lambda key: (murmur2(key) & 0x7FFFFFFF) % partitions,
+        owner_of=lambda key: partition_of(key, partitions),
         contents=follower.contents,
     )
     follow(app, stateful_agent(app, fold, topic=topics.events, fetch=follower.fetch), follower)

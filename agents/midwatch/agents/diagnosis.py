@@ -14,6 +14,7 @@ from typing import Literal
 from midwatch.agents.departures import after_departures
 from midwatch.agents.error_types import family
 from midwatch.agents.hindsight import explanation, is_bare_end
+from midwatch.agents.line_order import earlier, in_order, maybe_earlier
 from midwatch.agents.log_levels import is_quiet
 from midwatch.streams.records import Hit, Line, Mode, Phase, SchedulerFact, Verdict
 
@@ -62,10 +63,6 @@ class Diagnosis:
     evidence: tuple[Hit, ...]
 
 
-def _order(hit: Hit) -> tuple[float, str, str, int]:
-    return (hit.line.time, hit.line.node, hit.line.path, hit.line.number)
-
-
 def _weight(hit: Hit) -> int:
     """A specific cause, then one that knows only that something failed, then consequences alike; last come
     summaries that do not even say of what kind, and among them those that do not say how it ended."""
@@ -97,7 +94,7 @@ def _mute(hit: Hit) -> bool:
 
 def precedence(hit: Hit) -> tuple[int, tuple[float, str, str, int], bool]:
     """Of two lines the one with the lower value is rather the root."""
-    return _weight(hit), _order(hit), _vague(hit)
+    return _weight(hit), in_order(hit), _vague(hit)
 
 
 def root_of(hits: Sequence[Hit]) -> Hit | None:
@@ -117,7 +114,7 @@ def _cleaned_up(hit: Hit, hits: Sequence[Hit]) -> bool:
     if "id" in hit.captures and _ended_by_srun(hit.captures["id"], hits):
         return True
     return any(
-        _order(h) < _order(hit) and (h.error_type == "user_interrupt" or "task" in h.captures)
+        earlier(h.line, hit.line) and (h.error_type == "user_interrupt" or "task" in h.captures)
         for h in hits
         if h.subsystem in ("slurm", "user") and h.role == "consequence"
     )
@@ -131,7 +128,7 @@ def _ended_by_srun(step: str, hits: Sequence[Hit]) -> bool:
     for ended in of_srun:
         if ended.captures.get("ended") != step:
             continue
-        above = [h for h in of_srun if h.line.file == ended.line.file and h.line.number < ended.line.number]
+        above = [h for h in of_srun if h.line.file == ended.line.file and earlier(h.line, ended.line)]
         if any("task" in h.captures for h in above) and not any("aborted" in h.captures for h in above):
             return True
     return False
@@ -143,7 +140,7 @@ def _without_echoes(telling: Sequence[Hit]) -> list[Hit]:
     that something failed."""
     first: dict[tuple[str, str], Hit] = {}
     reported: dict[tuple[str, str], Hit] = {}
-    for hit in sorted(telling, key=_order):
+    for hit in sorted(telling, key=in_order):
         first.setdefault(hit.line.file, hit)
         if hit.role == "consequence" and not hit.fallback:
             reported.setdefault(hit.line.file, hit)
@@ -154,9 +151,9 @@ def _echoes(hit: Hit, first: Hit, reported: Hit | None) -> bool:
     if not hit.fallback or hit.role != "cause":
         return False
     if hit.error_type == "native_crash":
-        return reported is not None and _order(reported) < _order(hit)
+        return reported is not None and earlier(reported.line, hit.line)
     interrupted = first.subsystem == "user" and _speaker(first) == _speaker(hit)
-    return hit.error_type == "exception" and interrupted and _order(first) < _order(hit)
+    return hit.error_type == "exception" and interrupted and earlier(first.line, hit.line)
 
 
 _NOBODY = (None, None)
@@ -183,7 +180,7 @@ _STACK_LINES = 12  # from one entry of a library's error stack to the next, at m
 
 def _innermost(root: Hit, telling: Sequence[Hit]) -> Hit:
     """Of a library's error stack the deepest entry; chunks may have brought more than that one."""
-    for hit in sorted(telling, key=_order):
+    for hit in sorted(telling, key=in_order):
         beside = hit.rule == root.rule and hit.line.file == root.line.file
         if not beside or not 0 < hit.line.number - root.line.number <= _STACK_LINES:
             continue
@@ -240,7 +237,7 @@ def diagnose(hits: Sequence[Hit], ending: Ending) -> Diagnosis:
     """The verdict on an attempt that ended or hangs."""
     hits = after_departures(hits, ending.noted)
     root = _explained(_who_left(root_of(hits), ending.left), ending)
-    others = sorted((hit for hit in hits if hit is not root), key=_order)
+    others = sorted((hit for hit in hits if hit is not root), key=in_order)
     evidence = ((root,) if root else ()) + tuple(others[:15])
     return Diagnosis(_judge(root, ending), evidence)
 
@@ -281,7 +278,7 @@ def _who_left(root: Hit | None, left: Hit | None) -> Hit | None:
     if root is None or left is None or root.role == "cause" or family(root.error_type) != "comms":
         return root
     speakers = {_speaker(root), _speaker(left)}
-    if _order(left) >= _order(root) or (len(speakers) == 1 and _NOBODY not in speakers):
+    if not maybe_earlier(left.line, root.line) or (len(speakers) == 1 and _NOBODY not in speakers):
         return root
     return replace(left, role="cause", error_type="exception", transient=False, mode=None, remedy=_LEFT_ALONE)
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from midwatch.agents.error_types import family
+from midwatch.agents.line_order import in_order, maybe_earlier
 from midwatch.streams.records import Hit
 
 _SAYS_NOTHING = ("exception", "unknown", "")
@@ -30,14 +31,8 @@ def is_bare_end(hit: Hit) -> bool:
 def explanation(noted: Sequence[Hit], end: Hit | None) -> Hit | None:
     """The earliest of the lines before the end, as its cause; None where they point different ways. That the
     same start would go better is not known from it."""
-    before = [hit for hit in noted if may_explain(hit) and (end is None or _before(hit, end))]
+    before = [hit for hit in noted if may_explain(hit) and (end is None or maybe_earlier(hit.line, end.line))]
     if len({family(hit.error_type) for hit in before}) != 1:
         return None
-    first = min(before, key=lambda hit: (hit.line.time, hit.line.node, hit.line.path, hit.line.number))
+    first = min(before, key=in_order)
     return replace(first, role="cause", transient=False if first.transient is False else None, mode=None)
-
-
-def _before(hit: Hit, end: Hit) -> bool:
-    if hit.line.file == end.line.file:
-        return hit.line.number < end.line.number
-    return hit.line.time <= end.line.time

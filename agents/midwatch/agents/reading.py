@@ -7,19 +7,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from operator import eq
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from midwatch.streams import codec
 from midwatch.streams.errors import MalformedRecord, NewerRecord, ServiceUnreachable
-from midwatch.streams.services import check_kafka, kafka_log, kafka_options
+from midwatch.streams.kafka_client import BOUNDED, plain_consumer
+from midwatch.streams.services import check_kafka, kafka_log
 from midwatch.streams.settings import Settings
-
-if TYPE_CHECKING:
-    from kafka import KafkaConsumer
 
 PATIENCE = 30.0
 _POLL_MS = 500
-_REQUEST_MS = 10_000
 
 KeyFilter = Callable[[bytes | None], object]
 
@@ -116,19 +113,8 @@ def _messages(
     only_key: bytes | None,
     patience: float,
 ) -> Iterator[tuple[str, Any]]:
-    from kafka import KafkaConsumer
-
     deadline = time.monotonic() + patience
-    consumer = KafkaConsumer(
-        **kafka_options(settings),
-        group_id=None,
-        enable_auto_commit=False,
-        auto_offset_reset="earliest",
-        request_timeout_ms=_REQUEST_MS,
-        bootstrap_timeout_ms=_REQUEST_MS,
-        fetch_max_wait_ms=50,
-        max_poll_records=5000,
-    )
+    consumer = plain_consumer(settings.kafka, **BOUNDED, fetch_max_wait_ms=50, max_poll_records=5000)
     try:
         ends = _assign(consumer, settings, topics, since_ms, only_key)
         while ends:
@@ -153,7 +139,7 @@ def _messages(
 
 
 def _assign(
-    consumer: KafkaConsumer,
+    consumer: Any,
     settings: Settings,
     topics: tuple[str, ...],
     since_ms: Mapping[str, int],
@@ -161,7 +147,8 @@ def _assign(
 ) -> dict[Any, int]:
     """Takes every partition, seeks, and returns the ends of those that hold something to read."""
     from kafka import TopicPartition
-    from kafka.partitioner.default import murmur2
+
+    from midwatch.streams.partitioner import partition_of
 
     partitions = []
     for topic in topics:
@@ -173,7 +160,7 @@ def _assign(
                 remedy="`midwatch up` makes the topics; topics.prefix must be the same everywhere",
             )
         if only_key is not None:
-            known = {(murmur2(only_key) & 0x7FFFFFFF) % len(known)}
+            known = {partition_of(only_key, len(known))}
         partitions += [TopicPartition(topic, number) for number in sorted(known)]
     consumer.assign(partitions)
     starts: dict[Any, int] = consumer.beginning_offsets(partitions)

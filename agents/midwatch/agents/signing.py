@@ -20,7 +20,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from midwatch.agents.first_writer import write_first
+from midwatch.streams.atomic_file import create_if_absent
 from midwatch.streams.codec import canonical
 from midwatch.streams.errors import ConfigurationError
 from midwatch.streams.records import Command, Spec
@@ -84,12 +84,12 @@ def ensure_keys(state_directory: Path) -> Signer:
     state_directory.mkdir(parents=True, exist_ok=True)
     private = state_directory / PRIVATE_NAME
     if not private.exists():
-        write_first(private, secrets.token_bytes(_KEY_BYTES), mode=0o600)
+        create_if_absent(private, secrets.token_bytes(_KEY_BYTES), mode=0o600)
     signer = load_signer(state_directory)
     public = state_directory / PUBLIC_NAME
     raw = signer.key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
     if not public.exists():
-        write_first(public, raw, mode=0o644)
+        create_if_absent(public, raw, mode=0o644)
     if _read(public) != raw:
         raise ConfigurationError(
             "the public key is not that of the private key beside it",

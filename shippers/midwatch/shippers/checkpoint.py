@@ -6,7 +6,6 @@ after a kill or a power cut some lines are sent again, none is left out. One shi
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -16,9 +15,11 @@ import msgspec
 
 from midwatch.shippers.fingerprint import Probe
 from midwatch.shippers.tail import Position
+from midwatch.streams.atomic_file import put_in_place, write_draft
 from midwatch.streams.codec import UNREADABLE
 from midwatch.streams.errors import ConfigurationError, UsageError
 from midwatch.streams.failpoints import failpoint
+from midwatch.streams.file_lock import LockTaken, lock
 from midwatch.streams.records import Generation
 
 _FILE = "checkpoint.json"
@@ -60,21 +61,18 @@ class StateDirectory:
         self.path = path
         try:
             path.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._lock = lock(path / "lock")
+        except LockTaken as error:
+            raise UsageError(
+                "another shipper of the same job and node runs here",
+                where=str(path),
+                remedy="stop it, or tell the two apart with --node",
+            ) from error
         except OSError as error:
             raise ConfigurationError(
                 f"the shipper's state directory cannot be written: {error.strerror}",
                 where=str(path),
                 remedy="choose another one with --state-directory",
-            ) from error
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(self._lock)
-            raise UsageError(
-                "another shipper of the same job and node runs here",
-                where=str(path),
-                remedy="stop it, or tell the two apart with --node",
             ) from error
 
     def load(self) -> Checkpoint:
@@ -113,17 +111,9 @@ class StateDirectory:
         """Replaces the checkpoint; when this returns, it survives a power cut. Raises OSError."""
         stored = replace(checkpoint, files=tuple(_with(entry, _text_of) for entry in checkpoint.files))
         draft = self.path / f".{_FILE}"
-        with open(draft, "wb") as file:
-            file.write(msgspec.json.encode(stored))
-            file.flush()
-            os.fsync(file.fileno())
+        write_draft(draft, msgspec.json.encode(stored))
         failpoint("checkpoint")
-        draft.replace(self.path / _FILE)
-        folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        put_in_place(draft, self.path / _FILE)
 
     def close(self) -> None:
         """Lets another shipper have it."""

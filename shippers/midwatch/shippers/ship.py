@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import os
 import secrets
@@ -12,12 +13,13 @@ from pathlib import Path
 
 from midwatch.shippers.checkpoint import Checkpoint, StateDirectory
 from midwatch.shippers.identity import Machine, Told, identify
-from midwatch.shippers.processes import JobProcess, boot_id, start_ticks
+from midwatch.shippers.processes import JobProcess
 from midwatch.shippers.publish import Publisher
 from midwatch.shippers.report import reporter
 from midwatch.shippers.sidecar import DRAIN, Ends, Sidecar
 from midwatch.shippers.watch import Start, Watch
 from midwatch.streams.errors import ConfigurationError, UsageError
+from midwatch.streams.process_table import boot_id, process_status
 from midwatch.streams.settings import Settings
 
 
@@ -100,7 +102,11 @@ def machine(pid: int | None) -> Machine:
     except (KeyError, OSError):  # a container's user without a name
         user = str(os.getuid())
     known = os.getpid() if pid is None else pid
-    return Machine(socket.gethostname(), user, boot_id(), shipper_id(), known, start_ticks(known))
+    status = process_status(known)  # of a dead one too: it is the job's name as long as it is there
+    boot = ""
+    with contextlib.suppress(OSError):  # a system without /proc
+        boot = boot_id()
+    return Machine(socket.gethostname(), user, boot, shipper_id(), known, status.start_ticks if status else 0)
 
 
 def shipper_id() -> str:

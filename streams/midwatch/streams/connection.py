@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import stat
 from dataclasses import replace
 from pathlib import Path
 
+from midwatch.streams.atomic_file import replace_file
 from midwatch.streams.errors import ConfigurationError
 from midwatch.streams.secret import Secret
 from midwatch.streams.services import not_given
@@ -52,7 +52,7 @@ def write_connection(settings: Settings) -> Path:
             "watch": as_plain(settings.watch),
         }
         file = connection_file(settings)
-        _replace(file, json.dumps(fragment, indent=1) + "\n")
+        replace_file(file, f"{json.dumps(fragment, indent=1)}\n".encode(), mode=0o600)
     except OSError as error:
         raise ConfigurationError(
             f"the state directory cannot be written: {error.strerror}",
@@ -115,18 +115,5 @@ def _password_file(file: Path, password: Secret) -> Path | None:
     if not password:
         file.unlink(missing_ok=True)
         return None
-    _replace(file, password.reveal() + "\n")
+    replace_file(file, f"{password.reveal()}\n".encode(), mode=0o600)
     return file
-
-
-def _replace(file: Path, text: str) -> None:
-    """Whole or not at all, and never readable by others, not even while it is written."""
-    draft = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
-    try:
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as content:
-            content.write(text)
-            content.flush()
-            os.fsync(content.fileno())
-        draft.replace(file)
-    finally:
-        draft.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""How kafka-python's clients connect. Light: the sidecar imports it too."""
+"""How kafka-python's clients connect and read. Light: the sidecar imports it too."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from midwatch.streams.settings import KafkaSettings
 
 LASTING = {"reconnect_backoff_max_ms": 1000}
 """For clients that live through outages: kafka-python's own 30 s would be added to each."""
+PATIENT = {"fetch_max_wait_ms": 5_000}
+"""For readers that wait for what comes: they hear of it at once, and ask seldom while nothing does."""
+BOUNDED = {"request_timeout_ms": 10_000, "bootstrap_timeout_ms": 10_000}
+"""For clients that somebody waits for: they give up on a silent broker within 10 s."""
 _ABANDON_S = 2.0
 
 
@@ -32,6 +36,17 @@ def client_options(kafka: KafkaSettings) -> dict[str, Any]:
         }
         options |= {name: str(path) for name, path in files.items() if path}
     return options
+
+
+def plain_consumer(kafka: KafkaSettings, **options: Any) -> Any:
+    """A reader without a group, from the beginning, that commits nothing by itself; `options` may differ.
+
+    The caller assigns its partitions and closes it. Raises kafka-python's errors where no broker answers.
+    """
+    from kafka import KafkaConsumer  # it is loaded where a reader is
+
+    plain = {"group_id": None, "enable_auto_commit": False, "auto_offset_reset": "earliest"}
+    return KafkaConsumer(**client_options(kafka), **(plain | options))
 
 
 def abandon(producer: Any) -> None:

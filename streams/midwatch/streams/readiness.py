@@ -11,6 +11,8 @@ import json
 import os
 from pathlib import Path
 
+from midwatch.streams.atomic_file import replace_file
+
 
 def run_directory(state_directory: Path) -> Path:
     """Where running processes keep their signs of life; made, for the owner alone, if it is absent."""
@@ -27,9 +29,7 @@ def ready_file(state_directory: Path, name: str) -> Path:
 def declare_ready(state_directory: Path, name: str) -> None:
     """Call it once work can be done."""
     file = ready_file(state_directory, name)
-    draft = file.with_name(f"{file.name}.{os.getpid()}.part")
-    draft.write_text(json.dumps({"pid": os.getpid()}), encoding="ascii")
-    draft.replace(file)
+    replace_file(file, json.dumps({"pid": os.getpid()}).encode())
 
 
 def is_ready(state_directory: Path, name: str, pid: int) -> bool:

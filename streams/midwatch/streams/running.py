@@ -13,6 +13,7 @@ import faust
 import mode.loop
 
 from midwatch.streams.app import App, Assignment
+from midwatch.streams.atomic_file import replace_file
 from midwatch.streams.kafka_noise import quieten
 from midwatch.streams.services import check_redis
 from midwatch.streams.topic_admin import check_topics
@@ -21,10 +22,7 @@ from midwatch.streams.watchdog import LagWatch, LoopWatch
 
 def _tell_ready(path: Path, group: str, held: Assignment) -> None:
     """Replace the file that says which partitions this process reads; written after every rebalance."""
-    text = json.dumps({"pid": os.getpid(), "group": group, "partitions": held})
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    part.write_text(text)
-    part.replace(path)
+    replace_file(path, json.dumps({"pid": os.getpid(), "group": group, "partitions": held}).encode())
 
 
 def run(

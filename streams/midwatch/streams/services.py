@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from midwatch.streams.errors import ConfigurationError, ServiceUnreachable
 from midwatch.streams.kafka_client import client_options
+from midwatch.streams.redis_safety import unmet_demands
 from midwatch.streams.settings import Settings
 
 if TYPE_CHECKING:
@@ -170,11 +171,11 @@ def check_redis(settings: Settings, *, safe_to_act: bool = False, patience: floa
         raise not_given("Redis", "redis.url")
     where = settings.redis.url.rpartition("@")[2].removeprefix("redis://").removeprefix("rediss://")
     client = redis_client(settings, patience)
-    from redis.exceptions import AuthenticationError, NoPermissionError, RedisError, ResponseError
+    from redis.exceptions import AuthenticationError, RedisError
 
     try:
         client.ping()
-        found = _redis_configuration(client, NoPermissionError, ResponseError)
+        unmet = unmet_demands(client, to_act=safe_to_act)
     except AuthenticationError as error:
         raise ServiceUnreachable(
             "Redis refuses this password" if settings.redis.password else "Redis asks for a password",
@@ -190,39 +191,21 @@ def check_redis(settings: Settings, *, safe_to_act: bool = False, patience: floa
         ) from error
     finally:
         client.close()
-    demands = {"maxmemory-policy": "noeviction"}
-    if safe_to_act:
-        demands |= {"appendonly": "yes", "appendfsync": "always"}
-    wrong = {
-        name: found[name] for name, value in demands.items() if found and found.get(name, value) != value
-    }
+    wrong = [each for each in unmet if each.found]
     if wrong:
-        is_now = ", ".join(f"{name} is {value}" for name, value in wrong.items())
-        changes = ", ".join(f"CONFIG SET {name} {demands[name]}" for name in wrong)
+        is_now = ", ".join(f"{each.name} is {each.found}" for each in wrong)
+        changes = ", ".join(f"CONFIG SET {each.name} {each.wanted}" for each in wrong)
         raise ConfigurationError(
             f"this Redis may lose what it is given: {is_now}",
             where=where,
             remedy=f"{changes}, and the same in its configuration file",
         )
-    if safe_to_act and not found:
+    if safe_to_act and unmet:
         raise ConfigurationError(
             "this Redis does not tell its configuration, so nobody can know whether claims survive",
             where=where,
             remedy="allow `CONFIG GET` to this user, or stay in watch.mode observe",
         )
-
-
-def _redis_configuration(client: Redis, *refusals: type[Exception]) -> dict[str, str]:
-    """What we ask of it; empty where a hosted Redis forbids the question."""
-    try:
-        answer: Any = client.config_get("maxmemory-policy", "appendonly", "appendfsync")
-    except refusals:
-        return {}
-    return {_text(name): _text(value) for name, value in answer.items()}
-
-
-def _text(value: object) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
 
 
 def not_given(service: str, setting: str) -> ServiceUnreachable:

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 from kafka import KafkaProducer
-from kafka.partitioner.default import murmur2
 
 from integration.chain.installation import Installation, installation
 from midwatch.agents.reading import messages_of
 from midwatch.streams import codec
 from midwatch.streams.embedded.stack import Endpoints
+from midwatch.streams.partitioner import partition_of
 from midwatch.streams.records import Decision, Incident, SchedulerFact, Verdict
 from midwatch.streams.services import kafka_options
 from processes import wait_for
@@ -68,7 +68,7 @@ def watch(stack: Endpoints, tmp_path: Path) -> Iterator[Installation]:
 
 def _jobs(partitions: int) -> tuple[str, str]:
     """Two jobs that do not share a partition."""
-    place = {name: (murmur2(name.encode()) & 0x7FFFFFFF) % partitions for name in _names()}
+    place = {name: partition_of(name.encode(), partitions) for name in _names()}
     first = next(iter(place))
     return first, next(name for name, number in place.items() if number != place[first])
 

@@ -9,27 +9,23 @@ from types import TracebackType
 from typing import Any, Self
 
 from kafka import KafkaConsumer, TopicPartition
-from kafka.partitioner.default import murmur2
 
 from midwatch.shippers.publish import message_key
 from midwatch.streams.codec import decode_log
 from midwatch.streams.identity import job_name
+from midwatch.streams.partitioner import partition_of
 from midwatch.streams.records import Beat
 from midwatch.streams.services import kafka_options
 from midwatch.streams.settings import Settings
 
 
-def _partition(job: str, node: str, count: int) -> int:
-    """Where Kafka's default partitioner puts a node's messages."""
-    return int((murmur2(message_key(job, node)) & 0x7FFFFFFF) % count)
-
-
 def name_for_one_partition(nodes: tuple[str, ...], settings: Settings) -> str:
     """A run's name with which the messages of all nodes share a partition, so that they have one order."""
+    count = settings.topics.partitions.logs
     while True:
         name = f"job-{secrets.token_hex(4)}"
         job = str(job_name(name, user=getpass.getuser()))
-        if len({_partition(job, node, settings.topics.partitions.logs) for node in nodes}) == 1:
+        if len({partition_of(message_key(job, node), count) for node in nodes}) == 1:
             return name
 
 
@@ -39,7 +35,7 @@ class Burst:
     def __init__(self, settings: Settings, name: str, nodes: tuple[str, ...]) -> None:
         self._nodes = nodes
         self._job = str(job_name(name, user=getpass.getuser()))
-        number = _partition(self._job, nodes[0], settings.topics.partitions.logs)
+        number = partition_of(message_key(self._job, nodes[0]), settings.topics.partitions.logs)
         self._place = TopicPartition(settings.topic_names.logs, number)
         self._beats: Counter[str] = Counter()
         self._consumer: Any = KafkaConsumer(**kafka_options(settings), enable_auto_commit=False)

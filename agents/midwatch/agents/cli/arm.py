@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from midwatch.agents.cli.asking import now_ms
 from midwatch.agents.cli.options import with_settings
+from midwatch.streams.clock import now_ms
 from midwatch.streams.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ def arm(job: str | None, everything: bool, settings: Settings) -> None:
 
     JOB is cluster:user/run, or the run alone, or a scheduler's id; it must be known already.
     """
-    import time
-
     from midwatch.agents.executor.arming import everything_disarmed, lift_disarm_all, mark_job
     from midwatch.agents.run.acts import known_job, tell_act
 
@@ -39,7 +37,7 @@ def arm(job: str | None, everything: bool, settings: Settings) -> None:
             "everything is disarmed", where="midwatch arm", remedy="take that back first: midwatch arm --all"
         )
     name = known_job(settings, job or "", now_ms())
-    mark = mark_job(settings.state_directory, name, armed=True, at=time.time())
+    mark = mark_job(settings.state_directory, name, armed=True, at=now_ms() / 1000)
     tell_act(settings, mark, "arm")
     click.echo(f"{name} is armed")
     if not settings.armed:

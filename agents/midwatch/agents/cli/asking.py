@@ -1,8 +1,7 @@
-"""What the read commands share: the present time, how long to wait, how to print JSON."""
+"""What the read commands share: how long to wait, how to print JSON."""
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,11 +23,6 @@ since_option = click.option(
     show_default=True,
     help="How far to look back: 10m, 24h, 30d.",
 )
-
-
-def now_ms() -> int:
-    """Milliseconds since 1970 by this machine's clock."""
-    return time.time_ns() // 1_000_000
 
 
 def looking_back(since: str, now: int) -> int:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from midwatch.agents.cli.asking import now_ms
 from midwatch.agents.cli.options import with_settings
+from midwatch.streams.clock import now_ms
 from midwatch.streams.errors import ConfigurationError, ServiceUnreachable, UsageError
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ def disarm(*, job: str | None, everything: bool, future: bool, settings: Setting
     JOB is cluster:user/run, or the run alone, or a scheduler's id. It works at once: the executor reads this
     mark before each act. What was begun is left as it is.
     """
-    import time
-
     from midwatch.agents.executor.arming import disarm_all, mark_job
     from midwatch.agents.run.acts import coming_job, known_job, tell_act
     from midwatch.streams.identity import is_job
@@ -34,7 +32,7 @@ def disarm(*, job: str | None, everything: bool, future: bool, settings: Setting
     if everything == bool(job):
         raise UsageError("name a job, or say --all", where="midwatch disarm", remedy="midwatch disarm JOB")
     if everything:
-        disarm_all(settings.state_directory, at=time.time())
+        disarm_all(settings.state_directory, at=now_ms() / 1000)
         click.echo("nothing is done any more, for any job; `midwatch arm --all` takes it back")
         return
     asked, unknown = job or "", None
@@ -49,7 +47,7 @@ def disarm(*, job: str | None, everything: bool, future: bool, settings: Setting
             ) from error
         # A whole name may be right, and to act no more does no harm.
         name, unknown = asked, error
-    mark = mark_job(settings.state_directory, name, armed=False, at=time.time())
+    mark = mark_job(settings.state_directory, name, armed=False, at=now_ms() / 1000)
     click.echo(f"{name} is disarmed")
     if unknown is None:
         tell_act(settings, mark, "disarm")

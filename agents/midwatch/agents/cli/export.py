@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from midwatch.agents.cli.asking import now_ms, patience_option
+from midwatch.agents.cli.asking import patience_option
 from midwatch.agents.cli.options import with_settings
+from midwatch.streams.clock import now_ms
 from midwatch.streams.errors import UsageError
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ import click
 
 from midwatch.agents.cli.asking import (
     looking_back,
-    now_ms,
     patience_option,
     print_json,
     say_unreadable,
     since_option,
 )
 from midwatch.agents.cli.options import json_option, with_settings
+from midwatch.streams.clock import now_ms
 
 if TYPE_CHECKING:
     from midwatch.streams.settings import Settings

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -123,9 +122,10 @@ def _job_name(path: str) -> str:
 
 def _files(name: str) -> list[LogFile]:
     from midwatch.agents.replay.logs import LogFile
+    from midwatch.streams.clock import now_ms
 
     if name == "-":
-        return [LogFile("-", sys.stdin.buffer.read(), time.time())]
+        return [LogFile("-", sys.stdin.buffer.read(), now_ms() / 1000)]
     path = Path(name)
     try:
         inside = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]

@@ -62,7 +62,8 @@ def _read(settings: Settings, paths: tuple[Path, ...], presets: tuple[str, ...])
 
 def _push(settings: Settings, draft: Draft, topic: RulesTopic, *, dry_run: bool, as_json: bool) -> int:
     from midwatch.agents.reload.draft import admitted
-    from midwatch.agents.reload.topic import RulesWriter, now_ms, who
+    from midwatch.agents.reload.topic import RulesWriter, who
+    from midwatch.streams.clock import now_ms
     from midwatch.streams.records import InForce
 
     before = topic.record(topic.current.said.bundle) if topic.current else None

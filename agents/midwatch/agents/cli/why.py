@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from midwatch.agents.cli.asking import now_ms, patience_option, print_json, say_unreadable, story_json
+from midwatch.agents.cli.asking import patience_option, print_json, say_unreadable, story_json
 from midwatch.agents.cli.options import json_option, with_settings
+from midwatch.streams.clock import now_ms
 
 if TYPE_CHECKING:
     from midwatch.streams.settings import Settings

@@ -7,10 +7,11 @@ is on disk before that, so no reader ever sees half a record and no crash leaves
 from __future__ import annotations
 
 import json
-import os
 import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from midwatch.streams.atomic_file import create_if_absent, replace_file, sync_directory
 
 KEY = re.compile(r"[0-9A-Za-z]{8,64}")
 
@@ -37,22 +38,12 @@ def create(directory: Path, record: Record) -> bool:
     """Makes the start ours; False if it was made before. On disk when it returns True."""
     folder = directory / "effects"
     folder.mkdir(parents=True, exist_ok=True)
-    draft = _write(folder, record)
-    try:
-        os.link(draft, folder / record.key)
-    except FileExistsError:
-        return False
-    finally:
-        draft.unlink()
-    _sync(folder)
-    return True
+    return create_if_absent(folder / record.key, _content(record))
 
 
 def replace(directory: Path, record: Record) -> None:
     """The same start with its end."""
-    folder = directory / "effects"
-    _write(folder, record).replace(folder / record.key)
-    _sync(folder)
+    replace_file(directory / "effects" / record.key, _content(record))
 
 
 def read(directory: Path, key: str) -> Record | None:
@@ -81,8 +72,8 @@ def set_aside(directory: Path, record: Record) -> None:
     past = folder / "past"
     past.mkdir(exist_ok=True)
     (folder / record.key).rename(past / f"{record.key}.{record.started_at:.3f}")
-    _sync(past)
-    _sync(folder)
+    sync_directory(past)
+    sync_directory(folder)
 
 
 def prune(directory: Path, ended_before: float) -> int:
@@ -94,18 +85,5 @@ def prune(directory: Path, ended_before: float) -> int:
     return len(old)
 
 
-def _write(folder: Path, record: Record) -> Path:
-    draft = folder / f".{record.key}.{os.getpid()}"
-    with draft.open("w") as file:
-        json.dump(asdict(record), file)
-        file.flush()
-        os.fsync(file.fileno())
-    return draft
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _content(record: Record) -> bytes:
+    return json.dumps(asdict(record)).encode()

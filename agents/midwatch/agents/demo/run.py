@@ -20,6 +20,7 @@ from midwatch.agents.demo.report import report
 from midwatch.agents.demo.script import RUN, Stage
 from midwatch.agents.inquiry import ask_job
 from midwatch.agents.story import Story
+from midwatch.streams.clock import now_ms
 from midwatch.streams.codec import plain_to_json
 from midwatch.streams.connection import with_connection
 from midwatch.streams.embedded.child import Child
@@ -168,7 +169,7 @@ def _observe(
     held_since: float | None = None
     while True:
         with suppress(UsageError):  # the job is not in the topics yet
-            story = ask_job(settings, str(stage.job), int(time.time() * 1000))[0]
+            story = ask_job(settings, str(stage.job), now_ms())[0]
         told = _tell(story, told, say)
         ledger = _ledger(stage)
         facts = judge(story, ledger, _read_line)

@@ -8,13 +8,12 @@ A mark that cannot be read counts as disarmed.
 from __future__ import annotations
 
 import getpass
-import os
-import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
+from midwatch.streams.atomic_file import replace_file
 from midwatch.streams.codec import content_hash
 
 _ALL = "disarmed"
@@ -119,9 +118,4 @@ def _read(path: Path) -> Mark | None:
 
 def _write(path: Path, mark: Mark) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    with draft.open("wb") as file:
-        file.write(msgspec.json.encode(mark))
-        file.flush()
-        os.fsync(file.fileno())
-    draft.rename(path)
+    replace_file(path, msgspec.json.encode(mark))

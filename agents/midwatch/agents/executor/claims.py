@@ -11,7 +11,6 @@ says so.
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +22,9 @@ import redis
 
 from midwatch.agents.effects import effect_key, effects_of
 from midwatch.agents.executor.admission import Arrival
+from midwatch.streams.atomic_file import replace_file
 from midwatch.streams.records import Command, Outcome
+from midwatch.streams.redis_safety import unmet_demands
 
 _FILE = "executor.epoch"
 KEPT_S = 90 * 86_400  # as long as `commands` can deliver an order again
@@ -164,15 +165,10 @@ class Claims:
 
     def unsafe(self) -> str:
         """Why this Redis cannot be trusted with a claim; "" if it can."""
-        wanted = {"maxmemory-policy": "noeviction", "appendonly": "yes", "appendfsync": "always"}
-        for name, value in wanted.items():
-            try:
-                found = self._redis.config_get(name).get(name)
-            except redis.ResponseError as error:
-                return f"Redis does not show its setting {name}: {error}"
-            if _text(found) != value:
-                return f"Redis has {name} {_text(found) or 'unset'}; acting needs {value}"
-        return ""
+        unmet = next(iter(unmet_demands(self._redis, to_act=True)), None)
+        if unmet is None:
+            return ""
+        return f"Redis has {unmet.name} {unmet.found or 'hidden'}; acting needs {unmet.wanted}"
 
     def claim(self, command: Command, now_ms: int) -> Claimed:
         """Claims all effects of the order, or none."""
@@ -282,13 +278,8 @@ class Claims:
             return None
 
     def _store(self, epoch: Epoch) -> None:
-        draft = self._file.with_name(f".{self._file.name}.{os.getpid()}")
-        draft.parent.mkdir(parents=True, exist_ok=True)
-        with draft.open("wb") as file:
-            file.write(msgspec.json.encode(epoch))
-            file.flush()
-            os.fsync(file.fileno())
-        draft.rename(self._file)
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(self._file, msgspec.json.encode(epoch))
         self._epoch = epoch
 
 

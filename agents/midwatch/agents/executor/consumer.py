@@ -11,17 +11,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
+from kafka import OffsetAndMetadata, TopicPartition
 
 from midwatch.agents.clusters.base import Cluster
 from midwatch.agents.effects import effect_key
 from midwatch.agents.executor.admission import Admission, Arrival, Known, Limits, admit
 from midwatch.agents.executor.arming import Arming, arming
 from midwatch.agents.executor.claims import Claims
-from midwatch.agents.executor.report import Reporter, now_ms, received
+from midwatch.agents.executor.report import Reporter, received
 from midwatch.agents.run.wrapping import partitions_of, script_of, verified_script
 from midwatch.agents.signing import Verifier
 from midwatch.agents.watcher.reader import CensusReader
+from midwatch.streams.clock import now_ms
 from midwatch.streams.codec import decode
 from midwatch.streams.errors import (
     MalformedRecord,
@@ -32,13 +33,11 @@ from midwatch.streams.errors import (
 )
 from midwatch.streams.failpoints import failpoint
 from midwatch.streams.identity import native_id
-from midwatch.streams.kafka_client import LASTING
+from midwatch.streams.kafka_client import LASTING, PATIENT, plain_consumer
 from midwatch.streams.records import Command, Outcome, Spec
-from midwatch.streams.services import kafka_options
 from midwatch.streams.settings import Settings
 
 _CATCH_UP_S = 60.0
-_FETCH_WAIT_MS = 5_000  # an order is told at once; an idle executor shall not ask all the time
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +60,11 @@ class CommandConsumer:
     def __init__(self, settings: Settings, desk: Desk) -> None:
         self._desk = desk
         self._topic = settings.topic_names.commands
-        self._consumer: Any = KafkaConsumer(
-            **kafka_options(settings),
+        self._consumer: Any = plain_consumer(
+            settings.kafka,
             **LASTING,
+            **PATIENT,
             group_id=f"{settings.topics.prefix}.executor",
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
-            fetch_max_wait_ms=_FETCH_WAIT_MS,
             max_poll_records=1,  # what is not yet claimed must not be committed with what is
         )
         # Assigned by hand: the group only keeps the offsets. There is one executor, and joining a group

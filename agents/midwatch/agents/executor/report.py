@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-import time
 from typing import Any
 
 from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
 from midwatch.agents import activity
+from midwatch.streams.clock import now_ms
 from midwatch.streams.codec import encode
 from midwatch.streams.counters import Counters
 from midwatch.streams.errors import ServiceUnreachable
@@ -80,11 +80,6 @@ def received(message: Any) -> Message:
     """A message of the plain consumers, as the pure core sees one."""
     at = max(message.timestamp, 0)
     return Message(message.topic, message.partition, message.offset, at, at, message.key, message.value)
-
-
-def now_ms() -> int:
-    """This host's clock, milliseconds since 1970."""
-    return int(time.time() * 1000)
 
 
 def say(line: str) -> None:

@@ -7,13 +7,11 @@ starts it again: all that matters is in Redis, in the topics and with the schedu
 
 from __future__ import annotations
 
-import fcntl
 import getpass
 import logging
 import os
 import shutil
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,13 +26,15 @@ from midwatch.agents.effects import effect_key
 from midwatch.agents.executor.admission import Limits
 from midwatch.agents.executor.claims import KEPT_S, Claims
 from midwatch.agents.executor.consumer import CommandConsumer, Desk
-from midwatch.agents.executor.report import Reporter, now_ms, received, say
+from midwatch.agents.executor.report import Reporter, received, say
 from midwatch.agents.executor.work import Works
 from midwatch.agents.signing import ensure_keys, load_verifier
 from midwatch.agents.watcher.drain import LastWords
 from midwatch.agents.watcher.reader import CensusReader
 from midwatch.agents.watcher.watch import Watcher
+from midwatch.streams.clock import now_ms
 from midwatch.streams.errors import ConfigurationError, ServiceUnreachable
+from midwatch.streams.file_lock import LockTaken, lock
 from midwatch.streams.readiness import declare_ready
 from midwatch.streams.services import check_redis, redis_client
 from midwatch.streams.settings import Settings
@@ -62,7 +62,7 @@ def run(settings: Settings, caller: Caller | None = None) -> int:
         signal.signal(number, lambda n, _: stopping.append(n))
     with _alone(settings.state_directory):
         ensure_keys(settings.state_directory)
-        prune(settings.state_directory, time.time() - KEPT_S)
+        prune(settings.state_directory, now_ms() / 1000 - KEPT_S)
         try:
             _serve(settings, caller or SystemCaller(), stopping)
         except redis.RedisError as error:
@@ -152,13 +152,21 @@ def _alone(state_directory: Path) -> Iterator[None]:
     """Two executors on one host would be safe and confusing: the second one is told so."""
     state_directory.mkdir(parents=True, exist_ok=True)
     path = state_directory / "executor.lock"
-    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise ConfigurationError(
-                "another executor runs with this state directory",
-                where=str(path),
-                remedy="stop it, or give this one another --state-directory",
-            ) from error
+    try:
+        descriptor = lock(path)
+    except LockTaken as error:
+        raise ConfigurationError(
+            "another executor runs with this state directory",
+            where=str(path),
+            remedy="stop it, or give this one another --state-directory",
+        ) from error
+    except OSError as error:
+        raise ConfigurationError(
+            f"the state directory cannot be used: {error.strerror}",
+            where=str(path),
+            remedy="choose another with --state-directory",
+        ) from error
+    try:
         yield
+    finally:
+        os.close(descriptor)

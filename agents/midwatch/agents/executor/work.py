@@ -18,9 +18,10 @@ from midwatch.agents.effects import effect_key
 from midwatch.agents.executor import reconcile as r
 from midwatch.agents.executor.claims import Claim
 from midwatch.agents.executor.consumer import Desk, armed, final_outcome
-from midwatch.agents.executor.report import now_ms, say, step_line
+from midwatch.agents.executor.report import say, step_line
 from midwatch.agents.run.wrapping import start_spec
 from midwatch.agents.watcher.endings import note_ending
+from midwatch.streams.clock import now_ms
 from midwatch.streams.errors import ConfigurationError
 from midwatch.streams.failpoints import failpoint
 from midwatch.streams.identity import native_id
@@ -153,7 +154,7 @@ class Works:
             self._keep(claim, after_hint)
 
     def _look(self, command: Command, cluster: Cluster, known: r.Memory) -> r.View:
-        at, key = time.time(), _key(command)
+        at, key = now_ms() / 1000, _key(command)
         jobs = cluster.sweep()
         ours = jobs.carrying(key)
         seen = any(job.native_id == known.winner for job in ours)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from midwatch.agents.incident.settling import withdraw
 from midwatch.agents.incident.sight import forget_silence
 from midwatch.agents.incident.turn import Turn
+from midwatch.agents.line_order import earlier
 from midwatch.rules.detectors.loss_spike import LossWindow
 from midwatch.streams.records import Held, Line, Phase
 
@@ -31,6 +32,11 @@ class Step:
     loss: str
     count: str = ""
     line: Line | None = None
+
+    @property
+    def file(self) -> tuple[str, str]:
+        """Where its number counts."""
+        return (self.node, self.path)
 
 
 def go_on(turn: Turn, node: str, lines: Sequence[Step]) -> None:
@@ -64,13 +70,6 @@ def go_on(turn: Turn, node: str, lines: Sequence[Step]) -> None:
     turn.set(step=step, phase=phase, total=total, progress_nodes=nodes, progress_line=printed, losses=losses)
 
 
-def _after(line: Step, held: Held) -> bool:
-    """Whether the progress was printed after the line held against the job."""
-    if (line.node, line.path) == held.hit.line.file:
-        return line.number > held.hit.line.number
-    return line.time > held.hit.line.time
-
-
 def _still_diverged(line: Step, held: Held) -> bool:
     """A run goes on with broken numbers as well as with good ones: only a finite loss speaks for it."""
     if held.hit.error_type != "numerical_instability":
@@ -83,7 +82,7 @@ def _still_diverged(line: Step, held: Held) -> bool:
 
 def _standing(line: Step, held: Iterable[Held]) -> Iterator[Held]:
     for each in held:
-        if not _after(line, each):
+        if not earlier(each.hit.line, line):
             yield replace(each, step=line.step) if line.step > each.step else each
         elif line.step < each.step + _STEPS_TO_WITHDRAW or _still_diverged(line, each):
             yield each
@@ -91,7 +90,7 @@ def _standing(line: Step, held: Iterable[Held]) -> Iterator[Held]:
 
 def _counting(line: Step, count: float, held: Iterable[Held]) -> Iterator[Held]:
     for each in held:
-        if not _after(line, each) or _still_diverged(line, each) or (each.count or count) > count:
+        if not earlier(each.hit.line, line) or _still_diverged(line, each) or (each.count or count) > count:
             yield each
         elif each.count is None:
             yield replace(each, count=count)

@@ -19,7 +19,8 @@ from midwatch.agents.reload.content import Content
 from midwatch.agents.reload.draft import Draft, admitted, edit, prepare, read_draft
 from midwatch.agents.reload.follower import Follower
 from midwatch.agents.reload.helper_process import HelperProcess
-from midwatch.agents.reload.topic import RulesTopic, RulesWriter, Standing, now_ms, refusal_of, who
+from midwatch.agents.reload.topic import RulesTopic, RulesWriter, Standing, refusal_of, who
+from midwatch.streams.clock import now_ms
 from midwatch.streams.errors import ConfigurationError, MidwatchError
 from midwatch.streams.readiness import run_directory
 from midwatch.streams.records import InForce

@@ -13,6 +13,7 @@ from typing import Any
 
 from midwatch.agents.reload.content import Content, bundle_hash, content
 from midwatch.streams import codec
+from midwatch.streams.clock import now_ms
 from midwatch.streams.errors import (
     ConfigurationError,
     MalformedRecord,
@@ -20,14 +21,13 @@ from midwatch.streams.errors import (
     NewerRecord,
     ServiceUnreachable,
 )
-from midwatch.streams.kafka_client import abandon
+from midwatch.streams.kafka_client import BOUNDED, PATIENT, abandon, plain_consumer
 from midwatch.streams.records import CURRENT, REFUSED, InForce, RefusedRules, RuleBundle
 from midwatch.streams.services import kafka_options
 from midwatch.streams.settings import Settings
 
 PATIENCE_S = 30.0
 _REQUEST_MS = 10_000
-_FETCH_WAIT_MS = 5_000  # what comes is told at once; an idle watch shall not ask all the time
 _LARGEST = 16 << 20  # before it is compressed; the broker bounds what is left
 _ERRORS_TOLD = 20
 _log = logging.getLogger(__name__)
@@ -64,7 +64,9 @@ class RulesTopic:
         self._topic = settings.topic_names.rules
         self._tp = TopicPartition(self._topic, 0)
         with _answering(self._where):
-            self._consumer = _consumer(settings)
+            self._consumer = plain_consumer(
+                settings.kafka, **BOUNDED, **PATIENT, max_partition_fetch_bytes=_LARGEST
+            )
             self._consumer.assign([self._tp])
             self._consumer.seek_to_beginning(self._tp)
 
@@ -234,28 +236,8 @@ def who() -> str:
     return f"{user}@{socket.gethostname()}"[:200]
 
 
-def now_ms() -> int:
-    """Milliseconds since 1970 by this machine's clock; it is told, and orders nothing."""
-    return time.time_ns() // 1_000_000
-
-
 def _tell_of(message: Any, error: Exception) -> None:
     _log.error("%s/%d cannot be read: %s", message.topic, message.offset, error)
-
-
-def _consumer(settings: Settings) -> Any:
-    from kafka import KafkaConsumer
-
-    return KafkaConsumer(
-        **kafka_options(settings),
-        group_id=None,
-        enable_auto_commit=False,
-        auto_offset_reset="earliest",
-        request_timeout_ms=_REQUEST_MS,
-        bootstrap_timeout_ms=_REQUEST_MS,
-        fetch_max_wait_ms=_FETCH_WAIT_MS,
-        max_partition_fetch_bytes=_LARGEST,
-    )
 
 
 @contextlib.contextmanager

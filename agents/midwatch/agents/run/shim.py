@@ -27,13 +27,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from midwatch.agents.clusters.processes import start_ticks
 from midwatch.agents.clusters.wakeups import Wakeups
 from midwatch.agents.run.other_nodes import OtherNodes, nodes_of, step_argv
 from midwatch.agents.run.wrapping import is_kept, verified_script
 from midwatch.agents.up import backoff
 from midwatch.streams.errors import MidwatchError
 from midwatch.streams.identity import local_incarnation, native_id, slurm_incarnation
+from midwatch.streams.process_table import start_ticks
 from midwatch.streams.settings_file import load_settings
 
 DRAIN_S = 30.0

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from midwatch.agents.clusters.sbatch_argv import Option, split
 from midwatch.agents.run.wrapping import file_name, wrapped_script
+from midwatch.streams.atomic_file import create_if_absent
 from midwatch.streams.errors import UsageError
 
 _ARRAY = re.compile(rb"^#SBATCH\s+(?:--array|-a)", re.MULTILINE)
@@ -72,11 +73,8 @@ def keep(scripts: Path, content: bytes) -> Path:
     """Writes a script under the name of its content; the same content twice is one file."""
     scripts.mkdir(parents=True, exist_ok=True)
     path = scripts.resolve() / file_name(content)
-    if not path.exists():
-        draft = path.with_suffix(".draft")
-        draft.write_bytes(content)
-        draft.chmod(0o755)
-        draft.rename(path)
+    if not path.exists() and create_if_absent(path, content, mode=0o755):
+        path.chmod(0o755)  # the umask is the person's; the executor must be able to read it
     return path
 
 

@@ -10,8 +10,9 @@ from midwatch.agents.signing import ensure_keys
 from midwatch.agents.up.processes import Say
 from midwatch.streams import codec
 from midwatch.streams.errors import MalformedRecord, NewerRecord
+from midwatch.streams.kafka_client import plain_consumer
 from midwatch.streams.records import Command, SchedulerFact
-from midwatch.streams.services import kafka_log, kafka_options
+from midwatch.streams.services import kafka_log
 from midwatch.streams.settings import Settings
 
 _POLL_MS = 500
@@ -47,15 +48,10 @@ class Following(threading.Thread):
                 self._over.wait(_AGAIN_S)
 
     def _follow(self) -> None:
-        from kafka import KafkaConsumer, TopicPartition
+        from kafka import TopicPartition
 
         names = self._settings.topic_names
-        consumer = KafkaConsumer(
-            **kafka_options(self._settings),
-            group_id=None,
-            enable_auto_commit=False,
-            auto_offset_reset="latest",
-        )
+        consumer = plain_consumer(self._settings.kafka, auto_offset_reset="latest")
         try:
             topics = (names.events, names.incidents, names.decisions, names.commands, names.rules)
             consumer.assign(

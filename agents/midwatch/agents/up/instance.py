@@ -11,6 +11,7 @@ import secrets
 import socket
 from pathlib import Path
 
+from midwatch.streams.atomic_file import replace_file
 from midwatch.streams.readiness import run_directory
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]")
@@ -34,7 +35,5 @@ def _token(file: Path) -> str:
         token = ""
     if not _TOKEN.fullmatch(token):
         token = secrets.token_hex(8)
-        draft = file.with_name(f"{file.name}.part")
-        draft.write_text(token + "\n", encoding="ascii")
-        draft.replace(file)
+        replace_file(file, f"{token}\n".encode())
     return token

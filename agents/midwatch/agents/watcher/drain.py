@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from midwatch.agents.clusters.calls import Caller
-from midwatch.agents.clusters.processes import start_ticks
 from midwatch.agents.watcher.census import Start
 from midwatch.shippers.checkpoint import Checkpoint, StateDirectory
 from midwatch.shippers.ship import checkpoint_directory
 from midwatch.streams.errors import ConfigurationError, MidwatchError, UsageError
 from midwatch.streams.identity import local_incarnation, native_id
+from midwatch.streams.process_table import start_ticks
 from midwatch.streams.records import Spec
 
 PATIENCE_S = 60

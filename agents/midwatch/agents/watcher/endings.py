@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from midwatch.agents.first_writer import write_first
 from midwatch.agents.watcher.sightings import Ending
+from midwatch.streams.atomic_file import create_if_absent
 from midwatch.streams.codec import content_hash
 
 
@@ -24,7 +24,7 @@ def note_ending(state_directory: Path, incarnation: str, person: str = "") -> No
     """On disk when it returns. The first note on a start stands: who came first ended it."""
     path = _path(state_directory, incarnation)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_first(path, msgspec.json.encode(_Note(incarnation, person)))
+    create_if_absent(path, msgspec.json.encode(_Note(incarnation, person)))
 
 
 def ending_of(state_directory: Path, incarnation: str) -> Ending | None:

@@ -11,20 +11,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kafka import KafkaConsumer, TopicPartition
-from kafka.partitioner.default import murmur2
+from kafka import TopicPartition
 
 from midwatch.agents.signing import spec_hash
 from midwatch.agents.watcher.census import Census, Start
 from midwatch.streams.codec import decode
 from midwatch.streams.errors import MalformedRecord, MisdirectedRecord, NewerRecord, ServiceUnreachable
-from midwatch.streams.kafka_client import LASTING
+from midwatch.streams.kafka_client import LASTING, PATIENT, plain_consumer
+from midwatch.streams.partitioner import partition_of
 from midwatch.streams.records import Outcome, Spec
-from midwatch.streams.services import kafka_options
 from midwatch.streams.settings import Settings
 
 _POLL_MS = 500
-_FETCH_WAIT_MS = 5_000  # what comes is told at once; an idle watch shall not ask all the time
 _PAUSE_S = 0.02
 
 
@@ -37,14 +35,7 @@ class CensusReader(threading.Thread):
         """`set_aside` is told of each message of `specs` that cannot be read, again after each start."""
         super().__init__(name="census", daemon=True)
         self._topics = settings.topic_names
-        self._consumer: Any = KafkaConsumer(
-            **kafka_options(settings),
-            **LASTING,
-            group_id=None,
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
-            fetch_max_wait_ms=_FETCH_WAIT_MS,
-        )
+        self._consumer: Any = plain_consumer(settings.kafka, **LASTING, **PATIENT)
         names = (self._topics.events, self._topics.specs)
         self._partitions = [
             TopicPartition(n, p) for n in names for p in self._consumer.partitions_for_topic(n) or ()
@@ -147,7 +138,7 @@ class CensusReader(threading.Thread):
         home = self._homes.get(message.key)
         if home is None:
             count = sum(partition.topic == message.topic for partition in self._partitions)
-            home = self._homes[message.key] = (murmur2(message.key) & 0x7FFFFFFF) % count
+            home = self._homes[message.key] = partition_of(message.key, count)
         return bool(home == message.partition)
 
     def _keep(self, message: Any) -> None:

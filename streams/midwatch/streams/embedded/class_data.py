@@ -8,11 +8,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from midwatch.streams.atomic_file import replace_file
 from midwatch.streams.embedded.child import clean_environment
 from midwatch.streams.embedded.java import Java
 
@@ -103,11 +103,4 @@ class ClassData:
 
 def _publish(part: Path, archive: Path) -> None:
     archive.parent.mkdir(parents=True, exist_ok=True)
-    beside = archive.with_name(f".{archive.name}.{os.getpid()}.part")
-    try:
-        shutil.copyfile(part, beside)
-        with beside.open("rb+") as content:
-            os.fsync(content.fileno())
-        beside.replace(archive)
-    finally:
-        beside.unlink(missing_ok=True)
+    replace_file(archive, part.read_bytes())

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import secrets
 import shutil
-import socket
-import time
 import weakref
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from midwatch.streams.atomic_file import replace_file
 from midwatch.streams.embedded.errors import (
     DiskFull,
     NotWritable,
@@ -21,6 +19,7 @@ from midwatch.streams.embedded.errors import (
     StateDirectoryInUse,
     StateDirectoryNewer,
 )
+from midwatch.streams.file_lock import LockTaken, open_lock, take
 
 LEAST_ROOM = 256 << 20
 """Bytes that must be free: Kafka dies at once, and without a reason, when its files cannot be mapped."""
@@ -60,7 +59,7 @@ class StateDirectory:
             if self.path.stat().st_uid != os.getuid():
                 raise _not_writable(self.path, "it belongs to another user")
             self.path.chmod(0o700)
-            self.lock_descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self.lock_descriptor = open_lock(self.path / "lock")
         except OSError as error:
             raise _not_writable(self.path, error.strerror or str(error)) from error
         _open_directories.add(self)
@@ -116,41 +115,18 @@ class StateDirectory:
         write_private(self.path / "node.json", json.dumps(asdict(node), indent=1) + "\n")
 
     def _lock(self, patience: float) -> None:
-        deadline = time.monotonic() + patience
-        while True:
-            try:
-                fcntl.flock(self.lock_descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                holder = self._holder()
-                if holder is None and time.monotonic() < deadline:
-                    time.sleep(0.05)
-                    continue
-                who = holder or "the servers of a stack that was killed"
-                raise StateDirectoryInUse(
-                    f"the state directory is in use by {who}",
-                    where=str(self.path),
-                    remedy="stop it first, or choose another state directory",
-                ) from None
-            except OSError as error:
-                raise _not_writable(self.path, f"it cannot be locked: {error.strerror}") from error
-            break
+        try:
+            take(self.lock_descriptor, patience_s=patience)
+        except LockTaken as error:
+            who = error.holder or "the servers of a stack that was killed"
+            raise StateDirectoryInUse(
+                f"the state directory is in use by {who}",
+                where=str(self.path),
+                remedy="stop it first, or choose another state directory",
+            ) from None
+        except OSError as error:
+            raise _not_writable(self.path, f"it cannot be locked: {error.strerror}") from error
         self._locked = True
-        os.ftruncate(self.lock_descriptor, 0)
-        os.pwrite(self.lock_descriptor, f"{os.getpid()} {socket.gethostname()}".encode(), 0)
-
-    def _holder(self) -> str | None:
-        """Who holds the lock, if that process is still alive; None where only its servers are left."""
-        pid, _, host = os.pread(self.lock_descriptor, 300, 0).decode(errors="replace").partition(" ")
-        if not pid.isdigit():
-            return None
-        if host == socket.gethostname():
-            try:
-                os.kill(int(pid), 0)
-            except ProcessLookupError:
-                return None
-            except PermissionError:
-                pass
-        return f"process {pid} on {host}"
 
     def _check_room(self, least: int) -> None:
         free = shutil.disk_usage(self.path).free
@@ -170,15 +146,8 @@ class StateDirectory:
 
 def write_private(file: Path, text: str) -> None:
     """Replaces a file's content at once; only the owner can read it, also while it is written."""
-    part = file.with_name(file.name + ".part")
     try:
-        part.unlink(missing_ok=True)
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(descriptor, "w", encoding="utf-8") as content:
-            content.write(text)
-            content.flush()
-            os.fsync(descriptor)
-        part.replace(file)
+        replace_file(file, text.encode(), mode=0o600)
     except OSError as error:
         raise _not_writable(file, error.strerror or str(error)) from error
 

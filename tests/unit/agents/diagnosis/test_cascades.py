@@ -370,3 +370,12 @@ def test_an_elastic_run_that_goes_on_after_it_is_well(watch: Watch) -> None:
     after = [f"step {step} loss: {3 - step / 100:.2f}" for step in range(18, 60)]
     done = watch("\n".join([*before, SHUT_DOWN, "restoring the last commit", *after]))
     assert done.verdict.state != "failed"
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_what_the_files_are_called_decides_nothing_where_two_lines_have_one_time(
+    watch: Watch, swapped: bool
+) -> None:
+    failed, killed = "srun: error: n4: task 3: Exited with exit code 1\n", "srun: error: n4: task 0: Killed\n"
+    done = watch(*((killed, failed) if swapped else (failed, killed)))
+    assert (done.verdict.error_type, done.decision.action) == ("host_oom", "stop")

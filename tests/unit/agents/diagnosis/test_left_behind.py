@@ -29,6 +29,13 @@ def test_a_rank_that_stopped_early_is_why_the_others_wait_in_vain(watch: Watch, 
     assert "decide together" in done.verdict.remedy
 
 
+@pytest.mark.parametrize("swapped", [False, True])
+def test_it_is_why_at_one_time_too_whatever_the_ranks_files_are_called(watch: Watch, swapped: bool) -> None:
+    left, told = "[1,0]<stderr>:Epoch 00007: early stopping triggered.\n", f"{LEFT_BEHIND}\n"
+    done = watch(*((told, left) if swapped else (left, told)))
+    assert (done.verdict.root_line, done.decision.action) == (left.strip(), "stop")
+
+
 def test_who_says_that_it_is_done_and_then_fails_itself_left_nobody(watch: Watch) -> None:
     own = LEFT_BEHIND.replace("[1,1]", "[1,0]")
     assert watch(f"[1,0]<stderr>:Epoch 00007: early stopping triggered.\n{own}\n").verdict.root_line == own

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -162,6 +164,15 @@ def test_the_partition_is_the_one_that_sbatch_would_take(
 ) -> None:
     argv = ("sbatch", *options, "train.sh", "-p", "an-argument-of-the-script")
     assert partitions_of(argv, b"#!/bin/sh\n" + line + b"\nsrun x\n#SBATCH -p late\n") == named
+
+
+def test_many_runs_of_one_script_at_once_keep_one_whole_copy(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        for number in range(50):
+            content = SCRIPT + b"#" * number
+            kept = set(pool.map(keep, [tmp_path] * 8, [content] * 8))
+            assert [path.read_bytes() for path in kept] == [content]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o755}
 
 
 def test_only_a_name_that_is_a_hash_claims_to_vouch(tmp_path: Path) -> None:

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from midwatch.agents.clusters.calls import SystemCaller
-from midwatch.agents.clusters.processes import start_ticks
 from midwatch.agents.watcher.census import Start
 from midwatch.agents.watcher.drain import LastWords
 from midwatch.shippers.checkpoint import Checkpoint, StateDirectory
 from midwatch.shippers.ship import checkpoint_directory
 from midwatch.streams.identity import local_incarnation
+from midwatch.streams.process_table import start_ticks
 from midwatch.streams.records import Spec
 
 JOB = "local:ann/r"
