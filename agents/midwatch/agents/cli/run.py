@@ -158,8 +158,8 @@ def _tell(started: Started, settings: Settings, *, as_json: bool) -> None:
 
 def _warn_of_neighbours(started: Started, settings: Settings) -> None:
     """Two living jobs of one name, or of one checkpoint directory, are told of; the start stands."""
-    from midwatch.agents.cli.asking import now_ms
     from midwatch.agents.inquiry import ask_neighbours
+    from midwatch.streams.clock import now_ms
     from midwatch.streams.errors import ServiceUnreachable
 
     spec = started.spec
