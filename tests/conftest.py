@@ -9,7 +9,7 @@ import pytest
 
 import first_choices
 from faults.chaos import short_form
-from house import capabilities, parts
+from house import capabilities, failures, parts
 
 FAILURES_TOLD, LINES_TOLD = 3, 12
 _tally = pytest.StashKey[Path]()
@@ -31,6 +31,7 @@ def _place_of_first_choices(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Before the processes of the run begin, so that all of them know the tally."""
+    failures.begin(config)
     if kept := short_form.begin():
         config.stash[_tally] = kept
 
@@ -42,8 +43,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if _tally not in config.stash:
         return
     table, never_hit = short_form.end(config.stash[_tally])
-    judged = never_hit if short_form.whole_suite(config) and session.exitstatus == pytest.ExitCode.OK else []
+    ran = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+    judged = never_hit if short_form.whole_suite(config) and ran else []
     config.stash[_hits] = table, judged
+    config.stash[failures.UNHELD] = judged
     if judged:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
