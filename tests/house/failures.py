@@ -79,6 +79,6 @@ class _Watch:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         self._run.exit_code = int(session.exitstatus)
-        if UNHELD in session.config.stash:
-            self._run.broken += session.config.stash[UNHELD]
+        unheld: list[str] = session.config.stash.get(UNHELD, [])
+        self._run.broken.extend(unheld)
         self._file.write_text(json.dumps(asdict(self._run)), encoding="utf-8")
