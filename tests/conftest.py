@@ -10,6 +10,7 @@ import pytest
 import first_choices
 from faults.chaos import short_form
 from house import capabilities, failures, parts
+from house.cases import SERVICES, quick
 
 FAILURES_TOLD, LINES_TOLD = 3, 12
 _tally = pytest.StashKey[Path]()
@@ -51,13 +52,18 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse to run when a test names a capability that the catalogue does not have."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Refuse to run when a test names a capability that the catalogue does not have. A quick run leaves out
+    what needs a service."""
     known = capabilities.known_ids()
     for item in items:
         for mark in item.iter_markers("capability"):
             if unknown := [str(name) for name in mark.args if name not in known]:
                 raise pytest.UsageError(f"{item.nodeid}: docs/capabilities.yaml has no {', '.join(unknown)}")
+    if quick():
+        left_out = [item for item in items if SERVICES.intersection(getattr(item, "fixturenames", ()))]
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=left_out)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

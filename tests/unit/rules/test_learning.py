@@ -8,13 +8,14 @@ from itertools import accumulate, count, cycle
 
 import pytest
 
+from house.cases import cases
 from midwatch.rules.compiler import compile_rules
 from midwatch.rules.learning import FIRST_LOOK, KEPT, PassingLines, better_choice, choice_for, fastest
 from midwatch.rules.model import Rule
 
 RULES = (Rule(name="lost", pattern=r"carrier .{1,20} rudder"),)
-CARRIERS = b"the carrier of rank 5 is well\n" * 5000
-RUDDERS = b"the rudder of rank 7 is well\n" * 5000
+CARRIERS = b"the carrier of rank 5 is well\n" * cases(5000)
+RUDDERS = b"the rudder of rank 7 is well\n" * cases(5000)
 LOST = b"carrier 5 has no rudder\n"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ RULES = (
 )
 
 
+@cache
 def _made(rules: tuple[Rule, ...] = RULES) -> Choice:
     choice = compile_rules(rules).choice
     assert choice is not None
