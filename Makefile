@@ -2,6 +2,7 @@
 VENV ?= .venv
 ARGS ?=
 WORKERS ?= 4
+UNIT_WORKERS ?= 2
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 HOUSE := PYTHONPATH=tests $(BIN)/python -m house.gate
@@ -9,7 +10,7 @@ HOUSE := PYTHONPATH=tests $(BIN)/python -m house.gate
 # The tests start hundreds of Python processes: none of them should have to compile what another has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test chaos chaos-reload fuzz bench-match bench-prototype bench-latency bench-replay check lint
+.PHONY: demo test unit chaos chaos-reload fuzz bench-match bench-prototype bench-latency bench-replay check lint
 .PHONY: types imports house capabilities format lock hooks clean
 
 demo: $(READY) ## the whole chain on this machine: a toy training fails, is rescued, fails for good
@@ -17,6 +18,9 @@ demo: $(READY) ## the whole chain on this machine: a toy training fails, is resc
 
 test: $(READY) ## all tests, WORKERS files at a time; ARGS="tests/unit -k stall" for some; OELLM=CLONE too
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+
+unit: $(READY) ## all that needs no services, with a sixth of the made-up cases
+	QUICK=1 $(BIN)/pytest -n $(UNIT_WORKERS) --dist loadfile tests/unit tests/replay tests/house $(ARGS)
 
 chaos: $(READY) ## every fault ROUNDS times, seeds printed, SEED=N repeats; ARGS="--only agents --workers 2"
 	PYTHONPATH=tests $(BIN)/python -m faults.chaos $(if $(SEED),--seed $(SEED)) --rounds $(or $(ROUNDS),10) $(ARGS)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from faults.chaos import short_form
-from house import capabilities, parts
+from house import capabilities, failures, parts
+from house.cases import SERVICES, quick
 
 FAILURES_TOLD, LINES_TOLD = 3, 12
 _tally = pytest.StashKey[Path]()
@@ -22,6 +23,7 @@ def require() -> parts.Require:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Before the processes of the run begin, so that all of them know the tally."""
+    failures.begin(config)
     if kept := short_form.begin():
         config.stash[_tally] = kept
 
@@ -33,19 +35,26 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if _tally not in config.stash:
         return
     table, never_hit = short_form.end(config.stash[_tally])
-    judged = never_hit if short_form.whole_suite(config) and session.exitstatus == pytest.ExitCode.OK else []
+    ran = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+    judged = never_hit if short_form.whole_suite(config) and ran else []
     config.stash[_hits] = table, judged
+    config.stash[failures.UNHELD] = judged
     if judged:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse to run when a test names a capability that the catalogue does not have."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Refuse to run when a test names a capability that the catalogue does not have. A quick run leaves out
+    what needs a service."""
     known = capabilities.known_ids()
     for item in items:
         for mark in item.iter_markers("capability"):
             if unknown := [str(name) for name in mark.args if name not in known]:
                 raise pytest.UsageError(f"{item.nodeid}: docs/capabilities.yaml has no {', '.join(unknown)}")
+    if quick():
+        left_out = [item for item in items if SERVICES.intersection(getattr(item, "fixturenames", ()))]
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=left_out)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -10,7 +10,12 @@ from house import parts
 @pytest.mark.parametrize("ci", ["", "true"])
 def test_a_part_that_is_there_is_no_matter(ci: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CI", ci)
-    parts.require("a SLURM", True, "apt-get install slurm-wlm munge")
+    try:
+        parts.require("a SLURM", True, "apt-get install slurm-wlm munge")
+        ended = "went on"
+    except (pytest.skip.Exception, pytest.fail.Exception) as error:  # a skip here would pass for green
+        ended = repr(error)
+    assert ended == "went on"
 
 
 @pytest.mark.parametrize("ci", ["", "0", "false"])

@@ -105,7 +105,8 @@ def _before_the_second_start(directory: Path, copy: Path) -> Path:
 BROKEN = {
     "nccl-rule": "attempt 1 died of an NCCL timeout",
     "executor": "it was restarted once",
-    "redis": "attempt 1 died of an NCCL timeout",
+    # A Redis that came back may serve detect once before it is stopped again. The restart needs it later too.
+    "redis": "it was restarted once",
 }
 
 

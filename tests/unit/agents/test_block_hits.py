@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from house.cases import cases
 from midwatch.agents.bundles import Watched
 from midwatch.agents.decision import Rulebook
 from midwatch.agents.incident.limits import Limits
@@ -160,7 +161,7 @@ SAYINGS = st.lists(
 )
 
 
-@settings(max_examples=int(os.environ.get("BLOCK_CASES", "150")), deadline=None)
+@settings(max_examples=int(os.environ.get("BLOCK_CASES", cases(150))), deadline=None)
 @given(SAYINGS, st.lists(st.integers(1, 400), max_size=12))
 def test_any_lines_cut_anywhere_give_the_same_hits(
     said: list[tuple[bytes, bytes, int]], cuts: list[int]

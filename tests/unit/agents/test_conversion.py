@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from house.cases import cases
 from midwatch.agents.bundles import Watched, watched_rules
 from midwatch.agents.conversion import convert
 from midwatch.agents.decision import Rulebook
@@ -22,7 +23,7 @@ from midwatch.streams.records import Chunk, Command, Decision, Generation, Secti
 from unit.agents.incident.scene import START_S, Scene
 from unit.rules.oellm.fixture_files import FIXTURES
 
-SEQUENCES = 240  # of each case; 5 cases
+SEQUENCES = 240  # of each case, in a full run; 5 cases
 
 LINES = (
     b"step 7 of 90, loss 2.25",
@@ -183,7 +184,7 @@ def test_a_converted_pair_of_files_takes_the_same_decisions(
     assert original.watched.any_line is converted.watched.any_line
     assert original.limits == converted.limits
     acts: dict[str, int] = {}
-    for seed in range(SEQUENCES):
+    for seed in range(cases(SEQUENCES)):
         theirs, ours = played(seed, original), played(seed, converted)
         assert ours == theirs, seed
         for decision in theirs[0]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from midwatch.agents import bundles
 from midwatch.agents.cli import run
 from midwatch.agents.scoring import Labelled, Ratio, Said, confusion, measure, mistakes, read_labelled
 from midwatch.streams.errors import UsageError
@@ -85,6 +87,13 @@ def _labelled(path: Path) -> Path:
     return path
 
 
+@pytest.fixture
+def without_scan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rules that are ready at once: the scan finds the same, and takes seconds to make."""
+    monkeypatch.setattr(bundles, "watched_rules", partial(bundles.watched_rules, scan=False))
+
+
+@pytest.mark.usefixtures("without_scan")
 def test_the_command_scores_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["rules", "score", str(_labelled(tmp_path / "toy.jsonl")), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from house.cases import cases
 from midwatch.agents.tracebacks import Place, place_of
 
 HANDLING = "During handling of the above exception, another {} occurred:".format("exception")
@@ -131,7 +132,7 @@ OTHERS = st.integers(0, 3) | st.integers(90, 110) | st.integers(395, 405) | st.i
 
 
 @given(st.lists(OTHERS, min_size=4, max_size=4), st.integers(1, 60))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=cases(200), deadline=None)
 def test_a_traceback_is_read_across_the_lines_of_400_others(between: list[int], width: int) -> None:
     """Above the exception: so many lines of other ranks, then the next line of its own."""
     own = (f"[rank7]: {HEAD}", f"[rank7]: {FRAME}", "[rank7]:     toy(a)", "[rank7]: ValueError: 7")

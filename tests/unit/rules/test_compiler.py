@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from house.cases import cases
 from midwatch.rules.compiler import RuleSet, compile_rules
 from midwatch.rules.loader import load_bundle
 from midwatch.rules.model import Block, Rule
@@ -20,7 +21,7 @@ RULES = (
 
 def test_without_the_scan_the_same_is_found() -> None:
     rules = load_bundle("default").rules
-    text = storm(200_000)
+    text = storm(cases(200_000))
 
     def found(rule_set: RuleSet) -> list[tuple[str, int]]:
         return [(hit.rule.name, hit.line_number) for hit in rule_set.match_chunk(text)]

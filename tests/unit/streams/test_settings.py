@@ -152,7 +152,7 @@ def test_a_mistake_in_a_variable_names_it(load: Load, variables: dict[str, str],
 
 
 def test_variables_of_others_are_left_alone(load: Load) -> None:
-    load(JOB="local:me/run", CACHE="somewhere", SOMETHING_ELSE="1")
+    assert load(JOB="local:me/run", CACHE="somewhere", SOMETHING_ELSE="1") == load()
 
 
 def test_all_mistakes_are_told_at_once_in_the_order_of_the_file(load: Load) -> None:

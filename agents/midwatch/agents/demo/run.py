@@ -55,11 +55,13 @@ def run(settings: Settings, options: Options, say: Say) -> int:
     stage = _stage(options.directory, settings.cluster)
     with _watch(stage, options, say):
         connected = with_connection(_of(settings, stage))
+        if options.without == "redis":
+            stopped = threading.Event()
+            threading.Thread(target=_keep_redis_stopped, args=(connected, stopped), daemon=True).start()
+            stopped.wait()
+            say("Redis is stopped for good, as asked")
         begun = time.monotonic()
         _start_training(stage, options)
-        if options.without == "redis":
-            threading.Thread(target=_keep_redis_stopped, args=(connected,), daemon=True).start()
-            say("Redis is stopped for good, as asked")
         say(f"the watch took {begun - began:.1f} s to start; now a training of 8 ranks that will fail")
         story, ledger, facts = _observe(stage, connected, options.patience, say)
     _keep_verdicts(stage, story)
@@ -223,8 +225,9 @@ def _rules_without_timeouts(stage: Stage) -> Path:
     return file
 
 
-def _keep_redis_stopped(settings: Settings) -> None:
-    """`up` starts a Redis that died again, as it should; here it is stopped whenever it answers."""
+def _keep_redis_stopped(settings: Settings, stopped: threading.Event) -> None:
+    """`up` starts a Redis that died again, as it should; here it is stopped whenever it answers. `stopped` is
+    set once it does not."""
     from redis.exceptions import RedisError
 
     from midwatch.streams.services import redis_client
@@ -232,6 +235,7 @@ def _keep_redis_stopped(settings: Settings) -> None:
     while True:
         with suppress(RedisError, OSError):
             redis_client(settings).shutdown(nosave=True, now=True, force=True)
+            stopped.set()
         time.sleep(_POLL_S)
 
 

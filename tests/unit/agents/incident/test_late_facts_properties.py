@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from house.cases import cases
 from midwatch.streams.records import Incident
 from unit.agents.incident.scene import Scene
 
@@ -52,7 +53,7 @@ def _tell(scene: Scene, late: tuple[object, ...]) -> None:
             scene.now += seconds
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=cases(150), deadline=None)
 @given(LATE)
 def test_no_late_fact_starts_a_second_job_and_each_revision_says_something_new(
     late: list[tuple[object, ...]],

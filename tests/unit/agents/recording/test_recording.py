@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from house.cases import cases
 from midwatch.agents.policies.loader import load_policy
 from midwatch.agents.recording.file import Recording, lines_of, read
 from midwatch.agents.recording.refold import Refolded, refold
@@ -206,7 +207,7 @@ def test_a_recording_whose_first_events_are_deleted_goes_on_from_a_carry() -> No
     assert done.differences == ()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=cases(40), deadline=None)
 @given(
     st.lists(
         st.one_of(

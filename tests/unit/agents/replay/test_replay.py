@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -79,21 +79,31 @@ def test_a_spike_of_the_loss_is_a_finding_and_no_failure(tmp_path: Path) -> None
     assert [finding["kind"] for finding in said["findings"]] == ["loss_spike"]
 
 
+def _work_of(*command: str) -> tuple[float, subprocess.CompletedProcess[str]]:
+    """Seconds of processor time of a whole process, and how it ended."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(command, capture_output=True, check=False, text=True, timeout=60)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done
+
+
 def test_a_small_file_takes_less_than_a_second_with_everything(tmp_path: Path) -> None:
-    """The promise of the first minute: the whole command, the interpreter's start included."""
+    """The promise of the first minute: the whole command, the interpreter's start included.
+
+    `make bench-replay` holds it to the second. Here it is held beside the start of the same program, which a
+    busy machine slows down alike: 20 of them are a second where one takes 0.05 s.
+    """
     logs = _train(tmp_path, "nccl@25")
-    begun = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, "-m", "midwatch", "replay", str(logs)],
-        capture_output=True,
-        check=False,
-        text=True,
-        timeout=30,
-    )
-    assert done.returncode == 1
-    assert "nccl_timeout" in done.stdout
-    print(f"midwatch replay took {time.monotonic() - begun:.2f} s")
-    assert time.monotonic() - begun < 10, "even on a loaded machine"
+    midwatch = (sys.executable, "-P", "-m", "midwatch")
+    start, replayed = 0.0, float("inf")
+    for _ in range(3):
+        start = max(start, _work_of(*midwatch, "--version")[0])
+        seconds, done = _work_of(*midwatch, "replay", str(logs))
+        assert done.returncode == 1
+        assert "nccl_timeout" in done.stdout
+        replayed = min(replayed, seconds)
+    print(f"midwatch replay worked {replayed:.2f} s, its start alone {start:.2f} s")
+    assert replayed < 20 * start
 
 
 def test_a_log_that_nobody_knows_is_unknown_and_says_so(tmp_path: Path) -> None:

@@ -94,8 +94,9 @@ def test_a_fork_of_the_holder_does_not_hold_it(tmp_path: Path) -> None:
         os._exit(0)
     try:
         state.close()
-        with opened(tmp_path):
-            """The fork lives, and the lock is free."""
+        with opened(tmp_path) as mine:
+            assert os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None  # the fork lives
+            assert os.pread(mine.lock_descriptor, 300, 0).startswith(f"{os.getpid()} ".encode())
     finally:
         os.write(write, b".")
         os.waitpid(pid, 0)
