@@ -23,12 +23,12 @@ from pathlib import Path
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
 
+from midwatch.agents.local.embedded.stack import EmbeddedStack, Endpoints
 from midwatch.shippers.publish import Publisher
 from midwatch.shippers.report import reporter
-from midwatch.streams.codec import Encoded
-from midwatch.streams.embedded.stack import EmbeddedStack, Endpoints
-from midwatch.streams.secret import Secret
-from midwatch.streams.settings import KafkaSettings
+from midwatch.streams.records.codec import Encoded
+from midwatch.streams.settings.schema import KafkaSettings
+from midwatch.streams.settings.secret import Secret
 
 RESULTS = Path(__file__).parent / "results" / "ship.json"
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -157,7 +157,7 @@ def alone(stack: Endpoints, log: Path) -> dict[str, float]:
 
 def empty() -> float:
     """CPU seconds of a process that only imports what the sidecar imports."""
-    imports = "import midwatch.shippers.ship, midwatch.streams.settings_file"
+    imports = "import midwatch.shippers.ship, midwatch.streams.settings.file"
     code = f"{imports}, os; t = os.times(); print(t[0] + t[1])"
     return float(subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE).stdout)
 

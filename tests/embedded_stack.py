@@ -12,7 +12,7 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
 
-from midwatch.streams.embedded.stack import EmbeddedStack, Endpoints
+from midwatch.agents.local.embedded.stack import EmbeddedStack, Endpoints
 
 MakeTopic = Callable[..., str]
 

@@ -24,16 +24,16 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from midwatch.agents.clusters.calls import SystemCaller
 from midwatch.agents.clusters.effect_file import Record, read_all
 from midwatch.agents.effects import command_id
+from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.agents.run.start import Started, Wanted, start
 from midwatch.agents.signing import PRIVATE_NAME, PUBLIC_NAME, ensure_keys, spec_hash
-from midwatch.streams.codec import decode, encode
-from midwatch.streams.embedded.stack import Endpoints
-from midwatch.streams.process_table import group_members
+from midwatch.streams.host.process_table import group_members
 from midwatch.streams.records import Command, DeadLetter, Outcome, SchedulerFact
-from midwatch.streams.services import kafka_options, redis_client
-from midwatch.streams.settings import Settings
-from midwatch.streams.settings_file import load_settings
-from midwatch.streams.topic_admin import make_topics
+from midwatch.streams.records.codec import decode, encode
+from midwatch.streams.services.reachable import kafka_options, redis_client
+from midwatch.streams.services.topic_admin import make_topics
+from midwatch.streams.settings.file import load_settings
+from midwatch.streams.settings.schema import Settings
 from processes import alive, wait_for
 
 TRAINER = Path(__file__).parents[1] / "agents" / "midwatch" / "agents" / "drill" / "trainer.py"

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from midwatch.streams.codec import decode
-from midwatch.streams.fold import Send
 from midwatch.streams.records import DeadLetter
+from midwatch.streams.records.codec import decode
+from midwatch.streams.worker.fold import Send
 
 JOB = "local:ada/llm"
 OTHER = "local:bob/gpt"

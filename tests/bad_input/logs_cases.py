@@ -8,8 +8,7 @@ from typing import Any
 
 from bad_input.case import JOB, OTHER, Case
 from midwatch.shippers.publish import message_key
-from midwatch.streams import codec
-from midwatch.streams.records import Anchor, Beat, Chunk, Generation, Origin, Section
+from midwatch.streams.records import Anchor, Beat, Chunk, Generation, Origin, Section, codec
 
 ORIGIN = Origin(JOB, "n0", 1, "local:1:1", "boot", "shipper")
 TEXT = b"fine\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"

@@ -18,8 +18,6 @@ from midwatch.agents.decision import Rulebook
 from midwatch.agents.detect_fold import DetectFold
 from midwatch.agents.incident.limits import Limits
 from midwatch.agents.policies.loader import load_policy
-from midwatch.streams import codec
-from midwatch.streams.fold import PARTITION
 from midwatch.streams.records import (
     Carry,
     Finding,
@@ -28,7 +26,9 @@ from midwatch.streams.records import (
     Outcome,
     PersonAct,
     SpecEvent,
+    codec,
 )
+from midwatch.streams.worker.fold import PARTITION
 
 SPEC = SpecEvent(JOB, "hash", "verdict", True, 1, "/ckpt", {"training": 60.0}, 3, "local:1:1")
 OUTCOME = Outcome(JOB, "c", 1, "restart", "done", "ok", "1", "2", "local:2:2", 40)

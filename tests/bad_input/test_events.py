@@ -16,8 +16,6 @@ from midwatch.agents.decision import Rulebook
 from midwatch.agents.detect_fold import DetectFold
 from midwatch.agents.incident.limits import Limits
 from midwatch.agents.policies.loader import load_policy
-from midwatch.streams import codec
-from midwatch.streams.fold import PARTITION, Fields, Fold, Message
 from midwatch.streams.records import (
     Beat,
     Decision,
@@ -32,9 +30,11 @@ from midwatch.streams.records import (
     SchedulerFact,
     SpecEvent,
     Verdict,
+    codec,
 )
 from midwatch.streams.records import Outcome as CommandOutcome
-from midwatch.streams.tables.batch import OWN, Batch
+from midwatch.streams.worker.fold import PARTITION, Fields, Fold, Message
+from midwatch.streams.worker.tables.batch import OWN, Batch
 
 PARTITIONS = 4
 ORIGIN = Origin(JOB, "n0", 1, "local:1:1", "boot", "shipper")

@@ -20,8 +20,7 @@ from midwatch.agents.matching import match
 from midwatch.agents.pipeline import Step, Watch, step
 from midwatch.agents.policies.loader import load_policy
 from midwatch.agents.story import Timed, story
-from midwatch.streams import codec
-from midwatch.streams.lines import normalise
+from midwatch.streams.lines.normalise import normalise
 from midwatch.streams.records import (
     Beat,
     Chunk,
@@ -31,6 +30,7 @@ from midwatch.streams.records import (
     Outcome,
     SchedulerFact,
     SpecEvent,
+    codec,
 )
 
 RULES = watched_rules(("default",), scan=False)

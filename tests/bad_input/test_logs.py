@@ -14,12 +14,11 @@ from bad_input.logs_cases import BEAT, CASES, KEY, ORIGIN, chunk
 from midwatch.agents.bundles import watched_rules
 from midwatch.agents.hit_budget import EVENT_LIMIT
 from midwatch.agents.match import build
-from midwatch.streams import codec
-from midwatch.streams.fold import Message
-from midwatch.streams.lines import normalise
-from midwatch.streams.records import Beat, Hits
-from midwatch.streams.settings import ForeignSettings, KafkaSettings, Settings
-from midwatch.streams.stateless import StatelessAgent
+from midwatch.streams.lines.normalise import normalise
+from midwatch.streams.records import Beat, Hits, codec
+from midwatch.streams.settings.schema import ForeignSettings, KafkaSettings, Settings
+from midwatch.streams.worker.fold import Message
+from midwatch.streams.worker.stateless import StatelessAgent
 
 
 class Logs:

@@ -16,10 +16,9 @@ from midwatch.agents.executor.report import Reporter, received
 from midwatch.agents.signing import new_signer, spec_hash
 from midwatch.agents.watcher import reader
 from midwatch.agents.watcher.reader import CensusReader
-from midwatch.streams import codec
-from midwatch.streams.fold import DEAD_VALUE_LIMIT, Send
-from midwatch.streams.records import Beat, Command, Origin, Spec
-from midwatch.streams.settings import KafkaSettings, Settings
+from midwatch.streams.records import Beat, Command, Origin, Spec, codec
+from midwatch.streams.settings.schema import KafkaSettings, Settings
+from midwatch.streams.worker.fold import DEAD_VALUE_LIMIT, Send
 
 SIGNER = new_signer()
 ORDER = Command(

@@ -21,11 +21,10 @@ from midwatch.agents.reload import topic
 from midwatch.agents.reload.content import bundle_hash
 from midwatch.agents.reload.follower import Follower
 from midwatch.agents.reload.topic import Standing
-from midwatch.streams import codec
-from midwatch.streams.counters import Counters
-from midwatch.streams.fold import Send
-from midwatch.streams.records import CURRENT, REFUSED, InForce, RefusedRules, RuleBundle
-from midwatch.streams.settings import KafkaSettings, Settings
+from midwatch.streams.records import CURRENT, REFUSED, InForce, RefusedRules, RuleBundle, codec
+from midwatch.streams.settings.schema import KafkaSettings, Settings
+from midwatch.streams.worker.counters import Counters
+from midwatch.streams.worker.fold import Send
 from processes import wait_for
 
 BUNDLE = RuleBundle(())

@@ -22,12 +22,12 @@ from typing import Any
 from bench.latency_follow import Arrival, Follower, noted, steps, suspected, times
 from bench.latency_report import Sample, write_report
 from integration.up.conftest import PROCESSES, Up
-from midwatch.streams.connection import with_connection
 from midwatch.streams.records import Command, Incident, SchedulerFact
-from midwatch.streams.services import redis_client
-from midwatch.streams.settings_file import load_settings
-from midwatch.streams.tables.keys import offset_key
-from midwatch.streams.tables.script import parse_offset
+from midwatch.streams.services.connection import with_connection
+from midwatch.streams.services.reachable import redis_client
+from midwatch.streams.settings.file import load_settings
+from midwatch.streams.worker.tables.keys import offset_key
+from midwatch.streams.worker.tables.script import parse_offset
 from processes import alive, wait_for
 
 JOB = Path(__file__).with_name("latency_job.py")

@@ -13,10 +13,9 @@ from typing import Any
 
 from kafka import KafkaConsumer, TopicPartition
 
-from midwatch.streams import codec
-from midwatch.streams.records import Hits, Incident
-from midwatch.streams.services import kafka_options
-from midwatch.streams.settings import Settings
+from midwatch.streams.records import Hits, Incident, codec
+from midwatch.streams.services.reachable import kafka_options
+from midwatch.streams.settings.schema import Settings
 
 _NUMBER = re.compile(r"from peer \S+<(\d+)>")
 

@@ -16,7 +16,7 @@ from midwatch.rules.model import Block, Rule
 from midwatch.shippers.chunker import Chunker
 from midwatch.shippers.tail import Block as Read
 from midwatch.shippers.tail import Position
-from midwatch.streams.lines import normalise, places
+from midwatch.streams.lines.normalise import normalise, places
 from midwatch.streams.records import Generation, Origin
 
 Hit = tuple[int, str, tuple[tuple[str, str], ...]]

@@ -12,7 +12,7 @@ import re2
 from fuzz.patterns import Piece, either, in_any_case, line, loosely_joined, rule_pattern, without_literals
 from midwatch.rules.compiler import RuleSet, compile_rules
 from midwatch.rules.model import Rule
-from midwatch.streams.lines import normalise
+from midwatch.streams.lines.normalise import normalise
 
 Hit = tuple[int, int, int, str, tuple[tuple[int, int], ...], tuple[tuple[str, str], ...]]
 """Line number, start and end of the line, rule, the span of every group, the captures of the named ones."""

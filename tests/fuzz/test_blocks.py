@@ -14,7 +14,7 @@ import pytest
 
 from fuzz.blocks import try_blocks
 from midwatch.rules import block_rules, expressions
-from midwatch.streams import blocks
+from midwatch.streams.lines import blocks
 
 CASES = int(os.environ.get("FUZZ_BLOCK_CASES", "8000"))
 SEED = int(os.environ.get("FUZZ_SEED", "20260302"))

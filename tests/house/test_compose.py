@@ -22,8 +22,8 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from house.tree import ROOT
-from midwatch.streams.embedded.stack import Endpoints
-from midwatch.streams.settings_reader import OTHER_VARIABLES, leaves, variable_name
+from midwatch.agents.local.embedded.stack import Endpoints
+from midwatch.streams.settings.reader import OTHER_VARIABLES, leaves, variable_name
 
 PINNED = re.compile(r"[a-z0-9./-]+:[0-9]+\.[0-9]+\.[0-9]+(-[a-z0-9.-]+)?")
 

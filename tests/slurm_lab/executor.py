@@ -25,7 +25,7 @@ from midwatch.agents.executor.reconcile import (
     memory,
     next_step,
 )
-from midwatch.streams.identity import native_id
+from midwatch.streams.records.identity import native_id
 
 
 @dataclass(slots=True)

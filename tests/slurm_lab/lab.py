@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from midwatch.streams.embedded.ports import free_port
+from midwatch.agents.local.embedded.process.ports import free_port
 from slurm_lab.accounting import Accounting
 from slurm_lab.conf import Layout, Timing, write, write_cgroup
 from slurm_lab.packages import search_path

@@ -17,8 +17,8 @@ from midwatch.rules.compiler import RuleSet, compile_rules
 from midwatch.rules.errors import RuleErrors
 from midwatch.rules.loader import load_bundle
 from midwatch.rules.model import Bundle, Note, NoteKind, Rule
-from midwatch.streams.setting_kinds import TooSlow
-from midwatch.streams.settings import Settings
+from midwatch.streams.settings.kinds import TooSlow
+from midwatch.streams.settings.schema import Settings
 
 _log = logging.getLogger(__name__)
 

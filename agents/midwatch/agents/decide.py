@@ -10,11 +10,11 @@ from midwatch.agents.decision import Rulebook
 from midwatch.agents.reload.activations import follow
 from midwatch.agents.reload.follower import Follower
 from midwatch.agents.signing import ensure_keys
-from midwatch.streams.app import App, create_app
-from midwatch.streams.readiness import ready_file
-from midwatch.streams.running import run as run_app
-from midwatch.streams.settings import Settings
-from midwatch.streams.stateful import stateful_agent
+from midwatch.streams.settings.schema import Settings
+from midwatch.streams.worker.app import App, create_app
+from midwatch.streams.worker.readiness import ready_file
+from midwatch.streams.worker.running import run as run_app
+from midwatch.streams.worker.stateful import stateful_agent
 
 
 def build(settings: Settings) -> App:

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field, replace
 from midwatch.agents.decision import DecideState, Rulebook, decide
 from midwatch.agents.reload.activation import activated, bundle_in
 from midwatch.agents.reload.content import Content
-from midwatch.streams import codec
 from midwatch.streams.errors import MalformedRecord, MisdirectedRecord
-from midwatch.streams.fold import PARTITION, Applied, ContentMissing, Fields, Message, Send
-from midwatch.streams.identity import is_job
-from midwatch.streams.records import Activation, Decision, Forwarded, IncidentRecord, Tick
-from midwatch.streams.refusals import refusal
+from midwatch.streams.records import Activation, Decision, Forwarded, IncidentRecord, Tick, codec
+from midwatch.streams.records.identity import is_job
+from midwatch.streams.worker.fold import PARTITION, Applied, ContentMissing, Fields, Message, Send
+from midwatch.streams.worker.refusals import refusal
 
 _DECIDE = b"decide"
 

@@ -8,12 +8,12 @@ from midwatch.agents.bundles import limits_of
 from midwatch.agents.detect_fold import DetectFold
 from midwatch.agents.reload.activations import follow
 from midwatch.agents.reload.follower import Follower
-from midwatch.streams.app import App, create_app
-from midwatch.streams.partitioner import partition_of
-from midwatch.streams.readiness import ready_file
-from midwatch.streams.running import run as run_app
-from midwatch.streams.settings import Settings
-from midwatch.streams.stateful import stateful_agent
+from midwatch.streams.services.partitioner import partition_of
+from midwatch.streams.settings.schema import Settings
+from midwatch.streams.worker.app import App, create_app
+from midwatch.streams.worker.readiness import ready_file
+from midwatch.streams.worker.running import run as run_app
+from midwatch.streams.worker.stateful import stateful_agent
 
 
 def build(settings: Settings) -> App:

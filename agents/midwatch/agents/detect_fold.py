@@ -16,10 +16,9 @@ from midwatch.agents.incident.limits import Limits
 from midwatch.agents.incident.state import Job, JobState, NodeState
 from midwatch.agents.reload.activation import activated, bundle_in
 from midwatch.agents.reload.content import Content
-from midwatch.streams import codec
 from midwatch.streams.errors import MalformedRecord, MisdirectedRecord
-from midwatch.streams.fold import PARTITION, Applied, ContentMissing, Fields, Message, Send
-from midwatch.streams.records import Activation, Beat, Event, Finding, Hits, IncidentRecord, Tick
+from midwatch.streams.records import Activation, Beat, Event, Finding, Hits, IncidentRecord, Tick, codec
+from midwatch.streams.worker.fold import PARTITION, Applied, ContentMissing, Fields, Message, Send
 
 _JOB = b"job"
 _NODE = b"node:"

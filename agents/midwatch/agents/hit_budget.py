@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from midwatch.streams import codec
-from midwatch.streams.records import Hit, HitCount, Hits, Progress
+from midwatch.streams.records import Hit, HitCount, Hits, Progress, codec
 
 EVENT_LIMIT = 256 * 1024
 """Bytes of one record of `events`."""

@@ -14,7 +14,7 @@ from midwatch.agents.signing import Verifier, load_verifier
 from midwatch.agents.story import Story, Timed, find_jobs, job_of, run_of, stories
 from midwatch.streams.errors import ConfigurationError, UsageError
 from midwatch.streams.records import Command, Spec
-from midwatch.streams.settings import Settings
+from midwatch.streams.settings.schema import Settings
 
 LIVE_MS = 15 * 60_000
 """A job that gave no sign for this long is not counted among the living: three times the longest beat."""

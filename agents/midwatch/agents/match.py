@@ -19,17 +19,16 @@ from midwatch.agents.reload.edits import EditWatch, begin
 from midwatch.agents.reload.follower import Follower
 from midwatch.agents.reload.matching_rules import MatchingRules
 from midwatch.shippers.publish import message_key
-from midwatch.streams import codec
-from midwatch.streams.app import App, create_app
 from midwatch.streams.errors import ForeignLine, MalformedRecord, MisdirectedRecord
-from midwatch.streams.fold import Message, Send
-from midwatch.streams.foreign import Reader, is_foreign, reader
-from midwatch.streams.readiness import ready_file
-from midwatch.streams.records import Beat, Chunk
-from midwatch.streams.running import run as run_app
-from midwatch.streams.settings import Settings
-from midwatch.streams.stateless import stateless_agent
-from midwatch.streams.topic_admin import check_topics
+from midwatch.streams.lines.foreign import Reader, is_foreign, reader
+from midwatch.streams.records import Beat, Chunk, codec
+from midwatch.streams.services.topic_admin import check_topics
+from midwatch.streams.settings.schema import Settings
+from midwatch.streams.worker.app import App, create_app
+from midwatch.streams.worker.fold import Message, Send
+from midwatch.streams.worker.readiness import ready_file
+from midwatch.streams.worker.running import run as run_app
+from midwatch.streams.worker.stateless import stateless_agent
 
 _log = logging.getLogger(__name__)
 _BUFFER = 256  # chunks of up to 256 KiB each

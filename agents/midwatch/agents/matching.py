@@ -25,9 +25,9 @@ from midwatch.agents.tracebacks import begins_line, is_logged, place_of
 from midwatch.rules.compiler import RuleSet
 from midwatch.rules.hits import Match, Row
 from midwatch.rules.model import Role, Rule
-from midwatch.streams.blocks import claimed_rank
-from midwatch.streams.line_times import line_time
-from midwatch.streams.lines import Place, places
+from midwatch.streams.lines.blocks import claimed_rank
+from midwatch.streams.lines.normalise import Place, places
+from midwatch.streams.lines.times import line_time
 from midwatch.streams.records import Chunk, Hit, HitCount, Hits, Line, Phase, Progress, Rate, Section, Stop
 from midwatch.streams.records import Mode as RecordMode
 from midwatch.streams.records import Role as RecordRole

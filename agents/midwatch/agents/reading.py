@@ -9,11 +9,11 @@ from functools import partial
 from operator import eq
 from typing import Any
 
-from midwatch.streams import codec
 from midwatch.streams.errors import MalformedRecord, NewerRecord, ServiceUnreachable
-from midwatch.streams.kafka_client import BOUNDED, plain_consumer
-from midwatch.streams.services import check_kafka, kafka_log
-from midwatch.streams.settings import Settings
+from midwatch.streams.records import codec
+from midwatch.streams.services.kafka_client import BOUNDED, plain_consumer
+from midwatch.streams.services.reachable import check_kafka, kafka_log
+from midwatch.streams.settings.schema import Settings
 
 PATIENCE = 30.0
 _POLL_MS = 500
@@ -148,7 +148,7 @@ def _assign(
     """Takes every partition, seeks, and returns the ends of those that hold something to read."""
     from kafka import TopicPartition
 
-    from midwatch.streams.partitioner import partition_of
+    from midwatch.streams.services.partitioner import partition_of
 
     partitions = []
     for topic in topics:

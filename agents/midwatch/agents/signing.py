@@ -20,10 +20,10 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from midwatch.streams.atomic_file import create_if_absent
-from midwatch.streams.codec import canonical
 from midwatch.streams.errors import ConfigurationError
+from midwatch.streams.host.atomic_file import create_if_absent
 from midwatch.streams.records import Command, Spec
+from midwatch.streams.records.codec import canonical
 
 PRIVATE_NAME = "signing.key"
 PUBLIC_NAME = "signing.pub"

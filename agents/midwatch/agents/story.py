@@ -9,8 +9,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from midwatch.streams import codec
-from midwatch.streams.identity import native_id
 from midwatch.streams.records import (
     Beat,
     Carry,
@@ -25,7 +23,9 @@ from midwatch.streams.records import (
     SchedulerFact,
     Spec,
     SpecEvent,
+    codec,
 )
+from midwatch.streams.records.identity import native_id
 
 _MISSED = 3
 """Beats that may fail to come before a job counts as unheard."""

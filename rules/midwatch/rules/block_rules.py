@@ -12,7 +12,7 @@ from midwatch.rules.expressions import Expression, compile_set, is_bytewise
 from midwatch.rules.hits import CompiledRule, Match
 from midwatch.rules.literals import required_literals, spelling_count, spellings
 from midwatch.rules.model import Rule
-from midwatch.streams.blocks import BLOCK_OPENS, finished
+from midwatch.streams.lines.blocks import BLOCK_OPENS, finished
 
 _MOST_SPELLINGS = 16
 

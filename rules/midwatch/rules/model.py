@@ -74,7 +74,7 @@ class Mode(StrEnum):
 
 
 class Block(StrEnum):
-    """What a rule is asked of that is not asked of single lines; see `midwatch.streams.blocks`."""
+    """What a rule is asked of that is not asked of single lines; see `midwatch.streams.lines.blocks`."""
 
     TRACEBACK = "traceback"
 

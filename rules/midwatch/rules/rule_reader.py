@@ -21,7 +21,7 @@ from midwatch.rules.model import (
     SourceLocation,
 )
 from midwatch.rules.syntax_advice import advice_for
-from midwatch.streams.blocks import finished
+from midwatch.streams.lines.blocks import finished
 from midwatch.streams.strict_yaml import YamlNode, YamlScalar, plain, read_yaml
 
 VERSION = 1

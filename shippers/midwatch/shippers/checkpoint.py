@@ -15,12 +15,12 @@ import msgspec
 
 from midwatch.shippers.fingerprint import Probe
 from midwatch.shippers.tail import Position
-from midwatch.streams.atomic_file import put_in_place, write_draft
-from midwatch.streams.codec import UNREADABLE
 from midwatch.streams.errors import ConfigurationError, UsageError
 from midwatch.streams.failpoints import failpoint
-from midwatch.streams.file_lock import LockTaken, lock
+from midwatch.streams.host.atomic_file import put_in_place, write_draft
+from midwatch.streams.host.file_lock import LockTaken, lock
 from midwatch.streams.records import Generation
+from midwatch.streams.records.codec import UNREADABLE
 
 _FILE = "checkpoint.json"
 _VERSION = 1

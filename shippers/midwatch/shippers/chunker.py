@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from midwatch.shippers.tail import Block, Position
-from midwatch.streams import blocks
-from midwatch.streams.lines import normalise
+from midwatch.streams.lines import blocks
+from midwatch.streams.lines.normalise import normalise
 from midwatch.streams.records import Anchor, Chunk, Generation, Origin, Section
 
 _MOST_ANCHORS = 4096  # of one section: about 230 KiB in the header, beside the text

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from midwatch.streams.codec import out_of_bounds
 from midwatch.streams.errors import ConfigurationError
-from midwatch.streams.identity import (
+from midwatch.streams.records import Origin
+from midwatch.streams.records.codec import out_of_bounds
+from midwatch.streams.records.identity import (
     job_name,
     local_incarnation,
     native_id,
     ray_incarnation,
     slurm_incarnation,
 )
-from midwatch.streams.records import Origin
 
 
 @dataclass(frozen=True, slots=True)

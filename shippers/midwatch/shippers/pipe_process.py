@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from midwatch.streams.records import Origin
-from midwatch.streams.secret import Secret
-from midwatch.streams.settings import KafkaSettings, Settings, ShipSettings
+from midwatch.streams.settings.schema import KafkaSettings, Settings, ShipSettings
+from midwatch.streams.settings.secret import Secret
 
 PIPE_DRAIN = 10.0
 """Seconds after the end of the input within which its copy must have arrived."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from midwatch.streams.process_table import living, process_status
+from midwatch.streams.host.process_table import living, process_status
 
 
 class JobProcess:

@@ -15,10 +15,10 @@ from kafka.record import util as kafka_checksums
 
 from midwatch.shippers.ledger import Future
 from midwatch.shippers.report import Report
-from midwatch.streams.codec import Encoded
 from midwatch.streams.errors import ConfigurationError, ServiceUnreachable
-from midwatch.streams.kafka_client import LASTING, abandon, client_options
-from midwatch.streams.settings import KafkaSettings
+from midwatch.streams.records.codec import Encoded
+from midwatch.streams.services.kafka_client import LASTING, abandon, client_options
+from midwatch.streams.settings.schema import KafkaSettings
 
 _FOREVER_MS = 2**31 - 1
 _LONGEST_BACKOFF = 5.0

@@ -19,8 +19,8 @@ from midwatch.shippers.report import reporter
 from midwatch.shippers.sidecar import DRAIN, Ends, Sidecar
 from midwatch.shippers.watch import Start, Watch
 from midwatch.streams.errors import ConfigurationError, UsageError
-from midwatch.streams.process_table import boot_id, process_status
-from midwatch.streams.settings import Settings
+from midwatch.streams.host.process_table import boot_id, process_status
+from midwatch.streams.settings.schema import Settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,10 @@ from midwatch.shippers.processes import JobProcess
 from midwatch.shippers.publish import Publisher, message_key
 from midwatch.shippers.report import Report
 from midwatch.shippers.tail import Block, Now, Position, Tail
-from midwatch.streams.codec import encode_log
 from midwatch.streams.failpoints import failpoint
 from midwatch.streams.records import LINES_READ, Generation, Origin
-from midwatch.streams.settings import ShipSettings
+from midwatch.streams.records.codec import encode_log
+from midwatch.streams.settings.schema import ShipSettings
 
 DRAIN = 25.0
 """Seconds after the job's end within which everything must have arrived."""

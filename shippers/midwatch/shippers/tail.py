@@ -11,8 +11,8 @@ import os
 from dataclasses import dataclass
 
 from midwatch.shippers.fingerprint import Probe, extended
-from midwatch.streams.blocks import LARGEST_CONTEXT
-from midwatch.streams.lines import LONGEST_RAW_LINE, whole_lines
+from midwatch.streams.lines.blocks import LARGEST_CONTEXT
+from midwatch.streams.lines.normalise import LONGEST_RAW_LINE, whole_lines
 from midwatch.streams.records import Generation
 
 HOLD = 2.0

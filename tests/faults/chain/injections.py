@@ -17,8 +17,8 @@ from typing import Any
 import redis
 
 from integration.chain.installation import WORKERS, Installation, midwatch
-from midwatch.streams.embedded.stack import EmbeddedStack, Endpoints
-from midwatch.streams.readiness import is_ready
+from midwatch.agents.local.embedded.stack import EmbeddedStack, Endpoints
+from midwatch.streams.worker.readiness import is_ready
 from processes import alive, wait_for
 
 OURS = (*WORKERS, "executor")

@@ -19,7 +19,7 @@ from faults.chaos.rounds import FULL, LEAN, ROUNDS, seed_of
 from faults.chaos.tally import counting
 from integration.chain.installation import Installation, Job, installation
 from integration.chain.training import PROCESSES, Training
-from midwatch.streams.embedded.stack import EmbeddedStack, Endpoints
+from midwatch.agents.local.embedded.stack import EmbeddedStack, Endpoints
 from processes import wait_for
 
 pytestmark = pytest.mark.integration

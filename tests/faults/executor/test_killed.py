@@ -14,8 +14,8 @@ from executor_world import World, ledger
 from faults.chaos.rounds import LEAN, ROUNDS, seed_of
 from faults.chaos.tally import counting
 from midwatch.agents.effects import effect_key
+from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.agents.run.start import Started
-from midwatch.streams.embedded.stack import Endpoints
 from midwatch.streams.records import Command
 from processes import wait_for
 

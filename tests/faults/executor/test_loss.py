@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from executor_world import World, ledger
-from midwatch.streams.embedded.stack import Endpoints
+from midwatch.agents.local.embedded.stack import Endpoints
 from processes import wait_for
 
 pytestmark = pytest.mark.integration

@@ -17,10 +17,9 @@ from faults.chaos.rounds import ROUNDS, seed_of
 from faults.chaos.tally import counting
 from integration.chain.installation import Installation, installation, midwatch
 from integration.shippers.shipping import append
-from midwatch.streams import codec
-from midwatch.streams.embedded.stack import Endpoints
-from midwatch.streams.records import Hits
-from midwatch.streams.services import kafka_options
+from midwatch.agents.local.embedded.stack import Endpoints
+from midwatch.streams.records import Hits, codec
+from midwatch.streams.services.reachable import kafka_options
 from processes import wait_for
 
 pytestmark = pytest.mark.integration

@@ -18,12 +18,11 @@ from integration.chain.installation import Installation, Job, installation
 from integration.chain.training import PROCESSES, Training
 from midwatch.agents.bundles import limits_of, policies_of
 from midwatch.agents.decision import Rulebook
+from midwatch.agents.local.embedded.stack import EmbeddedStack, Endpoints
 from midwatch.agents.reading import messages_of
 from midwatch.agents.recording.export import export
 from midwatch.agents.recording.refold import refold
-from midwatch.streams import codec
-from midwatch.streams.embedded.stack import EmbeddedStack, Endpoints
-from midwatch.streams.records import Carry, Decision
+from midwatch.streams.records import Carry, Decision, codec
 from processes import wait_for
 
 SOON = 150.0

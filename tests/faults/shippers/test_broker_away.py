@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from integration.shippers.shipping import Shipper, Topic, append, numbered
-from midwatch.streams.embedded.stack import EmbeddedStack
+from midwatch.agents.local.embedded.stack import EmbeddedStack
 from processes import wait_for
 
 pytestmark = pytest.mark.integration

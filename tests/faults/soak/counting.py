@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from midwatch.streams.fold import Applied, Fields, Message, Send
+from midwatch.streams.worker.fold import Applied, Fields, Message, Send
 
 
 def chained(checksum: int, value: bytes) -> int:

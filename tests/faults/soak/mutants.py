@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from midwatch.streams.app import App
-from midwatch.streams.counters import Counters
-from midwatch.streams.stateful import StatefulAgent
-from midwatch.streams.tables import script
-from midwatch.streams.tables.batch import Batch
-from midwatch.streams.tables.positions import Bounds, Position
-from midwatch.streams.tables.redis_link import RedisLink
-from midwatch.streams.tables.table import RedisTable
+from midwatch.streams.worker.app import App
+from midwatch.streams.worker.counters import Counters
+from midwatch.streams.worker.stateful import StatefulAgent
+from midwatch.streams.worker.tables import script
+from midwatch.streams.worker.tables.batch import Batch
+from midwatch.streams.worker.tables.positions import Bounds, Position
+from midwatch.streams.worker.tables.redis_link import RedisLink
+from midwatch.streams.worker.tables.table import RedisTable
 
 
 def _source_without(*checks: bytes) -> bytes:

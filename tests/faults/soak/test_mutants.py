@@ -9,7 +9,7 @@ import pytest
 
 from faults.soak import faults
 from faults.soak.theatre import theatre
-from midwatch.streams.embedded.stack import EmbeddedStack, Endpoints
+from midwatch.agents.local.embedded.stack import EmbeddedStack, Endpoints
 
 RATE = 400.0
 ROUNDS = 3

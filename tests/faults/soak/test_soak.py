@@ -12,7 +12,7 @@ from faults.chaos.rounds import FULL, ROUNDS, seed_of
 from faults.chaos.tally import counting
 from faults.soak import faults
 from faults.soak.theatre import theatre
-from midwatch.streams.embedded.stack import EmbeddedStack, Endpoints
+from midwatch.agents.local.embedded.stack import EmbeddedStack, Endpoints
 
 EVENTS = 20_000
 RATE = 250.0 if FULL else 70.0

@@ -21,11 +21,11 @@ from faults.soak.supervised import SupervisedWorker
 from faults.soak.traffic import Traffic
 from faults.soak.verdict import PARTITIONS, Published, StageVerdict, judge, read_published, read_stage
 from faults.soak.worker import GROUP, KNOWS_COORDINATOR, soak_settings
-from midwatch.streams.embedded.stack import EmbeddedStack, Endpoints
-from midwatch.streams.services import kafka_options
-from midwatch.streams.tables import keys
-from midwatch.streams.tables.script import parse_offset
-from midwatch.streams.topic_admin import make_topics
+from midwatch.agents.local.embedded.stack import EmbeddedStack, Endpoints
+from midwatch.streams.services.reachable import kafka_options
+from midwatch.streams.services.topic_admin import make_topics
+from midwatch.streams.worker.tables import keys
+from midwatch.streams.worker.tables.script import parse_offset
 from processes import wait_for
 
 PATIENCE_S = 120.0

@@ -10,8 +10,8 @@ from typing import Any
 import redis
 from kafka import KafkaConsumer, TopicPartition
 
-from midwatch.streams.tables.ids import HEADER
-from midwatch.streams.tables.keys import prefix
+from midwatch.streams.worker.tables.ids import HEADER
+from midwatch.streams.worker.tables.keys import prefix
 
 PARTITIONS = 8
 

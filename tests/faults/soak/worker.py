@@ -13,18 +13,18 @@ from typing import Any, cast
 
 from faults.soak.counting import CountingFold
 from faults.soak.mutants import VARIANTS
-from midwatch.streams.app import App, create_app
-from midwatch.streams.running import run
-from midwatch.streams.secret import Secret
-from midwatch.streams.settings import (
+from midwatch.streams.settings.schema import (
     KafkaSettings,
     RedisSettings,
     Settings,
     TopicSettings,
     WorkerSettings,
 )
-from midwatch.streams.stateful import stateful_agent
-from midwatch.streams.transport import Consumer
+from midwatch.streams.settings.secret import Secret
+from midwatch.streams.worker.app import App, create_app
+from midwatch.streams.worker.running import run
+from midwatch.streams.worker.stateful import stateful_agent
+from midwatch.streams.worker.transport import Consumer
 
 GROUP = "soak"
 REDIS_PATIENCE_S = 8.0

@@ -22,7 +22,7 @@ from pathlib import Path
 from house.parts import Require
 from house.tree import ROOT
 from midwatch.agents.reading import messages_of
-from midwatch.streams.settings import Settings
+from midwatch.streams.settings.schema import Settings
 
 COMMIT = "2f40b44acb02c1bd3187ed9260e08bde2ba51570"
 """The last one in which every module lay in its first place."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 
 from midwatch.agents import decide, detect
-from midwatch.streams import codec
-from midwatch.streams.connection import with_connection
-from midwatch.streams.settings_file import load_settings
-from midwatch.streams.settings_reader import Assignment
+from midwatch.streams.records import codec
+from midwatch.streams.services.connection import with_connection
+from midwatch.streams.settings.file import load_settings
+from midwatch.streams.settings.reader import Assignment
 
 RUN = {"detect": detect.run, "decide": decide.run}
 

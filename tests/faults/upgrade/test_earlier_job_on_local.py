@@ -18,10 +18,10 @@ from house.tree import ROOT
 from integration.chain.installation import WORKERS, Installation, Job, installation
 from midwatch.agents.clusters.effect_file import Record, read_all
 from midwatch.agents.effects import effect_key
+from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.agents.signing import load_verifier, spec_hash
-from midwatch.streams.codec import decode
-from midwatch.streams.embedded.stack import Endpoints
 from midwatch.streams.records import Spec
+from midwatch.streams.records.codec import decode
 from processes import wait_for
 
 SOON = 90.0

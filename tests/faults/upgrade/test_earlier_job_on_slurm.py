@@ -15,11 +15,11 @@ from faults.upgrade.earlier import JOB, Site, begin, extract, specs, starts
 from house.parts import Require
 from house.tree import ROOT
 from midwatch.agents.effects import effect_key
+from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.agents.run.start import Started
-from midwatch.streams.codec import decode, decode_log
-from midwatch.streams.embedded.stack import Endpoints
-from midwatch.streams.identity import native_id
 from midwatch.streams.records import Beat, Chunk, Outcome, SchedulerFact, Spec
+from midwatch.streams.records.codec import decode, decode_log
+from midwatch.streams.records.identity import native_id
 from processes import wait_for
 from slurm_lab.fixture import slurm, slurm_cluster
 from slurm_lab.lab import Lab

@@ -12,12 +12,11 @@ import pytest
 from kafka import KafkaProducer
 
 from integration.chain.installation import Installation, installation
+from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.agents.reading import messages_of
-from midwatch.streams import codec
-from midwatch.streams.embedded.stack import Endpoints
-from midwatch.streams.partitioner import partition_of
-from midwatch.streams.records import Decision, Incident, SchedulerFact, Verdict
-from midwatch.streams.services import kafka_options
+from midwatch.streams.records import Decision, Incident, SchedulerFact, Verdict, codec
+from midwatch.streams.services.partitioner import partition_of
+from midwatch.streams.services.reachable import kafka_options
 from processes import wait_for
 
 NEWER = Path(__file__).with_name("newer_worker.py")

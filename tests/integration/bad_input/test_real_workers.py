@@ -17,12 +17,11 @@ from bad_input.logs_cases import BEAT, ORIGIN, table
 from integration.chain.installation import Installation, Job, installation
 from integration.reload.swaps import pushed
 from midwatch.agents.effects import command_id
+from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.agents.signing import ensure_keys, new_signer
 from midwatch.shippers.publish import message_key
-from midwatch.streams import codec
-from midwatch.streams.embedded.stack import Endpoints
-from midwatch.streams.records import CURRENT, Command, DeadLetter, Decision, Outcome
-from midwatch.streams.services import kafka_options
+from midwatch.streams.records import CURRENT, Command, DeadLetter, Decision, Outcome, codec
+from midwatch.streams.services.reachable import kafka_options
 from processes import wait_for
 
 pytestmark = pytest.mark.integration

@@ -11,12 +11,12 @@ from typing import Any, Self
 from kafka import KafkaConsumer, TopicPartition
 
 from midwatch.shippers.publish import message_key
-from midwatch.streams.codec import decode_log
-from midwatch.streams.identity import job_name
-from midwatch.streams.partitioner import partition_of
 from midwatch.streams.records import Beat
-from midwatch.streams.services import kafka_options
-from midwatch.streams.settings import Settings
+from midwatch.streams.records.codec import decode_log
+from midwatch.streams.records.identity import job_name
+from midwatch.streams.services.partitioner import partition_of
+from midwatch.streams.services.reachable import kafka_options
+from midwatch.streams.settings.schema import Settings
 
 
 def name_for_one_partition(nodes: tuple[str, ...], settings: Settings) -> str:

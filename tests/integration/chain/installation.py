@@ -19,18 +19,18 @@ from typing import TypeVar
 
 from integration.chain.same_again import jobs_of, same_again
 from midwatch.agents.inquiry import ask_job
+from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.agents.signing import ensure_keys
 from midwatch.agents.story import Story
 from midwatch.agents.up.services import with_endpoints
-from midwatch.streams.connection import write_connection
-from midwatch.streams.embedded.stack import Endpoints
 from midwatch.streams.errors import UsageError
-from midwatch.streams.readiness import is_ready
 from midwatch.streams.records import Command, Decision, Finding
-from midwatch.streams.settings import Settings
-from midwatch.streams.settings_file import load_settings
-from midwatch.streams.settings_reader import Assignment
-from midwatch.streams.topic_admin import make_topics
+from midwatch.streams.services.connection import write_connection
+from midwatch.streams.services.topic_admin import make_topics
+from midwatch.streams.settings.file import load_settings
+from midwatch.streams.settings.reader import Assignment
+from midwatch.streams.settings.schema import Settings
+from midwatch.streams.worker.readiness import is_ready
 from processes import alive, wait_for
 
 Kind = TypeVar("Kind")

@@ -11,9 +11,8 @@ from midwatch.agents.reading import messages_of, read_topics
 from midwatch.agents.recording.export import export
 from midwatch.agents.recording.file import lines_of, read
 from midwatch.agents.recording.refold import Refolded, refold
-from midwatch.streams import codec
-from midwatch.streams.records import Decision, Hits, Incident, SpecEvent
-from midwatch.streams.settings import Settings
+from midwatch.streams.records import Decision, Hits, Incident, SpecEvent, codec
+from midwatch.streams.settings.schema import Settings
 from processes import wait_for
 
 SETTLED_S = 60.0

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from integration.chain.installation import installation
-from midwatch.streams.embedded.stack import Endpoints
+from midwatch.agents.local.embedded.stack import Endpoints
 from processes import wait_for
 
 SLEEPER = (sys.executable, "-c", "import signal; signal.pause()")

@@ -11,7 +11,7 @@ import pytest
 
 from integration.chain.installation import Installation, Job, installation, midwatch
 from midwatch.agents.demo.judge import settled
-from midwatch.streams.embedded.stack import Endpoints
+from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.streams.records import Incident
 from processes import wait_for
 

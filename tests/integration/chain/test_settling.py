@@ -14,7 +14,7 @@ import pytest
 from integration.chain.installation import Installation, Job, installation, midwatch
 from integration.chain.same_again import records_of
 from integration.chain.training import PROCESSES, Training
-from midwatch.streams.embedded.stack import Endpoints
+from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.streams.records import Decision, Incident, Verdict
 from processes import wait_for
 

@@ -13,7 +13,7 @@ import pytest
 
 from integration.chain.burst import Burst, name_for_one_partition
 from integration.chain.installation import NODES, Installation, Job, installation
-from midwatch.streams.embedded.stack import Endpoints
+from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.streams.records import Incident, Outcome, SchedulerFact
 from processes import alive, wait_for
 

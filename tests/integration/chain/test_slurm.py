@@ -10,7 +10,7 @@ import pytest
 
 from integration.chain.installation import Installation
 from integration.chain.slurm_training import SOON, Training, decided, restarted, slurm_installation
-from midwatch.streams.embedded.stack import Endpoints
+from midwatch.agents.local.embedded.stack import Endpoints
 from processes import wait_for
 from slurm_lab.lab import Lab
 

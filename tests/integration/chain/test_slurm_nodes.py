@@ -9,7 +9,7 @@ import pytest
 
 from integration.chain.installation import Job
 from integration.chain.slurm_training import SOON, Training, decided, slurm_installation
-from midwatch.streams.embedded.stack import Endpoints
+from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.streams.records import Incident
 from processes import wait_for
 from slurm_lab.lab import Lab

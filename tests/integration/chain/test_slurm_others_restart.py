@@ -11,7 +11,7 @@ import pytest
 
 from integration.chain.installation import Installation, Job
 from integration.chain.slurm_training import SOON, Training, decided, slurm_installation
-from midwatch.streams.embedded.stack import Endpoints
+from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.streams.records import Carry
 from processes import wait_for
 from slurm_lab.lab import Lab

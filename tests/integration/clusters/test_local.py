@@ -21,8 +21,8 @@ from midwatch.agents.clusters.effect_file import Record, create, prune, read
 from midwatch.agents.clusters.local import LocalCluster
 from midwatch.agents.drill import trainer
 from midwatch.agents.executor.reconcile import LOCAL, Finish, Order
-from midwatch.streams.identity import local_incarnation
-from midwatch.streams.process_table import boot_id, group_members, start_ticks
+from midwatch.streams.host.process_table import boot_id, group_members, start_ticks
+from midwatch.streams.records.identity import local_incarnation
 from processes import wait_for, wakes, written
 from slurm_lab.executor import Shell
 

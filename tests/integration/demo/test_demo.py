@@ -14,7 +14,7 @@ import pytest
 
 from embedded_stack import variables_of
 from midwatch.agents.demo.judge import read_ledger
-from midwatch.streams.embedded.stack import Endpoints
+from midwatch.agents.local.embedded.stack import Endpoints
 from processes import working_in
 
 # `docs/design.md`, Replay says what the stream says; the file's folder is the caller's.

@@ -13,12 +13,12 @@ import redis
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.admin import NewTopic
 
-from midwatch.streams.embedded.stack import Endpoints
+from midwatch.agents.local.embedded.stack import Endpoints
 
 RUN = """
 import sys
 from pathlib import Path
-from midwatch.streams.embedded.stack import EmbeddedStack
+from midwatch.agents.local.embedded.stack import EmbeddedStack
 stack = EmbeddedStack(Path(sys.argv[1]))
 stack.start()
 children = [stack.kafka._child, stack.redis._child]

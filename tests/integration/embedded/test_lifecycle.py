@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.streams.embedded.errors import (
+from midwatch.agents.local.embedded.errors import (
     PortTaken,
     RepositoryUnreachable,
     ServerFailed,
     StateDirectoryDamaged,
     StateDirectoryInUse,
 )
-from midwatch.streams.embedded.ports import free_port
-from midwatch.streams.embedded.stack import EmbeddedStack, default_cache
+from midwatch.agents.local.embedded.process.ports import free_port
+from midwatch.agents.local.embedded.stack import EmbeddedStack, default_cache
 from processes import alive, wait_for, working_in
 
 from .client import RUN, OtherMidwatch, make_topic, read, write

@@ -9,7 +9,7 @@ from kafka import KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaError
 
 from embedded_stack import MakeTopic
-from midwatch.streams.embedded.stack import Endpoints
+from midwatch.agents.local.embedded.stack import Endpoints
 
 from .client import login
 

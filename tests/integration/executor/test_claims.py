@@ -16,7 +16,7 @@ from midwatch.agents.effects import command_id
 from midwatch.agents.executor.admission import Arrival
 from midwatch.agents.executor.claims import Claimed, Claims, Look
 from midwatch.agents.executor.consumer import final_outcome
-from midwatch.streams.embedded.stack import Endpoints
+from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.streams.records import Command
 
 pytestmark = pytest.mark.integration

@@ -21,7 +21,7 @@ COUNTING = """
 import json, sys
 from midwatch.agents.clusters.calls import CountingCaller, SystemCaller
 from midwatch.agents.executor.service import run
-from midwatch.streams.settings_file import load_settings
+from midwatch.streams.settings.file import load_settings
 caller = CountingCaller(SystemCaller())
 run(load_settings(), caller)
 print(json.dumps({"acts": caller.acts, "looks": caller.looks}))

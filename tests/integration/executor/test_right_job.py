@@ -12,8 +12,8 @@ from executor_world import World, midwatch
 from midwatch.agents.executor.arming import arming
 from midwatch.agents.executor.report import Reporter
 from midwatch.agents.run.start import spec_event
-from midwatch.streams.identity import native_id
 from midwatch.streams.records import Spec
+from midwatch.streams.records.identity import native_id
 
 pytestmark = pytest.mark.integration
 

@@ -12,8 +12,8 @@ import time
 import pytest
 
 from executor_world import World, ledger, midwatch
-from midwatch.streams.codec import decode_log
 from midwatch.streams.records import Beat, Chunk, PersonAct
+from midwatch.streams.records.codec import decode_log
 from processes import wait_for
 
 pytestmark = pytest.mark.integration

@@ -12,9 +12,9 @@ import pytest
 
 from executor_world import TRAINER, World, ledger, midwatch
 from midwatch.agents.effects import effect_key
+from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.agents.run.start import Started
-from midwatch.streams.embedded.stack import Endpoints
-from midwatch.streams.identity import native_id
+from midwatch.streams.records.identity import native_id
 from processes import wait_for
 from slurm_lab.lab import Lab
 

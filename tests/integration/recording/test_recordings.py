@@ -22,7 +22,7 @@ from integration.chain.installation import Installation, Job, installation, midw
 from integration.chain.same_again import Again, same_again
 from integration.chain.training import PROCESSES, Training
 from midwatch.agents.cli.replay import replay
-from midwatch.streams.embedded.stack import Endpoints
+from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.streams.records import Decision, Incident
 from processes import wait_for
 

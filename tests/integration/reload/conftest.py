@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from integration.chain.installation import Installation, installation, midwatch
-from midwatch.streams.connection import write_connection
-from midwatch.streams.embedded.stack import Endpoints
-from midwatch.streams.readiness import is_ready
+from midwatch.agents.local.embedded.stack import Endpoints
+from midwatch.streams.services.connection import write_connection
+from midwatch.streams.worker.readiness import is_ready
 from processes import wait_for
 
 

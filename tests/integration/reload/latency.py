@@ -9,10 +9,9 @@ from pathlib import Path
 
 from kafka import KafkaConsumer, TopicPartition
 
-from midwatch.streams import codec
-from midwatch.streams.records import CURRENT, InForce
-from midwatch.streams.services import kafka_options
-from midwatch.streams.settings import Settings
+from midwatch.streams.records import CURRENT, InForce, codec
+from midwatch.streams.services.reachable import kafka_options
+from midwatch.streams.settings.schema import Settings
 
 _TAKEN = re.compile(r"(\S+)Z INFO midwatch\.agents\.reload\.follower bundle (\w+) is in force")
 

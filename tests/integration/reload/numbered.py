@@ -17,10 +17,9 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from midwatch.rules.workloads import WORKLOADS
 from midwatch.shippers.publish import message_key
-from midwatch.streams import codec
-from midwatch.streams.records import Anchor, Chunk, Generation, Hits, Origin, Section
-from midwatch.streams.services import kafka_options
-from midwatch.streams.settings import Settings
+from midwatch.streams.records import Anchor, Chunk, Generation, Hits, Origin, Section, codec
+from midwatch.streams.services.reachable import kafka_options
+from midwatch.streams.settings.schema import Settings
 
 KINDS = ("one", "two", "three")
 JOB = "local:ada/numbered"

@@ -13,10 +13,9 @@ import pytest
 from integration.chain.installation import Installation, Job, installation, midwatch
 from integration.reload.conftest import second_match
 from integration.reload.swaps import SOON, push, pushed
+from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.agents.reload.topic import RulesTopic, Standing
-from midwatch.streams import codec
-from midwatch.streams.embedded.stack import Endpoints
-from midwatch.streams.records import Activation, Decision
+from midwatch.streams.records import Activation, Decision, codec
 from processes import wait_for
 
 OWN = """version: 1
@@ -83,7 +82,7 @@ def _activated(watch: Installation, topic: str) -> dict[int, str]:
     """The bundle last activated in each partition."""
     from kafka import KafkaConsumer, TopicPartition
 
-    from midwatch.streams.services import kafka_options
+    from midwatch.streams.services.reachable import kafka_options
 
     consumer = KafkaConsumer(**kafka_options(watch.settings), group_id=None, enable_auto_commit=False)
     try:

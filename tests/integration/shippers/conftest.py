@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from integration.shippers.shipping import Shipper, Topic
-from midwatch.streams.embedded.stack import Endpoints
+from midwatch.agents.local.embedded.stack import Endpoints
 
 MakeShipper = Callable[..., Shipper]
 

@@ -13,10 +13,10 @@ from typing import NamedTuple
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import NewTopic
 
-from midwatch.streams.codec import decode_log
-from midwatch.streams.embedded.stack import Endpoints
-from midwatch.streams.lines import places
+from midwatch.agents.local.embedded.stack import Endpoints
+from midwatch.streams.lines.normalise import places
 from midwatch.streams.records import Beat, Chunk
+from midwatch.streams.records.codec import decode_log
 from processes import wait_for
 
 PARTITIONS = 3

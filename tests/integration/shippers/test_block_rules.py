@@ -10,7 +10,7 @@ import pytest
 from integration.shippers.shipping import Shipper, Topic, append
 from midwatch.rules.compiler import compile_rules
 from midwatch.rules.model import Block, Rule
-from midwatch.streams.lines import places
+from midwatch.streams.lines.normalise import places
 from midwatch.streams.records import Chunk
 from processes import wait_for
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from midwatch.streams.fold import Applied, Fields, Message, Send
+from midwatch.streams.worker.fold import Applied, Fields, Message, Send
 
 
 @dataclass(frozen=True)

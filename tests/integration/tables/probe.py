@@ -12,12 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from midwatch.streams.app import create_app
 from midwatch.streams.errors import MidwatchError, NewerRecord
-from midwatch.streams.fold import PARTITION, Applied, Fields, Message, Send
-from midwatch.streams.running import run
-from midwatch.streams.secret import Secret
-from midwatch.streams.settings import (
+from midwatch.streams.settings.schema import (
     KafkaSettings,
     PartitionSettings,
     RedisSettings,
@@ -25,8 +21,12 @@ from midwatch.streams.settings import (
     TopicSettings,
     WorkerSettings,
 )
-from midwatch.streams.stateful import stateful_agent
-from midwatch.streams.stateless import stateless_agent
+from midwatch.streams.settings.secret import Secret
+from midwatch.streams.worker.app import create_app
+from midwatch.streams.worker.fold import PARTITION, Applied, Fields, Message, Send
+from midwatch.streams.worker.running import run
+from midwatch.streams.worker.stateful import stateful_agent
+from midwatch.streams.worker.stateless import stateless_agent
 
 DUE = b"due:"
 

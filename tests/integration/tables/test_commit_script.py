@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import redis
 
-from midwatch.streams.embedded.stack import Endpoints
-from midwatch.streams.tables import keys, script
-from midwatch.streams.tables.ids import EntryId
-from midwatch.streams.tables.script import Write
+from midwatch.agents.local.embedded.stack import Endpoints
+from midwatch.streams.worker.tables import keys, script
+from midwatch.streams.worker.tables.ids import EntryId
+from midwatch.streams.worker.tables.script import Write
 
 pytestmark = pytest.mark.integration
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from integration.tables.workplace import Workplace
-from midwatch.streams.codec import decode
-from midwatch.streams.embedded.stack import Endpoints
-from midwatch.streams.tables import keys
+from midwatch.agents.local.embedded.stack import Endpoints
+from midwatch.streams.records.codec import decode
+from midwatch.streams.worker.tables import keys
 from processes import wait_for
 
 pytestmark = pytest.mark.integration

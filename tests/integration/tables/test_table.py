@@ -11,15 +11,15 @@ import pytest
 import redis
 
 from integration.tables.counting import count_on, record
-from midwatch.streams.counters import Counters
-from midwatch.streams.embedded.stack import EmbeddedStack, Endpoints
-from midwatch.streams.fold import PARTITION, Send
-from midwatch.streams.settings import RedisSettings
-from midwatch.streams.tables import ids
-from midwatch.streams.tables.batch import OWN, Batch
-from midwatch.streams.tables.positions import AheadOfLog, Bounds
-from midwatch.streams.tables.redis_link import RedisLink
-from midwatch.streams.tables.table import Fenced, RedisTable
+from midwatch.agents.local.embedded.stack import EmbeddedStack, Endpoints
+from midwatch.streams.settings.schema import RedisSettings
+from midwatch.streams.worker.counters import Counters
+from midwatch.streams.worker.fold import PARTITION, Send
+from midwatch.streams.worker.tables import ids
+from midwatch.streams.worker.tables.batch import OWN, Batch
+from midwatch.streams.worker.tables.positions import AheadOfLog, Bounds
+from midwatch.streams.worker.tables.redis_link import RedisLink
+from midwatch.streams.worker.tables.table import Fenced, RedisTable
 
 pytestmark = pytest.mark.integration
 

@@ -15,10 +15,10 @@ import redis
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 from integration.tables.probe import probe_settings
-from midwatch.streams.embedded.stack import Endpoints
-from midwatch.streams.services import kafka_options
-from midwatch.streams.tables import keys
-from midwatch.streams.topic_admin import make_topics
+from midwatch.agents.local.embedded.stack import Endpoints
+from midwatch.streams.services.reachable import kafka_options
+from midwatch.streams.services.topic_admin import make_topics
+from midwatch.streams.worker.tables import keys
 from processes import wait_for
 
 TESTS = Path(__file__).resolve().parents[2]

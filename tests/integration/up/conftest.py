@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from embedded_stack import variables_of
-from midwatch.streams.embedded.stack import Endpoints
-from midwatch.streams.readiness import is_ready
-from midwatch.streams.settings import Settings
-from midwatch.streams.settings_file import load_settings
+from midwatch.agents.local.embedded.stack import Endpoints
+from midwatch.streams.settings.file import load_settings
+from midwatch.streams.settings.schema import Settings
+from midwatch.streams.worker.readiness import is_ready
 from processes import alive, wait_for, working_in
 
 READY = 90.0
@@ -83,7 +83,7 @@ class Up:
 
 def _kept() -> dict[str, str]:
     """The cache of jars is the user's; a new HOME must not make every test download."""
-    from midwatch.streams.embedded.stack import default_cache
+    from midwatch.agents.local.embedded.stack import default_cache
 
     return {"MIDWATCH_CACHE": str(default_cache(os.environ))}
 

@@ -14,8 +14,7 @@ from kafka import KafkaProducer
 
 from embedded_stack import variables_of
 from midwatch.agents.cli import run
-from midwatch.streams import codec
-from midwatch.streams.embedded.stack import Endpoints
+from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.streams.records import (
     Beat,
     Command,
@@ -29,10 +28,11 @@ from midwatch.streams.records import (
     Outcome,
     SchedulerFact,
     Verdict,
+    codec,
 )
-from midwatch.streams.services import kafka_options
-from midwatch.streams.settings import Settings
-from midwatch.streams.topic_admin import make_topics
+from midwatch.streams.services.reachable import kafka_options
+from midwatch.streams.services.topic_admin import make_topics
+from midwatch.streams.settings.schema import Settings
 
 from .conftest import settings_of
 

@@ -11,10 +11,10 @@ import pytest
 from kafka import KafkaAdminClient
 from redis import Redis
 
-from midwatch.streams.embedded.stack import EmbeddedStack, Endpoints
+from midwatch.agents.local.embedded.stack import EmbeddedStack, Endpoints
 from midwatch.streams.errors import ConfigurationError, MidwatchError, ServiceUnreachable
-from midwatch.streams.services import check_kafka, check_redis
-from midwatch.streams.topic_admin import TopicMismatch, TopicMissing, check_topics, make_topics
+from midwatch.streams.services.reachable import check_kafka, check_redis
+from midwatch.streams.services.topic_admin import TopicMismatch, TopicMissing, check_topics, make_topics
 from processes import wait_for
 
 from .conftest import settings_of

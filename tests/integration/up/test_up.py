@@ -13,11 +13,11 @@ import pytest
 from kafka import KafkaAdminClient
 
 from embedded_stack import variables_of
+from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.agents.up.instance import instance_id
-from midwatch.streams.connection import with_connection
-from midwatch.streams.embedded.stack import Endpoints
-from midwatch.streams.services import kafka_options
-from midwatch.streams.settings_file import load_settings
+from midwatch.streams.services.connection import with_connection
+from midwatch.streams.services.reachable import kafka_options
+from midwatch.streams.settings.file import load_settings
 from processes import alive, wait_for
 
 from .conftest import PROCESSES, Up

@@ -25,9 +25,9 @@ from midwatch.rules.model import Block, Role, Rule
 from midwatch.shippers.chunker import Chunker
 from midwatch.shippers.tail import Block as Read
 from midwatch.shippers.tail import Position
-from midwatch.streams.codec import decode_log, encode_log
-from midwatch.streams.lines import places
+from midwatch.streams.lines.normalise import places
 from midwatch.streams.records import Chunk, Generation, Hits, Origin
+from midwatch.streams.records.codec import decode_log, encode_log
 from unit.agents.incident.scene import JOB, Scene
 
 ORIGIN = Origin(JOB, "n0", 1, "local:100:1", "boot", "s")

@@ -18,7 +18,7 @@ from midwatch.agents.matching import match
 from midwatch.agents.policies.loader import load_policy
 from midwatch.agents.policies.oellm import RetryCounting
 from midwatch.rules.loader import load_bundle, load_config, shipped_files
-from midwatch.streams.lines import normalise
+from midwatch.streams.lines.normalise import normalise
 from midwatch.streams.records import Chunk, Command, Decision, Generation, Section
 from unit.agents.incident.scene import START_S, Scene
 from unit.rules.oellm.fixture_files import FIXTURES

@@ -11,9 +11,8 @@ from midwatch.agents.decision import Rulebook
 from midwatch.agents.policies.base import Policy
 from midwatch.agents.policies.loader import load_policy
 from midwatch.agents.reload.content import Content, bundle, bundle_hash, content
-from midwatch.streams import codec
-from midwatch.streams.fold import PARTITION, ContentMissing, Fields, Message
-from midwatch.streams.records import Activation, Decision, Forwarded, Incident, SpecEvent, Verdict
+from midwatch.streams.records import Activation, Decision, Forwarded, Incident, SpecEvent, Verdict, codec
+from midwatch.streams.worker.fold import PARTITION, ContentMissing, Fields, Message
 
 JOB = "local:ada/llm"
 NEVER = replace(load_policy("verdict"), name="mine", clauses={}, description="")

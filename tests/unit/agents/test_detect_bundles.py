@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from midwatch.agents.reload.content import bundle
-from midwatch.streams import codec
-from midwatch.streams.fold import PARTITION
-from midwatch.streams.records import Event, Finding
-from midwatch.streams.tables.batch import OWN
+from midwatch.streams.records import Event, Finding, codec
+from midwatch.streams.worker.fold import PARTITION
+from midwatch.streams.worker.tables.batch import OWN
 from unit.agents.incident.scene import JOB, START_S, Scene
 from unit.agents.recording.stream import LIMITS, Stream
 

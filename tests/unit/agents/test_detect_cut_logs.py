@@ -8,10 +8,9 @@ import pytest
 
 from midwatch.agents.detect_fold import DetectFold
 from midwatch.agents.incident.limits import Limits
-from midwatch.streams import codec
-from midwatch.streams.fold import PARTITION, Fields, Message, Send
-from midwatch.streams.records import Beat, Carry, Incident, Origin, SchedulerFact, SpecEvent, Tick
-from midwatch.streams.tables.batch import OWN, Batch
+from midwatch.streams.records import Beat, Carry, Incident, Origin, SchedulerFact, SpecEvent, Tick, codec
+from midwatch.streams.worker.fold import PARTITION, Fields, Message, Send
+from midwatch.streams.worker.tables.batch import OWN, Batch
 
 FOLD = DetectFold(Limits(), "incidents", lambda _: 3)
 JOB = "local:ada/llm"

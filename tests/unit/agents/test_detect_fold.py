@@ -8,10 +8,9 @@ import pytest
 
 from midwatch.agents.detect_fold import DetectFold
 from midwatch.agents.incident.limits import Limits
-from midwatch.streams import codec
 from midwatch.streams.errors import MalformedRecord, NewerRecord
-from midwatch.streams.fold import PARTITION, Applied, Fields, Message
-from midwatch.streams.records import Beat, Finding, Incident, Origin, SchedulerFact, Tick
+from midwatch.streams.records import Beat, Finding, Incident, Origin, SchedulerFact, Tick, codec
+from midwatch.streams.worker.fold import PARTITION, Applied, Fields, Message
 
 FOLD = DetectFold(Limits(), "incidents", lambda _: 0)
 JOB = "local:ada/llm"

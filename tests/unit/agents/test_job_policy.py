@@ -10,10 +10,9 @@ from midwatch.agents.decision import DecideState, Rulebook
 from midwatch.agents.policies.loader import load_policy
 from midwatch.agents.run.job_policy import JobPolicy, job_policy
 from midwatch.rules.errors import RuleErrors
-from midwatch.streams import codec
 from midwatch.streams.errors import ConfigurationError
-from midwatch.streams.records import LINES_READ, Outcome, SpecEvent
-from midwatch.streams.settings import RulesSettings, Settings
+from midwatch.streams.records import LINES_READ, Outcome, SpecEvent, codec
+from midwatch.streams.settings.schema import RulesSettings, Settings
 from unit.agents.incident.scene import JOB, Scene
 from unit.rules.oellm.fixture_files import FIXTURES
 

@@ -15,9 +15,9 @@ from midwatch.agents.policies.loader import load_policy
 from midwatch.agents.policies.oellm import RetryCounting
 from midwatch.agents.reload.draft import read_draft
 from midwatch.rules.loader import load_bundle
-from midwatch.streams.lines import normalise
+from midwatch.streams.lines.normalise import normalise
 from midwatch.streams.records import Chunk, Generation, Section
-from midwatch.streams.settings import RulesSettings, Settings
+from midwatch.streams.settings.schema import RulesSettings, Settings
 from unit.agents.incident.scene import FIRST, START_S, Scene
 from unit.rules.oellm.fixture_files import FIXTURES
 

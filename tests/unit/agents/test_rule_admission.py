@@ -13,8 +13,8 @@ from midwatch.rules.admission import Speeds
 from midwatch.rules.compiler import RuleSet
 from midwatch.rules.errors import RuleErrors
 from midwatch.rules.loader import load_bundle, shipped_files
-from midwatch.streams.setting_kinds import TooSlow
-from midwatch.streams.settings import RulesSettings, Settings
+from midwatch.streams.settings.kinds import TooSlow
+from midwatch.streams.settings.schema import RulesSettings, Settings
 
 OWN = """version: 1
 include: [storage]

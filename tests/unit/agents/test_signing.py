@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from midwatch.agents import signing
-from midwatch.streams.codec import decode, encode
 from midwatch.streams.errors import ConfigurationError
 from midwatch.streams.records import Command, Spec
+from midwatch.streams.records.codec import decode, encode
 
 COMMAND = Command(
     id="c1",

@@ -18,8 +18,7 @@ from midwatch.agents.decision import DecideState, decide
 from midwatch.agents.incident.fold import fold_event
 from midwatch.agents.incident.limits import Limits
 from midwatch.agents.incident.state import Job, JobState, NodeState
-from midwatch.streams import codec
-from midwatch.streams.records import Beat, Incident, Origin, SchedulerFact
+from midwatch.streams.records import Beat, Incident, Origin, SchedulerFact, codec
 from unit.agents.incident.scene import JOB, Scene
 from unit.agents.state_stage import CLASSES, moments
 

@@ -9,7 +9,7 @@ from midwatch.shippers.checkpoint import Remembered
 from midwatch.shippers.chunker import Chunker, Parcel
 from midwatch.shippers.tail import Block, Now
 from midwatch.shippers.watch import Start, Watch
-from midwatch.streams.lines import places
+from midwatch.streams.lines.normalise import places
 from midwatch.streams.records import Origin
 
 ORIGIN = Origin("local:ann/run", "node1", 1, "local:7:1", "boot", "start")

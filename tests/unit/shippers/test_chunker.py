@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from house.cases import cases
 from midwatch.shippers.chunker import Chunker, Parcel
 from midwatch.shippers.tail import Block, Now, Position, Tail
-from midwatch.streams.codec import decode_log, encode_log
 from midwatch.streams.records import Chunk, Generation
+from midwatch.streams.records.codec import decode_log, encode_log
 from unit.shippers.reading import ORIGIN, lines_of
 
 ONE, TWO = Generation(1, 1, "a"), Generation(1, 2, "b")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from midwatch.shippers.processes import JobProcess
-from midwatch.streams.process_table import living
+from midwatch.streams.host.process_table import living
 from processes import wait_for
 
 Python = subprocess.Popen[bytes]

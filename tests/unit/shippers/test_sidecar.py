@@ -16,9 +16,9 @@ from midwatch.shippers.ledger import Future
 from midwatch.shippers.publish import Publisher
 from midwatch.shippers.sidecar import Ends, Sidecar
 from midwatch.shippers.watch import Watch
-from midwatch.streams.codec import Encoded, decode_log
 from midwatch.streams.records import Chunk
-from midwatch.streams.settings import ShipSettings
+from midwatch.streams.records.codec import Encoded, decode_log
+from midwatch.streams.settings.schema import ShipSettings
 from processes import wait_for
 from unit.shippers.reading import ORIGIN
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.streams.atomic_file import create_if_absent, replace_file
+from midwatch.streams.host.atomic_file import create_if_absent, replace_file
 
 
 @pytest.fixture

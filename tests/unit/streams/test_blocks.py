@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from house.cases import cases
-from midwatch.streams.blocks import LONGEST_BLOCK, Unfinished, claimed_rank, finished, follow
-from midwatch.streams.lines import normalise
+from midwatch.streams.lines.blocks import LONGEST_BLOCK, Unfinished, claimed_rank, finished, follow
+from midwatch.streams.lines.normalise import normalise
 from midwatch.streams.records import Generation, Section
 
 

@@ -13,8 +13,8 @@ from aiokafka.conn import AIOKafkaConnection
 from aiokafka.errors import KafkaConnectionError
 from aiokafka.protocol.admin import ApiVersionRequest_v0
 
-from midwatch.streams import broken_connections
-from midwatch.streams.broken_connections import expect_broken_connections, patient
+from midwatch.streams.worker import broken_connections
+from midwatch.streams.worker.broken_connections import expect_broken_connections, patient
 
 
 async def _write_to_a_closed_transport() -> AIOKafkaConnection:

@@ -6,8 +6,7 @@ from dataclasses import fields
 
 import pytest
 
-from midwatch.streams import codec
-from midwatch.streams.records import Finding
+from midwatch.streams.records import Finding, codec
 
 
 @pytest.mark.parametrize("cls", sorted(codec._NAMES, key=repr))

@@ -8,10 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.streams.connection import remove_connection, with_connection, write_connection
 from midwatch.streams.errors import ConfigurationError, ServiceUnreachable
-from midwatch.streams.secret import Secret
-from midwatch.streams.settings import KafkaSettings, RedisSettings, Settings, TopicSettings, WatchSettings
+from midwatch.streams.services.connection import remove_connection, with_connection, write_connection
+from midwatch.streams.settings.schema import (
+    KafkaSettings,
+    RedisSettings,
+    Settings,
+    TopicSettings,
+    WatchSettings,
+)
+from midwatch.streams.settings.secret import Secret
 
 PASSWORD = "canary-of-the-test"
 

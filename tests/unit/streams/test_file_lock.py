@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.streams.file_lock import LockTaken, lock
+from midwatch.streams.host.file_lock import LockTaken, lock
 from processes import wait_for
 
 
@@ -42,7 +42,7 @@ def heir_of_a_dead_holder(path: Path) -> subprocess.Popen[bytes]:
     """A process that has inherited the lock from one that has ended; it lives until its input ends."""
     code = (
         "import os, subprocess, sys; from pathlib import Path;"
-        "from midwatch.streams.file_lock import lock;"
+        "from midwatch.streams.host.file_lock import lock;"
         "held = lock(Path(sys.argv[1]));"
         "subprocess.Popen(['cat'], pass_fds=[held])"
     )

@@ -7,10 +7,10 @@ import json
 import pytest
 
 from midwatch.streams.errors import ForeignLine
-from midwatch.streams.fold import Message
-from midwatch.streams.foreign import Reader, is_foreign, reader
+from midwatch.streams.lines.foreign import Reader, is_foreign, reader
 from midwatch.streams.records import Chunk
-from midwatch.streams.settings import ForeignSettings
+from midwatch.streams.settings.schema import ForeignSettings
+from midwatch.streams.worker.fold import Message
 
 AT_MS = 1_795_000_000_000
 OOM = "torch.OutOfMemoryError: CUDA out of memory."

@@ -7,9 +7,9 @@ from typing import Any
 import kafka
 import pytest
 
-from midwatch.streams.kafka_client import BOUNDED, LASTING, PATIENT, plain_consumer
-from midwatch.streams.secret import Secret
-from midwatch.streams.settings import KafkaSettings
+from midwatch.streams.services.kafka_client import BOUNDED, LASTING, PATIENT, plain_consumer
+from midwatch.streams.settings.schema import KafkaSettings
+from midwatch.streams.settings.secret import Secret
 
 KAFKA = KafkaSettings(bootstrap=("k:1",), username="u", password=Secret("p"))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from midwatch.streams.kafka_noise import PER_WINDOW, WINDOW_S, KafkaNoise
+from midwatch.streams.services.kafka_noise import PER_WINDOW, WINDOW_S, KafkaNoise
 
 
 class Clock:
@@ -61,5 +61,5 @@ def test_known_false_alarms_never_pass(say: Say) -> None:
 
 def test_our_own_lines_and_the_libraries_last_words_always_pass(say: Say) -> None:
     for _ in range(100):
-        assert say("the same", name="midwatch.streams.stateful") == "the same"
+        assert say("the same", name="midwatch.streams.worker.stateful") == "the same"
         assert say("the same", level=logging.CRITICAL) == "the same"

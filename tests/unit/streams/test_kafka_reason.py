@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from midwatch.streams.services import _kafka_reason
-from midwatch.streams.settings import KafkaSettings, Settings
+from midwatch.streams.services.reachable import _kafka_reason
+from midwatch.streams.settings.schema import KafkaSettings, Settings
 
 TOLD_ITS_VERSION = "<KafkaConnection node_id=bootstrap-0 broker_version=(4, 3) (initializing)>: "
 

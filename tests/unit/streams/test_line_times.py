@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from midwatch.streams.line_times import line_time, printed_time
+from midwatch.streams.lines.times import line_time, printed_time
 
 AT = datetime(2026, 11, 20, 7, 32, 5, tzinfo=UTC).timestamp()
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from midwatch.streams.lines import LONGEST_LINE, LONGEST_RAW_LINE, locate, normalise, places, whole_lines
+from midwatch.streams.lines.normalise import (
+    LONGEST_LINE,
+    LONGEST_RAW_LINE,
+    locate,
+    normalise,
+    places,
+    whole_lines,
+)
 from midwatch.streams.records import Generation, Section
 
 

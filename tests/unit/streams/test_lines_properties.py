@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from house.cases import cases
-from midwatch.streams import lines
-from midwatch.streams.lines import LONGEST_LINE, locate, normalise, places
+from midwatch.streams.lines import normalise as lines
+from midwatch.streams.lines.normalise import LONGEST_LINE, locate, normalise, places
 from midwatch.streams.records import Generation, Section
 
 PIECES = st.sampled_from(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 from kafka.partitioner.default import DefaultPartitioner
 
-from midwatch.streams.partitioner import partition_of
+from midwatch.streams.services.partitioner import partition_of
 
 
 @dataclass

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.streams.process_table import boot_id, group_members, living, process_status, start_ticks
+from midwatch.streams.host.process_table import boot_id, group_members, living, process_status, start_ticks
 from processes import wait_for
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from redis.exceptions import NoPermissionError, ResponseError
 
-from midwatch.streams.redis_safety import Unmet, unmet_demands
+from midwatch.streams.services.redis_safety import Unmet, unmet_demands
 
 SAFE = {"maxmemory-policy": "noeviction", "appendonly": "yes", "appendfsync": "always"}
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from midwatch.streams.errors import ConfigurationError
-from midwatch.streams.secret import Secret
-from midwatch.streams.settings import Settings, as_plain
-from midwatch.streams.settings_file import load_settings
-from midwatch.streams.settings_mistakes import Mistakes
-from midwatch.streams.settings_reader import Assignment, leaves, variable_name
+from midwatch.streams.settings.file import load_settings
+from midwatch.streams.settings.mistakes import Mistakes
+from midwatch.streams.settings.reader import Assignment, leaves, variable_name
+from midwatch.streams.settings.schema import Settings, as_plain
+from midwatch.streams.settings.secret import Secret
 
 
 @pytest.fixture

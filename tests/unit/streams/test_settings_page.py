@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.streams.settings_file import load_settings
-from midwatch.streams.settings_page import page
-from midwatch.streams.settings_reader import leaves, variable_name
+from midwatch.streams.settings.file import load_settings
+from midwatch.streams.settings.page import page
+from midwatch.streams.settings.reader import leaves, variable_name
 
 PAGE = Path(__file__).parents[3] / "docs" / "settings.md"
 
 
 def test_the_page_in_the_repository_is_the_present_one() -> None:
-    assert PAGE.read_text() == page(), "python -m midwatch.streams.settings_page > docs/settings.md"
+    assert PAGE.read_text() == page(), "python -m midwatch.streams.settings.page > docs/settings.md"
 
 
 @pytest.mark.parametrize("path", [path for path, _ in leaves()], ids=".".join)

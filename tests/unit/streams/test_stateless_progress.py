@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from midwatch.streams.stateless import Progress
+from midwatch.streams.worker.stateless import Progress
 
 
 def test_the_commit_waits_for_the_oldest_unanswered_send() -> None:

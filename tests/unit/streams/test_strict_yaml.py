@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from midwatch.streams.settings_mistakes import Mistake, Mistakes, settings_tree
+from midwatch.streams.settings.mistakes import Mistake, Mistakes, settings_tree
 from midwatch.streams.strict_yaml import (
     MAX_BYTES,
     MAX_DEPTH,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from midwatch.streams.ticks import is_due
+from midwatch.streams.worker.ticks import is_due
 
 
 def test_a_deadline_passes_with_the_time_since_the_last_record() -> None:

@@ -11,9 +11,9 @@ import pytest
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
-from midwatch.streams.counters import Counters
-from midwatch.streams.tables.positions import Bounds, Position
-from midwatch.streams.transport import Consumer
+from midwatch.streams.worker.counters import Counters
+from midwatch.streams.worker.tables.positions import Bounds, Position
+from midwatch.streams.worker.transport import Consumer
 
 EVENTS = "events"
 

@@ -12,10 +12,10 @@ from typing import cast
 import pytest
 from faust.types import TP
 
-from midwatch.streams import watchdog
-from midwatch.streams.app import App
-from midwatch.streams.counters import Counters
-from midwatch.streams.watchdog import Deafness, LagWatch, LoopWatch, Stillness
+from midwatch.streams.worker import watchdog
+from midwatch.streams.worker.app import App
+from midwatch.streams.worker.counters import Counters
+from midwatch.streams.worker.watchdog import Deafness, LagWatch, LoopWatch, Stillness
 
 ONE, TWO = TP("events", 0), TP("events", 1)
 

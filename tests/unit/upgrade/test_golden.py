@@ -22,8 +22,7 @@ from midwatch.agents.signing import load_verifier
 from midwatch.agents.watcher.endings import ending_of
 from midwatch.shippers.checkpoint import StateDirectory
 from midwatch.shippers.ship import checkpoint_directory
-from midwatch.streams import codec
-from midwatch.streams.records import Command
+from midwatch.streams.records import Command, codec
 from unit.upgrade import written
 from unit.upgrade.filled import JOB, filled
 

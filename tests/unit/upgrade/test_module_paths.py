@@ -66,8 +66,8 @@ def test_docker_compose_names_only_what_is_kept() -> None:
 
 
 IMPORTS = (
-    "from midwatch.streams.settings_file import load_settings",
-    "from midwatch.streams.topic_admin import make_topics",
+    "from midwatch.streams.settings.file import load_settings",
+    "from midwatch.streams.services.topic_admin import make_topics",
 )
 
 

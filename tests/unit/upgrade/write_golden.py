@@ -9,8 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from midwatch.streams import codec
-from midwatch.streams.records import Command, Spec
+from midwatch.streams.records import Command, Spec, codec
 from unit.upgrade import written
 from unit.upgrade.filled import filled
 

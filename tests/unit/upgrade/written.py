@@ -33,13 +33,14 @@ from midwatch.rules.loader import load_bundle
 from midwatch.shippers.checkpoint import Checkpoint, Remembered, StateDirectory
 from midwatch.shippers.publish import message_key
 from midwatch.shippers.ship import checkpoint_directory
-from midwatch.streams import codec, identity, records
-from midwatch.streams.fold import PARTITION, Message, Send
-from midwatch.streams.settings import KafkaSettings, RedisSettings, Settings
-from midwatch.streams.settings_reader import OTHER_VARIABLES, leaves, variable_name
-from midwatch.streams.tables import ids, keys, wire
-from midwatch.streams.tables.batch import NOW
+from midwatch.streams import records
+from midwatch.streams.records import codec, identity
+from midwatch.streams.settings.reader import OTHER_VARIABLES, leaves, variable_name
+from midwatch.streams.settings.schema import KafkaSettings, RedisSettings, Settings
 from midwatch.streams.topics import Topics
+from midwatch.streams.worker.fold import PARTITION, Message, Send
+from midwatch.streams.worker.tables import ids, keys, wire
+from midwatch.streams.worker.tables.batch import NOW
 from unit.upgrade.filled import JOB, filled
 
 KEY = bytes(range(32))

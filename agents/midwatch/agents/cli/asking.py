@@ -30,7 +30,7 @@ def looking_back(since: str, now: int) -> int:
     from pathlib import Path
 
     from midwatch.streams.errors import UsageError
-    from midwatch.streams.setting_kinds import Given, WrongValue, duration
+    from midwatch.streams.settings.kinds import Given, WrongValue, duration
 
     try:
         seconds = duration(1).read(Given(since, Path(), typed=False))

@@ -14,10 +14,10 @@ from midwatch.agents.cli.asking import (
     since_option,
 )
 from midwatch.agents.cli.options import json_option, with_settings
-from midwatch.streams.clock import now_ms
+from midwatch.streams.host.clock import now_ms
 
 if TYPE_CHECKING:
-    from midwatch.streams.settings import Settings
+    from midwatch.streams.settings.schema import Settings
 
 
 @click.command()

@@ -11,7 +11,7 @@ from midwatch.agents.cli.options import with_settings
 
 if TYPE_CHECKING:
     from midwatch.agents.demo.run import Without
-    from midwatch.streams.settings import Settings
+    from midwatch.streams.settings.schema import Settings
 
 
 @click.command()

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from midwatch.agents.cli.options import with_settings
-from midwatch.streams.clock import now_ms
 from midwatch.streams.errors import ConfigurationError, ServiceUnreachable, UsageError
+from midwatch.streams.host.clock import now_ms
 
 if TYPE_CHECKING:
-    from midwatch.streams.settings import Settings
+    from midwatch.streams.settings.schema import Settings
 
 
 @click.command()
@@ -27,7 +27,7 @@ def disarm(*, job: str | None, everything: bool, future: bool, settings: Setting
     """
     from midwatch.agents.executor.arming import disarm_all, mark_job
     from midwatch.agents.run.acts import coming_job, known_job, tell_act
-    from midwatch.streams.identity import is_job
+    from midwatch.streams.records.identity import is_job
 
     if everything == bool(job):
         raise UsageError("name a job, or say --all", where="midwatch disarm", remedy="midwatch disarm JOB")

@@ -14,7 +14,7 @@ from midwatch.streams.errors import MidwatchError
 
 if TYPE_CHECKING:
     from midwatch.agents.reload.telling import Told
-    from midwatch.streams.settings import Settings
+    from midwatch.streams.settings.schema import Settings
 
 
 _MODES = {
@@ -28,10 +28,10 @@ _MODES = {
 @with_settings()
 def doctor(as_json: bool, settings: Settings) -> int:
     """Check settings, secrets, Kafka, topics and Redis. Changes nothing."""
-    from midwatch.streams.connection import with_connection
-    from midwatch.streams.services import check_kafka, check_redis
-    from midwatch.streams.settings import as_plain
-    from midwatch.streams.topic_admin import check_topics
+    from midwatch.streams.services.connection import with_connection
+    from midwatch.streams.services.reachable import check_kafka, check_redis
+    from midwatch.streams.services.topic_admin import check_topics
+    from midwatch.streams.settings.schema import as_plain
 
     failures: list[MidwatchError] = []
     passed: list[str] = []

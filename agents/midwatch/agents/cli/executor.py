@@ -9,7 +9,7 @@ import click
 from midwatch.agents.cli.options import with_settings
 
 if TYPE_CHECKING:
-    from midwatch.streams.settings import Settings
+    from midwatch.streams.settings.schema import Settings
 
 
 @click.command()

@@ -10,11 +10,11 @@ import click
 
 from midwatch.agents.cli.asking import patience_option
 from midwatch.agents.cli.options import with_settings
-from midwatch.streams.clock import now_ms
 from midwatch.streams.errors import UsageError
+from midwatch.streams.host.clock import now_ms
 
 if TYPE_CHECKING:
-    from midwatch.streams.settings import Settings
+    from midwatch.streams.settings.schema import Settings
 
 
 @click.command()

@@ -12,7 +12,7 @@ import click
 from midwatch.streams.errors import UsageError
 
 if TYPE_CHECKING:
-    from midwatch.streams.settings_reader import Assignment
+    from midwatch.streams.settings.reader import Assignment
 
 Handler = Callable[..., Any]
 
@@ -37,14 +37,14 @@ def with_settings(*, connected: bool = False, arguments: bool = False) -> Callab
         def command(
             *args: Any, config: Path | None, state_directory: str | None, changes: tuple[str, ...], **kw: Any
         ) -> Any:
-            from midwatch.streams.settings_file import load_settings
+            from midwatch.streams.settings.file import load_settings
 
             given = [_assignment(change) for change in changes]
             if state_directory:
                 given.append(_assignment(f"state_directory={state_directory}", "--state-directory"))
             settings = load_settings(config, options=given)
             if connected:
-                from midwatch.streams.connection import with_connection
+                from midwatch.streams.services.connection import with_connection
 
                 settings = with_connection(settings)
             if arguments:
@@ -63,7 +63,7 @@ def with_settings(*, connected: bool = False, arguments: bool = False) -> Callab
 def _assignment(change: str, where: str = "") -> Assignment:
     import difflib
 
-    from midwatch.streams.settings_reader import Assignment, leaves
+    from midwatch.streams.settings.reader import Assignment, leaves
 
     name, equals, text = change.partition("=")
     known = {".".join(path): entry for path, entry in leaves()}

@@ -54,7 +54,7 @@ def replay(
     from midwatch.agents.policies.oellm import RetryCounting
     from midwatch.agents.replay.report import as_plain, as_text
     from midwatch.agents.replay.run import replay as replay_files
-    from midwatch.streams import codec
+    from midwatch.streams.records import codec
 
     files = [file for path in paths for file in _files(path)]
     loaded = load_policy(policy or "verdict", RetryCounting(asked["retries"]))
@@ -76,7 +76,7 @@ def _recording(file: Path, policy: str | None, *, as_json: bool) -> int:
     from midwatch.agents.recording import file as format_
     from midwatch.agents.recording.refold import bundles_in, refold
     from midwatch.agents.recording.report import as_plain, as_text, replayed
-    from midwatch.streams import codec
+    from midwatch.streams.records import codec
 
     try:
         recording = format_.read(file.read_bytes().splitlines(), str(file))
@@ -122,7 +122,7 @@ def _job_name(path: str) -> str:
 
 def _files(name: str) -> list[LogFile]:
     from midwatch.agents.replay.logs import LogFile
-    from midwatch.streams.clock import now_ms
+    from midwatch.streams.host.clock import now_ms
 
     if name == "-":
         return [LogFile("-", sys.stdin.buffer.read(), now_ms() / 1000)]

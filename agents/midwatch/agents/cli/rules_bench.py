@@ -24,8 +24,8 @@ def bench(file: Path, names: tuple[str, ...], as_json: bool) -> None:
     """
     from midwatch.agents.bundles import watched_rules
     from midwatch.rules.inspection import bench_text
-    from midwatch.streams import codec
-    from midwatch.streams.lines import normalise
+    from midwatch.streams.lines.normalise import normalise
+    from midwatch.streams.records import codec
 
     raw = click.get_binary_stream("stdin").read() if str(file) == "-" else content(file)
     watched = watched_rules(names)

@@ -31,7 +31,7 @@ def check(paths: tuple[Path, ...], insist: bool, no_measure: bool, schema: bool,
     """
     from midwatch.rules.errors import RuleErrors
     from midwatch.rules.file_schema import rule_file_schema
-    from midwatch.streams import codec
+    from midwatch.streams.records import codec
 
     if schema:
         if paths:

@@ -95,7 +95,7 @@ def _write(place: Path, made: Converted, force: bool) -> dict[str, str]:
 
 
 def _tell(written: list[tuple[Path, Converted, dict[str, str]]], *, as_json: bool) -> None:
-    from midwatch.streams import codec
+    from midwatch.streams.records import codec
 
     if as_json:
         rows = [{"file": str(file), **files, "notes": list(_plain(made))} for file, made, files in written]

@@ -20,7 +20,7 @@ def diff(before: str, after: str, as_json: bool) -> int:
     from midwatch.rules.errors import RuleErrors
     from midwatch.rules.inspection import differences
     from midwatch.rules.model import Rule
-    from midwatch.streams import codec
+    from midwatch.streams.records import codec
 
     bundles, errors = load_all([before, after])
     if errors:

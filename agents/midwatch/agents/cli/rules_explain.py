@@ -33,7 +33,7 @@ def explain(line: str, names: tuple[str, ...], as_json: bool) -> int:
     """
     from midwatch.agents.bundles import watched_rules
     from midwatch.rules.inspection import Explanation, explain_blocks, explain_line
-    from midwatch.streams import codec
+    from midwatch.streams.records import codec
 
     text = _normalised(line)
     rules = watched_rules(names).rules
@@ -78,8 +78,8 @@ def explain(line: str, names: tuple[str, ...], as_json: bool) -> int:
 
 
 def _normalised(line: str) -> bytes:
-    from midwatch.streams.blocks import finished
-    from midwatch.streams.lines import normalise
+    from midwatch.streams.lines.blocks import finished
+    from midwatch.streams.lines.normalise import normalise
 
     raw = click.get_binary_stream("stdin").read() if line == "-" else line.encode("utf-8", "surrogateescape")
     text = normalise(raw).text

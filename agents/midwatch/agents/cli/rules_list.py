@@ -12,7 +12,7 @@ from midwatch.agents.cli.rules_reading import pack_of, rules_option
 
 if TYPE_CHECKING:
     from midwatch.rules.model import Rule
-    from midwatch.streams.settings import Settings
+    from midwatch.streams.settings.schema import Settings
 
 _TRANSIENT = {True: "transient", False: "lasting", None: "depends"}
 
@@ -32,7 +32,7 @@ def list_rules(*, names: tuple[str, ...], in_force: bool, as_json: bool, setting
         return
     from midwatch.agents.bundles import combined
     from midwatch.rules.loader import load_bundle, shipped_files
-    from midwatch.streams import codec
+    from midwatch.streams.records import codec
 
     rules = combined([load_bundle(name) for name in names])
     shipped: dict[str, list[str]] = {}
@@ -50,8 +50,8 @@ def list_rules(*, names: tuple[str, ...], in_force: bool, as_json: bool, setting
 def _list_in_force(settings: Settings, *, as_json: bool) -> None:
     from midwatch.agents.reload.content import content
     from midwatch.agents.reload.telling import ask
-    from midwatch.streams import codec
-    from midwatch.streams.connection import with_connection
+    from midwatch.streams.records import codec
+    from midwatch.streams.services.connection import with_connection
 
     told = ask(with_connection(settings))
     found = content(told.standing.said.bundle, told.record) if told.standing and told.record else None

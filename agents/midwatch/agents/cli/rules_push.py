@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from midwatch.agents.reload.draft import Draft
     from midwatch.agents.reload.topic import RulesTopic
     from midwatch.streams.records import RuleBundle
-    from midwatch.streams.settings import Settings
+    from midwatch.streams.settings.schema import Settings
 
 
 @click.command()
@@ -35,8 +35,8 @@ def push(
     partition, and keep what they know of every job.
     """
     from midwatch.agents.reload.topic import RulesTopic
-    from midwatch.streams.services import kafka_log
-    from midwatch.streams.topic_admin import check_topics
+    from midwatch.streams.services.reachable import kafka_log
+    from midwatch.streams.services.topic_admin import check_topics
 
     try:
         draft = _read(settings, paths, presets)
@@ -63,7 +63,7 @@ def _read(settings: Settings, paths: tuple[Path, ...], presets: tuple[str, ...])
 def _push(settings: Settings, draft: Draft, topic: RulesTopic, *, dry_run: bool, as_json: bool) -> int:
     from midwatch.agents.reload.draft import admitted
     from midwatch.agents.reload.topic import RulesWriter, who
-    from midwatch.streams.clock import now_ms
+    from midwatch.streams.host.clock import now_ms
     from midwatch.streams.records import InForce
 
     before = topic.record(topic.current.said.bundle) if topic.current else None
@@ -118,7 +118,7 @@ def _said(rule: Any) -> dict[str, Any]:
 
 def _say(ready: Draft, changes: dict[str, list[str]], *, changed: bool, dry_run: bool, as_json: bool) -> None:
     from midwatch.agents.cli.rules_reading import note_json
-    from midwatch.streams import codec
+    from midwatch.streams.records import codec
 
     if as_json:
         body = {
@@ -150,8 +150,8 @@ def _say(ready: Draft, changes: dict[str, list[str]], *, changed: bool, dry_run:
 def _tell_workers(settings: Settings, error: ConfigurationError) -> None:
     """A refused push shows in the logs and counts of the workers, and in `midwatch doctor`."""
     from midwatch.agents.reload.topic import RulesWriter, refusal_of
-    from midwatch.streams.services import kafka_log
-    from midwatch.streams.topic_admin import check_topics
+    from midwatch.streams.services.reachable import kafka_log
+    from midwatch.streams.services.topic_admin import check_topics
 
     try:
         check_topics(settings)

@@ -27,7 +27,7 @@ def score(path: Path, with_mistakes: bool, as_json: bool) -> None:
     and may have id and cascade. Every log is judged as `midwatch replay` does without options.
     """
     from midwatch.agents import scoring
-    from midwatch.streams import codec
+    from midwatch.streams.records import codec
 
     rows = scoring.read_labelled(_rows(path), str(path))
     judge = _judge()

@@ -28,7 +28,7 @@ def test(names: tuple[str, ...], as_json: bool) -> int:
     from midwatch.agents.cli.rules_reading import error_json, load_all, rule_files
     from midwatch.rules.compiler import compile_rules
     from midwatch.rules.errors import RuleErrors
-    from midwatch.streams import codec
+    from midwatch.streams.records import codec
 
     wanted: list[str] = []
     for name in names or ("default",):

@@ -13,7 +13,7 @@ from midwatch.streams.errors import UsageError
 
 if TYPE_CHECKING:
     from midwatch.agents.run.start import Started
-    from midwatch.streams.settings import Settings
+    from midwatch.streams.settings.schema import Settings
 
 _NEIGHBOURS_S = 10.0
 
@@ -95,7 +95,7 @@ def run(
 
 def _as_variables(settings: Settings, given: dict[str, Any]) -> dict[str, str]:
     """What makes the job's shipper find the settings of this command line, wherever it runs."""
-    from midwatch.streams.settings_reader import variable_name
+    from midwatch.streams.settings.reader import variable_name
 
     file = next((s for s in settings.sources if s.endswith((".yaml", ".yml")) and Path(s).is_file()), None)
     found = {"MIDWATCH_CONFIG": str(Path(file).absolute())} if file else {}
@@ -107,7 +107,7 @@ def _as_variables(settings: Settings, given: dict[str, Any]) -> dict[str, str]:
 
 def _limit(text: str) -> tuple[str, float]:
     from midwatch.streams.records import Phase
-    from midwatch.streams.setting_kinds import Given, WrongValue, duration
+    from midwatch.streams.settings.kinds import Given, WrongValue, duration
 
     phase, equals, value = text.partition("=")
     if not equals or phase not in get_args(Phase):
@@ -124,7 +124,7 @@ def _limit(text: str) -> tuple[str, float]:
 
 def _tell(started: Started, settings: Settings, *, as_json: bool) -> None:
     from midwatch.agents.executor.arming import marked_arming
-    from midwatch.streams.identity import native_id
+    from midwatch.streams.records.identity import native_id
 
     spec, native = started.spec, native_id(started.incarnation)
     if as_json:
@@ -159,8 +159,8 @@ def _tell(started: Started, settings: Settings, *, as_json: bool) -> None:
 def _warn_of_neighbours(started: Started, settings: Settings) -> None:
     """Two living jobs of one name, or of one checkpoint directory, are told of; the start stands."""
     from midwatch.agents.inquiry import ask_neighbours
-    from midwatch.streams.clock import now_ms
     from midwatch.streams.errors import ServiceUnreachable
+    from midwatch.streams.host.clock import now_ms
 
     spec = started.spec
     try:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from midwatch.shippers.identity import Told
     from midwatch.shippers.pipe_process import PipeShipment
     from midwatch.shippers.watch import Start
-    from midwatch.streams.settings import Settings
+    from midwatch.streams.settings.schema import Settings
 
 
 class _Options(TypedDict):
@@ -106,7 +106,7 @@ def _told(options: _Options) -> Told:
 
 def _settings(options: _Options) -> Settings:
     """Kafka is all that a sidecar needs: where it is not given, that of the `midwatch up` on this machine."""
-    from midwatch.streams.connection import with_connection
+    from midwatch.streams.services.connection import with_connection
 
     read = with_settings()(lambda *, settings: settings)
     settings: Settings = read(

@@ -11,7 +11,7 @@ import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from midwatch.streams.atomic_file import create_if_absent, replace_file, sync_directory
+from midwatch.streams.host.atomic_file import create_if_absent, replace_file, sync_directory
 
 KEY = re.compile(r"[0-9A-Za-z]{8,64}")
 

@@ -16,8 +16,8 @@ from midwatch.agents.clusters.base import SOMEBODY, Epoch, Hint, JobState, Sched
 from midwatch.agents.clusters.calls import Caller, environment
 from midwatch.agents.clusters.effect_file import KEY, Record, read, read_all, set_aside
 from midwatch.streams.errors import ConfigurationError
-from midwatch.streams.identity import local_incarnation, native_id
-from midwatch.streams.process_table import boot_id, group_members, start_ticks
+from midwatch.streams.host.process_table import boot_id, group_members, start_ticks
+from midwatch.streams.records.identity import local_incarnation, native_id
 
 SHOWN_S = 10.0  # how long to wait for the shim to say that it has begun
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from midwatch.agents.clusters.effect_file import KEY, Record, create, replace
 from midwatch.agents.clusters.wakeups import Wakeups
-from midwatch.streams.process_table import boot_id, group_members, start_ticks
+from midwatch.streams.host.process_table import boot_id, group_members, start_ticks
 
 ALREADY_STARTED = 75  # EX_TEMPFAIL
 USAGE = 2

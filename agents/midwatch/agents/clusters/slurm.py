@@ -24,7 +24,7 @@ from midwatch.agents.clusters.base import (
 from midwatch.agents.clusters.calls import Answer, Caller, environment
 from midwatch.agents.clusters.sbatch_argv import restart_argv
 from midwatch.streams.errors import ConfigurationError
-from midwatch.streams.identity import native_id
+from midwatch.streams.records.identity import native_id
 
 LOOK_S = 25.0  # slurmctld down: squeue gives up after about 10 s, scontrol after 20
 ACT_S = 30.0

@@ -10,8 +10,8 @@ import re
 from datetime import datetime
 
 from midwatch.agents.clusters.base import SOMEBODY, Epoch, JobState, Kind, SchedulerJob
-from midwatch.streams.identity import slurm_incarnation
 from midwatch.streams.records import Mode
+from midwatch.streams.records.identity import slurm_incarnation
 
 NATIVE_ID = re.compile(r"\d+(_\d+)?")
 KEY_PREFIX = "mw:"

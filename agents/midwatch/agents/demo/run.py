@@ -19,15 +19,15 @@ from midwatch.agents.demo.judge import Fact, Ledger, judge, missing, read_ledger
 from midwatch.agents.demo.report import report
 from midwatch.agents.demo.script import RUN, Stage
 from midwatch.agents.inquiry import ask_job
+from midwatch.agents.local.embedded.process.child import Child
 from midwatch.agents.story import Story
-from midwatch.streams.clock import now_ms
-from midwatch.streams.codec import plain_to_json
-from midwatch.streams.connection import with_connection
-from midwatch.streams.embedded.child import Child
 from midwatch.streams.errors import MidwatchError, ServiceUnreachable, UsageError
-from midwatch.streams.identity import job_name
-from midwatch.streams.readiness import is_ready
-from midwatch.streams.settings import Settings
+from midwatch.streams.host.clock import now_ms
+from midwatch.streams.records.codec import plain_to_json
+from midwatch.streams.records.identity import job_name
+from midwatch.streams.services.connection import with_connection
+from midwatch.streams.settings.schema import Settings
+from midwatch.streams.worker.readiness import is_ready
 
 Say = Callable[[str], None]
 Without = Literal["nccl-rule", "executor", "redis"]
@@ -230,7 +230,7 @@ def _keep_redis_stopped(settings: Settings, stopped: threading.Event) -> None:
     set once it does not."""
     from redis.exceptions import RedisError
 
-    from midwatch.streams.services import redis_client
+    from midwatch.streams.services.reachable import redis_client
 
     while True:
         with suppress(RedisError, OSError):

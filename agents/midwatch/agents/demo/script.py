@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from midwatch.streams.identity import JobName
+from midwatch.streams.records.identity import JobName
 
 RUN = "toy"
 SAVE_EVERY = 20

@@ -14,8 +14,8 @@ from typing import Literal
 
 from midwatch.agents.effects import command_id
 from midwatch.agents.executor.arming import Arming
-from midwatch.streams.identity import job_name
 from midwatch.streams.records import Command, Spec
+from midwatch.streams.records.identity import job_name
 
 _NODES = re.compile(r"[A-Za-z0-9][A-Za-z0-9._,\[\]-]{0,1023}")
 

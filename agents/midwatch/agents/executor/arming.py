@@ -13,8 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from midwatch.streams.atomic_file import replace_file
-from midwatch.streams.codec import content_hash
+from midwatch.streams.host.atomic_file import replace_file
+from midwatch.streams.records.codec import content_hash
 
 _ALL = "disarmed"
 _JOBS = "arming"

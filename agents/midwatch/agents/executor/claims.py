@@ -22,9 +22,9 @@ import redis
 
 from midwatch.agents.effects import effect_key, effects_of
 from midwatch.agents.executor.admission import Arrival
-from midwatch.streams.atomic_file import replace_file
+from midwatch.streams.host.atomic_file import replace_file
 from midwatch.streams.records import Command, Outcome
-from midwatch.streams.redis_safety import unmet_demands
+from midwatch.streams.services.redis_safety import unmet_demands
 
 _FILE = "executor.epoch"
 KEPT_S = 90 * 86_400  # as long as `commands` can deliver an order again

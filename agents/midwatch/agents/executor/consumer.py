@@ -22,8 +22,6 @@ from midwatch.agents.executor.report import Reporter, received
 from midwatch.agents.run.wrapping import partitions_of, script_of, verified_script
 from midwatch.agents.signing import Verifier
 from midwatch.agents.watcher.reader import CensusReader
-from midwatch.streams.clock import now_ms
-from midwatch.streams.codec import decode
 from midwatch.streams.errors import (
     MalformedRecord,
     MidwatchError,
@@ -32,10 +30,12 @@ from midwatch.streams.errors import (
     UnsignedRecord,
 )
 from midwatch.streams.failpoints import failpoint
-from midwatch.streams.identity import native_id
-from midwatch.streams.kafka_client import LASTING, PATIENT, plain_consumer
+from midwatch.streams.host.clock import now_ms
 from midwatch.streams.records import Command, Outcome, Spec
-from midwatch.streams.settings import Settings
+from midwatch.streams.records.codec import decode
+from midwatch.streams.records.identity import native_id
+from midwatch.streams.services.kafka_client import LASTING, PATIENT, plain_consumer
+from midwatch.streams.settings.schema import Settings
 
 _CATCH_UP_S = 60.0
 

@@ -9,16 +9,16 @@ from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
 from midwatch.agents import activity
-from midwatch.streams.clock import now_ms
-from midwatch.streams.codec import encode
-from midwatch.streams.counters import Counters
 from midwatch.streams.errors import ServiceUnreachable
-from midwatch.streams.fold import Message, dead_letter
-from midwatch.streams.kafka_client import LASTING, abandon
+from midwatch.streams.host.clock import now_ms
 from midwatch.streams.records import Command, Outcome, PersonAct, SchedulerFact, Spec, SpecEvent
-from midwatch.streams.refusals import refusal
-from midwatch.streams.services import kafka_options
-from midwatch.streams.settings import Settings
+from midwatch.streams.records.codec import encode
+from midwatch.streams.services.kafka_client import LASTING, abandon
+from midwatch.streams.services.reachable import kafka_options
+from midwatch.streams.settings.schema import Settings
+from midwatch.streams.worker.counters import Counters
+from midwatch.streams.worker.fold import Message, dead_letter
+from midwatch.streams.worker.refusals import refusal
 
 ACKNOWLEDGED_S = 30.0
 

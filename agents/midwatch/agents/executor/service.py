@@ -32,13 +32,13 @@ from midwatch.agents.signing import ensure_keys, load_verifier
 from midwatch.agents.watcher.drain import LastWords
 from midwatch.agents.watcher.reader import CensusReader
 from midwatch.agents.watcher.watch import Watcher
-from midwatch.streams.clock import now_ms
 from midwatch.streams.errors import ConfigurationError, ServiceUnreachable
-from midwatch.streams.file_lock import LockTaken, lock
-from midwatch.streams.readiness import declare_ready
-from midwatch.streams.services import check_redis, redis_client
-from midwatch.streams.settings import Settings
-from midwatch.streams.topic_admin import check_topics
+from midwatch.streams.host.clock import now_ms
+from midwatch.streams.host.file_lock import LockTaken, lock
+from midwatch.streams.services.reachable import check_redis, redis_client
+from midwatch.streams.services.topic_admin import check_topics
+from midwatch.streams.settings.schema import Settings
+from midwatch.streams.worker.readiness import declare_ready
 
 _REST_AT_LEAST_S, _REST_AT_MOST_S = 0.02, 0.5
 _RATE_WINDOW_MS = 3_600_000

@@ -21,11 +21,11 @@ from midwatch.agents.executor.consumer import Desk, armed, final_outcome
 from midwatch.agents.executor.report import say, step_line
 from midwatch.agents.run.wrapping import start_spec
 from midwatch.agents.watcher.endings import note_ending
-from midwatch.streams.clock import now_ms
 from midwatch.streams.errors import ConfigurationError
 from midwatch.streams.failpoints import failpoint
-from midwatch.streams.identity import native_id
+from midwatch.streams.host.clock import now_ms
 from midwatch.streams.records import Command, Spec
+from midwatch.streams.records.identity import native_id
 
 _BLIND_PAUSE_S = 2.0
 _DISARMED_PAUSE_S = 1.0

@@ -7,7 +7,7 @@ from dataclasses import replace
 from midwatch.agents.incident.settling import settle
 from midwatch.agents.incident.state import JobState, NodeState
 from midwatch.agents.incident.turn import Turn
-from midwatch.streams.identity import native_id
+from midwatch.streams.records.identity import native_id
 
 UNKNOWN = "unknown"
 """The incarnation of an attempt of which only lines of a foreign shipper are known."""

@@ -15,8 +15,8 @@ from midwatch.agents.incident.state import JobState, NodeState
 from midwatch.agents.incident.turn import Turn
 from midwatch.rules.detectors.loss_spike import LossWindow
 from midwatch.rules.detectors.silence import Pulse
-from midwatch.streams.codec import encode
 from midwatch.streams.records import Carry, Event, Held, Member, SpecEvent
+from midwatch.streams.records.codec import encode
 
 _HELD = 64
 _JUDGED = 4000  # file generations of all nodes together

@@ -15,7 +15,7 @@ from midwatch.agents.incident.settling import end, revise, suspect, withdraw
 from midwatch.agents.incident.state import NodeState
 from midwatch.agents.incident.turn import Turn
 from midwatch.agents.incident.watches import count, count_one, end_watch, is_watched, spend
-from midwatch.streams.foreign import PREFIX as FOREIGN
+from midwatch.streams.lines.foreign import PREFIX as FOREIGN
 from midwatch.streams.records import Held, Hit, Hits, Line, Progress, Stop
 
 _HELD_PER_RULE_AND_RANK = 3

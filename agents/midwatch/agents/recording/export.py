@@ -11,10 +11,10 @@ from midwatch.agents.reading import PATIENCE, messages_of
 from midwatch.agents.recording.file import VERSION, WITHOUT_RULES, Head, Recording, Source
 from midwatch.agents.recording.thinning import activation_in, thinned
 from midwatch.agents.reload.topic import RulesTopic
-from midwatch.streams import codec
 from midwatch.streams.errors import UsageError
-from midwatch.streams.fold import Message
-from midwatch.streams.settings import Settings
+from midwatch.streams.records import codec
+from midwatch.streams.settings.schema import Settings
+from midwatch.streams.worker.fold import Message
 
 
 def export(settings: Settings, job: str, patience: float = PATIENCE) -> Recording:

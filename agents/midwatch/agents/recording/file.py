@@ -17,7 +17,7 @@ from typing import Any, Literal
 import msgspec
 
 from midwatch.streams.errors import UsageError
-from midwatch.streams.fold import Message
+from midwatch.streams.worker.fold import Message
 
 VERSION = 2
 WITHOUT_RULES = 1

@@ -15,12 +15,20 @@ from midwatch.agents.detect_fold import DetectFold, beginning
 from midwatch.agents.incident.limits import Limits
 from midwatch.agents.recording.file import Recording, Source
 from midwatch.agents.reload.content import Content, content
-from midwatch.streams import codec
 from midwatch.streams.errors import MalformedRecord, NewerRecord, UsageError
-from midwatch.streams.fold import PARTITION, ContentMissing, Fields, Fold, Message, Send
-from midwatch.streams.records import Command, Decision, Forwarded, Hit, Hits, IncidentRecord, RuleBundle
-from midwatch.streams.tables import ids
-from midwatch.streams.tables.batch import OWN, Batch
+from midwatch.streams.records import (
+    Command,
+    Decision,
+    Forwarded,
+    Hit,
+    Hits,
+    IncidentRecord,
+    RuleBundle,
+    codec,
+)
+from midwatch.streams.worker.fold import PARTITION, ContentMissing, Fields, Fold, Message, Send
+from midwatch.streams.worker.tables import ids
+from midwatch.streams.worker.tables.batch import OWN, Batch
 
 _INCIDENTS, _DECISIONS, _COMMANDS, _DEAD = "incidents", "decisions", "commands", "dead"
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from midwatch.streams import codec
 from midwatch.streams.errors import MalformedRecord, NewerRecord
-from midwatch.streams.fold import Message
-from midwatch.streams.records import Activation, Tick
+from midwatch.streams.records import Activation, Tick, codec
+from midwatch.streams.worker.fold import Message
 
 _TICK = codec.encode(Tick(due_ms=0))
 

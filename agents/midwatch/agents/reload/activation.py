@@ -6,8 +6,8 @@ written twice. It is repeated daily: a fold may begin in the middle of the log, 
 
 from __future__ import annotations
 
-from midwatch.streams.fold import Fields
 from midwatch.streams.records import Activation
+from midwatch.streams.worker.fold import Fields
 
 _HASH = b"bundle"
 _OFFSET = b"bundle_offset"

@@ -9,11 +9,10 @@ from collections.abc import Mapping
 
 from midwatch.agents.reload.activation import is_wanted
 from midwatch.agents.reload.follower import Follower
-from midwatch.streams import codec
-from midwatch.streams.app import App
-from midwatch.streams.records import Activation
-from midwatch.streams.stateful import StatefulAgent
-from midwatch.streams.tables.batch import NOW
+from midwatch.streams.records import Activation, codec
+from midwatch.streams.worker.app import App
+from midwatch.streams.worker.stateful import StatefulAgent
+from midwatch.streams.worker.tables.batch import NOW
 
 _LOOK_EVERY_S = 0.1
 _AGAIN_S = 3600.0

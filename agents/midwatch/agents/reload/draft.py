@@ -23,8 +23,8 @@ from midwatch.rules.errors import LocatedError, RuleErrors
 from midwatch.rules.loader import load_bundle
 from midwatch.rules.model import Bundle, Note, NoteKind, Phase, Rule, SourceLocation
 from midwatch.streams.records import RuleBundle
-from midwatch.streams.setting_kinds import TooSlow
-from midwatch.streams.settings import RulesSettings, Settings
+from midwatch.streams.settings.kinds import TooSlow
+from midwatch.streams.settings.schema import RulesSettings, Settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,11 @@ from midwatch.agents.reload.draft import Draft, admitted, edit, prepare, read_dr
 from midwatch.agents.reload.follower import Follower
 from midwatch.agents.reload.helper_process import HelperProcess
 from midwatch.agents.reload.topic import RulesTopic, RulesWriter, Standing, refusal_of, who
-from midwatch.streams.clock import now_ms
 from midwatch.streams.errors import ConfigurationError, MidwatchError
-from midwatch.streams.readiness import run_directory
+from midwatch.streams.host.clock import now_ms
 from midwatch.streams.records import InForce
-from midwatch.streams.settings import Settings
+from midwatch.streams.settings.schema import Settings
+from midwatch.streams.worker.readiness import run_directory
 
 _LOOK_EVERY_S = 0.1
 _LOOK_AGAIN_S = 0.05

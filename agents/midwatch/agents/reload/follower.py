@@ -10,11 +10,11 @@ from typing import Any
 
 from midwatch.agents.reload.content import Content
 from midwatch.agents.reload.topic import RulesTopic, SetAside, Standing, fetch_bundle
-from midwatch.streams.counters import Counters
 from midwatch.streams.errors import MidwatchError, NewerRecord
 from midwatch.streams.records import RefusedRules
-from midwatch.streams.refusals import refusal
-from midwatch.streams.settings import Settings
+from midwatch.streams.settings.schema import Settings
+from midwatch.streams.worker.counters import Counters
+from midwatch.streams.worker.refusals import refusal
 
 _WAIT_MS = 500
 _AGAIN_S = 1.0

@@ -8,10 +8,10 @@ from typing import Any
 from midwatch.agents.activity import moment
 from midwatch.agents.reload.topic import RulesTopic, Standing
 from midwatch.streams.records import RefusedRules, RuleBundle
-from midwatch.streams.refusals import one_line
-from midwatch.streams.services import kafka_log
-from midwatch.streams.settings import Settings
-from midwatch.streams.topic_admin import check_topics
+from midwatch.streams.services.reachable import kafka_log
+from midwatch.streams.services.topic_admin import check_topics
+from midwatch.streams.settings.schema import Settings
+from midwatch.streams.worker.refusals import one_line
 
 
 @dataclass(frozen=True, slots=True)

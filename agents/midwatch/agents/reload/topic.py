@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from midwatch.agents.reload.content import Content, bundle_hash, content
-from midwatch.streams import codec
-from midwatch.streams.clock import now_ms
 from midwatch.streams.errors import (
     ConfigurationError,
     MalformedRecord,
@@ -21,10 +19,11 @@ from midwatch.streams.errors import (
     NewerRecord,
     ServiceUnreachable,
 )
-from midwatch.streams.kafka_client import BOUNDED, PATIENT, abandon, plain_consumer
-from midwatch.streams.records import CURRENT, REFUSED, InForce, RefusedRules, RuleBundle
-from midwatch.streams.services import kafka_options
-from midwatch.streams.settings import Settings
+from midwatch.streams.host.clock import now_ms
+from midwatch.streams.records import CURRENT, REFUSED, InForce, RefusedRules, RuleBundle, codec
+from midwatch.streams.services.kafka_client import BOUNDED, PATIENT, abandon, plain_consumer
+from midwatch.streams.services.reachable import kafka_options
+from midwatch.streams.settings.schema import Settings
 
 PATIENCE_S = 30.0
 _REQUEST_MS = 10_000

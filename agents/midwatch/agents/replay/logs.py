@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from midwatch.rules.hits import Match
-from midwatch.streams import blocks
-from midwatch.streams.line_times import printed_time
-from midwatch.streams.lines import normalise, whole_lines
+from midwatch.streams.lines import blocks
+from midwatch.streams.lines.normalise import normalise, whole_lines
+from midwatch.streams.lines.times import printed_time
 from midwatch.streams.records import Chunk, Generation, Origin, Section
 
 _CHUNK = 256 * 1024

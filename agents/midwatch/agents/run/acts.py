@@ -5,12 +5,12 @@ from __future__ import annotations
 from midwatch.agents.executor.arming import Mark
 from midwatch.agents.executor.report import Reporter
 from midwatch.agents.inquiry import ask_name
-from midwatch.streams.connection import with_connection
 from midwatch.streams.errors import UsageError
-from midwatch.streams.identity import is_job
 from midwatch.streams.records import PersonAct
-from midwatch.streams.services import check_kafka
-from midwatch.streams.settings import Settings
+from midwatch.streams.records.identity import is_job
+from midwatch.streams.services.connection import with_connection
+from midwatch.streams.services.reachable import check_kafka
+from midwatch.streams.settings.schema import Settings
 
 
 def known_job(settings: Settings, asked: str, now_ms: int) -> str:

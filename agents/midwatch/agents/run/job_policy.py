@@ -15,7 +15,7 @@ from midwatch.agents.policies.writer import policy_text
 from midwatch.agents.reload.telling import ask
 from midwatch.rules.loader import is_config, load_bundle
 from midwatch.rules.model import Note
-from midwatch.streams.settings import Settings
+from midwatch.streams.settings.schema import Settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,9 +32,9 @@ from midwatch.agents.run.other_nodes import OtherNodes, nodes_of, step_argv
 from midwatch.agents.run.wrapping import is_kept, verified_script
 from midwatch.agents.up import backoff
 from midwatch.streams.errors import MidwatchError
-from midwatch.streams.identity import local_incarnation, native_id, slurm_incarnation
-from midwatch.streams.process_table import start_ticks
-from midwatch.streams.settings_file import load_settings
+from midwatch.streams.host.process_table import start_ticks
+from midwatch.streams.records.identity import local_incarnation, native_id, slurm_incarnation
+from midwatch.streams.settings.file import load_settings
 
 DRAIN_S = 30.0
 _POLL_S = 0.05

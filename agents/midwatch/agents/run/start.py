@@ -24,10 +24,10 @@ from midwatch.agents.run.wrapping import is_sbatch, shim_argv
 from midwatch.agents.signing import ensure_keys, spec_hash
 from midwatch.agents.watcher.endings import note_ending
 from midwatch.streams.errors import MidwatchError, ServiceUnreachable, UsageError
-from midwatch.streams.identity import job_name, local_incarnation, native_id, slurm_incarnation
 from midwatch.streams.records import Spec, SpecEvent
-from midwatch.streams.services import check_kafka
-from midwatch.streams.settings import Settings
+from midwatch.streams.records.identity import job_name, local_incarnation, native_id, slurm_incarnation
+from midwatch.streams.services.reachable import check_kafka
+from midwatch.streams.settings.schema import Settings
 
 _SUBMIT_S = 60.0
 _LOOK_S = 0.1

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from midwatch.agents.clusters.sbatch_argv import Option, split
 from midwatch.agents.run.wrapping import file_name, wrapped_script
-from midwatch.streams.atomic_file import create_if_absent
 from midwatch.streams.errors import UsageError
+from midwatch.streams.host.atomic_file import create_if_absent
 
 _ARRAY = re.compile(rb"^#SBATCH\s+(?:--array|-a)", re.MULTILINE)
 _AS_OPTIONS = {

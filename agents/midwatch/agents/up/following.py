@@ -8,12 +8,11 @@ import threading
 from midwatch.agents import activity
 from midwatch.agents.signing import ensure_keys
 from midwatch.agents.up.processes import Say
-from midwatch.streams import codec
 from midwatch.streams.errors import MalformedRecord, NewerRecord
-from midwatch.streams.kafka_client import plain_consumer
-from midwatch.streams.records import Command, SchedulerFact
-from midwatch.streams.services import kafka_log
-from midwatch.streams.settings import Settings
+from midwatch.streams.records import Command, SchedulerFact, codec
+from midwatch.streams.services.kafka_client import plain_consumer
+from midwatch.streams.services.reachable import kafka_log
+from midwatch.streams.settings.schema import Settings
 
 _POLL_MS = 500
 _AGAIN_S = 2.0

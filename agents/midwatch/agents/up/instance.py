@@ -11,8 +11,8 @@ import secrets
 import socket
 from pathlib import Path
 
-from midwatch.streams.atomic_file import replace_file
-from midwatch.streams.readiness import run_directory
+from midwatch.streams.host.atomic_file import replace_file
+from midwatch.streams.worker.readiness import run_directory
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]")
 _LONGEST_HOST = 100

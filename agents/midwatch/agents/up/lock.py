@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from midwatch.streams.errors import ConfigurationError, ServiceUnreachable
-from midwatch.streams.file_lock import LockTaken, lock
-from midwatch.streams.readiness import run_directory
+from midwatch.streams.host.file_lock import LockTaken, lock
+from midwatch.streams.worker.readiness import run_directory
 
 PATIENCE = 30.0
 """Seconds: longer than a supervisor takes to end a process that does not listen."""

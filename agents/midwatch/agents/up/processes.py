@@ -8,12 +8,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from midwatch.agents.local.embedded.process.child import Child
 from midwatch.agents.up import backoff
 from midwatch.agents.up.instance import instance_id
-from midwatch.streams.embedded.child import Child
 from midwatch.streams.errors import ConfigurationError, MidwatchError
-from midwatch.streams.readiness import is_ready, ready_file
-from midwatch.streams.settings import Settings
+from midwatch.streams.settings.schema import Settings
+from midwatch.streams.worker.readiness import is_ready, ready_file
 
 WORKERS = ("match", "detect", "decide")
 EXECUTOR = "executor"

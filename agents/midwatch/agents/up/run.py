@@ -14,10 +14,10 @@ from midwatch.agents.up import lock
 from midwatch.agents.up.following import Following
 from midwatch.agents.up.processes import Process, Say, await_ready, processes, stop_all
 from midwatch.agents.up.services import Jars, Services, services
-from midwatch.streams.connection import remove_connection, write_connection
-from midwatch.streams.readiness import declare_ready, ready_file
-from midwatch.streams.settings import Settings
-from midwatch.streams.topic_admin import make_topics
+from midwatch.streams.services.connection import remove_connection, write_connection
+from midwatch.streams.services.topic_admin import make_topics
+from midwatch.streams.settings.schema import Settings
+from midwatch.streams.worker.readiness import declare_ready, ready_file
 
 READY_PATIENCE = 90.0
 _LOOK_S = 0.1

@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 from midwatch.agents.up import backoff
 from midwatch.agents.up.processes import Say
 from midwatch.streams.errors import ConfigurationError, MidwatchError
-from midwatch.streams.secret import Secret
-from midwatch.streams.services import check_kafka, check_redis
-from midwatch.streams.settings import Settings
+from midwatch.streams.services.reachable import check_kafka, check_redis
+from midwatch.streams.settings.schema import Settings
+from midwatch.streams.settings.secret import Secret
 
 if TYPE_CHECKING:
-    from midwatch.streams.embedded.stack import EmbeddedStack, Endpoints
+    from midwatch.agents.local.embedded.stack import EmbeddedStack, Endpoints
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def services(settings: Settings, jars: Jars, say: Say) -> Iterator[Services]:
             where=lacking,
             remedy="name both, or neither: then `midwatch up` starts its own",
         )
-    from midwatch.streams.embedded.stack import EmbeddedStack
+    from midwatch.agents.local.embedded.stack import EmbeddedStack
 
     stack = EmbeddedStack(settings.state_directory, jars=jars.directory, maven_mirror=jars.maven_mirror)
     began = time.monotonic()

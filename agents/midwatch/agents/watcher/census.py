@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from midwatch.streams.codec import UNREADABLE, decode
 from midwatch.streams.errors import MalformedRecord, NewerRecord
 from midwatch.streams.records import Carry, Outcome, SchedulerFact, SpecEvent
 from midwatch.streams.records.bounds import JobText, Name
+from midwatch.streams.records.codec import UNREADABLE, decode
 
 
 @dataclass(slots=True)

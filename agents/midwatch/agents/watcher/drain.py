@@ -21,9 +21,9 @@ from midwatch.agents.watcher.census import Start
 from midwatch.shippers.checkpoint import Checkpoint, StateDirectory
 from midwatch.shippers.ship import checkpoint_directory
 from midwatch.streams.errors import ConfigurationError, MidwatchError, UsageError
-from midwatch.streams.identity import local_incarnation, native_id
-from midwatch.streams.process_table import start_ticks
+from midwatch.streams.host.process_table import start_ticks
 from midwatch.streams.records import Spec
+from midwatch.streams.records.identity import local_incarnation, native_id
 
 PATIENCE_S = 60
 """So long one last shipper waits for Kafka, or for a file; meanwhile no other start of the job can ship."""

@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 
 from midwatch.agents.watcher.sightings import Ending
-from midwatch.streams.atomic_file import create_if_absent
-from midwatch.streams.codec import content_hash
+from midwatch.streams.host.atomic_file import create_if_absent
+from midwatch.streams.records.codec import content_hash
 
 
 class _Note(msgspec.Struct):

@@ -15,12 +15,12 @@ from kafka import TopicPartition
 
 from midwatch.agents.signing import spec_hash
 from midwatch.agents.watcher.census import Census, Start
-from midwatch.streams.codec import decode
 from midwatch.streams.errors import MalformedRecord, MisdirectedRecord, NewerRecord, ServiceUnreachable
-from midwatch.streams.kafka_client import LASTING, PATIENT, plain_consumer
-from midwatch.streams.partitioner import partition_of
 from midwatch.streams.records import Outcome, Spec
-from midwatch.streams.settings import Settings
+from midwatch.streams.records.codec import decode
+from midwatch.streams.services.kafka_client import LASTING, PATIENT, plain_consumer
+from midwatch.streams.services.partitioner import partition_of
+from midwatch.streams.settings.schema import Settings
 
 _POLL_MS = 500
 _PAUSE_S = 0.02

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from midwatch.agents.clusters.base import JobState, SchedulerJob
 from midwatch.agents.watcher.census import Start
-from midwatch.streams.identity import native_id
 from midwatch.streams.records import SchedulerFact
+from midwatch.streams.records.identity import native_id
 
 ABSENT_S = 10.0
 ABSENT = "ABSENT"

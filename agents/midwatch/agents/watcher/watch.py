@@ -16,7 +16,7 @@ from midwatch.agents.watcher.drain import LastWords
 from midwatch.agents.watcher.endings import ending_of
 from midwatch.agents.watcher.reader import CensusReader
 from midwatch.agents.watcher.sightings import Look, Watched, facts, questions
-from midwatch.streams.identity import native_id
+from midwatch.streams.records.identity import native_id
 
 LOCAL_POLL_S = 0.5
 _UID = "uid "

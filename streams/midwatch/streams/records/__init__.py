@@ -5,12 +5,12 @@ otherwise; `wall` and `read_at` are seconds since 1970 by a node's own clock (ne
 nodes without taking off its offset); `monotonic` is seconds of one shipper process. Byte offsets and
 line numbers are those of the user's file as it stands on disk; line numbers begin at 1.
 
-`midwatch.streams.codec` turns them into bytes and back.
+`midwatch.streams.records.codec` turns them into bytes and back.
 """
 
 from __future__ import annotations
 
-from midwatch.streams.records.carry import Carry, Held, Member, Spent
+from midwatch.streams.records.commands import Command, DeadLetter, Decision, Spec
 from midwatch.streams.records.events import (
     Activation,
     Hit,
@@ -28,8 +28,8 @@ from midwatch.streams.records.events import (
 )
 from midwatch.streams.records.incidents import Finding, Forwarded, Incident, IncidentRecord, Verdict
 from midwatch.streams.records.logs import LINES_READ, Anchor, Beat, Chunk, Generation, Origin, Section
-from midwatch.streams.records.orders import Command, DeadLetter, Decision, Spec
 from midwatch.streams.records.rules import CURRENT, REFUSED, InForce, RefusedRules, RuleBundle
+from midwatch.streams.records.snapshot import Carry, Held, Member, Spent
 from midwatch.streams.records.words import Action, Mode, Phase, Role
 
 Event = Hits | Beat | SpecEvent | SchedulerFact | Outcome | PersonAct | Carry | Activation | Tick

@@ -15,7 +15,7 @@ _EXACT = 2**53  # above it a JSON reader in another language may see another num
 _YEAR_10000 = 253_402_300_800
 
 JobText = Annotated[str, Meta(pattern=rf"\A{_PART}:{_PART}/{_PART}\Z")]
-"""`cluster:user/run`; `midwatch.streams.identity` makes it."""
+"""`cluster:user/run`; `midwatch.streams.records.identity` makes it."""
 
 Name = Annotated[str, Meta(pattern=r"\A[^\x00-\x1f\x7f-\x9f]{0,300}\Z")]
 """A name on one line, or nothing: an incarnation, a shipper's start, a boot."""

@@ -15,7 +15,7 @@ class Origin:
     job: JobText  # cluster:user/run
     node: NodeName
     nodes: Nodes  # how many nodes this attempt runs on
-    incarnation: Name  # see midwatch.streams.identity
+    incarnation: Name  # see midwatch.streams.records.identity
     boot_id: Name
     shipper: Name  # one start of the shipper; sequence numbers of beats count within it
 

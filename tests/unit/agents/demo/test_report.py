@@ -10,8 +10,8 @@ from midwatch.agents.demo.judge import Ledger, Start
 from midwatch.agents.demo.report import report
 from midwatch.agents.demo.script import Stage
 from midwatch.agents.story import Timed, story
-from midwatch.streams.identity import JobName
 from midwatch.streams.records import Decision, Hit, Incident, Line, Verdict
+from midwatch.streams.records.identity import JobName
 
 JOB = "local:ada/toy"
 OPENED_MS, DECIDED_MS, STARTED = 10_000, 14_500, 15.25

@@ -30,7 +30,7 @@ from midwatch.agents.executor.reconcile import (
     memory,
     next_step,
 )
-from midwatch.streams.identity import native_id
+from midwatch.streams.records.identity import native_id
 from slurm_lab.world import KEY, OLD_ID, Store, World
 
 OLD = f"slurm:{OLD_ID}:0"

@@ -13,7 +13,6 @@ from midwatch.agents.incident.limits import Limits
 from midwatch.agents.incident.state import Job, JobState, NodeState
 from midwatch.agents.incident.turn import Turn
 from midwatch.rules.detectors.loss_spike import LossSpikeDetector
-from midwatch.streams import codec
 from midwatch.streams.records import (
     Carry,
     Decision,
@@ -24,6 +23,7 @@ from midwatch.streams.records import (
     PersonAct,
     SchedulerFact,
     SpecEvent,
+    codec,
 )
 from unit.agents.incident.scene import FIRST, JOB, START_S, Scene
 

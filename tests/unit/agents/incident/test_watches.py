@@ -19,9 +19,8 @@ from midwatch.agents.policies.loader import load_policy
 from midwatch.agents.replay.logs import LogFile
 from midwatch.agents.replay.run import Replayed, replay
 from midwatch.rules.detectors.loss_spike import LossSpikeDetector
-from midwatch.streams import codec
-from midwatch.streams.lines import normalise
-from midwatch.streams.records import Chunk, Generation, Hits, Rate, Section
+from midwatch.streams.lines.normalise import normalise
+from midwatch.streams.records import Chunk, Generation, Hits, Rate, Section, codec
 from unit.agents.incident.scene import JOB, START_S, Scene
 
 RULES = r"""

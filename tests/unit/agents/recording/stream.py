@@ -12,11 +12,10 @@ from midwatch.agents.policies.loader import load_policy, shipped_policies
 from midwatch.agents.recording.file import VERSION, WITHOUT_RULES, Head, Recording, Source
 from midwatch.agents.recording.thinning import thinned
 from midwatch.agents.reload.content import Content, bundle_hash, content
-from midwatch.streams import codec
-from midwatch.streams.fold import PARTITION, Fields, Fold, Message, Send
-from midwatch.streams.records import Activation, Decision, RuleBundle
-from midwatch.streams.tables import ids
-from midwatch.streams.tables.batch import OWN, Batch
+from midwatch.streams.records import Activation, Decision, RuleBundle, codec
+from midwatch.streams.worker.fold import PARTITION, Fields, Fold, Message, Send
+from midwatch.streams.worker.tables import ids
+from midwatch.streams.worker.tables.batch import OWN, Batch
 
 LIMITS = Limits(training=60.0, evaluation=600.0, startup=300.0)
 EVENTS, INCIDENTS = Source("mw.events", 3), Source("mw.incidents", 5)

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from midwatch.streams.fold import PARTITION, Fields
 from midwatch.streams.records import Beat, Origin, Outcome, Tick
-from midwatch.streams.tables import ids
-from midwatch.streams.tables.batch import OWN, Batch
+from midwatch.streams.worker.fold import PARTITION, Fields
+from midwatch.streams.worker.tables import ids
+from midwatch.streams.worker.tables.batch import OWN, Batch
 from unit.agents.incident.scene import JOB, START_S
 from unit.agents.recording.stream import Partition, Stream
 from unit.agents.recording.test_recording import OTHER, Both, _scene

@@ -27,7 +27,7 @@ from midwatch.streams.records import (
     SchedulerFact,
     Tick,
 )
-from midwatch.streams.tables import ids
+from midwatch.streams.worker.tables import ids
 from unit.agents.incident.scene import FIRST, JOB, START_S, Scene
 from unit.agents.recording.stream import LIMITS, Stream, book
 

@@ -10,9 +10,8 @@ from midwatch.agents.policies.loader import load_policy, shipped_policies
 from midwatch.agents.reload.content import bundle, bundle_hash, content
 from midwatch.rules.loader import load_bundle
 from midwatch.rules.model import Phase, Rule, SourceLocation
-from midwatch.streams import codec
 from midwatch.streams.errors import NewerRecord
-from midwatch.streams.records import RuleBundle
+from midwatch.streams.records import RuleBundle, codec
 
 RULE = Rule(name="a", pattern="lost the mesh", error_type="comms", remedy="look at the switch")
 

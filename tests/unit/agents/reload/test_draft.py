@@ -13,7 +13,7 @@ from midwatch.agents.reload.draft import Draft, admitted, read_draft
 from midwatch.rules.errors import RuleErrors
 from midwatch.rules.workloads import WORKLOADS
 from midwatch.streams.errors import ConfigurationError
-from midwatch.streams.settings import RulesSettings, Settings
+from midwatch.streams.settings.schema import RulesSettings, Settings
 
 OWN = """version: 1
 rules:

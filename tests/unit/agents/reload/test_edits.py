@@ -12,7 +12,7 @@ from midwatch.agents.reload.edits import is_edit, signature
 from midwatch.agents.reload.topic import Standing
 from midwatch.streams.records import InForce
 from midwatch.streams.records.rules import Way
-from midwatch.streams.settings import RulesSettings, Settings
+from midwatch.streams.settings.schema import RulesSettings, Settings
 
 
 def _standing(bundle: str, by: Way, made_of: str = "") -> Standing:

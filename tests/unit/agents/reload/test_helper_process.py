@@ -17,7 +17,7 @@ from midwatch.agents.reload.matching_rules import plan_for
 from midwatch.rules.compiler import compile_rules
 from midwatch.rules.errors import RuleErrors
 from midwatch.rules.model import Rule
-from midwatch.streams.settings import RulesSettings
+from midwatch.streams.settings.schema import RulesSettings
 from processes import alive, wait_for
 
 RULES = (Rule(name="mesh", pattern="the mesh of (racks|nodes) was lost"),)

@@ -11,8 +11,8 @@ import pytest
 
 from midwatch.agents.up.instance import instance_id
 from midwatch.agents.up.processes import WORKERS, processes
-from midwatch.streams.setting_kinds import Given, name
-from midwatch.streams.settings import Settings, WorkerSettings
+from midwatch.streams.settings.kinds import Given, name
+from midwatch.streams.settings.schema import Settings, WorkerSettings
 
 
 def test_the_name_outlives_a_restart_and_is_nobody_elses(tmp_path: Path) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from midwatch.agents.watcher.census import Census
-from midwatch.streams.codec import encode
 from midwatch.streams.records import Beat, Carry, Hits, Origin, Outcome, SchedulerFact, SpecEvent, Tick
+from midwatch.streams.records.codec import encode
 
 JOB, A, B = "local:ann/r", "local:1:2", "local:3:4"
 

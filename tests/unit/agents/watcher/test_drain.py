@@ -16,9 +16,9 @@ from midwatch.agents.watcher.census import Start
 from midwatch.agents.watcher.drain import LastWords
 from midwatch.shippers.checkpoint import Checkpoint, StateDirectory
 from midwatch.shippers.ship import checkpoint_directory
-from midwatch.streams.identity import local_incarnation
-from midwatch.streams.process_table import start_ticks
+from midwatch.streams.host.process_table import start_ticks
 from midwatch.streams.records import Spec
+from midwatch.streams.records.identity import local_incarnation
 
 JOB = "local:ann/r"
 

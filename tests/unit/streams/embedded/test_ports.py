@@ -6,9 +6,9 @@ import socket
 
 import pytest
 
-from midwatch.streams.embedded.errors import PortTaken
-from midwatch.streams.embedded.ports import free_port, is_free
-from midwatch.streams.embedded.stack import EmbeddedStack
+from midwatch.agents.local.embedded.errors import PortTaken
+from midwatch.agents.local.embedded.process.ports import free_port, is_free
+from midwatch.agents.local.embedded.stack import EmbeddedStack
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_free_ports_lie_below_those_that_systems_lend_to_clients() -> None:
 def test_a_port_to_avoid_is_avoided(monkeypatch: pytest.MonkeyPatch) -> None:
     draws = iter([20001, 20001, 20002])
     monkeypatch.setattr("random.randint", lambda *_: next(draws))
-    monkeypatch.setattr("midwatch.streams.embedded.ports.is_free", lambda _port: True)
+    monkeypatch.setattr("midwatch.agents.local.embedded.process.ports.is_free", lambda _port: True)
     assert free_port(avoid=(20001,)) == 20002
 
 

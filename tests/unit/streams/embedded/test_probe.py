@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from midwatch.streams.embedded.ports import free_port
-from midwatch.streams.embedded.probe import kafka_ready, redis_ready
+from midwatch.agents.local.embedded.process.ports import free_port
+from midwatch.agents.local.embedded.process.probe import kafka_ready, redis_ready
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from midwatch.streams.embedded.progress import Progress, shown
+from midwatch.agents.local.embedded.kafka.progress import Progress, shown
 
 
 class Terminal(io.StringIO):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from midwatch.streams.embedded.kafka import java_flags
-from midwatch.streams.embedded.properties import kafka_properties, redis_configuration
+from midwatch.agents.local.embedded.kafka.broker import java_flags
+from midwatch.agents.local.embedded.properties import kafka_properties, redis_configuration
 
 
 def settings(text: str, separator: str) -> dict[str, str]:

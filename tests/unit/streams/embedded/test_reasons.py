@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.streams.embedded.errors import (
+from midwatch.agents.local.embedded.errors import (
     DiskFull,
     EmbeddedStackError,
     NotWritable,
@@ -16,7 +16,7 @@ from midwatch.streams.embedded.errors import (
     StateDirectoryInUse,
     StateDirectoryNewer,
 )
-from midwatch.streams.embedded.reasons import failure, last_start
+from midwatch.agents.local.embedded.process.reasons import failure, last_start
 
 LOG = Path("state/logs/kafka.log")
 

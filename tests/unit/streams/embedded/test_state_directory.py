@@ -13,19 +13,19 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.streams.embedded.errors import (
+from midwatch.agents.local.embedded.errors import (
     DiskFull,
     NotWritable,
     StateDirectoryDamaged,
     StateDirectoryInUse,
     StateDirectoryNewer,
 )
-from midwatch.streams.embedded.state_directory import StateDirectory
+from midwatch.agents.local.embedded.state_directory import StateDirectory
 
 HOLD = """
 import sys
 from pathlib import Path
-from midwatch.streams.embedded.state_directory import StateDirectory
+from midwatch.agents.local.embedded.state_directory import StateDirectory
 held = StateDirectory(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from midwatch.streams.codec import decode
 from midwatch.streams.errors import NewerRecord
-from midwatch.streams.fold import PARTITION, SEND_LIMIT, Applied, ContentMissing, Fields, Message, Send
 from midwatch.streams.records import DeadLetter
-from midwatch.streams.tables import ids
-from midwatch.streams.tables.batch import NOW, OWN, Batch
+from midwatch.streams.records.codec import decode
+from midwatch.streams.worker.fold import PARTITION, SEND_LIMIT, Applied, ContentMissing, Fields, Message, Send
+from midwatch.streams.worker.tables import ids
+from midwatch.streams.worker.tables.batch import NOW, OWN, Batch
 
 
 @dataclass(frozen=True)

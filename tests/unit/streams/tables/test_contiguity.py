@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from midwatch.streams.tables.contiguity import accept
+from midwatch.streams.worker.tables.contiguity import accept
 
 offsets = st.integers(min_value=0, max_value=60)
 

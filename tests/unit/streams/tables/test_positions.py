@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from midwatch.streams.tables.positions import AheadOfLog, Bounds, Position, reader_position, table_position
+from midwatch.streams.worker.tables.positions import (
+    AheadOfLog,
+    Bounds,
+    Position,
+    reader_position,
+    table_position,
+)
 
 
 def bounds(committed: int | None, start: int = 0, end: int = 100) -> Bounds:

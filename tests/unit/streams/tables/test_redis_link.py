@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from midwatch.streams.counters import Counters
-from midwatch.streams.settings import RedisSettings
-from midwatch.streams.tables import redis_link
-from midwatch.streams.tables.redis_link import RedisLink
+from midwatch.streams.settings.schema import RedisSettings
+from midwatch.streams.worker.counters import Counters
+from midwatch.streams.worker.tables import redis_link
+from midwatch.streams.worker.tables.redis_link import RedisLink
 
 
 class Clock:

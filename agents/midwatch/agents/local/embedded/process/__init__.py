@@ -1,0 +1,1 @@
+"""A service as a child process: started, supervised, probed, its failure explained."""

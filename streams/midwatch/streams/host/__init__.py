@@ -1,0 +1,1 @@
+"""This machine: its clock, its files, its locks, its processes."""

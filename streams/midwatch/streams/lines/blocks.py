@@ -1,0 +1,265 @@
+"""Blocks of lines that belong together: a Python traceback, per speaker, until its exception line. Pure.
+
+Where a chunk ends within a traceback, the next chunk repeats the lines that were already there, so that the
+exception line arrives with the frames that led to it, and a rule over the whole block finds what it would
+find in one chunk. A block is its first and its latest lines, however long it is and however it was cut.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from midwatch.streams.lines.normalise import places
+from midwatch.streams.records import Anchor, Section
+
+LONGEST_BLOCK = 64
+"""Lines kept of an unfinished block: its first and its latest ones."""
+
+LARGEST_CONTEXT = 64 * 1024
+"""Bytes kept of an unfinished block, and of all that a chunk repeats together; the oldest goes first."""
+
+BLOCK_OPENS = b"Traceback (most recent call last):"
+_OPENINGS = (BLOCK_OPENS, b"Original " + BLOCK_OPENS)  # the second of a data loader's worker
+# Who speaks, where many ranks share one stream: `[rank3]: `, `3: `, `(Trainer pid=77, ip=10.0.0.1) `.
+_PREFIXES = (
+    rb"(?:\[(?:rank|default)\d+\]:? ?|\[\d+,\d+\]<std(?:out|err)>:|\d{1,6}: "
+    rb"|\([^()]{0,80}pid=\d+[^()]{0,80}\) )*"
+)
+_SPEAKER = re.compile(_PREFIXES)
+# Frames come in runs: many lines of one speaker are taken in one step. Where a prefix may have one blank
+# more, the blank behind it is not known to be the frame's, and each line is looked at alone. The prefixes are
+# taken whole or not at all by a look ahead: before Python 3.11.5 possessive repeats err (gh-106052).
+_FRAMES = re.compile(
+    rb"(?=(%b))\1(?:(?<![\]:])|(?<=>:))[ \t\v\f\r][^\n]*(?:\n\1[ \t\v\f\r][^\n]*)*" % _PREFIXES
+)
+# Lines that neither bear a prefix nor open a block.
+_UNSPOKEN = re.compile(rb"(?:(?!\[(?:rank|default)\d|\[\d+,|\d{1,6}: |\(|Traceback \(|Original T)[^\n]*\n)*")
+_EXCEPTION = re.compile(rb"[A-Za-z_][\w.]*(?:: .*|:?)\Z", re.DOTALL)
+_RANK = re.compile(rb"\[(?:rank|default)(\d+)\]|\[\d+,(\d+)\]<std|(?:\A|\) )(\d{1,6}): ")
+_PATIENCE = 16  # lines in a row of the same speaker that belong to no traceback, until its end is given up
+
+
+@dataclass(frozen=True, slots=True)
+class BlockLine:
+    """A line of an unfinished block, and its place in the file."""
+
+    text: bytes
+    offset: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnfinishedBlock:
+    """A traceback whose exception line did not come yet.
+
+    What its speaker said in between is kept as well: so many of these lines in a row end the waiting, and
+    whoever reads the repeated lines must count to the same number.
+    """
+
+    speaker: bytes
+    lines: tuple[BlockLine, ...]
+    foreign: int = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes that repeating it takes."""
+        return sum(len(line.text) + 1 for line in self.lines)
+
+
+Unfinished = tuple[UnfinishedBlock, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A traceback that has ended. `start` and `end`: of its exception line in the text, without line feed.
+
+    `text` holds its own lines without their speaker, joined by line feeds: the header, of a long one the
+    latest frames (`LONGEST_BLOCK` lines, `LARGEST_CONTEXT` bytes), the exception line.
+    """
+
+    start: int
+    end: int
+    text: bytes
+
+
+@dataclass(slots=True)
+class _Open:
+    speaker: bytes
+    before: tuple[BlockLine, ...] = ()
+    runs: list[tuple[int, int]] = field(default_factory=list)
+    foreign: int = 0
+
+    def take(self, run: tuple[int, int], foreign: int = 0) -> None:
+        """One more of its lines, or a run of them without the last line feed."""
+        self.runs.append(run)
+        self.foreign = foreign
+
+    def positions(self, text: bytes) -> list[int]:
+        """Where each of its lines begins in the text."""
+        found: list[int] = []
+        for start, end in self.runs:
+            position = start
+            while position <= end:
+                found.append(position)
+                position = (text.find(b"\n", position, end) + 1) or end + 1
+        return found
+
+
+def claimed_rank(line: bytes) -> int | None:
+    """The rank that a line says it is of, by the prefix of a launcher; evidence, never identity."""
+    match = _RANK.search(line[: _prefix(line)])
+    return int(next(g for g in match.groups() if g is not None)) if match else None
+
+
+def follow(unfinished: Unfinished, section: Section, text: bytes) -> Unfinished:
+    """The blocks of one file that are unfinished behind these lines (without context) of it."""
+    if not unfinished and BLOCK_OPENS not in text:
+        return ()
+    opened = {block.speaker: _Open(block.speaker, block.lines, [], block.foreign) for block in unfinished}
+    for _ in _ended(text, opened):
+        pass
+    return tuple(_extended(block, section, text) for block in opened.values())
+
+
+def finished(text: bytes) -> Iterator[Block]:
+    """The tracebacks that begin and end in a text of whole lines, by their last lines.
+
+    Of a section that opens with its context these are the ones that end in it, and those that it repeats.
+    """
+    for block, start, end in _ended(text, {}):
+        yield Block(start, end, _own_lines(block, text) + text[start + len(block.speaker) : end])
+
+
+def _own_lines(block: _Open, text: bytes) -> bytes:
+    """What is kept of a block but for its last line: header and frames, each with a line feed."""
+    speaker = block.speaker
+    sizes = [text.count(b"\n", start, end) + 1 for start, end in block.runs]
+    if sum(sizes) <= LONGEST_BLOCK and sum(end - start + 1 for start, end in block.runs) <= LARGEST_CONTEXT:
+        parts = [text[start + len(speaker) : end] for start, end in block.runs]
+        if speaker:
+            parts = [part.replace(b"\n" + speaker, b"\n") for part in parts]
+    else:
+        kept = _kept([_line(text, position) for position in block.positions(text)])
+        parts = [line[len(speaker) :] for line in kept]
+    own = [part for index, part in enumerate(parts) if index == 0 or part[:1].isspace()]
+    return b"\n".join([*own, b""])
+
+
+def fitting(unfinished: Unfinished, room: int = LARGEST_CONTEXT) -> Unfinished:
+    """Those that may be repeated in one chunk: the youngest, up to `room` bytes."""
+    kept, size = [], 0
+    for block in sorted(unfinished, key=lambda b: -b.lines[0].offset):
+        size += block.size
+        if size > room:
+            break
+        kept.append(block)
+    return tuple(kept)
+
+
+def context(unfinished: Unfinished) -> tuple[bytes, tuple[Anchor, ...], int]:
+    """Text, anchors and count of the lines to repeat, in the order of the file."""
+    lines = sorted((line for block in unfinished for line in block.lines), key=lambda line: line.offset)
+    anchors = tuple(Anchor(i, line.offset, line.number) for i, line in enumerate(lines))
+    return b"".join(line.text + b"\n" for line in lines), anchors, len(lines)
+
+
+def with_context(section: Section, text: bytes, unfinished: Unfinished) -> tuple[Section, bytes]:
+    """The section as it opens with the lines of these blocks of its file."""
+    if not unfinished:
+        return section, text
+    before, anchors, count = context(unfinished)
+    shifted = tuple(Anchor(a.index + count, a.offset, a.number) for a in section.anchors)
+    longer = replace(
+        section,
+        size=section.size + len(before),
+        lines=section.lines + count,
+        anchors=anchors + shifted,
+        context=count,
+    )
+    return longer, before + text
+
+
+def _ended(text: bytes, opened: dict[bytes, _Open]) -> Iterator[tuple[_Open, int, int]]:
+    """The blocks that end in the text, each with the span of its last line; `opened` is kept up to date."""
+    position = 0
+    while position < len(text):
+        if not opened:
+            header = text.find(BLOCK_OPENS, position)
+            if header < 0:
+                return
+            position = text.rfind(b"\n", position, header) + 1 or position
+        elif b"" not in opened and (skipped := _UNSPOKEN.match(text, position)):
+            position = skipped.end()
+        if frames := _FRAMES.match(text, position):
+            if block := opened.get(frames[1]):
+                block.take(frames.span())
+            position = frames.end() + 1
+            continue
+        end = text.find(b"\n", position)
+        if end < 0:
+            end = len(text)
+        if ended := _taken(text[position:end], (position, end), opened):
+            yield ended, position, end
+        position = end + 1
+
+
+def _taken(line: bytes, span: tuple[int, int], opened: dict[bytes, _Open]) -> _Open | None:
+    """The block that ends with this line, which stands at `span`."""
+    prefix = _prefix(line)
+    speaker = line[:prefix]
+    if line.startswith(_OPENINGS, prefix):
+        opened[speaker] = _Open(speaker, (), [span])
+        return None
+    block = opened.get(speaker)
+    if block is None:
+        return None
+    if line[prefix : prefix + 1].isspace():
+        block.take(span)
+    elif _EXCEPTION.match(line, prefix):
+        return opened.pop(speaker)
+    elif block.foreign >= _PATIENCE:
+        del opened[speaker]
+    else:
+        block.take(span, block.foreign + 1)
+    return None
+
+
+def _prefix(line: bytes) -> int:
+    match = _SPEAKER.match(line)
+    return match.end() if match else 0
+
+
+def _line(text: bytes, position: int) -> bytes:
+    end = text.find(b"\n", position)
+    return text[position : end if end >= 0 else len(text)]
+
+
+def _kept(lines: Sequence[bytes]) -> list[bytes]:
+    return [lines[index] for index in _window([len(line) for line in lines])]
+
+
+def _window(sizes: Sequence[int]) -> list[int]:
+    """Which lines of a block are kept: the first, and the latest that fit. What is kept of a longer block is
+    the same whether it was shortened before or not."""
+    room, first = LARGEST_CONTEXT - sizes[0] - 1, len(sizes)
+    while first > 1 and len(sizes) - first < LONGEST_BLOCK - 1 and room > sizes[first - 1]:
+        first -= 1
+        room -= sizes[first] + 1
+    return [0, *range(first, len(sizes))]
+
+
+def _extended(block: _Open, section: Section, text: bytes) -> UnfinishedBlock:
+    positions = block.positions(text)
+    spans = [_line(text, position) for position in positions]
+    sizes = [*(len(line.text) for line in block.before), *(len(line) for line in spans)]
+    indexes = _window(sizes)
+    known = len(block.before)
+    new = [index - known for index in indexes if index >= known]
+    placed = places(section, text, [positions[index] for index in new])
+    lines = (
+        *(block.before[index] for index in indexes if index < known),
+        *(BlockLine(spans[i], place.offset, place.number) for i, place in zip(new, placed, strict=True)),
+    )
+    return UnfinishedBlock(block.speaker, lines, block.foreign)

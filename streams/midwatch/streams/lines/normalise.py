@@ -1,0 +1,332 @@
+"""Raw bytes of a log file to the lines that rules are searched in, and back to their place in the file.
+
+Done once, by the same code, in the shipper and in `midwatch replay`. Everything here works on whole raw
+lines (up to and with their newline) one by one, so the result does not depend on how a file was cut into
+blocks of whole lines. Pure. No line it makes is longer than the raw bytes it was made from.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from midwatch.streams.lines.redaction import redact, suspects, suspicious
+from midwatch.streams.lines.times import line_time, printed_time
+from midwatch.streams.records import Anchor, Section
+
+__all__ = [
+    "LONGEST_LINE",
+    "LONGEST_RAW_LINE",
+    "Normalised",
+    "Place",
+    "line_time",
+    "locate",
+    "normalise",
+    "places",
+    "printed_time",
+    "whole_lines",
+]
+
+LONGEST_LINE = 16 * 1024
+"""Bytes of a line, without its newline; a longer one keeps its head and its tail."""
+
+LONGEST_RAW_LINE = 1024 * 1024
+"""Bytes after which a raw line without a newline is cut, so that no line can fill the memory."""
+
+_MANY = 32  # escapes and CRs in a block beyond which all its lines are done at once
+
+_HEAD = LONGEST_LINE // 2
+_TAIL = LONGEST_LINE - _HEAD - 64  # the marker fits into what is left
+
+# Every escape byte goes, with the sequence behind it if there is one: none is left that could join up.
+_ANSI = re.compile(
+    rb"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
+    rb"|[\]PX^_][^\x07\x1b\r\n]*(?:\x07|\x1b\\)"  # OSC, DCS and other strings: titles, links
+    rb"|[ -/]*[0-~])?"  # two-character sequences
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Normalised:
+    """Lines, and where they come from. `text` ends with a newline unless it is empty.
+
+    `anchors` are as in a `Section`; offsets and numbers count from what `normalise` was told of the block's
+    first byte. `raw_lines` is how many newlines the block held: the next one's first number is that much on.
+    """
+
+    text: bytes
+    anchors: tuple[Anchor, ...]
+    lines: int
+    raw_lines: int
+
+    def placed(self, offset: int, number: int) -> tuple[Anchor, ...]:
+        """The anchors of a block that began at `offset`, on line `number`, where `normalise` was not told."""
+        return tuple(Anchor(a.index, a.offset + offset, a.number + number) for a in self.anchors)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a line of a section stands in the original file.
+
+    `offset` is where its raw bytes begin. `end` is where they end, newline included, if normalising left the
+    line as it was; else a place within them: above `offset`, never above the beginning of the next line. So
+    comparing `end` with a mark that lies between two lines gives one answer, however chunks were cut.
+    """
+
+    index: int
+    offset: int
+    number: int
+    end: int
+
+
+def whole_lines(raw: bytes) -> int:
+    """How many leading bytes of `raw` are whole raw lines; 0 if not even the first one is complete.
+
+    A raw line counts as whole after `LONGEST_RAW_LINE` bytes even without its newline.
+    """
+    end = raw.rfind(b"\n") + 1
+    return end + (len(raw) - end) // LONGEST_RAW_LINE * LONGEST_RAW_LINE
+
+
+def normalise(raw: bytes, offset: int = 0, number: int = 0) -> Normalised:
+    """Whole raw lines as lines: CRLF is LF; every other segment between CRs is a line, and of a run of
+    progress bars among them only the last is one; no ANSI escapes, no NULs, no secrets; at most
+    `LONGEST_LINE` bytes each.
+
+    The block begins at `offset` of its file, on line `number`. Normalising again changes nothing. The last
+    raw line may lack its newline (a prompt, the end of a file).
+    """
+    raw_lines = raw.count(b"\n")
+    if _clean(raw):
+        text = raw if not raw or raw.endswith(b"\n") else raw + b"\n"
+        anchors = (Anchor(0, offset, number),) if text else ()
+        return Normalised(text, anchors, raw_lines + (text is not raw), raw_lines)
+    if raw.count(b"\x1b") + raw.count(b"\r") > _MANY:
+        whole = _at_once(raw, offset, number)
+        if whole is not None:
+            return whole
+    layout = _Layout(offset, number)
+    done = 0
+    for start, stop in _dirty_lines(raw):
+        if start > done:
+            layout.unchanged(raw[done:start], done)
+        for place, line in _lines_of(raw[start:stop]):
+            layout.line(start + place, line)
+        layout.number += 1
+        done = stop
+    if done < len(raw):
+        layout.unchanged(raw[done:], done)
+    return Normalised(b"".join(layout.parts), tuple(layout.anchors), layout.index, raw_lines)
+
+
+def locate(section: Section, text: bytes, index: int) -> Place:
+    """The place of line `index` of a section, whose own part of the chunk's text is `text`.
+
+    Raises:
+        IndexError: the section has no such line.
+    """
+    if not 0 <= index < section.lines:
+        raise IndexError(f"line {index} of a section of {section.lines} lines")
+    anchor = section.anchors[bisect_right(section.anchors, index, key=lambda a: a.index) - 1]
+    start = _skip(text, 0, anchor.index)
+    return _place(section, text, (anchor, start), (index, _skip(text, start, index - anchor.index)))
+
+
+def places(section: Section, text: bytes, positions: Iterable[int]) -> Iterator[Place]:
+    """The place of the line around each byte position of the section's text. Positions must not descend.
+
+    One walk over the text for all of them, so this is the one to use for many hits.
+    """
+    anchors = section.anchors
+    at = start = index = line = 0  # anchor in force, where its line starts, and the line reached so far
+    for position in positions:
+        begin = text.rfind(b"\n", 0, position) + 1
+        index += text.count(b"\n", line, begin)
+        line = begin
+        while at + 1 < len(anchors) and anchors[at + 1].index <= index:
+            start = _skip(text, start, anchors[at + 1].index - anchors[at].index)
+            at += 1
+        yield _place(section, text, (anchors[at], start), (index, line))
+
+
+def _skip(text: bytes, position: int, lines: int) -> int:
+    for _ in range(lines):
+        position = text.index(b"\n", position) + 1
+    return position
+
+
+def _place(section: Section, text: bytes, known: tuple[Anchor, int], wanted: tuple[int, int]) -> Place:
+    """From an anchor and where its line starts in the text, the place of a line behind it (index, start)."""
+    (anchor, start), (index, line) = known, wanted
+    offset = anchor.offset + line - start
+    stop = text.find(b"\n", line) + 1 or len(text)
+    return Place(index, offset, anchor.number + index - anchor.index, min(offset + stop - line, section.end))
+
+
+class _Layout:
+    """Lines as they are laid out, one behind the other, with an anchor wherever one is not where the line
+    before it would have it."""
+
+    def __init__(self, offset: int, number: int) -> None:
+        self.parts: list[bytes] = []
+        self.anchors: list[Anchor] = []
+        self.index = 0
+        self.number = number
+        self._base = offset
+        self._expected = (-1, -1)
+
+    def unchanged(self, raw: bytes, offset: int) -> None:
+        if not raw.endswith(b"\n"):
+            raw += b"\n"
+        self._anchor(offset)
+        self.parts.append(raw)
+        count = raw.count(b"\n")
+        self.index += count
+        self.number += count
+        self._expected = (offset + len(raw), self.number)
+
+    def line(self, offset: int, line: bytes) -> None:
+        self._anchor(offset)
+        self.parts += (line, b"\n")
+        self.index += 1
+        self._expected = (offset + len(line) + 1, self.number + 1)
+
+    def _anchor(self, offset: int) -> None:
+        if self._expected != (offset, self.number):
+            self.anchors.append(Anchor(self.index, self._base + offset, self.number))
+
+
+def _clean(raw: bytes) -> bool:
+    """Whether normalising changes nothing: on a healthy log a few fast searches say so."""
+    return not (
+        b"\r" in raw
+        or b"\x1b" in raw
+        or b"\0" in raw
+        or suspicious(raw)
+        or any(True for _ in _long_lines(raw))
+    )
+
+
+def _at_once(raw: bytes, offset: int, number: int) -> Normalised | None:
+    """A block in which escapes and CRLFs are many and every raw line is one line; None if it is not so."""
+    if b"\0" in raw or raw.count(b"\r") != raw.count(b"\r\n") or _longest(raw) > LONGEST_RAW_LINE:
+        return None
+    before = raw.removesuffix(b"\n").split(b"\n")
+    text = _ANSI.sub(b"", raw.removesuffix(b"\n").replace(b"\r\n", b"\n").removesuffix(b"\r"))
+    after = text.split(b"\n")
+    index = position = 0
+    for start, stop in sorted({*_spans(text, suspects(text)), *_long_lines(text)}):
+        index, position = index + text.count(b"\n", position, start), start
+        after[index] = _safe(text[start:stop].removesuffix(b"\n"))
+    anchors = [Anchor(0, offset, number)]
+    moved = False
+    for index, (old, new) in enumerate(zip(map(len, before), map(len, after), strict=True)):
+        if moved:
+            anchors.append(Anchor(index, offset, number + index))
+        moved = old != new
+        offset += old + 1
+    after.append(b"")
+    return Normalised(b"\n".join(after), tuple(anchors), len(before), raw.count(b"\n"))
+
+
+def _dirty_lines(raw: bytes) -> list[tuple[int, int]]:
+    """Spans of the raw lines that normalising may change."""
+    found: dict[int, int] = {}
+    for byte in (b"\r", b"\x1b", b"\0"):
+        position = raw.find(byte)
+        while position >= 0:
+            start, stop = _raw_line(raw, position)
+            found[start] = stop
+            position = raw.find(byte, stop)
+    found |= dict(_spans(raw, suspects(raw)))
+    found |= dict(_long_lines(raw))
+    return sorted(found.items())
+
+
+def _spans(raw: bytes, positions: Iterable[int]) -> Iterator[tuple[int, int]]:
+    stop = 0
+    for position in positions:
+        if position >= stop:
+            start, stop = _raw_line(raw, position)
+            yield start, stop
+
+
+def _longest(raw: bytes) -> int:
+    return max((stop - start for start, stop in _long_lines(raw)), default=0)
+
+
+def _long_lines(raw: bytes) -> Iterator[tuple[int, int]]:
+    start, size = 0, len(raw)
+    while size - start > LONGEST_LINE:
+        newline = raw.rfind(b"\n", start, start + LONGEST_LINE + 1)
+        if newline < 0:
+            stop = raw.find(b"\n", start) + 1 or size
+            yield start, stop
+            start = stop
+        else:
+            start = newline + 1
+
+
+def _raw_line(raw: bytes, position: int) -> tuple[int, int]:
+    return raw.rfind(b"\n", 0, position) + 1, raw.find(b"\n", position) + 1 or len(raw)
+
+
+def _lines_of(raw: bytes) -> Iterator[tuple[int, bytes]]:
+    """The lines of one raw line with their offsets in it; at least one."""
+    raw = raw.removesuffix(b"\n")
+    if len(raw) > LONGEST_RAW_LINE:
+        for cut in range(0, len(raw), LONGEST_RAW_LINE):
+            for offset, line in _lines_of(raw[cut : cut + LONGEST_RAW_LINE]):
+                yield cut + offset, line
+        return
+    unclean = b"\0" in raw or b"\x1b" in raw
+    offset, waiting, some = 0, None, False
+    for segment in raw.split(b"\r"):
+        here, offset = offset, offset + len(segment) + 1
+        line = _ANSI.sub(b"", segment.replace(b"\0", b"")) if unclean else segment
+        if not line:
+            continue
+        some, bar = True, _is_bar(line)
+        if waiting is not None and not bar:
+            yield waiting[0], _safe(waiting[1])
+        waiting = (here, line) if bar else None
+        if not bar:
+            yield here, _safe(line)
+    if waiting is not None:
+        yield waiting[0], _safe(waiting[1])
+    if not some:
+        yield 0, b""
+
+
+def _is_bar(line: bytes) -> bool:
+    """Whether a segment is a progress bar and nothing else: `42%|####    | 42/100 [00:10<00:14, 4.1it/s]`.
+
+    Text glued behind its closing bracket, or cutting it short, makes it a line like any other: it may be the
+    error that ended the run.
+    """
+    percent = line.find(b"%|")
+    if percent < 1 or not line[percent - 1 : percent].isdigit():
+        return False
+    bracket = line.find(b"[", percent)
+    if bracket < 0:
+        return b"]" not in line[percent:] and line.count(b"|", percent + 2) <= 1
+    closing = line.find(b"]", bracket)
+    return closing >= 0 and not line[closing + 1 :].strip() and line.count(b"|", percent + 2, bracket) <= 1
+
+
+def _safe(line: bytes) -> bytes:
+    """Without secrets, and not too long; redacted first, so that no cut can leave half a secret standing."""
+    if suspicious(line):
+        line = redact(line)
+    return line if len(line) <= LONGEST_LINE else redact(_capped(line))
+
+
+def _capped(line: bytes) -> bytes:
+    head, tail = _HEAD, len(line) - _TAIL
+    while head > _HEAD - 3 and line[head] & 0xC0 == 0x80:  # not within a UTF-8 character
+        head -= 1
+    while tail < len(line) - _TAIL + 3 and line[tail] & 0xC0 == 0x80:
+        tail += 1
+    return b"%b ...[%d bytes cut]... %b" % (line[:head], tail - head, line[tail:])

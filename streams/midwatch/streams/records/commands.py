@@ -1,0 +1,87 @@
+"""What is decided and ordered, how a job is started again, and what could not be read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from midwatch.streams.records.bounds import Count, Duration, JobText, Millis, Name, Nodes, Whole
+from midwatch.streams.records.words import Action
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A value with its reason, kept even when it is to do nothing."""
+
+    job: JobText
+    attempt: Count
+    incident: str
+    revision: Count
+    action: Action
+    policy: str
+    reason: str
+    at_ms: Millis
+    armed: bool
+    restart_number: Count = 0  # attempt n of `restart_limit`, if the action is a restart
+    restart_limit: Count | None = None
+    near_misses: tuple[str, ...] = ()
+    command: str = ""  # id of the command written, "" if none
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One typed order to the executor. `signature` is over the canonical bytes of all other fields."""
+
+    id: str
+    job: JobText
+    attempt: Count
+    seq: Count
+    action: Literal["restart", "cancel"]
+    incarnation: Name
+    incident: str
+    revision: Count
+    reason: str
+    not_before_ms: Millis
+    expires_ms: Millis
+    issuer: str
+    spec: str
+    bundle: str
+    restart_number: Count = 1
+    restart_limit: Count | None = None
+    parameters: Mapping[str, Whole | str] = field(default_factory=dict)
+    signature: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """How to start this job again. Signed; the command carries its hash; only the executor reads it."""
+
+    job: JobText
+    cluster: str
+    argv: tuple[str, ...]
+    cwd: str
+    environment: Mapping[str, str]
+    user: str
+    log_paths: tuple[str, ...]
+    checkpoint_directory: str
+    policy: str
+    armed: bool
+    nodes: Nodes = 1
+    limits: Mapping[str, Duration] = field(default_factory=dict)
+    max_restarts: Count | None = None
+    rules: str = ""
+    signature: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """What could not be read, and why."""
+
+    topic: str
+    partition: int
+    offset: int
+    reason: str
+    value: bytes
+    key: bytes | None = None
+    kind: str = ""  # of refusal: see midwatch.streams.worker.refusals

@@ -1,0 +1,1 @@
+"""Settings: their schema, kinds, file, variables and page."""

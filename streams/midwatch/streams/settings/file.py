@@ -1,0 +1,105 @@
+"""Finds and reads the settings file, the variables and the files of secrets.
+
+The file is the first of: `--config FILE`, `MIDWATCH_CONFIG`, `./midwatch.yaml`,
+`~/.config/midwatch/midwatch.yaml`. None at all is fine: every setting has a default.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from midwatch.streams.errors import ConfigurationError
+from midwatch.streams.settings.mistakes import Mistake, Mistakes, settings_tree
+from midwatch.streams.settings.reader import Assignment, assignments, read_settings, variable_name
+from midwatch.streams.settings.schema import KafkaSettings, RedisSettings, Settings
+from midwatch.streams.settings.secret import Secret
+
+FILE_NAME = "midwatch.yaml"
+_SECRET_LIMIT = 64 * 1024
+
+_WithPassword = TypeVar("_WithPassword", KafkaSettings, RedisSettings)
+
+
+def load_settings(
+    config: Path | None = None,
+    *,
+    options: Iterable[Assignment] = (),
+    environment: Mapping[str, str] | None = None,
+    here: Path | None = None,
+) -> Settings:
+    """The settings as this process is to use them; secrets are read from their files.
+
+    `options` are settings given on the command line. `environment` and `here` default to the process's.
+
+    Raises:
+        Mistakes: something is wrong in the file, a variable or a file of secrets; all of it is listed.
+        ConfigurationError: the file that was asked for cannot be read.
+    """
+    environment = os.environ if environment is None else environment
+    here = here or Path.cwd()
+    mistakes: list[Mistake] = []
+    file = settings_file(config, environment, here)
+    tree = settings_tree(str(file), _content(file), mistakes) if file else None
+    given = (*assignments(environment, mistakes), *options)
+    settings = read_settings(tree, file, given, mistakes, here)
+    kafka = with_secret(settings.kafka, "kafka", mistakes)
+    redis = with_secret(settings.redis, "redis", mistakes)
+    if mistakes:
+        raise Mistakes(mistakes)
+    sources = (*([str(file)] if file else []), *(a.where for a in given))
+    return replace(
+        settings,
+        kafka=kafka,
+        redis=redis,
+        state_directory=settings.state_directory.expanduser(),
+        sources=sources,
+    )
+
+
+def settings_file(config: Path | None, environment: Mapping[str, str], here: Path) -> Path | None:
+    """The file that counts; one that was named must exist, the two usual places need not."""
+    if config is not None:
+        return here / config
+    if named := environment.get("MIDWATCH_CONFIG"):
+        return here / Path(named).expanduser()
+    usual = (here / FILE_NAME, Path("~/.config/midwatch").expanduser() / FILE_NAME)
+    return next((path for path in usual if path.is_file()), None)
+
+
+def with_secret(section: _WithPassword, name: str, mistakes: list[Mistake]) -> _WithPassword:
+    """The section with the password that its file holds; a variable, if set, wins."""
+    if section.password_file is None or section.password:
+        return section
+    where = str(section.password_file)
+    try:
+        content = section.password_file.read_bytes()
+    except OSError as error:
+        remedy = (
+            f"{name}.password_file names it; make it readable for this user, or set "
+            f"{variable_name((name, 'password'))}"
+        )
+        mistakes.append(Mistake(where, f"the file of a secret cannot be read: {error.strerror}", remedy))
+        return section
+    try:
+        text = content.decode().strip()
+    except UnicodeDecodeError:
+        text = ""
+    if not text or len(content) > _SECRET_LIMIT or "\n" in text:
+        mistakes.append(Mistake(where, "no secret: it must hold one line of text", "write the secret alone"))
+        return section
+    return replace(section, password=Secret(text))
+
+
+def _content(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(
+            f"the settings file cannot be read: {error.strerror}",
+            where=str(file),
+            remedy="name another with --config or MIDWATCH_CONFIG, or unset it to use the defaults",
+        ) from error

@@ -1,0 +1,286 @@
+"""Everything that can be set, as one frozen value. Pure: `settings_reader` and `settings_file` make it.
+
+All durations are seconds, all sizes bytes. Each field carries its kind and its sentence for the reference
+page, so a new setting is one line here and nothing elsewhere. Secrets print as `***`.
+"""
+
+# ruff: noqa: RUF009 (`setting` is dataclasses.field with a kind; its defaults are immutable)
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from midwatch.streams.records import Phase
+from midwatch.streams.settings import kinds
+from midwatch.streams.settings.kinds import (
+    ForeignShipper,
+    LogLevel,
+    RetryCounting,
+    SaslMechanism,
+    TooSlow,
+    WatchMode,
+)
+from midwatch.streams.settings.secret import Secret
+from midwatch.streams.topics import Topics, TopicSpec
+
+T = TypeVar("T")
+
+HOME_STATE = Path("~/.local/state/midwatch")
+
+
+def setting(kind: kinds.Kind[T], default: T, says: str) -> T:
+    """A dataclass field that the reader can fill: its kind, its default, its sentence."""
+    return field(default=default, metadata={"kind": kind, "says": says})
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSettings:
+    """Where Kafka is. Without `bootstrap`, commands use what `midwatch up` runs on this machine."""
+
+    bootstrap: tuple[str, ...] = setting(kinds.several(kinds.address()), (), "brokers to ask first")
+    username: str = setting(kinds.text(), "", "SASL user; empty for none")
+    password_file: Path | None = setting(kinds.optional(kinds.path()), None, "file with the SASL password")
+    password: Secret = setting(
+        kinds.secret("kafka.password_file", "MIDWATCH_KAFKA__PASSWORD"), Secret(), "the SASL password"
+    )
+    mechanism: SaslMechanism = setting(
+        kinds.choice("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"), "PLAIN", "how the password is proven"
+    )
+    tls: bool = setting(kinds.flag(), False, "encrypt, and check the broker's certificate")
+    ca_file: Path | None = setting(kinds.optional(kinds.path()), None, "authorities to trust instead")
+    certificate_file: Path | None = setting(kinds.optional(kinds.path()), None, "our own certificate")
+    key_file: Path | None = setting(kinds.optional(kinds.path()), None, "the key of our certificate")
+
+    @property
+    def security_protocol(self) -> str:
+        """As Kafka's clients spell it."""
+        return ("SASL_" if self.username else "") + ("SSL" if self.tls else "PLAINTEXT")
+
+
+@dataclass(frozen=True, slots=True)
+class RedisSettings:
+    """Where Redis is. Without `url`, commands use what `midwatch up` runs on this machine."""
+
+    url: str = setting(kinds.redis_url(), "", "redis://, rediss:// for TLS, or unix://")
+    password_file: Path | None = setting(kinds.optional(kinds.path()), None, "file with the password")
+    password: Secret = setting(
+        kinds.secret("redis.password_file", "MIDWATCH_REDIS__PASSWORD"), Secret(), "the password"
+    )
+    ca_file: Path | None = setting(kinds.optional(kinds.path()), None, "authorities to trust instead")
+
+
+_partitions = kinds.integer(1, 10_000)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSettings:
+    """Partitions by topic. Fixed once a topic is made: a job's key decides its partition for ever."""
+
+    logs: int = setting(_partitions, 8, "bounds the workers of match")
+    events: int = setting(_partitions, 8, "bounds the workers of detect")
+    incidents: int = setting(_partitions, 8, "bounds the workers of decide")
+    decisions: int = setting(_partitions, 4, "every decision, also to do nothing")
+    commands: int = setting(_partitions, 4, "orders to the executor")
+    specs: int = setting(_partitions, 4, "how to start each job again")
+    dead: int = setting(_partitions, 1, "what could not be read")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSettings:
+    """What our topics are called and how they are made."""
+
+    prefix: str = setting(kinds.name(), "midwatch", "two installations can share a Kafka under two prefixes")
+    partitions: PartitionSettings = field(default_factory=PartitionSettings)
+    replication: int = setting(kinds.integer(1, 9), 1, "copies of each partition, when a topic is made")
+
+
+@dataclass(frozen=True, slots=True)
+class ShipSettings:
+    """How the sidecar reads and sends."""
+
+    interval: float = setting(kinds.duration(0.2, 3600), 5.0, "between two beats; longer on many nodes")
+    poll: float = setting(kinds.duration(0.01, 60), 0.2, "between two looks at the files")
+    chunk_size: int = setting(kinds.size(4096, 512 * 1024), 256 * 1024, "a chunk is sent when this full")
+    chunk_age: float = setting(kinds.duration(0.01, 60), 0.2, "a chunk is sent when this old")
+    in_flight: int = setting(
+        kinds.size(1 << 20, 1 << 30), 8 << 20, "unacknowledged bytes before reading stops; the file waits"
+    )
+
+
+_silence = kinds.duration(1, 7 * 86400)
+
+
+@dataclass(frozen=True, slots=True)
+class SilenceLimits:
+    """How long a job may be silent in each phase before it is stalled."""
+
+    startup: float = setting(_silence, 1800.0, "from the start to the first step")
+    compile: float = setting(_silence, 1800.0, "while it compiles")
+    training: float = setting(_silence, 600.0, "between two steps")
+    evaluation: float = setting(_silence, 3600.0, "while it evaluates")
+    checkpoint: float = setting(_silence, 1800.0, "while it writes a checkpoint")
+
+    def by_phase(self) -> dict[Phase, float]:
+        """The limits keyed by phase."""
+        return {
+            "startup": self.startup,
+            "compile": self.compile,
+            "training": self.training,
+            "evaluation": self.evaluation,
+            "checkpoint": self.checkpoint,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class DetectSettings:
+    """When a job counts as stalled, and when an incident is complete."""
+
+    limits: SilenceLimits = field(default_factory=SilenceLimits)
+    settle_grace: float = setting(kinds.duration(0, 600), 5.0, "a beat must come this long after the end")
+    settle_max: float = setting(
+        kinds.duration(1, 3600), 120.0, "an incident settles by then, complete or not"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class WatchSettings:
+    """Whether midwatch may act at all."""
+
+    mode: WatchMode = setting(
+        kinds.choice("observe", "act"), "observe", "observe says what it would do; act does it for armed jobs"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorSettings:
+    """What the executor may touch, and how fast. An empty list of users means: only the one it runs as."""
+
+    users: tuple[str, ...] = setting(kinds.several(kinds.name()), (), "users whose jobs it may start and end")
+    partitions: tuple[str, ...] = setting(
+        kinds.several(kinds.name()), (), "SLURM partitions that it may use; empty for all"
+    )
+    commands_per_hour: int = setting(kinds.integer(0, 100_000), 60, "accepted in all, over every job")
+    storm_jobs: int = setting(
+        kinds.integer(2, 100_000), 10, "that many jobs failing together trip the storm breaker"
+    )
+    storm_window: float = setting(kinds.duration(1, 86400), 300.0, "what counts as together")
+    poll: float = setting(kinds.duration(0.1, 600), 10.0, "between two sweeps of the scheduler")
+
+
+@dataclass(frozen=True, slots=True)
+class RulesSettings:
+    """Which rules and policies the first bundle is made of; later ones come by `midwatch rules push`."""
+
+    presets: tuple[str, ...] = setting(
+        kinds.several(kinds.name()), ("default",), "presets that midwatch ships, by name"
+    )
+    directories: tuple[Path, ...] = setting(
+        kinds.several(kinds.path()), (), "your own rule files and directories"
+    )
+    retries: RetryCounting = setting(
+        kinds.choice("documented", "compat"),
+        "documented",
+        "max_retries: N of an oellm-autoexp file allows N restarts a mode, or (compat) N - 1 in all",
+    )
+    too_slow: TooSlow = setting(
+        kinds.choice("refuse", "quarantine", "accept"),
+        "refuse",
+        "own rules that slow the watch down: do not start, watch without them, or watch with them",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignSettings:
+    """Lines that another shipper writes on our topic of logs, one JSON object per message."""
+
+    shipper: ForeignShipper = setting(
+        kinds.choice("none", "vector", "fluent-bit", "filebeat", "rsyslog"),
+        "none",
+        "whose lines they are; it gives no beats, so no stall of such jobs can be found",
+    )
+    line: str = setting(kinds.text(), "", "the field of the log line; a dot leads into an inner object")
+    job: str = setting(kinds.text(), "", "of the job's name; only the shipper's configuration may set it")
+    node: str = setting(kinds.text(), "", "of the node; these five are empty for the shipper's own names")
+    path: str = setting(kinds.text(), "", "of the file's path")
+    time: str = setting(kinds.text(), "", "of the time: ISO 8601 with its zone, or seconds since 1970")
+    user: str = setting(kinds.text(), "", "the user of jobs that are named by their run alone")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """How match, detect and decide run."""
+
+    session_timeout: float = setting(
+        kinds.duration(0.5, 300), 6.0, "a killed worker's jobs are unwatched at most this long"
+    )
+    heartbeat_interval: float = setting(kinds.duration(0.1, 60), 0.5, "between two signs of life to Kafka")
+    within: float = setting(
+        kinds.duration(0.001, 1), 0.02, "a batch waits this long for more; it is the latency"
+    )
+    batch: int = setting(kinds.integer(1, 10_000), 500, "records in one batch at most")
+    commit_interval: float = setting(kinds.duration(0.1, 60), 1.0, "between two commits to Kafka")
+    instance_id: str = setting(
+        kinds.name(),
+        "",
+        "a stable id (`up` makes one): killed, a worker takes its place again at once; never two alike",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings. `sources` names the files and variables that gave a value, for `doctor`."""
+
+    cluster: str = setting(kinds.name(), "local", "the first part of every job's name")
+    state_directory: Path = setting(kinds.path(), HOME_STATE, "keys, sockets, embedded servers' data")
+    policy: str = setting(kinds.text(), "verdict", "the policy of jobs that name none: a preset, or a file")
+    log_level: LogLevel = setting(
+        kinds.choice("DEBUG", "INFO", "WARNING", "ERROR"), "INFO", "what the server processes log"
+    )
+    kafka: KafkaSettings = field(default_factory=KafkaSettings)
+    redis: RedisSettings = field(default_factory=RedisSettings)
+    topics: TopicSettings = field(default_factory=TopicSettings)
+    ship: ShipSettings = field(default_factory=ShipSettings)
+    detect: DetectSettings = field(default_factory=DetectSettings)
+    watch: WatchSettings = field(default_factory=WatchSettings)
+    executor: ExecutorSettings = field(default_factory=ExecutorSettings)
+    rules: RulesSettings = field(default_factory=RulesSettings)
+    foreign: ForeignSettings = field(default_factory=ForeignSettings)
+    worker: WorkerSettings = field(default_factory=WorkerSettings)
+    sources: tuple[str, ...] = field(default=(), metadata={"internal": True})
+
+    @property
+    def topic_names(self) -> Topics:
+        """The names of our topics."""
+        return Topics(self.topics.prefix)
+
+    def topic_specifications(self) -> tuple[TopicSpec, ...]:
+        """Our topics as they are to be made."""
+        counts = {f.name: getattr(self.topics.partitions, f.name) for f in fields(self.topics.partitions)}
+        return self.topic_names.specifications(counts)
+
+    @property
+    def armed(self) -> bool:
+        """Whether acting is allowed at all; each job must be armed besides."""
+        return self.watch.mode == "act"
+
+
+def as_plain(section: object) -> dict[str, object]:
+    """A settings section as JSON can hold it; a secret is `***`, or null if there is none."""
+    out: dict[str, object] = {}
+    if not is_dataclass(section):
+        raise TypeError(f"{type(section).__name__} is no settings section")
+    for entry in fields(section):
+        value = getattr(section, entry.name)
+        if is_dataclass(value):
+            out[entry.name] = as_plain(value)
+        elif isinstance(value, Secret):
+            out[entry.name] = "***" if value else None
+        elif isinstance(value, Path):
+            out[entry.name] = str(value)
+        elif isinstance(value, tuple):
+            out[entry.name] = [str(item) for item in value]
+        else:
+            out[entry.name] = value
+    return out

@@ -1,0 +1,1 @@
+"""The Faust shell of an agent: apps, stateful and stateless folds, ticks, tables, the watchdog."""

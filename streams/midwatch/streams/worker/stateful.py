@@ -1,0 +1,259 @@
+"""The generic stateful agent: one topic in, state in a Redis table, effects exactly once.
+
+It reads raw records, lets a pure `Fold` judge them, and writes state, offset and outgoing records of
+each partition in one script. What it sends is published from the outbox by a task of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from faust.types import TP, EventT, StreamT
+
+from midwatch.streams.errors import ConfigurationError, NewerRecord
+from midwatch.streams.worker.app import App
+from midwatch.streams.worker.fold import PARTITION, ContentMissing, Fields, Fold, Message, Send
+from midwatch.streams.worker.incoming import RawRecord, batches, raw
+from midwatch.streams.worker.tables.batch import NOW, OWN, Batch
+from midwatch.streams.worker.tables.contiguity import HoleInLog, accept
+from midwatch.streams.worker.tables.positions import Bounds, Position
+from midwatch.streams.worker.tables.redis_link import PATIENCE_S, RedisLink
+from midwatch.streams.worker.tables.table import RedisTable
+from midwatch.streams.worker.ticks import TickWriter
+
+log = logging.getLogger(__name__)
+
+Fetch = Callable[[str], Awaitable[None]]
+"""Brings content, by its hash, to where the fold looks for it. Raises NewerRecord if it cannot be read."""
+
+
+class StatefulAgent:
+    """One stateful agent, registered on its app; also the app's reader of the topic."""
+
+    def __init__(
+        self,
+        app: App,
+        fold: Fold,
+        table: RedisTable,
+        link: RedisLink,
+        *,
+        marked: bool,
+        fetch: Fetch | None = None,
+    ) -> None:
+        self.topic = table.topic
+        self.fold = fold
+        self.table = table
+        self.stopped: dict[int, str] = {}
+        self.seen: dict[int, tuple[int, float]] = {}
+        """Per owned partition: its highest append time, and our monotonic clock when we first knew it."""
+        self._app = app
+        self._link = link
+        self._dead_topic = app.settings.topic_names.dead
+        self._marked = marked
+        self._fetch = fetch
+
+    # -- what the consumer asks
+
+    async def assign(self, bounds: Mapping[int, Bounds]) -> Mapping[int, Position]:
+        positions = await self.table.assign(bounds)
+        for partition in positions:
+            _, own = self.table.partition_state(partition)
+            if (now := own.get(NOW)) is not None:
+                self._saw(partition, int(now))
+        return positions
+
+    def disown(self, partitions: Collection[int]) -> None:
+        self.table.disown(partitions)
+        for partition in partitions:
+            self.seen.pop(partition, None)
+            self.stopped.pop(partition, None)
+            self._app.counters.stopped.pop((self.topic, partition), None)
+
+    async def settle(self) -> None:
+        """Nothing to wait for: a batch in flight lands, or is fenced and done by the next owner."""
+
+    def partition_state(self, partition: int) -> Fields:
+        """The state that belongs to an owned partition as a whole."""
+        return self.table.partition_state(partition)[0]
+
+    def owned(self) -> Collection[int]:
+        return self.table.offsets.keys()
+
+    def next_offset(self, partition: int) -> int | None:
+        offset = self.table.offsets.get(partition)
+        return None if offset is None else offset + 1
+
+    def committable(self, partition: int) -> int | None:
+        return self.table.committable(partition)
+
+    # -- the work
+
+    async def run(self, stream: StreamT[Any]) -> None:
+        """The body of the Faust agent."""
+        worker = self._app.settings.worker
+        async for events in batches(stream, worker.batch, worker.within):
+            await self.process(events)
+            for event in events:
+                event.ack()
+            if self._app.should_stop:  # our cancellation may have been swallowed by what we awaited
+                return
+
+    async def process(self, events: Sequence[EventT[Any]]) -> None:
+        """Fold one batch of any partitions and write it."""
+        await self.table.outbox.recovered()
+        async with self.table.lock:
+            batches: dict[int, Batch] = {}
+            for partition, (batch, records) in (await self._accept(events)).items():
+                await self._fold(partition, batch, records)
+                batches[partition] = batch
+            landed = await self.table.commit(batches) if batches else set()
+            for partition in landed:
+                self._account(partition, batches[partition])
+            for partition, batch in batches.items():
+                if batch.stopped:
+                    self._stop_partition(partition, batch.stopped)
+
+    async def _accept(self, events: Sequence[EventT[Any]]) -> dict[int, tuple[Batch, list[RawRecord]]]:
+        counters, parts = self._app.counters, dict[int, list[RawRecord]]()
+        for event in events:
+            partition = event.message.partition
+            current = event.message.generation_id == self._app.consumer_generation_id
+            if current and partition in self.table.offsets and partition not in self.stopped:
+                parts.setdefault(partition, []).append(raw(event.message))
+            else:
+                counters.stale += 1
+        taken: dict[int, tuple[Batch, list[RawRecord]]] = {}
+        for partition, records in parts.items():
+            offsets = [record.offset for record in records]
+            verdict = accept(self.table.offsets[partition] + 1, offsets)
+            if verdict.hole is not None:
+                tp = TP(self.topic, partition)
+                log_start = (await self._app.consumer.earliest_offsets(tp))[tp]
+                if partition not in self.table.offsets:
+                    continue  # revoked while we asked
+                verdict = accept(self.table.offsets[partition] + 1, offsets, log_start)
+            if verdict.hole is not None:
+                raise HoleInLog(
+                    f"offset {offsets[verdict.hole]} came, records before it are missing",
+                    where=f"{self.topic}/{partition}",
+                    remedy="The input of a table must be a plain topic: neither compacted nor transactional.",
+                )
+            counters.replayed += verdict.replayed
+            if verdict.taken:
+                # Made now: the partition may be revoked at any later moment, and is then fenced.
+                taken[partition] = (self._batch(partition), [records[index] for index in verdict.taken])
+        return taken
+
+    def _batch(self, partition: int) -> Batch:
+        return Batch(
+            fold=self.fold,
+            states=self.table.cached(partition, (PARTITION, OWN)),
+            expected=self.table.offsets[partition],
+            dead_topic=self._dead_topic,
+            mute_below=self.table.mute_below[partition],
+            marked=self._marked,
+        )
+
+    async def _fold(self, partition: int, batch: Batch, records: Sequence[RawRecord]) -> None:
+        for index, record in enumerate(records):
+            message = self._message(batch, record)
+            if missing := batch.missing(message):
+                # rare once copies are warm: then ask for all that the rest of the batch needs, at once
+                for later in records[index + 1 :]:
+                    missing |= batch.missing(self._message(batch, later))
+                await self.table.load({partition: missing})
+                batch.states.update(self.table.cached(partition, missing))
+                batch.missing(message)
+            if not await self._apply(batch, message):
+                break
+
+    async def _apply(self, batch: Batch, message: Message) -> bool:
+        """Apply one record, with what the fold asks for meanwhile."""
+        while True:
+            try:
+                return batch.apply(message)
+            except ContentMissing as missing:
+                if self._fetch is None:
+                    raise
+                try:
+                    await self._fetch(missing.content)
+                except NewerRecord as error:
+                    batch.stopped = str(error)
+                    return False
+
+    def _message(self, batch: Batch, record: RawRecord) -> Message:
+        if not record.append_time:
+            raise ConfigurationError(
+                f"the records of {self.topic} carry the sender's time, not the broker's",
+                where=f"topic {self.topic}",
+                remedy="Set message.timestamp.type=LogAppendTime on the topic.",
+            )
+        return record.message(batch.now_ms(record.timestamp_ms))
+
+    def _account(self, partition: int, batch: Batch) -> None:
+        counters, tally = self._app.counters, batch.tally
+        counters.records += tally.applied + tally.poisoned
+        counters.batches += 1
+        counters.below_mark += tally.below_mark
+        for kind in tally.refused:
+            counters.refuse(self.topic, kind)
+        counters.muted += tally.muted
+        for poison in batch.poisons:
+            log.error("a record was set aside in %s: %s", self._dead_topic, poison)
+        if partition in self.table.offsets:
+            self._saw(partition, int(batch.states[OWN][NOW]))
+
+    def _saw(self, partition: int, now_ms: int) -> None:
+        known = self.seen.get(partition)
+        if known is None or now_ms > known[0]:
+            self.seen[partition] = (now_ms, time.monotonic())
+
+    def _stop_partition(self, partition: int, reason: str) -> None:
+        if partition not in self.table.offsets:
+            return
+        self.stopped[partition] = reason
+        self._app.counters.stopped[self.topic, partition] = reason
+        self._app.consumer.pause_partitions({TP(self.topic, partition)})
+        log.error(
+            "partition %s/%d stands still until this worker is upgraded: %s", self.topic, partition, reason
+        )
+
+    async def publish(self) -> None:
+        """The task that empties the outbox; a failed send crashes the worker, which then sends it again."""
+
+        async def send_record(send: Send, headers: list[tuple[str, bytes]]) -> Awaitable[Any]:
+            return await self._app.producer.send(
+                send.topic, send.key, send.value, send.partition, None, headers
+            )
+
+        await self.table.outbox.run(send_record, lambda: self._app.should_stop)
+
+    async def close(self) -> None:
+        await self._link.close()
+
+
+def stateful_agent(
+    app: App,
+    fold: Fold,
+    *,
+    topic: str,
+    marked: bool = False,
+    redis_patience_s: float = PATIENCE_S,
+    table_class: type[RedisTable] = RedisTable,
+    fetch: Fetch | None = None,
+) -> StatefulAgent:
+    """Register an agent that folds `topic` with `fold`; call once per topic, before `run`.
+
+    `marked`: the topic is written by another stateful agent, so records with an id are taken once, by
+    high-water mark. What cannot be folded goes to the topic of dead letters. The owner of a partition
+    writes its ticks, if the fold has deadlines. `fetch` brings the content, by hash, that the fold asks for.
+    """
+    link = RedisLink(app.settings.redis, app.counters, patience_s=redis_patience_s)
+    table = table_class(link, app.group, topic, app.counters)
+    agent = StatefulAgent(app, fold, table, link, marked=marked, fetch=fetch)
+    app.keeps_state = True
+    app.read(agent, agent.run, tasks=(agent.publish, TickWriter(app, agent).run), close=agent.close)
+    return agent

@@ -1,0 +1,211 @@
+"""The generic stateless agent: records in, sends out, at least once.
+
+It commits only the offset up to which everything it sent is acknowledged by Kafka, and crashes on a
+failed send, so a record is handled again rather than lost. What reads its output must bear a repeat.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from faust.types import EventT, StreamT
+
+from midwatch.streams.failpoints import failpoint
+from midwatch.streams.worker.app import App
+from midwatch.streams.worker.fold import Message, Send, check_size, dead_letter
+from midwatch.streams.worker.incoming import RawRecord, batches, raw
+from midwatch.streams.worker.refusals import refusal
+from midwatch.streams.worker.tables.contiguity import HoleInLog, accept
+from midwatch.streams.worker.tables.positions import Bounds, Position, reader_position
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[[Message], Sequence[Send]]
+"""What one record gives, as a function of it and of immutable side inputs. An exception dead-letters it."""
+
+BATCH_RECORDS = 64
+"""Large records: fewer at a time than the stateful agents take."""
+IN_FLIGHT = 500
+"""Sends that wait for Kafka's answer before the agent waits too."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """One owned partition: what comes next, and which records have unacknowledged sends, oldest first.
+
+    `fresh` until the first record after an assignment: only there may offsets be missing (retention, or
+    markers of a foreign transactional producer).
+    """
+
+    next_offset: int
+    fresh: bool = True
+    open_sends: dict[int, int] = field(default_factory=dict)
+
+    def committable(self) -> int:
+        """Everything below it is handled, and all its sends are in Kafka."""
+        return next(iter(self.open_sends), self.next_offset)
+
+    def handled(self, offset: int, sends: int) -> None:
+        """A record is done but for the answers to its sends."""
+        self.next_offset = offset + 1
+        self.fresh = False
+        if sends:
+            self.open_sends[offset] = sends
+
+    def acknowledged(self, offset: int) -> None:
+        """Kafka has one of the sends of that record."""
+        left = self.open_sends[offset] - 1
+        if left:
+            self.open_sends[offset] = left
+        else:
+            del self.open_sends[offset]
+
+
+class StatelessAgent:
+    """One stateless agent, registered on its app; also the app's reader of the topic."""
+
+    def __init__(self, app: App, handle: Handler, *, topic: str) -> None:
+        self.topic = topic
+        self._app = app
+        self._handle = handle
+        self._dead_topic = app.settings.topic_names.dead
+        self._progress: dict[int, Progress] = {}
+        self._in_flight = 0
+        self._answered = asyncio.Event()
+
+    # -- what the consumer asks
+
+    async def assign(self, bounds: Mapping[int, Bounds]) -> Mapping[int, Position]:
+        positions: dict[int, Position] = {}
+        for partition, bound in bounds.items():
+            known = self._progress.get(partition)
+            if known is not None:
+                positions[partition] = Position(known.next_offset)
+                continue
+            position = reader_position(bound)
+            if bound.committed is not None and bound.committed > bound.log_end:
+                log.warning("%s/%d ends before what was read of it: reading it again", self.topic, partition)
+            self._app.counters.retention_gap += position.retention_gap
+            self._progress[partition] = Progress(position.next_offset)
+            positions[partition] = position
+        return positions
+
+    def disown(self, partitions: Collection[int]) -> None:
+        for partition in partitions:
+            self._progress.pop(partition, None)
+
+    async def settle(self) -> None:
+        """Wait for Kafka's answers, so that the next owner repeats nothing."""
+        while self._in_flight:
+            await self._answer()
+
+    def owned(self) -> Collection[int]:
+        return self._progress.keys()
+
+    def next_offset(self, partition: int) -> int | None:
+        progress = self._progress.get(partition)
+        return None if progress is None else progress.next_offset
+
+    def committable(self, partition: int) -> int | None:
+        progress = self._progress.get(partition)
+        return None if progress is None else progress.committable()
+
+    # -- the work
+
+    async def run(self, stream: StreamT[Any]) -> None:
+        """The body of the Faust agent."""
+        async for events in batches(stream, BATCH_RECORDS, self._app.settings.worker.within):
+            await self.process(events)
+            for event in events:
+                event.ack()
+            if self._app.should_stop:  # our cancellation may have been swallowed by what we awaited
+                return
+
+    async def process(self, events: Sequence[EventT[Any]]) -> None:
+        """Handle one batch of any partitions, in order within each of them."""
+        parts: dict[int, list[RawRecord]] = {}
+        for event in events:
+            partition = event.message.partition
+            current = event.message.generation_id == self._app.consumer_generation_id
+            if current and partition in self._progress:
+                parts.setdefault(partition, []).append(raw(event.message))
+            else:
+                self._app.counters.stale += 1
+        for partition, records in parts.items():
+            await self._handle_partition(partition, records)
+        self._app.counters.batches += 1
+
+    async def _handle_partition(self, partition: int, records: Sequence[RawRecord]) -> None:
+        progress = self._progress.get(partition)
+        if progress is None:
+            return
+        offsets = [record.offset for record in records]
+        verdict = accept(progress.next_offset, offsets, offsets[0] if progress.fresh else 0)
+        self._app.counters.replayed += verdict.replayed
+        for index in verdict.taken:
+            if self._progress.get(partition) is not progress:
+                return
+            message = records[index].message(records[index].timestamp_ms)
+            sends = self.judge(message)
+            failpoint("judged")
+            progress.handled(message.offset, len(sends))
+            for send in sends:
+                await self._send(progress, message.offset, send)
+            failpoint("sent")
+            self._app.counters.records += 1
+        if verdict.hole is not None:
+            raise HoleInLog(
+                f"offset {offsets[verdict.hole]} came, records before it are missing",
+                where=f"{self.topic}/{partition}",
+                remedy="Start the worker again: it reads on behind the last record that it handled.",
+            )
+
+    def judge(self, message: Message) -> Sequence[Send]:
+        """What to send for one record: what the handler says, or a dead letter with the reason."""
+        try:
+            sends = self._handle(message)
+            check_size(sends)
+            return sends
+        except Exception as error:
+            refused = refusal(error)
+            place = f"{message.topic}/{message.partition}/{message.offset}"
+            log.error("a record was set aside in %s: %s: %s", self._dead_topic, place, refused.reason)
+            self._app.counters.refuse(message.topic, refused.kind)
+            return (dead_letter(self._dead_topic, message, refused),)
+
+    async def _send(self, progress: Progress, offset: int, send: Send) -> None:
+        while self._in_flight >= IN_FLIGHT:
+            await self._answer()
+        answer = asyncio.ensure_future(
+            await self._app.producer.send(
+                send.topic, send.key, send.value, send.partition, None, list(send.headers)
+            )
+        )
+        self._in_flight += 1
+        answer.add_done_callback(lambda done: self._done(progress, offset, done))
+
+    def _done(self, progress: Progress, offset: int, answer: asyncio.Future[Any]) -> None:
+        self._in_flight -= 1
+        self._answered.set()
+        error = asyncio.CancelledError() if answer.cancelled() else answer.exception()
+        if error is None:
+            failpoint("acknowledged")
+            progress.acknowledged(offset)
+            self._app.counters.published += 1
+        elif not self._app.should_stop:
+            asyncio.ensure_future(self._app.crash(error))  # noqa: RUF006 - the process ends with it
+
+    async def _answer(self) -> None:
+        self._answered.clear()
+        await self._answered.wait()
+
+
+def stateless_agent(app: App, handle: Handler, *, topic: str) -> StatelessAgent:
+    """Register an agent that sends what `handle` makes of each record; call before `run`."""
+    agent = StatelessAgent(app, handle, topic=topic)
+    app.read(agent, agent.run)
+    return agent

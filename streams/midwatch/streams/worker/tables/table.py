@@ -1,0 +1,211 @@
+"""The state of all owned partitions of one topic, in Redis. One batch is one script per partition."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, cast
+
+from redis import exceptions
+
+from midwatch.streams.errors import MidwatchError
+from midwatch.streams.failpoints import failpoint
+from midwatch.streams.worker.counters import Counters
+from midwatch.streams.worker.fold import PARTITION, Fields, Send
+from midwatch.streams.worker.tables import ids, keys, script, wire
+from midwatch.streams.worker.tables.batch import OWN, Batch
+from midwatch.streams.worker.tables.outbox import Outbox
+from midwatch.streams.worker.tables.positions import Bounds, Position, table_position
+from midwatch.streams.worker.tables.redis_link import RedisLink, is_outage
+
+CACHED_KEYS = 20_000
+"""State keys of one partition kept in memory; above it the copies are dropped and read again on demand."""
+
+
+class Fenced(MidwatchError):
+    """Somebody else wrote a partition that is ours by all we know: the worker must start anew from Redis."""
+
+
+class RedisTable:
+    """Owned partitions, their offsets, and copies of their state.
+
+    One task at a time: hold `lock` around a whole batch and around `assign`. `disown` may be called at
+    any moment; a batch in flight then lands or is fenced.
+    """
+
+    script_source = script.SOURCE
+
+    def __init__(self, link: RedisLink, group: str, topic: str, counters: Counters) -> None:
+        self.topic = topic
+        self.lock = asyncio.Lock()
+        self.offsets: dict[int, int] = {}
+        self.mute_below: dict[int, int] = {}
+        self.outbox = Outbox(link, group, topic, counters)
+        self._link = link
+        self._group = group
+        self._counters = counters
+        self._me = uuid.uuid4().hex[:12].encode()
+        self._batches = 0
+        self._sha: str | None = None
+        self._nonces: dict[int, bytes] = {}
+        self._revoked: Counter[int] = Counter()
+        """How often each partition was taken away from us."""
+        self._copies: dict[int, dict[bytes, Fields]] = {}
+
+    # -- ownership
+
+    def disown(self, partitions: Collection[int]) -> None:
+        """Forget the partitions at once, before anything else happens in a rebalance."""
+        for partition in partitions:
+            self._revoked[partition] += 1
+            self.offsets.pop(partition, None)
+            self.mute_below.pop(partition, None)
+            self.outbox.disown(partition)
+
+    async def assign(self, bounds: Mapping[int, Bounds]) -> dict[int, Position]:
+        """Own these partitions, with what Redis holds of them, and say where to read on.
+
+        Those that are revoked before Redis has answered are left out, for they may be ours again by a later
+        assignment only. Copies of state are kept only if the last write was our own. Raises AheadOfLog;
+        raises Redis' own error when an outage outlasts the patience.
+        """
+        revoked = {partition: self._revoked[partition] for partition in bounds}
+        async with self.lock:
+            stored = await self._link.patiently(lambda: self._read(list(bounds)))
+            positions: dict[int, Position] = {}
+            for partition, (offset_text, entries, partition_state, own) in stored.items():
+                if self._revoked[partition] != revoked[partition]:
+                    continue
+                offset, nonce = script.parse_offset(offset_text)
+                where = f"{self.topic}/{partition}"
+                position = table_position(offset, bounds[partition], where)
+                if nonce != self._nonces.get(partition):
+                    self._copies.pop(partition, None)
+                copies = self._copies.setdefault(partition, {})
+                copies[PARTITION], copies[OWN] = partition_state, own
+                unpublished = [(ids.parse_entry(name), wire.unpack(fields[b"s"])) for name, fields in entries]
+                self.outbox.own(partition, unpublished, published_below=position.mute_below)
+                self.mute_below[partition] = position.mute_below
+                self.offsets[partition] = offset
+                self._counters.retention_gap += position.retention_gap
+                positions[partition] = position
+            return positions
+
+    async def _read(
+        self, partitions: Sequence[int]
+    ) -> dict[int, tuple[bytes | None, list[tuple[bytes, dict[bytes, bytes]]], Fields, Fields]]:
+        # The offset is read first: a write of another worker that lands in between is then fenced.
+        pipe = self._link.client.pipeline(transaction=False)
+        for p in partitions:
+            pipe.get(keys.offset_key(self._group, self.topic, p))
+            pipe.xrange(keys.outbox_key(self._group, self.topic, p))
+            pipe.hgetall(keys.state_key(self._group, self.topic, p, PARTITION))
+            pipe.hgetall(keys.state_key(self._group, self.topic, p, OWN))
+        got = await pipe.execute()
+        return {p: tuple(got[4 * i : 4 * i + 4]) for i, p in enumerate(partitions)}
+
+    def committable(self, partition: int) -> int | None:
+        """What the group may commit: all inputs below it are in the state, and their sends are in Kafka."""
+        offset = self.offsets.get(partition)
+        if offset is None or offset == script.NOTHING:
+            return None
+        unpublished = self.outbox.first_unpublished(partition)
+        return offset + 1 if unpublished is None else unpublished
+
+    # -- state
+
+    def partition_state(self, partition: int) -> tuple[Fields, Fields]:
+        """(the fold's, the shell's own) state of an owned partition."""
+        copies = self._copies[partition]
+        return copies[PARTITION], copies[OWN]
+
+    def cached(self, partition: int, wanted: Collection[bytes]) -> dict[bytes, Fields]:
+        """The copies at hand of these keys; keys without one are left out."""
+        copies = self._copies[partition]
+        return {key: copies[key] for key in wanted if key in copies}
+
+    async def load(self, wanted: Mapping[int, Collection[bytes]]) -> None:
+        """Read the keys that have no copy yet, in one round."""
+        missing = [(p, key) for p, names in wanted.items() for key in names if key not in self._copies[p]]
+        if not missing:
+            return
+
+        async def read() -> list[dict[bytes, bytes]]:
+            pipe = self._link.client.pipeline(transaction=False)
+            for p, key in missing:
+                pipe.hgetall(keys.state_key(self._group, self.topic, p, key))
+            return cast(list[dict[bytes, bytes]], await pipe.execute())
+
+        for (p, key), fields in zip(missing, await self._link.patiently(read), strict=True):
+            self._copies[p][key] = fields
+
+    async def commit(self, batches: Mapping[int, Batch]) -> set[int]:
+        """Write the batches, one script each, in one round; the partitions whose write landed.
+
+        A refused write of a partition that was revoked meanwhile is dropped: its new owner does the work.
+        Raises Fenced when the partition is still ours, and Redis' errors once the patience is spent.
+        """
+        self._batches += 1
+        nonce = b"%s-%d" % (self._me, self._batches)
+        writes = {p: write for p, batch in batches.items() if (write := batch.write()) is not None}
+        landed: set[int] = set()
+        failpoint("write")
+        answers = await self._link.patiently(lambda: self._execute(writes, nonce))
+        failpoint("written")
+        for (partition, write), answer in zip(writes.items(), answers, strict=True):
+            if isinstance(answer, Exception):
+                self._refused(partition, write, answer)
+                continue
+            self._counters.duplicate_answers += answer == script.Answer.ALREADY_WRITTEN.value.encode()
+            self._landed(partition, write, batches[partition].copies(), batches[partition].outgoing, nonce)
+            landed.add(partition)
+        return landed
+
+    def _refused(self, partition: int, write: script.Write, answer: Exception) -> None:
+        if not str(answer).startswith(script.Answer.FENCED.value):
+            raise answer
+        self._counters.fenced += 1
+        if self.offsets.get(partition) == write.expected:
+            raise Fenced(
+                f"another worker has written: {answer}",
+                where=f"{self.topic}/{partition}",
+                remedy="Start the worker again; it reads on where Redis stands.",
+            )
+        self._copies.pop(partition, None)
+
+    def _landed(
+        self,
+        partition: int,
+        write: script.Write,
+        changed: Mapping[bytes, Fields],
+        outgoing: Sequence[tuple[ids.EntryId, Send]],
+        nonce: bytes,
+    ) -> None:
+        self._nonces[partition] = nonce
+        copies = self._copies.setdefault(partition, {})
+        copies.update(changed)
+        if len(copies) > CACHED_KEYS:
+            self._copies[partition] = {key: copies[key] for key in (PARTITION, OWN) if key in copies}
+        if partition in self.offsets:
+            self.offsets[partition] = write.offset
+            self.outbox.extend(partition, outgoing)
+
+    async def _execute(self, writes: Mapping[int, script.Write], nonce: bytes) -> list[Any]:
+        client = self._link.client
+        if self._sha is None:
+            self._sha = await client.script_load(self.script_source)
+        pipe = client.pipeline(transaction=False)
+        for partition, write in writes.items():
+            names, values = script.arguments(self._group, self.topic, partition, write, nonce)
+            # evalsha itself: a registered script would add a round trip for SCRIPT EXISTS to each batch
+            pipe.evalsha(self._sha, len(names), *names, *values)
+        answers: list[Any] = await pipe.execute(raise_on_error=False)
+        for answer in answers:
+            if isinstance(answer, exceptions.NoScriptError):
+                self._sha = None
+                raise exceptions.ConnectionError("Redis has lost the script") from answer
+            if isinstance(answer, Exception) and is_outage(answer):
+                raise answer
+        return answers
