@@ -22,11 +22,11 @@ from bench.match_tools import SAMPLES, measure_tools
 from midwatch.agents.matching import match
 from midwatch.agents.replay.logs import LogFile
 from midwatch.agents.replay.logs import chunks as shipped_chunks
-from midwatch.rules.compiler import RuleSet, compile_rules
 from midwatch.rules.loader import load_bundle
-from midwatch.rules.matcher import lines_of
+from midwatch.rules.matching.compiler import RuleSet, compile_rules
+from midwatch.rules.matching.matcher import lines_of
 from midwatch.rules.model import Rule
-from midwatch.rules.workloads import WORKLOADS
+from midwatch.rules.prefilter.workloads import WORKLOADS
 
 CHUNK = 1 << 18
 """Bytes at which a shipper cuts a chunk."""

@@ -11,8 +11,8 @@ from typing import Any
 
 import re2
 
-from midwatch.rules.compiler import RuleSet
-from midwatch.rules.matcher import lines_of
+from midwatch.rules.matching.compiler import RuleSet
+from midwatch.rules.matching.matcher import lines_of
 from midwatch.rules.model import Rule
 
 Method = Callable[[bytes], int]

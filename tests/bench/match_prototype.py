@@ -20,9 +20,9 @@ from typing import Any
 
 from bench.match import chunks_of, rules_of, shipped_rules
 from bench.match_methods import Method, eager, on_demand
-from midwatch.rules.compiler import compile_rules
+from midwatch.rules.matching.compiler import compile_rules
 from midwatch.rules.model import Rule
-from midwatch.rules.workloads import WORKLOADS
+from midwatch.rules.prefilter.workloads import WORKLOADS
 
 _BACKGROUND = 1_000_000
 ITS_RULES = ("60", "120", "120cs", "300")

@@ -11,7 +11,7 @@ import re2
 
 from fuzz.differential import Reference
 from fuzz.patterns import Piece, line, rule_pattern
-from midwatch.rules.compiler import RuleSet, compile_rules
+from midwatch.rules.matching.compiler import RuleSet, compile_rules
 from midwatch.rules.model import Block, Rule
 from midwatch.shippers.chunker import Chunker
 from midwatch.shippers.tail import Block as Read

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import re2
 
 from fuzz.patterns import Piece, either, in_any_case, line, loosely_joined, rule_pattern, without_literals
-from midwatch.rules.compiler import RuleSet, compile_rules
+from midwatch.rules.matching.compiler import RuleSet, compile_rules
 from midwatch.rules.model import Rule
 from midwatch.streams.lines.normalise import normalise
 

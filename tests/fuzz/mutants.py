@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from midwatch.rules import compiler, expressions, hits, literals, matcher, scanner, syntax_tree
+from midwatch.rules import expressions
+from midwatch.rules.matching import compiler, hits, matcher, scanner
+from midwatch.rules.prefilter import literals, syntax_tree
 
 Mutant = Callable[[pytest.MonkeyPatch], None]
 

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from fuzz.blocks import try_blocks
-from midwatch.rules import block_rules, expressions
+from midwatch.rules import expressions
+from midwatch.rules.matching import block_rules
 from midwatch.streams.lines import blocks
 
 CASES = int(os.environ.get("FUZZ_BLOCK_CASES", "8000"))

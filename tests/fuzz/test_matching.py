@@ -13,7 +13,7 @@ import pytest
 
 from fuzz.differential import try_cases
 from fuzz.mutants import MUTANTS, Mutant
-from midwatch.rules import compiler, matcher
+from midwatch.rules.matching import compiler, matcher
 
 CASES = int(os.environ.get("FUZZ_CASES", "200000"))
 SEED = int(os.environ.get("FUZZ_SEED", "20260302"))

@@ -12,10 +12,10 @@ from midwatch.agents.policies.base import Policy
 from midwatch.agents.policies.loader import load_policy, shipped_policies
 from midwatch.agents.policies.oellm import RetryCounting
 from midwatch.agents.rule_admission import admit_own, divided, refusals, shipped_places
-from midwatch.rules.admission import Measure, Refusal
-from midwatch.rules.compiler import RuleSet, compile_rules
 from midwatch.rules.errors import RuleErrors
 from midwatch.rules.loader import load_bundle
+from midwatch.rules.matching.admission import Measure, Refusal
+from midwatch.rules.matching.compiler import RuleSet, compile_rules
 from midwatch.rules.model import Bundle, Note, NoteKind, Rule
 from midwatch.streams.settings.kinds import TooSlow
 from midwatch.streams.settings.schema import Settings

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from midwatch.agents.policies.oellm import RetryCounting, policy_of
 from midwatch.agents.policies.writer import policy_text
+from midwatch.rules.files.writer import rules_text
 from midwatch.rules.model import Note, NoteKind
 from midwatch.rules.oellm.reading import Config, bundle_of, description_of, overridden
-from midwatch.rules.writer import rules_text
 
 _KEPT = (NoteKind.NOT_EXECUTED, NoteKind.CHANGED, NoteKind.WARNING)
 

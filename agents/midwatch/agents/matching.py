@@ -22,8 +22,8 @@ from midwatch.agents.log_levels import is_quiet, is_warning, stands_aside, was_l
 from midwatch.agents.shell_traces import was_asked_for_output
 from midwatch.agents.tracebacks import Place as Standing
 from midwatch.agents.tracebacks import begins_line, is_logged, place_of
-from midwatch.rules.compiler import RuleSet
-from midwatch.rules.hits import Match, Row
+from midwatch.rules.matching.compiler import RuleSet
+from midwatch.rules.matching.hits import Match, Row
 from midwatch.rules.model import Role, Rule
 from midwatch.streams.lines.blocks import claimed_rank
 from midwatch.streams.lines.normalise import Place, places

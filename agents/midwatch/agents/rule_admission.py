@@ -11,13 +11,13 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from midwatch.rules.admission import Measure, Refusal, Speeds, admit, keeps_up, measured_by
-from midwatch.rules.compiler import RuleSet, compile_rules
 from midwatch.rules.errors import LocatedError
-from midwatch.rules.literals import Literals, required_literals
 from midwatch.rules.loader import load_bundle, shipped_files
+from midwatch.rules.matching.admission import Measure, Refusal, Speeds, admit, keeps_up, measured_by
+from midwatch.rules.matching.compiler import RuleSet, compile_rules
 from midwatch.rules.model import Block, Rule
-from midwatch.rules.workloads import background
+from midwatch.rules.prefilter.literals import Literals, required_literals
+from midwatch.rules.prefilter.workloads import background
 
 _ROUNDS = 4
 _AS_FAST = 0.6
@@ -96,7 +96,7 @@ def _never_looked_at_in_vain(new: Sequence[Rule]) -> bool:
 
 
 def _in_bytes(literal: str) -> bytes:
-    """A literal's units (see `midwatch.rules.literals`) as bytes in lower case."""
+    """A literal's units (see `midwatch.rules.prefilter.literals`) as bytes in lower case."""
     return bytes(ord(unit) % 256 for unit in literal).lower()
 
 

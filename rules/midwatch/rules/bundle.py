@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from midwatch.rules.files.rule_bundle import read_rule_bundle
 from midwatch.rules.model import Bundle
 from midwatch.rules.oellm.reading import read_foreign_bundle
-from midwatch.rules.rule_bundle import read_rule_bundle
 
 
 def read_bundle(name: str, files: Mapping[str, bytes]) -> Bundle:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
+from midwatch.rules.files.rule_reader import read_rule_file
 from midwatch.rules.loader import shipped_files
 from midwatch.rules.model import Role, Rule
-from midwatch.rules.rule_reader import read_rule_file
 
 _HEAD = """# Catalogue of rules
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
-from midwatch.rules.workloads import WORKLOADS
+from midwatch.rules.prefilter.workloads import WORKLOADS
 from midwatch.shippers.publish import message_key
 from midwatch.streams.records import Anchor, Chunk, Generation, Hits, Origin, Section, codec
 from midwatch.streams.services.reachable import kafka_options

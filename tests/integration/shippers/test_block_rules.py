@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from integration.shippers.shipping import Shipper, Topic, append
-from midwatch.rules.compiler import compile_rules
+from midwatch.rules.matching.compiler import compile_rules
 from midwatch.rules.model import Block, Rule
 from midwatch.streams.lines.normalise import places
 from midwatch.streams.records import Chunk

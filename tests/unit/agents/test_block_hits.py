@@ -19,8 +19,8 @@ from midwatch.agents.matching import match
 from midwatch.agents.policies.loader import load_policy
 from midwatch.agents.replay.logs import LogFile
 from midwatch.agents.replay.run import Replayed, replay
-from midwatch.rules.compiler import RuleSet, compile_rules
-from midwatch.rules.hits import Match
+from midwatch.rules.matching.compiler import RuleSet, compile_rules
+from midwatch.rules.matching.hits import Match
 from midwatch.rules.model import Block, Role, Rule
 from midwatch.shippers.chunker import Chunker
 from midwatch.shippers.tail import Block as Read

@@ -17,8 +17,8 @@ from midwatch.agents.policies.oellm import RetryCounting, policy_of
 from midwatch.agents.policies.reader import read_policy
 from midwatch.agents.policies.writer import policy_text
 from midwatch.rules.bundle import read_bundle
-from midwatch.rules.compiler import compile_rules
 from midwatch.rules.loader import shipped_files
+from midwatch.rules.matching.compiler import compile_rules
 from midwatch.rules.model import Rule, SourceLocation
 from midwatch.rules.oellm.generation import Generation, is_foreign
 from midwatch.rules.oellm.reading import Config, bundle_of, read_config

@@ -9,10 +9,10 @@ import pytest
 
 from midwatch.agents import rule_admission
 from midwatch.agents.bundles import rules_of, watched_rules
-from midwatch.rules.admission import Speeds
-from midwatch.rules.compiler import RuleSet
 from midwatch.rules.errors import RuleErrors
 from midwatch.rules.loader import load_bundle, shipped_files
+from midwatch.rules.matching.admission import Speeds
+from midwatch.rules.matching.compiler import RuleSet
 from midwatch.streams.settings.kinds import TooSlow
 from midwatch.streams.settings.schema import RulesSettings, Settings
 

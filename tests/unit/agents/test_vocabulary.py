@@ -13,7 +13,7 @@ from midwatch.agents.bundles import watched_rules
 from midwatch.agents.diagnosis import root_of
 from midwatch.agents.matching import match
 from midwatch.agents.replay.logs import LogFile, chunks
-from midwatch.rules.compiler import RuleSet
+from midwatch.rules.matching.compiler import RuleSet
 from midwatch.streams.records import Hit
 
 TABLES = sorted(Path(__file__).with_name("vocabulary").glob("*.tsv"))

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from midwatch.rules.admission import Speeds, admit, measured_by
-from midwatch.rules.compiler import RuleSet
+from midwatch.rules.matching.admission import Speeds, admit, measured_by
+from midwatch.rules.matching.compiler import RuleSet
 from midwatch.rules.model import Block, Rule, SourceLocation
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from midwatch.rules.compiler import compile_rules
 from midwatch.rules.errors import RuleErrors
-from midwatch.rules.hits import Match
-from midwatch.rules.inspection import bench_text
+from midwatch.rules.files.rule_reader import read_rules
+from midwatch.rules.files.writer import rules_text
+from midwatch.rules.matching.compiler import compile_rules
+from midwatch.rules.matching.hits import Match
+from midwatch.rules.matching.inspection import bench_text
 from midwatch.rules.model import Block, Rule
-from midwatch.rules.rule_reader import read_rules
-from midwatch.rules.writer import rules_text
 
 
 def rule(pattern: str, **fields: object) -> Rule:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from house.cases import cases
-from midwatch.rules.compiler import RuleSet, compile_rules
 from midwatch.rules.loader import load_bundle
+from midwatch.rules.matching.compiler import RuleSet, compile_rules
 from midwatch.rules.model import Block, Rule
-from midwatch.rules.workloads import storm
+from midwatch.rules.prefilter.workloads import storm
 
 RULES = (
     Rule(name="mesh", pattern="the mesh of (?P<what>\\w+) was lost", stop_pattern="the mesh is back"),

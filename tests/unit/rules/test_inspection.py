@@ -6,14 +6,14 @@ import jsonschema
 import pytest
 
 from midwatch.rules.bundle import read_bundle
-from midwatch.rules.compiler import compile_rules
 from midwatch.rules.errors import LocatedError
 from midwatch.rules.fields import Fields
-from midwatch.rules.file_schema import rule_file_schema
-from midwatch.rules.inspection import bench_text, check_files, differences, explain_line
+from midwatch.rules.files.file_schema import rule_file_schema
+from midwatch.rules.files.rule_reader import read_rules
 from midwatch.rules.loader import shipped_files
+from midwatch.rules.matching.compiler import compile_rules
+from midwatch.rules.matching.inspection import bench_text, check_files, differences, explain_line
 from midwatch.rules.model import Rule
-from midwatch.rules.rule_reader import read_rules
 from midwatch.streams.strict_yaml import plain, read_yaml
 
 RULES = compile_rules(

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from midwatch.rules.literals import beginnings, lowered, required_by_way, required_literals, spellings
-from midwatch.rules.syntax_tree import NotUnderstood, parse
+from midwatch.rules.prefilter.literals import (
+    beginnings,
+    lowered,
+    required_by_way,
+    required_literals,
+    spellings,
+)
+from midwatch.rules.prefilter.syntax_tree import NotUnderstood, parse
 
 
 def folded(text: str) -> str:

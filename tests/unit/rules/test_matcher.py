@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from midwatch.rules import matcher
-from midwatch.rules.compiler import RuleSet, compile_rules
 from midwatch.rules.errors import RuleErrors
+from midwatch.rules.matching import matcher
+from midwatch.rules.matching.compiler import RuleSet, compile_rules
 from midwatch.rules.model import Rule
 
 

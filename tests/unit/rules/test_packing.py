@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from midwatch.rules.packing import BUCKETS, PER_BUCKET, pack
+from midwatch.rules.prefilter.packing import BUCKETS, PER_BUCKET, pack
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 31, 32, 33, 63, 65, 200])

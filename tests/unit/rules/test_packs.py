@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.rules.compiler import RuleSet, compile_rules
+from midwatch.rules.files.rule_reader import read_rules
 from midwatch.rules.loader import shipped_files
+from midwatch.rules.matching.compiler import RuleSet, compile_rules
 from midwatch.rules.model import Role, Rule
-from midwatch.rules.rule_reader import read_rules
 
 FAMILIES = """
 oom host_oom

@@ -6,8 +6,8 @@ from functools import cache
 
 import pytest
 
-from midwatch.rules.compiler import RuleSet, compile_rules
 from midwatch.rules.loader import load_bundle
+from midwatch.rules.matching.compiler import RuleSet, compile_rules
 from midwatch.rules.model import Phase, Role, Rule
 
 PRESETS = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from midwatch.rules.errors import RuleErrors
+from midwatch.rules.files.rule_reader import read_rules
 from midwatch.rules.model import Mode, Phase, RateLimit, Role, Severity
-from midwatch.rules.rule_reader import read_rules
 
 
 def rule_file(*lines: str) -> bytes:

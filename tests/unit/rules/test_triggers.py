@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from midwatch.rules.compiler import compile_rules
+from midwatch.rules.files.rule_reader import read_rules
 from midwatch.rules.loader import shipped_files
+from midwatch.rules.matching.compiler import compile_rules
+from midwatch.rules.matching.scanner import build_scanner
 from midwatch.rules.model import Rule
-from midwatch.rules.rule_reader import read_rules
-from midwatch.rules.scanner import build_scanner
-from midwatch.rules.triggers import choose_triggers
+from midwatch.rules.prefilter.triggers import choose_triggers
 
 
 def test_patterns_share_triggers() -> None:

@@ -7,10 +7,10 @@ from dataclasses import fields, replace
 import pytest
 
 from midwatch.rules.bundle import read_bundle
+from midwatch.rules.files.rule_reader import read_rules
+from midwatch.rules.files.writer import rules_text, seconds_text
 from midwatch.rules.loader import load_bundle, shipped_files
 from midwatch.rules.model import Mode, Phase, RateLimit, Role, Rule, Severity, SourceLocation
-from midwatch.rules.rule_reader import read_rules
-from midwatch.rules.writer import rules_text, seconds_text
 
 FULL = Rule(
     name="full",

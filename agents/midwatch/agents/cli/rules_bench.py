@@ -23,7 +23,7 @@ def bench(file: Path, names: tuple[str, ...], as_json: bool) -> None:
     Lines are matched as a worker matches them, after they were normalised; that part is not counted.
     """
     from midwatch.agents.bundles import watched_rules
-    from midwatch.rules.inspection import bench_text
+    from midwatch.rules.matching.inspection import bench_text
     from midwatch.streams.lines.normalise import normalise
     from midwatch.streams.records import codec
 

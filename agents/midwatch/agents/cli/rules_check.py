@@ -30,7 +30,7 @@ def check(paths: tuple[Path, ...], insist: bool, no_measure: bool, schema: bool,
     default ones: one that slows the watch down is refused with its cost. Exit code 3: something is wrong.
     """
     from midwatch.rules.errors import RuleErrors
-    from midwatch.rules.file_schema import rule_file_schema
+    from midwatch.rules.files.file_schema import rule_file_schema
     from midwatch.streams.records import codec
 
     if schema:

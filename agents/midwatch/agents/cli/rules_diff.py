@@ -18,7 +18,7 @@ def diff(before: str, after: str, as_json: bool) -> int:
     """
     from midwatch.agents.cli.rules_reading import load_all
     from midwatch.rules.errors import RuleErrors
-    from midwatch.rules.inspection import differences
+    from midwatch.rules.matching.inspection import differences
     from midwatch.rules.model import Rule
     from midwatch.streams.records import codec
 

@@ -11,8 +11,8 @@ from midwatch.agents.cli.rules_reading import pack_of, rules_option
 from midwatch.streams.errors import UsageError
 
 if TYPE_CHECKING:
-    from midwatch.rules.compiler import RuleSet
-    from midwatch.rules.inspection import Hit
+    from midwatch.rules.matching.compiler import RuleSet
+    from midwatch.rules.matching.inspection import Hit
     from midwatch.rules.model import Rule
 
 _NEAR, _PATTERN = 5, 160
@@ -32,7 +32,7 @@ def explain(line: str, names: tuple[str, ...], as_json: bool) -> int:
     code 1: no rule matches.
     """
     from midwatch.agents.bundles import watched_rules
-    from midwatch.rules.inspection import Explanation, explain_blocks, explain_line
+    from midwatch.rules.matching.inspection import Explanation, explain_blocks, explain_line
     from midwatch.streams.records import codec
 
     text = _normalised(line)

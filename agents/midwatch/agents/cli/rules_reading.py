@@ -85,7 +85,7 @@ def load_all(names: Iterable[str]) -> tuple[list[Bundle], list[LocatedError]]:
 
 def pack_of(rule: Rule) -> str:
     """The name of the file in which a rule stands."""
-    from midwatch.rules.rule_bundle import stem
+    from midwatch.rules.files.rule_bundle import stem
 
     return stem(rule.location.file)
 

@@ -10,8 +10,8 @@ import click
 from midwatch.agents.cli.options import json_option
 
 if TYPE_CHECKING:
-    from midwatch.rules.compiler import RuleSet
     from midwatch.rules.errors import LocatedError
+    from midwatch.rules.matching.compiler import RuleSet
     from midwatch.rules.model import Rule
 
 
@@ -26,8 +26,8 @@ def test(names: tuple[str, ...], as_json: bool) -> int:
     """
     from midwatch.agents.bundles import combined
     from midwatch.agents.cli.rules_reading import error_json, load_all, rule_files
-    from midwatch.rules.compiler import compile_rules
     from midwatch.rules.errors import RuleErrors
+    from midwatch.rules.matching.compiler import compile_rules
     from midwatch.streams.records import codec
 
     wanted: list[str] = []

@@ -17,7 +17,7 @@ from midwatch.agents.policies.conditions import (
 )
 from midwatch.rules.errors import LocatedError
 from midwatch.rules.fields import Fields
-from midwatch.rules.writer import seconds_text
+from midwatch.rules.files.writer import seconds_text
 from midwatch.streams.strict_yaml import YamlNode
 
 _KEYS = ("always", "attempts_below", "cooldown", "fact", "all", "any", "not", "not_asked")

@@ -6,7 +6,7 @@ from midwatch.agents.policies.base import Clause, Guard, Policy
 from midwatch.agents.policies.condition_reader import plain_condition
 from midwatch.agents.policies.conditions import Always
 from midwatch.agents.policies.reader import ANY_STATE
-from midwatch.rules.writer import yaml_text
+from midwatch.rules.files.writer import yaml_text
 
 
 def policy_text(policy: Policy) -> str:

@@ -18,9 +18,9 @@ from midwatch.agents.policies.loader import load_policy, shipped_policies
 from midwatch.agents.policies.oellm import RetryCounting
 from midwatch.agents.reload.content import bundle, bundle_hash
 from midwatch.agents.rule_admission import admit_edit, admit_own, divided, speeds_without_scan
-from midwatch.rules.admission import Speeds
 from midwatch.rules.errors import LocatedError, RuleErrors
 from midwatch.rules.loader import load_bundle
+from midwatch.rules.matching.admission import Speeds
 from midwatch.rules.model import Bundle, Note, NoteKind, Phase, Rule, SourceLocation
 from midwatch.streams.records import RuleBundle
 from midwatch.streams.settings.kinds import TooSlow

@@ -16,11 +16,11 @@ from dataclasses import replace
 from midwatch.agents.bundles import Watched
 from midwatch.agents.reload.content import Content
 from midwatch.agents.reload.helper_process import HelperFailed, HelperProcess
-from midwatch.rules.compiler import RuleSet, compile_rules
 from midwatch.rules.errors import RuleErrors
-from midwatch.rules.hits import MatcherDisagreement
+from midwatch.rules.matching.compiler import RuleSet, compile_rules
+from midwatch.rules.matching.hits import MatcherDisagreement
 from midwatch.rules.model import Rule
-from midwatch.rules.prefilter_plan import PrefilterPlan
+from midwatch.rules.prefilter.plan import PrefilterPlan
 from midwatch.streams.errors import NewerRecord
 
 PLAN_AFTER = 64 << 20

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from midwatch.rules.hits import Match
+from midwatch.rules.matching.hits import Match
 from midwatch.streams.lines import blocks
 from midwatch.streams.lines.normalise import normalise, whole_lines
 from midwatch.streams.lines.times import printed_time

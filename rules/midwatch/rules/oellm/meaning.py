@@ -6,14 +6,14 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
-from midwatch.rules.chatter import CHATTER
 from midwatch.rules.errors import LocatedError
 from midwatch.rules.expressions import Expression
 from midwatch.rules.model import Mode, Note, NoteKind, Phase, Role, Rule, Severity
 from midwatch.rules.oellm.actions import Deed
 from midwatch.rules.oellm.events import LogEvent, PatternType
 from midwatch.rules.oellm.patterns import NotTranslated, Translated, translate, translate_substring
-from midwatch.rules.workloads import progress
+from midwatch.rules.prefilter.chatter import CHATTER
+from midwatch.rules.prefilter.workloads import progress
 
 # Which types the handbook of oellm-autoexp calls restartable, and which not; of others nothing is known.
 TRANSIENT: Mapping[str, bool] = {

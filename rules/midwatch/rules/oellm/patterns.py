@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from midwatch.rules.expressions import Expression, PatternError, quote
-from midwatch.rules.syntax_advice import advice_for
+from midwatch.rules.files.syntax_advice import advice_for
 
 _WHOLE = "match"
 _NAME = re.compile(r"[A-Za-z_]\w{0,40}\Z")

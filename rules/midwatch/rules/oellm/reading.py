@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from midwatch.rules.errors import LocatedError, RuleErrors
+from midwatch.rules.files.rule_bundle import read_rule_bundle
 from midwatch.rules.model import Bundle, Note, NoteKind, Phase, Rule, SourceLocation
 from midwatch.rules.oellm.actions import Action, Deed
 from midwatch.rules.oellm.composition import Choice, Composed, Files, compose
@@ -15,7 +16,6 @@ from midwatch.rules.oellm.events import EventReader, LogEvent, PatternType, Stat
 from midwatch.rules.oellm.generation import Generation, generation_of, is_foreign, mappings, text_of
 from midwatch.rules.oellm.meaning import rule_name, rule_of
 from midwatch.rules.oellm.monitor import arming_note, note_keys, silence_of, termination_rule
-from midwatch.rules.rule_bundle import read_rule_bundle
 from midwatch.streams.strict_yaml import YamlList, YamlMapping, plain, read_yaml
 
 BUILT_IN = "default"

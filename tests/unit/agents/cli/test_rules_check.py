@@ -11,8 +11,8 @@ import pytest
 
 from midwatch.agents import rule_admission
 from midwatch.agents.cli import run
-from midwatch.rules.admission import Speeds
-from midwatch.rules.compiler import RuleSet
+from midwatch.rules.matching.admission import Speeds
+from midwatch.rules.matching.compiler import RuleSet
 from unit.rules.oellm.fixture_files import FIXTURES
 
 GOOD = """version: 1

@@ -20,7 +20,7 @@ from midwatch.agents.policies.conditions import (
     ask,
 )
 from midwatch.rules.errors import LocatedError
-from midwatch.rules.writer import yaml_text
+from midwatch.rules.files.writer import yaml_text
 from midwatch.streams.strict_yaml import read_yaml
 
 YES, NO, UNASKED = Always(), Not(Always()), NotAsked("FileExistsCondition")

@@ -11,7 +11,7 @@ from midwatch.agents.policies.loader import shipped_policies
 from midwatch.agents.reload.content import content
 from midwatch.agents.reload.draft import Draft, admitted, read_draft
 from midwatch.rules.errors import RuleErrors
-from midwatch.rules.workloads import WORKLOADS
+from midwatch.rules.prefilter.workloads import WORKLOADS
 from midwatch.streams.errors import ConfigurationError
 from midwatch.streams.settings.schema import RulesSettings, Settings
 

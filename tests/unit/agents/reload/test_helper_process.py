@@ -14,8 +14,8 @@ import pytest
 from midwatch.agents.reload.draft import edit, prepare
 from midwatch.agents.reload.helper_process import HelperFailed, HelperProcess
 from midwatch.agents.reload.matching_rules import plan_for
-from midwatch.rules.compiler import compile_rules
 from midwatch.rules.errors import RuleErrors
+from midwatch.rules.matching.compiler import compile_rules
 from midwatch.rules.model import Rule
 from midwatch.streams.settings.schema import RulesSettings
 from processes import alive, wait_for

@@ -13,9 +13,9 @@ from midwatch.agents.reload import matching_rules
 from midwatch.agents.reload.content import Content, bundle, bundle_hash, content
 from midwatch.agents.reload.helper_process import HelperProcess
 from midwatch.agents.reload.matching_rules import PLAN_AFTER, MatchingRules
-from midwatch.rules import compiler
-from midwatch.rules.compiler import RuleSet
 from midwatch.rules.expressions import Expression
+from midwatch.rules.matching import compiler
+from midwatch.rules.matching.compiler import RuleSet
 from midwatch.rules.model import Rule
 from midwatch.streams.errors import NewerRecord
 from processes import alive, wait_for

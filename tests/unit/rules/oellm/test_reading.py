@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from midwatch.rules.compiler import compile_rules
 from midwatch.rules.errors import RuleErrors
-from midwatch.rules.inspection import check_files
 from midwatch.rules.loader import bundle_files, load_bundle, shipped_files
+from midwatch.rules.matching.compiler import compile_rules
+from midwatch.rules.matching.inspection import check_files
 from midwatch.rules.model import Bundle, Mode, NoteKind, Phase, Role, Rule
 from midwatch.rules.oellm.generation import Generation
 from midwatch.rules.oellm.reading import Config, bundle_of, read_config

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from midwatch.rules.files.rule_reader import VERSION
 from midwatch.rules.model import Block, Mode, Phase, Role, Severity
-from midwatch.rules.rule_reader import VERSION
 
 _DURATION = r"^[0-9]+(\.[0-9]+)?\s*(ms|s|m|h|d)$"
 _TEXTS = {"type": "array", "items": {"type": "string"}}

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from midwatch.rules.expressions import Expression, compile_set, is_bytewise
-from midwatch.rules.hits import CompiledRule, Match
-from midwatch.rules.literals import required_literals, spelling_count, spellings
+from midwatch.rules.matching.hits import CompiledRule, Match
 from midwatch.rules.model import Rule
+from midwatch.rules.prefilter.literals import required_literals, spelling_count, spellings
 from midwatch.streams.lines.blocks import BLOCK_OPENS, finished
 
 _MOST_SPELLINGS = 16

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from midwatch.rules.block_rules import words_of
 from midwatch.rules.bundle import read_bundle
-from midwatch.rules.compiler import RuleSet, compile_rules
 from midwatch.rules.errors import LocatedError, RuleErrors
+from midwatch.rules.matching.block_rules import words_of
+from midwatch.rules.matching.compiler import RuleSet, compile_rules
+from midwatch.rules.matching.scanner import Clock
 from midwatch.rules.model import Bundle, Rule
-from midwatch.rules.scanner import Clock
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from midwatch.rules.errors import LocatedError, RuleErrors
 from midwatch.rules.expressions import Expression, PatternError
 from midwatch.rules.fields import Fields, describe
+from midwatch.rules.files.syntax_advice import advice_for
 from midwatch.rules.model import (
     Block,
     Mode,
@@ -20,7 +21,6 @@ from midwatch.rules.model import (
     SilenceLimit,
     SourceLocation,
 )
-from midwatch.rules.syntax_advice import advice_for
 from midwatch.streams.lines.blocks import finished
 from midwatch.streams.strict_yaml import YamlNode, YamlScalar, plain, read_yaml
 

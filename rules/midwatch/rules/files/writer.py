@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import yaml
 
+from midwatch.rules.files.rule_reader import VERSION, usual_severity
 from midwatch.rules.model import Phase, Role, Rule
-from midwatch.rules.rule_reader import VERSION, usual_severity
 from midwatch.streams.strict_yaml import plain_scalar
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\Z")

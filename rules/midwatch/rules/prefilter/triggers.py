@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from midwatch.rules.literals import (
+from midwatch.rules.prefilter.literals import (
     MIN_LENGTH,
     Literals,
     lowered,

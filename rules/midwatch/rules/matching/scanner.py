@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import ahocorasick_rs
 
-from midwatch.rules.packing import pack
+from midwatch.rules.prefilter.packing import pack
 
 _FEW = 8
 _DECOYS = (b"\1\2\3\4", b"\5\6\7\10", b"\16\17\20\21", b"\22\23\24\25")

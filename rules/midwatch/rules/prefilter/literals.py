@@ -12,7 +12,16 @@ from functools import lru_cache
 from itertools import product
 
 from midwatch.rules.expressions import is_bytewise
-from midwatch.rules.syntax_tree import EMPTY, Character, Choice, NotUnderstood, Repeat, Series, Tree, parse
+from midwatch.rules.prefilter.syntax_tree import (
+    EMPTY,
+    Character,
+    Choice,
+    NotUnderstood,
+    Repeat,
+    Series,
+    Tree,
+    parse,
+)
 
 Literals = frozenset[str]
 """Alternatives: at least one of them is in the line."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from midwatch.rules.chatter import CHATTER
+from midwatch.rules.prefilter.chatter import CHATTER
 
 _NCCL = (
     "gpu-{h:02}:{p}:{t} [{d}] NCCL INFO Channel {c:02}/0 : {a}[{d}] -> {b}[{e}] via P2P/CUMEM",

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from midwatch.rules.errors import LocatedError, RuleErrors
+from midwatch.rules.files.rule_reader import read_rule_file, refuse_double_names
 from midwatch.rules.model import Bundle, Phase, Rule, RuleFile, SourceLocation
-from midwatch.rules.rule_reader import read_rule_file, refuse_double_names
 
 
 def read_rule_bundle(name: str, files: Mapping[str, bytes]) -> Bundle:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from midwatch.rules.hits import CompiledRule, Matches, Row
-from midwatch.rules.scanner import Find
+from midwatch.rules.matching.hits import CompiledRule, Matches, Row
+from midwatch.rules.matching.scanner import Find
 
 SMALL_CHUNK = 2048
 """Bytes below which scanning for triggers costs more than it saves."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from midwatch.rules.triggers import Triggers
+from midwatch.rules.prefilter.triggers import Triggers
 
 
 @dataclass(frozen=True, slots=True)

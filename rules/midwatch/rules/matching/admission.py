@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from midwatch.rules.compiler import RuleSet, compile_rules
 from midwatch.rules.errors import LocatedError
-from midwatch.rules.literals import required_literals
+from midwatch.rules.matching.compiler import RuleSet, compile_rules
+from midwatch.rules.matching.scanner import Clock
 from midwatch.rules.model import Rule
-from midwatch.rules.scanner import Clock
-from midwatch.rules.workloads import WORKLOADS
+from midwatch.rules.prefilter.literals import required_literals
+from midwatch.rules.prefilter.workloads import WORKLOADS
 
 SLOWEST = 50.0
 """Megabytes a second and core below which no rule may push a workload that was above it."""

@@ -8,21 +8,21 @@ from dataclasses import replace
 
 import orjson
 
-from midwatch.rules.block_rules import BlockRules
 from midwatch.rules.errors import LocatedError, RuleErrors
 from midwatch.rules.expressions import Expression, PatternError, compile_set, is_bytewise
-from midwatch.rules.hits import CompiledRule, Match, MatcherDisagreement, Matches
-from midwatch.rules.literals import required_literals, spelling_count, spellings
-from midwatch.rules.matcher import SMALL_CHUNK, FindRules, Machinery, lines_of, match_chunk
+from midwatch.rules.files.rule_reader import refuse_double_names
+from midwatch.rules.files.syntax_advice import advice_for
+from midwatch.rules.matching.block_rules import BlockRules
+from midwatch.rules.matching.hits import CompiledRule, Match, MatcherDisagreement, Matches
+from midwatch.rules.matching.matcher import SMALL_CHUNK, FindRules, Machinery, lines_of, match_chunk
+from midwatch.rules.matching.scanner import scanner_of
 from midwatch.rules.model import Rule
-from midwatch.rules.packing import pack
-from midwatch.rules.prefilter_plan import PrefilterPlan
-from midwatch.rules.rule_reader import refuse_double_names
-from midwatch.rules.scanner import scanner_of
-from midwatch.rules.syntax_advice import advice_for
-from midwatch.rules.syntax_tree import NotUnderstood, parse
-from midwatch.rules.triggers import Triggers, choose_triggers
-from midwatch.rules.workloads import background as usual_background
+from midwatch.rules.prefilter.literals import required_literals, spelling_count, spellings
+from midwatch.rules.prefilter.packing import pack
+from midwatch.rules.prefilter.plan import PrefilterPlan
+from midwatch.rules.prefilter.syntax_tree import NotUnderstood, parse
+from midwatch.rules.prefilter.triggers import Triggers, choose_triggers
+from midwatch.rules.prefilter.workloads import background as usual_background
 
 _MOST_WORDS = 16
 BACKGROUND_LIMIT = 1 << 20

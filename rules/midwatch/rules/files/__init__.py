@@ -1,0 +1,1 @@
+"""Rule files in our own form: read, checked, written."""

@@ -1,0 +1,1 @@
+"""Compiled rules over chunks of lines: what re2 finds line by line, and at which cost."""
