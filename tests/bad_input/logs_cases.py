@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from bad_input.case import JOB, OTHER, Case
-from midwatch.shippers.publish import message_key
+from midwatch.shippers.sending.publish import message_key
 from midwatch.streams.records import Anchor, Beat, Chunk, Generation, Origin, Section, codec
 
 ORIGIN = Origin(JOB, "n0", 1, "local:1:1", "boot", "shipper")

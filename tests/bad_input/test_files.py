@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bad_input.case import Case
-from midwatch.shippers.checkpoint import Checkpoint, StateDirectory
+from midwatch.shippers.files.checkpoint import Checkpoint, StateDirectory
 from midwatch.shippers.identity import Machine, Told, identify
 from midwatch.streams.errors import ConfigurationError, MidwatchError
 from unit.shippers.reading import Reader

@@ -13,9 +13,9 @@ from fuzz.differential import Reference
 from fuzz.patterns import Piece, line, rule_pattern
 from midwatch.rules.matching.compiler import RuleSet, compile_rules
 from midwatch.rules.model import Block, Rule
-from midwatch.shippers.chunker import Chunker
-from midwatch.shippers.tail import Block as Read
-from midwatch.shippers.tail import Position
+from midwatch.shippers.files.tail import Block as Read
+from midwatch.shippers.files.tail import Position
+from midwatch.shippers.sending.chunker import Chunker
 from midwatch.streams.lines.normalise import normalise, places
 from midwatch.streams.records import Generation, Origin
 

@@ -18,7 +18,7 @@ from midwatch.agents.matching import match
 from midwatch.agents.reload.edits import EditWatch, begin
 from midwatch.agents.reload.follower import Follower
 from midwatch.agents.reload.matching_rules import MatchingRules
-from midwatch.shippers.publish import message_key
+from midwatch.shippers.sending.publish import message_key
 from midwatch.streams.errors import ForeignLine, MalformedRecord, MisdirectedRecord
 from midwatch.streams.lines.foreign import Reader, is_foreign, reader
 from midwatch.streams.records import Beat, Chunk, codec

@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from midwatch.shippers.checkpoint import Checkpoint, StateDirectory
+from midwatch.shippers.files.checkpoint import Checkpoint, StateDirectory
+from midwatch.shippers.files.watch import Start, Watch
 from midwatch.shippers.identity import Machine, Told, identify
 from midwatch.shippers.processes import JobProcess
-from midwatch.shippers.publish import Publisher
 from midwatch.shippers.report import reporter
+from midwatch.shippers.sending.publish import Publisher
 from midwatch.shippers.sidecar import DRAIN, Ends, Sidecar
-from midwatch.shippers.watch import Start, Watch
 from midwatch.streams.errors import ConfigurationError, UsageError
 from midwatch.streams.host.process_table import boot_id, process_status
 from midwatch.streams.settings.schema import Settings

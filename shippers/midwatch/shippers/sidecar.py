@@ -11,15 +11,15 @@ from typing import Protocol
 
 from kafka.errors import KafkaError, KafkaTimeoutError
 
-from midwatch.shippers.beat import Facts, Pulse, interval
-from midwatch.shippers.checkpoint import Checkpoint, Remembered, StateDirectory
-from midwatch.shippers.chunker import Chunker
+from midwatch.shippers.files.checkpoint import Checkpoint, Remembered, StateDirectory
+from midwatch.shippers.files.tail import Block, Now, Position, Tail
 from midwatch.shippers.host import samples
-from midwatch.shippers.ledger import Future, Ledger
 from midwatch.shippers.processes import JobProcess
-from midwatch.shippers.publish import Publisher, message_key
 from midwatch.shippers.report import Report
-from midwatch.shippers.tail import Block, Now, Position, Tail
+from midwatch.shippers.sending.chunker import Chunker
+from midwatch.shippers.sending.heartbeat import Facts, Pulse, interval
+from midwatch.shippers.sending.ledger import Future, Ledger
+from midwatch.shippers.sending.publish import Publisher, message_key
 from midwatch.streams.failpoints import failpoint
 from midwatch.streams.records import LINES_READ, Generation, Origin
 from midwatch.streams.records.codec import encode_log

@@ -19,7 +19,7 @@ from integration.reload.swaps import pushed
 from midwatch.agents.effects import command_id
 from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.agents.signing import ensure_keys, new_signer
-from midwatch.shippers.publish import message_key
+from midwatch.shippers.sending.publish import message_key
 from midwatch.streams.records import CURRENT, Command, DeadLetter, Decision, Outcome, codec
 from midwatch.streams.services.reachable import kafka_options
 from processes import wait_for

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from kafka import KafkaConsumer, TopicPartition
 
-from midwatch.shippers.publish import message_key
+from midwatch.shippers.sending.publish import message_key
 from midwatch.streams.records import Beat
 from midwatch.streams.records.codec import decode_log
 from midwatch.streams.records.identity import job_name

@@ -22,9 +22,9 @@ from midwatch.agents.replay.run import Replayed, replay
 from midwatch.rules.matching.compiler import RuleSet, compile_rules
 from midwatch.rules.matching.hits import Match
 from midwatch.rules.model import Block, Role, Rule
-from midwatch.shippers.chunker import Chunker
-from midwatch.shippers.tail import Block as Read
-from midwatch.shippers.tail import Position
+from midwatch.shippers.files.tail import Block as Read
+from midwatch.shippers.files.tail import Position
+from midwatch.shippers.sending.chunker import Chunker
 from midwatch.streams.lines.normalise import places
 from midwatch.streams.records import Chunk, Generation, Hits, Origin
 from midwatch.streams.records.codec import decode_log, encode_log

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from midwatch.shippers.checkpoint import Remembered
-from midwatch.shippers.chunker import Chunker, Parcel
-from midwatch.shippers.tail import Block, Now
-from midwatch.shippers.watch import Start, Watch
+from midwatch.shippers.files.checkpoint import Remembered
+from midwatch.shippers.files.tail import Block, Now
+from midwatch.shippers.files.watch import Start, Watch
+from midwatch.shippers.sending.chunker import Chunker, Parcel
 from midwatch.streams.lines.normalise import places
 from midwatch.streams.records import Origin
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from midwatch.shippers.beat import Facts, Pulse, interval
-from midwatch.shippers.tail import Now
+from midwatch.shippers.files.tail import Now
+from midwatch.shippers.sending.heartbeat import Facts, Pulse, interval
 from unit.shippers.reading import ORIGIN
 
 FACTS = Facts(at_end=True, backlog=0, files=1, alive=True, samples={})

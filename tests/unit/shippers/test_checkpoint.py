@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.shippers.checkpoint import Checkpoint, Remembered, StateDirectory
-from midwatch.shippers.fingerprint import Probe
-from midwatch.shippers.tail import Position
+from midwatch.shippers.files.checkpoint import Checkpoint, Remembered, StateDirectory
+from midwatch.shippers.files.fingerprint import Probe
+from midwatch.shippers.files.tail import Position
 from midwatch.streams.errors import ConfigurationError, UsageError
 from midwatch.streams.records import Generation
 

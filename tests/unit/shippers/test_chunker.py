@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from house.cases import cases
-from midwatch.shippers.chunker import Chunker, Parcel
-from midwatch.shippers.tail import Block, Now, Position, Tail
+from midwatch.shippers.files.tail import Block, Now, Position, Tail
+from midwatch.shippers.sending.chunker import Chunker, Parcel
 from midwatch.streams.records import Chunk, Generation
 from midwatch.streams.records.codec import decode_log, encode_log
 from unit.shippers.reading import ORIGIN, lines_of

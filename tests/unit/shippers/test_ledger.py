@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from midwatch.shippers.ledger import Ledger
-from midwatch.shippers.tail import Position
+from midwatch.shippers.files.tail import Position
+from midwatch.shippers.sending.ledger import Ledger
 from midwatch.streams.records import Generation
 
 FILE = Generation(1, 1, "a")

@@ -11,11 +11,11 @@ from typing import cast
 import pytest
 
 from midwatch.shippers import sidecar
-from midwatch.shippers.checkpoint import StateDirectory
-from midwatch.shippers.ledger import Future
-from midwatch.shippers.publish import Publisher
+from midwatch.shippers.files.checkpoint import StateDirectory
+from midwatch.shippers.files.watch import Watch
+from midwatch.shippers.sending.ledger import Future
+from midwatch.shippers.sending.publish import Publisher
 from midwatch.shippers.sidecar import Ends, Sidecar
-from midwatch.shippers.watch import Watch
 from midwatch.streams.records import Chunk
 from midwatch.streams.records.codec import Encoded, decode_log
 from midwatch.streams.settings.schema import ShipSettings

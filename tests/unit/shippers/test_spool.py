@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from house.cases import cases
-from midwatch.shippers.chunker import Chunker
-from midwatch.shippers.spool import Backlog, Spool, segments
-from midwatch.shippers.spool_watch import SpoolWatch
-from midwatch.shippers.tail import Block, Now
+from midwatch.shippers.files.tail import Block, Now
+from midwatch.shippers.pipe.spool import Backlog, Spool, segments
+from midwatch.shippers.pipe.spool_watch import SpoolWatch
+from midwatch.shippers.sending.chunker import Chunker
 from midwatch.streams.records import Generation
 from unit.shippers.reading import ORIGIN, lines_of
 

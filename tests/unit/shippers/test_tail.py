@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.shippers.tail import HOLD, PATIENCE
+from midwatch.shippers.files.tail import HOLD, PATIENCE
 from midwatch.streams.lines.normalise import LONGEST_LINE, LONGEST_RAW_LINE
 from unit.shippers.reading import Reader
 

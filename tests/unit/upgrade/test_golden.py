@@ -20,7 +20,7 @@ from midwatch.agents.reload.content import bundle_hash, content
 from midwatch.agents.run.wrapping import verified_script
 from midwatch.agents.signing import load_verifier
 from midwatch.agents.watcher.endings import ending_of
-from midwatch.shippers.checkpoint import StateDirectory
+from midwatch.shippers.files.checkpoint import StateDirectory
 from midwatch.shippers.ship import checkpoint_directory
 from midwatch.streams.records import Command, codec
 from unit.upgrade import written

@@ -17,7 +17,7 @@ from midwatch.agents.clusters.effect_file import read
 
 FILE = Path(__file__).with_name("module_paths.txt")
 LINES = [line.split(maxsplit=1) for line in FILE.read_text().splitlines() if line and line[0] != "#"]
-BEHIND = {"midwatch.shippers.pipe_child": "JSONDecodeError: Expecting value: line 1 column 1 (char 0)"}
+BEHIND = {"midwatch.shippers.pipe.child": "JSONDecodeError: Expecting value: line 1 column 1 (char 0)"}
 
 
 def run(words: list[str], place: Path) -> subprocess.CompletedProcess[str]:

@@ -30,8 +30,8 @@ from midwatch.agents.run.submission import keep
 from midwatch.agents.signing import PRIVATE_NAME, ensure_keys, load_signer, spec_hash
 from midwatch.agents.watcher.endings import note_ending
 from midwatch.rules.loader import load_bundle
-from midwatch.shippers.checkpoint import Checkpoint, Remembered, StateDirectory
-from midwatch.shippers.publish import message_key
+from midwatch.shippers.files.checkpoint import Checkpoint, Remembered, StateDirectory
+from midwatch.shippers.sending.publish import message_key
 from midwatch.shippers.ship import checkpoint_directory
 from midwatch.streams import records
 from midwatch.streams.records import codec, identity

@@ -11,9 +11,9 @@ import click
 from midwatch.agents.cli.options import with_settings
 
 if TYPE_CHECKING:
+    from midwatch.shippers.files.watch import Start
     from midwatch.shippers.identity import Told
-    from midwatch.shippers.pipe_process import PipeShipment
-    from midwatch.shippers.watch import Start
+    from midwatch.shippers.pipe.process import PipeShipment
     from midwatch.streams.settings.schema import Settings
 
 
@@ -63,7 +63,7 @@ def ship(paths: tuple[str, ...], **options: Unpack[_Options]) -> int:
     if "-" in paths and paths != ("-",):
         raise click.UsageError("'-' is the training's output; it cannot be followed together with files")
     if paths == ("-",):
-        from midwatch.shippers.pipe import run_pipe
+        from midwatch.shippers.pipe.producer import run_pipe
         from midwatch.shippers.report import reporter
 
         # The settings are read only once the output flows: a mistake in them must not end the training.
@@ -87,7 +87,7 @@ command = ship
 
 def _piped(options: _Options) -> PipeShipment:
     from midwatch.shippers.identity import identify
-    from midwatch.shippers.pipe_process import PIPE_DRAIN, PipeShipment
+    from midwatch.shippers.pipe.process import PIPE_DRAIN, PipeShipment
     from midwatch.shippers.ship import in_cluster, job_pid, machine
 
     settings = _settings(options)

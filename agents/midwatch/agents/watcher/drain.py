@@ -18,7 +18,7 @@ from pathlib import Path
 
 from midwatch.agents.clusters.calls import Caller
 from midwatch.agents.watcher.census import Start
-from midwatch.shippers.checkpoint import Checkpoint, StateDirectory
+from midwatch.shippers.files.checkpoint import Checkpoint, StateDirectory
 from midwatch.shippers.ship import checkpoint_directory
 from midwatch.streams.errors import ConfigurationError, MidwatchError, UsageError
 from midwatch.streams.host.process_table import start_ticks

@@ -14,7 +14,7 @@ import pytest
 from midwatch.agents.clusters.calls import SystemCaller
 from midwatch.agents.watcher.census import Start
 from midwatch.agents.watcher.drain import LastWords
-from midwatch.shippers.checkpoint import Checkpoint, StateDirectory
+from midwatch.shippers.files.checkpoint import Checkpoint, StateDirectory
 from midwatch.shippers.ship import checkpoint_directory
 from midwatch.streams.host.process_table import start_ticks
 from midwatch.streams.records import Spec

@@ -13,7 +13,7 @@ from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 
-from midwatch.shippers.tail import Position
+from midwatch.shippers.files.tail import Position
 
 SEGMENT = 8 * 1024 * 1024
 BOUND = 256 * 1024 * 1024

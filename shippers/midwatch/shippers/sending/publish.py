@@ -13,8 +13,8 @@ from kafka import KafkaProducer
 from kafka.errors import KafkaTimeoutError
 from kafka.record import util as kafka_checksums
 
-from midwatch.shippers.ledger import Future
 from midwatch.shippers.report import Report
+from midwatch.shippers.sending.ledger import Future
 from midwatch.streams.errors import ConfigurationError, ServiceUnreachable
 from midwatch.streams.records.codec import Encoded
 from midwatch.streams.services.kafka_client import LASTING, abandon, client_options

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from midwatch.shippers.fingerprint import Probe
-from midwatch.shippers.tail import Position
+from midwatch.shippers.files.fingerprint import Probe
+from midwatch.shippers.files.tail import Position
 from midwatch.streams.errors import ConfigurationError, UsageError
 from midwatch.streams.failpoints import failpoint
 from midwatch.streams.host.atomic_file import put_in_place, write_draft

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from midwatch.shippers.fingerprint import Probe, extended
+from midwatch.shippers.files.fingerprint import Probe, extended
 from midwatch.streams.lines.blocks import LARGEST_CONTEXT
 from midwatch.streams.lines.normalise import LONGEST_RAW_LINE, whole_lines
 from midwatch.streams.records import Generation

@@ -9,10 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from midwatch.shippers.checkpoint import Remembered
-from midwatch.shippers.fingerprint import generation
-from midwatch.shippers.report import Report
-from midwatch.shippers.siblings import (
+from midwatch.shippers.files.checkpoint import Remembered
+from midwatch.shippers.files.fingerprint import generation
+from midwatch.shippers.files.siblings import (
     COMPRESSED,
     Identity,
     Sibling,
@@ -22,7 +21,8 @@ from midwatch.shippers.siblings import (
     siblings,
     unreachable,
 )
-from midwatch.shippers.tail import Now, Position, Tail
+from midwatch.shippers.files.tail import Now, Position, Tail
+from midwatch.shippers.report import Report
 from midwatch.streams.records import Generation
 
 Start = Literal["checkpoint", "beginning", "end"]

@@ -7,10 +7,10 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from midwatch.shippers.checkpoint import Remembered
-from midwatch.shippers.fingerprint import Probe
-from midwatch.shippers.spool import Segment, ended, segments
-from midwatch.shippers.tail import Now, Position, Tail
+from midwatch.shippers.files.checkpoint import Remembered
+from midwatch.shippers.files.fingerprint import Probe
+from midwatch.shippers.files.tail import Now, Position, Tail
+from midwatch.shippers.pipe.spool import Segment, ended, segments
 from midwatch.streams.records import Generation
 
 LABEL = "stdin"

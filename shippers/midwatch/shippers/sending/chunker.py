@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from midwatch.shippers.tail import Block, Position
+from midwatch.shippers.files.tail import Block, Position
 from midwatch.streams.lines import blocks
 from midwatch.streams.lines.normalise import normalise
 from midwatch.streams.records import Anchor, Chunk, Generation, Origin, Section

@@ -6,8 +6,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Protocol
 
-from midwatch.shippers.chunker import Ends
-from midwatch.shippers.tail import Position
+from midwatch.shippers.files.tail import Position
+from midwatch.shippers.sending.chunker import Ends
 from midwatch.streams.records import Generation
 
 

@@ -72,7 +72,7 @@ class ShippingProcess:
     def _start(self) -> None:
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "midwatch.shippers.pipe_child"],
+                [sys.executable, "-m", "midwatch.shippers.pipe.child"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 start_new_session=True,

@@ -18,10 +18,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from midwatch.shippers.pipe_process import PIPE_DRAIN, PipeShipment, ShippingProcess
+from midwatch.shippers.files.tail import Position
+from midwatch.shippers.pipe.process import PIPE_DRAIN, PipeShipment, ShippingProcess
+from midwatch.shippers.pipe.spool import Backlog, Spool
 from midwatch.shippers.report import Report
-from midwatch.shippers.spool import Backlog, Spool
-from midwatch.shippers.tail import Position
 
 _READ = 64 * 1024
 

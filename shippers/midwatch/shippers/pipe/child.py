@@ -1,4 +1,4 @@
-"""The process that ships the spool of a pipe. Started by `midwatch.shippers.pipe`, told all by its input."""
+"""The process that ships the spool of a pipe. Started by `midwatch.shippers.pipe.producer`, told all by its input."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from midwatch.shippers.checkpoint import StateDirectory
-from midwatch.shippers.pipe_process import kafka_of, ship_of
+from midwatch.shippers.files.checkpoint import StateDirectory
+from midwatch.shippers.pipe.process import kafka_of, ship_of
+from midwatch.shippers.pipe.spool_watch import SpoolWatch
 from midwatch.shippers.processes import JobProcess
-from midwatch.shippers.publish import Publisher
 from midwatch.shippers.report import reporter
+from midwatch.shippers.sending.publish import Publisher
 from midwatch.shippers.ship import shipper_id
 from midwatch.shippers.sidecar import Ends, Sidecar
-from midwatch.shippers.spool_watch import SpoolWatch
 from midwatch.streams.failpoints import failpoint
 from midwatch.streams.records import Generation, Origin
 

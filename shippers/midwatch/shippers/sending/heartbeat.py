@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from midwatch.shippers.tail import Now
+from midwatch.shippers.files.tail import Now
 from midwatch.streams.records import Beat, Origin
 
 _NODES_A_SECOND = 500

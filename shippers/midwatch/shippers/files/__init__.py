@@ -1,0 +1,1 @@
+"""Log files as they grow, rotate and vanish: found, tailed, remembered."""

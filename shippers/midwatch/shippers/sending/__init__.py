@@ -1,0 +1,1 @@
+"""What goes to Kafka: chunks, heartbeats, and which of them it has acknowledged."""
