@@ -21,15 +21,15 @@ from typing import Any
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
-from midwatch.agents.clusters.calls import SystemCaller
-from midwatch.agents.clusters.effect_file import Record, read_all
-from midwatch.agents.effects import command_id
+from midwatch.agents.launch.start import Started, Wanted, start
 from midwatch.agents.local.embedded.stack import Endpoints
-from midwatch.agents.run.start import Started, Wanted, start
+from midwatch.agents.schedulers.calls import SystemCaller
+from midwatch.agents.schedulers.local.effect_file import Record, read_all
 from midwatch.agents.signing import PRIVATE_NAME, PUBLIC_NAME, ensure_keys, spec_hash
 from midwatch.streams.host.process_table import group_members
 from midwatch.streams.records import Command, DeadLetter, Outcome, SchedulerFact
 from midwatch.streams.records.codec import decode, encode
+from midwatch.streams.records.effect_keys import command_id
 from midwatch.streams.services.reachable import kafka_options, redis_client
 from midwatch.streams.services.topic_admin import make_topics
 from midwatch.streams.settings.file import load_settings

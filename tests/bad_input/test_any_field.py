@@ -13,11 +13,11 @@ import pytest
 
 from bad_input.case import AT_MS, AT_S, JOB
 from bad_input.test_events import BEAT, ENDED, HITS, INCIDENT, ORIGIN, STEPS, Topic, owner
-from midwatch.agents.decide_fold import DecideFold
-from midwatch.agents.decision import Rulebook
-from midwatch.agents.detect_fold import DetectFold
-from midwatch.agents.incident.limits import Limits
+from midwatch.agents.decide.decision import Rulebook
+from midwatch.agents.decide.fold import DecideFold
+from midwatch.agents.detect.fold import DetectFold
 from midwatch.agents.policies.loader import load_policy
+from midwatch.rules.detectors.limits import Limits
 from midwatch.streams.records import (
     Carry,
     Finding,

@@ -11,15 +11,15 @@ from rich.console import Console
 from bad_input.case import AT_MS, AT_S, JOB, OTHER, Case
 from bad_input.logs_cases import ORIGIN, SECTION, TEXT
 from midwatch.agents import activity
-from midwatch.agents.bundles import watched_rules
-from midwatch.agents.console_text import story_text
-from midwatch.agents.decision import Rulebook
-from midwatch.agents.hit_budget import encoded
-from midwatch.agents.incident.limits import Limits
-from midwatch.agents.matching import match
-from midwatch.agents.pipeline import Step, Watch, step
+from midwatch.agents.cli.printing import story_text
+from midwatch.agents.decide.decision import Rulebook
+from midwatch.agents.match.chunk_hits import match
+from midwatch.agents.match.record_size import encoded
 from midwatch.agents.policies.loader import load_policy
-from midwatch.agents.story import Timed, story
+from midwatch.agents.query.timeline import Timed, story
+from midwatch.agents.replay.pipeline import Step, Watch, step
+from midwatch.agents.rulesets.bundles import watched_rules
+from midwatch.rules.detectors.limits import Limits
 from midwatch.streams.lines.normalise import normalise
 from midwatch.streams.records import (
     Beat,

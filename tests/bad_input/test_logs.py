@@ -11,9 +11,9 @@ import pytest
 
 from bad_input.case import AT_MS, JOB, OTHER, Case, Outcome, assert_refused, ids
 from bad_input.logs_cases import BEAT, CASES, KEY, ORIGIN, chunk
-from midwatch.agents.bundles import watched_rules
-from midwatch.agents.hit_budget import EVENT_LIMIT
-from midwatch.agents.match import build
+from midwatch.agents.match.record_size import EVENT_LIMIT
+from midwatch.agents.match.worker import build
+from midwatch.agents.rulesets.bundles import watched_rules
 from midwatch.streams.lines.normalise import normalise
 from midwatch.streams.records import Beat, Hits, codec
 from midwatch.streams.settings.schema import ForeignSettings, KafkaSettings, Settings

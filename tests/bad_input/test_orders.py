@@ -10,13 +10,14 @@ import pytest
 from kafka import TopicPartition
 
 from bad_input.case import AT_MS, JOB, OTHER, Case, Outcome, assert_refused, ids
-from midwatch.agents.effects import command_id
-from midwatch.agents.executor import consumer, report
-from midwatch.agents.executor.report import Reporter, received
+from midwatch.agents import reporter as report
+from midwatch.agents.executor import consumer
+from midwatch.agents.reporter import Reporter, received
 from midwatch.agents.signing import new_signer, spec_hash
 from midwatch.agents.watcher import reader
 from midwatch.agents.watcher.reader import CensusReader
 from midwatch.streams.records import Beat, Command, Origin, Spec, codec
+from midwatch.streams.records.effect_keys import command_id
 from midwatch.streams.settings.schema import KafkaSettings, Settings
 from midwatch.streams.worker.fold import DEAD_VALUE_LIMIT, Send
 

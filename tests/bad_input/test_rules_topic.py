@@ -15,12 +15,12 @@ from kafka import TopicPartition
 
 from bad_input.case import AT_MS, Case, Outcome, assert_refused, ids
 from bad_input.test_orders import BEAT, Producer, Received
-from midwatch.agents import match
-from midwatch.agents.executor import report
-from midwatch.agents.reload import topic
-from midwatch.agents.reload.content import bundle_hash
-from midwatch.agents.reload.follower import Follower
-from midwatch.agents.reload.topic import Standing
+from midwatch.agents import reporter as report
+from midwatch.agents.match import worker as match
+from midwatch.agents.rulesets.content import bundle_hash
+from midwatch.agents.rulesets.reload import topic
+from midwatch.agents.rulesets.reload.follower import Follower
+from midwatch.agents.rulesets.reload.topic import Standing
 from midwatch.streams.records import CURRENT, REFUSED, InForce, RefusedRules, RuleBundle, codec
 from midwatch.streams.settings.schema import KafkaSettings, Settings
 from midwatch.streams.worker.counters import Counters

@@ -19,7 +19,7 @@ from pathlib import Path
 from bench.match_methods import EXACT, NAIVE, OURS, OURS_WITH_BLOCKS, SLOW, Method, methods, with_blocks
 from bench.match_report import write_report
 from bench.match_tools import SAMPLES, measure_tools
-from midwatch.agents.matching import match
+from midwatch.agents.match.chunk_hits import match
 from midwatch.agents.replay.logs import LogFile
 from midwatch.agents.replay.logs import chunks as shipped_chunks
 from midwatch.rules.loader import load_bundle

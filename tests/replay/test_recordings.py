@@ -15,11 +15,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from midwatch.agents.decision import Rulebook
-from midwatch.agents.incident.limits import Limits
+from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.policies.loader import load_policy, shipped_policies
-from midwatch.agents.recording.file import Recording, read
-from midwatch.agents.recording.refold import Refolded, refold
+from midwatch.agents.replay.recording.file import Recording, read
+from midwatch.agents.replay.recording.refold import Refolded, refold
+from midwatch.rules.detectors.limits import Limits
 from midwatch.streams.records import Decision, Incident, Verdict
 
 FILES = sorted((Path(__file__).parent / "recordings").glob("*.jsonl"))

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from midwatch.agents.clusters.base import Cluster, ClusterUnreachable, Hint, StartSpec
 from midwatch.agents.executor.reconcile import (
     Cancel,
     Finish,
@@ -25,6 +24,7 @@ from midwatch.agents.executor.reconcile import (
     memory,
     next_step,
 )
+from midwatch.agents.schedulers.base import Cluster, ClusterUnreachable, Hint, StartSpec
 from midwatch.streams.records.identity import native_id
 
 

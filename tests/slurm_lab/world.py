@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from midwatch.agents.clusters.base import Epoch, JobState, SchedulerJob
+from midwatch.agents.schedulers.base import Epoch, JobState, SchedulerJob
 
 KEY = "k" * 32
 OLD_ID = 1

@@ -13,10 +13,10 @@ import pytest
 from executor_world import World, ledger
 from faults.chaos.rounds import LEAN, ROUNDS, seed_of
 from faults.chaos.tally import counting
-from midwatch.agents.effects import effect_key
+from midwatch.agents.launch.start import Started
 from midwatch.agents.local.embedded.stack import Endpoints
-from midwatch.agents.run.start import Started
 from midwatch.streams.records import Command
+from midwatch.streams.records.effect_keys import effect_key
 from processes import wait_for
 
 pytestmark = pytest.mark.integration

@@ -22,10 +22,10 @@ import pytest
 from executor_world import TRAINER, World, ledger
 from faults.chaos.rounds import ROUNDS, seed_of
 from faults.chaos.tally import Count, counting
-from midwatch.agents.effects import effect_key
+from midwatch.agents.launch.start import Started
 from midwatch.agents.local.embedded.stack import Endpoints
-from midwatch.agents.run.start import Started
 from midwatch.streams.records import Command
+from midwatch.streams.records.effect_keys import effect_key
 from midwatch.streams.records.identity import native_id
 from processes import wait_for
 from slurm_lab.lab import Lab, Row

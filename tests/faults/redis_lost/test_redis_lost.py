@@ -16,12 +16,12 @@ from kafka import KafkaAdminClient, TopicPartition
 
 from integration.chain.installation import Installation, Job, installation
 from integration.chain.training import PROCESSES, Training
-from midwatch.agents.bundles import limits_of, policies_of
-from midwatch.agents.decision import Rulebook
+from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.local.embedded.stack import EmbeddedStack, Endpoints
-from midwatch.agents.reading import messages_of
-from midwatch.agents.recording.export import export
-from midwatch.agents.recording.refold import refold
+from midwatch.agents.query.topic_reader import messages_of
+from midwatch.agents.replay.recording.export import export
+from midwatch.agents.replay.recording.refold import refold
+from midwatch.agents.rulesets.bundles import limits_of, policies_of
 from midwatch.streams.records import Carry, Decision, codec
 from processes import wait_for
 

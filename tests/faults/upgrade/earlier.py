@@ -21,7 +21,7 @@ from pathlib import Path
 
 from house.parts import Require
 from house.tree import ROOT
-from midwatch.agents.reading import messages_of
+from midwatch.agents.query.topic_reader import messages_of
 from midwatch.streams.settings.schema import Settings
 
 COMMIT = "2f40b44acb02c1bd3187ed9260e08bde2ba51570"

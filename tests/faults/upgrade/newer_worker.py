@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from midwatch.agents import decide, detect
+from midwatch.agents.decide import worker as decide
+from midwatch.agents.detect import worker as detect
 from midwatch.streams.records import codec
 from midwatch.streams.services.connection import with_connection
 from midwatch.streams.settings.file import load_settings

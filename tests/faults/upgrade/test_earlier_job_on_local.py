@@ -16,12 +16,12 @@ from faults.upgrade.restarted_job import SECOND
 from house.parts import Require
 from house.tree import ROOT
 from integration.chain.installation import WORKERS, Installation, Job, installation
-from midwatch.agents.clusters.effect_file import Record, read_all
-from midwatch.agents.effects import effect_key
 from midwatch.agents.local.embedded.stack import Endpoints
+from midwatch.agents.schedulers.local.effect_file import Record, read_all
 from midwatch.agents.signing import load_verifier, spec_hash
 from midwatch.streams.records import Spec
 from midwatch.streams.records.codec import decode
+from midwatch.streams.records.effect_keys import effect_key
 from processes import wait_for
 
 SOON = 90.0
@@ -64,7 +64,7 @@ def test_a_running_job_of_an_earlier_midwatch_is_watched_on_and_restarted_once_a
     (first,) = starts(directory)
     (spec,) = specs(watch.settings, first.job)
     assert first.incarnation == incarnation
-    assert first.module == "midwatch.agents.run.shim"
+    assert first.module == "midwatch.agents.launch.shim"
     assert Path(first.entrance).is_relative_to(earlier)
 
     site.install(ROOT)

@@ -13,7 +13,7 @@ from kafka import KafkaProducer
 
 from integration.chain.installation import Installation, installation
 from midwatch.agents.local.embedded.stack import Endpoints
-from midwatch.agents.reading import messages_of
+from midwatch.agents.query.topic_reader import messages_of
 from midwatch.streams.records import Decision, Incident, SchedulerFact, Verdict, codec
 from midwatch.streams.services.partitioner import partition_of
 from midwatch.streams.services.reachable import kafka_options

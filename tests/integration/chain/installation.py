@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from integration.chain.same_again import jobs_of, same_again
-from midwatch.agents.inquiry import ask_job
 from midwatch.agents.local.embedded.stack import Endpoints
+from midwatch.agents.local.up.services import with_endpoints
+from midwatch.agents.query.inquiry import ask_job
+from midwatch.agents.query.timeline import Story
 from midwatch.agents.signing import ensure_keys
-from midwatch.agents.story import Story
-from midwatch.agents.up.services import with_endpoints
 from midwatch.streams.errors import UsageError
 from midwatch.streams.records import Command, Decision, Finding
 from midwatch.streams.services.connection import write_connection

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 
 from integration.chain.installation import OPTIONS
 from midwatch.agents.cli import main
-from midwatch.agents.incident import lines, sight
-from midwatch.agents.incident.progress import Step, go_on
-from midwatch.agents.incident.turn import Turn
+from midwatch.agents.detect.incident import lines, sight
+from midwatch.agents.detect.incident.progress import Step, go_on
+from midwatch.agents.detect.incident.turn import Turn
 from midwatch.rules.detectors.silence import Pulse, Quorum
 
 _last_line_ms: dict[str, int] = {}  # by job

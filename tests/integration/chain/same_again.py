@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from midwatch.agents.bundles import policies_of
-from midwatch.agents.decision import Rulebook
-from midwatch.agents.incident.limits import Limits
-from midwatch.agents.reading import messages_of, read_topics
-from midwatch.agents.recording.export import export
-from midwatch.agents.recording.file import lines_of, read
-from midwatch.agents.recording.refold import Refolded, refold
+from midwatch.agents.decide.decision import Rulebook
+from midwatch.agents.query.topic_reader import messages_of, read_topics
+from midwatch.agents.replay.recording.export import export
+from midwatch.agents.replay.recording.file import lines_of, read
+from midwatch.agents.replay.recording.refold import Refolded, refold
+from midwatch.agents.rulesets.bundles import policies_of
+from midwatch.rules.detectors.limits import Limits
 from midwatch.streams.records import Decision, Hits, Incident, SpecEvent, codec
 from midwatch.streams.settings.schema import Settings
 from processes import wait_for

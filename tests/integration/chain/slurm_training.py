@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from integration.chain.installation import Installation, Job, installation, midwatch
-from midwatch.agents.demo.judge import Ledger, read_ledger
+from midwatch.agents.local.demo.judge import Ledger, read_ledger
 from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.streams.records import Outcome
 from slurm_lab.lab import Lab

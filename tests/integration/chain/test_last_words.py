@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from integration.chain.installation import Installation, Job, installation, midwatch
-from midwatch.agents.demo.judge import settled
+from midwatch.agents.local.demo.judge import settled
 from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.streams.records import Incident
 from processes import wait_for

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from integration.chain.installation import Installation, Job, midwatch
-from midwatch.agents.demo.judge import Ledger, read_ledger
+from midwatch.agents.local.demo.judge import Ledger, read_ledger
 
 PROCESSES = ("match", "detect", "decide", "executor")
 

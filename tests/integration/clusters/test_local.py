@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.agents.clusters.base import JobState, SchedulerJob, StartSpec
-from midwatch.agents.clusters.calls import CountingCaller, SystemCaller
-from midwatch.agents.clusters.effect_file import Record, create, prune, read
-from midwatch.agents.clusters.local import LocalCluster
 from midwatch.agents.drill import trainer
 from midwatch.agents.executor.reconcile import LOCAL, Finish, Order
+from midwatch.agents.schedulers.base import JobState, SchedulerJob, StartSpec
+from midwatch.agents.schedulers.calls import CountingCaller, SystemCaller
+from midwatch.agents.schedulers.local.effect_file import Record, create, prune, read
+from midwatch.agents.schedulers.local.scheduler import LocalCluster
 from midwatch.streams.host.process_table import boot_id, group_members, start_ticks
 from midwatch.streams.records.identity import local_incarnation
 from processes import wait_for, wakes, written
@@ -111,8 +111,8 @@ def test_while_a_job_runs_its_shim_hardly_takes_a_core(
 
 def test_a_job_outlives_its_starter_by_kill_9(cluster: LocalCluster, key: str) -> None:
     code = (
-        "import signal, sys; from pathlib import Path; from midwatch.agents.clusters.local import *;"
-        "from midwatch.agents.clusters.calls import SystemCaller;"
+        "import signal, sys; from pathlib import Path; from midwatch.agents.schedulers.local.scheduler import *;"
+        "from midwatch.agents.schedulers.calls import SystemCaller;"
         "c = LocalCluster('here', Path(sys.argv[1]), SystemCaller());"
         # It only stays alive to be killed.
         "c.submit_held(StartSpec(('sleep', '60'), '/'), sys.argv[2]); print('up', flush=True); signal.pause()"

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.agents.clusters.base import ClusterUnreachable, JobState, StartSpec
-from midwatch.agents.clusters.calls import CountingCaller, SystemCaller
-from midwatch.agents.clusters.slurm import SlurmCluster
 from midwatch.agents.drill import trainer
 from midwatch.agents.executor.reconcile import SLURM, Cancel, Finish, Order, Release, Step, Submit
+from midwatch.agents.schedulers.base import ClusterUnreachable, JobState, StartSpec
+from midwatch.agents.schedulers.calls import CountingCaller, SystemCaller
+from midwatch.agents.schedulers.slurm.scheduler import SlurmCluster
 from processes import written
 from slurm_lab import lab as slurm_lab
 from slurm_lab.executor import Shell

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from embedded_stack import variables_of
-from midwatch.agents.demo.judge import read_ledger
+from midwatch.agents.local.demo.judge import read_ledger
 from midwatch.agents.local.embedded.stack import Endpoints
 from processes import working_in
 

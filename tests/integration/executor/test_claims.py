@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 import redis
 
-from midwatch.agents.effects import command_id
 from midwatch.agents.executor.admission import Arrival
 from midwatch.agents.executor.claims import Claimed, Claims, Look
 from midwatch.agents.executor.consumer import final_outcome
 from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.streams.records import Command
+from midwatch.streams.records.effect_keys import command_id
 
 pytestmark = pytest.mark.integration
 JOB = "local:ann/r"

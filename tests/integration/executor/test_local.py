@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from executor_world import World, ledger
-from midwatch.agents.effects import command_id, effect_key
 from midwatch.agents.signing import new_signer
+from midwatch.streams.records.effect_keys import command_id, effect_key
 from processes import wait_for
 
 pytestmark = pytest.mark.integration

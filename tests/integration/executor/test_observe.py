@@ -19,7 +19,7 @@ pytestmark = pytest.mark.integration
 
 COUNTING = """
 import json, sys
-from midwatch.agents.clusters.calls import CountingCaller, SystemCaller
+from midwatch.agents.schedulers.calls import CountingCaller, SystemCaller
 from midwatch.agents.executor.service import run
 from midwatch.streams.settings.file import load_settings
 caller = CountingCaller(SystemCaller())

@@ -10,8 +10,8 @@ import pytest
 
 from executor_world import World, midwatch
 from midwatch.agents.executor.arming import arming
-from midwatch.agents.executor.report import Reporter
-from midwatch.agents.run.start import spec_event
+from midwatch.agents.launch.start import spec_event
+from midwatch.agents.reporter import Reporter
 from midwatch.streams.records import Spec
 from midwatch.streams.records.identity import native_id
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from executor_world import TRAINER, World, ledger, midwatch
-from midwatch.agents.effects import effect_key
+from midwatch.agents.launch.start import Started
 from midwatch.agents.local.embedded.stack import Endpoints
-from midwatch.agents.run.start import Started
+from midwatch.streams.records.effect_keys import effect_key
 from midwatch.streams.records.identity import native_id
 from processes import wait_for
 from slurm_lab.lab import Lab

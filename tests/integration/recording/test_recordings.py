@@ -21,7 +21,7 @@ from click.testing import CliRunner
 from integration.chain.installation import Installation, Job, installation, midwatch
 from integration.chain.same_again import Again, same_again
 from integration.chain.training import PROCESSES, Training
-from midwatch.agents.cli.replay import replay
+from midwatch.agents.cli.ask.replay import replay
 from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.streams.records import Decision, Incident
 from processes import wait_for

@@ -16,7 +16,7 @@ from integration.chain.installation import Installation, midwatch
 from integration.reload.conftest import own_rules
 from integration.reload.latency import put_in_force, seconds_until_taken
 from integration.reload.numbered import Seen, Sender, own_file, write_bundle
-from midwatch.agents.reload.topic import RulesTopic, RulesWriter
+from midwatch.agents.rulesets.reload.topic import RulesTopic, RulesWriter
 from midwatch.streams.host.clock import now_ms
 from midwatch.streams.records import InForce
 from midwatch.streams.services.reachable import kafka_options

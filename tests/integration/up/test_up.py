@@ -14,7 +14,7 @@ from kafka import KafkaAdminClient
 
 from embedded_stack import variables_of
 from midwatch.agents.local.embedded.stack import Endpoints
-from midwatch.agents.up.instance import instance_id
+from midwatch.agents.local.up.instance import instance_id
 from midwatch.streams.services.connection import with_connection
 from midwatch.streams.services.reachable import kafka_options
 from midwatch.streams.settings.file import load_settings

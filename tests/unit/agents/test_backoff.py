@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from midwatch.agents.up.backoff import LOOP, PAUSES, WINDOW, loops, pause, recent
+from midwatch.agents.launch.backoff import LOOP, PAUSES, WINDOW, loops, pause, recent
 
 
 def test_the_first_start_again_comes_at_once_and_later_ones_wait_longer() -> None:

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from house.cases import cases
-from midwatch.agents.bundles import Watched
-from midwatch.agents.decision import Rulebook
-from midwatch.agents.incident.limits import Limits
-from midwatch.agents.matching import match
+from midwatch.agents.decide.decision import Rulebook
+from midwatch.agents.match.chunk_hits import match
 from midwatch.agents.policies.loader import load_policy
 from midwatch.agents.replay.logs import LogFile
 from midwatch.agents.replay.run import Replayed, replay
+from midwatch.agents.rulesets.bundles import Watched
+from midwatch.rules.detectors.limits import Limits
 from midwatch.rules.matching.compiler import RuleSet, compile_rules
 from midwatch.rules.matching.hits import Match
 from midwatch.rules.model import Block, Role, Rule

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from house.cases import cases
-from midwatch.agents.checkpoints import Discovery, discover
 from midwatch.agents.drill import trainer
+from midwatch.agents.schedulers.checkpoints import Discovery, discover
 
 
 def save_step(directory: Path, step: int, manifest: bool = True, point: bool = True) -> Path:

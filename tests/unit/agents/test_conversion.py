@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from house.cases import cases
-from midwatch.agents.bundles import Watched, watched_rules
-from midwatch.agents.conversion import convert
-from midwatch.agents.decision import Rulebook
-from midwatch.agents.incident.limits import Limits
-from midwatch.agents.matching import match
+from midwatch.agents.decide.decision import Rulebook
+from midwatch.agents.match.chunk_hits import match
 from midwatch.agents.policies.loader import load_policy
 from midwatch.agents.policies.oellm import RetryCounting
+from midwatch.agents.rulesets.bundles import Watched, watched_rules
+from midwatch.agents.rulesets.conversion import convert
+from midwatch.rules.detectors.limits import Limits
 from midwatch.rules.loader import load_bundle, load_config, shipped_files
 from midwatch.streams.lines.normalise import normalise
 from midwatch.streams.records import Chunk, Command, Decision, Generation, Section

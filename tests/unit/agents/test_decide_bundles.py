@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from midwatch.agents.decide_fold import DecideFold
-from midwatch.agents.decision import Rulebook
+from midwatch.agents.decide.decision import Rulebook
+from midwatch.agents.decide.fold import DecideFold
 from midwatch.agents.policies.base import Policy
 from midwatch.agents.policies.loader import load_policy
-from midwatch.agents.reload.content import Content, bundle, bundle_hash, content
+from midwatch.agents.rulesets.content import Content, bundle, bundle_hash, content
 from midwatch.streams.records import Activation, Decision, Forwarded, Incident, SpecEvent, Verdict, codec
 from midwatch.streams.worker.fold import PARTITION, ContentMissing, Fields, Message
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from midwatch.agents.reload.content import bundle
+from midwatch.agents.rulesets.content import bundle
 from midwatch.streams.records import Event, Finding, codec
 from midwatch.streams.worker.fold import PARTITION
 from midwatch.streams.worker.tables.batch import OWN

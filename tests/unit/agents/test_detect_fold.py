@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from midwatch.agents.detect_fold import DetectFold
-from midwatch.agents.incident.limits import Limits
+from midwatch.agents.detect.fold import DetectFold
+from midwatch.rules.detectors.limits import Limits
 from midwatch.streams.errors import MalformedRecord, NewerRecord
 from midwatch.streams.records import Beat, Finding, Incident, Origin, SchedulerFact, Tick, codec
 from midwatch.streams.worker.fold import PARTITION, Applied, Fields, Message

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from midwatch.agents.effects import command_id, effect_key, effects_of
+from midwatch.streams.records.effect_keys import command_id, effect_key, effects_of
 
 parts = st.tuples(st.text(max_size=12), st.integers(0, 99))
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.agents.decision import DecideState, Rulebook
+from midwatch.agents.decide.decision import DecideState, Rulebook
+from midwatch.agents.launch.job_policy import JobPolicy, job_policy
 from midwatch.agents.policies.loader import load_policy
-from midwatch.agents.run.job_policy import JobPolicy, job_policy
 from midwatch.rules.errors import RuleErrors
 from midwatch.streams.errors import ConfigurationError
 from midwatch.streams.records import LINES_READ, Outcome, SpecEvent, codec

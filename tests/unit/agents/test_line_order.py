@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from midwatch.agents.line_order import earlier, maybe_earlier
+from midwatch.agents.detect.line_order import earlier, maybe_earlier
 from midwatch.streams.records import Line
 
 

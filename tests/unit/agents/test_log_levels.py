@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from midwatch.agents.log_levels import is_quiet
+from midwatch.streams.lines.log_levels import is_quiet
 
 QUIET = [
     "2026-03-02 11:00:00,000 INFO toy.py:3 -- started",

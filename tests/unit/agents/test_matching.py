@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from midwatch.agents.matching import FULL_HITS, match
+from midwatch.agents.match.chunk_hits import FULL_HITS, match
 from midwatch.rules.matching.compiler import RuleSet, compile_rules
 from midwatch.rules.model import Phase, Role, Rule
 from midwatch.streams.lines.normalise import normalise

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.agents.bundles import policies_of, watched_rules
-from midwatch.agents.decision import Rulebook
-from midwatch.agents.incident.limits import Limits
-from midwatch.agents.matching import match
+from midwatch.agents.decide.decision import Rulebook
+from midwatch.agents.match.chunk_hits import match
 from midwatch.agents.policies.loader import load_policy
 from midwatch.agents.policies.oellm import RetryCounting
-from midwatch.agents.reload.draft import read_draft
+from midwatch.agents.rulesets.bundles import policies_of, watched_rules
+from midwatch.agents.rulesets.draft import read_draft
+from midwatch.rules.detectors.limits import Limits
 from midwatch.rules.loader import load_bundle
 from midwatch.streams.lines.normalise import normalise
 from midwatch.streams.records import Chunk, Generation, Section

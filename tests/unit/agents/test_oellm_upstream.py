@@ -12,10 +12,10 @@ from dataclasses import replace
 
 import pytest
 
-from midwatch.agents.conversion import convert
 from midwatch.agents.policies.oellm import RetryCounting, policy_of
 from midwatch.agents.policies.reader import read_policy
 from midwatch.agents.policies.writer import policy_text
+from midwatch.agents.rulesets.conversion import convert
 from midwatch.rules.bundle import read_bundle
 from midwatch.rules.loader import shipped_files
 from midwatch.rules.matching.compiler import compile_rules

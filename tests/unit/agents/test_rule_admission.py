@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.agents import rule_admission
-from midwatch.agents.bundles import rules_of, watched_rules
+from midwatch.agents.rulesets import admission as rule_admission
+from midwatch.agents.rulesets.bundles import rules_of, watched_rules
 from midwatch.rules.errors import RuleErrors
 from midwatch.rules.loader import load_bundle, shipped_files
 from midwatch.rules.matching.admission import Speeds

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.agents import bundles
 from midwatch.agents.cli import run
-from midwatch.agents.scoring import Labelled, Ratio, Said, confusion, measure, mistakes, read_labelled
+from midwatch.agents.replay.scoring import Labelled, Ratio, Said, confusion, measure, mistakes, read_labelled
+from midwatch.agents.rulesets import bundles
 from midwatch.streams.errors import UsageError
 
 LOG = "start\n  boom: A  \nx1\nx2\nx3\nx4\nlast"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from midwatch.agents.shell_traces import was_asked_for_output
+from midwatch.agents.match.shell_traces import was_asked_for_output
 
 LAST = b"srun: error: n4: task 0: Exited with exit code 1\n"
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from midwatch.agents.decision import DecideState, decide
-from midwatch.agents.incident.fold import fold_event
-from midwatch.agents.incident.limits import Limits
-from midwatch.agents.incident.state import Job, JobState, NodeState
+from midwatch.agents.decide.decision import DecideState, decide
+from midwatch.agents.detect.incident.fold import fold_event
+from midwatch.agents.detect.incident.state import Job, JobState, NodeState
+from midwatch.rules.detectors.limits import Limits
 from midwatch.streams.records import Beat, Incident, Origin, SchedulerFact, codec
 from unit.agents.incident.scene import JOB, Scene
 from unit.agents.state_stage import CLASSES, moments

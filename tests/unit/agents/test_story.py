@@ -9,10 +9,10 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from midwatch.agents.cli.asking import story_json
-from midwatch.agents.console_text import columns, job_rows, story_text
+from midwatch.agents.cli.ask.asking import story_json
+from midwatch.agents.cli.printing import columns, job_rows, story_text
 from midwatch.agents.executor.arming import Arming
-from midwatch.agents.story import Story, Timed, find_jobs, stories, story
+from midwatch.agents.query.timeline import Story, Timed, find_jobs, stories, story
 from midwatch.streams.records import (
     Beat,
     Command,

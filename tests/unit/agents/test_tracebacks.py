@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from house.cases import cases
-from midwatch.agents.tracebacks import Place, place_of
+from midwatch.agents.match.tracebacks import Place, place_of
 
 HANDLING = "During handling of the above exception, another {} occurred:".format("exception")
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.agents.bundles import watched_rules
-from midwatch.agents.diagnosis import root_of
-from midwatch.agents.matching import match
+from midwatch.agents.detect.diagnosis.verdict import root_of
+from midwatch.agents.match.chunk_hits import match
 from midwatch.agents.replay.logs import LogFile, chunks
+from midwatch.agents.rulesets.bundles import watched_rules
 from midwatch.rules.matching.compiler import RuleSet
 from midwatch.streams.records import Hit
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from midwatch.agents.clusters import effect_file
 from midwatch.agents.executor.arming import arming, lift_disarm_all
-from midwatch.agents.reload.content import bundle_hash, content
-from midwatch.agents.run.wrapping import verified_script
+from midwatch.agents.rulesets.content import bundle_hash, content
+from midwatch.agents.schedulers.local import effect_file
+from midwatch.agents.schedulers.wrapping import verified_script
 from midwatch.agents.signing import load_verifier
-from midwatch.agents.watcher.endings import ending_of
+from midwatch.agents.watcher.cancellation_notes import ending_of
 from midwatch.shippers.files.checkpoint import StateDirectory
 from midwatch.shippers.ship import checkpoint_directory
 from midwatch.streams.records import Command, codec

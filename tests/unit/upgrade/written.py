@@ -12,29 +12,32 @@ from unittest.mock import Mock, patch
 
 import msgspec
 
-from midwatch.agents import decide, detect, match
-from midwatch.agents.bundles import Watched
-from midwatch.agents.clusters import effect_file, slurm_text
-from midwatch.agents.decide_fold import DecideFold
-from midwatch.agents.decision import Rulebook
-from midwatch.agents.detect_fold import DetectFold
-from midwatch.agents.effects import command_id, effect_key
+from midwatch.agents.decide import worker as decide
+from midwatch.agents.decide.decision import Rulebook
+from midwatch.agents.decide.fold import DecideFold
+from midwatch.agents.detect import worker as detect
+from midwatch.agents.detect.fold import DetectFold
 from midwatch.agents.executor import consumer
 from midwatch.agents.executor.arming import disarm_all, mark_job
 from midwatch.agents.executor.claims import Claim, Claims
 from midwatch.agents.executor.reconcile import Memory, memory
-from midwatch.agents.incident.limits import Limits
-from midwatch.agents.reload.activation import activated
-from midwatch.agents.reload.content import bundle, bundle_hash
-from midwatch.agents.run.submission import keep
+from midwatch.agents.launch.submission import keep
+from midwatch.agents.match import worker as match
+from midwatch.agents.rulesets.bundles import Watched
+from midwatch.agents.rulesets.content import bundle, bundle_hash
+from midwatch.agents.rulesets.reload.activation import activated
+from midwatch.agents.schedulers.local import effect_file
+from midwatch.agents.schedulers.slurm import text as slurm_text
 from midwatch.agents.signing import PRIVATE_NAME, ensure_keys, load_signer, spec_hash
-from midwatch.agents.watcher.endings import note_ending
+from midwatch.agents.watcher.cancellation_notes import note_ending
+from midwatch.rules.detectors.limits import Limits
 from midwatch.rules.loader import load_bundle
 from midwatch.shippers.files.checkpoint import Checkpoint, Remembered, StateDirectory
 from midwatch.shippers.sending.publish import message_key
 from midwatch.shippers.ship import checkpoint_directory
 from midwatch.streams import records
 from midwatch.streams.records import codec, identity
+from midwatch.streams.records.effect_keys import command_id, effect_key
 from midwatch.streams.settings.reader import OTHER_VARIABLES, leaves, variable_name
 from midwatch.streams.settings.schema import KafkaSettings, RedisSettings, Settings
 from midwatch.streams.topics import Topics

@@ -27,22 +27,24 @@ class Target(NamedTuple):
 
 
 COMMANDS = {
-    "ship": Target("midwatch.agents.cli.ship:ship", "Follow a job's files and send them on."),
-    "demo": Target("midwatch.agents.cli.demo:demo", "See the whole chain rescue a failing training."),
-    "replay": Target("midwatch.agents.cli.replay:replay", "Say what happened in log files, offline."),
-    "rules": Target("midwatch.agents.cli.rules:rules", "Look at, check and score the rules."),
-    "up": Target("midwatch.agents.cli.up:up", "Run the whole watch on this machine."),
-    "run": Target("midwatch.agents.cli.run:run", "Start a job, and record how to start it again."),
-    "arm": Target("midwatch.agents.cli.arm:arm", "Let midwatch act for a job."),
-    "disarm": Target("midwatch.agents.cli.disarm:disarm", "Keep midwatch from acting, for a job or all."),
-    "worker": Target("midwatch.agents.cli.worker:worker", "Run one agent: match, detect or decide."),
-    "executor": Target("midwatch.agents.cli.executor:executor", "Carry out commands, watch the scheduler."),
-    "why": Target("midwatch.agents.cli.why:why", "Say what happened to a job, and why (not)."),
-    "jobs": Target("midwatch.agents.cli.jobs:jobs", "List the jobs that are watched."),
-    "incidents": Target("midwatch.agents.cli.incidents:incidents", "List incidents, of all jobs or one."),
-    "export": Target("midwatch.agents.cli.export:export", "Write a job's records as a file."),
-    "decisions": Target("midwatch.agents.cli.decisions:decisions", "List decisions with their reasons."),
-    "doctor": Target("midwatch.agents.cli.doctor:doctor", "Check settings, Kafka, Redis and topics."),
+    "ship": Target("midwatch.agents.cli.serve.ship:ship", "Follow a job's files and send them on."),
+    "demo": Target("midwatch.agents.cli.serve.demo:demo", "See the whole chain rescue a failing training."),
+    "replay": Target("midwatch.agents.cli.ask.replay:replay", "Say what happened in log files, offline."),
+    "rules": Target("midwatch.agents.cli.rules.group:rules", "Look at, check and score the rules."),
+    "up": Target("midwatch.agents.cli.serve.up:up", "Run the whole watch on this machine."),
+    "run": Target("midwatch.agents.cli.act.run:run", "Start a job, and record how to start it again."),
+    "arm": Target("midwatch.agents.cli.act.arm:arm", "Let midwatch act for a job."),
+    "disarm": Target("midwatch.agents.cli.act.disarm:disarm", "Keep midwatch from acting, for a job or all."),
+    "worker": Target("midwatch.agents.cli.serve.worker:worker", "Run one agent: match, detect or decide."),
+    "executor": Target(
+        "midwatch.agents.cli.serve.executor:executor", "Carry out commands, watch the scheduler."
+    ),
+    "why": Target("midwatch.agents.cli.ask.why:why", "Say what happened to a job, and why (not)."),
+    "jobs": Target("midwatch.agents.cli.ask.jobs:jobs", "List the jobs that are watched."),
+    "incidents": Target("midwatch.agents.cli.ask.incidents:incidents", "List incidents, of all jobs or one."),
+    "export": Target("midwatch.agents.cli.ask.export:export", "Write a job's records as a file."),
+    "decisions": Target("midwatch.agents.cli.ask.decisions:decisions", "List decisions with their reasons."),
+    "doctor": Target("midwatch.agents.cli.ask.doctor:doctor", "Check settings, Kafka, Redis and topics."),
 }
 
 

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from midwatch.agents.effects import command_id
 from midwatch.agents.executor.arming import Arming
 from midwatch.streams.records import Command, Spec
+from midwatch.streams.records.effect_keys import command_id
 from midwatch.streams.records.identity import job_name
 
 _NODES = re.compile(r"[A-Za-z0-9][A-Za-z0-9._,\[\]-]{0,1023}")

@@ -20,10 +20,10 @@ from typing import Any, Literal, cast
 import msgspec
 import redis
 
-from midwatch.agents.effects import effect_key, effects_of
 from midwatch.agents.executor.admission import Arrival
 from midwatch.streams.host.atomic_file import replace_file
 from midwatch.streams.records import Command, Outcome
+from midwatch.streams.records.effect_keys import effect_key, effects_of
 from midwatch.streams.services.redis_safety import unmet_demands
 
 _FILE = "executor.epoch"

@@ -13,13 +13,12 @@ from typing import Any
 
 from kafka import OffsetAndMetadata, TopicPartition
 
-from midwatch.agents.clusters.base import Cluster
-from midwatch.agents.effects import effect_key
 from midwatch.agents.executor.admission import Admission, Arrival, Known, Limits, admit
 from midwatch.agents.executor.arming import Arming, arming
 from midwatch.agents.executor.claims import Claims
-from midwatch.agents.executor.report import Reporter, received
-from midwatch.agents.run.wrapping import partitions_of, script_of, verified_script
+from midwatch.agents.reporter import Reporter, received
+from midwatch.agents.schedulers.base import Cluster
+from midwatch.agents.schedulers.wrapping import partitions_of, script_of, verified_script
 from midwatch.agents.signing import Verifier
 from midwatch.agents.watcher.reader import CensusReader
 from midwatch.streams.errors import (
@@ -33,6 +32,7 @@ from midwatch.streams.failpoints import failpoint
 from midwatch.streams.host.clock import now_ms
 from midwatch.streams.records import Command, Outcome, Spec
 from midwatch.streams.records.codec import decode
+from midwatch.streams.records.effect_keys import effect_key
 from midwatch.streams.records.identity import native_id
 from midwatch.streams.services.kafka_client import LASTING, PATIENT, plain_consumer
 from midwatch.streams.settings.schema import Settings

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Literal
 
-from midwatch.agents.clusters.base import Epoch, Hint, JobState, SchedulerJob
+from midwatch.agents.schedulers.base import Epoch, Hint, JobState, SchedulerJob
 
 REFUSALS = 3  # the same complaint so often is believed
 

@@ -18,16 +18,15 @@ from pathlib import Path
 
 import redis
 
-from midwatch.agents.clusters import cluster
-from midwatch.agents.clusters.base import Cluster
-from midwatch.agents.clusters.calls import Caller, SystemCaller
-from midwatch.agents.clusters.effect_file import prune
-from midwatch.agents.effects import effect_key
 from midwatch.agents.executor.admission import Limits
 from midwatch.agents.executor.claims import KEPT_S, Claims
 from midwatch.agents.executor.consumer import CommandConsumer, Desk
-from midwatch.agents.executor.report import Reporter, received, say
 from midwatch.agents.executor.work import Works
+from midwatch.agents.reporter import Reporter, received, say
+from midwatch.agents.schedulers import cluster
+from midwatch.agents.schedulers.base import Cluster
+from midwatch.agents.schedulers.calls import Caller, SystemCaller
+from midwatch.agents.schedulers.local.effect_file import prune
 from midwatch.agents.signing import ensure_keys, load_verifier
 from midwatch.agents.watcher.drain import LastWords
 from midwatch.agents.watcher.reader import CensusReader
@@ -35,6 +34,7 @@ from midwatch.agents.watcher.watch import Watcher
 from midwatch.streams.errors import ConfigurationError, ServiceUnreachable
 from midwatch.streams.host.clock import now_ms
 from midwatch.streams.host.file_lock import LockTaken, lock
+from midwatch.streams.records.effect_keys import effect_key
 from midwatch.streams.services.reachable import check_redis, redis_client
 from midwatch.streams.services.topic_admin import check_topics
 from midwatch.streams.settings.schema import Settings

@@ -12,19 +12,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from midwatch.agents.checkpoints import discover
-from midwatch.agents.clusters.base import Cluster, ClusterUnreachable, Hint, SchedulerJob, StartSpec
-from midwatch.agents.effects import effect_key
 from midwatch.agents.executor import reconcile as r
 from midwatch.agents.executor.claims import Claim
 from midwatch.agents.executor.consumer import Desk, armed, final_outcome
-from midwatch.agents.executor.report import say, step_line
-from midwatch.agents.run.wrapping import start_spec
-from midwatch.agents.watcher.endings import note_ending
+from midwatch.agents.reporter import say, step_line
+from midwatch.agents.schedulers.base import Cluster, ClusterUnreachable, Hint, SchedulerJob, StartSpec
+from midwatch.agents.schedulers.checkpoints import discover
+from midwatch.agents.schedulers.wrapping import start_spec
+from midwatch.agents.watcher.cancellation_notes import note_ending
 from midwatch.streams.errors import ConfigurationError
 from midwatch.streams.failpoints import failpoint
 from midwatch.streams.host.clock import now_ms
 from midwatch.streams.records import Command, Spec
+from midwatch.streams.records.effect_keys import effect_key
 from midwatch.streams.records.identity import native_id
 
 _BLIND_PAUSE_S = 2.0

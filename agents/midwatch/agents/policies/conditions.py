@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from midwatch.agents.error_types import named_in
+from midwatch.streams.records.error_types import named_in
 
 
 @dataclass(frozen=True, slots=True)

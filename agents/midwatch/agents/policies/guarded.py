@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from midwatch.agents.error_types import named_in
 from midwatch.agents.policies.base import Choice, Clause, Guard
 from midwatch.agents.policies.conditions import Facts, Past, ask
 from midwatch.streams.records import Hit, Incident, SchedulerFact
+from midwatch.streams.records.error_types import named_in
 
 _MODES = {"TIMEOUT": "timeout", "FINISHED": "success", "COMPLETED": "success"}
 _RUNNING = ("RUNNING", "COMPLETING")

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from midwatch.agents.error_types import named_in
 from midwatch.agents.policies.conditions import (
     AllOf,
     Always,
@@ -24,6 +23,7 @@ from midwatch.agents.policies.conditions import (
 from midwatch.rules.model import Note, NoteKind, Rule
 from midwatch.rules.oellm.generation import mappings, text_of
 from midwatch.rules.oellm.meaning import meant, rule_name
+from midwatch.streams.records.error_types import named_in
 from midwatch.streams.strict_yaml import YamlMapping, YamlNode, YamlScalar, plain
 
 NEVER = Not(Always())

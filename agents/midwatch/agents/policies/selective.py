@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from midwatch.agents.error_types import named_in
 from midwatch.agents.policies.base import Choice, Clause
 from midwatch.streams.records import Incident
+from midwatch.streams.records.error_types import named_in
 
 
 def judge(clause: Clause, incident: Incident) -> Choice:

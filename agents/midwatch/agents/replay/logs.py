@@ -127,7 +127,7 @@ class PrintedTimes:
         self._latest: dict[str, float] = {}
 
     def __call__(self, section: Section, text: bytes, hit: Match) -> float:
-        """As `midwatch.agents.matching.When`; to be called in the order of the lines."""
+        """As `midwatch.agents.match.chunk_hits.When`; to be called in the order of the lines."""
         printed = self._printed(section, text, hit)
         if printed is None:
             return self._latest.get(section.path, self._otherwise)

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from midwatch.agents.bundles import Watched
-from midwatch.agents.decision import Rulebook
-from midwatch.agents.incident.limits import Limits
-from midwatch.agents.matching import match
-from midwatch.agents.pipeline import Step, Watch, step
+from midwatch.agents.decide.decision import Rulebook
+from midwatch.agents.match.chunk_hits import match
 from midwatch.agents.replay.logs import (
     INCARNATION,
     LogFile,
@@ -19,6 +16,9 @@ from midwatch.agents.replay.logs import (
     origin_of,
     undated,
 )
+from midwatch.agents.replay.pipeline import Step, Watch, step
+from midwatch.agents.rulesets.bundles import Watched
+from midwatch.rules.detectors.limits import Limits
 from midwatch.streams.records import (
     Beat,
     Decision,

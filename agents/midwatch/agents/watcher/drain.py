@@ -16,7 +16,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from midwatch.agents.clusters.calls import Caller
+from midwatch.agents.schedulers.calls import Caller
 from midwatch.agents.watcher.census import Start
 from midwatch.shippers.files.checkpoint import Checkpoint, StateDirectory
 from midwatch.shippers.ship import checkpoint_directory

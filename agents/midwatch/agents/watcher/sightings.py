@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from midwatch.agents.clusters.base import JobState, SchedulerJob
+from midwatch.agents.schedulers.base import JobState, SchedulerJob
 from midwatch.agents.watcher.census import Start
 from midwatch.streams.records import SchedulerFact
 from midwatch.streams.records.identity import native_id

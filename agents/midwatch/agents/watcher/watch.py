@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from midwatch.agents.clusters.base import Cluster, ClusterUnreachable, JobState
-from midwatch.agents.executor.report import Reporter, say
+from midwatch.agents.reporter import Reporter, say
+from midwatch.agents.schedulers.base import Cluster, ClusterUnreachable, JobState
+from midwatch.agents.watcher.cancellation_notes import ending_of
 from midwatch.agents.watcher.census import Start
 from midwatch.agents.watcher.drain import LastWords
-from midwatch.agents.watcher.endings import ending_of
 from midwatch.agents.watcher.reader import CensusReader
 from midwatch.agents.watcher.sightings import Look, Watched, facts, questions
 from midwatch.streams.records.identity import native_id

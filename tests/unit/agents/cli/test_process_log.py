@@ -10,7 +10,7 @@ import pytest
 
 PROGRAM = """
 import logging
-from midwatch.agents.cli.process_log import log_to_stderr
+from midwatch.agents.cli.serve.process_log import log_to_stderr
 from midwatch.streams.settings.file import load_settings
 log_to_stderr(load_settings().log_level)
 logging.debug("a detail"), logging.info("a fact"), logging.warning("a worry")

@@ -9,8 +9,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from midwatch.agents import rule_admission
 from midwatch.agents.cli import run
+from midwatch.agents.rulesets import admission as rule_admission
 from midwatch.rules.matching.admission import Speeds
 from midwatch.rules.matching.compiler import RuleSet
 from unit.rules.oellm.fixture_files import FIXTURES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from midwatch.agents.clusters.sbatch_argv import restart_argv, split
+from midwatch.agents.schedulers.slurm.sbatch_argv import restart_argv, split
 from midwatch.streams.errors import ConfigurationError
 
 KEY = "0123456789abcdef0123456789abcdef"

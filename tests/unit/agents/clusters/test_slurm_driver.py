@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.agents.clusters import cluster
-from midwatch.agents.clusters.base import ClusterUnreachable, StartSpec
-from midwatch.agents.clusters.calls import Answer, environment
-from midwatch.agents.clusters.slurm import SlurmCluster
+from midwatch.agents.schedulers import cluster
+from midwatch.agents.schedulers.base import ClusterUnreachable, StartSpec
+from midwatch.agents.schedulers.calls import Answer, environment
+from midwatch.agents.schedulers.slurm.scheduler import SlurmCluster
 from midwatch.streams.errors import ConfigurationError
 
 KEY = "0123456789abcdef0123456789abcdef"

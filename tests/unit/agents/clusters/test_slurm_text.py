@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from midwatch.agents.clusters.slurm_text import (
+from midwatch.agents.schedulers.slurm.text import (
     accounts,
     effect_key_in,
     epoch,

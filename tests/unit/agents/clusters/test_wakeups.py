@@ -9,7 +9,7 @@ import pytest
 
 BEGIN = """
 import os, signal, subprocess, threading, time
-from midwatch.agents.clusters.wakeups import Wakeups
+from midwatch.agents.schedulers.local.wakeups import Wakeups
 signal.signal(signal.SIGTERM, lambda *_: None)
 wakeups = Wakeups()
 began = time.monotonic()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from midwatch.agents.demo.judge import Fact, judge, missing, read_ledger
-from midwatch.agents.story import Timed, story
+from midwatch.agents.local.demo.judge import Fact, judge, missing, read_ledger
+from midwatch.agents.query.timeline import Timed, story
 from midwatch.streams.records import Command, Decision, Finding, Incident, Outcome, Verdict
 
 JOB = "local:ada/toy"

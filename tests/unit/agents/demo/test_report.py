@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.agents.demo.judge import Ledger, Start
-from midwatch.agents.demo.report import report
-from midwatch.agents.demo.script import Stage
-from midwatch.agents.story import Timed, story
+from midwatch.agents.local.demo.judge import Ledger, Start
+from midwatch.agents.local.demo.report import report
+from midwatch.agents.local.demo.script import Stage
+from midwatch.agents.query.timeline import Timed, story
 from midwatch.streams.records import Decision, Hit, Incident, Line, Verdict
 from midwatch.streams.records.identity import JobName
 

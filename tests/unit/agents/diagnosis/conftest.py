@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from midwatch.agents.bundles import watched_rules
-from midwatch.agents.decision import Rulebook
-from midwatch.agents.incident.limits import Limits
+from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.policies.loader import load_policy
 from midwatch.agents.replay.logs import LogFile
 from midwatch.agents.replay.run import Replayed, replay
+from midwatch.agents.rulesets.bundles import watched_rules
+from midwatch.rules.detectors.limits import Limits
 
 Watch = Callable[..., Replayed]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from midwatch.agents.tracebacks import place_of
+from midwatch.agents.match.tracebacks import place_of
 from unit.agents.diagnosis.conftest import Watch
 
 HEAD = "Traceback (most recent call last):"

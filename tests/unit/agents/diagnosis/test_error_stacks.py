@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import pytest
 
-from midwatch.agents.bundles import watched_rules
-from midwatch.agents.diagnosis import root_of
-from midwatch.agents.matching import match
+from midwatch.agents.detect.diagnosis.verdict import root_of
+from midwatch.agents.match.chunk_hits import match
 from midwatch.agents.replay.logs import LogFile, chunks
+from midwatch.agents.rulesets.bundles import watched_rules
 from midwatch.streams.records import Hit
 from unit.agents.diagnosis.conftest import Watch
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from midwatch.agents.diagnosis import Ending, diagnose
+from midwatch.agents.detect.diagnosis.verdict import Ending, diagnose
 from midwatch.streams.records import Hit, Line, Role, SchedulerFact
 from unit.agents.diagnosis.conftest import Watch
 from unit.agents.incident.scene import Scene

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.agents.scoring import Ratio, Said, measure, read_labelled
+from midwatch.agents.replay.scoring import Ratio, Said, measure, read_labelled
 from unit.agents.diagnosis.conftest import Watch
 
 LABELLED = Path(__file__).parents[5] / "shared" / "data" / "failures" / "dev.jsonl"

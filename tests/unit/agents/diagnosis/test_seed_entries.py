@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from midwatch.agents.diagnosis import Ending, diagnose
+from midwatch.agents.detect.diagnosis.verdict import Ending, diagnose
 from midwatch.streams.records import SchedulerFact
 from unit.agents.diagnosis.conftest import Watch
 

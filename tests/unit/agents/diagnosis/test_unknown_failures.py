@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from midwatch.agents.error_types import family
+from midwatch.streams.records.error_types import family
 from unit.agents.diagnosis.conftest import Watch
 from unit.agents.diagnosis.test_cascades import HANDLING, frames
 

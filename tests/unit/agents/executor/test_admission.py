@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from midwatch.agents.effects import command_id
 from midwatch.agents.executor.admission import Arrival, Known, Limits, admit
 from midwatch.agents.executor.arming import Arming
 from midwatch.streams.records import Command, Spec
+from midwatch.streams.records.effect_keys import command_id
 
 NOW = 1_000_000
 JOB = "local:ann/r"

@@ -10,7 +10,6 @@ from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
 from house.cases import cases
-from midwatch.agents.clusters.base import Epoch, Hint, JobState, SchedulerJob
 from midwatch.agents.executor.reconcile import (
     LOCAL,
     SLURM,
@@ -30,6 +29,7 @@ from midwatch.agents.executor.reconcile import (
     memory,
     next_step,
 )
+from midwatch.agents.schedulers.base import Epoch, Hint, JobState, SchedulerJob
 from midwatch.streams.records.identity import native_id
 from slurm_lab.world import KEY, OLD_ID, Store, World
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from midwatch.agents.decision import Rulebook
-from midwatch.agents.incident.limits import Limits
-from midwatch.agents.pipeline import Step, Watch, step
+from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.policies.loader import load_policy
+from midwatch.agents.replay.pipeline import Step, Watch, step
+from midwatch.rules.detectors.limits import Limits
 from midwatch.streams.records import (
     Beat,
     Command,

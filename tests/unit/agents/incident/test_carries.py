@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from midwatch.agents.decision import DecideState, decide
-from midwatch.agents.incident.carrying import carry_of
-from midwatch.agents.incident.fold import fire_due, fold_event, fold_with_timers
-from midwatch.agents.incident.limits import Limits
-from midwatch.agents.incident.state import Job, JobState, NodeState
-from midwatch.agents.incident.turn import Turn
+from midwatch.agents.decide.decision import DecideState, decide
+from midwatch.agents.detect.incident.fold import fire_due, fold_event, fold_with_timers
+from midwatch.agents.detect.incident.snapshots import carry_of
+from midwatch.agents.detect.incident.state import Job, JobState, NodeState
+from midwatch.agents.detect.incident.turn import Turn
+from midwatch.rules.detectors.limits import Limits
 from midwatch.rules.detectors.loss_spike import LossSpikeDetector
 from midwatch.streams.records import (
     Carry,

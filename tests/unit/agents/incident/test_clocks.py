@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from house.cases import cases
-from midwatch.agents.diagnosis import root_of
-from midwatch.agents.incident.fold import fold_event
-from midwatch.agents.incident.limits import Limits
-from midwatch.agents.incident.state import Job, JobState
+from midwatch.agents.detect.diagnosis.verdict import root_of
+from midwatch.agents.detect.incident.fold import fold_event
+from midwatch.agents.detect.incident.state import Job, JobState
+from midwatch.rules.detectors.limits import Limits
 from midwatch.streams.records import Beat, Hit, Hits, Line, Origin
 
 NOW_S = 1_795_000_000.0

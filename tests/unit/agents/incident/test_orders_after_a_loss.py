@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from midwatch.agents.decision import DecideState, decide
+from midwatch.agents.decide.decision import DecideState, decide
 from midwatch.streams.records import Action, Command, Forwarded, Outcome
 from unit.agents.incident.scene import JOB, Scene
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from house.cases import cases
-from midwatch.agents.pipeline import wait_until
+from midwatch.agents.replay.pipeline import wait_until
 from midwatch.streams.records import Role, Verdict
 from unit.agents.incident.scene import START_S, Scene
 

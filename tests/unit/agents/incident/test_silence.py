@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from midwatch.agents.incident.limits import Limits
+from midwatch.rules.detectors.limits import Limits
 from unit.agents.incident.scene import Scene
 
 

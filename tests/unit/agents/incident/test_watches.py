@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from midwatch.agents.bundles import Watched, watched_rules
-from midwatch.agents.decision import Rulebook
-from midwatch.agents.hit_budget import encoded
-from midwatch.agents.incident.carrying import carry_of
-from midwatch.agents.incident.fold import fold_event
-from midwatch.agents.incident.limits import Limits
-from midwatch.agents.incident.state import Job, JobState
-from midwatch.agents.incident.turn import Turn
-from midwatch.agents.matching import match
+from midwatch.agents.decide.decision import Rulebook
+from midwatch.agents.detect.incident.fold import fold_event
+from midwatch.agents.detect.incident.snapshots import carry_of
+from midwatch.agents.detect.incident.state import Job, JobState
+from midwatch.agents.detect.incident.turn import Turn
+from midwatch.agents.match.chunk_hits import match
+from midwatch.agents.match.record_size import encoded
 from midwatch.agents.policies.loader import load_policy
 from midwatch.agents.replay.logs import LogFile
 from midwatch.agents.replay.run import Replayed, replay
+from midwatch.agents.rulesets.bundles import Watched, watched_rules
+from midwatch.rules.detectors.limits import Limits
 from midwatch.rules.detectors.loss_spike import LossSpikeDetector
 from midwatch.streams.lines.normalise import normalise
 from midwatch.streams.records import Chunk, Generation, Hits, Rate, Section, codec

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from midwatch.agents.decide_fold import DecideFold
-from midwatch.agents.decision import Rulebook
-from midwatch.agents.detect_fold import DetectFold
-from midwatch.agents.incident.limits import Limits
+from midwatch.agents.decide.decision import Rulebook
+from midwatch.agents.decide.fold import DecideFold
+from midwatch.agents.detect.fold import DetectFold
 from midwatch.agents.policies.loader import load_policy, shipped_policies
-from midwatch.agents.recording.file import VERSION, WITHOUT_RULES, Head, Recording, Source
-from midwatch.agents.recording.thinning import thinned
-from midwatch.agents.reload.content import Content, bundle_hash, content
+from midwatch.agents.replay.recording.file import VERSION, WITHOUT_RULES, Head, Recording, Source
+from midwatch.agents.replay.recording.thinning import thinned
+from midwatch.agents.rulesets.content import Content, bundle_hash, content
+from midwatch.rules.detectors.limits import Limits
 from midwatch.streams.records import Activation, Decision, RuleBundle, codec
 from midwatch.streams.worker.fold import PARTITION, Fields, Fold, Message, Send
 from midwatch.streams.worker.tables import ids

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from house.cases import cases
 from midwatch.agents.policies.loader import load_policy
-from midwatch.agents.recording.file import Recording, lines_of, read
-from midwatch.agents.recording.refold import Refolded, refold
-from midwatch.agents.recording.report import as_plain
-from midwatch.agents.reload.content import bundle
+from midwatch.agents.replay.recording.file import Recording, lines_of, read
+from midwatch.agents.replay.recording.refold import Refolded, refold
+from midwatch.agents.replay.recording.report import as_plain
+from midwatch.agents.rulesets.content import bundle
 from midwatch.rules.model import Phase
 from midwatch.streams.errors import UsageError
 from midwatch.streams.records import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from midwatch.agents.reload.activation import activated, bundle_in, is_wanted
+from midwatch.agents.rulesets.reload.activation import activated, bundle_in, is_wanted
 from midwatch.streams.records import Activation
 
 DAY_MS = 86_400_000

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from midwatch.agents.policies.loader import load_policy, shipped_policies
-from midwatch.agents.reload.content import bundle, bundle_hash, content
+from midwatch.agents.rulesets.content import bundle, bundle_hash, content
 from midwatch.rules.loader import load_bundle
 from midwatch.rules.model import Phase, Rule, SourceLocation
 from midwatch.streams.errors import NewerRecord

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from midwatch.agents.policies.loader import shipped_policies
-from midwatch.agents.reload.content import content
-from midwatch.agents.reload.draft import Draft, admitted, read_draft
+from midwatch.agents.rulesets.content import content
+from midwatch.agents.rulesets.draft import Draft, admitted, read_draft
 from midwatch.rules.errors import RuleErrors
 from midwatch.rules.prefilter.workloads import WORKLOADS
 from midwatch.streams.errors import ConfigurationError
@@ -102,7 +102,7 @@ def test_an_edit_that_is_plainly_cheap_needs_no_long_measuring(
 
     (tmp_path / "own.yaml").write_text(OWN)
     draft = read_draft(settings(tmp_path))
-    monkeypatch.setattr("midwatch.agents.rule_admission.admit_own", measured)
+    monkeypatch.setattr("midwatch.agents.rulesets.admission.admit_own", measured)
     assert admitted(draft, "refuse", in_force=()).hash == draft.hash
     (tmp_path / "own.yaml").write_text(OWN.replace("the mesh of racks was lost", "\\d+ of \\d+"))
     costly = read_draft(settings(tmp_path))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.agents.reload.edits import is_edit, signature
-from midwatch.agents.reload.topic import Standing
+from midwatch.agents.rulesets.reload.edits import is_edit, signature
+from midwatch.agents.rulesets.reload.topic import Standing
 from midwatch.streams.records import InForce
 from midwatch.streams.records.rules import Way
 from midwatch.streams.settings.schema import RulesSettings, Settings

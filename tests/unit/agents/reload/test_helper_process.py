@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.agents.reload.draft import edit, prepare
-from midwatch.agents.reload.helper_process import HelperFailed, HelperProcess
-from midwatch.agents.reload.matching_rules import plan_for
+from midwatch.agents.rulesets.draft import edit, prepare
+from midwatch.agents.rulesets.reload.helper_process import HelperFailed, HelperProcess
+from midwatch.agents.rulesets.reload.matching_rules import plan_for
 from midwatch.rules.errors import RuleErrors
 from midwatch.rules.matching.compiler import compile_rules
 from midwatch.rules.model import Rule

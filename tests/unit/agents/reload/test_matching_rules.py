@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from midwatch.agents.reload import matching_rules
-from midwatch.agents.reload.content import Content, bundle, bundle_hash, content
-from midwatch.agents.reload.helper_process import HelperProcess
-from midwatch.agents.reload.matching_rules import PLAN_AFTER, MatchingRules
+from midwatch.agents.rulesets.content import Content, bundle, bundle_hash, content
+from midwatch.agents.rulesets.reload import matching_rules
+from midwatch.agents.rulesets.reload.helper_process import HelperProcess
+from midwatch.agents.rulesets.reload.matching_rules import PLAN_AFTER, MatchingRules
 from midwatch.rules.expressions import Expression
 from midwatch.rules.matching import compiler
 from midwatch.rules.matching.compiler import RuleSet

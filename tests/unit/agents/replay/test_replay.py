@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from midwatch.agents.cli.replay import replay
+from midwatch.agents.cli.ask.replay import replay
 
 
 def _train(directory: Path, *faults: str, iterations: int = 40) -> Path:

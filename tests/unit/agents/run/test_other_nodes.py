@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from midwatch.agents.run.other_nodes import OtherNodes, nodes_of, step_argv, step_environment
-from midwatch.agents.run.shim import Told, node_name, on_all_nodes
-from midwatch.agents.run.wrapping import wrapped_script
+from midwatch.agents.launch.other_nodes import OtherNodes, nodes_of, step_argv, step_environment
+from midwatch.agents.launch.shim import Told, node_name, on_all_nodes
+from midwatch.agents.schedulers.wrapping import wrapped_script
 from processes import wait_for
 
 BATCH = {

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from midwatch.agents.run import shim
+from midwatch.agents.launch import shim
 from processes import alive, wait_for, wakes
 
 Run = Callable[..., subprocess.Popen[bytes]]
@@ -41,7 +41,7 @@ def run(tmp_path: Path) -> Iterator[Run]:
     package.write_text(SHIPPER)
     start = f"""
 import os, signal, subprocess, sys, time
-from midwatch.agents.run import shim
+from midwatch.agents.launch import shim
 shipper = shim.Shipper.__init__
 def instead(self, told, environment, script):
     shipper(self, told, environment, script)

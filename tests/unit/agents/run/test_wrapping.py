@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.agents.run.submission import keep, kept_submission
-from midwatch.agents.run.variables import allowed
-from midwatch.agents.run.wrapping import (
+from midwatch.agents.launch.submission import keep, kept_submission
+from midwatch.agents.launch.variables import allowed
+from midwatch.agents.schedulers.wrapping import (
     file_name,
     is_kept,
     partitions_of,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.agents.up.instance import instance_id
-from midwatch.agents.up.processes import WORKERS, processes
+from midwatch.agents.local.up.instance import instance_id
+from midwatch.agents.local.up.processes import WORKERS, processes
 from midwatch.streams.settings.kinds import Given, name
 from midwatch.streams.settings.schema import Settings, WorkerSettings
 

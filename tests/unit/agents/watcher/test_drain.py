@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.agents.clusters.calls import SystemCaller
+from midwatch.agents.schedulers.calls import SystemCaller
 from midwatch.agents.watcher.census import Start
 from midwatch.agents.watcher.drain import LastWords
 from midwatch.shippers.files.checkpoint import Checkpoint, StateDirectory

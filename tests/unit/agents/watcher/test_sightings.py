@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from midwatch.agents.clusters.base import JobState, SchedulerJob
+from midwatch.agents.schedulers.base import JobState, SchedulerJob
 from midwatch.agents.watcher.census import Start
 from midwatch.agents.watcher.sightings import Ending, Look, Seen, Watched, facts, questions
 

@@ -6,7 +6,7 @@ from collections.abc import Set
 from pathlib import Path
 from typing import Any, cast
 
-from midwatch.agents.clusters.base import Sweep
+from midwatch.agents.schedulers.base import Sweep
 from midwatch.agents.watcher.census import Start
 from midwatch.agents.watcher.drain import LastWords
 from midwatch.agents.watcher.watch import Watcher

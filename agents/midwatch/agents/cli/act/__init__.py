@@ -1,0 +1,1 @@
+"""Commands by which a person acts: one file a command."""

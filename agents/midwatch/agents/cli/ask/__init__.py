@@ -1,0 +1,1 @@
+"""Commands that only look: one file a command."""

@@ -1,0 +1,52 @@
+"""`midwatch decisions [JOB]`: what was decided, also to do nothing, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from midwatch.agents.cli.ask.asking import (
+    looking_back,
+    patience_option,
+    print_json,
+    say_unreadable,
+    since_option,
+)
+from midwatch.agents.cli.options import json_option, with_settings
+from midwatch.streams.host.clock import now_ms
+
+if TYPE_CHECKING:
+    from midwatch.streams.settings.schema import Settings
+
+
+@click.command()
+@click.argument("job", required=False)
+@since_option
+@json_option
+@patience_option
+@with_settings(connected=True)
+def decisions(job: str | None, since: str, as_json: bool, patience: float, settings: Settings) -> None:
+    """List decisions with their reasons and near misses, the oldest first."""
+    from midwatch.agents.query.inquiry import ask_all, ask_job
+
+    now = now_ms()
+    if job is None:
+        told = ask_all(settings, looking_back(since, now), now, patience)
+        found, unreadable = list(told.stories.values()), told.unreadable
+    else:
+        one, unreadable = ask_job(settings, job, now, patience)
+        found = [one]
+    say_unreadable(unreadable)
+    made = [decision for story in found for attempt in story.attempts for decision in attempt.decisions]
+    made.sort(key=lambda decision: decision.at_ms)
+    if as_json:
+        print_json({"decisions": made, "unreadable": unreadable})
+    elif not made:
+        click.echo("no decision", err=True)
+    else:
+        from midwatch.agents.cli.printing import console, decision_rows
+
+        out = console()
+        for row in decision_rows(made):
+            out.print(row)

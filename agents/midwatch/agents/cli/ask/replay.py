@@ -1,0 +1,138 @@
+"""`midwatch replay FILE|DIR|-`: the verdict on logs at rest, without Kafka, Redis or Java."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from midwatch.agents.cli.options import json_option, retries_option
+from midwatch.streams.errors import UsageError
+
+if TYPE_CHECKING:
+    from midwatch.agents.decide.decision import Rulebook
+    from midwatch.agents.replay.logs import LogFile
+    from midwatch.agents.replay.recording.file import Head
+
+_WORTH_A_SCAN = 64 << 20
+"""Bytes of log above which the seconds pay that preparing the fast scan takes."""
+
+
+@click.command()
+@click.argument("paths", nargs=-1)
+@click.option(
+    "--recording", type=click.Path(path_type=Path), help="A file of `midwatch export`, instead of logs."
+)
+@click.option("--job", help="The job's name [default: the file's].")
+@click.option(
+    "--rules", "presets", multiple=True, default=("default",), show_default=True, help="Preset or file."
+)
+@click.option("--policy", help="Policy or file [default: verdict; of a recording its own].")
+@retries_option
+@json_option
+def replay(
+    paths: tuple[str, ...], job: str | None, presets: tuple[str, ...], policy: str | None, **asked: Any
+) -> int:
+    """Say what happened in log files, prove it, and say what the watch would have done.
+
+    Several files, or a directory of them, are one job. `-` reads standard input. Exit code 1: a failure.
+    """
+    if asked["recording"] is not None:
+        if paths:
+            raise click.UsageError("give log files or --recording, not both")
+        return _recording(asked["recording"], policy, as_json=asked["as_json"])
+    if not paths:
+        raise click.UsageError("give log files, a directory, -, or --recording FILE")
+    from midwatch.agents.decide.decision import Rulebook
+    from midwatch.agents.policies.loader import load_policy
+    from midwatch.agents.policies.oellm import RetryCounting
+    from midwatch.agents.replay.report import as_plain, as_text
+    from midwatch.agents.replay.run import replay as replay_files
+    from midwatch.agents.rulesets.bundles import watched_rules
+    from midwatch.rules.detectors.limits import Limits
+    from midwatch.streams.records import codec
+
+    files = [file for path in paths for file in _files(path)]
+    loaded = load_policy(policy or "verdict", RetryCounting(asked["retries"]))
+    watched = watched_rules(presets, scan=sum(len(file.content) for file in files) > _WORTH_A_SCAN)
+    for note in dict.fromkeys((*watched.notes, *loaded.notes)):
+        click.echo(note, err=True)
+    book = Rulebook({loaded.name: loaded}, sign=lambda command: command, default_policy=loaded.name)
+    name = job or _job_name(paths[0])
+    done = replay_files(name, files, watched, book, Limits())
+    if asked["as_json"]:
+        click.echo(codec.plain_to_json(as_plain(done)))
+    else:
+        click.echo("\n".join(as_text(done)))
+    return 1 if done.verdict.state == "failed" or done.findings else 0
+
+
+def _recording(file: Path, policy: str | None, *, as_json: bool) -> int:
+    from midwatch.agents.replay.recording import file as format_
+    from midwatch.agents.replay.recording.refold import bundles_in, refold
+    from midwatch.agents.replay.recording.report import as_plain, as_text, replayed
+    from midwatch.rules.detectors.limits import Limits
+    from midwatch.streams.records import codec
+
+    try:
+        recording = format_.read(file.read_bytes().splitlines(), str(file))
+    except OSError as error:
+        raise UsageError(
+            f"the recording cannot be read: {error.strerror}",
+            where=str(file),
+            remedy="make one with `midwatch export JOB -o FILE`",
+        ) from error
+    known = {name: value for name, value in recording.head.limits.items() if name in Limits.__slots__}
+    contents, book = bundles_in(recording), _rulebook(recording.head, policy, lenient=bool(recording.rules))
+    if policy is not None:
+        given = {recording.head.policy: book.policies[recording.head.policy]}
+        contents = {h: replace(c, policies={**c.policies, **given}) for h, c in contents.items()}
+    done = refold(recording, Limits(**known), book, contents)
+    if as_json:
+        click.echo(codec.plain_to_json(as_plain(recording, done)))
+    else:
+        click.echo("\n".join(as_text(recording, done)))
+    said = replayed(recording, done)
+    return 1 if said.verdict.state == "failed" or said.findings else 0
+
+
+def _rulebook(head: Head, policy: str | None, *, lenient: bool) -> Rulebook:
+    """The recording's own policy, or the one that is given in its place, beside all that are shipped.
+
+    `lenient`: the recording brings bundles along, so its own policy need not be a file on this machine.
+    """
+    from midwatch.agents.decide.decision import Rulebook
+    from midwatch.agents.policies.loader import load_policy, shipped_policies
+    from midwatch.agents.policies.oellm import RetryCounting
+
+    policies = {name: load_policy(name) for name in shipped_policies()}
+    if policy is not None or (head.policy not in policies and not lenient):
+        policies[head.policy] = load_policy(policy or head.policy, RetryCounting(head.retries))
+    return Rulebook(policies, lambda command: command, default_policy=head.policy, acting=head.acting)
+
+
+def _job_name(path: str) -> str:
+    stem = "stdin" if path == "-" else Path(path).resolve().stem
+    return f"replay:file/{re.sub(r'[^A-Za-z0-9._@+-]', '_', stem) or 'log'}"
+
+
+def _files(name: str) -> list[LogFile]:
+    from midwatch.agents.replay.logs import LogFile
+    from midwatch.streams.host.clock import now_ms
+
+    if name == "-":
+        return [LogFile("-", sys.stdin.buffer.read(), now_ms() / 1000)]
+    path = Path(name)
+    try:
+        inside = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+        return [LogFile(str(p), p.read_bytes(), p.stat().st_mtime) for p in inside]
+    except OSError as error:
+        raise UsageError(
+            f"the log cannot be read: {error.strerror}",
+            where=str(error.filename or name),
+            remedy="give a file, a directory or -",
+        ) from error

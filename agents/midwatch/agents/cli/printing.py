@@ -1,0 +1,267 @@
+"""How the read commands print: aligned plain text, a little colour on a terminal, NO_COLOR honoured.
+
+Text that came from a job is made harmless (`activity.printable`) and never read as markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from midwatch.agents import activity
+from midwatch.agents.activity import moment, printable
+from midwatch.agents.executor.arming import Arming
+from midwatch.agents.query.timeline import Attempt, Story
+from midwatch.streams.records import Command, Decision, Finding, Hit, Incident, Line, Verdict
+
+_EVIDENCE_SHOWN = 8
+_STYLES = {
+    "failed": "bold red",
+    "failing": "red",
+    "blind": "yellow",
+    "unheard": "yellow",
+    "restarted": "cyan",
+    "running": "green",
+}
+
+
+def console() -> Console:
+    """Standard output. Lines are never wrapped, so that a pipe gets what a terminal shows."""
+    return Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+def columns(rows: Sequence[Sequence[str | Text]], gap: int = 2) -> Iterator[Text]:
+    """Rows with their cells aligned; the last column is not padded."""
+    cells = [[cell if isinstance(cell, Text) else Text(cell) for cell in row] for row in rows]
+    widths = [max(cell.cell_len for cell in column) for column in zip(*cells, strict=True)]
+    for row in cells:
+        out = Text()
+        for cell, width in zip(row[:-1], widths[:-1], strict=True):
+            out.append_text(cell)
+            out.append(" " * (width - cell.cell_len + gap))
+        yield out.append_text(row[-1])
+
+
+def state_text(state: str) -> Text:
+    """A job's state in its colour."""
+    return Text(state, _STYLES.get(state, ""))
+
+
+def place(verdict: Verdict) -> str:
+    """Where the root line stands, as `file:line`; "" without one."""
+    if not verdict.root_file:
+        return ""
+    number = "" if verdict.root_line_number is None else f":{verdict.root_line_number}"
+    return f"{printable(verdict.root_file)}{number}"
+
+
+def what(verdict: Verdict) -> str:
+    """A verdict in one phrase: `crash by nccl_timeout (comms), transient`."""
+    if verdict.state == "healthy":
+        return "no failure"
+    if verdict.state == "unknown":
+        return "unknown: nothing in the lines says why"
+    lasting = {True: "transient", False: "permanent", None: "unknown whether transient"}[verdict.transient]
+    complete = "" if verdict.complete else ", incomplete"
+    silent = f" (no word from {', '.join(verdict.given_up)})" if verdict.given_up else ""
+    return f"{verdict.mode or 'end'} by {verdict.error_type} ({verdict.family}), {lasting}{complete}{silent}"
+
+
+def story_text(told: Story, now_ms: int) -> Iterator[Text]:
+    """The answer of `midwatch why`."""
+    head = Text.assemble((printable(told.job), "bold"), "  ", state_text(told.state_at(now_ms)))
+    if told.latest:
+        head.append(f"  attempt {told.latest.number}")
+    yield head
+    yield from columns([("", name, text) for name, text in _summary(told)] or [("", "", "")])
+    for attempt in reversed(told.attempts):
+        yield from _attempt(attempt)
+    yield Text("\nall steps", "bold")
+    for step in told.steps:
+        if line := activity.line(step.record, step.at_ms, command=told.command_of(step.record)):
+            yield Text(f"  {line}")
+
+
+def _summary(told: Story) -> Iterator[tuple[str, str]]:
+    if told.blind:
+        yield (
+            "blind",
+            f"{printable(told.blind.detail)}: nothing is concluded from silence, so nothing is done",
+        )
+    if told.last_fact:
+        fact = told.last_fact
+        exit_code = "" if fact.exit_code is None else f", exit code {fact.exit_code}"
+        yield "scheduler", f"{printable(fact.new)} (id {printable(fact.native_id)}{exit_code})"
+    if told.last_step is not None:
+        yield "step", f"{told.last_step}, the last seen"
+    if told.last_beat_ms is not None:
+        yield "beat", f"{moment(told.last_beat_ms)}, the last of {len(told.nodes)} node(s)"
+    elif told.steps:
+        yield "beat", "none lately: without beats a stall cannot be told from silence"
+    if told.policy is not None:
+        mode = "armed" if told.armed else "observed: it is said, not done"
+        yield "policy", f"{printable(told.policy)}, {mode}"
+    elif told.attempts:
+        yield "policy", "no spec, so midwatch cannot start this job again: use `midwatch run -- …`"
+
+
+def _attempt(attempt: Attempt) -> Iterator[Text]:
+    yield Text(f"\nattempt {attempt.number}", "bold")
+    rows: list[tuple[str, str, str | Text]] = []
+    if attempt.incident:
+        rows += [("", name, text) for name, text in _incident_rows(attempt.incident)]
+    for finding in attempt.findings:
+        rows.append(("", "finding", _finding(finding)))
+    for decision in _without_repeats(attempt.decisions):
+        rows.append(("", "decision", decision_text(decision)))
+        rows += [("", "near miss", printable(miss)) for miss in decision.near_misses]
+    for command in attempt.commands:
+        rows.append(("", "command", _command(command, attempt)))
+    if not rows:
+        rows.append(("", "", "nothing yet"))
+    yield from columns(rows)
+
+
+def _without_repeats(decisions: Iterable[Decision]) -> Iterator[Decision]:
+    """A later revision that is decided alike says nothing new to a person."""
+    last = None
+    for decision in decisions:
+        same = (decision.action, decision.policy, decision.reason, decision.near_misses, decision.command)
+        if same != last:
+            yield decision
+        last = same
+
+
+def _incident_rows(incident: Incident) -> Iterator[tuple[str, str | Text]]:
+    verdict = incident.verdict
+    yield "verdict", f"{what(verdict)}, {incident.state} (revision {incident.revision})"
+    if verdict.root_line:
+        yield "root line", Text.assemble((place(verdict), "cyan"), f"  {printable(verdict.root_line)}")
+    around = {
+        "node": verdict.node,
+        "rank": verdict.rank,
+        "step": verdict.step,
+        "phase": verdict.phase,
+        "rule": verdict.rule,
+        **verdict.quantities,
+    }
+    if known := [
+        f"{name} {printable(str(value))}" for name, value in around.items() if value not in (None, "")
+    ]:
+        yield "where", ", ".join(known)
+    if incident.silence is not None:
+        yield "silence", f"{incident.silence:.0f} s counted by beats"
+    if verdict.remedy:
+        yield "remedy", printable(verdict.remedy)
+    for hit in incident.evidence[:_EVIDENCE_SHOWN]:
+        yield "evidence", _evidence(hit)
+    if (hidden := len(incident.evidence) - _EVIDENCE_SHOWN) > 0:
+        yield "", f"and {hidden} more lines: --json has them all"
+    for tally in incident.counts:
+        yield "", f"{tally.rule}: {tally.count} more in {printable(tally.path)}"
+
+
+def _evidence(hit: Hit) -> Text:
+    return Text.assemble(
+        (line_place(hit.line), "cyan"), f"  {hit.role} {hit.rule}: {printable(hit.line.text, 160)}"
+    )
+
+
+def line_place(line: Line) -> str:
+    """`file:line` of a line, with its node and rank where they are known."""
+    rank = line.rank if line.rank is not None else line.claimed_rank
+    claimed = " (claimed)" if line.rank is None and line.claimed_rank is not None else ""
+    speaker = ", ".join(
+        part for part in (printable(line.node), "" if rank is None else f"rank {rank}{claimed}") if part
+    )
+    return f"{printable(line.path)}:{line.number}" + (f" [{speaker}]" if speaker else "")
+
+
+def _finding(finding: Finding) -> Text:
+    state = "open" if finding.open else "clear again"
+    return Text.assemble((printable(finding.kind), "yellow"), f" ({state}): {printable(finding.detail)}")
+
+
+def decision_text(decision: Decision) -> Text:
+    """A decision in one phrase, with its reason."""
+    number = (
+        f" {activity.count(decision.restart_number, decision.restart_limit)}"
+        if decision.action == "restart"
+        else ""
+    )
+    mode = "" if decision.armed else " (observed: not done)"
+    return Text.assemble(
+        (decision.action, "bold"), f"{number}{mode}, policy {decision.policy}: {printable(decision.reason)}"
+    )
+
+
+def _command(command: Command, attempt: Attempt) -> str:
+    outcomes = [o for _, o in attempt.outcomes if o.command == command.id]
+    said = " → ".join(["ordered", *(o.state for o in outcomes)])
+    last = outcomes[-1] if outcomes else None
+    ids = (
+        f", id {printable(last.old_native_id)} → {printable(last.new_native_id)}"
+        if last and last.new_native_id
+        else ""
+    )
+    from_step = (
+        f", from the checkpoint of step {last.checkpoint_step}"
+        if last and last.checkpoint_step is not None
+        else ""
+    )
+    reason = f": {printable(last.reason)}" if last and last.reason else ""
+    return f"{command.action} {command.id[:12]} {said}{ids}{from_step}{reason}"
+
+
+def job_rows(told: Iterable[tuple[Story, Arming]], now_ms: int) -> Iterator[Text]:
+    """The table of `midwatch jobs`."""
+    rows: list[tuple[str | Text, ...]] = [("JOB", "STATE", "ACTING", "ATTEMPT", "STEP", "LAST BEAT", "WHY")]
+    for job, arming in told:
+        incident = job.standing
+        why = what(incident.verdict) if incident else (printable(job.blind.detail) if job.blind else "")
+        rows.append(
+            (
+                printable(job.job),
+                state_text(job.state_at(now_ms)),
+                arming.word,
+                str(job.latest.number) if job.latest else "-",
+                "-" if job.last_step is None else str(job.last_step),
+                "-" if job.last_beat_ms is None else moment(job.last_beat_ms),
+                why,
+            )
+        )
+    yield from columns(rows)
+
+
+def incident_rows(listed: Iterable[tuple[Incident, bool, Attempt]]) -> Iterator[Text]:
+    """The table of `midwatch incidents`: the incident, whether it stands, its attempt."""
+    rows: list[tuple[str | Text, ...]] = [
+        ("OPENED", "JOB", "ATTEMPT", "STATE", "DECISION", "VERDICT", "ROOT LINE")
+    ]
+    for incident, stands, attempt in listed:
+        decision = attempt.decisions[-1].action if attempt.decisions else "-"
+        rows.append(
+            (
+                moment(incident.opened_ms),
+                printable(incident.job),
+                str(incident.attempt),
+                Text(incident.state, _STYLES["failed"] if stands else ""),
+                f"{decision}, done" if attempt.restarted else decision,
+                what(incident.verdict),
+                place(incident.verdict) or "-",
+            )
+        )
+    yield from columns(rows)
+
+
+def decision_rows(made: Iterable[Decision]) -> Iterator[Text]:
+    """The table of `midwatch decisions`."""
+    for decision in made:
+        yield Text.assemble(
+            f"{moment(decision.at_ms)}  {printable(decision.job)}  attempt {decision.attempt}  ",
+            decision_text(decision),
+        )
+        for miss in decision.near_misses:
+            yield Text(f"    near miss: {printable(miss)}")

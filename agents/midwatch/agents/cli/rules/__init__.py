@@ -1,0 +1,1 @@
+"""`midwatch rules …`: one file a command."""

@@ -1,0 +1,119 @@
+"""`midwatch rules convert FILE|DIR`: files of oellm-autoexp in our own form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from midwatch.agents.cli.options import json_option, retries_option
+from midwatch.agents.cli.rules.reading import content
+from midwatch.streams.errors import ConfigurationError, UsageError
+
+if TYPE_CHECKING:
+    from midwatch.agents.rulesets.conversion import Converted
+    from midwatch.rules.errors import LocatedError
+    from midwatch.rules.oellm.reading import Config
+
+
+@click.command()
+@click.argument("path", metavar="FILE|DIR", type=click.Path(path_type=Path, exists=True))
+@click.option(
+    "--output", type=click.Path(path_type=Path), default=".", show_default=True, help="Where to write to."
+)
+@click.option("--force", is_flag=True, help="Write over files that are there.")
+@retries_option
+@json_option
+def convert(path: Path, output: Path, retries: str, force: bool, as_json: bool) -> None:
+    """Write a configuration of oellm-autoexp as our own: NAME.rules.yaml and NAME.policy.yaml.
+
+    All four generations are read, with the files that their `defaults:` lists name. Of a directory every file
+    that says something to the watch is converted. What is not executed, or means something else here, is told
+    on standard error. A mistake anywhere, and nothing is written.
+    """
+    from midwatch.agents.policies.oellm import RetryCounting
+    from midwatch.agents.rulesets.conversion import convert as convert_config
+    from midwatch.rules.errors import RuleErrors
+    from midwatch.rules.loader import shipped_files
+
+    shipped = shipped_files()
+    errors: list[LocatedError] = []
+    done: list[tuple[Path, Converted]] = []
+    for file in _files(path):
+        try:
+            config = _config(file, alone=file == path)
+            if config is not None:
+                done.append((file, convert_config(config, shipped, RetryCounting(retries))))
+        except RuleErrors as error:
+            errors += error.errors
+    if errors:
+        raise RuleErrors(errors)
+    base = path if path.is_dir() else path.parent
+    written = [(file, made, _write(output / file.relative_to(base), made, force)) for file, made in done]
+    _tell(written, as_json=as_json)
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    return sorted(file for file in path.rglob("*.y*ml") if file.suffix in (".yaml", ".yml"))
+
+
+def _config(file: Path, *, alone: bool) -> Config | None:
+    """None for a file of a directory that says nothing to the watch."""
+    from midwatch.rules.loader import is_config, load_config
+
+    if not is_config(str(file), content(file)):
+        if alone:
+            raise ConfigurationError(
+                "this is no configuration of oellm-autoexp",
+                where=str(file),
+                remedy="Name a file with log_signals, log_events, policies or a job, or a directory of them.",
+            )
+        return None
+    config = load_config(str(file))
+    says = config.watches or config.policies is not None or config.presets
+    return config if says or alone else None
+
+
+def _write(place: Path, made: Converted, force: bool) -> dict[str, str]:
+    written: dict[str, str] = {}
+    for kind, text in (("rules", made.rules), ("policy", made.policy)):
+        target = place.with_suffix(f".{kind}.yaml")
+        if not text:
+            continue
+        if target.exists() and not force:
+            raise UsageError(
+                "the file is there already", where=str(target), remedy="give --output or --force"
+            )
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+        written[kind] = str(target)
+    return written
+
+
+def _tell(written: list[tuple[Path, Converted, dict[str, str]]], *, as_json: bool) -> None:
+    from midwatch.streams.records import codec
+
+    if as_json:
+        rows = [{"file": str(file), **files, "notes": list(_plain(made))} for file, made, files in written]
+        click.echo(codec.plain_to_json({"version": 1, "converted": rows}))
+        return
+    told: dict[str, None] = {}
+    for file, made, files in written:
+        told |= dict.fromkeys(str(note) for note in made.notes)
+        click.echo(f"{file} → {', '.join(files.values()) or 'nothing: it says nothing to the watch'}")
+    for note in told:
+        click.echo(note, err=True)
+
+
+def _plain(made: Converted) -> Iterator[dict[str, str]]:
+    for note in made.notes:
+        yield {
+            "kind": note.kind.value,
+            "where": str(note.location),
+            "what": note.what,
+            "remedy": note.remedy,
+        }

@@ -1,0 +1,118 @@
+"""`midwatch rules score FILE.jsonl`: the shipped diagnosis on labelled logs, by replay's own path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from midwatch.agents.cli.options import json_option
+from midwatch.streams.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from midwatch.agents.replay.scoring import Judged, Labelled, Said
+
+
+@click.command()
+@click.argument("path", metavar="FILE.jsonl", type=click.Path(path_type=Path))
+@click.option("--mistakes", "with_mistakes", is_flag=True, help="List what went wrong, by id.")
+@json_option
+def score(path: Path, with_mistakes: bool, as_json: bool) -> None:
+    """Score the diagnosis on a file of labelled logs.
+
+    Each line of it is a JSON object with log, error_type ("none" for a healthy run), transient and root_line,
+    and may have id and cascade. Every log is judged as `midwatch replay` does without options.
+    """
+    from midwatch.agents.replay import scoring
+    from midwatch.streams.records import codec
+
+    rows = scoring.read_labelled(_rows(path), str(path))
+    judge = _judge()
+    judged = [(row, judge(row)) for row in rows]
+    if as_json:
+        click.echo(codec.plain_to_json(_plain(judged)))
+        return
+    _show(judged)
+    if with_mistakes:
+        for wrong in scoring.mistakes(judged):
+            click.echo(f"{wrong['id']}: is {wrong['is']}, said {wrong['said']}; wrong: {wrong['wrong']}")
+
+
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
+    import json
+
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError as error:
+        raise UsageError(
+            f"the labelled logs cannot be read: {error.strerror}", where=str(path), remedy="give a file"
+        ) from error
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            yield number, json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise UsageError(
+                f"the line is no JSON: {error}", where=f"{path}:{number}", remedy="write one object a line"
+            ) from error
+
+
+def _judge() -> Callable[[Labelled], Said]:
+    from midwatch.agents.decide.decision import Rulebook
+    from midwatch.agents.policies.loader import load_policy
+    from midwatch.agents.replay.logs import LogFile
+    from midwatch.agents.replay.run import replay
+    from midwatch.agents.replay.scoring import Said
+    from midwatch.agents.rulesets.bundles import watched_rules
+    from midwatch.rules.detectors.limits import Limits
+
+    watched = watched_rules(("default",))
+    policy = load_policy("verdict")
+    book = Rulebook({policy.name: policy}, sign=lambda command: command, default_policy=policy.name)
+
+    def judge(row: Labelled) -> Said:
+        done = replay("replay:file/log", [LogFile("log", row.log.encode(), 0.0)], watched, book, Limits())
+        if done.verdict.state != "failed":
+            return Said(action=done.decision.action)
+        return Said(done.verdict.error_type, done.verdict.root_line, done.decision.action)
+
+    return judge
+
+
+def _plain(judged: list[Judged]) -> dict[str, object]:
+    from midwatch.agents.replay import scoring
+
+    return {
+        "version": 1,
+        "excerpts": len(judged),
+        "failures": sum(row.failed for row, _ in judged),
+        "measures": {
+            name: {"hits": ratio.hits, "of": ratio.of, "interval": ratio.interval()}
+            for name, ratio in scoring.measure(judged).items()
+        },
+        "confusion": [
+            {"true": true, "said": said, "count": count}
+            for (true, said), count in sorted(scoring.confusion(judged).items())
+        ],
+        "mistakes": scoring.mistakes(judged),
+    }
+
+
+def _show(judged: list[Judged]) -> None:
+    from midwatch.agents.replay import scoring
+
+    failures = sum(row.failed for row, _ in judged)
+    click.echo(f"{len(judged)} logs: {failures} failures, {len(judged) - failures} healthy")
+    for name, ratio in scoring.measure(judged).items():
+        click.echo(f"  {name:36}{ratio}")
+    counts = scoring.confusion(judged)
+    names = sorted({name for pair in counts for name in pair})
+    click.echo("\nfamily, true down, said across")
+    click.echo(f"  {'':10}" + "".join(f"{name:>10}" for name in names))
+    for true in names:
+        row = "".join(f"{counts.get((true, said), 0) or '.':>10}" for said in names)
+        click.echo(f"  {true:10}{row}")

@@ -1,0 +1,1 @@
+"""Step 4, decide: incidents in, decisions and commands out. Its state is in a Redis table."""

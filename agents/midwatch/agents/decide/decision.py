@@ -1,0 +1,377 @@
+"""From a settled incident to a decision with its reason, and at most one command. Pure.
+
+State of one job goes in and comes out; `now_ms` is the append time of the record. Budgets count accepted
+commands by their forwarded outcomes, so a lost or refused command costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Literal
+
+from midwatch.agents.policies import choose
+from midwatch.agents.policies.base import Choice, Policy, PolicyMode
+from midwatch.agents.policies.conditions import Past
+from midwatch.agents.policies.reader import read_policy
+from midwatch.rules.errors import RuleErrors
+from midwatch.streams.records import (
+    Action,
+    Command,
+    Decision,
+    Finding,
+    Forwarded,
+    Incident,
+    IncidentRecord,
+    Outcome,
+    PersonAct,
+    SpecEvent,
+)
+from midwatch.streams.records.effect_keys import command_id
+
+_CUT = (
+    "the log of this job begins in the middle of its history and no carry sums up what came before: "
+    "it is observed only, until it is armed again"
+)
+_HOLDING_FINDINGS = ("blind", "two_alive", "poisoned")
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """A command that was written: for which mode of an end, and how far it got."""
+
+    id: str
+    attempt: int
+    seq: int
+    mode: str
+    incident: Incident
+    accepted: bool = False
+    at_ms: int | None = None
+    action: Literal["restart", "cancel"] = "restart"
+
+
+@dataclass(frozen=True, slots=True)
+class DecideState:
+    """What decide remembers of a job."""
+
+    version: int = 1
+    job: str = ""
+    spec: SpecEvent | None = None
+    disarmed: bool = False
+    restarts: Mapping[str, int] = field(default_factory=dict)  # accepted, by mode
+    issued: Issued | None = None
+    last: Decision | None = None
+    open: tuple[str, ...] = ()  # findings that stand open and hold the job
+    poisoned: str = ""  # why nothing is decided for this job any more
+    counted: tuple[int, ...] = ()  # the attempts whose restart was accepted: each counts once
+    ended: tuple[int, str] = (0, "")  # the attempt that settled last, and the mode of its end
+    due_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rulebook:
+    """What decide judges by, and how it signs. `acting`: the watch may act; a job must be armed besides."""
+
+    policies: Mapping[str, Policy]
+    sign: Callable[[Command], Command]
+    default_policy: str = "verdict"
+    acting: bool = False
+    issuer: str = "midwatch-decide"
+    command_lifetime_ms: int = 300_000
+    reissues: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The state behind the record, and what was decided and ordered."""
+
+    state: DecideState
+    decisions: tuple[Decision, ...] = ()
+    commands: tuple[Command, ...] = ()
+
+
+def decide(state: DecideState, record: IncidentRecord, now_ms: int, book: Rulebook) -> Decided:
+    """One record of the topic `incidents`."""
+    match record:
+        case Incident():
+            state = replace(state, job=record.job, spec=record.spec or state.spec)
+            if record.state != "settled":
+                return Decided(state)
+            return _on_settled(state, record, now_ms, book)
+        case Finding():
+            return _on_finding(replace(state, job=record.job), record, now_ms, book)
+        case Forwarded():
+            return _on_forwarded(state, record, now_ms, book)
+        case _:
+            return Decided(state)
+
+
+def _on_forwarded(state: DecideState, record: Forwarded, now_ms: int, book: Rulebook) -> Decided:
+    match record.record:
+        case Outcome():
+            return _on_outcome(state, record.record, now_ms, book)
+        case SpecEvent():
+            return Decided(replace(state, job=record.record.job, spec=record.record))
+        case PersonAct():
+            act = record.record
+            if act.act in ("arm", "disarm"):
+                spec = replace(state.spec, armed=act.act == "arm") if state.spec else None
+                state = replace(state, job=act.job, spec=spec, disarmed=act.act == "disarm")
+            if act.act == "arm":
+                # Who arms a job again has looked at what could not be read.
+                still = tuple(kind for kind in state.open if kind != "poisoned")
+                state = replace(state, poisoned="", open=still)
+            return Decided(state)
+
+
+def _on_outcome(state: DecideState, outcome: Outcome, now_ms: int, book: Rulebook) -> Decided:
+    state = _counted(state, outcome)
+    issued = state.issued
+    if issued is None or issued.id != outcome.command:
+        return Decided(state)
+    if outcome.state == "accepted":
+        return Decided(replace(state, issued=replace(issued, accepted=True)))
+    if outcome.state == "expired" and issued.seq < book.reissues:
+        # The next number has the same effect key, so what was done already is found and not done again.
+        return _issued_again(state, issued, now_ms, book)
+    if outcome.state in ("refused", "failed", "expired"):
+        verb = {"refused": "refused", "failed": "could not carry out", "expired": "got too late"}[
+            outcome.state
+        ]
+        choice = Choice("hold", f"the executor {verb} the command: {outcome.reason}")
+        decision = _decision(state, issued.incident, choice, now_ms, book)
+        return Decided(replace(state, last=decision), (decision,))
+    return Decided(state)
+
+
+def _counted(state: DecideState, outcome: Outcome) -> DecideState:
+    """What was accepted is spent, whoever ordered it: after a loss of Redis the past is decided anew, by the
+    present policy and mode, and may not come out as it did."""
+    if outcome.action != "restart" or outcome.state not in ("accepted", "done"):
+        return state
+    if outcome.attempt in state.counted:
+        return state
+    issued, (attempt, mode) = state.issued, state.ended
+    if issued is not None and issued.attempt == outcome.attempt:
+        mode = issued.mode
+    elif attempt != outcome.attempt:
+        mode = PolicyMode.CRASH
+    used = {**state.restarts, mode: state.restarts.get(mode, 0) + 1}
+    return replace(state, restarts=used, counted=(*state.counted, outcome.attempt))
+
+
+def _issued_again(state: DecideState, issued: Issued, now_ms: int, book: Rulebook) -> Decided:
+    """The next order for an attempt, judged as if it were the first: the budget pays for it once."""
+    bare = replace(state, issued=None)
+    if issued.attempt in state.counted:
+        restarts = {**state.restarts, issued.mode: state.restarts[issued.mode] - 1}
+        counted = tuple(attempt for attempt in state.counted if attempt != issued.attempt)
+        bare = replace(bare, restarts=restarts, counted=counted)
+    turn = _on_settled(bare, issued.incident, now_ms, book, seq=issued.seq + 1)
+    return replace(turn, state=replace(turn.state, restarts=state.restarts, counted=state.counted))
+
+
+def _on_finding(state: DecideState, finding: Finding, now_ms: int, book: Rulebook) -> Decided:
+    if finding.kind in _HOLDING_FINDINGS:
+        others = tuple(kind for kind in state.open if kind != finding.kind)
+        state = replace(state, open=(*others, finding.kind) if finding.open else others)
+    if not finding.open:
+        return Decided(state)
+    if finding.kind in _HOLDING_FINDINGS:
+        action: Action = "hold"
+        reason = finding.detail
+    else:
+        action, reason = "none", f"{finding.detail}; a finding alone ends no job"
+    decision = Decision(
+        job=finding.job,
+        attempt=finding.attempt,
+        incident="",
+        revision=0,
+        action=action,
+        policy=_policy_name(state, book),
+        reason=reason,
+        at_ms=now_ms,
+        armed=_armed(state, book),
+    )
+    return Decided(replace(state, last=decision), (decision,))
+
+
+def _on_settled(state: DecideState, incident: Incident, now_ms: int, book: Rulebook, seq: int = 1) -> Decided:
+    state = replace(state, ended=(incident.attempt, _mode(incident)))
+    choice, limit, used = _choice(state, incident, now_ms, book)
+    decision = _decision(state, incident, choice, now_ms, book)
+    if choice.action not in ("restart", "cancel"):
+        return Decided(replace(state, last=decision), (decision,))
+    if choice.action == "restart":
+        decision = replace(decision, restart_number=used + 1, restart_limit=limit)
+    if state.spec is None or not decision.armed:
+        why = _why_observing(state, book)
+        decision = replace(decision, reason=f"{decision.reason}; observing only: {why}")
+        return Decided(replace(state, last=decision), (decision,))
+    not_before_ms = max(now_ms, choice.not_before_ms)
+    command = book.sign(_command(state.spec, incident, decision, book, seq=seq, not_before_ms=not_before_ms))
+    decision = replace(decision, command=command.id)
+    issued = Issued(
+        command.id,
+        incident.attempt,
+        seq,
+        _mode(incident),
+        incident,
+        at_ms=not_before_ms,
+        action=command.action,
+    )
+    return Decided(replace(state, last=decision, issued=issued), (decision,), (command,))
+
+
+def _choice(
+    state: DecideState, incident: Incident, now_ms: int, book: Rulebook
+) -> tuple[Choice, int | None, int]:
+    """What is to be done, and of how many restarts that are allowed for it how many were made."""
+    standing = _standing_reason(state, incident)
+    if standing is not None:
+        return standing, None, 0
+    policy = _policy(state, book)
+    if isinstance(policy, str):
+        return Choice("hold", policy), None, 0
+    said, verdict = incident.scheduler, incident.verdict
+    if said is not None and said.by_person and not policy.restart_cancelled:
+        missed = (f"{verdict.error_type} would be judged, but a person ended it",) if verdict.rule else ()
+        return Choice("none", f"{said.by_person} cancelled it", missed), None, 0
+    clause, choice = choose(policy, incident, _past(state, now_ms))
+    used = sum(state.restarts.values()) if clause.across_modes else state.restarts.get(_mode(incident), 0)
+    if choice.action in ("restart", "cancel"):
+        choice = _without_doubt(state, incident, choice)
+    if choice.action == "restart":
+        choice = _within_bounds(state, incident, choice, clause.max_restarts, used)
+    return choice, _limit(state, clause.max_restarts), used
+
+
+def _policy(state: DecideState, book: Rulebook) -> Policy | str:
+    """The policy that judges this job: its own, where its spec brings one; or why there is none."""
+    name, own = _policy_name(state, book), state.spec.policy_text if state.spec else ""
+    if not own:
+        return book.policies.get(name) or f"there is no policy called {name!r}"
+    try:
+        return _own_policy(name, own)
+    except RuleErrors as error:
+        return f"the policy {name!r} that the job brings cannot be read: {error.errors[0].what}"
+
+
+@lru_cache(maxsize=256)
+def _own_policy(name: str, text: str) -> Policy:
+    return read_policy(name, text.encode())
+
+
+def _past(state: DecideState, now_ms: int) -> Past:
+    issued = state.issued
+    restarted = issued is not None and issued.accepted and issued.action == "restart"
+    ordered = issued.at_ms if issued is not None and restarted else None
+    return Past(sum(state.restarts.values()), ordered, now_ms)
+
+
+def _standing_reason(state: DecideState, incident: Incident) -> Choice | None:
+    """What decides before any policy is asked."""
+    successor, attempt = incident.superseded_by, incident.attempt
+    out = attempt in state.counted or (state.issued is not None and state.issued.attempt == attempt)
+    reasons = (
+        (incident.verdict.state == "healthy", Choice("none", "the job ended as it meant to")),
+        (bool(state.poisoned), Choice("hold", f"a record of this job could not be read: {state.poisoned}")),
+        (bool(successor), Choice("none", f"somebody has already started it again: {successor}")),
+        (out, Choice("none", f"a command for attempt {attempt} is already out")),
+    )
+    return next((choice for applies, choice in reasons if applies), None)
+
+
+def _without_doubt(state: DecideState, incident: Incident, choice: Choice) -> Choice:
+    """An act that the policy wants, unless it is not sure what it would act on."""
+    doubts = (
+        ("two_alive" in state.open, "two attempts of this job are alive at once"),
+        ("poisoned" in state.open, "a record of this job could not be folded: see the dead letters"),
+        (incident.cut, _CUT),
+    )
+    doubt = next((doubt for applies, doubt in doubts if applies), "")
+    return Choice("hold", doubt, (*choice.near_misses, choice.reason)) if doubt else choice
+
+
+def _within_bounds(
+    state: DecideState, incident: Incident, choice: Choice, limit: int | None, used: int
+) -> Choice:
+    """A restart that the policy wants, unless the budget is spent or nobody proved the end."""
+    wanted = (*choice.near_misses, choice.reason)
+    if limit is not None and used >= limit:
+        return Choice(
+            "stop", f"the budget is spent: {used} of {limit} restarts after a {_mode(incident)}", wanted
+        )
+    total, allowed = sum(state.restarts.values()), state.spec.max_restarts if state.spec else None
+    if allowed is not None and total >= allowed:
+        return Choice("stop", f"the job's own budget is spent: {total} of {allowed} restarts", wanted)
+    if incident.silence is None and not incident.words:
+        return Choice(
+            "hold", "neither the scheduler nor the process said that it ended; text alone never kills", wanted
+        )
+    return choice
+
+
+def _limit(state: DecideState, limit: int | None) -> int | None:
+    own = state.spec.max_restarts if state.spec else None
+    return min((n for n in (limit, own) if n is not None), default=None)
+
+
+def _decision(
+    state: DecideState, incident: Incident, choice: Choice, now_ms: int, book: Rulebook
+) -> Decision:
+    return Decision(
+        job=incident.job,
+        attempt=incident.attempt,
+        incident=incident.id,
+        revision=incident.revision,
+        action=choice.action,
+        policy=_policy_name(state, book),
+        reason=choice.reason,
+        at_ms=now_ms,
+        armed=_armed(state, book),
+        near_misses=choice.near_misses,
+    )
+
+
+def _command(
+    spec: SpecEvent, incident: Incident, decision: Decision, book: Rulebook, *, seq: int, not_before_ms: int
+) -> Command:
+    return Command(
+        id=command_id(incident.job, incident.attempt, seq),
+        job=incident.job,
+        attempt=incident.attempt,
+        seq=seq,
+        action="cancel" if decision.action == "cancel" else "restart",
+        incarnation=incident.incarnation,
+        incident=incident.id,
+        revision=incident.revision,
+        reason=decision.reason,
+        not_before_ms=not_before_ms,
+        expires_ms=not_before_ms + book.command_lifetime_ms,
+        issuer=book.issuer,
+        spec=spec.spec,
+        bundle=incident.verdict.bundle,
+        restart_number=decision.restart_number or 1,
+        restart_limit=decision.restart_limit,
+    )
+
+
+def _why_observing(state: DecideState, book: Rulebook) -> str:
+    if state.spec is None:
+        return "no spec says how to start it again"
+    return "the job is not armed" if book.acting else "the watch is in observe mode"
+
+
+def _armed(state: DecideState, book: Rulebook) -> bool:
+    return book.acting and state.spec is not None and state.spec.armed and not state.disarmed
+
+
+def _policy_name(state: DecideState, book: Rulebook) -> str:
+    return state.spec.policy if state.spec and state.spec.policy else book.default_policy
+
+
+def _mode(incident: Incident) -> str:
+    mode = incident.verdict.mode
+    return PolicyMode.CRASH if mode in ("ended", None) else str(mode)

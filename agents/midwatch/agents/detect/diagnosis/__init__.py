@@ -1,0 +1,1 @@
+"""What an attempt died of: the root among the lines, and the verdict."""

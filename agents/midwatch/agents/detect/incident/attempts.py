@@ -1,0 +1,111 @@
+"""Numbering the attempts of a job: each unseen incarnation is the next one, whoever started it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from midwatch.agents.detect.incident.settling import settle
+from midwatch.agents.detect.incident.state import JobState, NodeState
+from midwatch.agents.detect.incident.turn import Turn
+from midwatch.streams.records.identity import native_id
+
+UNKNOWN = "unknown"
+"""The incarnation of an attempt of which only lines of a foreign shipper are known."""
+
+
+def meet(turn: Turn, incarnation: str, *, nodes: int | None = None, by: str = "") -> bool:
+    """Note who speaks; returns whether it is the present attempt (an older one must not touch it).
+
+    An empty incarnation is a foreign shipper's, which does not know: it speaks of the present attempt.
+    """
+    state = turn.state
+    if not incarnation:
+        incarnation = state.incarnation or UNKNOWN
+    elif state.incarnation == UNKNOWN and turn.running() and incarnation not in state.incarnations:
+        state = _named(turn, incarnation)
+    if incarnation not in state.incarnations:
+        _begin(turn, incarnation, by)
+    elif by and not state.started_by.get(incarnation):
+        turn.set(started_by={**state.started_by, incarnation: by})
+    current = turn.state.incarnation == incarnation
+    if current and nodes is not None and nodes > turn.state.nodes:
+        turn.set(nodes=nodes)
+    return current
+
+
+def _named(turn: Turn, incarnation: str) -> JobState:
+    """Until now only a foreign shipper spoke, which cannot tell one start from another: it was this one."""
+    incident = turn.state.incident
+    turn.set(
+        incarnation=incarnation,
+        incarnations={incarnation: turn.state.attempt},
+        incident=replace(incident, incarnation=incarnation) if incident else None,
+    )
+    return turn.state
+
+
+def _begin(turn: Turn, incarnation: str, by: str) -> None:
+    old = turn.state
+    incident = old.incident
+    if incident is not None and incident.state in ("suspected", "ended") and old.ended_ms is not None:
+        settle(turn, given_up=(), superseded_by=incarnation)
+    for name in list(turn.state.findings):
+        turn.clear_finding(name, "the attempt is over")
+    unended = old.attempt > 0 and old.scheduler is None and not old.commanded and old.ended_ms is None
+    alive_beside = unended and not _same_job(old.incarnation, incarnation)
+    number = old.attempt + 1
+    turn.state = JobState(
+        job=old.job,
+        attempt=number,
+        incarnation=incarnation,
+        incarnations={**old.incarnations, incarnation: number},
+        started_by={**old.started_by, incarnation: by} if by else old.started_by,
+        started_ms=turn.now_ms,
+        nodes=old.spec.nodes if old.spec else 1,
+        spec=old.spec,
+        whole=old.whole,
+    )
+    turn.began = True
+    # Offsets already judged outlive the attempt: a new shipper may read an old file from its beginning.
+    turn.nodes = {name: NodeState(judged=node.judged) for name, node in turn.nodes.items()}
+    if alive_beside:
+        _two_alive(turn, old.incarnation, f"began while {old.incarnation} had not ended")
+
+
+def older_ended(turn: Turn, incarnation: str) -> None:
+    """An older incarnation is over: nobody lives beside the present attempt any more."""
+    found = turn.state.findings.get("two_alive")
+    if found is not None and found.quantities.get("older") == incarnation:
+        turn.clear_finding("two_alive", f"{incarnation} has ended")
+
+
+def older_beats(turn: Turn, incarnation: str, *, alive: bool, logged_ms: int) -> None:
+    """A sign of life, or its end, of an older start of the scheduler's same job.
+
+    A scheduler that starts a job again under its id takes the older copy for dead. On a node that it has
+    lost sight of, that copy may live on beside the new one. `logged_ms`: when the beat was made, by the
+    broker's clock; one from before the present attempt proves nothing.
+    """
+    if not alive:
+        older_ended(turn, incarnation)
+    elif _same_job(incarnation, turn.state.incarnation) and logged_ms > turn.state.started_ms:
+        _two_alive(turn, incarnation, f"runs while {incarnation} still gives signs of life")
+
+
+def _same_job(one: str, other: str) -> bool:
+    """Whether the scheduler gave both starts one id."""
+    return one.partition(":")[0] == other.partition(":")[0] and native_id(one) == native_id(other)
+
+
+def _two_alive(turn: Turn, older: str, how: str) -> None:
+    turn.open_finding(
+        "two_alive",
+        f"attempt {turn.state.attempt} ({turn.state.incarnation}) {how}",
+        quantities={"older": older},
+    )
+
+
+def rename(turn: Turn, job: str) -> None:
+    """The first record of a job gives the state its name."""
+    if not turn.state.job:
+        turn.state = replace(turn.state, job=job)

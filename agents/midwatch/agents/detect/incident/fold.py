@@ -1,0 +1,112 @@
+"""The fold of one job's events: state and one event in, state and records for decide out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from midwatch.agents.detect.incident.attempts import rename
+from midwatch.agents.detect.incident.lines import on_hits
+from midwatch.agents.detect.incident.settling import settle_due, settle_if_due
+from midwatch.agents.detect.incident.sight import look, on_beat, sight_due
+from midwatch.agents.detect.incident.snapshots import (
+    begins_whole,
+    next_carry_ms,
+    on_carry,
+    write_carry_if_due,
+)
+from midwatch.agents.detect.incident.state import Job
+from midwatch.agents.detect.incident.turn import Turn
+from midwatch.agents.detect.incident.words import on_act, on_outcome, on_scheduler, on_spec
+from midwatch.rules.detectors.limits import Limits
+from midwatch.rules.detectors.loss_spike import LossSpikeDetector
+from midwatch.streams.records import (
+    Activation,
+    Beat,
+    Carry,
+    Event,
+    Hits,
+    IncidentRecord,
+    Outcome,
+    PersonAct,
+    SchedulerFact,
+    SpecEvent,
+    Tick,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """The job behind the event, what decide is to hear, in order, and what the job's own topic is to keep."""
+
+    job: Job
+    records: tuple[IncidentRecord, ...]
+    carries: tuple[Carry, ...] = ()
+
+
+def fold_with_timers(
+    job: Job, name: str, event: Event, now_ms: int, limits: Limits, *, cut: bool = False
+) -> Folded:
+    """One event of one job; every timer due by `now_ms` fires before it, at its due time. `cut`: see
+    `fold_event`."""
+    fired = fire_due(job, now_ms, limits)
+    folded = fold_event(fired.job, name, event, now_ms, limits, cut=cut)
+    return Folded(folded.job, fired.records + folded.records, fired.carries + folded.carries)
+
+
+def fire_due(job: Job, now_ms: int, limits: Limits) -> Folded:
+    """Fire the timers of one job that are due by `now_ms`, in order."""
+    records, carries = tuple[IncidentRecord, ...](), tuple[Carry, ...]()
+    while (due := job.state.due_ms) is not None and due <= now_ms:
+        fired = fire_timer(job, limits)
+        job, records, carries = fired.job, records + fired.records, carries + fired.carries
+    return Folded(job, records, carries)
+
+
+def fold_event(
+    job: Job, name: str, event: Event, now_ms: int, limits: Limits, *, cut: bool = False
+) -> Folded:
+    """One event of the job called `name`, appended at `now_ms`. Timers due by then must have fired before.
+
+    `cut`: if this is the first event of the job here, earlier ones may have been deleted from the log.
+    """
+    turn = Turn(job, limits, LossSpikeDetector(), now_ms)
+    if not turn.state.job:
+        turn.set(whole=begins_whole(event, cut=cut))
+    rename(turn, name)
+    match event:
+        case Hits():
+            on_hits(turn, event)
+        case Beat():
+            on_beat(turn, event)
+        case SchedulerFact():
+            on_scheduler(turn, event)
+        case Outcome():
+            on_outcome(turn, event)
+        case SpecEvent():
+            on_spec(turn, event)
+        case PersonAct():
+            on_act(turn, event)
+        case Carry():
+            on_carry(turn, event)
+        case Activation() | Tick():
+            pass  # they belong to the partition, not to a job
+    return _folded(turn)
+
+
+def fire_timer(job: Job, limits: Limits) -> Folded:
+    """Fire the job's earliest timer, at its due time."""
+    due = job.state.due_ms
+    turn = Turn(job, limits, LossSpikeDetector(), due if due is not None else 0)
+    if due is not None:
+        look(turn)
+        settle_if_due(turn)
+    return _folded(turn)
+
+
+def _folded(turn: Turn) -> Folded:
+    write_carry_if_due(turn)
+    dues = [due for due in (sight_due(turn), settle_due(turn), next_carry_ms(turn)) if due is not None]
+    # A timer that changed nothing must not come due again at the same moment.
+    due = max(min(dues), turn.now_ms + 1) if dues else None
+    turn.state = replace(turn.state, due_ms=due)
+    return Folded(turn.result(), tuple(turn.out), tuple(turn.carries))

@@ -1,0 +1,195 @@
+"""What the lines say: progress, causes, consequences, success. Resent lines change nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from midwatch.agents.detect.diagnosis.hindsight import may_explain
+from midwatch.agents.detect.diagnosis.verdict import precedence
+from midwatch.agents.detect.incident.attempts import meet
+from midwatch.agents.detect.incident.clocks import NodeClock, offset
+from midwatch.agents.detect.incident.progress import Step, go_on
+from midwatch.agents.detect.incident.settling import end, revise, suspect, withdraw
+from midwatch.agents.detect.incident.state import NodeState
+from midwatch.agents.detect.incident.turn import Turn
+from midwatch.agents.detect.incident.watches import count, count_one, end_watch, is_watched, spend
+from midwatch.streams.lines.foreign import PREFIX as FOREIGN
+from midwatch.streams.records import Held, Hit, Hits, Line, Progress, Stop
+
+_HELD_PER_RULE_AND_RANK = 3
+_HELD = 512
+_NOTED = 8
+_GENERATIONS = 1024
+
+
+def on_hits(turn: Turn, record: Hits) -> None:
+    """What match found in one chunk."""
+    origin = record.origin
+    current = meet(turn, origin.incarnation, nodes=origin.nodes)
+    node = turn.nodes.get(origin.node, NodeState())
+    turn.nodes[origin.node] = replace(node, judged=_raised(node.judged, record.ends))
+    if not current or turn.state.commanded:
+        # Another attempt's lines, or what our own command makes the job print while it dies.
+        return
+    turn.set(bundle=record.bundle)
+    if origin.shipper.startswith(FOREIGN):
+        name = origin.shipper.removeprefix(FOREIGN)
+        turn.open_finding(
+            "no_beats", f"its lines come by {name}, which gives no beats: no stall can be found"
+        )
+    fresh = False
+    clock = NodeClock(offset(node.offsets), record.logged_ms / 1000)
+    counts = [more for more in record.counts if is_watched(turn, more.rule)]
+    for kind, run in groupby(_in_order(record, node.judged, clock, _known(turn)), key=type):
+        if kind is Step:
+            steps = (line for line in run if isinstance(line, Step))
+            go_on(turn, origin.node, [step for step in steps if is_watched(turn, step.rule)])
+            continue
+        for line in run:
+            if isinstance(line, Stop):
+                end_watch(turn, line)
+            elif isinstance(line, Hit) and is_watched(turn, line.rule):
+                fresh = True
+                _hold(turn, line, record.logged_ms)
+    if fresh:
+        count(turn, counts)
+    incident = turn.state.incident
+    if incident is not None and incident.state == "ended":
+        end(turn)
+    revise(turn)
+
+
+def _known(turn: Turn) -> list[Line]:
+    """What earlier reads brought and may yet be weighed against what comes."""
+    state = turn.state
+    lines = [each.hit.line for each in (*state.held, *state.noted)]
+    return lines if state.left is None else [*lines, state.left.line]
+
+
+def _in_order(
+    record: Hits, judged: Mapping[str, int], clock: NodeClock, known: Sequence[Line]
+) -> Iterator[Step | Hit | Stop]:
+    """The lines not judged before, by corrected time; those of one file stay in the file's order, behind the
+    `known` ones above them too. A line may print its second alone, which began before they were read."""
+    node = record.origin.node
+    files: dict[str, list[Step | Hit | Stop]] = {}
+    for column in record.progress:
+        mark = judged.get(column.generation, -1)
+        lines = files.setdefault(column.path, [])
+        lines.extend(_step(column, i, node, clock) for i, ended in enumerate(column.ends) if ended > mark)
+    for hit in record.hits:
+        if hit.end > judged.get(hit.generation, -1):
+            corrected = replace(hit, line=replace(hit.line, time=clock.corrected(hit.line.time)))
+            files.setdefault(hit.line.path, []).append(corrected)
+    for stop in record.stops:
+        # Last of a line's words: a hit on the very line that ends the watch still counts.
+        if stop.end > judged.get(stop.generation, -1):
+            files.setdefault(stop.path, []).append(replace(stop, time=clock.corrected(stop.time)))
+    timed: list[tuple[float, int, Step | Hit | Stop]] = []
+    for path, lines in files.items():
+        first = min((_number(line) for line in lines), default=0)
+        above = (each.time for each in known if each.file == (node, path) and each.number < first)
+        latest = max(above, default=0.0)
+        for line in sorted(lines, key=_number):
+            latest = max(latest, _time(line))
+            timed.append((latest, len(timed), _at(line, latest)))
+    for _, _, line in sorted(timed, key=lambda entry: entry[:2]):
+        yield line
+
+
+def _step(column: Progress, index: int, node: str, clock: NodeClock) -> Step:
+    return Step(
+        rule=column.rule,
+        node=node,
+        path=column.path,
+        number=column.numbers[index],
+        time=clock.corrected(column.times[index]),
+        step=column.steps[index],
+        phase=column.phase,
+        total=column.total,
+        loss=column.losses[index] if index < len(column.losses) else "",
+        count=column.counts[index] if index < len(column.counts) else "",
+        line=column.last if index == len(column.steps) - 1 else None,
+    )
+
+
+def _number(line: Step | Hit | Stop) -> int:
+    return line.line.number if isinstance(line, Hit) else line.number
+
+
+def _time(line: Step | Hit | Stop) -> float:
+    return line.line.time if isinstance(line, Hit) else line.time
+
+
+def _at(line: Step | Hit | Stop, time: float) -> Step | Hit | Stop:
+    if _time(line) == time:
+        return line
+    if isinstance(line, Hit):
+        return replace(line, line=replace(line.line, time=time))
+    return replace(line, time=time)
+
+
+def _raised(judged: Mapping[str, int], ends: Mapping[str, int]) -> dict[str, int]:
+    raised = dict(judged)
+    for generation, end_at in ends.items():
+        raised[generation] = max(end_at, raised.pop(generation, -1))
+    return dict(list(raised.items())[-_GENERATIONS:])
+
+
+def _hold(turn: Turn, hit: Hit, logged_ms: int) -> None:
+    if hit.role == "success":
+        # What stood against the job before it said that it is done did not end it.
+        turn.set(succeeded=True, held=(), noted=())
+        if turn.running():
+            withdraw(turn, "the job says that it is done")
+        return
+    if hit.excuses is not None:
+        _excuse(turn, hit)
+    state = turn.state
+    if hit.role == "context" and hit.mode == "success":
+        turn.set(left=hit)
+    if may_explain(hit):
+        _note(turn, hit, logged_ms)
+    if hit.role not in ("cause", "consequence"):
+        return
+    line = hit.line
+    alike = sum(
+        h.hit.rule == hit.rule and h.hit.line.rank == line.rank and h.hit.line.file == line.file
+        for h in state.held
+    )
+    if not spend(turn, hit) or alike >= _HELD_PER_RULE_AND_RANK:
+        count_one(turn, hit)
+        return
+    held = (*state.held, Held(hit, state.step if state.step is not None else -1, logged_ms))
+    if len(held) > _HELD:
+        # Thousands of ranks may wait for the one that says why: what counts least goes, whenever it came.
+        least = max(held, key=lambda h: precedence(h.hit))
+        count_one(turn, least.hit)
+        if least.hit is hit:
+            return
+        held = tuple(h for h in held if h is not least)
+    turn.set(held=held)
+    suspect(turn, hit)
+
+
+def _note(turn: Turn, hit: Hit, logged_ms: int) -> None:
+    """Of each rule and file the first line since the last steps; of many rules the latest."""
+    state = turn.state
+    if any(each.hit.rule == hit.rule and each.hit.line.file == hit.line.file for each in state.noted):
+        return
+    note = Held(hit, state.step if state.step is not None else -1, logged_ms)
+    turn.set(noted=(*state.noted, note)[-_NOTED:])
+
+
+def _excuse(turn: Turn, hit: Hit) -> None:
+    """What was raised while an exception was handled tells that the exception itself did no harm."""
+    place = (hit.line.file, hit.excuses)
+    kept = tuple(h for h in turn.state.held if (h.hit.line.file, h.hit.line.number) != place)
+    if len(kept) == len(turn.state.held):
+        return
+    turn.set(held=kept)
+    incident = turn.state.incident
+    if incident is not None and incident.state == "suspected" and not kept:
+        withdraw(turn, "the exception was handled")

@@ -1,0 +1,155 @@
+"""What progress lines say: how far the job has come, and that what stood against it did not end it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from midwatch.agents.detect.incident.settling import withdraw
+from midwatch.agents.detect.incident.sight import forget_silence
+from midwatch.agents.detect.incident.turn import Turn
+from midwatch.agents.detect.line_order import earlier
+from midwatch.rules.detectors.loss_spike import LossWindow
+from midwatch.streams.records import Held, Line, Phase
+
+_STEPS_TO_WITHDRAW = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One progress line. `step` -1: the line tells of the phase alone, and with `count` that its loop goes
+    round: a bar, a batch of its epoch, a clock that is printed with each event."""
+
+    rule: str
+    node: str
+    path: str
+    number: int
+    time: float
+    step: int
+    phase: Phase
+    total: int | None
+    loss: str
+    count: str = ""
+    line: Line | None = None
+
+    @property
+    def file(self) -> tuple[str, str]:
+        """Where its number counts."""
+        return (self.node, self.path)
+
+
+def go_on(turn: Turn, node: str, lines: Sequence[Step]) -> None:
+    """Progress lines of one node, in order, with no other line between them.
+
+    A chunk holds hundreds of them, so what they say of the job is written into its state once, behind the
+    last: nothing that a step sets off reads it.
+    """
+    if not lines:
+        return
+    forget_silence(turn)
+    state = turn.state
+    step, phase, total = state.step, state.phase, state.total
+    nodes, printed, losses = state.progress_nodes, state.progress_line, state.losses
+    for line in lines:
+        reached = step if step is not None else -1
+        if line.step > reached:
+            nodes = (node,)
+        elif node not in nodes and (line.step == reached or not nodes):
+            nodes = (*nodes, node)
+        if line.line is not None:
+            printed = replace(line.line, time=line.time)
+        phase = line.phase
+        total = line.total if line.total is not None else total
+        if line.step >= 0:
+            step = max(line.step, reached)
+            _went_on(turn, line)
+            losses = _loss(turn, losses, line)
+        elif line.count and turn.state.held:
+            _counted_on(turn, line)
+    turn.set(step=step, phase=phase, total=total, progress_nodes=nodes, progress_line=printed, losses=losses)
+
+
+def _still_diverged(line: Step, held: Held) -> bool:
+    """A run goes on with broken numbers as well as with good ones: only a finite loss speaks for it."""
+    if held.hit.error_type != "numerical_instability":
+        return False
+    try:
+        return not math.isfinite(float(line.loss))
+    except ValueError:
+        return True
+
+
+def _standing(line: Step, held: Iterable[Held]) -> Iterator[Held]:
+    for each in held:
+        if not earlier(each.hit.line, line):
+            yield replace(each, step=line.step) if line.step > each.step else each
+        elif line.step < each.step + _STEPS_TO_WITHDRAW or _still_diverged(line, each):
+            yield each
+
+
+def _counting(line: Step, count: float, held: Iterable[Held]) -> Iterator[Held]:
+    for each in held:
+        if not earlier(each.hit.line, line) or _still_diverged(line, each) or (each.count or count) > count:
+            yield each
+        elif each.count is None:
+            yield replace(each, count=count)
+        elif count > each.count and each.rises + 1 < _STEPS_TO_WITHDRAW:
+            yield replace(each, count=count, rises=each.rises + 1)
+        elif count == each.count:
+            yield each
+
+
+def _counted_on(turn: Turn, line: Step) -> None:
+    """A loop that prints no step goes on: it counted twice beyond where it was first seen behind the line."""
+    try:
+        count = float(line.count)
+    except ValueError:
+        return
+    held = turn.state.held
+    kept = tuple(_counting(line, count, held))
+    if kept == held:
+        return
+    turn.set(held=kept)
+    incident = turn.state.incident
+    if incident is not None and incident.state == "suspected" and not kept:
+        withdraw(turn, "the job went on: its loop goes round")
+
+
+def _went_on(turn: Turn, line: Step) -> None:
+    """A step after a suspicion: the line did not end the job once the step passes two beyond it."""
+    held = turn.state.held
+    kept = tuple(_standing(line, held)) if held else ()
+    if kept != held:
+        turn.set(held=kept)
+    noted = turn.state.noted
+    if noted and (still := tuple(_standing(line, noted))) != noted:
+        turn.set(noted=still)
+    incident = turn.state.incident
+    ended = turn.state.ended_ms is not None and turn.state.stalled is None
+    if incident is None or ended:
+        # Word of an end may overtake the lines: a step that comes now was made before it.
+        return
+    if turn.state.stalled is not None and turn.state.scheduler is None:
+        if line.step >= (incident.verdict.step or 0) + _STEPS_TO_WITHDRAW:
+            withdraw(turn, f"the job went on: step {line.step}")
+    elif incident.state == "suspected" and not kept:
+        withdraw(turn, f"the job went on: step {line.step}")
+
+
+def _loss(turn: Turn, losses: LossWindow, line: Step) -> LossWindow:
+    try:
+        loss = float(line.loss)
+    except ValueError:
+        return losses
+    losses, spike = turn.spikes.observe(losses, line.step, loss)
+    if spike is None:
+        return losses
+    numbers = {"step": str(line.step), "loss": line.loss, "usual": f"{spike.usual:.6g}"}
+    place = f"{line.path}:{line.number}"
+    if spike.open:
+        detail = f"the loss is {line.loss} at step {line.step} ({place}); lately it was {spike.usual:.4g}"
+        turn.open_finding("loss_spike", detail, quantities=numbers)
+    else:
+        turn.clear_finding("loss_spike", f"the loss is back at {line.loss} at step {line.step} ({place})")
+    return losses

@@ -1,0 +1,143 @@
+"""What can be seen of a job: which nodes speak, whether enough of them do, and how long it is silent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from midwatch.agents.detect.incident.attempts import meet, older_beats
+from midwatch.agents.detect.incident.clocks import SAMPLES, set_right
+from midwatch.agents.detect.incident.settling import end, revise, settle_if_due
+from midwatch.agents.detect.incident.state import NodeState
+from midwatch.agents.detect.incident.turn import Turn
+from midwatch.rules.detectors.silence import (
+    MISSED_INTERVALS,
+    Pulse,
+    Quorum,
+    quorum,
+    silence_of_job,
+    take_beat,
+)
+from midwatch.streams.records import LINES_READ, Beat
+
+
+def on_beat(turn: Turn, beat: Beat) -> None:
+    """A shipper's sign of life, and the silence that it counts."""
+    origin = beat.origin
+    if not meet(turn, origin.incarnation, nodes=origin.nodes):
+        if beat.final or beat.alive is not None:
+            alive = bool(beat.alive) and not beat.final
+            older_beats(turn, origin.incarnation, alive=alive, logged_ms=beat.logged_ms or turn.now_ms)
+        return
+    node = turn.nodes.get(origin.node, NodeState())
+    taken = take_beat(
+        node.pulse,
+        shipper=origin.shipper,
+        sequence=beat.sequence,
+        monotonic=beat.monotonic,
+        interval=beat.interval,
+        at_end=beat.at_end,
+        now_ms=turn.now_ms,
+    )
+    if not taken.fresh:
+        return
+    if turn.state.queued:
+        turn.set(queued=False)  # it runs, though the scheduler's word of that is still on its way
+    lines = int(beat.samples.get(LINES_READ, 0))
+    prints = node.pulse.shipper == origin.shipper and lines > node.lines
+    logged = beat.logged_ms or turn.now_ms
+    offsets = (*node.offsets, beat.wall - logged / 1000)[-SAMPLES:]
+    set_right(turn, origin.node, node.offsets, offsets)
+    turn.nodes[origin.node] = replace(
+        node,
+        incarnation=origin.incarnation,
+        pulse=taken.pulse,
+        offsets=offsets,
+        logged_ms=max(node.logged_ms, logged),
+        seen_ms=max(node.seen_ms, logged) if beat.at_end else node.seen_ms,
+        final=node.final or beat.final,
+        alive=beat.alive,
+        lines=lines,
+    )
+    if prints and turn.state.spec is not None and turn.state.spec.any_line:
+        forget_silence(turn)
+    look(turn)
+    speaking = _speaking(turn)
+    if turn.running() and len(speaking) >= turn.state.nodes and all(n.final for n in speaking.values()):
+        end(turn)
+    settle_if_due(turn)
+    incident = turn.state.incident
+    if incident is not None and incident.verdict.given_up:
+        revise(turn)
+
+
+def look(turn: Turn) -> None:
+    """Who is missing now, whether we are blind, and whether the job hangs."""
+    if not turn.running() or turn.state.queued:
+        return
+    seen = _quorum(turn)
+    for name in seen.missing:
+        turn.nodes[name] = replace(turn.nodes[name], missing=True)
+        turn.open_finding(f"node_silent:{name}", f"node {name} has given no beat for three intervals")
+    for name in seen.present:
+        if turn.nodes[name].missing:
+            turn.nodes[name] = replace(turn.nodes[name], missing=False)
+            turn.clear_finding(f"node_silent:{name}", f"node {name} gives beats again")
+    if not seen.holds:
+        turn.set(quorum_held=False)
+        unheard = turn.now_ms >= _all_heard_by(turn) and "no_beats" not in turn.state.findings
+        if seen.missing or unheard:
+            turn.open_finding("blind", f"blind: {seen.reason}; silence proves nothing")
+        return
+    turn.clear_finding("no_beats", "enough nodes give beats")
+    if not turn.state.quorum_held:
+        turn.set(quorum_held=True)
+        forget_silence(turn)
+        turn.clear_finding("blind", "enough nodes are seen again; silence is counted from now")
+        return
+    silence = silence_of_job(_pulses(turn), seen)
+    # A job that said it is done may tidy up in silence for as long as it likes.
+    if not turn.state.succeeded and silence >= turn.limits.silence(turn.state.phase):
+        end(turn, stalled=silence)
+
+
+def forget_silence(turn: Turn) -> None:
+    """Progress, or the return of a lost quorum, sets all counts to zero."""
+    for name, node in turn.nodes.items():
+        if node.pulse.silence:
+            turn.nodes[name] = replace(node, pulse=replace(node.pulse, silence=0.0))
+
+
+def sight_due(turn: Turn) -> int | None:
+    """When the next node would count as missing if it stayed silent."""
+    if not turn.running() or turn.state.queued:
+        return None
+    speaking = _speaking(turn)
+    due = [n.pulse.missing_at() for n in speaking.values() if not n.final and not n.missing]
+    if len(speaking) < turn.state.nodes and turn.now_ms < _all_heard_by(turn):
+        due.append(_all_heard_by(turn))
+    return min(due, default=None)
+
+
+def _all_heard_by(turn: Turn) -> int:
+    """Until then a node that never gave a beat may still be starting."""
+    since = max(turn.state.started_ms, turn.state.awaited_ms)
+    return since + int(MISSED_INTERVALS * Pulse().interval * 1000)
+
+
+def _speaking(turn: Turn) -> dict[str, NodeState]:
+    return {k: n for k, n in turn.nodes.items() if n.incarnation == turn.state.incarnation}
+
+
+def _pulses(turn: Turn) -> dict[str, Pulse]:
+    # A node that gave its final beat has ended on its own: it is neither missing nor able to break a silence.
+    return {k: n.pulse for k, n in _speaking(turn).items() if not n.final}
+
+
+def _quorum(turn: Turn) -> Quorum:
+    finished = {k for k, n in _speaking(turn).items() if n.final}
+    return quorum(
+        _pulses(turn),
+        nodes=max(turn.state.nodes - len(finished), 1),
+        progress_nodes=set(turn.state.progress_nodes) - finished,
+        now_ms=turn.now_ms,
+    )

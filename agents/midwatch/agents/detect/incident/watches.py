@@ -1,0 +1,69 @@
+"""Which rules still count: those whose watch no line has ended, and that do not hit too often.
+
+Counted by the times of the lines, so that a replay of the record gives the same answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from midwatch.agents.detect.incident.turn import Turn
+from midwatch.streams.records import Hit, HitCount, Spent, Stop
+
+_COUNTS = 256
+_RULES = 1024
+
+
+def end_watch(turn: Turn, stop: Stop) -> None:
+    """From here on no hit of the rule counts in this attempt."""
+    if stop.rule not in turn.state.stopped and len(turn.state.stopped) < _RULES:
+        turn.set(stopped=(*turn.state.stopped, stop.rule))
+
+
+def is_watched(turn: Turn, rule: str) -> bool:
+    """Whether no line has ended the watch of the rule."""
+    return rule not in turn.state.stopped
+
+
+def spend(turn: Turn, hit: Hit) -> bool:
+    """Whether the rate of the hit's rule allows it; if so, it is taken off.
+
+    A window begins at the first hit behind the previous one's end. A line that comes late, of a time before
+    the present window, counts in it: windows never go back.
+    """
+    limit = hit.limit
+    if limit is None:
+        return True
+    rates = dict(turn.state.rates)
+    spent = rates.pop(hit.rule, None)
+    if spent is None or hit.line.time - spent.since >= limit.seconds:
+        spent = Spent(hit.line.time, 0)
+    allowed = spent.hits < limit.hits
+    rates[hit.rule] = replace(spent, hits=spent.hits + allowed)
+    turn.set(rates=dict(list(rates.items())[-_RULES:]))
+    return allowed
+
+
+def count(turn: Turn, further: Iterable[HitCount]) -> None:
+    """Note hits that are evidence only; those of one rule, rank and file are one count."""
+    sums = {(more.rule, more.rank, more.path): more for more in turn.state.counts}
+    for more in further:
+        name = (more.rule, more.rank, more.path)
+        known = sums.get(name)
+        if known is not None:
+            sums[name] = replace(
+                known,
+                count=known.count + more.count,
+                first_number=min(known.first_number, more.first_number),
+                last_number=max(known.last_number, more.last_number),
+            )
+        elif len(sums) < _COUNTS:
+            sums[name] = more
+    turn.set(counts=tuple(sums.values()))
+
+
+def count_one(turn: Turn, hit: Hit) -> None:
+    """Note a hit as evidence only."""
+    line = hit.line
+    count(turn, [HitCount(hit.rule, line.rank, 1, line.number, line.number, line.path)])

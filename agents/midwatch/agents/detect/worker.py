@@ -1,0 +1,36 @@
+"""The detect agent: folds the topic `events` into incidents and findings; state of a job in Redis."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from midwatch.agents.detect.fold import DetectFold
+from midwatch.agents.rulesets.bundles import limits_of
+from midwatch.agents.rulesets.reload.activations import follow
+from midwatch.agents.rulesets.reload.follower import Follower
+from midwatch.streams.services.partitioner import partition_of
+from midwatch.streams.settings.schema import Settings
+from midwatch.streams.worker.app import App, create_app
+from midwatch.streams.worker.readiness import ready_file
+from midwatch.streams.worker.running import run as run_app
+from midwatch.streams.worker.stateful import stateful_agent
+
+
+def build(settings: Settings) -> App:
+    """The app of one detect worker."""
+    topics, partitions = settings.topic_names, settings.topics.partitions.events
+    app = create_app(settings, f"{settings.topics.prefix}.detect")
+    follower = Follower(settings, app.counters)
+    fold = DetectFold(
+        limits=limits_of(settings),
+        incidents=topics.incidents,
+        owner_of=lambda key: partition_of(key, partitions),
+        contents=follower.contents,
+    )
+    follow(app, stateful_agent(app, fold, topic=topics.events, fetch=follower.fetch), follower)
+    return app
+
+
+def run(settings: Settings) -> NoReturn:
+    """Run until SIGTERM; the sign of readiness is renewed after every rebalance."""
+    run_app(build(settings), ready_file=ready_file(settings.state_directory, "detect"))

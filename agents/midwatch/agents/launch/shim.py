@@ -1,0 +1,267 @@
+"""Runs a job's script with its shipper beside it: `python -m midwatch.agents.launch.shim --job J ... -- argv`.
+
+Script and shipper are siblings: neither ends the other. The shipper is started again when it dies; it has
+a session of its own, so what ends the job's process group does not stop it from draining the last lines.
+After the script's end the drain is waited for at most 30 s, and the script's exit code is returned as a
+shell tells it. With no `--log` the shim's own output is shipped, if it is a file.
+
+A `--node-log` lies on every node of the job, `%N` in it is the node's name. Where SLURM gave the job several
+nodes, the shim of the batch script takes one of its kind to each of the others (`other_nodes`).
+
+Signals that SLURM sends to the batch script alone (`--signal=B:USR1@60`) are passed on to the script.
+SIGTERM is not: whoever ends the job sends it to all of its processes, and a second one hurts some trainers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from midwatch.agents.launch import backoff
+from midwatch.agents.launch.other_nodes import OtherNodes, nodes_of, step_argv
+from midwatch.agents.schedulers.local.wakeups import Wakeups
+from midwatch.agents.schedulers.wrapping import is_kept, verified_script
+from midwatch.streams.errors import MidwatchError
+from midwatch.streams.host.process_table import start_ticks
+from midwatch.streams.records.identity import local_incarnation, native_id, slurm_incarnation
+from midwatch.streams.settings.file import load_settings
+
+DRAIN_S = 30.0
+_POLL_S = 0.05
+_LOOK_S = 0.25
+"""By so much a pause before the shipper's next start may be longer."""
+_PASSED_ON = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP)
+_HOPELESS = (2, 3)  # usage and configuration: no further start would ship a line
+_NOT_FOUND, _NOT_EXECUTABLE, _CONFIGURATION = 127, 126, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The shim's command line."""
+
+    job: str
+    nodes: int
+    logs: tuple[str, ...]
+    argv: tuple[str, ...]
+    node_logs: tuple[str, ...] = ()
+    alone: bool = False  # ships its own node only
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Returns the script's exit code."""
+    told = on_all_nodes(_arguments(arguments), os.environ)
+    given = os.environ.get("MIDWATCH_INCARNATION", "") if told.alone else ""
+    incarnation = given or _incarnation(os.environ)
+    try:
+        argv = _checked(told.argv)
+    except MidwatchError as error:
+        sys.stderr.write(f"midwatch: {error}\n")
+        return _CONFIGURATION
+    environment = {
+        **os.environ,
+        "MIDWATCH_JOB": _job(told.job, os.environ, incarnation),
+        "MIDWATCH_INCARNATION": incarnation,
+    }
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+    # Before the start: a signal that comes in its midst would end us by its default, and the script's watch.
+    early: list[int] = []
+    wakeups = Wakeups()
+    for number in _PASSED_ON:
+        signal.signal(number, lambda n, _: early.append(n))
+    try:
+        script = subprocess.Popen(argv, env=environment)
+    except FileNotFoundError:
+        sys.stderr.write(f"midwatch: {argv[0]} was not found\n")
+        return _NOT_FOUND
+    except OSError as error:
+        sys.stderr.write(f"midwatch: {argv[0]} cannot be run: {error.strerror}\n")
+        return _NOT_EXECUTABLE
+    for number in _PASSED_ON:
+        signal.signal(number, lambda n, _: script.send_signal(n))
+    for came in early:
+        script.send_signal(came)
+    shipper = Shipper(told, environment, script.pid)
+    others = _others(told, environment)
+    while script.poll() is None:
+        shipper.look()
+        for step in others:
+            step.look()
+        wakeups.rest(_LOOK_S)
+    deadline = time.monotonic() + DRAIN_S
+    for step in others:
+        step.end()
+    shipper.drain(deadline)
+    for step in others:
+        while not step.gone() and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
+        step.kill()
+    return 128 - script.returncode if script.returncode < 0 else script.returncode
+
+
+def on_all_nodes(told: Told, environment: Mapping[str, str]) -> Told:
+    """With logs on every node there is a shipper on every node; how many those are, SLURM says."""
+    return replace(told, nodes=max(told.nodes, nodes_of(environment))) if told.node_logs else told
+
+
+def _others(told: Told, environment: Mapping[str, str]) -> tuple[OtherNodes, ...]:
+    if told.alone or not told.node_logs or nodes_of(os.environ) < 2:
+        return ()
+    words = _log_file(environment)
+    argv = step_argv(job=environment["MIDWATCH_JOB"], nodes=told.nodes, node_logs=told.node_logs)
+    return (OtherNodes(argv, environment, words, lambda text: _note(words, text)),)
+
+
+class Shipper:
+    """`midwatch ship` beside the script, started again whenever it dies."""
+
+    def __init__(self, told: Told, environment: Mapping[str, str], script: int) -> None:
+        here = [path.replace("%N", node_name(environment)) for path in told.node_logs]
+        logs = list(dict.fromkeys([*told.logs, *here, *_own_outputs()]))
+        self._argv = [sys.executable, "-P", "-m", "midwatch", "ship", "--until-pid", *logs]
+        self._environment = {
+            **environment,
+            "MIDWATCH_JOB_PID": str(script),
+            "MIDWATCH_NODES": str(told.nodes),
+        }
+        self._process: subprocess.Popen[bytes] | None = None
+        self._deaths: tuple[float, ...] = ()
+        self._next_start = 0.0
+        self._words = _log_file(environment) if logs else None
+        self._wanted = bool(logs)
+
+    def look(self) -> None:
+        """Starts it if it is not there and its pause is over."""
+        now = time.monotonic()
+        if self._process is not None and self._process.poll() is not None:
+            self._deaths = (*backoff.recent(self._deaths, now), now)
+            pause = backoff.pause(self._deaths, now)
+            _note(
+                self._words,
+                f"the shipper ended with status {self._process.returncode}; next start in {pause:g} s",
+            )
+            self._process = None
+            self._next_start = now + pause
+        if self._process is None and self._wanted and now >= self._next_start:
+            self._process = self._start()
+
+    def drain(self, deadline: float) -> None:
+        """Waits until it has shipped the last line and left, at most until the deadline."""
+        self._next_start = 0.0
+        while self._wanted and time.monotonic() < deadline:
+            if self._process is not None and self._process.poll() in (0, *_HOPELESS):
+                return
+            self.look()
+            time.sleep(_POLL_S)
+        self._stop()
+
+    def _start(self) -> subprocess.Popen[bytes] | None:
+        output = self._words.open("ab") if self._words else None
+        try:
+            return subprocess.Popen(
+                self._argv,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output or subprocess.DEVNULL,
+                stderr=output or subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError:
+            self._next_start = time.monotonic() + backoff.PAUSES[-1]
+            return None
+        finally:
+            if output:
+                output.close()
+
+    def _stop(self) -> None:
+        if self._process is None or self._process.poll() is not None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def _note(words: Path | None, text: str) -> None:
+    if words:
+        with contextlib.suppress(OSError), words.open("a") as log:
+            log.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n")
+
+
+def node_name(environment: Mapping[str, str]) -> str:
+    """This node's name, as its shipper gives it."""
+    return environment.get("MIDWATCH_NODE") or environment.get("SLURMD_NODENAME") or socket.gethostname()
+
+
+def _arguments(arguments: Sequence[str]) -> Told:
+    parser = argparse.ArgumentParser(prog="midwatch.agents.launch.shim")
+    parser.add_argument("--job", required=True)
+    parser.add_argument("--nodes", type=int, default=1)
+    parser.add_argument("--log", action="append", default=[])
+    parser.add_argument("--node-log", action="append", default=[])
+    parser.add_argument("--alone", action="store_true")
+    parser.add_argument("argv", nargs="+")
+    told = parser.parse_args(arguments)
+    return Told(
+        told.job, told.nodes, tuple(told.log), tuple(told.argv), tuple(told.node_log), alone=told.alone
+    )
+
+
+def _job(told: str, environment: Mapping[str, str], incarnation: str) -> str:
+    """A job without a name is named by the native id of its first start; later starts are told that name."""
+    if "/" in told:
+        return told
+    return environment.get("MIDWATCH_JOB") or f"{told}/{native_id(incarnation)}"
+
+
+def _incarnation(environment: Mapping[str, str]) -> str:
+    """As the scheduler can tell this start from another; on `local` it is the leader of our process group."""
+    if job := environment.get("SLURM_JOB_ID"):
+        array, task = environment.get("SLURM_ARRAY_JOB_ID"), environment.get("SLURM_ARRAY_TASK_ID")
+        restarts = int(environment.get("SLURM_RESTART_COUNT") or 0)
+        return slurm_incarnation(f"{array}_{task}" if array and task else job, restarts)
+    leader = os.getpgrp()
+    return local_incarnation(leader, start_ticks(leader) or 0)
+
+
+def _checked(argv: tuple[str, ...]) -> list[str]:
+    """A kept script is run only if it is the one that was signed."""
+    if is_kept(Path(argv[0])):
+        verified_script(Path(argv[0]))
+    return list(argv)
+
+
+def _own_outputs() -> list[str]:
+    """The files that standard output and error go to, if they are files."""
+    found = []
+    for descriptor in (1, 2):
+        with contextlib.suppress(OSError):
+            if stat.S_ISREG(os.fstat(descriptor).st_mode):
+                found.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+    return found
+
+
+def _log_file(environment: Mapping[str, str]) -> Path | None:
+    """Where the shipper says what it has to say: never into the job's own log."""
+    try:
+        folder = load_settings(environment=environment).state_directory / "run"
+        folder.mkdir(parents=True, exist_ok=True)
+    except (MidwatchError, OSError):
+        return None
+    return folder / f"ship-{environment['MIDWATCH_INCARNATION'].replace(':', '-')}.log"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,242 @@
+"""`midwatch run`: signs and publishes how to start a job again, starts it, and says as what. Shell."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import secrets
+import signal
+import socket
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from midwatch.agents.launch.submission import kept_submission
+from midwatch.agents.launch.variables import allowed
+from midwatch.agents.reporter import Reporter
+from midwatch.agents.schedulers.base import StartSpec
+from midwatch.agents.schedulers.calls import Caller, environment
+from midwatch.agents.schedulers.local.effect_file import read
+from midwatch.agents.schedulers.local.scheduler import LocalCluster
+from midwatch.agents.schedulers.wrapping import is_sbatch, shim_argv
+from midwatch.agents.signing import ensure_keys, spec_hash
+from midwatch.agents.watcher.cancellation_notes import note_ending
+from midwatch.streams.errors import MidwatchError, ServiceUnreachable, UsageError
+from midwatch.streams.records import Spec, SpecEvent
+from midwatch.streams.records.identity import job_name, local_incarnation, native_id, slurm_incarnation
+from midwatch.streams.services.reachable import check_kafka
+from midwatch.streams.settings.schema import Settings
+
+_SUBMIT_S = 60.0
+_LOOK_S = 0.1
+
+
+class NotStarted(MidwatchError):
+    """The job was not started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the person asked for. `limits` are seconds by phase; paths may be relative to `cwd`."""
+
+    argv: tuple[str, ...]
+    cwd: Path
+    job: str = ""
+    log_paths: tuple[str, ...] = ()
+    node_logs: tuple[str, ...] = ()  # on every node of a SLURM job; `%N` is the node's name
+    checkpoint_directory: str = ""
+    policy: str = ""
+    policy_text: str = ""  # where the job brings its own
+    any_line: bool = False  # whatever it prints ends its silence
+    armed: bool = False
+    nodes: int = 1
+    limits: Mapping[str, float] | None = None
+    max_restarts: int | None = None
+    variables: tuple[str, ...] = ()  # names from our environment
+    settings: Mapping[str, str] | None = None  # MIDWATCH_* variables that make the shipper's settings ours
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A job that runs or waits in the queue. `key` names its record on `local`, `log` its output there."""
+
+    spec: Spec
+    incarnation: str
+    key: str = ""
+    log: Path | None = None
+
+
+def start(wanted: Wanted, settings: Settings, caller: Caller) -> Started:
+    """Starts the job once and publishes its spec.
+
+    With a name the spec is published before the start; without one the job is named by its native id.
+
+    Raises:
+        UsageError: the command line makes no sense.
+        NotStarted: the scheduler or the machine refused.
+        ServiceUnreachable: Kafka does not take the spec; if nothing says otherwise, nothing was started.
+    """
+    check_kafka(settings)
+    reporter = Reporter(settings)
+    try:
+        signer = ensure_keys(settings.state_directory)
+        kind = "slurm" if is_sbatch(wanted.argv) else "local"
+        owner = _owner(settings, kind)
+        name = _name(wanted.job, owner) if wanted.job else ""
+        spec = _spec(wanted, settings, kind, name or ":".join(owner))
+        if name:
+            spec = signer.sign(spec)
+            reporter.spec(spec)
+        started = _submit(spec, caller) if kind == "slurm" else _spawn(spec, settings, caller)
+        if not name:
+            named = replace(spec, job=f"{spec.job}/{native_id(started.incarnation)}")
+            started = replace(started, spec=signer.sign(named))
+            reporter.spec(started.spec)
+        event = spec_event(started.spec, started.incarnation)
+        reporter.event(replace(event, policy_text=wanted.policy_text, any_line=wanted.any_line))
+        return started
+    finally:
+        reporter.close()
+
+
+def spec_event(spec: Spec, incarnation: str) -> SpecEvent:
+    """What detect and decide need of a spec."""
+    return SpecEvent(
+        job=spec.job,
+        spec=spec_hash(spec),
+        policy=spec.policy,
+        armed=spec.armed,
+        nodes=spec.nodes,
+        checkpoint_directory=spec.checkpoint_directory,
+        limits=spec.limits,
+        max_restarts=spec.max_restarts,
+        incarnation=incarnation,
+    )
+
+
+def note_interrupts() -> list[int]:
+    """From here on Ctrl-C is only noted, in the list that is returned: `follow` acts on it.
+
+    Call it before the start: a Ctrl-C in between would leave a job behind that nobody follows.
+    """
+    pressed: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    return pressed
+
+
+def follow(started: Started, settings: Settings, caller: Caller, pressed: list[int]) -> int:
+    """Shows a local job's output until it ends; returns its exit code. Ctrl-C ends the job, twice at once."""
+    cluster = LocalCluster("local", settings.state_directory, caller)
+    acted = 0
+    with open(started.log or os.devnull, "rb") as log:
+        while True:
+            record = read(settings.state_directory, started.key)
+            sys.stdout.buffer.write(log.read())
+            sys.stdout.buffer.flush()
+            if record is not None and record.code is not None:
+                return 128 - record.code if record.code < 0 else record.code
+            if cluster.state(started.incarnation).over:
+                return 1  # its shim was killed: nobody knows the exit code
+            if len(pressed) > acted:
+                note_ending(settings.state_directory, started.incarnation, getpass.getuser())
+                cluster.cancel(started.incarnation, force=acted > 0)
+                acted = len(pressed)
+            time.sleep(_LOOK_S)
+
+
+def _owner(settings: Settings, kind: str) -> tuple[str, str]:
+    """The first two parts of the job's name. The default name of a cluster is that of its kind."""
+    unset = settings.cluster == Settings().cluster
+    return kind if unset else settings.cluster, getpass.getuser()
+
+
+def _name(text: str, owner: tuple[str, str]) -> str:
+    """The job's whole name. Raises UsageError for another user's: no order for it would be carried out."""
+    name = job_name(text, cluster=owner[0], user=owner[1])
+    if name.user != owner[1]:
+        raise UsageError(
+            f"{name} would be a job of {name.user}, and you are {owner[1]}",
+            where="--job",
+            remedy=f"leave the user out: --job {name.run}",
+        )
+    return str(name)
+
+
+def _spec(wanted: Wanted, settings: Settings, kind: str, job: str) -> Spec:
+    logs = tuple(str(wanted.cwd / path) for path in wanted.log_paths)
+    node_logs = tuple(str(wanted.cwd / path) for path in wanted.node_logs)
+    variables = allowed(os.environ, wanted.variables) | dict(wanted.settings or {})
+    variables["MIDWATCH_STATE_DIRECTORY"] = str(settings.state_directory.absolute())
+    argv = wanted.argv
+    if kind == "slurm":
+        argv = kept_submission(
+            argv,
+            cwd=wanted.cwd,
+            scripts=settings.state_directory / "scripts",
+            environment=os.environ,
+            job=job,
+            nodes=wanted.nodes,
+            log_paths=logs,
+            node_logs=node_logs,
+        )
+    else:
+        logs += tuple(path.replace("%N", socket.gethostname()) for path in node_logs)
+    return Spec(
+        job=job,
+        cluster=kind,
+        argv=argv,
+        cwd=str(wanted.cwd),
+        environment=variables,
+        user=getpass.getuser(),
+        log_paths=logs,
+        checkpoint_directory=str(wanted.cwd / wanted.checkpoint_directory)
+        if wanted.checkpoint_directory
+        else "",
+        policy=wanted.policy or settings.policy,
+        armed=wanted.armed,
+        nodes=wanted.nodes,
+        limits={name: float(seconds) for name, seconds in (wanted.limits or {}).items()},
+        max_restarts=wanted.max_restarts,
+    )
+
+
+def _spawn(spec: Spec, settings: Settings, caller: Caller) -> Started:
+    cluster = LocalCluster("local", settings.state_directory, caller)
+    key = secrets.token_hex(16)
+    argv = shim_argv(job=spec.job, nodes=spec.nodes, log_paths=spec.log_paths, argv=spec.argv)
+    hint = cluster.submit_held(StartSpec(tuple(argv), spec.cwd, spec.environment, spec.user), key)
+    record = read(settings.state_directory, key)
+    if record is None:
+        raise NotStarted(
+            f"the job was not started: {hint.text}", where=spec.cwd, remedy="check the command line"
+        )
+    log = settings.state_directory / "output" / f"{key}.log"
+    return Started(spec, local_incarnation(record.pid, record.ticks), key, log)
+
+
+def _submit(spec: Spec, caller: Caller) -> Started:
+    argv = [spec.argv[0], "--parsable", *spec.argv[1:]]
+    variables = environment({**spec.environment, **({"MIDWATCH_JOB": spec.job} if "/" in spec.job else {})})
+    try:
+        answer = caller.run(argv, variables, cwd=spec.cwd, timeout=_SUBMIT_S)
+    except OSError as error:
+        raise NotStarted(
+            f"sbatch cannot be started: {error.strerror}",
+            where=spec.argv[0],
+            remedy="is SLURM installed here?",
+        ) from error
+    native = answer.out.strip().partition(";")[0]
+    if answer.code is None:
+        raise ServiceUnreachable(
+            f"SLURM did not answer within {_SUBMIT_S:.0f} s; the job may have been submitted all the same",
+            where="sbatch",
+            remedy="look with `squeue --me` before you submit it again",
+        )
+    if answer.code != 0 or not native.isdigit():
+        said = (answer.err.strip() or answer.out.strip()).splitlines()
+        raise NotStarted(
+            f"sbatch refused the job: {said[-1] if said else answer.code}", where=" ".join(spec.argv)
+        )
+    return Started(spec, slurm_incarnation(native, 0))

@@ -1,0 +1,74 @@
+"""What the demo tells a person at its end: verdicts, evidence, times, where to look next. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from midwatch.agents.local.demo.judge import Fact, Ledger, decided, settled
+from midwatch.agents.local.demo.script import Stage
+from midwatch.agents.query.timeline import Attempt, Story
+
+_EVIDENCE = 3
+
+
+def report(
+    stage: Stage, story: Story | None, ledger: Ledger, facts: Sequence[Fact], seconds: float
+) -> list[str]:
+    """The closing lines."""
+    out = [""]
+    for attempt in story.attempts if story else ():
+        out += _attempt(attempt)
+    out += _times(story, ledger)
+    out += [f"{'ok  ' if fact.holds else 'FAIL'}  {fact.name} ({fact.detail})" for fact in facts]
+    failed = [fact.name for fact in facts if not fact.holds]
+    out.append("")
+    if failed:
+        out.append(f"the demo failed after {seconds:.0f} s: {'; '.join(failed)}")
+    else:
+        out.append(f"a rescue, a finding and a refusal in {seconds:.0f} s; every fact held")
+    return out + _next(stage)
+
+
+def _attempt(attempt: Attempt) -> list[str]:
+    incident = settled(attempt)
+    if incident is None:
+        return []
+    verdict = incident.verdict
+    out = [f"attempt {attempt.number}: {verdict.mode} by {verdict.error_type} ({verdict.family})"]
+    if verdict.root_line_number is not None:
+        out.append(f"  root      {verdict.root_file}:{verdict.root_line_number}")
+        out.append(f"            {verdict.root_line.strip()}")
+    for hit in incident.evidence[1 : 1 + _EVIDENCE]:
+        out.append(f"  evidence  {hit.line.path}:{hit.line.number}  {hit.role} {hit.rule}")
+    if len(incident.evidence) > 1 + _EVIDENCE:
+        out.append(f"            and {len(incident.evidence) - 1 - _EVIDENCE} more lines")
+    decision = decided(attempt, ["restart", "stop", "hold", "none"])
+    if decision is not None:
+        out.append(f"  decision  {decision.action}: {decision.reason} (policy {decision.policy})")
+    if verdict.remedy and (decision is None or decision.action != "restart"):
+        out.append(f"  change    {verdict.remedy}")
+    return [*out, ""]
+
+
+def _times(story: Story | None, ledger: Ledger) -> list[str]:
+    first = next((a for a in story.attempts if a.number == 1), None) if story else None
+    incident, decision = settled(first), decided(first, ["restart"])
+    if incident is None or decision is None or len(ledger.starts) < 2:  # the demo's own number
+        return []
+    line = incident.evidence[0].line.time if incident.evidence else incident.opened_ms / 1000
+    opened, ordered, started = incident.opened_ms / 1000, decision.at_ms / 1000, ledger.starts[1].at
+    # PyTorch tells only the second in which it printed the line, which is placed at that second's end.
+    seen = f"{opened - line:.2f} s" if opened >= line else "within its second"
+    return [
+        f"times     line → incident {seen} → command {ordered - opened:.2f} s"
+        f" → new first step {started - ordered:.2f} s",
+        "",
+    ]
+
+
+def _next(stage: Stage) -> list[str]:
+    return [
+        f"  the logs        {stage.logs}",
+        f"  the same again  midwatch replay {stage.logs}",
+        "  your own run    midwatch up; then: midwatch run -- python train.py",
+    ]

@@ -1,0 +1,259 @@
+"""Shell of the demo: the watch as a child process, the job through `midwatch run`, the facts from outside."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from midwatch.agents.activity import line as activity_line
+from midwatch.agents.local.demo.judge import Fact, Ledger, judge, missing, read_ledger, settled
+from midwatch.agents.local.demo.report import report
+from midwatch.agents.local.demo.script import RUN, Stage
+from midwatch.agents.local.embedded.process.child import Child
+from midwatch.agents.query.inquiry import ask_job
+from midwatch.agents.query.timeline import Story
+from midwatch.streams.errors import MidwatchError, ServiceUnreachable, UsageError
+from midwatch.streams.host.clock import now_ms
+from midwatch.streams.records.codec import plain_to_json
+from midwatch.streams.records.identity import job_name
+from midwatch.streams.services.connection import with_connection
+from midwatch.streams.settings.schema import Settings
+from midwatch.streams.worker.readiness import is_ready
+
+Say = Callable[[str], None]
+Without = Literal["nccl-rule", "executor", "redis"]
+
+_READY_S = 300.0  # a first download included
+_POLL_S = 0.25
+_AFTERWARDS_S = 3.0  # a restart that should not come would come by then
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How the demo is run. `settings` are the person's own options, `up` those for `midwatch up` alone;
+    `without` breaks one part, to see that the demo says so."""
+
+    directory: Path
+    settings: tuple[str, ...] = ()
+    up: tuple[str, ...] = ()
+    without: Without | None = None
+    patience: float = 75.0  # seconds from the training's start until all facts must hold
+
+
+def run(settings: Settings, options: Options, say: Say) -> int:
+    """0 if every fact held, else 1 with the facts that did not."""
+    began = time.monotonic()
+    stage = _stage(options.directory, settings.cluster)
+    with _watch(stage, options, say):
+        connected = with_connection(_of(settings, stage))
+        if options.without == "redis":
+            stopped = threading.Event()
+            threading.Thread(target=_keep_redis_stopped, args=(connected, stopped), daemon=True).start()
+            stopped.wait()
+            say("Redis is stopped for good, as asked")
+        begun = time.monotonic()
+        _start_training(stage, options)
+        say(f"the watch took {begun - began:.1f} s to start; now a training of 8 ranks that will fail")
+        story, ledger, facts = _observe(stage, connected, options.patience, say)
+    _keep_verdicts(stage, story)
+    for line in report(stage, story, ledger, facts, time.monotonic() - begun):
+        say(line)
+    return 1 if missing(facts) else 0
+
+
+def _stage(directory: Path, cluster: str) -> Stage:
+    stage = Stage(directory.absolute(), job_name(RUN, cluster=cluster, user=getpass.getuser()))
+    if stage.ledger.exists():
+        raise UsageError(
+            "an earlier demo's training lies there, and would be resumed",
+            where=str(stage.directory),
+            remedy="remove the directory, or name another with --directory",
+        )
+    for each in (stage.state, stage.checkpoints, stage.logs):
+        each.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return stage
+
+
+def _of(settings: Settings, stage: Stage) -> Settings:
+    return replace(
+        settings,
+        state_directory=stage.state,
+        watch=replace(settings.watch, mode="act"),
+        topics=replace(settings.topics, prefix=stage.prefix),
+    )
+
+
+def _common(stage: Stage, options: Options) -> tuple[str, ...]:
+    """What every process of the demo is told; on a Kafka that was given it keeps to topics of its own."""
+    return (*options.settings, f"--state-directory={stage.state}", f"--set=topics.prefix={stage.prefix}")
+
+
+@contextmanager
+def _watch(stage: Stage, options: Options, say: Say) -> Iterator[None]:
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "midwatch",
+        "up",
+        "--act",
+        *_common(stage, options),
+        "--set=executor.poll=0.5s",
+        "--set=ship.interval=0.5s",
+        *options.up,
+    ]
+    if options.without == "nccl-rule":
+        command += ["--set=rules.presets=", f"--rules={_rules_without_timeouts(stage)}"]
+    if options.without == "executor":
+        command.append("--no-executor")
+    log = stage.directory / "up.log"
+    up = Child("midwatch up", command, directory=Path.cwd(), log=log)
+    try:
+        deadline = time.monotonic() + _READY_S
+        said = 0
+        while not is_ready(stage.state, "up", up.pid):
+            said = _pass_on(log, said, say)
+            if up.exit_status is not None:
+                raise ServiceUnreachable("the watch did not come up", where=str(log), remedy=_last_lines(log))
+            if time.monotonic() > deadline:
+                raise ServiceUnreachable(
+                    f"the watch was not ready within {_READY_S:.0f} s",
+                    where=str(log),
+                    remedy=_last_lines(log),
+                )
+            time.sleep(_POLL_S)
+        yield
+    finally:
+        up.stop()
+
+
+def _start_training(stage: Stage, options: Options) -> None:
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "midwatch",
+        "run",
+        *_common(stage, options),
+        f"--job={stage.job}",
+        f"--log={stage.logs}",
+        f"--checkpoint-dir={stage.checkpoints}",
+        "--policy=verdict",
+        "--act",
+        "--",
+        *stage.training(),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise MidwatchError(
+            f"the training could not be started: {done.stderr.strip() or done.stdout.strip()}",
+            where="midwatch run",
+            remedy="run the command by hand to see more",
+        )
+
+
+def _observe(
+    stage: Stage, settings: Settings, patience: float, say: Say
+) -> tuple[Story | None, Ledger, list[Fact]]:
+    """Until every fact holds and nothing more came for a while, or no hope is left."""
+    deadline = time.monotonic() + patience
+    story: Story | None = None
+    told = 0
+    held_since: float | None = None
+    while True:
+        with suppress(UsageError):  # the job is not in the topics yet
+            story = ask_job(settings, str(stage.job), now_ms())[0]
+        told = _tell(story, told, say)
+        ledger = _ledger(stage)
+        facts = judge(story, ledger, _read_line)
+        now = time.monotonic()
+        held_since = None if missing(facts) else held_since or now
+        if now > deadline or (held_since is not None and now > held_since + _AFTERWARDS_S):
+            return story, ledger, facts
+        time.sleep(_POLL_S)
+
+
+def _tell(story: Story | None, told: int, say: Say) -> int:
+    steps = story.steps if story else ()
+    for timed in steps[told:]:
+        line = activity_line(
+            timed.record, timed.at_ms, command=story.command_of(timed.record) if story else None
+        )
+        if line is not None:
+            say(f"  {line}")
+    return max(told, len(steps))
+
+
+def _keep_verdicts(stage: Stage, story: Story | None) -> None:
+    """By attempt, for who wants to compare them with `midwatch replay`."""
+    verdicts = {
+        str(attempt.number): asdict(incident.verdict)
+        for attempt in (story.attempts if story else ())
+        if (incident := settled(attempt)) is not None
+    }
+    (stage.directory / "verdicts.json").write_text(plain_to_json(verdicts))
+
+
+def _ledger(stage: Stage) -> Ledger:
+    return read_ledger(stage.ledger.read_text()) if stage.ledger.exists() else Ledger()
+
+
+def _read_line(path: str, number: int) -> str:
+    try:
+        with Path(path).open(encoding="utf-8", errors="replace") as file:
+            return next((line for at, line in enumerate(file, 1) if at == number), "")
+    except OSError:
+        return ""
+
+
+def _rules_without_timeouts(stage: Stage) -> Path:
+    """The default rules less those of the type that the first attempt dies of."""
+    from midwatch.rules.loader import load_bundle
+
+    names = [rule.name for rule in load_bundle("default").rules if rule.error_type == "nccl_timeout"]
+    file = stage.directory / "without_timeouts.yaml"
+    file.write_text(f"version: 1\ninclude: [default]\nexclude: [{', '.join(names)}]\n")
+    return file
+
+
+def _keep_redis_stopped(settings: Settings, stopped: threading.Event) -> None:
+    """`up` starts a Redis that died again, as it should; here it is stopped whenever it answers. `stopped` is
+    set once it does not."""
+    from redis.exceptions import RedisError
+
+    from midwatch.streams.services.reachable import redis_client
+
+    while True:
+        with suppress(RedisError, OSError):
+            redis_client(settings).shutdown(nosave=True, now=True, force=True)
+            stopped.set()
+        time.sleep(_POLL_S)
+
+
+def _pass_on(log: Path, said: int, say: Say) -> int:
+    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+    for line in lines[said:]:
+        say(f"  {line}")
+    return len(lines)
+
+
+def _last_lines(log: Path) -> str:
+    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+    return "its last words: " + (" | ".join(lines[-4:]) or "none")
+
+
+def default_directory() -> Path:
+    """A directory of its own for each demo, so that two can run side by side."""
+    return Path(os.environ.get("TMPDIR", "/tmp")) / f"midwatch-demo-{os.getpid()}"  # noqa: S108  # made 0700
+
+
+Arguments = Sequence[str]

@@ -1,0 +1,88 @@
+"""Prints every step of every job while `up` runs, as it is written into the topics."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+
+from midwatch.agents import activity
+from midwatch.agents.local.up.processes import Say
+from midwatch.agents.signing import ensure_keys
+from midwatch.streams.errors import MalformedRecord, NewerRecord
+from midwatch.streams.records import Command, SchedulerFact, codec
+from midwatch.streams.services.kafka_client import plain_consumer
+from midwatch.streams.services.reachable import kafka_log
+from midwatch.streams.settings.schema import Settings
+
+_POLL_MS = 500
+_AGAIN_S = 2.0
+_KEPT = 1000
+"""Commands and lines that are remembered: for the numbers of their outcomes, and to say nothing twice."""
+
+
+class Following(threading.Thread):
+    """Follows the topics from their present ends until `stop`. Trouble with Kafka only makes it pause."""
+
+    def __init__(self, settings: Settings, say: Say) -> None:
+        super().__init__(name="following", daemon=True)
+        self._settings = settings
+        self._say = say
+        self._verifier = ensure_keys(settings.state_directory).verifier()
+        self._over = threading.Event()
+        self._commands: dict[str, Command] = {}
+        self._told: dict[bytes, None] = {}
+
+    def stop(self) -> None:
+        """Returns when no further line will be printed."""
+        self._over.set()
+        self.join(5)
+
+    def run(self) -> None:
+        from kafka.errors import KafkaError
+
+        with kafka_log():
+            while not self._over.is_set():
+                with contextlib.suppress(KafkaError, OSError):
+                    self._follow()
+                self._over.wait(_AGAIN_S)
+
+    def _follow(self) -> None:
+        from kafka import TopicPartition
+
+        names = self._settings.topic_names
+        consumer = plain_consumer(self._settings.kafka, auto_offset_reset="latest")
+        try:
+            topics = (names.events, names.incidents, names.decisions, names.commands, names.rules)
+            consumer.assign(
+                [TopicPartition(t, n) for t in topics for n in consumer.partitions_for_topic(t) or ()]
+            )
+            consumer.seek_to_end()
+            while not self._over.is_set():
+                for partition, messages in consumer.poll(timeout_ms=_POLL_MS).items():
+                    for message in messages:
+                        self._tell(message.value, message.timestamp, partition.topic == names.events)
+        finally:
+            consumer.close()
+
+    def _tell(self, value: bytes | None, at_ms: int, facts_only: bool) -> None:
+        if value is None or value in self._told:
+            return
+        try:
+            record = codec.decode(value)
+        except (MalformedRecord, NewerRecord):
+            return
+        # Outcomes and acts stand in `events` first and come again, in the order of truth, in `incidents`.
+        if facts_only and not isinstance(record, SchedulerFact):
+            return
+        if isinstance(record, Command):
+            if not self._verifier.accepts(record):
+                return  # a stranger's order: the executor sets it aside and says so
+            self._commands[record.id] = record
+            if len(self._commands) > _KEPT:
+                del self._commands[next(iter(self._commands))]
+        inner = getattr(record, "record", record)
+        self._told[value] = None
+        if len(self._told) > _KEPT:
+            del self._told[next(iter(self._told))]
+        if line := activity.line(record, at_ms, command=self._commands.get(getattr(inner, "command", ""))):
+            self._say(line)

@@ -1,0 +1,116 @@
+"""Kafka and Redis for `up`: those that the settings name, else our own, which end with us."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from midwatch.agents.launch import backoff
+from midwatch.agents.local.up.processes import Say
+from midwatch.streams.errors import ConfigurationError, MidwatchError
+from midwatch.streams.services.reachable import check_kafka, check_redis
+from midwatch.streams.settings.schema import Settings
+from midwatch.streams.settings.secret import Secret
+
+if TYPE_CHECKING:
+    from midwatch.agents.local.embedded.stack import EmbeddedStack, Endpoints
+
+
+@dataclass(frozen=True, slots=True)
+class Jars:
+    """Where the jars of an embedded Kafka come from; None is the usual place."""
+
+    directory: Path | None = None
+    maven_mirror: str | None = None
+
+
+class Services:
+    """The running services; `look` starts one of our own again that has died."""
+
+    def __init__(self, settings: Settings, stack: EmbeddedStack | None) -> None:
+        self.settings = settings
+        self._stack = stack
+        self._deaths: dict[str, list[float]] = {}
+
+    @property
+    def kind(self) -> str:
+        """For the line that tells where they are."""
+        return "embedded" if self._stack else "given"
+
+    def look(self, now: float, say: Say) -> None:
+        """Starts our own Kafka or Redis again if it has ended by itself."""
+        if self._stack is None:
+            return
+        for server in (self._stack.kafka, self._stack.redis):
+            error = server.failure()
+            if error is None:
+                continue
+            deaths = self._deaths.setdefault(server.name, [])
+            if deaths and now < deaths[-1] + backoff.pause(deaths, now):
+                continue
+            deaths[:] = [*backoff.recent(deaths, now), now]
+            say(f"{server.name} has ended: {error.what}. It is started again")
+            try:
+                server.restart()
+            except MidwatchError as failed:
+                say(f"{server.name} does not start: {failed}")
+            else:
+                say(f"{server.name} answers again")
+
+
+@contextlib.contextmanager
+def services(settings: Settings, jars: Jars, say: Say) -> Iterator[Services]:
+    """Checks the given services, or starts our own; on leaving, our own are stopped.
+
+    Raises:
+        ConfigurationError: one of the two is named and the other is not, or Redis would lose state.
+        ServiceUnreachable: a given one does not answer.
+        EmbeddedStackError: our own cannot be started; it says why.
+    """
+    given = (bool(settings.kafka.bootstrap), bool(settings.redis.url))
+    if all(given):
+        check_kafka(settings)
+        check_redis(settings, safe_to_act=settings.armed)
+        yield Services(settings, None)
+        return
+    if any(given):
+        named, lacking = ("kafka.bootstrap", "redis.url") if given[0] else ("redis.url", "kafka.bootstrap")
+        raise ConfigurationError(
+            f"{named} is set and {lacking} is not",
+            where=lacking,
+            remedy="name both, or neither: then `midwatch up` starts its own",
+        )
+    from midwatch.agents.local.embedded.stack import EmbeddedStack
+
+    stack = EmbeddedStack(settings.state_directory, jars=jars.directory, maven_mirror=jars.maven_mirror)
+    began = time.monotonic()
+    endpoints = stack.start()
+    try:
+        say(f"Kafka and Redis started in {time.monotonic() - began:.1f} s")
+        yield Services(with_endpoints(settings, endpoints), stack)
+    finally:
+        stack.stop()
+
+
+def with_endpoints(settings: Settings, endpoints: Endpoints) -> Settings:
+    """The settings with Kafka and Redis where an embedded stack answers."""
+    redis = urlsplit(endpoints.redis_url)
+    return replace(
+        settings,
+        kafka=replace(
+            settings.kafka,
+            bootstrap=(endpoints.kafka,),
+            username=endpoints.kafka_username,
+            password=Secret(endpoints.kafka_password),
+        ),
+        redis=replace(
+            settings.redis,
+            url=f"redis://{redis.hostname}:{redis.port}{redis.path}",
+            password=Secret(redis.password or ""),
+        ),
+    )

@@ -1,0 +1,1 @@
+"""Step 2, match: chunks of lines in, hits of rules out. Stateless."""

@@ -1,0 +1,380 @@
+"""From one chunk of lines to one record of hits. Pure: the same chunk and rules give the same record.
+
+At most three full hits for each rule, role and rank; further ones are counted, as evidence that no
+threshold reads. Progress travels as columns, because a healthy job prints little else.
+
+A rule says what its line means if the line is said in earnest. It is not where a traceback quotes it as
+source code, where Python ignored the exception, where its writer calls it a warning, or where a text cites it
+in backticks: such a hit is context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import itemgetter
+from typing import TypeVar, cast
+
+from midwatch.agents.match.call_sites import placed
+from midwatch.agents.match.error_stacks import is_outer
+from midwatch.agents.match.shell_traces import was_asked_for_output
+from midwatch.agents.match.tracebacks import Place as Standing
+from midwatch.agents.match.tracebacks import begins_line, is_logged, place_of
+from midwatch.rules.matching.compiler import RuleSet
+from midwatch.rules.matching.hits import Match, Row
+from midwatch.rules.model import Role, Rule
+from midwatch.streams.lines.blocks import claimed_rank
+from midwatch.streams.lines.log_levels import is_quiet, is_warning, stands_aside, was_left_out
+from midwatch.streams.lines.normalise import Place, places
+from midwatch.streams.lines.times import line_time
+from midwatch.streams.records import Chunk, Hit, HitCount, Hits, Line, Phase, Progress, Rate, Section, Stop
+from midwatch.streams.records import Mode as RecordMode
+from midwatch.streams.records import Role as RecordRole
+
+FULL_HITS = 3
+ANY_LINE = "any_line"  # stands for a rule where any new line ends the silence
+_ANY_EXCEPTION = "exception"  # the type that says least
+_LOOKED_AT = 64  # hits of a rule and rank in a chunk whose surroundings are read; a storm repeats itself
+_HITS = 128
+_COUNTS = 256
+_LINE_BYTES = 2048
+_SHOWN_BYTES = 512
+_LARGEST = 2**53
+Otherwise = TypeVar("Otherwise", int, None)
+
+_start: Callable[[Row], int] = itemgetter(2)
+
+When = Callable[[Section, bytes, Match], float]
+"""The time of a matched line, given its section and the section's text (seconds, the node's clock)."""
+
+
+def when_read(section: Section, text: bytes, hit: Match) -> float:  # noqa: ARG001  # one signature for all
+    """The time printed in the line if it lies between the two reads around it, else the present read's."""
+    return line_time(hit.line, section.read_before, section.read_at)
+
+
+def match(
+    chunk: Chunk,
+    rules: RuleSet,
+    bundle: str,
+    logged_ms: int,
+    *,
+    when: When = when_read,
+    any_line: bool = False,
+) -> Hits | None:
+    """What the rules find in the chunk; None if nothing.
+
+    With `any_line` a section's last line counts as progress without a step: the job is not silent.
+    """
+    found = _Found(chunk.origin.node)
+    start = 0
+    for section in chunk.sections:
+        text = chunk.text[start : start + section.size]
+        start += section.size
+        rows = _telling(row for row in _all(rules, text) if _placed(row))
+        fresh = _behind_context(section, text)
+        for row, place in zip(rows, places(section, text, map(_start, rows)), strict=True):
+            if _start(row) >= fresh:
+                found.take(section, text, row, place, when)
+        found.end_watches(section, text, rules.match_stops(text), when)
+        if any_line and section.lines > section.context:
+            found.sign_of_life(section, next(places(section, text, [max(len(text) - 1, 0)])))
+    if found.empty():
+        return None
+    return Hits(
+        origin=chunk.origin,
+        bundle=bundle,
+        hits=tuple(found.hits),
+        counts=tuple(_counts(found)),
+        progress=tuple(column.record(found.node) for column in found.columns.values()),
+        stops=tuple(found.stops.values()),
+        ends={section.generation.key(): section.end for section in chunk.sections},
+        logged_ms=logged_ms,
+    )
+
+
+def _all(rules: RuleSet, text: bytes) -> Sequence[Row]:
+    """The hits in lines and in blocks, in the order of the lines; a block's before its last line's own."""
+    in_lines, in_blocks = rules.match_chunk(text).rows, rules.match_blocks(text)
+    return sorted([*in_blocks, *in_lines], key=_start) if in_blocks else in_lines
+
+
+def _behind_context(section: Section, text: bytes) -> int:
+    """The offset at which the lines begin that are not repeated."""
+    offset = 0
+    for _ in range(section.context):
+        offset = text.find(b"\n", offset) + 1 or len(text)
+    return offset
+
+
+def _rule(row: Row) -> Rule:
+    return row[0].rule
+
+
+def _placed(row: Row) -> bool:
+    """Whether the hit stands where its rule wants it."""
+    rule = _rule(row)
+    if rule.block or not rule.at_start:
+        return True
+    hit = Match._make(row)
+    start = hit.spans()[0][0]
+    if begins_line(hit.line, start):
+        return True
+    return is_logged(hit.line, start) and place_of(hit.chunk, hit.start, hit.end).ends_traceback
+
+
+def _telling(rows: Iterable[Row]) -> list[Row]:
+    """Without the fallbacks on lines of which another rule knows more; progress tells of no failure."""
+    told: list[Row] = []
+    for _, same_line in groupby(rows, key=_start):
+        found = list(same_line)
+        if len(found) == 1:
+            told += found
+            continue
+        progress = [row for row in found if _rule(row).role is Role.PROGRESS]
+        others = [row for row in found if _rule(row).role is not Role.PROGRESS]
+        known = [row for row in others if not _rule(row).fallback]
+        known = known or [row for row in others if not _knows_nothing(_rule(row))]
+        known = known or [row for row in others if not _rule(row).block]
+        told += progress + (known or others)
+    return told
+
+
+def _knows_nothing(rule: Rule) -> bool:
+    """That something failed is all that such a rule can say."""
+    return rule.fallback and rule.role is Role.CAUSE and rule.error_type == _ANY_EXCEPTION
+
+
+@dataclass(slots=True)
+class _Column:
+    section: Section
+    rule: str
+    phase: Phase
+    total: int | None = None
+    steps: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
+    losses: list[str] = field(default_factory=list)
+    counts: list[str] = field(default_factory=list)
+    grad_norms: list[str] = field(default_factory=list)
+    last: tuple[Match, Place] | None = None
+
+    def record(self, node: str) -> Progress:
+        return Progress(
+            path=self.section.path,
+            generation=self.section.generation.key(),
+            rule=self.rule,
+            phase=self.phase,
+            steps=tuple(self.steps),
+            ends=tuple(self.ends),
+            numbers=tuple(self.numbers),
+            times=tuple(self.times),
+            losses=tuple(self.losses) if any(self.losses) else (),
+            counts=tuple(self.counts) if any(self.counts) else (),
+            grad_norms=tuple(self.grad_norms) if any(self.grad_norms) else (),
+            total=self.total,
+            rank=self.section.rank,
+            last=self._last(node),
+        )
+
+    def _last(self, node: str) -> Line | None:
+        if self.last is None:
+            return None
+        hit, place = self.last
+        return _line(node, self.section, hit.line[:_SHOWN_BYTES], place, self.times[-1])
+
+
+@dataclass(slots=True)
+class _More:
+    count: int
+    first: int
+    last: int
+    path: str
+
+
+@dataclass(slots=True)
+class _Found:
+    node: str
+    hits: list[Hit] = field(default_factory=list)
+    columns: dict[tuple[str, str], _Column] = field(default_factory=dict)
+    full: dict[tuple[str, str, str, int | None], int] = field(default_factory=dict)
+    looked_at: dict[tuple[str, str], int] = field(default_factory=dict)
+    more: dict[tuple[str, str, int | None], _More] = field(default_factory=dict)
+    stops: dict[tuple[str, str], Stop] = field(default_factory=dict)
+
+    def empty(self) -> bool:
+        return not self.hits and not self.columns and not self.stops
+
+    def end_watches(self, section: Section, text: bytes, ends: Sequence[Match], when: When) -> None:
+        """Of each rule the first line of a file that ends its watch."""
+        generation, fresh = section.generation.key(), _behind_context(section, text)
+        for hit in ends:
+            if hit.start < fresh or (hit.rule.name, generation) in self.stops:
+                continue
+            place = next(places(section, text, [hit.start]))
+            self.stops[hit.rule.name, generation] = Stop(
+                rule=hit.rule.name,
+                path=section.path,
+                generation=generation,
+                number=place.number,
+                end=place.end,
+                time=when(section, text, hit),
+            )
+
+    def take(self, section: Section, text: bytes, row: Row, place: Place, when: When) -> None:
+        rule = _rule(row)
+        if rule.role is Role.PROGRESS:
+            hit = Match._make(row)
+            self._progress(section, hit, place, when(section, text, hit))
+            return
+        name, path, rank = rule.name, section.path, section.rank
+        looked_at = self.looked_at.get((name, path), 0)
+        self.looked_at[name, path] = looked_at + 1
+        if looked_at >= _LOOKED_AT or len(self.hits) >= _HITS:
+            self._count(name, path, rank, place)
+            return
+        hit = Match._make(row)
+        outer = is_outer(text, hit.start, hit.end)
+        standing = Standing("quoted") if outer else place_of(text, hit.start, hit.end)
+        if _only_an_end(hit.rule) and was_asked_for_output(text, hit.start):
+            standing = Standing("ignored")
+        if was_left_out(text, hit.end):
+            standing = Standing("ignored")
+        role = _role(hit, standing)
+        seen = self.full.get((name, role, path, rank), 0)
+        if seen >= FULL_HITS:
+            self._count(name, path, rank, place)
+            return
+        self.full[name, role, path, rank] = seen + 1
+        time, excused = when(section, text, hit), None
+        if standing.handled is not None and (standing.probe or role == "context"):
+            excused = next(places(section, text, [standing.handled])).number
+        if standing.asserts is not None and hit.rule.fallback:
+            hit, place = _moved(hit, text, standing.asserts), next(places(section, text, [standing.asserts]))
+        full = placed(_full(self.node, section, hit, place, time), standing.frames)
+        if role == "context":
+            full = replace(full, role=role, severity=_weight_of_context(hit, standing, full.severity))
+        self.hits.append(replace(full, excuses=excused))
+
+    def sign_of_life(self, section: Section, last: Place) -> None:
+        """The job printed something; that is all that is said."""
+        column = _Column(
+            section, ANY_LINE, "training", None, [-1], [last.end], [last.number], [section.read_at]
+        )
+        self.columns[section.generation.key(), ANY_LINE] = column
+
+    def _count(self, rule: str, path: str, rank: int | None, place: Place) -> None:
+        more = self.more.setdefault((rule, path, rank), _More(0, place.number, place.number, path))
+        more.count += 1
+        more.last = place.number
+
+    def _progress(self, section: Section, hit: Match, place: Place, time: float) -> None:
+        captures = hit.captures()
+        key = (section.generation.key(), hit.rule.name)
+        phase = cast(Phase, str(hit.rule.phase) if hit.rule.phase else "training")
+        column = self.columns.setdefault(key, _Column(section, hit.rule.name, phase))
+        column.steps.append(_whole(captures.get("step"), -1))
+        column.ends.append(place.end)
+        column.numbers.append(place.number)
+        column.times.append(time)
+        column.last = (hit, place)
+        column.losses.append(captures.get("loss", ""))
+        column.counts.append(captures.get("count", ""))
+        column.grad_norms.append(captures.get("grad_norm", ""))
+        total = _whole(captures.get("total_steps"), -1)
+        if total >= 0:
+            column.total = total
+
+
+def _only_an_end(rule: Rule) -> bool:
+    """Whether such a line knows no more than that some command did not end well."""
+    return rule.fallback and rule.role is Role.CONSEQUENCE and rule.error_type == _ANY_EXCEPTION
+
+
+def _role(hit: Match, standing: Standing) -> RecordRole:
+    rule = hit.rule
+    if rule.role not in (Role.CAUSE, Role.CONSEQUENCE):
+        return cast(RecordRole, str(rule.role))
+    quiet = not (rule.any_level or standing.passed_on) and is_quiet(hit.line)
+    heard = standing.standing == "said" or (standing.standing == "beside" and not rule.fallback)
+    if not heard or quiet or _cited(hit):
+        return "context"
+    return cast(RecordRole, str(rule.role))
+
+
+def _cited(hit: Match) -> bool:
+    """Whether a text cites the words in backticks, as a guide or a model's answer does."""
+    start, end = hit.spans()[0]
+    return not hit.rule.block and hit.line.count(b"`", 0, start) % 2 == 1 and b"`" in hit.line[end:]
+
+
+def _weight_of_context(hit: Match, standing: Standing, severity: str) -> str:
+    """What is quoted or cited, what Python ignored and what comes from beside the run tells nothing of its
+    end, and no more does a failure that its own writer calls an information."""
+    if standing.standing != "said" or stands_aside(hit.line) or _cited(hit):
+        return "info"
+    if hit.rule.role is Role.CONTEXT:
+        return severity
+    return "warning" if is_warning(hit.line) else "info"
+
+
+def _moved(hit: Match, text: bytes, start: int) -> Match:
+    """The same hit on another line of the text: a bare AssertionError tells nothing, its `assert` does."""
+    return hit.on_line(start, text.index(b"\n", start))
+
+
+def _full(node: str, section: Section, hit: Match, place: Place, time: float) -> Hit:
+    rule = hit.rule
+    captures = hit.captures() if rule.block or hit.compiled.expression.search(hit.text) else {}
+    line = _line(node, section, hit.line[:_LINE_BYTES], place, time)
+    claim = _whole(captures.get("rank"), None)
+    if claim is not None and claim >= 0:
+        line = replace(line, claimed_rank=claim)
+    return Hit(
+        rule=rule.name,
+        role=cast(RecordRole, str(rule.role)),
+        error_type=rule.error_type,
+        subsystem=rule.subsystem,
+        severity=str(rule.severity),
+        transient=rule.transient,
+        line=line,
+        end=place.end,
+        generation=section.generation.key(),
+        mode=cast(RecordMode, str(rule.mode)) if rule.mode else None,
+        phase=cast(Phase, str(rule.phase)) if rule.phase else None,
+        remedy=rule.remedy,
+        captures=captures,
+        fallback=rule.fallback,
+        limit=Rate(rule.rate_limit.hits, rule.rate_limit.seconds) if rule.rate_limit else None,
+    )
+
+
+def _line(node: str, section: Section, raw: bytes, place: Place, time: float) -> Line:
+    text = raw.decode("utf-8", "replace")
+    return Line(
+        text=text,
+        path=section.path,
+        number=place.number,
+        offset=place.offset,
+        time=time,
+        node=node,
+        rank=section.rank,
+        claimed_rank=claimed_rank(raw.lstrip()),
+        raw=raw if "�" in text else None,
+    )
+
+
+def _counts(found: _Found) -> Iterator[HitCount]:
+    for (rule, path, rank), more in list(found.more.items())[:_COUNTS]:
+        yield HitCount(rule, rank, more.count, more.first, more.last, path)
+
+
+def _whole(text: str | None, otherwise: Otherwise) -> int | Otherwise:
+    """The number that a line prints; a number that no record can hold is none."""
+    try:
+        number = int(text) if text is not None else otherwise
+    except ValueError:
+        return otherwise
+    return otherwise if number is None or abs(number) > _LARGEST else number

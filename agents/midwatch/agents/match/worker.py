@@ -1,0 +1,119 @@
+"""The match agent: every chunk of `logs` through the rules, hits and beats on to `events`. Stateless.
+
+It sends in the order in which things came, so a beat never overtakes the lines that it vouches for.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from typing import Any, NoReturn
+
+from midwatch.agents.match.chunk_hits import match
+from midwatch.agents.match.record_size import encoded
+from midwatch.agents.rulesets.bundles import Watched, rules_of
+from midwatch.agents.rulesets.reload.edits import EditWatch, begin
+from midwatch.agents.rulesets.reload.follower import Follower
+from midwatch.agents.rulesets.reload.matching_rules import MatchingRules
+from midwatch.shippers.sending.publish import message_key
+from midwatch.streams.errors import ForeignLine, MalformedRecord, MisdirectedRecord
+from midwatch.streams.lines.foreign import Reader, is_foreign, reader
+from midwatch.streams.records import Beat, Chunk, codec
+from midwatch.streams.services.topic_admin import check_topics
+from midwatch.streams.settings.schema import Settings
+from midwatch.streams.worker.app import App, create_app
+from midwatch.streams.worker.fold import Message, Send
+from midwatch.streams.worker.readiness import ready_file
+from midwatch.streams.worker.running import run as run_app
+from midwatch.streams.worker.stateless import stateless_agent
+
+_log = logging.getLogger(__name__)
+_BUFFER = 256  # chunks of up to 256 KiB each
+
+
+def handle(
+    message: Message, watched: Watched, events: str, foreign: Reader | None = None
+) -> tuple[Send, ...]:
+    """One record of `logs`: at most one record of `events`, under the key of its job."""
+    record = _read(message, foreign)
+    key = record.origin.job.encode()
+    if isinstance(record, Beat):
+        return (Send(events, key, codec.encode(replace(record, logged_ms=message.timestamp_ms))),)
+    hits = match(record, watched.rules, watched.hash, message.timestamp_ms, any_line=watched.any_line)
+    return () if hits is None else (Send(events, key, encoded(hits)),)
+
+
+def _read(message: Message, foreign: Reader | None) -> Chunk | Beat:
+    if message.value is None:
+        raise MalformedRecord("a record without a value", where="logs")
+    if is_foreign(message.value, message.headers):
+        if foreign is None:
+            raise ForeignLine(
+                "a JSON line of another shipper, and the settings name none",
+                where="logs",
+                remedy="set foreign.shipper to vector, fluent-bit, filebeat or rsyslog",
+            )
+        return foreign.chunk(message)
+    record = codec.decode_log(message.value, message.headers)
+    origin = record.origin
+    if message.key != message_key(origin.job, origin.node):
+        raise MisdirectedRecord(
+            f"a message of {origin.job} on {origin.node} under the key {(message.key or b'')[:300]!r}",
+            where="logs",
+            remedy="a shipper's key is its job and node; who speaks for another job is not heard",
+        )
+    return record
+
+
+def build(settings: Settings, watched: Callable[[int], Watched] | None = None) -> App:
+    """The app of one match worker. `watched` is asked once a record, with the record's size in bytes; None:
+    the settings' own rules."""
+    foreign, topics = reader(settings.foreign, settings.cluster), settings.topic_names
+    asked = watched or partial(_same, rules_of(settings))
+    app = create_app(settings, f"{settings.topics.prefix}.match", buffer=_BUFFER)
+
+    def fold(message: Message) -> tuple[Send, ...]:
+        return handle(message, asked(len(message.value or b"")), topics.events, foreign)
+
+    stateless_agent(app, fold, topic=topics.logs)
+    return app
+
+
+def run(settings: Settings) -> NoReturn:
+    """Run until SIGTERM; the sign of readiness is renewed after every rebalance.
+
+    It matches by the bundle in force in the topic `rules` and takes the next one while it works. Its own
+    files it puts in force at the first start, and whenever they are edited.
+    """
+    check_topics(settings)
+    begun = begin(settings)
+    content = begun.content
+    rules = MatchingRules(content)
+    _log.info("bundle %s is in force: %d rules", content.hash, len(content.rules))
+    app = build(settings, rules.watched_for)
+    follower = Follower(settings, app.counters, rules.take, partial(set_aside, settings))
+    follower.begin(begun.standing, content)
+    edits = EditWatch(settings, follower, begun)
+    follower.start()
+    edits.start()
+    try:
+        run_app(app, ready_file=ready_file(settings.state_directory, "match"), topics_checked=True)
+    finally:
+        edits.stop()
+        follower.stop()
+        rules.stop()
+
+
+def set_aside(settings: Settings, message: Any, error: Exception) -> None:
+    """Match alone writes dead letters for the topic `rules`, which every worker reads."""
+    from midwatch.agents.reporter import Reporter, received
+
+    with closing(Reporter(settings)) as reporter:
+        reporter.dead(received(message), error)
+
+
+def _same(watched: Watched, _size: int) -> Watched:
+    return watched

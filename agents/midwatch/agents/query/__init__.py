@@ -1,0 +1,1 @@
+"""What the topics tell of jobs, for commands that only look."""

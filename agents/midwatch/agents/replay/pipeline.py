@@ -1,0 +1,53 @@
+"""The whole path of one job's events as one pure step: what happened, what is decided, what is ordered.
+
+The Faust agents call the two halves, `fold_with_timers` and `decide`, on either side of the topic
+`incidents`; `midwatch replay` calls `step`. There is no third way from an event to a command.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from midwatch.agents.decide.decision import Decided, DecideState, Rulebook, decide
+from midwatch.agents.detect.incident.fold import Folded, fire_due, fold_with_timers
+from midwatch.agents.detect.incident.state import Job, JobState
+from midwatch.rules.detectors.limits import Limits
+from midwatch.streams.records import Command, Decision, Event, IncidentRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What is remembered of one job on both sides."""
+
+    job: Job = field(default_factory=lambda: Job(JobState()))
+    decided: DecideState = field(default_factory=DecideState)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The watch behind the event, and all that came of it, in order."""
+
+    watch: Watch
+    records: tuple[IncidentRecord, ...]
+    decisions: tuple[Decision, ...]
+    commands: tuple[Command, ...]
+
+
+def step(watch: Watch, name: str, event: Event, now_ms: int, *, limits: Limits, book: Rulebook) -> Step:
+    """One event of one job, all the way."""
+    return _on(watch, fold_with_timers(watch.job, name, event, now_ms, limits), now_ms, book)
+
+
+def wait_until(watch: Watch, now_ms: int, limits: Limits, book: Rulebook) -> Step:
+    """Time passes and nothing happens: only timers fire."""
+    return _on(watch, fire_due(watch.job, now_ms, limits), now_ms, book)
+
+
+def _on(watch: Watch, folded: Folded, now_ms: int, book: Rulebook) -> Step:
+    decided, decisions, commands = watch.decided, list[Decision](), list[Command]()
+    for record in folded.records:
+        turn: Decided = decide(decided, record, now_ms, book)
+        decided = turn.state
+        decisions += turn.decisions
+        commands += turn.commands
+    return Step(Watch(folded.job, decided), folded.records, tuple(decisions), tuple(commands))

@@ -1,0 +1,234 @@
+"""A recording folded again by the folds of the stream themselves. Pure.
+
+Events go through detect. What it says goes through decide at the append times that the topic `incidents`
+had given it, because a decision carries its time. What was written there and what is said now are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from midwatch.agents.decide.decision import Rulebook
+from midwatch.agents.decide.fold import DecideFold
+from midwatch.agents.detect.fold import DetectFold, beginning
+from midwatch.agents.replay.recording.file import Recording, Source
+from midwatch.agents.rulesets.content import Content, content
+from midwatch.rules.detectors.limits import Limits
+from midwatch.streams.errors import MalformedRecord, NewerRecord, UsageError
+from midwatch.streams.records import (
+    Command,
+    Decision,
+    Forwarded,
+    Hit,
+    Hits,
+    IncidentRecord,
+    RuleBundle,
+    codec,
+)
+from midwatch.streams.worker.fold import PARTITION, ContentMissing, Fields, Fold, Message, Send
+from midwatch.streams.worker.tables import ids
+from midwatch.streams.worker.tables.batch import OWN, Batch
+
+_INCIDENTS, _DECISIONS, _COMMANDS, _DEAD = "incidents", "decisions", "commands", "dead"
+
+
+@dataclass(frozen=True, slots=True)
+class Refolded:
+    """All that the watch says of the job, in order. `differences`: where the topic `incidents` holds
+    something else than what follows from `events`.
+    """
+
+    records: tuple[IncidentRecord, ...]
+    decisions: tuple[Decision, ...]
+    commands: tuple[Command, ...]
+    hits: tuple[Hit, ...]
+    differences: tuple[str, ...]
+
+
+def bundles_in(recording: Recording) -> dict[str, Content]:
+    """The bundles that a recording brings along, by their hashes.
+
+    Raises:
+        UsageError: one of them is not what its hash says, or newer than this midwatch.
+    """
+    found: dict[str, Content] = {}
+    for message in recording.rules:
+        hash_ = (message.key or b"").decode(errors="replace")
+        try:
+            record = codec.decode(message.value or b"")
+            found[hash_] = content(hash_, record if isinstance(record, RuleBundle) else RuleBundle(()))
+        except (MalformedRecord, NewerRecord) as error:
+            raise UsageError(error.what, where=hash_, remedy=error.remedy) from error
+    return found
+
+
+def refold(
+    recording: Recording, limits: Limits, book: Rulebook, contents: Mapping[str, Content] | None = None
+) -> Refolded:
+    """Everything again, by the bundles of the recording or by those given in their place.
+
+    Raises:
+        UsageError: a record in it is newer than this midwatch, or a bundle is missing.
+    """
+    contents = bundles_in(recording) if contents is None else contents
+    head, run = recording.head, _Run(recording, book, contents)
+    fold = DetectFold(limits, _INCIDENTS, lambda _: head.events.partition, contents)
+    detect = _Partition(fold, head.events)
+    before = head.events.first_offset - 1
+    for message in recording.events:
+        for send in detect.take(message):
+            if send.topic == _INCIDENTS:
+                run.said.append(_Said(before, message.offset, message.timestamp_ms, send))
+        before = message.offset
+    run.judge()
+    return Refolded(
+        records=tuple(run.records),
+        decisions=tuple(run.decisions),
+        commands=tuple(run.commands),
+        hits=tuple(_hits(recording.events)),
+        differences=tuple(run.differences),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What detect says at an event; that one stands for all offsets above `after`, up to `offset`."""
+
+    after: int
+    offset: int
+    at_ms: int
+    send: Send
+
+
+class _Partition:
+    """The state of one partition, folded as a worker does it."""
+
+    def __init__(self, fold: Fold, source: Source, *, marked: bool = False) -> None:
+        self._fold = fold
+        self._marked = marked
+        self.states: dict[bytes, Fields] = {PARTITION: beginning(source.cut_ms), OWN: {}}
+
+    def take(self, message: Message) -> list[Send]:
+        batch = Batch(self._fold, self.states, message.offset - 1, _DEAD, marked=self._marked)
+        message = replace(message, now_ms=batch.now_ms(message.timestamp_ms))
+        for key in batch.missing(message):
+            batch.states[key] = {}
+        where = f"{message.topic}/{message.partition}/{message.offset}"
+        try:
+            if not batch.apply(message):
+                raise UsageError(batch.stopped, where=where, remedy="upgrade this midwatch")
+        except ContentMissing as error:
+            what = f"the recording lacks the bundle {error.content}, by which it is judged from here on"
+            raise UsageError(what, where=where, remedy="export the job again") from error
+        return [send for _, send in batch.outgoing]
+
+
+@dataclass(slots=True)
+class _Run:
+    recording: Recording
+    book: Rulebook
+    contents: Mapping[str, Content]
+    said: list[_Said] = field(default_factory=list)
+    records: list[IncidentRecord] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
+    commands: list[Command] = field(default_factory=list)
+    differences: list[str] = field(default_factory=list)
+    _decide: _Partition = field(init=False)
+    _said_of: int = 0
+
+    def __post_init__(self) -> None:
+        fold = DecideFold(self.book, _DECISIONS, _COMMANDS, self.contents)
+        self._decide = _Partition(fold, self.recording.head.incidents, marked=True)
+
+    def judge(self) -> None:
+        """The topic `incidents` from its first record, each one derived from the events where they reach."""
+        events = self.recording.head.events
+        source, highest = f"{events.topic}/{events.partition}".encode(), ids.entry_id(-1, 0)
+        for message in self.recording.incidents:
+            entry = _entry(message, source)
+            if entry is not None and entry <= highest:
+                continue  # sent again after a kill
+            if entry is None or ids.input_offset(entry) < events.first_offset:
+                self._take(message)
+            else:
+                self._derived(message, ids.input_offset(entry))
+            highest = entry or highest
+        while self._said_of < len(self.said):
+            self._unwritten(self.said[self._said_of])
+
+    def _derived(self, written: Message, offset: int) -> None:
+        while self._said_of < len(self.said) and self.said[self._said_of].offset < offset:
+            self._unwritten(self.said[self._said_of])
+        said = self.said[self._said_of] if self._said_of < len(self.said) else None
+        place = f"incidents/{written.partition}/{written.offset}"
+        if said is None or said.after >= offset:
+            self.differences.append(f"{place}: nothing in the events says {_name(written.value)}")
+            return
+        self._said_of += 1
+        if said.send.value != written.value and _decoded(said.send.value) != _decoded(written.value):
+            self.differences.append(
+                f"{place}: {_name(written.value)} reads otherwise when it is derived again"
+            )
+        self._take(replace(written, value=said.send.value))
+
+    def _unwritten(self, said: _Said) -> None:
+        """Not yet sent when the recording was made, or not said then."""
+        self._said_of += 1
+        self.differences.append(
+            f"events/{said.offset}: {_name(said.send.value)} follows from it and does not stand in incidents"
+        )
+        incidents = self.recording.head.incidents
+        self._take(
+            Message(
+                topic=incidents.topic,
+                partition=incidents.partition,
+                offset=-1,
+                timestamp_ms=said.at_ms,
+                now_ms=said.at_ms,
+                key=said.send.key,
+                value=said.send.value,
+            )
+        )
+
+    def _take(self, message: Message) -> None:
+        if message.key is not None and (record := _decoded(message.value)) is not None:
+            self.records.append(record)
+        for send in self._decide.take(message):
+            made = codec.decode(send.value or b"") if send.topic in (_DECISIONS, _COMMANDS) else None
+            if isinstance(made, Decision):
+                self.decisions.append(made)
+            elif isinstance(made, Command):
+                self.commands.append(made)
+
+
+def _entry(message: Message, source: bytes) -> ids.EntryId | None:
+    for name, value in message.headers:
+        if name == ids.HEADER:
+            sender, entry = ids.parse_id(value)
+            return entry if sender == source else None
+    return None
+
+
+def _decoded(value: bytes | None) -> IncidentRecord | None:
+    try:
+        record: IncidentRecord = codec.decode(value or b"")
+    except Exception:  # whatever is wrong with it, the folds have said so
+        return None
+    return record
+
+
+def _name(value: bytes | None) -> str:
+    record = _decoded(value)
+    if record is None:
+        return "a record that cannot be read"
+    body = record.record if isinstance(record, Forwarded) else record
+    state = getattr(body, "state", "") or getattr(body, "kind", "")
+    return f"{type(body).__name__}{f' ({state})' if state else ''}"
+
+
+def _hits(events: Sequence[Message]) -> Iterator[Hit]:
+    for message in events:
+        record = _decoded(message.value)
+        if isinstance(record, Hits):
+            yield from record.hits

@@ -1,0 +1,1 @@
+"""Rules and policies as a person writes them: read, admitted, bundled, put in force."""

@@ -1,0 +1,40 @@
+"""The schedulers: one file each, all behind `base.Cluster`. A new one is registered here.
+
+Drivers load when they are asked for: the shim of a local job lives in this package too, and must start fast.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from midwatch.streams.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from midwatch.agents.schedulers.base import Cluster
+    from midwatch.agents.schedulers.calls import Caller
+
+KINDS = ("local", "slurm")
+
+
+def cluster(kind: str, name: str, state_directory: Path, caller: Caller) -> Cluster:
+    """The driver for a cluster of that kind; `name` is what jobs and specs call it.
+
+    Raises:
+        ConfigurationError: there is no such kind.
+    """
+    match kind:
+        case "local":
+            from midwatch.agents.schedulers.local.scheduler import LocalCluster
+
+            return LocalCluster(name, state_directory, caller)
+        case "slurm":
+            from midwatch.agents.schedulers.slurm.scheduler import SlurmCluster
+
+            return SlurmCluster(name, caller)
+        case _:
+            raise ConfigurationError(
+                f"no driver for clusters of kind {kind!r}",
+                where="clusters",
+                remedy=f"use {' or '.join(KINDS)}",
+            )

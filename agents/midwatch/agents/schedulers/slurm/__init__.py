@@ -1,0 +1,1 @@
+"""SLURM, by its own commands."""

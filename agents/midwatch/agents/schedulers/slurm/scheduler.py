@@ -1,0 +1,181 @@
+"""SLURM by its command line: squeue, scontrol, sacct to look; sbatch, scontrol release, scancel to act.
+
+The command line and not the REST interface, because that one needs a token, changes its version about twice
+a year, cannot requeue, and has no idempotency key either.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+from collections.abc import Mapping
+
+from midwatch.agents.schedulers.base import (
+    ClusterUnreachable,
+    Epoch,
+    Hint,
+    JobState,
+    SchedulerJob,
+    StartSpec,
+    Sweep,
+)
+from midwatch.agents.schedulers.calls import Answer, Caller, environment
+from midwatch.agents.schedulers.slurm import text as slurm_text
+from midwatch.agents.schedulers.slurm.sbatch_argv import restart_argv
+from midwatch.streams.errors import ConfigurationError
+from midwatch.streams.records.identity import native_id
+
+LOOK_S = 25.0  # slurmctld down: squeue gives up after about 10 s, scontrol after 20
+ACT_S = 30.0
+_SQUEUE = ["squeue", "-h", "-r", "-t", "all", "-O", slurm_text.SQUEUE_FIELDS]
+_UNKNOWN_JOB = re.compile(r"Invalid job id", re.IGNORECASE)
+
+
+class SlurmCluster:
+    """One SLURM. Runs as the jobs' owner, or as root or an operator for several users."""
+
+    kind = "slurm"
+    holds = True
+
+    def __init__(self, name: str, caller: Caller, *, settings: Mapping[str, str] | None = None) -> None:
+        """`settings`: variables for SLURM's tools, such as SLURM_CONF of a cluster in no default place."""
+        self.name = name
+        self._caller = caller
+        self._environment = environment(settings)
+        self._settings = dict(settings or {})
+
+    def sweep(self) -> Sweep:
+        return Sweep(self._rows(self._look(_SQUEUE).out))
+
+    def find(self, effect_key: str) -> tuple[SchedulerJob, ...]:
+        return self.sweep().carrying(effect_key)
+
+    def epoch(self) -> Epoch:
+        try:
+            return slurm_text.epoch(self._config())
+        except ValueError as error:
+            raise self._unreachable("scontrol", str(error)) from error
+
+    def state(self, incarnation: str) -> JobState:
+        try:
+            job = self._job(native_id(incarnation))
+            wanted = _restarts(incarnation)
+            if job is not None and job.incarnation == incarnation and job.state.word != "CANCELLED":
+                return job.state
+            told = self._accounted(native_id(incarnation), wanted)
+            if told is not None and (job is None or told.over):
+                return told
+            if job is None:
+                return JobState("absent")
+            if job.incarnation == incarnation:
+                return job.state
+            return JobState(
+                "ended", word="REQUEUED", mode="ended", reason=f"SLURM started it again as {job.incarnation}"
+            )
+        except ClusterUnreachable as error:
+            return JobState("unknown", reason=error.what)
+
+    def submit_held(self, spec: StartSpec, effect_key: str, after: str = "") -> Hint:
+        try:
+            uid = _uid_option(spec.user)
+            argv = restart_argv(spec.argv, effect_key, after=after, exclude_nodes=spec.exclude_nodes, uid=uid)
+            given = environment({**spec.environment, **self._settings})
+            answer = self._caller.run(argv, given, cwd=spec.cwd, timeout=ACT_S)
+        except ConfigurationError as error:
+            return Hint("refused", str(error))
+        except OSError as error:
+            return Hint("refused", f"sbatch cannot be started in {spec.cwd}: {error.strerror}")
+        if answer.code == 0:
+            return Hint("done", answer.out.strip())
+        text = _last_line(answer)
+        final = answer.code is not None and answer.code > 0 and slurm_text.is_final(answer.err)
+        return Hint("refused" if final else "unclear", text)
+
+    def retire(self, effect_key: str, before: str) -> None:
+        """SLURM forgets an ended job within minutes; its key cannot be met by a later life of the name."""
+
+    def release(self, incarnation: str, effect_key: str) -> Hint:
+        return self._act(["scontrol", "release", native_id(incarnation)], incarnation, effect_key)
+
+    def cancel(self, incarnation: str, effect_key: str = "", *, force: bool = False) -> Hint:  # noqa: ARG002 - KillWait forces
+        return self._act(["scancel", native_id(incarnation)], incarnation, effect_key)
+
+    def _act(self, argv: list[str], incarnation: str, effect_key: str) -> Hint:
+        """Acts on that very start, or not at all: after a crash of slurmctld an id may be another's."""
+        try:
+            job = self._job(native_id(incarnation))
+        except ClusterUnreachable as error:
+            return Hint("unclear", error.what)
+        if job is None:
+            return Hint("refused", f"SLURM does not know {native_id(incarnation)}")
+        if job.incarnation != incarnation:
+            return Hint("refused", f"meant for {incarnation}, but it is {job.incarnation}")
+        if effect_key and job.effect_key != effect_key:
+            return Hint("refused", f"{job.native_id} does not carry the key {effect_key}")
+        answer = self._caller.run(argv, self._environment, timeout=ACT_S)
+        return Hint("done" if answer.code == 0 else "unclear", _last_line(answer))
+
+    def _job(self, native: str) -> SchedulerJob | None:
+        if not slurm_text.NATIVE_ID.fullmatch(native):
+            return None
+        answer = self._run([*_SQUEUE, "-j", native])
+        if answer.code != 0 and not _UNKNOWN_JOB.search(answer.err):
+            raise self._unreachable("squeue", _last_line(answer))
+        rows = self._rows(answer.out) if answer.code == 0 else ()
+        return next((job for job in rows if job.native_id == native), None)
+
+    def _rows(self, text: str) -> tuple[SchedulerJob, ...]:
+        try:
+            return slurm_text.queue(text)
+        except ValueError as error:
+            raise self._unreachable("squeue", str(error)) from error
+
+    def _accounted(self, native: str, restarts: int) -> JobState | None:
+        if not slurm_text.accounts(self._config()):
+            return None
+        argv = ["sacct", "-n", "-P", "-X", "-D", "-j", native, "-o", slurm_text.SACCT_FIELDS]
+        return slurm_text.from_sacct(self._look(argv).out, restarts)
+
+    def _config(self) -> str:
+        return self._look(["scontrol", "show", "config"]).out
+
+    def _look(self, argv: list[str]) -> Answer:
+        answer = self._run(argv)
+        if answer.code != 0:
+            raise self._unreachable(argv[0], _last_line(answer))
+        return answer
+
+    def _run(self, argv: list[str]) -> Answer:
+        try:
+            return self._caller.run(argv, self._environment, timeout=LOOK_S)
+        except OSError as error:
+            raise self._unreachable(argv[0], f"it cannot be started: {error.strerror}") from error
+
+    def _unreachable(self, program: str, why: str) -> ClusterUnreachable:
+        return ClusterUnreachable(
+            f"{program} gave no usable answer: {why}",
+            where=f"cluster {self.name}",
+            remedy="check `scontrol ping`; midwatch asks again by itself and does nothing until then",
+        )
+
+
+def _restarts(incarnation: str) -> int:
+    return int(incarnation.rpartition(":")[2])
+
+
+def _uid_option(user: str) -> str:
+    """The user to submit as, "" for ourselves; only root may choose."""
+    if not user or user == getpass.getuser():
+        return ""
+    if os.geteuid() == 0:
+        return user
+    raise ConfigurationError(
+        f"a job of {user} cannot be submitted by {getpass.getuser()}",
+        remedy=f"run the executor as {user}, or as root",
+    )
+
+
+def _last_line(answer: Answer) -> str:
+    lines = (answer.err.strip() or answer.out.strip()).splitlines()
+    return lines[-1].strip() if lines else f"exit code {answer.code}"

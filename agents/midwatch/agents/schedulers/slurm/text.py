@@ -1,0 +1,156 @@
+"""What SLURM's tools print, read into values. Pure.
+
+Seen alike on 22.05, 24.11 and 26.05: `squeue -O` with a width and a separator for each field. JSON is not:
+its shape changed with each of them, and 22.05's tells a wrong exit code.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+from midwatch.agents.schedulers.base import SOMEBODY, Epoch, JobState, Kind, SchedulerJob
+from midwatch.streams.records import Mode
+from midwatch.streams.records.identity import slurm_incarnation
+
+NATIVE_ID = re.compile(r"\d+(_\d+)?")
+KEY_PREFIX = "mw:"
+_KEY = re.compile(r"mw:([0-9A-Za-z]+)(?: |$)")
+
+# The comment is cut to what holds the key; fields of the scheduler come before those that people fill.
+SQUEUE_FIELDS = (
+    "JobArrayID:40|,State:24|,RestartCnt:12|,exit_code:16|,StartTime:24|,Reason:60|,UserName:40|,Comment:64"
+)
+SACCT_FIELDS = "State,ExitCode"
+
+_KINDS: dict[str, Kind] = {
+    "PENDING": "queued",
+    "REQUEUED": "queued",
+    "REQUEUE_FED": "queued",
+    "POWER_UP_NODE": "queued",
+    "RESV_DEL_HOLD": "held",
+    "REQUEUE_HOLD": "held",
+    "SPECIAL_EXIT": "held",
+    "CONFIGURING": "running",
+    "RUNNING": "running",
+    "SUSPENDED": "running",
+    "STOPPED": "running",
+    "SIGNALING": "running",
+    "RESIZING": "running",
+    "COMPLETING": "ending",
+    "STAGE_OUT": "ending",
+}
+_ENDED: dict[str, tuple[Mode, str]] = {
+    "COMPLETED": ("success", ""),
+    "FAILED": ("crash", "slurm_failure"),
+    "LAUNCH_FAILED": ("crash", "slurm_failure"),
+    "NODE_FAIL": ("crash", "slurm_failure"),
+    "BOOT_FAIL": ("crash", "slurm_failure"),
+    "OUT_OF_MEMORY": ("crash", "host_oom"),
+    "TIMEOUT": ("timeout", "slurm_failure"),
+    "DEADLINE": ("timeout", "slurm_failure"),
+    "CANCELLED": ("ended", "cancelled"),
+    "REVOKED": ("ended", "cancelled"),
+    "PREEMPTED": ("ended", "preemption"),
+}
+
+
+def queue(text: str) -> tuple[SchedulerJob, ...]:
+    """The rows of `squeue -h -r -t all -O SQUEUE_FIELDS`; raises ValueError on a row of another shape."""
+    return tuple(job for line in text.splitlines() if line.strip() and (job := _row(line)) is not None)
+
+
+def _row(line: str) -> SchedulerJob | None:
+    parts = line.split("|", 7)
+    if len(parts) != 8:
+        raise ValueError(f"not a row of squeue: {line[:120]!r}")
+    native, word, restarts, status, started, reason, user, comment = (part.strip() for part in parts)
+    if native.endswith("+0"):  # the leader of a heterogeneous job stands for all of it
+        native = native.removesuffix("+0")
+    if not NATIVE_ID.fullmatch(native):
+        return None  # a further component, or the not yet split rest of an array: no start of its own
+    return SchedulerJob(
+        native_id=native,
+        incarnation=slurm_incarnation(native, int(restarts)),
+        state=job_state(word, reason, *_status(status)),
+        effect_key=effect_key_in(comment),
+        user=user,
+        started="" if started == "N/A" else started,
+    )
+
+
+def job_state(word: str, reason: str, exit_code: int | None, signal: int | None) -> JobState:
+    """A state word of squeue, scontrol or sacct (`CANCELLED by 1000` too) with its reason."""
+    base, _, tail = word.partition(" ")
+    base = base.rstrip("+")
+    said = "" if reason in ("None", "(null)", "") else reason
+    if base in _ENDED:
+        mode, error_type = _ENDED[base]
+        person = (f"uid {tail.removeprefix('by ')}" if tail.startswith("by ") else SOMEBODY) if mode else ""
+        return JobState(
+            "ended",
+            word=base,
+            mode=mode,
+            error_type=error_type,
+            exit_code=exit_code,
+            signal=signal,
+            reason=said,
+            by_person=person if base == "CANCELLED" else "",
+        )
+    kind = _KINDS.get(base, "unknown")
+    if kind == "queued" and said.startswith("JobHeld"):
+        kind = "held"
+    return JobState(kind, word=base, reason=said)
+
+
+def _status(text: str) -> tuple[int | None, int | None]:
+    """Exit code and signal, from `3:0` or from the raw wait status (768)."""
+    if ":" in text:
+        code, _, number = text.partition(":")
+        return int(code), int(number) or None
+    if not text.isdigit():
+        return None, None
+    return int(text) >> 8, (int(text) & 0x7F) or None
+
+
+def effect_key_in(comment: str) -> str:
+    """The key of ours that a comment begins with; "" if none."""
+    found = _KEY.match(comment)
+    return found[1] if found else ""
+
+
+def from_sacct(text: str, restarts: int) -> JobState | None:
+    """The state of start number `restarts` from `sacct -n -P -X -D`, one row a start; None if it has none."""
+    rows = [line.split("|") for line in text.splitlines() if line.strip()]
+    if len(rows) <= restarts:
+        return None
+    word, status = rows[restarts][:2]
+    return job_state(word, "", *_status(status))
+
+
+def epoch(text: str) -> Epoch:
+    """From `scontrol show config`: both times are slurmctld's own, so no clock of ours matters."""
+    begun = re.search(r"^BOOT_TIME\s*=\s*(\S+)", text, re.M)
+    asked = re.search(r"^Configuration data as of (\S+)", text, re.M)
+    if not begun or not asked:
+        raise ValueError("scontrol show config tells no BOOT_TIME")
+    age = datetime.fromisoformat(asked[1]) - datetime.fromisoformat(begun[1])
+    return Epoch(begun[1], max(0.0, age.total_seconds()))
+
+
+def accounts(text: str) -> bool:
+    """Whether `scontrol show config` names an accounting that sacct can ask."""
+    found = re.search(r"^AccountingStorageType\s*=\s*(\S+)", text, re.M)
+    return found is not None and not re.search("none|null", found[1], re.IGNORECASE)  # "(null)" since 24.11
+
+
+_UNCLEAR = re.compile(
+    r"Socket timed out|Unable to contact|Zero Bytes|Connection (?:refused|reset|timed out)|Communication|"
+    r"temporarily|try again|Rate limit|Unexpected message|in standby|munge",
+    re.IGNORECASE,
+)
+
+
+def is_final(error: str) -> bool:
+    """Whether sbatch's complaint means that no job was made, and none ever will be by asking again."""
+    return "sbatch: " in error and not _UNCLEAR.search(error)

@@ -1,0 +1,150 @@
+"""From a spec to what a cluster is to start: the person's command under our shim. Pure but for one file read.
+
+On `local` the shim stands before the person's argv. On SLURM it stands in a script that `midwatch run` made
+of theirs; that script's name is the hash of its content, so the signed spec vouches for the content too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from pathlib import Path, PurePath
+
+from midwatch.agents.schedulers.base import StartSpec
+from midwatch.agents.schedulers.slurm.sbatch_argv import split
+from midwatch.streams.errors import ConfigurationError, UsageError
+from midwatch.streams.records import Spec
+
+SHIM = ("-P", "-m", "midwatch.agents.launch.shim")
+SUFFIX = ".sh"
+
+_KEPT = re.compile(r"[0-9a-f]{64}\.sh")
+
+
+def shim_argv(
+    *,
+    job: str,
+    nodes: int,
+    log_paths: tuple[str, ...],
+    argv: tuple[str, ...],
+    node_logs: tuple[str, ...] = (),
+) -> list[str]:
+    """The person's argv under the shim; `job` is the whole name, or `cluster:user` for the native id."""
+    logs = [word for path in log_paths for word in ("--log", path)]
+    logs += [word for path in node_logs for word in ("--node-log", path)]
+    return [sys.executable, *SHIM, "--job", job, "--nodes", str(nodes), *logs, "--", *argv]
+
+
+def start_spec(spec: Spec, *, exclude_nodes: str = "") -> StartSpec:
+    """What to start again for this spec.
+
+    Raises:
+        ConfigurationError: the script of a SLURM job is gone or is not the one that was signed.
+    """
+    argv = spec.argv
+    if is_sbatch(argv):
+        verified_script(script_of(argv))
+    else:
+        argv = tuple(shim_argv(job=spec.job, nodes=spec.nodes, log_paths=spec.log_paths, argv=spec.argv))
+    return StartSpec(
+        argv=argv,
+        cwd=spec.cwd,
+        environment={**spec.environment, "MIDWATCH_JOB": spec.job},
+        user=spec.user,
+        exclude_nodes=exclude_nodes,
+    )
+
+
+def is_sbatch(argv: tuple[str, ...]) -> bool:
+    """Whether the command line is one for SLURM."""
+    return bool(argv) and PurePath(argv[0]).name == "sbatch"
+
+
+def script_of(argv: tuple[str, ...]) -> Path:
+    """The script of an sbatch line. Raises UsageError if it has none."""
+    _, rest = split(argv[1:])
+    if not rest:
+        raise UsageError(
+            "this sbatch line has no script",
+            where=" ".join(argv),
+            remedy="write the script to a file: midwatch run -- sbatch [options] train.sh",
+        )
+    return Path(rest[0])
+
+
+def partitions_of(argv: tuple[str, ...], script: bytes) -> tuple[str, ...]:
+    """The SLURM partitions that a submission names, by its options or else its #SBATCH lines; maybe none."""
+    words = [word for line in _head(script) if line.startswith(b"#SBATCH") for word in _sbatch_words(line)]
+    for options in (split(argv[1:])[0], split(words)[0]):
+        named = [option.value for option in options if option.name in ("partition", "p")]
+        if named:
+            return tuple((named[-1] or "").split(","))
+    return ()
+
+
+def _sbatch_words(line: bytes) -> list[str]:
+    return line.decode(errors="replace").partition(" #")[0].split()[1:]
+
+
+def wrapped_script(
+    content: bytes,
+    *,
+    inner: Path,
+    job: str,
+    nodes: int,
+    log_paths: tuple[str, ...],
+    node_logs: tuple[str, ...] = (),
+) -> bytes:
+    """A script with the same interpreter line and #SBATCH lines that runs `inner` under the shim."""
+    words = shim_argv(job=job, nodes=nodes, log_paths=log_paths, node_logs=node_logs, argv=(str(inner),))
+    kept = [line for line in _head(content) if line.startswith((b"#SBATCH", b"#PBS", b"#BSUB"))]
+    call = " ".join(_quoted(word) for word in words)
+    return b"\n".join([b"#!/bin/sh", *kept, f'exec {call} "$@"\n'.encode()])
+
+
+def _head(content: bytes) -> list[bytes]:
+    """The lines in which sbatch looks for its options: all up to the first that is no comment."""
+    head = []
+    for line in content.splitlines()[1:]:
+        if line.strip() and not line.startswith(b"#"):
+            break
+        head.append(line)
+    return head
+
+
+def _quoted(word: str) -> str:
+    return "'" + word.replace("'", "'\\''") + "'"
+
+
+def file_name(content: bytes) -> str:
+    """The name under which a script is kept: it vouches for the content."""
+    return hashlib.sha256(content).hexdigest() + SUFFIX
+
+
+def is_kept(path: Path) -> bool:
+    """Whether the name claims to vouch for the content."""
+    return _KEPT.fullmatch(path.name) is not None
+
+
+def verified_script(path: Path) -> bytes:
+    """The content of a kept script.
+
+    Raises:
+        ConfigurationError: it is gone, or is not what its name says.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(
+            f"the job's script cannot be read: {error.strerror}",
+            where=str(path),
+            remedy="start the job with `midwatch run` again, which keeps its script",
+        ) from error
+    if file_name(content) != path.name:
+        raise ConfigurationError(
+            "the job's script was changed after it was signed",
+            where=str(path),
+            remedy="start the job with `midwatch run` again",
+        )
+    return content
