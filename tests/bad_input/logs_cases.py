@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from bad_input.case import JOB, OTHER, Case
-from midwatch.shippers.sending.publish import message_key
 from midwatch.streams.records import Anchor, Beat, Chunk, Generation, Origin, Section, codec
+from midwatch.streams.records.identity import message_key
 
 ORIGIN = Origin(JOB, "n0", 1, "local:1:1", "boot", "shipper")
 TEXT = b"fine\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"

@@ -35,9 +35,9 @@ reason, the kind of refusal, and key and value of the record (the first 256 KiB)
 | `too_large` | what it would make is more than Kafka takes | look at the record; report it |
 | `failed` | the code that handled it raised; the job is held | report it; `midwatch arm` lifts the hold |
 
-The counter is `refused`, by topic and kind (`midwatch.streams.worker.counters`). On `events` and `incidents` a newer
-record is never set aside: its partition stops, a gauge says why, and goes on once the worker is upgraded.
-What cannot be read in `rules` is told and counted by every worker, and match writes the letter. Nothing but a
+The counter is `refused`, by topic and kind (`midwatch.streams.worker.counters`). On `events` and `incidents`
+a newer record is never set aside: its partition stops, a gauge says why, and goes on once the worker is
+upgraded. What cannot be read in `rules` is told and counted by every worker, and match writes the letter. Nothing but a
 person's question reads `decisions`: `midwatch why` says how many records it could not read.
 
 What remains possible: who may write to `logs` or `events` under a job's own name is believed to be that job.

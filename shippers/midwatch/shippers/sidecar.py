@@ -19,10 +19,11 @@ from midwatch.shippers.report import Report
 from midwatch.shippers.sending.chunker import Chunker
 from midwatch.shippers.sending.heartbeat import Facts, Pulse, interval
 from midwatch.shippers.sending.ledger import Future, Ledger
-from midwatch.shippers.sending.publish import Publisher, message_key
+from midwatch.shippers.sending.publish import Publisher
 from midwatch.streams.failpoints import failpoint
 from midwatch.streams.records import LINES_READ, Generation, Origin
 from midwatch.streams.records.codec import encode_log
+from midwatch.streams.records.identity import message_key
 from midwatch.streams.settings.schema import ShipSettings
 
 DRAIN = 25.0

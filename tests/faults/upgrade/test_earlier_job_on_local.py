@@ -64,7 +64,7 @@ def test_a_running_job_of_an_earlier_midwatch_is_watched_on_and_restarted_once_a
     (first,) = starts(directory)
     (spec,) = specs(watch.settings, first.job)
     assert first.incarnation == incarnation
-    assert first.module == "midwatch.agents.launch.shim"
+    assert first.module == "midwatch.agents.run.shim"
     assert Path(first.entrance).is_relative_to(earlier)
 
     site.install(ROOT)

@@ -28,7 +28,7 @@ __all__ = ["slurm", "slurm_cluster"]
 pytestmark = [pytest.mark.integration, pytest.mark.slurm]
 
 OVER = ("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL")
-SHIM = b"'-P' '-m' 'midwatch.agents.launch.shim'"
+SHIM = b"'-P' '-m' 'midwatch.agents.run.shim'"
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_the_script_that_an_earlier_midwatch_kept_is_started_again_once(
     assert [Path(first.entrance).is_relative_to(earlier), Path(second.entrance).is_relative_to(ROOT)] == [
         True
     ] * 2
-    assert (first.module, second.module) == ("midwatch.agents.launch.shim",) * 2, "the script names it"
+    assert (first.module, second.module) == ("midwatch.agents.run.shim",) * 2, "the script names it"
     assert (first.job, second.job) == (job,) * 2
     assert (first.incarnation, second.incarnation) == (incarnation, done.new_incarnation)
     wait_for(lambda: _shipped(world, second.incarnation)[1], "its shipper has said its last")

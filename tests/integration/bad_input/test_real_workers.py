@@ -18,9 +18,9 @@ from integration.chain.installation import Installation, Job, installation
 from integration.reload.swaps import pushed
 from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.agents.signing import ensure_keys, new_signer
-from midwatch.shippers.sending.publish import message_key
 from midwatch.streams.records import CURRENT, Command, DeadLetter, Decision, Outcome, codec
 from midwatch.streams.records.effect_keys import command_id
+from midwatch.streams.records.identity import message_key
 from midwatch.streams.services.reachable import kafka_options
 from processes import wait_for
 

@@ -10,10 +10,9 @@ from typing import Any, Self
 
 from kafka import KafkaConsumer, TopicPartition
 
-from midwatch.shippers.sending.publish import message_key
 from midwatch.streams.records import Beat
 from midwatch.streams.records.codec import decode_log
-from midwatch.streams.records.identity import job_name
+from midwatch.streams.records.identity import job_name, message_key
 from midwatch.streams.services.partitioner import partition_of
 from midwatch.streams.services.reachable import kafka_options
 from midwatch.streams.settings.schema import Settings

@@ -111,7 +111,8 @@ def test_while_a_job_runs_its_shim_hardly_takes_a_core(
 
 def test_a_job_outlives_its_starter_by_kill_9(cluster: LocalCluster, key: str) -> None:
     code = (
-        "import signal, sys; from pathlib import Path; from midwatch.agents.schedulers.local.scheduler import *;"
+        "import signal, sys; from pathlib import Path;"
+        "from midwatch.agents.schedulers.local.scheduler import *;"
         "from midwatch.agents.schedulers.calls import SystemCaller;"
         "c = LocalCluster('here', Path(sys.argv[1]), SystemCaller());"
         # It only stays alive to be killed.

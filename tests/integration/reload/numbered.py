@@ -16,8 +16,8 @@ from typing import Any
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from midwatch.rules.prefilter.workloads import WORKLOADS
-from midwatch.shippers.sending.publish import message_key
 from midwatch.streams.records import Anchor, Chunk, Generation, Hits, Origin, Section, codec
+from midwatch.streams.records.identity import message_key
 from midwatch.streams.services.reachable import kafka_options
 from midwatch.streams.settings.schema import Settings
 

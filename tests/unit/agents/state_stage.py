@@ -7,7 +7,7 @@ from dataclasses import replace
 from midwatch.agents.decide.decision import DecideState
 from midwatch.agents.detect.incident.state import JobState, NodeState
 from midwatch.streams.records import LINES_READ, Hits, Outcome, Rate, Stop, codec
-from unit.agents.incident.scene import JOB, START_S, Scene
+from unit.agents.detect.incident.scene import JOB, START_S, Scene
 
 _CANCELS = "policy: own\nmodes:\n  stall: {kind: guarded, default: hold, guards: [{do: cancel}]}\n"
 

@@ -19,7 +19,7 @@ from midwatch.agents.detect.incident.fold import fold_event
 from midwatch.agents.detect.incident.state import Job, JobState, NodeState
 from midwatch.rules.detectors.limits import Limits
 from midwatch.streams.records import Beat, Incident, Origin, SchedulerFact, codec
-from unit.agents.incident.scene import JOB, Scene
+from unit.agents.detect.incident.scene import JOB, Scene
 from unit.agents.state_stage import CLASSES, moments
 
 BLOBS = Path(__file__).with_name("state_blobs")

@@ -17,7 +17,7 @@ from midwatch.agents.schedulers.local.effect_file import read
 
 FILE = Path(__file__).with_name("module_paths.txt")
 LINES = [line.split(maxsplit=1) for line in FILE.read_text().splitlines() if line and line[0] != "#"]
-BEHIND = {"midwatch.shippers.pipe.child": "JSONDecodeError: Expecting value: line 1 column 1 (char 0)"}
+BEHIND = {"midwatch.shippers.pipe_child": "JSONDecodeError: Expecting value: line 1 column 1 (char 0)"}
 
 
 def run(words: list[str], place: Path) -> subprocess.CompletedProcess[str]:
@@ -50,7 +50,7 @@ def test_a_kept_command_line_still_runs(status: str, line: str, tmp_path: Path) 
 def test_the_earlier_shim_of_local_still_writes_down_the_end(tmp_path: Path) -> None:
     key = "0123456789abcdef"
     run(
-        ["-m", "midwatch.agents.schedulers.local.shim", str(tmp_path), key, "--", "sh", "-c", "exit 7"],
+        ["-m", "midwatch.agents.clusters.local_shim", str(tmp_path), key, "--", "sh", "-c", "exit 7"],
         tmp_path,
     )
     record = read(tmp_path, key)

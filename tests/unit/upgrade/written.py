@@ -33,11 +33,11 @@ from midwatch.agents.watcher.cancellation_notes import note_ending
 from midwatch.rules.detectors.limits import Limits
 from midwatch.rules.loader import load_bundle
 from midwatch.shippers.files.checkpoint import Checkpoint, Remembered, StateDirectory
-from midwatch.shippers.sending.publish import message_key
 from midwatch.shippers.ship import checkpoint_directory
 from midwatch.streams import records
 from midwatch.streams.records import codec, identity
 from midwatch.streams.records.effect_keys import command_id, effect_key
+from midwatch.streams.records.identity import message_key
 from midwatch.streams.settings.reader import OTHER_VARIABLES, leaves, variable_name
 from midwatch.streams.settings.schema import KafkaSettings, RedisSettings, Settings
 from midwatch.streams.topics import Topics

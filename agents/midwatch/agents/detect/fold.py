@@ -2,8 +2,8 @@
 
 A job's state is the field `job` and one field `node:<name>` for each node, so that a beat of one node of a
 thousand writes two small fields. The partition holds one field `due:<job>` for each job with a timer, and
-in `cut` when its log began, if that was not at its first record; `midwatch.agents.rulesets.reload.activation` says
-which bundle it is judged by.
+in `cut` when its log began, if that was not at its first record. Which bundle judges it:
+`midwatch.agents.rulesets.reload.activation`.
 """
 
 from __future__ import annotations

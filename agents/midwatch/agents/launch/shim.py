@@ -1,4 +1,4 @@
-"""Runs a job's script with its shipper beside it: `python -m midwatch.agents.launch.shim --job J ... -- argv`.
+"""Runs a job's script with its shipper beside it: `python -m midwatch.agents.run.shim --job J … -- ARGV`.
 
 Script and shipper are siblings: neither ends the other. The shipper is started again when it dies; it has
 a session of its own, so what ends the job's process group does not stop it from draining the last lines.

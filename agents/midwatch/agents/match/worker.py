@@ -18,10 +18,10 @@ from midwatch.agents.rulesets.bundles import Watched, rules_of
 from midwatch.agents.rulesets.reload.edits import EditWatch, begin
 from midwatch.agents.rulesets.reload.follower import Follower
 from midwatch.agents.rulesets.reload.matching_rules import MatchingRules
-from midwatch.shippers.sending.publish import message_key
 from midwatch.streams.errors import ForeignLine, MalformedRecord, MisdirectedRecord
 from midwatch.streams.lines.foreign import Reader, is_foreign, reader
 from midwatch.streams.records import Beat, Chunk, codec
+from midwatch.streams.records.identity import message_key
 from midwatch.streams.services.topic_admin import check_topics
 from midwatch.streams.settings.schema import Settings
 from midwatch.streams.worker.app import App, create_app

@@ -1,4 +1,4 @@
-"""The process that ships the spool of a pipe. Started by `midwatch.shippers.pipe.producer`, told all by its input."""
+"""The process that ships the spool of a pipe; `midwatch.shippers.pipe.producer` starts it."""
 
 from __future__ import annotations
 

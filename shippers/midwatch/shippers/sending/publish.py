@@ -38,11 +38,6 @@ def require_fast_checksums() -> None:
         )
 
 
-def message_key(job: str, node: str) -> bytes:
-    """The key of all messages of one node of one job: one partition, so lines and beats stay in order."""
-    return f"{job}/{node}".encode()
-
-
 class Publisher:
     """A producer that comes into being once Kafka answers, and again after `reset`."""
 

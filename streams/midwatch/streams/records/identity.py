@@ -54,6 +54,11 @@ def job_name(text: str, *, cluster: str = "local", user: str = "") -> JobName:
     return name
 
 
+def message_key(job: str, node: str) -> bytes:
+    """The key of all messages of one node of one job: one partition, so lines and beats stay in order."""
+    return f"{job}/{node}".encode()
+
+
 def slurm_incarnation(job_id: str, restarts: int) -> str:
     """A start of a SLURM job: its id alone is not enough, a requeue keeps it."""
     return f"slurm:{job_id}:{restarts}"

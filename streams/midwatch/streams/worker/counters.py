@@ -20,7 +20,7 @@ class Counters:
     below_mark: int = 0
     """Came with an id that was seen before: sent twice upstream, counted once here."""
     refused: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Dead-lettered, by (topic, kind of refusal); the kinds are those of `midwatch.streams.worker.refusals`."""
+    """Dead-lettered, by (topic, kind of refusal); `midwatch.streams.worker.refusals` has the kinds."""
     muted: int = 0
     """Sends left out while state was rebuilt, because they had been published before."""
     fenced: int = 0

@@ -1,4 +1,4 @@
-"""Runs one job of the cluster `local`: `python -m midwatch.agents.schedulers.local.shim STATE_DIR KEY -- argv`.
+"""Runs one job of the cluster `local`: `python -m midwatch.agents.schedulers.local.shim STATE KEY -- ARGV`.
 
 It claims `effects/KEY` before it starts anything, so a second shim with the same key starts nothing (exit
 code 75). It leads the job's session and process group, outlives the executor that started it, and writes

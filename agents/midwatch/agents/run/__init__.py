@@ -1,0 +1,1 @@
+"""Kept for what an earlier midwatch wrote down; the code is in `midwatch.agents.launch`."""

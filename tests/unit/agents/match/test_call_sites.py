@@ -1,0 +1,83 @@
+"""What the frames of a traceback add to its last line, as a person sees it in a verdict."""
+
+from __future__ import annotations
+
+import pytest
+
+from midwatch.agents.match.tracebacks import place_of
+from unit.agents.detect.diagnosis.conftest import Watch
+
+HEAD = "Traceback (most recent call last):"
+
+
+def trace(last: str, *frames: str) -> str:
+    """A traceback whose frames are `file:function`, the innermost last."""
+    lines = [HEAD, '  File "train.py", line 9, in <module>', "    main()"]
+    for frame in frames:
+        file, _, function = frame.rpartition(":")
+        lines += [f'  File "{file}", line 7, in {function}', "    step()"]
+    return "\n".join([*lines, last])
+
+
+def test_the_innermost_frames_are_known_by_file_and_function() -> None:
+    text = (trace("OSError: gone", "/env/a.py:outer", "/env/b.py:inner") + "\n").encode()
+    start = text.rindex(b"OSError")
+    assert place_of(text, start, len(text) - 1).frames[:2] == (("/env/b.py", "inner"), ("/env/a.py", "outer"))
+
+
+@pytest.mark.parametrize(
+    ("last", "frame", "error_type"),
+    [
+        ("KeyError: 'round'", "/toy/checkpointing.py:load_checkpoint", "checkpoint"),
+        ("RuntimeError: no such part", "/env/torch/serialization.py:_load", "checkpoint"),
+        ("ValueError: lr is no number", "/env/omegaconf/nodes.py:convert", "config"),
+        ("KeyError: 'round'", "/toy/loop.py:run", "exception"),
+    ],
+)
+def test_whose_code_gave_up_tells_the_kind(watch: Watch, last: str, frame: str, error_type: str) -> None:
+    said = watch(trace(last, frame)).verdict
+    assert said.error_type == error_type
+
+
+def test_an_object_store_that_is_late_may_be_asked_again(watch: Watch) -> None:
+    done = watch(trace("asyncio.exceptions.TimeoutError", "/env/fsspec/asyn.py:_runner"))
+    assert (done.verdict.error_type, done.decision.action) == ("storage", "restart")
+
+
+def test_a_timeout_of_the_jobs_own_is_for_a_person(watch: Watch) -> None:
+    done = watch(trace("TimeoutError: the group is late", "/toy/group.py:meet"))
+    assert (done.verdict.error_type, done.decision.action) == ("communication", "hold")
+
+
+def test_who_interrupts_a_run_that_waits_gave_up_on_a_hang(watch: Watch) -> None:
+    done = watch(trace("KeyboardInterrupt", "/usr/lib/python3.11/multiprocessing/connection.py:_recv"))
+    assert (done.verdict.error_type, done.verdict.mode, done.decision.action) == ("hang", "stall", "hold")
+
+
+def test_who_interrupts_a_run_that_works_just_stopped_it(watch: Watch) -> None:
+    done = watch(trace("KeyboardInterrupt", "/toy/model.py:forward"))
+    assert (done.verdict.error_type, done.decision.action) == ("user_interrupt", "hold")
+
+
+def test_a_card_without_memory_for_a_barrier_is_broken_or_held(watch: Watch) -> None:
+    last = "RuntimeError: CUDA error: out of memory"
+    done = watch(trace(last, "/env/torch/distributed/distributed_c10d.py:barrier"))
+    assert (done.verdict.error_type, done.decision.action) == ("hardware", "restart")
+    done = watch(trace(last, "/toy/model.py:forward"))
+    assert (done.verdict.error_type, done.decision.action) == ("oom", "stop")
+
+
+def test_a_hang_is_shown_by_the_last_sign_of_progress(watch: Watch) -> None:
+    bar = " 60%|██████    | 1075/1790 [04:04<02:42, 4.40it/s]"
+    log = f"{bar}\n" + trace("KeyboardInterrupt", "/usr/lib/python3.11/threading.py:wait")
+    verdict = watch(log).verdict
+    assert (verdict.error_type, verdict.root_line, verdict.root_line_number) == ("hang", bar, 1)
+
+
+def test_a_child_cut_off_while_it_was_started_tells_of_its_parent(watch: Watch) -> None:
+    child = trace("_pickle.UnpicklingError: pickle data was truncated", "/usr/multiprocessing/spawn.py:_main")
+    parent = trace(
+        "AttributeError: Can't pickle local object 'toy'", "/usr/multiprocessing/reduction.py:dump"
+    )
+    verdict = watch(f"{child}\n{parent}").verdict
+    assert verdict.root_line == "AttributeError: Can't pickle local object 'toy'"
