@@ -37,8 +37,8 @@ reason, the kind of refusal, and key and value of the record (the first 256 KiB)
 
 The counter is `refused`, by topic and kind (`midwatch.streams.worker.counters`). On `events` and `incidents`
 a newer record is never set aside: its partition stops, a gauge says why, and goes on once the worker is
-upgraded. What cannot be read in `rules` is told and counted by every worker, and match writes the letter. Nothing but a
-person's question reads `decisions`: `midwatch why` says how many records it could not read.
+upgraded. What cannot be read in `rules` is told and counted by every worker, and match writes the letter.
+Nothing but a person's question reads `decisions`: `midwatch why` says how many records it could not read.
 
 What remains possible: who may write to `logs` or `events` under a job's own name is believed to be that job.
 Give each shipper's user the right to write to `logs` alone, and nobody but the agents that to `events`. A

@@ -70,7 +70,7 @@ def test_every_image_is_pinned_by_its_version(compose: Document) -> None:
 
 
 def test_kafka_is_the_version_that_the_embedded_stack_runs(compose: Document) -> None:
-    locks = list((ROOT / "streams").rglob("*jars*.lock"))
+    locks = list((ROOT / "agents").rglob("*jars*.lock"))
     (lock,) = locks
     version = compose["services"]["kafka"]["image"].partition(":")[2]
     assert re.search(rf"\bkafka_2\.13\b.*\b{re.escape(version)}\b", lock.read_text(encoding="utf-8"))

@@ -106,9 +106,8 @@ class RuleSet:
         r"""The hits of a chunk, by line and then by rule.
 
         A chunk holds whole lines that end in `\n`; the last may lack it. A chunk that ends in `\n` has no
-        empty line behind it. Lines must have been normalised and capped
-        (`midwatch.streams.lines.normalise`). Chunks of 32 KiB and more are fastest; below 2 KiB most of the gain
-        is lost.
+        empty line behind it. Lines must have been normalised (`midwatch.streams.lines.normalise`). Chunks of
+        32 KiB and more are fastest; below 2 KiB most of the gain is lost.
         """
         return match_chunk(self._machinery, text)
 

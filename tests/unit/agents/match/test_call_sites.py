@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from midwatch.agents.match.tracebacks import place_of
-from unit.agents.detect.diagnosis.conftest import Watch
+from unit.agents.conftest import Watch
 
 HEAD = "Traceback (most recent call last):"
 

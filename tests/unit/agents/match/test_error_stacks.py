@@ -11,7 +11,7 @@ from midwatch.agents.match.chunk_hits import match
 from midwatch.agents.replay.logs import LogFile, chunks
 from midwatch.agents.rulesets.bundles import watched_rules
 from midwatch.streams.records import Hit
-from unit.agents.detect.diagnosis.conftest import Watch
+from unit.agents.conftest import Watch
 
 STACK = """HDF5-DIAG: Error detected in HDF5 (1.14.0) thread 0:
   #000: H5F.c line 604 in H5Fopen(): unable to open file

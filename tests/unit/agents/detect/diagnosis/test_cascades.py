@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unit.agents.detect.diagnosis.conftest import Watch
+from unit.agents.conftest import Watch
 
 HANDLING = "During handling of the above exception, another {} occurred:".format("exception")
 

@@ -6,7 +6,7 @@ import pytest
 
 from midwatch.agents.detect.diagnosis.verdict import Ending, diagnose
 from midwatch.streams.records import Hit, Line, Role, SchedulerFact
-from unit.agents.detect.diagnosis.conftest import Watch
+from unit.agents.conftest import Watch
 from unit.agents.detect.incident.scene import Scene
 
 STEPS = "".join(f"step: {n}  loss:  2.1  grad_norm:  0.3\n" for n in range(1, 5))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from midwatch.agents.replay.scoring import Ratio, Said, measure, read_labelled
-from unit.agents.detect.diagnosis.conftest import Watch
+from unit.agents.conftest import Watch
 
 LABELLED = Path(__file__).parents[6] / "shared" / "data" / "failures" / "dev.jsonl"
 FLOORS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unit.agents.detect.diagnosis.conftest import Watch
+from unit.agents.conftest import Watch
 
 LEFT_BEHIND = "[1,1]<stderr>:RuntimeError: Horovod has been shut down. This was caused by an exception"
 WAITED = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unit.agents.detect.diagnosis.conftest import Watch
+from unit.agents.conftest import Watch
 from unit.agents.detect.diagnosis.test_cascades import frames
 
 FAILED = (

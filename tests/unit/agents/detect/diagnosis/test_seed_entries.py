@@ -6,7 +6,7 @@ import pytest
 
 from midwatch.agents.detect.diagnosis.verdict import Ending, diagnose
 from midwatch.streams.records import SchedulerFact
-from unit.agents.detect.diagnosis.conftest import Watch
+from unit.agents.conftest import Watch
 
 
 @pytest.mark.parametrize(

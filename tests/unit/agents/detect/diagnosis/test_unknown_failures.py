@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from midwatch.streams.records.error_types import family
-from unit.agents.detect.diagnosis.conftest import Watch
+from unit.agents.conftest import Watch
 from unit.agents.detect.diagnosis.test_cascades import HANDLING, frames
 
 DIRECT = "The above exception was the direct cause of the following exception:"
