@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
-from midwatch.agents.launch.start import Started, Wanted, start
+from midwatch.agents.launch.start import RunRequest, Started, start
 from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.agents.schedulers.calls import SystemCaller
 from midwatch.agents.schedulers.local.effect_file import Record, read_all
@@ -124,7 +124,7 @@ class World:
     def run(self, *argv: str, job: str | None = None, armed: bool = True, **more: Any) -> Started:
         """`midwatch run` in this process; with `job` "" the job has no name of its own."""
         name = f"j{secrets.token_hex(4)}" if job is None else job
-        wanted = Wanted(argv=argv, cwd=self.directory, job=name, armed=armed, **more)
+        wanted = RunRequest(argv=argv, cwd=self.directory, job=name, armed=armed, **more)
         return start(wanted, self.settings, SystemCaller())
 
     def train(self, *arguments: str, job: str | None = None, armed: bool = True) -> tuple[Started, Path]:

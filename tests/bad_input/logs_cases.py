@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from bad_input.case import JOB, OTHER, Case
-from midwatch.streams.records import Anchor, Beat, Chunk, Generation, Origin, Section, codec
+from midwatch.streams.records import Anchor, Chunk, Generation, Heartbeat, Origin, Section, codec
 from midwatch.streams.records.identity import message_key
 
 ORIGIN = Origin(JOB, "n0", 1, "local:1:1", "boot", "shipper")
@@ -22,7 +22,7 @@ SECTION = Section(
     read_before=0.0,
     read_at=1_795_000_000.0,
 )
-BEAT = Beat(ORIGIN, 7, 1_795_000_000.0, 100.0, 5.0, True, 0)
+BEAT = Heartbeat(ORIGIN, 7, 1_795_000_000.0, 100.0, 5.0, True, 0)
 KEY = message_key(JOB, "n0")
 
 

@@ -17,14 +17,14 @@ from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.decide.fold import DecideFold
 from midwatch.agents.detect.fold import DetectFold
 from midwatch.agents.policies.loader import load_policy
-from midwatch.rules.detectors.limits import Limits
+from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.streams.records import (
-    Carry,
     Finding,
     Forwarded,
     HitCount,
     Outcome,
     PersonAct,
+    Snapshot,
     SpecEvent,
     codec,
 )
@@ -40,7 +40,9 @@ EVENTS = (
     SPEC,
     OUTCOME,
     PersonAct(JOB, "arm", "ada", AT_S, {"why": "so"}),
-    Carry(JOB, 1, {"local:1:1": 1}, SPEC, 40, "local:1:1", incident=INCIDENT, findings={"loss_spike": FOUND}),
+    Snapshot(
+        JOB, 1, {"local:1:1": 1}, SPEC, 40, "local:1:1", incident=INCIDENT, findings={"loss_spike": FOUND}
+    ),
 )
 INCIDENTS = (
     INCIDENT,
@@ -91,7 +93,7 @@ def _named(record: object) -> str:
 @pytest.mark.parametrize("record", EVENTS, ids=_named)
 def test_no_field_of_a_record_of_events_can_hold_its_job(record: object) -> None:
     for what, value in _spoilt(record):
-        events = Topic("events", DetectFold(Limits(), "incidents", owner))
+        events = Topic("events", DetectFold(WatchLimits(), "incidents", owner))
         events.take(BEAT)
         outcome = events.take(value, later_ms=10)
         assert [letter.reason for letter in outcome.letters if letter.kind == "failed"] == [], what

@@ -15,12 +15,12 @@ from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.decide.fold import DecideFold
 from midwatch.agents.detect.fold import DetectFold
 from midwatch.agents.policies.loader import load_policy
-from midwatch.rules.detectors.limits import Limits
+from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.streams.records import (
-    Beat,
     Decision,
     Finding,
     Forwarded,
+    Heartbeat,
     Hit,
     Hits,
     Incident,
@@ -38,7 +38,7 @@ from midwatch.streams.worker.tables.batch import OWN, Batch
 
 PARTITIONS = 4
 ORIGIN = Origin(JOB, "n0", 1, "local:1:1", "boot", "shipper")
-BEAT = Beat(ORIGIN, 7, AT_S, 100.0, 5.0, True, 0)
+BEAT = Heartbeat(ORIGIN, 7, AT_S, 100.0, 5.0, True, 0)
 LINE = Line("CUDA error", "/logs/a.log", 4, 30, AT_S, "n0")
 HIT = Hit("cuda", "cause", "torch", "cuda", "error", None, LINE, 40, "g")
 HITS = Hits(ORIGIN, "bundle", (HIT,), ends={"g": 40}, logged_ms=AT_MS)
@@ -90,7 +90,7 @@ def owner(key: bytes) -> int:
 
 @pytest.fixture
 def events() -> Topic:
-    return Topic("events", DetectFold(Limits(), "incidents", owner))
+    return Topic("events", DetectFold(WatchLimits(), "incidents", owner))
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from bad_input.case import Case
-from midwatch.shippers.files.checkpoint import Checkpoint, StateDirectory
-from midwatch.shippers.identity import Machine, Told, identify
+from midwatch.shippers.files.checkpoint import SentPositions, ShipperDirectory
+from midwatch.shippers.identity import IdentityArguments, Machine, identify
 from midwatch.streams.errors import ConfigurationError, MidwatchError
 from unit.shippers.reading import Reader
 
@@ -40,10 +40,10 @@ IDENTITIES = (
 def test_an_identity_that_is_none_is_told_with_its_remedy_before_anything_is_shipped(case: Case) -> None:
     assert isinstance(case.value, dict)
     with pytest.raises(ConfigurationError) as caught:
-        identify(Told(), case.value, MACHINE)
+        identify(IdentityArguments(), case.value, MACHINE)
     assert case.said in caught.value.what
     assert caught.value.remedy
-    assert identify(Told(job="llm"), {}, MACHINE).job == "local:ada/llm"
+    assert identify(IdentityArguments(job="llm"), {}, MACHINE).job == "local:ada/llm"
 
 
 @contextmanager
@@ -119,8 +119,8 @@ def test_a_name_that_is_no_text_is_followed_sent_and_remembered(tmp_path: Path) 
     reader = Reader(path)
     assert reader.look() == ["one"]
     remembered = reader.stop()
-    state = StateDirectory(tmp_path / "state")
-    state.save(Checkpoint(remembered, "local:1:1", "boot"))
+    state = ShipperDirectory(tmp_path / "state")
+    state.save(SentPositions(remembered, "local:1:1", "boot"))
     with Path(path).open("a") as file:
         file.write("two\n")
     assert Reader(path, remembered=state.load().files).look() == ["two"]
@@ -139,7 +139,7 @@ def test_a_name_that_is_no_text_is_followed_sent_and_remembered(tmp_path: Path) 
 def test_a_broken_checkpoint_stops_the_start_and_says_what_to_do(
     tmp_path: Path, content: bytes, word: str
 ) -> None:
-    state = StateDirectory(tmp_path)
+    state = ShipperDirectory(tmp_path)
     (tmp_path / "checkpoint.json").write_bytes(content)
     with pytest.raises(MidwatchError, match="checkpoint cannot be read") as caught:
         state.load()

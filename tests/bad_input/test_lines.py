@@ -11,21 +11,21 @@ from rich.console import Console
 from bad_input.case import AT_MS, AT_S, JOB, OTHER, Case
 from bad_input.logs_cases import ORIGIN, SECTION, TEXT
 from midwatch.agents import activity
-from midwatch.agents.cli.printing import story_text
+from midwatch.agents.cli.printing import timeline_text
 from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.match.chunk_hits import match
 from midwatch.agents.match.record_size import encoded
 from midwatch.agents.policies.loader import load_policy
-from midwatch.agents.query.timeline import Timed, story
-from midwatch.agents.replay.pipeline import Step, Watch, step
+from midwatch.agents.query.timeline import Timed, timeline
+from midwatch.agents.replay.pipeline import JobWatch, PipelineStep, step
 from midwatch.agents.rulesets.bundles import watched_rules
-from midwatch.rules.detectors.limits import Limits
+from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.streams.lines.normalise import normalise
 from midwatch.streams.records import (
-    Beat,
     Chunk,
     Event,
     Finding,
+    Heartbeat,
     Incident,
     Outcome,
     SchedulerFact,
@@ -60,7 +60,7 @@ LINES = (
 class Stage:
     """Jobs whose lines go all the way, in order, each armed and with a beat behind its lines."""
 
-    watches: dict[str, Watch] = field(default_factory=dict)
+    watches: dict[str, JobWatch] = field(default_factory=dict)
     told: list[Timed] = field(default_factory=list)
     commands: int = 0
     now_ms: int = AT_MS
@@ -68,11 +68,13 @@ class Stage:
 
     def start(self, job: str) -> None:
         self.take(job, SpecEvent(job, "spec", "verdict", True, 1, "", incarnation="local:1:1"))
-        self.take(job, Beat(replace(ORIGIN, job=job), 1, AT_S, 1.0, 5.0, True, 0))
+        self.take(job, Heartbeat(replace(ORIGIN, job=job), 1, AT_S, 1.0, 5.0, True, 0))
 
-    def take(self, job: str, event: Event) -> Step:
+    def take(self, job: str, event: Event) -> PipelineStep:
         self.now_ms += 100
-        done = step(self.watches.get(job, Watch()), job, event, self.now_ms, limits=Limits(), book=BOOK)
+        done = step(
+            self.watches.get(job, JobWatch()), job, event, self.now_ms, limits=WatchLimits(), book=BOOK
+        )
         self.watches[job] = done.watch
         self.commands += len(done.commands)
         self.told += [Timed(self.now_ms, event)] if isinstance(event, SchedulerFact | Outcome) else []
@@ -102,7 +104,7 @@ class Stage:
         out = io.StringIO()
         console = Console(file=out, highlight=False, markup=False, emoji=False, soft_wrap=True)
         mine = [t for t in self.told if getattr(t.record, "job", job) == job]
-        for text in story_text(story(job, mine), self.now_ms):
+        for text in timeline_text(timeline(job, mine), self.now_ms):
             console.print(text)
         for timed in mine:
             out.write((activity.line(timed.record, timed.at_ms) or "") + "\n")
@@ -121,7 +123,7 @@ def test_a_line_ends_no_job_touches_no_other_and_harms_no_terminal(case: Case) -
     assert {incident.state for incident in stage.incidents(JOB)} <= {"suspected"}
     ended = SchedulerFact(JOB, "local:1:1", "1", "running", "failed", True, exit_code=1)
     stage.take(JOB, replace(ended, reason=case.value))
-    stage.take(JOB, Beat(ORIGIN, 2, AT_S, 6.0, 5.0, True, 0, final=True))
+    stage.take(JOB, Heartbeat(ORIGIN, 2, AT_S, 6.0, 5.0, True, 0, final=True))
     shown = stage.shown(JOB)
     assert all(line.isprintable() for line in shown.splitlines())
     assert not any(line.startswith("2026-11-20T03") for line in shown.splitlines())
@@ -138,7 +140,7 @@ def test_ten_thousand_false_alarms_cost_their_own_job_a_suspicion_and_no_other_a
     assert stage.commands == 0
     stage.print(OTHER, b"ncclSystemError: remote process exited or there was a network error\n")
     stage.take(OTHER, SchedulerFact(OTHER, "local:1:1", "1", "running", "failed", True, exit_code=1))
-    stage.take(OTHER, Beat(replace(ORIGIN, job=OTHER), 2, AT_S, 6.0, 5.0, True, 0, final=True))
+    stage.take(OTHER, Heartbeat(replace(ORIGIN, job=OTHER), 2, AT_S, 6.0, 5.0, True, 0, final=True))
     settled = [incident for incident in stage.incidents(OTHER) if incident.state == "settled"]
     assert [incident.verdict.family for incident in settled] == ["comms"]
     assert not [t for t in stage.told if isinstance(t.record, Finding) and t.record.kind == "poisoned"]
@@ -158,7 +160,7 @@ def test_a_job_of_a_foreign_shipper_is_no_stall_and_why_says_that_none_can_be_fo
     assert "two_alive" not in stage.shown(JOB)
     stage.take(JOB, replace(fact, new="failed", ended=True, exit_code=1))
     stage.now_ms += 600_000
-    stage.take(JOB, Beat(replace(ORIGIN, incarnation="slurm:7:0"), 1, AT_S, 1.0, 5.0, True, 0))
+    stage.take(JOB, Heartbeat(replace(ORIGIN, incarnation="slurm:7:0"), 1, AT_S, 1.0, 5.0, True, 0))
     settled = next(incident for incident in stage.incidents(JOB) if incident.state == "settled")
     assert (settled.attempt, settled.incarnation) == (1, "slurm:7:0")
     assert settled.verdict.error_type == "oom"

@@ -15,7 +15,7 @@ from midwatch.agents.match.record_size import EVENT_LIMIT
 from midwatch.agents.match.worker import build
 from midwatch.agents.rulesets.bundles import watched_rules
 from midwatch.streams.lines.normalise import normalise
-from midwatch.streams.records import Beat, Hits, codec
+from midwatch.streams.records import Heartbeat, Hits, codec
 from midwatch.streams.settings.schema import ForeignSettings, KafkaSettings, Settings
 from midwatch.streams.worker.fold import Message
 from midwatch.streams.worker.stateless import StatelessAgent
@@ -167,5 +167,5 @@ def test_a_beat_behind_bad_records_still_travels(logs: Logs) -> None:
     logs.take(b"")
     (send,) = logs.take_log(codec.encode_log(BEAT)).sent
     record = codec.decode(send.value or b"")
-    assert isinstance(record, Beat)
+    assert isinstance(record, Heartbeat)
     assert record.logged_ms == AT_MS

@@ -16,7 +16,7 @@ from midwatch.agents.reporter import Reporter, received
 from midwatch.agents.signing import new_signer, spec_hash
 from midwatch.agents.watcher import reader
 from midwatch.agents.watcher.reader import CensusReader
-from midwatch.streams.records import Beat, Command, Origin, Spec, codec
+from midwatch.streams.records import Command, Heartbeat, Origin, Spec, codec
 from midwatch.streams.records.effect_keys import command_id
 from midwatch.streams.settings.schema import KafkaSettings, Settings
 from midwatch.streams.worker.fold import DEAD_VALUE_LIMIT, Send
@@ -30,7 +30,7 @@ ORDER = Command(
 SIGNED = SIGNER.sign(ORDER)
 SPEC = SIGNER.sign(Spec(JOB, "local", ("true",), "/", {}, "ada", (), "", "verdict", True))
 KEY = JOB.encode()
-BEAT = Beat(Origin(JOB, "n0", 1, "local:1:1", "boot", "shipper"), 7, 1.0, 100.0, 5.0, True, 0)
+BEAT = Heartbeat(Origin(JOB, "n0", 1, "local:1:1", "boot", "shipper"), 7, 1.0, 100.0, 5.0, True, 0)
 
 
 def _changed(made: object, **fields: Any) -> bytes:
@@ -117,7 +117,7 @@ def test_a_bad_order_is_set_aside_told_and_answered_nowhere(
     reporter = Reporter(settings)
     assert isinstance(case.value, bytes | None)
     message = Received(case.value, KEY if case.key is None else case.key)
-    assert consumer.read_order(message, SIGNER.verifier(), reporter) is None
+    assert consumer.read_command(message, SIGNER.verifier(), reporter) is None
     outcome = _told(reporter, producer)
     assert_refused(outcome, case)
     assert outcome.sent == []
@@ -126,7 +126,7 @@ def test_a_bad_order_is_set_aside_told_and_answered_nowhere(
     said = capsys.readouterr().err
     assert case.said in said
     assert said.count("\n") == 1
-    good = consumer.read_order(Received(codec.encode(SIGNED)), SIGNER.verifier(), reporter)
+    good = consumer.read_command(Received(codec.encode(SIGNED)), SIGNER.verifier(), reporter)
     assert good == SIGNED
 
 

@@ -20,7 +20,7 @@ from midwatch.agents.match import worker as match
 from midwatch.agents.rulesets.content import bundle_hash
 from midwatch.agents.rulesets.reload import topic
 from midwatch.agents.rulesets.reload.follower import Follower
-from midwatch.agents.rulesets.reload.topic import Standing
+from midwatch.agents.rulesets.reload.topic import CurrentBundle
 from midwatch.streams.records import CURRENT, REFUSED, InForce, RefusedRules, RuleBundle, codec
 from midwatch.streams.settings.schema import KafkaSettings, Settings
 from midwatch.streams.worker.counters import Counters
@@ -96,7 +96,7 @@ class ClosedProducer(Producer):
 class Read:
     """What a worker made of a topic: the bundle in force, what it counted and said, and the dead letters."""
 
-    standing: Standing
+    standing: CurrentBundle
     counters: Counters
     said: list[str]
     sent: list[Send]
@@ -114,7 +114,7 @@ def read(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> C
         monkeypatch.setattr(topic, "plain_consumer", lambda *_, **__: log)
         monkeypatch.setattr(report, "KafkaProducer", lambda **_: producer)
         caplog.set_level(logging.ERROR)
-        follower = Follower(SETTINGS, counters, set_aside=partial(match.set_aside, SETTINGS))
+        follower = Follower(SETTINGS, counters, dead_letter=partial(match.write_dead_letter, SETTINGS))
         follower.start()
         try:
             wait_for(lambda: follower.standing is not None, "a bundle is in force", 30)

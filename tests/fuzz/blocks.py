@@ -12,9 +12,9 @@ import re2
 from fuzz.differential import Reference
 from fuzz.patterns import Piece, line, rule_pattern
 from midwatch.rules.matching.compiler import RuleSet, compile_rules
-from midwatch.rules.model import Block, Rule
-from midwatch.shippers.files.tail import Block as Read
-from midwatch.shippers.files.tail import Position
+from midwatch.rules.model import BlockKind, Rule
+from midwatch.shippers.files.tail import FilePosition
+from midwatch.shippers.files.tail import ReadBlock as Read
 from midwatch.shippers.sending.chunker import Chunker
 from midwatch.streams.lines.normalise import normalise, places
 from midwatch.streams.records import Generation, Origin
@@ -86,7 +86,7 @@ def try_blocks(cases: int, seed: int, stop_at_first: bool = False) -> Tally:
     tally = Tally()
     while tally.cases < cases and not (stop_at_first and tally.differences):
         pieces = _rules(rng)
-        rules = [Rule(name=f"r{i}", pattern=p.text, block=Block.TRACEBACK) for i, p in enumerate(pieces)]
+        rules = [Rule(name=f"r{i}", pattern=p.text, block=BlockKind.TRACEBACK) for i, p in enumerate(pieces)]
         rule_set = compile_rules(rules)
         reference = Reference([piece.text for piece in pieces])
         for _ in range(_TEXTS):
@@ -121,11 +121,11 @@ def _wanted(reference: Reference, text: bytes) -> list[Hit]:
 def _found(rule_set: RuleSet, text: bytes, kind: str, rng: random.Random) -> list[Hit]:
     lines = [each + b"\n" for each in text.split(b"\n")[:-1]]
     reads: list[Read] = []
-    at = Position()
+    at = FilePosition()
     while lines:
         count = len(lines) if kind == "whole" else rng.choice((1, 2, 5, 40))
         raw, lines = b"".join(lines[:count]), lines[count:]
-        end = Position(at.offset + len(raw), at.number + raw.count(b"\n"))
+        end = FilePosition(at.offset + len(raw), at.number + raw.count(b"\n"))
         reads.append(Read("a.log", _FILE, at, end, raw, 0.0, 1.0))
         at = end
     cutter = Chunker(_ORIGIN, 1 << 18)

@@ -109,14 +109,14 @@ def kelvin_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 def flags_leak_out_of_groups(patch: pytest.MonkeyPatch) -> None:
     """`(?-i:..)` inside a group still holds behind it."""
-    original = syntax_tree._Reader.group
+    original = syntax_tree._PatternReader.group
 
     def group(self: Any, depth: int) -> syntax_tree.Tree:
         tree = original(self, depth)
         self.fold = False
         return tree
 
-    patch.setattr(syntax_tree._Reader, "group", group)
+    patch.setattr(syntax_tree._PatternReader, "group", group)
 
 
 def gates_see_across_lines(patch: pytest.MonkeyPatch) -> None:
@@ -148,7 +148,7 @@ def everything_is_utf8(patch: pytest.MonkeyPatch) -> None:
 
 def quantifier_repeats_the_word(patch: pytest.MonkeyPatch) -> None:
     """`ab{2}` is read as two times `ab`: what stands before a quantifier is lost."""
-    patch.setattr(syntax_tree._Reader, "repeated", lambda _, part: part)
+    patch.setattr(syntax_tree._PatternReader, "repeated", lambda _, part: part)
 
 
 def lines_counted_from_the_probe(patch: pytest.MonkeyPatch) -> None:

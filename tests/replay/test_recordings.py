@@ -19,7 +19,7 @@ from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.policies.loader import load_policy, shipped_policies
 from midwatch.agents.replay.recording.file import Recording, read
 from midwatch.agents.replay.recording.refold import Refolded, refold
-from midwatch.rules.detectors.limits import Limits
+from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.streams.records import Decision, Incident, Verdict
 
 FILES = sorted((Path(__file__).parent / "recordings").glob("*.jsonl"))
@@ -36,7 +36,7 @@ def _again(recording: Recording) -> Refolded:
     head = recording.head
     policies = {name: load_policy(name) for name in shipped_policies()}
     book = Rulebook(policies, lambda command: command, default_policy=head.policy, acting=head.acting)
-    return refold(recording, Limits(**head.limits), book)
+    return refold(recording, WatchLimits(**head.limits), book)
 
 
 def _verdicts(name: str) -> list[Verdict]:

@@ -12,7 +12,7 @@ from midwatch.agents.executor.reconcile import (
     Cancel,
     Finish,
     Memory,
-    Order,
+    PendingCommand,
     Release,
     Remember,
     Step,
@@ -33,7 +33,7 @@ class Shell:
     """`steps` is what was done, in order; `unreachable` counts looks without an answer."""
 
     cluster: Cluster
-    order: Order
+    order: PendingCommand
     spec: StartSpec
     timing: Timing
     file: Path

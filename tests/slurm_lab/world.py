@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from midwatch.agents.schedulers.base import Epoch, JobState, SchedulerJob
+from midwatch.agents.schedulers.base import SchedulerEpoch, SchedulerJob, StartState
 
 KEY = "k" * 32
 OLD_ID = 1
@@ -110,18 +110,18 @@ class World:
     def ours(self) -> list[SchedulerJob]:
         return [self._shown(job) for job in self.jobs.values() if job.key == KEY]
 
-    def state(self, native: str) -> JobState:
+    def state(self, native: str) -> StartState:
         job = self.jobs.get(int(native))
-        return self._shown(job).state if job else JobState("absent")
+        return self._shown(job).state if job else StartState("absent")
 
-    def epoch(self) -> Epoch:
-        return Epoch(str(self.boots), self.now - self.booted_at)
+    def epoch(self) -> SchedulerEpoch:
+        return SchedulerEpoch(str(self.boots), self.now - self.booted_at)
 
     def _become(self, job: Job, state: str, word: str) -> None:
         job.state, job.word, job.changed_at = state, word, self.now
 
     def _shown(self, job: Job) -> SchedulerJob:
-        state = JobState(job.state, word=job.word)  # type: ignore[arg-type] # one of the Kinds by construction
+        state = StartState(job.state, word=job.word)  # type: ignore[arg-type] # one of the Kinds by construction
         return SchedulerJob(str(job.id), f"slurm:{job.id}:0", state, effect_key=job.key)
 
 

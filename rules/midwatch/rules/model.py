@@ -12,7 +12,7 @@ from enum import StrEnum
 from midwatch.streams.strict_yaml import SourceLocation
 
 __all__ = [
-    "Block",
+    "BlockKind",
     "Bundle",
     "Mode",
     "Note",
@@ -73,7 +73,7 @@ class Mode(StrEnum):
     SUCCESS = "success"
 
 
-class Block(StrEnum):
+class BlockKind(StrEnum):
     """What a rule is asked of that is not asked of single lines; see `midwatch.streams.lines.blocks`."""
 
     TRACEBACK = "traceback"
@@ -151,7 +151,7 @@ class Rule:
     at_start: bool = False
     phase: Phase | None = None
     mode: Mode | None = None
-    block: Block | None = None
+    block: BlockKind | None = None
     source: str = ""
     location: SourceLocation = _IN_CODE
 

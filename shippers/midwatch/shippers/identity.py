@@ -22,7 +22,7 @@ from midwatch.streams.records.identity import (
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class IdentityArguments:
     """What the command line says; None where it says nothing."""
 
     job: str | None = None
@@ -44,7 +44,9 @@ class Machine:
     start_ticks: int
 
 
-def identify(told: Told, environment: Mapping[str, str], machine: Machine, remembered: str = "") -> Origin:
+def identify(
+    told: IdentityArguments, environment: Mapping[str, str], machine: Machine, remembered: str = ""
+) -> Origin:
     """The origin of all that this shipper sends.
 
     `remembered` is the incarnation that an earlier start of this shipper spoke for. It counts only where
@@ -83,7 +85,9 @@ def identify(told: Told, environment: Mapping[str, str], machine: Machine, remem
     return origin
 
 
-def _incarnation(told: Told, environment: Mapping[str, str], machine: Machine, remembered: str) -> str:
+def _incarnation(
+    told: IdentityArguments, environment: Mapping[str, str], machine: Machine, remembered: str
+) -> str:
     if given := environment.get("MIDWATCH_INCARNATION"):
         return given
     if slurm := environment.get("SLURM_JOB_ID"):

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from midwatch.shippers.files.checkpoint import Checkpoint, StateDirectory
-from midwatch.shippers.files.watch import Start, Watch
-from midwatch.shippers.identity import Machine, Told, identify
+from midwatch.shippers.files.checkpoint import SentPositions, ShipperDirectory
+from midwatch.shippers.files.watch import FollowedFiles, Start
+from midwatch.shippers.identity import IdentityArguments, Machine, identify
 from midwatch.shippers.processes import JobProcess
 from midwatch.shippers.report import reporter
 from midwatch.shippers.sending.publish import Publisher
@@ -28,7 +28,7 @@ class Shipment:
     """What to ship, and for whom."""
 
     paths: tuple[str, ...]
-    told: Told
+    told: IdentityArguments
     start: Start = "checkpoint"
     until_pid: bool = False
     """End with the job's process, not only when told."""
@@ -56,11 +56,11 @@ def run_ship(shipment: Shipment, settings: Settings, environment: Mapping[str, s
     origin = identify(told, environment, me)
     report = reporter()
     usual = checkpoint_directory(settings.state_directory, origin.job, origin.node)
-    state = StateDirectory(shipment.state or usual)
-    checkpoint = Checkpoint() if shipment.start != "checkpoint" else state.load()
+    state = ShipperDirectory(shipment.state or usual)
+    checkpoint = SentPositions() if shipment.start != "checkpoint" else state.load()
     if checkpoint.boot_id == me.boot_id:
         origin = identify(told, environment, me, checkpoint.incarnation)
-    source = Watch(shipment.paths, start=shipment.start, remembered=checkpoint.files, report=report)
+    source = FollowedFiles(shipment.paths, start=shipment.start, remembered=checkpoint.files, report=report)
     process = JobProcess(pid) if pid is not None else None
     return Sidecar(
         origin,
@@ -73,7 +73,7 @@ def run_ship(shipment: Shipment, settings: Settings, environment: Mapping[str, s
     ).run()
 
 
-def job_pid(told: Told, environment: Mapping[str, str]) -> int | None:
+def job_pid(told: IdentityArguments, environment: Mapping[str, str]) -> int | None:
     """The process that the job is on this node, if anybody says so.
 
     Raises:
@@ -89,7 +89,7 @@ def job_pid(told: Told, environment: Mapping[str, str]) -> int | None:
     return int(text)
 
 
-def in_cluster(told: Told, settings: Settings) -> Told:
+def in_cluster(told: IdentityArguments, settings: Settings) -> IdentityArguments:
     """With the settings' cluster, where they name one and the command line does not."""
     named = settings.cluster if settings.cluster != Settings().cluster else None
     return replace(told, cluster=told.cluster or named)

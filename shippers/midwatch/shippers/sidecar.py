@@ -11,14 +11,14 @@ from typing import Protocol
 
 from kafka.errors import KafkaError, KafkaTimeoutError
 
-from midwatch.shippers.files.checkpoint import Checkpoint, Remembered, StateDirectory
-from midwatch.shippers.files.tail import Block, Now, Position, Tail
+from midwatch.shippers.files.checkpoint import Remembered, SentPositions, ShipperDirectory
+from midwatch.shippers.files.tail import FilePosition, Now, ReadBlock, Tail
 from midwatch.shippers.host import samples
 from midwatch.shippers.processes import JobProcess
 from midwatch.shippers.report import Report
 from midwatch.shippers.sending.chunker import Chunker
-from midwatch.shippers.sending.heartbeat import Facts, Pulse, interval
-from midwatch.shippers.sending.ledger import Future, Ledger
+from midwatch.shippers.sending.heartbeat import HeartbeatCounter, HeartbeatFacts, interval
+from midwatch.shippers.sending.ledger import Future, SendLedger
 from midwatch.shippers.sending.publish import Publisher
 from midwatch.streams.failpoints import failpoint
 from midwatch.streams.records import LINES_READ, Generation, Origin
@@ -32,7 +32,7 @@ DRAIN = 25.0
 _A_STEP = 4 * 1024 * 1024  # bytes read between two looks at clocks, signals and acknowledgements
 _A_TURN = 1024 * 1024  # bytes of one file before the next one has its turn
 _SAVE_EVERY = 0.5
-_BEATS_IN_FLIGHT = 64
+_HEARTBEATS_IN_FLIGHT = 64
 _LATE = 10.0  # seconds without an acknowledgement worth a word
 _SILENT = 60.0
 """Seconds without one after which the producer is replaced. kafka-python's (3.0.12) was once seen, after an
@@ -41,7 +41,7 @@ effect.
 """
 
 
-class Source(Protocol):
+class LineSource(Protocol):
     """Where lines come from: `Watch` for files, `SpoolWatch` for a pipe."""
 
     tails: list[Tail]
@@ -51,7 +51,7 @@ class Source(Protocol):
     ended: bool
 
     def poll(self, now: Now, *, rescan: bool = False) -> None: ...
-    def acknowledge(self, generation: Generation, position: Position) -> None: ...
+    def acknowledge(self, generation: Generation, position: FilePosition) -> None: ...
     def remembered(self) -> tuple[Remembered, ...]: ...
     def rewind(self) -> None: ...
     def close(self) -> None: ...
@@ -72,10 +72,10 @@ class Sidecar:
     def __init__(
         self,
         origin: Origin,
-        source: Source,
+        source: LineSource,
         *,
         publisher: Publisher,
-        state: StateDirectory,
+        state: ShipperDirectory,
         settings: ShipSettings,
         ends: Ends,
         report: Report,
@@ -89,9 +89,9 @@ class Sidecar:
         self._report = report
         self._key = message_key(origin.job, origin.node)
         self._chunker = Chunker(origin, settings.chunk_size)
-        self._ledger = Ledger()
-        self._pulse = Pulse(origin, interval(settings.interval, origin.nodes))
-        self._beats: list[tuple[Future, float]] = []  # each with the time of its sending
+        self._ledger = SendLedger()
+        self._pulse = HeartbeatCounter(origin, interval(settings.interval, origin.nodes))
+        self._heartbeats: list[tuple[Future, float]] = []  # each with the time of its sending
         self._pause = max(settings.poll, settings.chunk_age, min(1.0, origin.nodes / 1000))
         self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._told: list[float] = []
@@ -144,8 +144,8 @@ class Sidecar:
             if not more and self._drained():
                 if ended and not self._final and self._publisher.ready:
                     self._final = True
-                    self._send_beat(_now())
-                elif (self._final or not ended) and not self._unacknowledged_beats():
+                    self._send_heartbeat(_now())
+                elif (self._final or not ended) and not self._unacknowledged_heartbeats():
                     self._save("" if ended else self._origin.incarnation)
                     return 0
             if not more:
@@ -174,9 +174,9 @@ class Sidecar:
         if self._publisher.ready:
             try:
                 more = self._ship(now, flush=flush)
-                waiting = self._unacknowledged_beats()
-                if not self._final and self._pulse.due(now) and waiting < _BEATS_IN_FLIGHT:
-                    self._send_beat(now)
+                waiting = self._unacknowledged_heartbeats()
+                if not self._final and self._pulse.due(now) and waiting < _HEARTBEATS_IN_FLIGHT:
+                    self._send_heartbeat(now)
             except KafkaError as error:
                 self._start_over(error)
         if self._unsaved and now.monotonic >= self._save_at:
@@ -199,7 +199,7 @@ class Sidecar:
             failpoint("send")
         return self._ledger.in_flight > before and any(not t.at_end for t in self._source.tails)
 
-    def _blocks(self, now: Now, *, flush: bool) -> Iterator[Block]:
+    def _blocks(self, now: Now, *, flush: bool) -> Iterator[ReadBlock]:
         step = 0
         for tail in self._source.tails:
             turn = 0
@@ -220,10 +220,10 @@ class Sidecar:
     def _room(self) -> int:
         return self._settings.in_flight - self._ledger.in_flight
 
-    def _send_beat(self, now: Now) -> None:
+    def _send_heartbeat(self, now: Now) -> None:
         tails = self._source.tails
         process = self._ends.process
-        facts = Facts(
+        facts = HeartbeatFacts(
             at_end=all(t.at_end for t in tails) and not self._source.blind,
             backlog=self._ledger.in_flight + sum(t.waiting for t in tails),
             files=len(tails),
@@ -235,15 +235,15 @@ class Sidecar:
                 LINES_READ: self._chunker.lines,
             },
         )
-        message = encode_log(self._pulse.beat(now, facts, final=self._final))
-        self._beats.append((self._publisher.send(self._key, message), now.monotonic))
+        message = encode_log(self._pulse.heartbeat(now, facts, final=self._final))
+        self._heartbeats.append((self._publisher.send(self._key, message), now.monotonic))
 
-    def _unacknowledged_beats(self) -> int:
-        failed = next((beat.exception for beat, _ in self._beats if beat.exception), None)
-        self._beats = [(beat, at) for beat, at in self._beats if not beat.is_done]
+    def _unacknowledged_heartbeats(self) -> int:
+        failed = next((heartbeat.exception for heartbeat, _ in self._heartbeats if heartbeat.exception), None)
+        self._heartbeats = [(heartbeat, at) for heartbeat, at in self._heartbeats if not heartbeat.is_done]
         if failed:
             raise failed
-        return len(self._beats)
+        return len(self._heartbeats)
 
     def _collect(self, now: Now) -> None:
         try:
@@ -268,7 +268,7 @@ class Sidecar:
 
     def _silent_for(self, now: Now) -> float:
         """Seconds for which something has waited while nothing was acknowledged."""
-        waiting = [at for beat, at in self._beats if not beat.is_done]
+        waiting = [at for heartbeat, at in self._heartbeats if not heartbeat.is_done]
         if (oldest := self._ledger.oldest()) is not None:
             waiting.append(oldest)
         return now.monotonic - max(min(waiting, default=now.monotonic), self._arrived_at)
@@ -279,7 +279,7 @@ class Sidecar:
         self._final = False
         self._publisher.reset()
         self._ledger.clear()
-        self._beats.clear()
+        self._heartbeats.clear()
         self._chunker.forget()
         self._source.rewind()
 
@@ -287,7 +287,7 @@ class Sidecar:
         self._save_at = time.monotonic() + _SAVE_EVERY
         self._unsaved = False
         try:
-            self._state.save(Checkpoint(self._source.remembered(), incarnation, self._origin.boot_id))
+            self._state.save(SentPositions(self._source.remembered(), incarnation, self._origin.boot_id))
         except OSError as error:
             self._unsaved = True
             if not self._full_disk:

@@ -22,7 +22,7 @@ from midwatch.agents.query.topic_reader import messages_of
 from midwatch.agents.replay.recording.export import export
 from midwatch.agents.replay.recording.refold import refold
 from midwatch.agents.rulesets.bundles import limits_of, policies_of
-from midwatch.streams.records import Carry, Decision, codec
+from midwatch.streams.records import Decision, Snapshot, codec
 from processes import wait_for
 
 SOON = 150.0
@@ -55,15 +55,15 @@ def _decisions(watch: Installation, job: str) -> list[Decision]:
 def _carried(watch: Installation, job: str) -> list[int]:
     """The attempts that carries sum up."""
     found = _records(watch, watch.settings.topic_names.events, job)
-    return [carry.attempt for _, _, carry in found if isinstance(carry, Carry)]
+    return [carry.attempt for _, _, carry in found if isinstance(carry, Snapshot)]
 
 
-def _forget_the_past(watch: Installation, admin: KafkaAdminClient, job: str) -> Carry:
+def _forget_the_past(watch: Installation, admin: KafkaAdminClient, job: str) -> Snapshot:
     """Retention takes all that lies before the last carry."""
     events = watch.settings.topic_names.events
-    partition, offset, carry = [r for r in _records(watch, events, job) if isinstance(r[2], Carry)][-1]
+    partition, offset, carry = [r for r in _records(watch, events, job) if isinstance(r[2], Snapshot)][-1]
     admin.delete_records({TopicPartition(events, partition): offset})
-    assert isinstance(carry, Carry)
+    assert isinstance(carry, Snapshot)
     return carry
 
 

@@ -16,7 +16,7 @@ from house.parts import Require
 from house.tree import ROOT
 from midwatch.agents.launch.start import Started
 from midwatch.agents.local.embedded.stack import Endpoints
-from midwatch.streams.records import Beat, Chunk, Outcome, SchedulerFact, Spec
+from midwatch.streams.records import Chunk, Heartbeat, Outcome, SchedulerFact, Spec
 from midwatch.streams.records.codec import decode, decode_log
 from midwatch.streams.records.effect_keys import effect_key
 from midwatch.streams.records.identity import native_id
@@ -49,7 +49,7 @@ def _shipped(world: World, incarnation: str) -> tuple[bytes, bool]:
     records = [decode_log(*message) for message in world.logs()]
     own = [record for record in records if record.origin.incarnation == incarnation]
     text = b"".join(record.text for record in own if isinstance(record, Chunk))
-    return text, any(isinstance(record, Beat) and record.final for record in own)
+    return text, any(isinstance(record, Heartbeat) and record.final for record in own)
 
 
 def _ran(world: World, slurm: Lab, done: Outcome) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from kafka import KafkaConsumer, TopicPartition
 
-from midwatch.streams.records import Beat
+from midwatch.streams.records import Heartbeat
 from midwatch.streams.records.codec import decode_log
 from midwatch.streams.records.identity import job_name, message_key
 from midwatch.streams.services.partitioner import partition_of
@@ -55,6 +55,6 @@ class Burst:
         for messages in self._consumer.poll(timeout_ms=200).values():
             for message in messages:
                 record = decode_log(message.value, message.headers)
-                if record.origin.job == self._job and isinstance(record, Beat):
+                if record.origin.job == self._job and isinstance(record, Heartbeat):
                     self._beats[record.origin.node] += 1
         return all(self._beats[node] >= count for node in self._nodes)

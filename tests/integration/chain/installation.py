@@ -21,7 +21,7 @@ from integration.chain.same_again import jobs_of, same_again
 from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.agents.local.up.services import with_endpoints
 from midwatch.agents.query.inquiry import ask_job
-from midwatch.agents.query.timeline import Story
+from midwatch.agents.query.timeline import Timeline
 from midwatch.agents.signing import ensure_keys
 from midwatch.streams.errors import UsageError
 from midwatch.streams.records import Command, Decision, Finding
@@ -280,7 +280,7 @@ class Job:
         """The job prints (node, line), in this order, and ends with exit code 1."""
         self.tell("crash", json.dumps(lines))
 
-    def story(self) -> Story | None:
+    def story(self) -> Timeline | None:
         try:
             return ask_job(self.installation.settings, self.name, int(time.time() * 1000), 10)[0]
         except UsageError:

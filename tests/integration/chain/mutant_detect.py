@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from integration.chain.installation import OPTIONS
 from midwatch.agents.cli import main
 from midwatch.agents.detect.incident import lines, sight
-from midwatch.agents.detect.incident.progress import Step, go_on
+from midwatch.agents.detect.incident.progress import ProgressLine, go_on
 from midwatch.agents.detect.incident.turn import Turn
 from midwatch.rules.detectors.silence import Pulse, Quorum
 
 _last_line_ms: dict[str, int] = {}  # by job
 
 
-def _remember(turn: Turn, node: str, steps: Sequence[Step]) -> None:
+def _remember(turn: Turn, node: str, steps: Sequence[ProgressLine]) -> None:
     if steps:
         _last_line_ms[turn.state.job] = turn.now_ms
     go_on(turn, node, steps)

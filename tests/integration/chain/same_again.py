@@ -10,7 +10,7 @@ from midwatch.agents.replay.recording.export import export
 from midwatch.agents.replay.recording.file import lines_of, read
 from midwatch.agents.replay.recording.refold import Refolded, refold
 from midwatch.agents.rulesets.bundles import policies_of
-from midwatch.rules.detectors.limits import Limits
+from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.streams.records import Decision, Hits, Incident, SpecEvent, codec
 from midwatch.streams.settings.schema import Settings
 from processes import wait_for
@@ -79,7 +79,7 @@ def _again(settings: Settings, job: str) -> Again:
     recording = read(file.splitlines(), job)
     head = recording.head
     book = Rulebook(policies_of(settings), lambda c: c, head.policy, acting=head.acting)
-    derived = refold(recording, Limits(**head.limits), book)
+    derived = refold(recording, WatchLimits(**head.limits), book)
     names = settings.topic_names
     decided = records_of(settings, names.decisions, job)
     return Again(

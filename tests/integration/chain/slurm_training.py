@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from integration.chain.installation import Installation, Job, installation, midwatch
-from midwatch.agents.local.demo.judge import Ledger, read_ledger
+from midwatch.agents.local.demo.judge import TrainingLedger, read_ledger
 from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.streams.records import Outcome
 from slurm_lab.lab import Lab
@@ -81,10 +81,10 @@ class Training:
         )
         return script
 
-    def ledger(self) -> Ledger:
+    def ledger(self) -> TrainingLedger:
         """What the training itself says."""
         file = self._ledger()
-        return read_ledger(file.read_text()) if file.exists() else Ledger()
+        return read_ledger(file.read_text()) if file.exists() else TrainingLedger()
 
     def noted(self, what: str) -> list[dict[str, Any]]:
         """The ledger's lines of one kind."""

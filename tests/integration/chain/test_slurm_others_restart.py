@@ -12,7 +12,7 @@ import pytest
 from integration.chain.installation import Installation, Job
 from integration.chain.slurm_training import SOON, Training, decided, slurm_installation
 from midwatch.agents.local.embedded.stack import Endpoints
-from midwatch.streams.records import Carry
+from midwatch.streams.records import Snapshot
 from processes import wait_for
 from slurm_lab.lab import Lab
 
@@ -35,8 +35,8 @@ def _node_of(training: Training) -> str:
 
 def _attempts(job: Job) -> dict[str, int]:
     """The number of each start that detect knows of."""
-    carries = [record for record in job.records() if isinstance(record, Carry)]
-    return dict(carries[-1].incarnations) if carries else {}
+    snapshots = [record for record in job.records() if isinstance(record, Snapshot)]
+    return dict(snapshots[-1].incarnations) if snapshots else {}
 
 
 def test_what_slurm_itself_starts_again_is_the_next_attempt_without_a_command(

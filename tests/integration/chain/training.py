@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from integration.chain.installation import Installation, Job, midwatch
-from midwatch.agents.local.demo.judge import Ledger, read_ledger
+from midwatch.agents.local.demo.judge import TrainingLedger, read_ledger
 
 PROCESSES = ("match", "detect", "decide", "executor")
 
@@ -49,10 +49,10 @@ class Training:
         assert done.returncode == 0, done.stderr
         return Job(self.watch, self.name, self.directory, ())
 
-    def ledger(self) -> Ledger:
+    def ledger(self) -> TrainingLedger:
         """What the training itself says."""
         file = self.directory / "checkpoints" / "ledger.jsonl"
-        return read_ledger(file.read_text()) if file.exists() else Ledger()
+        return read_ledger(file.read_text()) if file.exists() else TrainingLedger()
 
     def end(self) -> None:
         """No process of it is left behind."""

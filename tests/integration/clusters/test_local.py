@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from midwatch.agents.drill import trainer
-from midwatch.agents.executor.reconcile import LOCAL, Finish, Order
-from midwatch.agents.schedulers.base import JobState, SchedulerJob, StartSpec
+from midwatch.agents.executor.reconcile import LOCAL, Finish, PendingCommand
+from midwatch.agents.schedulers.base import SchedulerJob, StartSpec, StartState
 from midwatch.agents.schedulers.calls import CountingCaller, SystemCaller
 from midwatch.agents.schedulers.local.effect_file import Record, create, prune, read
 from midwatch.agents.schedulers.local.scheduler import LocalCluster
@@ -47,7 +47,7 @@ def sh(tmp_path: Path, text: str, **environment: str) -> StartSpec:
     return StartSpec(("sh", "-c", text), str(tmp_path), GRACE | environment)
 
 
-def ended(cluster: LocalCluster, key: str) -> JobState:
+def ended(cluster: LocalCluster, key: str) -> StartState:
     wait_for(lambda: cluster.find(key) and cluster.find(key)[0].state.over, "the end of the job")
     return cluster.find(key)[0].state
 
@@ -257,7 +257,7 @@ def test_a_hung_training_is_ended_and_resumed_once_from_its_checkpoint(
         return [record for record in map(json.loads, lines) if record["event"] == event]
 
     wait_for(lambda: ledger("fault"), "the hang")
-    shell = Shell(cluster, Order(job.incarnation, key), spec, LOCAL, tmp_path / "memory.json")
+    shell = Shell(cluster, PendingCommand(job.incarnation, key), spec, LOCAL, tmp_path / "memory.json")
     done = shell.work()
     assert isinstance(done, Finish)
     assert done.result == "done"

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from midwatch.agents.drill import trainer
-from midwatch.agents.executor.reconcile import SLURM, Cancel, Finish, Order, Release, Step, Submit
-from midwatch.agents.schedulers.base import ClusterUnreachable, JobState, StartSpec
+from midwatch.agents.executor.reconcile import SLURM, Cancel, Finish, PendingCommand, Release, Step, Submit
+from midwatch.agents.schedulers.base import ClusterUnreachable, StartSpec, StartState
 from midwatch.agents.schedulers.calls import CountingCaller, SystemCaller
 from midwatch.agents.schedulers.slurm.scheduler import SlurmCluster
 from processes import written
@@ -172,7 +172,7 @@ def test_an_array_task_is_started_again_alone(slurm: Lab, key: str) -> None:
 
 def test_an_unknown_job_is_absent_and_a_silent_scheduler_is_an_error(slurm: Lab, key: str) -> None:
     cluster = driver(slurm)
-    assert cluster.state("slurm:4000000:0") == JobState("absent")
+    assert cluster.state("slurm:4000000:0") == StartState("absent")
     slurm.stop_controller()
     with pytest.raises(ClusterUnreachable, match="gave no usable answer"):
         cluster.sweep()
@@ -204,7 +204,9 @@ def test_looking_is_no_act(slurm: Lab, key: str) -> None:
 @pytest.fixture
 def shell(slurm: Lab, key: str, tmp_path: Path) -> Callable[[str, StartSpec], Shell]:
     def make(old: str, wanted: StartSpec) -> Shell:
-        return Shell(driver(slurm), Order(f"slurm:{old}:0", key), wanted, QUICK, tmp_path / "memory.json")
+        return Shell(
+            driver(slurm), PendingCommand(f"slurm:{old}:0", key), wanted, QUICK, tmp_path / "memory.json"
+        )
 
     return make
 

@@ -13,7 +13,7 @@ import pytest
 import redis
 
 from midwatch.agents.executor.admission import Arrival
-from midwatch.agents.executor.claims import Claimed, Claims, Look
+from midwatch.agents.executor.claims import Claimed, Claims, OpenClaims
 from midwatch.agents.executor.consumer import final_outcome
 from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.streams.records import Command
@@ -163,7 +163,7 @@ def test_an_order_that_redis_loses_is_told_once_however_young_it_is(
     client.delete(*client.scan_iter(f"{claims._prefix}:*"))
     if noticed == "by the next claim":
         assert claims.claim(order(attempt=2), 700).state == "lost"
-    assert claims.look(800) == Look(open=(), lost=(order(),))
+    assert claims.look(800) == OpenClaims(open=(), lost=(order(),))
     assert claims.lost_ms == (700 if noticed == "by the next claim" else 800)
     assert claims.look(900).lost == ()
 
@@ -175,7 +175,7 @@ def test_an_order_that_another_executor_closed_is_not_lost(
     other.join(1)
     claims.claim(order(), 5)
     other.close(order(), final_outcome(order(), "done", ""), release=False)
-    assert claims.look(6) == Look(open=(), lost=())
+    assert claims.look(6) == OpenClaims(open=(), lost=())
 
 
 def test_who_read_a_claim_before_another_one_changed_it_keeps_nothing(claims: Claims) -> None:

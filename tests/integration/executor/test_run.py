@@ -12,7 +12,7 @@ import time
 import pytest
 
 from executor_world import World, ledger, midwatch
-from midwatch.streams.records import Beat, Chunk, PersonAct
+from midwatch.streams.records import Chunk, Heartbeat, PersonAct
 from midwatch.streams.records.codec import decode_log
 from processes import wait_for
 
@@ -32,7 +32,7 @@ def test_a_job_is_started_and_its_lines_beats_and_end_arrive(world: World) -> No
     assert (end.exit_code, end.mode) == (7, "crash")
     shipped = [decode_log(*message) for message in world.logs()]
     assert any(isinstance(s, Chunk) and b"one line" in s.text for s in shipped)
-    finals = [s for s in shipped if isinstance(s, Beat) and s.final]
+    finals = [s for s in shipped if isinstance(s, Heartbeat) and s.final]
     assert finals
     assert {s.origin.incarnation for s in shipped} == {end.incarnation}
     assert {s.origin.job for s in shipped} == {job[1]}

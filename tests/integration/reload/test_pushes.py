@@ -14,7 +14,7 @@ from integration.chain.installation import Installation, Job, installation, midw
 from integration.reload.conftest import second_match
 from integration.reload.swaps import SOON, push, pushed
 from midwatch.agents.local.embedded.stack import Endpoints
-from midwatch.agents.rulesets.reload.topic import RulesTopic, Standing
+from midwatch.agents.rulesets.reload.topic import CurrentBundle, RulesTopic
 from midwatch.streams.records import Activation, Decision, codec
 from processes import wait_for
 
@@ -51,7 +51,7 @@ def watch(stack: Endpoints, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield made
 
 
-def _standing(watch: Installation) -> Standing:
+def _standing(watch: Installation) -> CurrentBundle:
     topic = RulesTopic(watch.settings)
     try:
         topic.read_to_end()

@@ -15,7 +15,7 @@ from kafka.admin import NewTopic
 
 from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.streams.lines.normalise import places
-from midwatch.streams.records import Beat, Chunk
+from midwatch.streams.records import Chunk, Heartbeat
 from midwatch.streams.records.codec import decode_log
 from processes import wait_for
 
@@ -51,7 +51,7 @@ class Topic:
         admin.close()
         self._consumer = KafkaConsumer(auto_offset_reset="earliest", **client)
         self._consumer.assign([TopicPartition(self.name, p) for p in range(PARTITIONS)])
-        self.records: list[tuple[int, Chunk | Beat]] = []
+        self.records: list[tuple[int, Chunk | Heartbeat]] = []
 
     def environment(self) -> dict[str, str]:
         """What a shipper must know to send here."""
@@ -71,8 +71,8 @@ class Topic:
         return self
 
     @property
-    def beats(self) -> list[Beat]:
-        return [record for _, record in self.records if isinstance(record, Beat)]
+    def beats(self) -> list[Heartbeat]:
+        return [record for _, record in self.records if isinstance(record, Heartbeat)]
 
     @property
     def lines(self) -> list[Seen]:

@@ -9,7 +9,7 @@ import pytest
 
 from integration.shippers.shipping import Shipper, Topic, append
 from midwatch.rules.matching.compiler import compile_rules
-from midwatch.rules.model import Block, Rule
+from midwatch.rules.model import BlockKind, Rule
 from midwatch.streams.lines.normalise import places
 from midwatch.streams.records import Chunk
 from processes import wait_for
@@ -22,7 +22,7 @@ RULES = compile_rules(
         Rule(
             name="fetching",
             pattern=r"(?s)\ATraceback.*loader\.py.*\nKeyError: 'r(?P<rank>\d)'\z",
-            block=Block.TRACEBACK,
+            block=BlockKind.TRACEBACK,
             error_type="data",
         )
     ]

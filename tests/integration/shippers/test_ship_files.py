@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from integration.shippers.shipping import Shipper, Topic, append, numbered
-from midwatch.streams.records import Beat, Chunk
+from midwatch.streams.records import Chunk, Heartbeat
 from processes import wait_for
 
 pytestmark = pytest.mark.integration
@@ -56,7 +56,7 @@ def test_a_beat_travels_behind_the_lines_that_it_vouches_for(
     assert beats[-1].at_end
     assert not any(beat.final for beat in beats[:-1])
     last = max(i for i, (_, record) in enumerate(topic.records) if isinstance(record, Chunk))
-    assert any(isinstance(record, Beat) for _, record in topic.records[last:])
+    assert any(isinstance(record, Heartbeat) for _, record in topic.records[last:])
 
 
 def test_beats_come_while_the_job_is_silent(log: Path, topic: Topic, shipper: MakeShipper) -> None:

@@ -16,11 +16,11 @@ from embedded_stack import variables_of
 from midwatch.agents.cli import run
 from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.streams.records import (
-    Beat,
     Command,
     Decision,
     Finding,
     Forwarded,
+    Heartbeat,
     Hit,
     Incident,
     Line,
@@ -86,7 +86,7 @@ def told(stack: Endpoints, tmp_path_factory: pytest.TempPathFactory) -> dict[str
     topics = Topics(settings_of(stack, tmp_path_factory.mktemp("read"), TOPICS__PREFIX=prefix))
     for job in (JOB, CALM, BLIND):
         origin = Origin(job, "n3", 1, "slurm:41:0", "b", "s")
-        topics.put(job, "events", Beat(origin, 1, 0.0, 0.0, 60.0, True, 0))
+        topics.put(job, "events", Heartbeat(origin, 1, 0.0, 0.0, 60.0, True, 0))
     topics.put(JOB, "events", SchedulerFact(JOB, "slurm:41:0", "41", "running", "failed", True, exit_code=1))
     topics.put(JOB, "incidents", INCIDENT)
     topics.put(JOB, "decisions", DECISION)

@@ -11,7 +11,7 @@ from midwatch.agents.policies.loader import load_policy
 from midwatch.agents.replay.logs import LogFile
 from midwatch.agents.replay.run import Replayed, replay
 from midwatch.agents.rulesets.bundles import watched_rules
-from midwatch.rules.detectors.limits import Limits
+from midwatch.rules.detectors.limits import WatchLimits
 
 Watch = Callable[..., Replayed]
 
@@ -25,6 +25,6 @@ def watch() -> Watch:
 
     def replayed(*logs: str) -> Replayed:
         files = [LogFile(f"log{number or ''}", log.encode(), 0.0) for number, log in enumerate(logs)]
-        return replay("replay:file/log", files, watched, book, Limits())
+        return replay("replay:file/log", files, watched, book, WatchLimits())
 
     return replayed

@@ -6,11 +6,11 @@ import pytest
 
 from midwatch.agents import activity
 from midwatch.streams.records import (
-    Beat,
     Command,
     Decision,
     Finding,
     Forwarded,
+    Heartbeat,
     Hit,
     Incident,
     InForce,
@@ -115,7 +115,7 @@ def test_an_act_names_the_person() -> None:
 
 def test_beats_and_ticks_are_no_steps() -> None:
     origin = Origin(JOB, "n0", 1, "local:1:2", "b", "s")
-    assert activity.line(Beat(origin, 1, 0.0, 0.0, 5.0, True, 0), AT) is None
+    assert activity.line(Heartbeat(origin, 1, 0.0, 0.0, 5.0, True, 0), AT) is None
     assert activity.line(Tick(1), AT) is None
 
 

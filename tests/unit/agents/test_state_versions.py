@@ -17,8 +17,8 @@ import pytest
 from midwatch.agents.decide.decision import DecideState, decide
 from midwatch.agents.detect.incident.fold import fold_event
 from midwatch.agents.detect.incident.state import Job, JobState, NodeState
-from midwatch.rules.detectors.limits import Limits
-from midwatch.streams.records import Beat, Incident, Origin, SchedulerFact, codec
+from midwatch.rules.detectors.limits import WatchLimits
+from midwatch.streams.records import Heartbeat, Incident, Origin, SchedulerFact, codec
 from unit.agents.detect.incident.scene import JOB, Scene
 from unit.agents.state_stage import CLASSES, moments
 
@@ -44,7 +44,7 @@ def test_a_blob_of_an_older_version_is_read_and_the_fold_goes_on(file: Path) -> 
     decided = codec.state_from_bytes(blobs["decide"], DecideState)
     job = Job(state, {"n0": node})
     now_ms = max(node.pulse.last_ms, 1) + 1000
-    beat = Beat(
+    beat = Heartbeat(
         Origin(JOB, "n0", 1, state.incarnation, "boot", node.pulse.shipper),
         node.pulse.sequence + 1,
         now_ms / 1000,
@@ -53,10 +53,10 @@ def test_a_blob_of_an_older_version_is_read_and_the_fold_goes_on(file: Path) -> 
         True,
         0,
     )
-    job = fold_event(job, JOB, beat, now_ms, Limits()).job
+    job = fold_event(job, JOB, beat, now_ms, WatchLimits()).job
     assert job.state.attempt == state.attempt
     end = SchedulerFact(JOB, state.incarnation, "1", "running", "failed", True, mode="crash", exit_code=1)
-    done = fold_event(job, JOB, end, now_ms + 1000, Limits())
+    done = fold_event(job, JOB, end, now_ms + 1000, WatchLimits())
     for record in done.records:
         decided = decide(decided, record, now_ms + 1000, Scene().book).state
     assert all(isinstance(record, Incident) for record in done.records)

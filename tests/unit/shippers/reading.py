@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from midwatch.shippers.files.checkpoint import Remembered
-from midwatch.shippers.files.tail import Block, Now
-from midwatch.shippers.files.watch import Start, Watch
+from midwatch.shippers.files.tail import Now, ReadBlock
+from midwatch.shippers.files.watch import FollowedFiles, Start
 from midwatch.shippers.sending.chunker import Chunker, Parcel
 from midwatch.streams.lines.normalise import places
 from midwatch.streams.records import Origin
@@ -35,7 +35,7 @@ class Reader:
         self, *paths: Path | str, start: Start = "checkpoint", remembered: Sequence[Remembered] = ()
     ) -> None:
         self.said: list[str] = []
-        self.watch = Watch(
+        self.watch = FollowedFiles(
             [str(p) for p in paths], start=start, remembered=remembered, report=self.said.append
         )
         self.chunker = Chunker(ORIGIN, 256 * 1024)
@@ -50,7 +50,7 @@ class Reader:
         """One poll, and all that can be read then; the texts of the new lines."""
         self.later()
         self.watch.poll(self.now, rescan=True)
-        blocks: list[Block] = []
+        blocks: list[ReadBlock] = []
         for tail in self.watch.tails:
             while block := tail.read(64 * 1024, self.now, flush=flush):
                 blocks.append(block)

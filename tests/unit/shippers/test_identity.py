@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from midwatch.shippers.identity import Machine, Told, identify
+from midwatch.shippers.identity import IdentityArguments, Machine, identify
 from midwatch.streams.errors import ConfigurationError
 
 MACHINE = Machine("host7", "ann", "boot", "s1", 4711, 99)
@@ -12,7 +12,7 @@ MACHINE = Machine("host7", "ann", "boot", "s1", 4711, 99)
 
 def test_the_shim_says_it_outright() -> None:
     origin = identify(
-        Told(),
+        IdentityArguments(),
         {"MIDWATCH_JOB": "local:bob/run7", "MIDWATCH_INCARNATION": "local:12:34", "MIDWATCH_NODES": "4"},
         MACHINE,
     )
@@ -35,18 +35,20 @@ def test_slurm_says_it_by_its_variables() -> None:
         "SLURMD_NODENAME": "n17",
         "SLURM_NNODES": "128",
     }
-    origin = identify(Told(), environment, MACHINE)
+    origin = identify(IdentityArguments(), environment, MACHINE)
     assert (origin.job, origin.incarnation) == ("leo:eva/44_3", "slurm:46:2")
     assert (origin.node, origin.nodes) == ("n17", 128)
 
 
 def test_ray_says_it_by_its_submission() -> None:
-    origin = identify(Told(), {"RAY_SUBMISSION_ID": "mw-1", "RAY_SESSION_NAME": "session_9"}, MACHINE)
+    origin = identify(
+        IdentityArguments(), {"RAY_SUBMISSION_ID": "mw-1", "RAY_SESSION_NAME": "session_9"}, MACHINE
+    )
     assert (origin.job, origin.incarnation) == ("local:ann/mw-1", "ray:mw-1:session_9")
 
 
 def test_the_command_line_wins() -> None:
-    told = Told(job="mine", node="left", nodes=2, cluster="desk")
+    told = IdentityArguments(job="mine", node="left", nodes=2, cluster="desk")
     origin = identify(told, {"SLURM_JOB_ID": "46", "SLURM_NNODES": "8", "SLURMD_NODENAME": "n1"}, MACHINE)
     assert (origin.job, origin.node, origin.nodes, origin.incarnation) == (
         "desk:ann/mine",
@@ -57,20 +59,26 @@ def test_the_command_line_wins() -> None:
 
 
 def test_a_process_is_an_incarnation_by_pid_and_start() -> None:
-    assert identify(Told(job="j", pid=4711), {}, MACHINE).incarnation == "local:4711:99"
+    assert identify(IdentityArguments(job="j", pid=4711), {}, MACHINE).incarnation == "local:4711:99"
 
 
 def test_a_shipper_that_comes_back_is_not_taken_for_a_new_start_of_the_job() -> None:
-    assert identify(Told(job="j"), {}, MACHINE, "local:1:2").incarnation == "local:1:2"
-    assert identify(Told(job="j", pid=4711), {}, MACHINE, "local:1:2").incarnation == "local:4711:99"
-    assert identify(Told(job="j"), {"SLURM_JOB_ID": "46"}, MACHINE, "local:1:2").incarnation == "slurm:46:0"
+    assert identify(IdentityArguments(job="j"), {}, MACHINE, "local:1:2").incarnation == "local:1:2"
+    assert (
+        identify(IdentityArguments(job="j", pid=4711), {}, MACHINE, "local:1:2").incarnation
+        == "local:4711:99"
+    )
+    assert (
+        identify(IdentityArguments(job="j"), {"SLURM_JOB_ID": "46"}, MACHINE, "local:1:2").incarnation
+        == "slurm:46:0"
+    )
 
 
 def test_a_job_without_a_name_is_refused_with_the_remedy() -> None:
     with pytest.raises(ConfigurationError, match="--job NAME"):
-        identify(Told(), {}, MACHINE)
+        identify(IdentityArguments(), {}, MACHINE)
 
 
 def test_no_number_of_nodes_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="SLURM_NNODES"):
-        identify(Told(job="j"), {"SLURM_NNODES": "many"}, MACHINE)
+        identify(IdentityArguments(job="j"), {"SLURM_NNODES": "many"}, MACHINE)

@@ -11,8 +11,8 @@ from typing import cast
 import pytest
 
 from midwatch.shippers import sidecar
-from midwatch.shippers.files.checkpoint import StateDirectory
-from midwatch.shippers.files.watch import Watch
+from midwatch.shippers.files.checkpoint import ShipperDirectory
+from midwatch.shippers.files.watch import FollowedFiles
 from midwatch.shippers.sending.ledger import Future
 from midwatch.shippers.sending.publish import Publisher
 from midwatch.shippers.sidecar import Ends, Sidecar
@@ -71,9 +71,9 @@ def test_a_producer_that_never_answers_is_replaced_and_everything_sent_again(
     said: list[str] = []
     running = Sidecar(
         ORIGIN,
-        Watch([str(log)], start="beginning", remembered=(), report=said.append),
+        FollowedFiles([str(log)], start="beginning", remembered=(), report=said.append),
         publisher=cast(Publisher, silent),
-        state=StateDirectory(tmp_path / "state"),
+        state=ShipperDirectory(tmp_path / "state"),
         settings=ShipSettings(interval=0.5),
         ends=Ends(),
         report=said.append,

@@ -19,8 +19,8 @@ from midwatch.agents.rulesets.content import bundle_hash, content
 from midwatch.agents.schedulers.local import effect_file
 from midwatch.agents.schedulers.wrapping import verified_script
 from midwatch.agents.signing import load_verifier
-from midwatch.agents.watcher.cancellation_notes import ending_of
-from midwatch.shippers.files.checkpoint import StateDirectory
+from midwatch.agents.watcher.cancellation_notes import cancellation_of
+from midwatch.shippers.files.checkpoint import ShipperDirectory
 from midwatch.shippers.ship import checkpoint_directory
 from midwatch.streams.records import Command, codec
 from unit.upgrade import written
@@ -133,12 +133,12 @@ def test_an_earlier_state_directory_is_read(golden: Path, tmp_path: Path) -> Non
     assert arming(tmp_path, JOB, armed_by_spec=False).reason == "armed by ada"
     (effect,) = effect_file.read_all(tmp_path)
     assert (effect.key, effect.code, effect.argv) == (written.EFFECT, 1, ("python", "train.py"))
-    ending = ending_of(tmp_path, written.INCARNATION)
+    ending = cancellation_of(tmp_path, written.INCARNATION)
     assert ending is not None
     assert ending.person == "ada"
     (script,) = (tmp_path / "scripts").iterdir()
     assert verified_script(script) == b"#!/bin/sh\nexec true\n"
-    shipper = StateDirectory(checkpoint_directory(tmp_path, JOB, "n0"))
+    shipper = ShipperDirectory(checkpoint_directory(tmp_path, JOB, "n0"))
     assert shipper.load() == written.checkpoint()
     shipper.close()
     assert not written.joined(tmp_path), "the executor's claims are not taken for lost"

@@ -23,16 +23,16 @@ from midwatch.agents.executor.claims import Claim, Claims
 from midwatch.agents.executor.reconcile import Memory, memory
 from midwatch.agents.launch.submission import keep
 from midwatch.agents.match import worker as match
-from midwatch.agents.rulesets.bundles import Watched
+from midwatch.agents.rulesets.bundles import CompiledBundle
 from midwatch.agents.rulesets.content import bundle, bundle_hash
 from midwatch.agents.rulesets.reload.activation import activated
 from midwatch.agents.schedulers.local import effect_file
 from midwatch.agents.schedulers.slurm import text as slurm_text
 from midwatch.agents.signing import PRIVATE_NAME, ensure_keys, load_signer, spec_hash
-from midwatch.agents.watcher.cancellation_notes import note_ending
-from midwatch.rules.detectors.limits import Limits
+from midwatch.agents.watcher.cancellation_notes import note_cancellation
+from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.rules.loader import load_bundle
-from midwatch.shippers.files.checkpoint import Checkpoint, Remembered, StateDirectory
+from midwatch.shippers.files.checkpoint import Remembered, SentPositions, ShipperDirectory
 from midwatch.shippers.ship import checkpoint_directory
 from midwatch.streams import records
 from midwatch.streams.records import codec, identity
@@ -103,10 +103,10 @@ def state_directory(directory: Path) -> dict[str, str]:
         EFFECT, 4711, 99, "boot", "ada", ("python", "train.py"), "/home/ada", 3.5, 1, True, "why", 4.5
     )
     effect_file.create(directory, record)
-    note_ending(directory, INCARNATION, "ada")
+    note_cancellation(directory, INCARNATION, "ada")
     keep(directory / "scripts", b"#!/bin/sh\nexec true\n")
     joined(directory)
-    shipper = StateDirectory(checkpoint_directory(directory, JOB, "n0"))
+    shipper = ShipperDirectory(checkpoint_directory(directory, JOB, "n0"))
     shipper.save(checkpoint())
     shipper.close()
     files = [file for file in sorted(directory.rglob("*")) if file.is_file()]
@@ -118,9 +118,9 @@ def _content(file: Path) -> str:
     return "" if file.name == "lock" else _text(file.read_bytes())
 
 
-def checkpoint() -> Checkpoint:
+def checkpoint() -> SentPositions:
     """Of the shipper in `state_directory`."""
-    return Checkpoint((filled(Remembered),), INCARNATION, "boot")
+    return SentPositions((filled(Remembered),), INCARNATION, "boot")
 
 
 def claim() -> bytes:
@@ -140,7 +140,7 @@ def joined(directory: Path) -> bool:
     return Claims(_Redis(), "midwatch", directory).join(5)  # type: ignore[arg-type]  # what is asked of it, it has
 
 
-def _never_asked(_size: int) -> Watched:
+def _never_asked(_size: int) -> CompiledBundle:
     raise AssertionError("no record is matched here")
 
 
@@ -191,10 +191,13 @@ def names(directory: Path) -> dict[str, Any]:
 
 def _fields() -> dict[str, list[str]]:
     """What a job's and a partition's state is kept under, after one record for each agent and a bundle."""
-    detect_it = DetectFold(Limits(), "midwatch.incidents", lambda _: 0)
+    detect_it = DetectFold(WatchLimits(), "midwatch.incidents", lambda _: 0)
     decide_it = DecideFold(Rulebook(policies={}, sign=lambda command: command), "d", "c")
     job, named = JOB.encode(), records.Forwarded(filled(records.SpecEvent))
-    given = (("detect", detect_it, replace(filled(records.Beat), final=False)), ("decide", decide_it, named))
+    given = (
+        ("detect", detect_it, replace(filled(records.Heartbeat), final=False)),
+        ("decide", decide_it, named),
+    )
     found = {"bundle": activated({}, filled(records.Activation), 1_000_000).keys() | {NOW}}
     for name, fold, record in given:
         message = Message("a topic", 0, 7, 1_000_000, 1_000_000, job, codec.encode(record))

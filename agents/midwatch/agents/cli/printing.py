@@ -13,7 +13,7 @@ from rich.text import Text
 from midwatch.agents import activity
 from midwatch.agents.activity import moment, printable
 from midwatch.agents.executor.arming import Arming
-from midwatch.agents.query.timeline import Attempt, Story
+from midwatch.agents.query.timeline import Attempt, Timeline
 from midwatch.streams.records import Command, Decision, Finding, Hit, Incident, Line, Verdict
 
 _EVIDENCE_SHOWN = 8
@@ -69,7 +69,7 @@ def what(verdict: Verdict) -> str:
     return f"{verdict.mode or 'end'} by {verdict.error_type} ({verdict.family}), {lasting}{complete}{silent}"
 
 
-def story_text(told: Story, now_ms: int) -> Iterator[Text]:
+def timeline_text(told: Timeline, now_ms: int) -> Iterator[Text]:
     """The answer of `midwatch why`."""
     head = Text.assemble((printable(told.job), "bold"), "  ", state_text(told.state_at(now_ms)))
     if told.latest:
@@ -84,7 +84,7 @@ def story_text(told: Story, now_ms: int) -> Iterator[Text]:
             yield Text(f"  {line}")
 
 
-def _summary(told: Story) -> Iterator[tuple[str, str]]:
+def _summary(told: Timeline) -> Iterator[tuple[str, str]]:
     if told.blind:
         yield (
             "blind",
@@ -96,8 +96,8 @@ def _summary(told: Story) -> Iterator[tuple[str, str]]:
         yield "scheduler", f"{printable(fact.new)} (id {printable(fact.native_id)}{exit_code})"
     if told.last_step is not None:
         yield "step", f"{told.last_step}, the last seen"
-    if told.last_beat_ms is not None:
-        yield "beat", f"{moment(told.last_beat_ms)}, the last of {len(told.nodes)} node(s)"
+    if told.last_heartbeat_ms is not None:
+        yield "beat", f"{moment(told.last_heartbeat_ms)}, the last of {len(told.nodes)} node(s)"
     elif told.steps:
         yield "beat", "none lately: without beats a stall cannot be told from silence"
     if told.policy is not None:
@@ -215,7 +215,7 @@ def _command(command: Command, attempt: Attempt) -> str:
     return f"{command.action} {command.id[:12]} {said}{ids}{from_step}{reason}"
 
 
-def job_rows(told: Iterable[tuple[Story, Arming]], now_ms: int) -> Iterator[Text]:
+def job_rows(told: Iterable[tuple[Timeline, Arming]], now_ms: int) -> Iterator[Text]:
     """The table of `midwatch jobs`."""
     rows: list[tuple[str | Text, ...]] = [("JOB", "STATE", "ACTING", "ATTEMPT", "STEP", "LAST BEAT", "WHY")]
     for job, arming in told:
@@ -228,7 +228,7 @@ def job_rows(told: Iterable[tuple[Story, Arming]], now_ms: int) -> Iterator[Text
                 arming.word,
                 str(job.latest.number) if job.latest else "-",
                 "-" if job.last_step is None else str(job.last_step),
-                "-" if job.last_beat_ms is None else moment(job.last_beat_ms),
+                "-" if job.last_heartbeat_ms is None else moment(job.last_heartbeat_ms),
                 why,
             )
         )

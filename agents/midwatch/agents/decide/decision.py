@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Literal
 
 from midwatch.agents.policies import choose
-from midwatch.agents.policies.base import Choice, Policy, PolicyMode
+from midwatch.agents.policies.base import Policy, PolicyChoice, PolicyMode
 from midwatch.agents.policies.conditions import Past
 from midwatch.agents.policies.reader import read_policy
 from midwatch.rules.errors import RuleErrors
@@ -139,7 +139,7 @@ def _on_outcome(state: DecideState, outcome: Outcome, now_ms: int, book: Ruleboo
         verb = {"refused": "refused", "failed": "could not carry out", "expired": "got too late"}[
             outcome.state
         ]
-        choice = Choice("hold", f"the executor {verb} the command: {outcome.reason}")
+        choice = PolicyChoice("hold", f"the executor {verb} the command: {outcome.reason}")
         decision = _decision(state, issued.incident, choice, now_ms, book)
         return Decided(replace(state, last=decision), (decision,))
     return Decided(state)
@@ -226,18 +226,18 @@ def _on_settled(state: DecideState, incident: Incident, now_ms: int, book: Ruleb
 
 def _choice(
     state: DecideState, incident: Incident, now_ms: int, book: Rulebook
-) -> tuple[Choice, int | None, int]:
+) -> tuple[PolicyChoice, int | None, int]:
     """What is to be done, and of how many restarts that are allowed for it how many were made."""
     standing = _standing_reason(state, incident)
     if standing is not None:
         return standing, None, 0
     policy = _policy(state, book)
     if isinstance(policy, str):
-        return Choice("hold", policy), None, 0
+        return PolicyChoice("hold", policy), None, 0
     said, verdict = incident.scheduler, incident.verdict
     if said is not None and said.by_person and not policy.restart_cancelled:
         missed = (f"{verdict.error_type} would be judged, but a person ended it",) if verdict.rule else ()
-        return Choice("none", f"{said.by_person} cancelled it", missed), None, 0
+        return PolicyChoice("none", f"{said.by_person} cancelled it", missed), None, 0
     clause, choice = choose(policy, incident, _past(state, now_ms))
     used = sum(state.restarts.values()) if clause.across_modes else state.restarts.get(_mode(incident), 0)
     if choice.action in ("restart", "cancel"):
@@ -270,20 +270,23 @@ def _past(state: DecideState, now_ms: int) -> Past:
     return Past(sum(state.restarts.values()), ordered, now_ms)
 
 
-def _standing_reason(state: DecideState, incident: Incident) -> Choice | None:
+def _standing_reason(state: DecideState, incident: Incident) -> PolicyChoice | None:
     """What decides before any policy is asked."""
     successor, attempt = incident.superseded_by, incident.attempt
     out = attempt in state.counted or (state.issued is not None and state.issued.attempt == attempt)
     reasons = (
-        (incident.verdict.state == "healthy", Choice("none", "the job ended as it meant to")),
-        (bool(state.poisoned), Choice("hold", f"a record of this job could not be read: {state.poisoned}")),
-        (bool(successor), Choice("none", f"somebody has already started it again: {successor}")),
-        (out, Choice("none", f"a command for attempt {attempt} is already out")),
+        (incident.verdict.state == "healthy", PolicyChoice("none", "the job ended as it meant to")),
+        (
+            bool(state.poisoned),
+            PolicyChoice("hold", f"a record of this job could not be read: {state.poisoned}"),
+        ),
+        (bool(successor), PolicyChoice("none", f"somebody has already started it again: {successor}")),
+        (out, PolicyChoice("none", f"a command for attempt {attempt} is already out")),
     )
     return next((choice for applies, choice in reasons if applies), None)
 
 
-def _without_doubt(state: DecideState, incident: Incident, choice: Choice) -> Choice:
+def _without_doubt(state: DecideState, incident: Incident, choice: PolicyChoice) -> PolicyChoice:
     """An act that the policy wants, unless it is not sure what it would act on."""
     doubts = (
         ("two_alive" in state.open, "two attempts of this job are alive at once"),
@@ -291,23 +294,23 @@ def _without_doubt(state: DecideState, incident: Incident, choice: Choice) -> Ch
         (incident.cut, _CUT),
     )
     doubt = next((doubt for applies, doubt in doubts if applies), "")
-    return Choice("hold", doubt, (*choice.near_misses, choice.reason)) if doubt else choice
+    return PolicyChoice("hold", doubt, (*choice.near_misses, choice.reason)) if doubt else choice
 
 
 def _within_bounds(
-    state: DecideState, incident: Incident, choice: Choice, limit: int | None, used: int
-) -> Choice:
+    state: DecideState, incident: Incident, choice: PolicyChoice, limit: int | None, used: int
+) -> PolicyChoice:
     """A restart that the policy wants, unless the budget is spent or nobody proved the end."""
     wanted = (*choice.near_misses, choice.reason)
     if limit is not None and used >= limit:
-        return Choice(
+        return PolicyChoice(
             "stop", f"the budget is spent: {used} of {limit} restarts after a {_mode(incident)}", wanted
         )
     total, allowed = sum(state.restarts.values()), state.spec.max_restarts if state.spec else None
     if allowed is not None and total >= allowed:
-        return Choice("stop", f"the job's own budget is spent: {total} of {allowed} restarts", wanted)
+        return PolicyChoice("stop", f"the job's own budget is spent: {total} of {allowed} restarts", wanted)
     if incident.silence is None and not incident.words:
-        return Choice(
+        return PolicyChoice(
             "hold", "neither the scheduler nor the process said that it ended; text alone never kills", wanted
         )
     return choice
@@ -319,7 +322,7 @@ def _limit(state: DecideState, limit: int | None) -> int | None:
 
 
 def _decision(
-    state: DecideState, incident: Incident, choice: Choice, now_ms: int, book: Rulebook
+    state: DecideState, incident: Incident, choice: PolicyChoice, now_ms: int, book: Rulebook
 ) -> Decision:
     return Decision(
         job=incident.job,

@@ -15,9 +15,9 @@ from midwatch.agents.detect.incident.fold import Folded, fire_due, fold_with_tim
 from midwatch.agents.detect.incident.state import Job, JobState, NodeState
 from midwatch.agents.rulesets.content import Content
 from midwatch.agents.rulesets.reload.activation import activated, bundle_in
-from midwatch.rules.detectors.limits import Limits
+from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.streams.errors import MalformedRecord, MisdirectedRecord
-from midwatch.streams.records import Activation, Beat, Event, Finding, Hits, IncidentRecord, Tick, codec
+from midwatch.streams.records import Activation, Event, Finding, Heartbeat, Hits, IncidentRecord, Tick, codec
 from midwatch.streams.worker.fold import PARTITION, Applied, ContentMissing, Fields, Message, Send
 
 _JOB = b"job"
@@ -27,7 +27,7 @@ _CUT = b"cut"
 _POISONED = b"poisoned"
 
 _NEVER = -(2**53)
-_CARRIES = 2
+_SNAPSHOTS = 2
 """A job that was alive when the log was cut has written a carry within so many times their pause."""
 
 OwnerOf = Callable[[bytes], int]
@@ -38,7 +38,7 @@ OwnerOf = Callable[[bytes], int]
 class DetectFold:
     """The pure core of detect."""
 
-    limits: Limits
+    limits: WatchLimits
     incidents: str
     owner_of: OwnerOf
     contents: Mapping[str, Content] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class DetectFold:
                 event,
                 message.now_ms,
                 limits,
-                cut=message.now_ms <= draft.cut_ms + int(_CARRIES * self.limits.carry_every * 1000),
+                cut=message.now_ms <= draft.cut_ms + int(_SNAPSHOTS * self.limits.carry_every * 1000),
             ),
         )
         return draft.applied()
@@ -112,7 +112,7 @@ class DetectFold:
         name = _text(message.key)
         draft.send(name, Finding(name, 0, "poisoned", True, message.now_ms, detail))
 
-    def _limits(self, partition: Fields) -> Limits:
+    def _limits(self, partition: Fields) -> WatchLimits:
         """How long jobs may be silent, by the bundle in force. Raises ContentMissing."""
         bundle = bundle_in(partition)
         if not bundle:
@@ -122,14 +122,14 @@ class DetectFold:
         silence = {str(phase): seconds for phase, seconds in self.contents[bundle].silence.items()}
         return replace(self.limits, **silence)
 
-    def _fire(self, draft: _Draft, now_ms: int, limits: Limits) -> None:
+    def _fire(self, draft: _Draft, now_ms: int, limits: WatchLimits) -> None:
         dues = sorted((due, job) for job, due in _dues(draft.states[PARTITION]).items() if due <= now_ms)
         for _, job in dues:
             draft.take(job, fire_due(draft.job(job), now_ms, limits))
 
     def _check(self, event: Event, message: Message) -> None:
         assert message.key is not None  # noqa: S101  # the caller asked
-        said = event.origin.job if isinstance(event, Hits | Beat) else getattr(event, "job", None)
+        said = event.origin.job if isinstance(event, Hits | Heartbeat) else getattr(event, "job", None)
         if said is None or said.encode() != message.key:
             raise MisdirectedRecord(
                 f"a record of {said!r} under the key of {_text(message.key)!r}", where="events"
@@ -176,8 +176,8 @@ class _Draft:
         for record in folded.records:
             self.send(_text(key), record)
         place = self.message.topic, self.message.partition
-        for carry in folded.carries:
-            self.sends.append(Send(place[0], key, codec.encode(carry), partition=place[1]))
+        for snapshot in folded.snapshots:
+            self.sends.append(Send(place[0], key, codec.encode(snapshot), partition=place[1]))
 
     def send(self, job: str, record: IncidentRecord) -> None:
         """Pass a record on to decide."""

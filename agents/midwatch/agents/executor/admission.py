@@ -21,7 +21,7 @@ _NODES = re.compile(r"[A-Za-z0-9][A-Za-z0-9._,\[\]-]{0,1023}")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class AdmissionLimits:
     """What the executor's own configuration allows. An empty list of users allows all."""
 
     clusters: frozenset[str]  # the names of the clusters that this executor has a driver for
@@ -60,23 +60,23 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
+class CommandAdmission:
     """What becomes of the order, and why."""
 
     state: Literal["accepted", "refused", "expired"]
     reason: str
 
 
-def admit(command: Command, known: Known, limits: Limits) -> Admission:
+def admit(command: Command, known: Known, limits: AdmissionLimits) -> CommandAdmission:
     """The first objection, or acceptance."""
     if not known.signed:
-        return Admission("refused", "not signed by this installation's key")
+        return CommandAdmission("refused", "not signed by this installation's key")
     if command.expires_ms <= known.now_ms:
         late = (known.now_ms - command.expires_ms) / 1000
-        return Admission("expired", f"it came {late:.0f} s after its time")
+        return CommandAdmission("expired", f"it came {late:.0f} s after its time")
     if forgotten := _forgotten(command, known):
         # Expired, not refused: nothing speaks against the order but its age, so decide may issue the next.
-        return Admission("expired", forgotten)
+        return CommandAdmission("expired", forgotten)
     objection = (
         _malformed(command)
         or _of_another_spec(command, known)
@@ -86,7 +86,11 @@ def admit(command: Command, known: Known, limits: Limits) -> Admission:
         or _not_armed(known)
         or _too_many(command, known, limits)
     )
-    return Admission("refused", objection) if objection else Admission("accepted", known.arming.reason)
+    return (
+        CommandAdmission("refused", objection)
+        if objection
+        else CommandAdmission("accepted", known.arming.reason)
+    )
 
 
 def _malformed(command: Command) -> str:
@@ -119,7 +123,7 @@ def _of_another_spec(command: Command, known: Known) -> str:
     return ""
 
 
-def _not_on_the_lists(spec: Spec | None, limits: Limits) -> str:
+def _not_on_the_lists(spec: Spec | None, limits: AdmissionLimits) -> str:
     if spec is None:
         return "no spec"
     if spec.cluster not in limits.clusters:
@@ -131,7 +135,7 @@ def _not_on_the_lists(spec: Spec | None, limits: Limits) -> str:
     return ""
 
 
-def _elsewhere(known: Known, limits: Limits) -> str:
+def _elsewhere(known: Known, limits: AdmissionLimits) -> str:
     if not limits.partitions or known.spec is None or known.spec.cluster != "slurm":
         return ""
     if not known.partitions:
@@ -152,7 +156,7 @@ def _not_armed(known: Known) -> str:
     return known.unsafe or ("" if known.arming.armed else known.arming.reason)
 
 
-def _too_many(command: Command, known: Known, limits: Limits) -> str:
+def _too_many(command: Command, known: Known, limits: AdmissionLimits) -> str:
     asking = {a.job for a in known.recent if a.at_ms > known.now_ms - limits.storm_window_ms} | {command.job}
     if len(asking) > limits.storm_jobs:
         return (

@@ -92,7 +92,7 @@ class Claimed:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class OpenClaims:
     """All unfinished orders, oldest first, and those that Redis has lost out of this process's hands."""
 
     open: tuple[Claim, ...]
@@ -100,7 +100,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Epoch:
+class RedisEpoch:
     """What the state directory knows of Redis."""
 
     epoch: str
@@ -115,7 +115,7 @@ class Claims:
         self._redis = cast(Any, client)  # the library's types mix its blocking and its asynchronous half
         self._prefix = f"{prefix}:executor"
         self._file = state_directory / _FILE
-        self._epoch = Epoch("", 0, None)
+        self._epoch = RedisEpoch("", 0, None)
         self._in_hand: dict[str, Command] = {}  # said to be accepted and not closed, by what we know
         self._told_ms: int | None = None  # the loss whose orders `look` has given out
 
@@ -135,10 +135,10 @@ class Claims:
             epoch = _text(self._redis.get(self._key("epoch")))
         lost = ours is not None and (ours.epoch != epoch or count < ours.claims)
         earlier = ours.lost_ms if ours else None
-        self._store(Epoch(epoch, count, now_ms if lost else earlier))
+        self._store(RedisEpoch(epoch, count, now_ms if lost else earlier))
         return lost
 
-    def look(self, now_ms: int) -> Look:
+    def look(self, now_ms: int) -> OpenClaims:
         """What is open now. If Redis has lost its memory since the last look, or a part of it, `lost_ms` says
         when that was found, and the orders that went with it are told here, once.
 
@@ -157,7 +157,7 @@ class Claims:
         lost = [c for name, c in self._in_hand.items() if name not in standing] if self._lost_anew() else []
         self._in_hand = standing
         self._told_ms = self.lost_ms
-        return Look(claims, tuple(lost))
+        return OpenClaims(claims, tuple(lost))
 
     def _lost_anew(self) -> bool:
         """Without a loss, an order that is gone was closed by another executor."""
@@ -271,13 +271,13 @@ class Claims:
     def _key(self, name: str) -> str:
         return f"{self._prefix}:{name}"
 
-    def _load(self) -> Epoch | None:
+    def _load(self) -> RedisEpoch | None:
         try:
-            return msgspec.json.decode(self._file.read_bytes(), type=Epoch)
+            return msgspec.json.decode(self._file.read_bytes(), type=RedisEpoch)
         except FileNotFoundError:
             return None
 
-    def _store(self, epoch: Epoch) -> None:
+    def _store(self, epoch: RedisEpoch) -> None:
         self._file.parent.mkdir(parents=True, exist_ok=True)
         replace_file(self._file, msgspec.json.encode(epoch))
         self._epoch = epoch

@@ -13,7 +13,7 @@ from typing import Any
 
 from kafka import OffsetAndMetadata, TopicPartition
 
-from midwatch.agents.executor.admission import Admission, Arrival, Known, Limits, admit
+from midwatch.agents.executor.admission import AdmissionLimits, Arrival, CommandAdmission, Known, admit
 from midwatch.agents.executor.arming import Arming, arming
 from midwatch.agents.executor.claims import Claims
 from midwatch.agents.reporter import Reporter, received
@@ -48,7 +48,7 @@ class Desk:
     census: CensusReader
     reporter: Reporter
     verifier: Verifier
-    limits: Limits
+    limits: AdmissionLimits
     clusters: Mapping[str, Cluster]  # by the name that specs call them
     state_directory: Path
     acting: bool  # the watch's mode
@@ -86,7 +86,7 @@ class CommandConsumer:
         self._consumer.close()
 
     def _handle(self, message: Any) -> None:
-        command = read_order(message, self._desk.verifier, self._desk.reporter)
+        command = read_command(message, self._desk.verifier, self._desk.reporter)
         if command is None:
             return
         ends = self._consumer.end_offsets(self._desk.census.partitions)
@@ -125,7 +125,7 @@ class CommandConsumer:
             key = effect_key(command.job, command.attempt, "start")
             cluster.retire(key, command.incarnation)
 
-    def _judge(self, command: Command, sent_ms: int, now: int) -> Admission:
+    def _judge(self, command: Command, sent_ms: int, now: int) -> CommandAdmission:
         desk = self._desk
         spec = desk.census.spec(command.spec)
         window = max(desk.limits.rate_window_ms, desk.limits.storm_window_ms)
@@ -153,16 +153,16 @@ def _partitions(spec: Spec) -> tuple[str, ...]:
         return ()
 
 
-def read_order(message: Any, verifier: Verifier, reporter: Reporter) -> Command | None:
+def read_command(message: Any, verifier: Verifier, reporter: Reporter) -> Command | None:
     """The order in a message, or None once it is set aside."""
     try:
-        return _order(message, verifier)
+        return _command(message, verifier)
     except (MalformedRecord, NewerRecord) as error:
         reporter.dead(received(message), error)
         return None
 
 
-def _order(message: Any, verifier: Verifier) -> Command:
+def _command(message: Any, verifier: Verifier) -> Command:
     """The order in a message. An answer goes to the job that the order names, so that must be proven first:
     a stranger's order is answered nowhere, and only set aside.
 

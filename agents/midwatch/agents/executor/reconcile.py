@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Literal
 
-from midwatch.agents.schedulers.base import Epoch, Hint, JobState, SchedulerJob
+from midwatch.agents.schedulers.base import Hint, SchedulerEpoch, SchedulerJob, StartState
 
 REFUSALS = 3  # the same complaint so often is believed
 
@@ -37,7 +37,7 @@ LOCAL = Timing(settle=15, durable=0, boot_settle=0, confirm=0, absent=0, again=2
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class PendingCommand:
     """What one accepted command wants of the scheduler. Times: seconds since 1970, the executor's clock."""
 
     old: str  # the incarnation to be ended; it must be gone before another one runs
@@ -48,7 +48,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """How far it got. Times as in `Order`; 0 means never."""
+    """How far it got. Times as in `PendingCommand`; 0 means never."""
 
     tried_at: float = 0.0
     winner: str = ""  # native id of the one job that may run
@@ -80,11 +80,11 @@ class View:
     """One successful look. A failed one is no view: wait and look again."""
 
     at: float
-    epoch: Epoch
+    epoch: SchedulerEpoch
     holds: bool  # whether the cluster can submit without running
-    old: JobState
+    old: StartState
     ours: Sequence[SchedulerJob] = ()  # all that carry the start key
-    winner: JobState | None = None  # of `Memory.winner`, asked one by one, when it is not among `ours`
+    winner: StartState | None = None  # of `Memory.winner`, asked one by one, when it is not among `ours`
     successor: str = ""  # an incarnation of the job that came after the old one by somebody else's hand
 
 
@@ -146,26 +146,28 @@ _LIVE = ("held", "queued", "running", "ending")
 _LET_GO = ("running", "ending")
 
 
-def next_step(order: Order, known: Memory, view: View, timing: Timing) -> Step:  # noqa: PLR0911 - one a rule
+def next_step(pending: PendingCommand, known: Memory, view: View, timing: Timing) -> Step:  # noqa: PLR0911 - one a rule
     """The one next thing to do."""
-    if view.at < order.not_before:
-        return Wait(order.not_before - view.at, "its time has not come")
-    if not order.start_key:
-        return _end_old(order, known, view, timing) or Finish("done", f"the old one is {_word(view.old)}")
+    if view.at < pending.not_before:
+        return Wait(pending.not_before - view.at, "its time has not come")
+    if not pending.start_key:
+        return _end_old(pending, known, view, timing) or Finish("done", f"the old one is {_word(view.old)}")
     foreign = view.successor not in {"", *(job.incarnation for job in view.ours)}
     if foreign and not known.released_at:
-        return _give_way(order, known, view)
+        return _give_way(pending, known, view)
     winner = next((job for job in view.ours if job.native_id == known.winner), None)
     rival = next((j for j in view.ours if j is not winner and j.state.kind in _LET_GO), None)
     if rival and not known.released_at and (winner is None or winner.state.kind in ("held", "queued")):
         return Remember(replace(known, winner=rival.native_id, winner_at=view.at, released_at=view.at))
     if winner is None:
-        return _make_one(order, known, view, timing)
-    for twin in view.ours:
-        if twin is not winner and twin.state.kind in ("held", "queued"):
-            return Cancel(known, twin.incarnation, order.start_key, False, f"twin of {winner.native_id}")
-    step = _end_old(order, known, view, timing)
-    return step or _let_go(order, known, view, timing, winner)
+        return _make_one(pending, known, view, timing)
+    for duplicate in view.ours:
+        if duplicate is not winner and duplicate.state.kind in ("held", "queued"):
+            return Cancel(
+                known, duplicate.incarnation, pending.start_key, False, f"twin of {winner.native_id}"
+            )
+    step = _end_old(pending, known, view, timing)
+    return step or _let_go(pending, known, view, timing, winner)
 
 
 def answered(known: Memory, hint: Hint) -> Memory:
@@ -175,7 +177,7 @@ def answered(known: Memory, hint: Hint) -> Memory:
     return replace(known, refusals=known.refusals + 1, refusal=hint.text)
 
 
-def late_twins(start_key: str, winner: str, jobs: Sequence[SchedulerJob]) -> tuple[str, ...]:
+def late_duplicates(start_key: str, winner: str, jobs: Sequence[SchedulerJob]) -> tuple[str, ...]:
     """Incarnations to cancel after an order was finished: an act that was slow may land minutes later."""
     return tuple(
         job.incarnation
@@ -184,7 +186,7 @@ def late_twins(start_key: str, winner: str, jobs: Sequence[SchedulerJob]) -> tup
     )
 
 
-def _make_one(order: Order, known: Memory, view: View, timing: Timing) -> Step:  # noqa: PLR0911 - one a rule
+def _make_one(pending: PendingCommand, known: Memory, view: View, timing: Timing) -> Step:  # noqa: PLR0911 - one a rule
     """No job is chosen, or the chosen one is not to be seen."""
     if known.released_at:
         return _vanished(known, view, timing)
@@ -198,9 +200,9 @@ def _make_one(order: Order, known: Memory, view: View, timing: Timing) -> Step: 
     pause = timing.again * known.refusals if known.refusals else timing.settle
     if known.tried_at and view.at - known.tried_at < pause:
         return Wait(pause - (view.at - known.tried_at), "an earlier submission may still land")
-    if view.at > order.expires and not known.tried_at:
+    if view.at > pending.expires and not known.tried_at:
         return Finish("expired", "it could not be begun in time", untouched=not known.first_cancelled_at)
-    if not view.holds and (step := _end_old(order, known, view, timing)):
+    if not view.holds and (step := _end_old(pending, known, view, timing)):
         return step
     return Submit(replace(known, tried_at=view.at, winner="", winner_at=0.0), "no job carries the key")
 
@@ -216,28 +218,28 @@ def _vanished(known: Memory, view: View, timing: Timing) -> Step:
 
 
 def _end_old(  # noqa: PLR0911 - one a rule
-    order: Order, known: Memory, view: View, timing: Timing
+    pending: PendingCommand, known: Memory, view: View, timing: Timing
 ) -> Step | None:
     """None once the old start is gone for sure."""
     state = view.old
     if state.over:
         return None
     if state.kind == "unknown":
-        return Wait(timing.again, f"the scheduler does not say what {order.old} does")
+        return Wait(timing.again, f"the scheduler does not say what {pending.old} does")
     if state.kind == "absent":
         return _absence(known, view, timing)
     if state.kind == "ending":
         if not known.first_cancelled_at or view.at - known.first_cancelled_at < timing.force:
-            return Wait(0.5, f"{order.old} is ending")
-    elif view.at > order.expires and not known.first_cancelled_at and not known.tried_at:
+            return Wait(0.5, f"{pending.old} is ending")
+    elif view.at > pending.expires and not known.first_cancelled_at and not known.tried_at:
         return Finish("expired", "it could not be begun in time", untouched=True)
     if known.refusals >= REFUSALS and not known.winner:
         return Finish("failed", known.refusal)
     if known.cancelled_at and view.at - known.cancelled_at < timing.again:
-        return Wait(0.5, f"{order.old} was told to end and is {_word(state)}")
+        return Wait(0.5, f"{pending.old} was told to end and is {_word(state)}")
     first = known.first_cancelled_at or view.at
     kept = replace(known, cancelled_at=view.at, first_cancelled_at=first)
-    return Cancel(kept, order.old, "", view.at - first > timing.force, f"{order.old} is {_word(state)}")
+    return Cancel(kept, pending.old, "", view.at - first > timing.force, f"{pending.old} is {_word(state)}")
 
 
 def _absence(known: Memory, view: View, timing: Timing) -> Step | None:
@@ -250,12 +252,12 @@ def _absence(known: Memory, view: View, timing: Timing) -> Step | None:
 
 
 def _let_go(  # noqa: PLR0911 - one a rule
-    order: Order, known: Memory, view: View, timing: Timing, winner: SchedulerJob
+    pending: PendingCommand, known: Memory, view: View, timing: Timing, winner: SchedulerJob
 ) -> Step:
     """The old start is gone: let the chosen job run, and see that it stays let go."""
     if winner.state.kind == "held":
         if known.refusals >= REFUSALS:
-            return Cancel(known, winner.incarnation, order.start_key, False, known.refusal)
+            return Cancel(known, winner.incarnation, pending.start_key, False, known.refusal)
         young = max(
             timing.durable - (view.at - known.winner_at),
             timing.boot_settle - view.epoch.age_s,
@@ -264,7 +266,7 @@ def _let_go(  # noqa: PLR0911 - one a rule
         if young > 0:
             return Wait(young, "held until the scheduler cannot lose it")
         kept = replace(known, released_at=view.at, quiet_at=0.0)
-        return Release(kept, winner.incarnation, f"{order.old} is gone")
+        return Release(kept, winner.incarnation, f"{pending.old} is gone")
     if winner.state.over:
         stillborn = winner.state.word == "CANCELLED" and not known.released_at
         result: Literal["done", "failed"] = "failed" if stillborn else "done"
@@ -279,11 +281,11 @@ def _let_go(  # noqa: PLR0911 - one a rule
     return Finish("done", f"{winner.native_id} is {_word(winner.state)}", winner.incarnation)
 
 
-def _give_way(order: Order, known: Memory, view: View) -> Step:
+def _give_way(pending: PendingCommand, known: Memory, view: View) -> Step:
     """Somebody else has started the job again: what we hold must never run."""
     for job in view.ours:
         if job.state.kind in ("held", "queued"):
-            return Cancel(known, job.incarnation, order.start_key, False, f"{view.successor} runs already")
+            return Cancel(known, job.incarnation, pending.start_key, False, f"{view.successor} runs already")
     return Finish("superseded", f"somebody else has started {view.successor}")
 
 
@@ -292,5 +294,5 @@ def _number(job: SchedulerJob) -> tuple[int, ...]:
     return tuple(int(part) for part in job.native_id.split("_") if part.isdigit())
 
 
-def _word(state: JobState) -> str:
+def _word(state: StartState) -> str:
     return state.word.lower() or state.kind

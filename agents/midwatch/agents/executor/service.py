@@ -18,7 +18,7 @@ from pathlib import Path
 
 import redis
 
-from midwatch.agents.executor.admission import Limits
+from midwatch.agents.executor.admission import AdmissionLimits
 from midwatch.agents.executor.claims import KEPT_S, Claims
 from midwatch.agents.executor.consumer import CommandConsumer, Desk
 from midwatch.agents.executor.work import Works
@@ -130,8 +130,8 @@ def _clusters(state_directory: Path, caller: Caller) -> dict[str, Cluster]:
     return {kind: cluster(kind, kind, state_directory, caller) for kind in kinds}
 
 
-def _limits(settings: Settings, clusters: dict[str, Cluster]) -> Limits:
-    return Limits(
+def _limits(settings: Settings, clusters: dict[str, Cluster]) -> AdmissionLimits:
+    return AdmissionLimits(
         clusters=frozenset(clusters),
         users=frozenset(settings.executor.users or (getpass.getuser(),)),
         partitions=frozenset(settings.executor.partitions),

@@ -19,7 +19,7 @@ from midwatch.agents.reporter import say, step_line
 from midwatch.agents.schedulers.base import Cluster, ClusterUnreachable, Hint, SchedulerJob, StartSpec
 from midwatch.agents.schedulers.checkpoints import discover
 from midwatch.agents.schedulers.wrapping import start_spec
-from midwatch.agents.watcher.cancellation_notes import note_ending
+from midwatch.agents.watcher.cancellation_notes import note_cancellation
 from midwatch.streams.errors import ConfigurationError
 from midwatch.streams.failpoints import failpoint
 from midwatch.streams.host.clock import now_ms
@@ -29,8 +29,8 @@ from midwatch.streams.records.identity import native_id
 
 _BLIND_PAUSE_S = 2.0
 _DISARMED_PAUSE_S = 1.0
-_TWINS_S = 300.0
-_TWINS_PAUSE_S = 10.0
+_DUPLICATES_S = 300.0
+_DUPLICATES_PAUSE_S = 10.0
 _CHECKPOINT = "checkpoint_step"
 _LOST = "Redis lost the claim while it was being carried out"
 
@@ -74,13 +74,13 @@ class Works:
         open_now = {claim.command.id for claim in claims}
         self._due = {name: due for name, due in self._due.items() if name in open_now}
         self._said = {name: text for name, text in self._said.items() if name in open_now}
-        self._sweep_twins({_key(claim.command) for claim in claims})
+        self._sweep_duplicates({_key(claim.command) for claim in claims})
         return max(0.0, min(self._due.values(), default=math.inf) - time.monotonic())
 
-    def _give_up(self, orders: tuple[Command, ...]) -> None:
+    def _give_up(self, commands: tuple[Command, ...]) -> None:
         """Redis has lost the orders in our hands. How far they got shows at the scheduler, where their keys
         stand: whoever works on the next order of the attempt looks there first."""
-        for command in orders:
+        for command in commands:
             self._desk.reporter.event(final_outcome(command, "expired", _LOST), command=command)
 
     def _advance(self, claim: Claim) -> float:
@@ -90,7 +90,7 @@ class Works:
         if spec is None or cluster is None:
             return _BLIND_PAUSE_S  # it was there when the order was accepted; the topic may be read later
         known = r.memory(claim.memory)
-        order = r.Order(
+        pending = r.PendingCommand(
             old=command.incarnation,
             start_key=_key(command),
             not_before=command.not_before_ms / 1000,
@@ -101,7 +101,7 @@ class Works:
         except ClusterUnreachable as error:
             self._say_once(claim, "blind → wait", error.what)
             return _BLIND_PAUSE_S
-        step = r.next_step(order, known, view, r.SLURM if cluster.holds else r.LOCAL)
+        step = r.next_step(pending, known, view, r.SLURM if cluster.holds else r.LOCAL)
         match step:
             case r.Wait():
                 least, most = (1.0, 2.0) if cluster.holds else (0.05, 1.0)
@@ -141,7 +141,7 @@ class Works:
                 hint = cluster.release(step.incarnation, key)
             case _:
                 if not step.key:
-                    note_ending(self._desk.state_directory, step.incarnation)
+                    note_cancellation(self._desk.state_directory, step.incarnation)
                 self._say(
                     claim, f"{'held' if step.key else view.old.word.lower() or 'live'} → cancel", step.reason
                 )
@@ -206,10 +206,10 @@ class Works:
         self._desk.claims.close(command, outcome, release=step.untouched)
         now = time.monotonic()
         if cluster.holds and _key(command):
-            done = Finished(command, cluster, new, now + _TWINS_S, now + _TWINS_PAUSE_S)
+            done = Finished(command, cluster, new, now + _DUPLICATES_S, now + _DUPLICATES_PAUSE_S)
             self._finished[_key(command)] = done
 
-    def _sweep_twins(self, open_keys: set[str]) -> None:
+    def _sweep_duplicates(self, open_keys: set[str]) -> None:
         """An act that was slow may land minutes later: its job is held, and is taken away.
 
         Not where a later order has the same key in its hands: then the job may be that order's.
@@ -219,9 +219,9 @@ class Works:
         for done in self._finished.values():
             if done.next_look > now:
                 continue
-            done.next_look = now + _TWINS_PAUSE_S
+            done.next_look = now + _DUPLICATES_PAUSE_S
             try:
-                late = r.late_twins(_key(done.command), done.winner, done.cluster.sweep().jobs)
+                late = r.late_duplicates(_key(done.command), done.winner, done.cluster.sweep().jobs)
             except ClusterUnreachable:
                 continue
             for incarnation in late:

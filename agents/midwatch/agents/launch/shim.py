@@ -46,7 +46,7 @@ _NOT_FOUND, _NOT_EXECUTABLE, _CONFIGURATION = 127, 126, 3
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ShimArguments:
     """The shim's command line."""
 
     job: str
@@ -109,12 +109,12 @@ def main(arguments: Sequence[str]) -> int:
     return 128 - script.returncode if script.returncode < 0 else script.returncode
 
 
-def on_all_nodes(told: Told, environment: Mapping[str, str]) -> Told:
+def on_all_nodes(told: ShimArguments, environment: Mapping[str, str]) -> ShimArguments:
     """With logs on every node there is a shipper on every node; how many those are, SLURM says."""
     return replace(told, nodes=max(told.nodes, nodes_of(environment))) if told.node_logs else told
 
 
-def _others(told: Told, environment: Mapping[str, str]) -> tuple[OtherNodes, ...]:
+def _others(told: ShimArguments, environment: Mapping[str, str]) -> tuple[OtherNodes, ...]:
     if told.alone or not told.node_logs or nodes_of(os.environ) < 2:
         return ()
     words = _log_file(environment)
@@ -125,7 +125,7 @@ def _others(told: Told, environment: Mapping[str, str]) -> tuple[OtherNodes, ...
 class Shipper:
     """`midwatch ship` beside the script, started again whenever it dies."""
 
-    def __init__(self, told: Told, environment: Mapping[str, str], script: int) -> None:
+    def __init__(self, told: ShimArguments, environment: Mapping[str, str], script: int) -> None:
         here = [path.replace("%N", node_name(environment)) for path in told.node_logs]
         logs = list(dict.fromkeys([*told.logs, *here, *_own_outputs()]))
         self._argv = [sys.executable, "-P", "-m", "midwatch", "ship", "--until-pid", *logs]
@@ -205,7 +205,7 @@ def node_name(environment: Mapping[str, str]) -> str:
     return environment.get("MIDWATCH_NODE") or environment.get("SLURMD_NODENAME") or socket.gethostname()
 
 
-def _arguments(arguments: Sequence[str]) -> Told:
+def _arguments(arguments: Sequence[str]) -> ShimArguments:
     parser = argparse.ArgumentParser(prog="midwatch.agents.launch.shim")
     parser.add_argument("--job", required=True)
     parser.add_argument("--nodes", type=int, default=1)
@@ -214,7 +214,7 @@ def _arguments(arguments: Sequence[str]) -> Told:
     parser.add_argument("--alone", action="store_true")
     parser.add_argument("argv", nargs="+")
     told = parser.parse_args(arguments)
-    return Told(
+    return ShimArguments(
         told.job, told.nodes, tuple(told.log), tuple(told.argv), tuple(told.node_log), alone=told.alone
     )
 

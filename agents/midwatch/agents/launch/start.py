@@ -22,7 +22,7 @@ from midwatch.agents.schedulers.local.effect_file import read
 from midwatch.agents.schedulers.local.scheduler import LocalCluster
 from midwatch.agents.schedulers.wrapping import is_sbatch, shim_argv
 from midwatch.agents.signing import ensure_keys, spec_hash
-from midwatch.agents.watcher.cancellation_notes import note_ending
+from midwatch.agents.watcher.cancellation_notes import note_cancellation
 from midwatch.streams.errors import MidwatchError, ServiceUnreachable, UsageError
 from midwatch.streams.records import Spec, SpecEvent
 from midwatch.streams.records.identity import job_name, local_incarnation, native_id, slurm_incarnation
@@ -38,7 +38,7 @@ class NotStarted(MidwatchError):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RunRequest:
     """What the person asked for. `limits` are seconds by phase; paths may be relative to `cwd`."""
 
     argv: tuple[str, ...]
@@ -68,7 +68,7 @@ class Started:
     log: Path | None = None
 
 
-def start(wanted: Wanted, settings: Settings, caller: Caller) -> Started:
+def start(wanted: RunRequest, settings: Settings, caller: Caller) -> Started:
     """Starts the job once and publishes its spec.
 
     With a name the spec is published before the start; without one the job is named by its native id.
@@ -140,7 +140,7 @@ def follow(started: Started, settings: Settings, caller: Caller, pressed: list[i
             if cluster.state(started.incarnation).over:
                 return 1  # its shim was killed: nobody knows the exit code
             if len(pressed) > acted:
-                note_ending(settings.state_directory, started.incarnation, getpass.getuser())
+                note_cancellation(settings.state_directory, started.incarnation, getpass.getuser())
                 cluster.cancel(started.incarnation, force=acted > 0)
                 acted = len(pressed)
             time.sleep(_LOOK_S)
@@ -164,7 +164,7 @@ def _name(text: str, owner: tuple[str, str]) -> str:
     return str(name)
 
 
-def _spec(wanted: Wanted, settings: Settings, kind: str, job: str) -> Spec:
+def _spec(wanted: RunRequest, settings: Settings, kind: str, job: str) -> Spec:
     logs = tuple(str(wanted.cwd / path) for path in wanted.log_paths)
     node_logs = tuple(str(wanted.cwd / path) for path in wanted.node_logs)
     variables = allowed(os.environ, wanted.variables) | dict(wanted.settings or {})

@@ -19,14 +19,14 @@ from typing import TypeVar, cast
 from midwatch.agents.match.call_sites import placed
 from midwatch.agents.match.error_stacks import is_outer
 from midwatch.agents.match.shell_traces import was_asked_for_output
-from midwatch.agents.match.tracebacks import Place as Standing
+from midwatch.agents.match.tracebacks import TracebackPlace as Standing
 from midwatch.agents.match.tracebacks import begins_line, is_logged, place_of
 from midwatch.rules.matching.compiler import RuleSet
 from midwatch.rules.matching.hits import Match, Row
 from midwatch.rules.model import Role, Rule
 from midwatch.streams.lines.blocks import claimed_rank
 from midwatch.streams.lines.log_levels import is_quiet, is_warning, stands_aside, was_left_out
-from midwatch.streams.lines.normalise import Place, places
+from midwatch.streams.lines.normalise import LinePlace, places
 from midwatch.streams.lines.times import line_time
 from midwatch.streams.records import Chunk, Hit, HitCount, Hits, Line, Phase, Progress, Rate, Section, Stop
 from midwatch.streams.records import Mode as RecordMode
@@ -159,7 +159,7 @@ class _Column:
     losses: list[str] = field(default_factory=list)
     counts: list[str] = field(default_factory=list)
     grad_norms: list[str] = field(default_factory=list)
-    last: tuple[Match, Place] | None = None
+    last: tuple[Match, LinePlace] | None = None
 
     def record(self, node: str) -> Progress:
         return Progress(
@@ -223,7 +223,7 @@ class _Found:
                 time=when(section, text, hit),
             )
 
-    def take(self, section: Section, text: bytes, row: Row, place: Place, when: When) -> None:
+    def take(self, section: Section, text: bytes, row: Row, place: LinePlace, when: When) -> None:
         rule = _rule(row)
         if rule.role is Role.PROGRESS:
             hit = Match._make(row)
@@ -258,19 +258,19 @@ class _Found:
             full = replace(full, role=role, severity=_weight_of_context(hit, standing, full.severity))
         self.hits.append(replace(full, excuses=excused))
 
-    def sign_of_life(self, section: Section, last: Place) -> None:
+    def sign_of_life(self, section: Section, last: LinePlace) -> None:
         """The job printed something; that is all that is said."""
         column = _Column(
             section, ANY_LINE, "training", None, [-1], [last.end], [last.number], [section.read_at]
         )
         self.columns[section.generation.key(), ANY_LINE] = column
 
-    def _count(self, rule: str, path: str, rank: int | None, place: Place) -> None:
+    def _count(self, rule: str, path: str, rank: int | None, place: LinePlace) -> None:
         more = self.more.setdefault((rule, path, rank), _More(0, place.number, place.number, path))
         more.count += 1
         more.last = place.number
 
-    def _progress(self, section: Section, hit: Match, place: Place, time: float) -> None:
+    def _progress(self, section: Section, hit: Match, place: LinePlace, time: float) -> None:
         captures = hit.captures()
         key = (section.generation.key(), hit.rule.name)
         phase = cast(Phase, str(hit.rule.phase) if hit.rule.phase else "training")
@@ -325,7 +325,7 @@ def _moved(hit: Match, text: bytes, start: int) -> Match:
     return hit.on_line(start, text.index(b"\n", start))
 
 
-def _full(node: str, section: Section, hit: Match, place: Place, time: float) -> Hit:
+def _full(node: str, section: Section, hit: Match, place: LinePlace, time: float) -> Hit:
     rule = hit.rule
     captures = hit.captures() if rule.block or hit.compiled.expression.search(hit.text) else {}
     line = _line(node, section, hit.line[:_LINE_BYTES], place, time)
@@ -351,7 +351,7 @@ def _full(node: str, section: Section, hit: Match, place: Place, time: float) ->
     )
 
 
-def _line(node: str, section: Section, raw: bytes, place: Place, time: float) -> Line:
+def _line(node: str, section: Section, raw: bytes, place: LinePlace, time: float) -> Line:
     text = raw.decode("utf-8", "replace")
     return Line(
         text=text,

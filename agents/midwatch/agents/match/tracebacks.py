@@ -88,7 +88,7 @@ Standing = Literal["said", "quoted", "ignored", "beside"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TracebackPlace:
     """Where a line stands.
 
     `quoted`: the line is source code that a traceback shows. `ignored`: it ends a traceback that Python
@@ -120,22 +120,22 @@ def is_logged(line: bytes, start: int) -> bool:
     return _LOGGED.fullmatch(line[:start].rstrip(_NAME)) is not None
 
 
-def place_of(text: bytes, start: int, end: int) -> Place:
+def place_of(text: bytes, start: int, end: int) -> TracebackPlace:
     """Where the line from `start` to `end` stands; lines above `text` are unknown."""
     line = text[start:end]
     if _CODE.match(line) or _is_source(text, start, line):
-        return Place("quoted")
+        return TracebackPlace("quoted")
     if _WARNED.match(line) and _WARNS.match(text, end + 1):
-        return Place("ignored")
+        return TracebackPlace("ignored")
     speaker = _speaker(line)
     above = _above(text, start, speaker)
     first = next(above, None)
     if first is None:
-        return Place()
+        return TracebackPlace()
     said = line[len(speaker) :]
     if said[:1].isspace():
         shown = _FRAME.match(first[1]) is not None and _C_FRAME.match(first[1]) is None
-        return Place("quoted") if shown else Place()
+        return TracebackPlace("quoted") if shown else TracebackPlace()
     place = _ending(said, first, above, last=_NOTHING_MORE.match(text, end) is not None)
     return replace(place, passed_on=True) if place.ends_traceback and b"INFO" in speaker else place
 
@@ -155,7 +155,7 @@ def _is_source(text: bytes, start: int, line: bytes) -> bool:
 
 def _ending(
     said: bytes, first: tuple[int, bytes], above: Iterator[tuple[int, bytes]], *, last: bool
-) -> Place:
+) -> TracebackPlace:
     """The line is at its speaker's margin: read the traceback above it, if it ends one. The `last` one of a
     log is what came of it, where a loop had said again and again that it would try once more."""
     asserts = None
@@ -163,12 +163,12 @@ def _ending(
     while _CARETS.match(before):
         at, before = next(above, (at, b""))
     if not (before[:1].isspace() or _FRAME.match(before)):
-        return Place()
+        return TracebackPlace()
     if said.strip() in (b"AssertionError", b"AssertionError:") and before.strip().startswith(b"assert"):
         asserts = at
     frames, began, beside = _frames(before, above)
     if not began:
-        return Place(asserts=asserts, ends_traceback=True, frames=frames)
+        return TracebackPlace(asserts=asserts, ends_traceback=True, frames=frames)
     _, lead = next(above, (0, b""))
     if not lead.strip():
         _, lead = next(above, (0, b""))
@@ -177,18 +177,18 @@ def _ending(
         _, before = next(above, (0, b""))
         again = _DIGITS.sub(b"0", before) != _DIGITS.sub(b"0", lead)
     if _IGNORED.search(lead) or again:
-        return Place("ignored", ends_traceback=True, frames=frames)
+        return TracebackPlace("ignored", ends_traceback=True, frames=frames)
     handled, probe = None, False
     if lead.startswith(_HANDLING):
         handled, earlier = next(((at, line) for at, line in above if line.strip()), (None, b""))
         if beside:
-            return Place("beside", handled=handled, ends_traceback=True, frames=frames)
+            return TracebackPlace("beside", handled=handled, ends_traceback=True, frames=frames)
         if _MISSED.match(earlier):
             probe = _went_elsewhere(said, frames, above)
         else:
             probe = _PROBE.match(earlier) is not None and not _tried_again(said, frames, earlier, above)
     standing: Standing = "beside" if beside else "said"
-    return Place(standing, asserts, handled, probe, ends_traceback=True, frames=frames)
+    return TracebackPlace(standing, asserts, handled, probe, ends_traceback=True, frames=frames)
 
 
 def _tried_again(

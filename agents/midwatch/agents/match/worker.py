@@ -14,13 +14,13 @@ from typing import Any, NoReturn
 
 from midwatch.agents.match.chunk_hits import match
 from midwatch.agents.match.record_size import encoded
-from midwatch.agents.rulesets.bundles import Watched, rules_of
+from midwatch.agents.rulesets.bundles import CompiledBundle, rules_of
 from midwatch.agents.rulesets.reload.edits import EditWatch, begin
 from midwatch.agents.rulesets.reload.follower import Follower
 from midwatch.agents.rulesets.reload.matching_rules import MatchingRules
 from midwatch.streams.errors import ForeignLine, MalformedRecord, MisdirectedRecord
-from midwatch.streams.lines.foreign import Reader, is_foreign, reader
-from midwatch.streams.records import Beat, Chunk, codec
+from midwatch.streams.lines.foreign import ForeignReader, is_foreign, reader
+from midwatch.streams.records import Chunk, Heartbeat, codec
 from midwatch.streams.records.identity import message_key
 from midwatch.streams.services.topic_admin import check_topics
 from midwatch.streams.settings.schema import Settings
@@ -35,18 +35,18 @@ _BUFFER = 256  # chunks of up to 256 KiB each
 
 
 def handle(
-    message: Message, watched: Watched, events: str, foreign: Reader | None = None
+    message: Message, watched: CompiledBundle, events: str, foreign: ForeignReader | None = None
 ) -> tuple[Send, ...]:
     """One record of `logs`: at most one record of `events`, under the key of its job."""
     record = _read(message, foreign)
     key = record.origin.job.encode()
-    if isinstance(record, Beat):
+    if isinstance(record, Heartbeat):
         return (Send(events, key, codec.encode(replace(record, logged_ms=message.timestamp_ms))),)
     hits = match(record, watched.rules, watched.hash, message.timestamp_ms, any_line=watched.any_line)
     return () if hits is None else (Send(events, key, encoded(hits)),)
 
 
-def _read(message: Message, foreign: Reader | None) -> Chunk | Beat:
+def _read(message: Message, foreign: ForeignReader | None) -> Chunk | Heartbeat:
     if message.value is None:
         raise MalformedRecord("a record without a value", where="logs")
     if is_foreign(message.value, message.headers):
@@ -68,7 +68,7 @@ def _read(message: Message, foreign: Reader | None) -> Chunk | Beat:
     return record
 
 
-def build(settings: Settings, watched: Callable[[int], Watched] | None = None) -> App:
+def build(settings: Settings, watched: Callable[[int], CompiledBundle] | None = None) -> App:
     """The app of one match worker. `watched` is asked once a record, with the record's size in bytes; None:
     the settings' own rules."""
     foreign, topics = reader(settings.foreign, settings.cluster), settings.topic_names
@@ -94,7 +94,7 @@ def run(settings: Settings) -> NoReturn:
     rules = MatchingRules(content)
     _log.info("bundle %s is in force: %d rules", content.hash, len(content.rules))
     app = build(settings, rules.watched_for)
-    follower = Follower(settings, app.counters, rules.take, partial(set_aside, settings))
+    follower = Follower(settings, app.counters, rules.take, partial(write_dead_letter, settings))
     follower.begin(begun.standing, content)
     edits = EditWatch(settings, follower, begun)
     follower.start()
@@ -107,7 +107,7 @@ def run(settings: Settings) -> NoReturn:
         rules.stop()
 
 
-def set_aside(settings: Settings, message: Any, error: Exception) -> None:
+def write_dead_letter(settings: Settings, message: Any, error: Exception) -> None:
     """Match alone writes dead letters for the topic `rules`, which every worker reads."""
     from midwatch.agents.reporter import Reporter, received
 
@@ -115,5 +115,5 @@ def set_aside(settings: Settings, message: Any, error: Exception) -> None:
         reporter.dead(received(message), error)
 
 
-def _same(watched: Watched, _size: int) -> Watched:
+def _same(watched: CompiledBundle, _size: int) -> CompiledBundle:
     return watched

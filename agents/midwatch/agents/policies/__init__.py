@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from midwatch.agents.policies import always, guarded, never, selective, verdict
-from midwatch.agents.policies.base import Choice, Clause, ClauseKind, Judge, Policy
+from midwatch.agents.policies.base import Clause, ClauseKind, Judge, Policy, PolicyChoice
 from midwatch.agents.policies.conditions import Past
 from midwatch.streams.records import Incident
 
@@ -18,7 +18,7 @@ JUDGES: Mapping[ClauseKind, Judge] = {
 }
 
 
-def choose(policy: Policy, incident: Incident, past: Past | None = None) -> tuple[Clause, Choice]:
+def choose(policy: Policy, incident: Incident, past: Past | None = None) -> tuple[Clause, PolicyChoice]:
     """The clause that this incident falls under, and its answer. `past`: None, nothing was done before."""
     clause = policy.clause(incident.verdict.mode)
     if clause.kind is ClauseKind.GUARDED:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from midwatch.agents.policies.base import Choice, Clause
+from midwatch.agents.policies.base import Clause, PolicyChoice
 from midwatch.streams.records import Incident
 from midwatch.streams.records.error_types import named_in
 
 
-def judge(clause: Clause, incident: Incident) -> Choice:
+def judge(clause: Clause, incident: Incident) -> PolicyChoice:
     """Always a restart."""
     verdict = incident.verdict
     if named_in(verdict.error_type, clause.exclude_error_types):
-        return Choice("stop", f"{verdict.error_type} is excluded from restarts")
-    return Choice("restart", f"this policy restarts every {verdict.mode or 'end'}")
+        return PolicyChoice("stop", f"{verdict.error_type} is excluded from restarts")
+    return PolicyChoice("restart", f"this policy restarts every {verdict.mode or 'end'}")

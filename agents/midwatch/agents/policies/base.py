@@ -82,7 +82,7 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class PolicyChoice:
     """A clause's answer, before budget and arming are looked at. `not_before_ms`: an act waits until then."""
 
     action: Action
@@ -91,4 +91,4 @@ class Choice:
     not_before_ms: int = 0
 
 
-Judge = Callable[[Clause, Incident], Choice]
+Judge = Callable[[Clause, Incident], PolicyChoice]

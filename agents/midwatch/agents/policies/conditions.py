@@ -83,7 +83,7 @@ class Past:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ConditionAnswer:
     """`held` None: nobody asked. `not_before_ms`: it holds, but only from then on."""
 
     held: bool | None
@@ -92,20 +92,20 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ConditionFacts:
     """What a condition may look at."""
 
     known: Mapping[str, str] = field(default_factory=dict)
     past: Past = Past()
 
 
-def ask(condition: Condition, facts: Facts) -> Answer:
+def ask(condition: Condition, facts: ConditionFacts) -> ConditionAnswer:
     """Whether the condition holds, and why not."""
-    answer = Answer(True)
+    answer = ConditionAnswer(True)
     match condition:
         case AttemptsBelow(limit):
             attempt = facts.past.restarts + 1
-            answer = Answer(attempt < limit, f"attempt {attempt} of at most {limit}")
+            answer = ConditionAnswer(attempt < limit, f"attempt {attempt} of at most {limit}")
         case Cooldown(seconds):
             answer = _cooldown(seconds, facts.past)
         case FactIs(key, values):
@@ -117,43 +117,45 @@ def ask(condition: Condition, facts: Facts) -> Answer:
         case Not(inner):
             answer = _not(ask(inner, facts), facts.past.now_ms)
         case NotAsked(what):
-            answer = Answer(None, f"{what} is not asked")
+            answer = ConditionAnswer(None, f"{what} is not asked")
     return answer
 
 
-def _cooldown(seconds: float, past: Past) -> Answer:
+def _cooldown(seconds: float, past: Past) -> ConditionAnswer:
     if past.last_restart_ms is None:
-        return Answer(True)
+        return ConditionAnswer(True)
     until = past.last_restart_ms + int(seconds * 1000)
-    return Answer(True, f"{seconds:g} s lie between two restarts", until if until > past.now_ms else 0)
+    return ConditionAnswer(
+        True, f"{seconds:g} s lie between two restarts", until if until > past.now_ms else 0
+    )
 
 
-def _fact(key: str, values: tuple[str, ...], known: Mapping[str, str]) -> Answer:
+def _fact(key: str, values: tuple[str, ...], known: Mapping[str, str]) -> ConditionAnswer:
     value = known.get(key, "")
     if not value:
-        return Answer(False, f"{key} is not known")
+        return ConditionAnswer(False, f"{key} is not known")
     held = not values or (named_in(value, values) if key == "error_type" else value in values)
-    return Answer(held, f"{key} is {value}")
+    return ConditionAnswer(held, f"{key} is {value}")
 
 
-def _all(answers: list[Answer]) -> Answer:
+def _all(answers: list[ConditionAnswer]) -> ConditionAnswer:
     for wanted in (False, None):
         found = next((answer for answer in answers if answer.held is wanted), None)
         if found is not None:
             return found
-    return max(answers, key=lambda answer: answer.not_before_ms, default=Answer(True))
+    return max(answers, key=lambda answer: answer.not_before_ms, default=ConditionAnswer(True))
 
 
-def _any(answers: list[Answer]) -> Answer:
+def _any(answers: list[ConditionAnswer]) -> ConditionAnswer:
     held = [answer for answer in answers if answer.held]
     if held:
         return min(held, key=lambda answer: answer.not_before_ms)
     unasked = next((answer for answer in answers if answer.held is None), None)
-    return unasked or Answer(False, ", ".join(answer.why for answer in answers))
+    return unasked or ConditionAnswer(False, ", ".join(answer.why for answer in answers))
 
 
-def _not(answer: Answer, now_ms: int) -> Answer:
+def _not(answer: ConditionAnswer, now_ms: int) -> ConditionAnswer:
     if answer.held is None:
         return answer
     waiting = answer.not_before_ms > now_ms
-    return Answer(not answer.held or waiting, answer.why)
+    return ConditionAnswer(not answer.held or waiting, answer.why)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from midwatch.agents.policies.base import Choice, Clause, Guard
-from midwatch.agents.policies.conditions import Facts, Past, ask
+from midwatch.agents.policies.base import Clause, Guard, PolicyChoice
+from midwatch.agents.policies.conditions import ConditionFacts, Past, ask
 from midwatch.streams.records import Hit, Incident, SchedulerFact
 from midwatch.streams.records.error_types import named_in
 
@@ -11,27 +11,27 @@ _MODES = {"TIMEOUT": "timeout", "FINISHED": "success", "COMPLETED": "success"}
 _RUNNING = ("RUNNING", "COMPLETING")
 
 
-def judge(clause: Clause, incident: Incident, past: Past) -> Choice:
+def judge(clause: Clause, incident: Incident, past: Past) -> PolicyChoice:
     """In the order of the list, excluded types before all of it. Nothing granted: the clause's default."""
     verdict = incident.verdict
     if named_in(verdict.error_type, clause.exclude_error_types):
-        return Choice("stop", f"{verdict.error_type} is excluded from restarts")
+        return PolicyChoice("stop", f"{verdict.error_type} is excluded from restarts")
     missed: list[str] = []
     for guard in clause.guards:
         hit = _hit(guard, incident)
         if (guard.rules and hit is None) or not _follows(guard, incident.scheduler):
             continue
-        answer = ask(guard.condition, Facts(_known(incident, hit), past))
+        answer = ask(guard.condition, ConditionFacts(_known(incident, hit), past))
         name = _name(guard, hit)
         if answer.held is None:
-            return Choice("hold", f"{name} asks for a {guard.action}, but {answer.why}", tuple(missed))
+            return PolicyChoice("hold", f"{name} asks for a {guard.action}, but {answer.why}", tuple(missed))
         if answer.held:
             action = "stop" if guard.action == "cancel" and not _may_run(incident) else guard.action
             wait = f"; {answer.why}" if answer.not_before_ms else ""
             reason = f"{name} asks for a {guard.action}{f': {guard.reason}' if guard.reason else ''}{wait}"
-            return Choice(action, reason, tuple(missed), answer.not_before_ms)
+            return PolicyChoice(action, reason, tuple(missed), answer.not_before_ms)
         missed.append(f"{name} would {guard.action}, but {answer.why}")
-    return Choice(clause.default_action, "nothing in this policy asks for a restart now", tuple(missed))
+    return PolicyChoice(clause.default_action, "nothing in this policy asks for a restart now", tuple(missed))
 
 
 def _may_run(incident: Incident) -> bool:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from midwatch.agents.policies.base import Choice, Clause
+from midwatch.agents.policies.base import Clause, PolicyChoice
 from midwatch.streams.records import Incident
 
 
-def judge(clause: Clause, incident: Incident) -> Choice:  # noqa: ARG001  # one signature for all judges
+def judge(clause: Clause, incident: Incident) -> PolicyChoice:  # noqa: ARG001  # one signature for all judges
     """Never a restart."""
-    return Choice("stop", f"this policy does not restart after a {incident.verdict.mode or 'end'}")
+    return PolicyChoice("stop", f"this policy does not restart after a {incident.verdict.mode or 'end'}")

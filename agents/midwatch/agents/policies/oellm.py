@@ -17,7 +17,7 @@ from midwatch.rules.fields import Fields
 from midwatch.rules.model import Note, NoteKind, Role, SourceLocation
 from midwatch.rules.oellm.actions import Action, Deed
 from midwatch.rules.oellm.events import PatternType
-from midwatch.rules.oellm.generation import Generation
+from midwatch.rules.oellm.generation import SchemaGeneration
 from midwatch.rules.oellm.meaning import rule_name
 from midwatch.rules.oellm.reading import Config, description_of
 from midwatch.streams.records import Action as Wish
@@ -39,7 +39,7 @@ class RetryCounting(StrEnum):
     COMPAT = "compat"
 
 
-class _Default(StrEnum):
+class _OellmDefault(StrEnum):
     RESTART = "restart"
     STOP = "stop"
 
@@ -51,7 +51,7 @@ def policy_of(config: Config, counting: RetryCounting = RetryCounting.DOCUMENTED
     """
     notes = list(config.notes)
     errors: list[LocatedError] = []
-    if config.generation <= Generation.STATES:
+    if config.generation <= SchemaGeneration.STATES:
         clauses = _Implementations(config, counting, errors, notes).clauses()
     else:
         clauses = _guarded(config, notes)
@@ -115,10 +115,10 @@ class _Implementations:
         return clause
 
     def selective(self, fields: Fields) -> Clause:
-        default = fields.choice("default_action", _Default) or _Default.STOP
+        default = fields.choice("default_action", _OellmDefault) or _OellmDefault.STOP
         return Clause(
             ClauseKind.SELECTIVE,
-            default_action="restart" if default is _Default.RESTART else "stop",
+            default_action="restart" if default is _OellmDefault.RESTART else "stop",
             restart_on_error_types=self.texts(fields, "restart_on_error_types"),
             restart_on_subsystems=self.texts(fields, "restart_on_subsystems"),
             restart_on_signals=tuple(
@@ -157,7 +157,7 @@ def _guarded(config: Config, notes: list[Note]) -> dict[PolicyMode, Clause]:
             for mode in (PolicyMode.STALL,) if silent else _FAILURES:
                 if guard is not None and (silent or (rule is not None and rule.role is Role.CAUSE)):
                     found[mode].append(replace(guard, rules=() if silent else (name,)))
-    newest = config.generation is Generation.TRANSITIONS
+    newest = config.generation is SchemaGeneration.TRANSITIONS
     for state in config.state_events:
         asker = Asker(config.rules, state.metadata, of_one_rule=False)
         for action in state.actions:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from midwatch.agents.policies.base import Choice, Clause
+from midwatch.agents.policies.base import Clause, PolicyChoice
 from midwatch.streams.records import Incident
 from midwatch.streams.records.error_types import named_in
 
 
-def judge(clause: Clause, incident: Incident) -> Choice:
+def judge(clause: Clause, incident: Incident) -> PolicyChoice:
     """One list is enough; an excluded type is never restarted, whatever the other lists say."""
     verdict = incident.verdict
     listed = _listed(clause, incident)
     if named_in(verdict.error_type, clause.exclude_error_types):
         missed = (f"{listed}, but {verdict.error_type} is excluded",) if listed else ()
-        return Choice("stop", f"{verdict.error_type} is excluded from restarts", missed)
+        return PolicyChoice("stop", f"{verdict.error_type} is excluded from restarts", missed)
     if listed:
-        return Choice("restart", listed)
+        return PolicyChoice("restart", listed)
     if clause.default_action == "restart":
-        return Choice("restart", f"{verdict.error_type} is not excluded, and the default is to restart")
-    return Choice(clause.default_action, f"{verdict.error_type} is in none of the restart lists")
+        return PolicyChoice("restart", f"{verdict.error_type} is not excluded, and the default is to restart")
+    return PolicyChoice(clause.default_action, f"{verdict.error_type} is in none of the restart lists")
 
 
 def _listed(clause: Clause, incident: Incident) -> str:

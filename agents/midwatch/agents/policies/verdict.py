@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from midwatch.agents.policies.base import Choice, Clause
+from midwatch.agents.policies.base import Clause, PolicyChoice
 from midwatch.streams.records import Incident
 from midwatch.streams.records.error_types import named_in
 
 
-def judge(clause: Clause, incident: Incident) -> Choice:
+def judge(clause: Clause, incident: Incident) -> PolicyChoice:
     """By the verdict's transience alone; excluded types are never restarted."""
     verdict = incident.verdict
     if named_in(verdict.error_type, clause.exclude_error_types):
         missed = (f"transient, but {verdict.error_type} is excluded",) if verdict.transient else ()
-        return Choice("stop", f"{verdict.error_type} is excluded from restarts", missed)
+        return PolicyChoice("stop", f"{verdict.error_type} is excluded from restarts", missed)
     if verdict.transient is True:
-        return Choice("restart", f"{verdict.error_type} is transient")
+        return PolicyChoice("restart", f"{verdict.error_type} is transient")
     if verdict.transient is False:
-        return Choice("stop", f"{verdict.error_type} is permanent: the same start would fail again")
-    return Choice("hold", f"{verdict.error_type}: it is not known whether a restart can help")
+        return PolicyChoice("stop", f"{verdict.error_type} is permanent: the same start would fail again")
+    return PolicyChoice("hold", f"{verdict.error_type}: it is not known whether a restart can help")

@@ -9,8 +9,8 @@ from os.path import realpath
 from pathlib import Path
 
 from midwatch.agents.executor.arming import Arming, arming, marked_arming, said_by
-from midwatch.agents.query.timeline import Story, Timed, find_jobs, job_of, run_of, stories
-from midwatch.agents.query.topic_reader import PATIENCE, Reading, Seen, read_topics
+from midwatch.agents.query.timeline import Timed, Timeline, find_jobs, job_of, run_of, timelines
+from midwatch.agents.query.topic_reader import PATIENCE, Reading, SeenRecord, read_topics
 from midwatch.agents.signing import Verifier, load_verifier
 from midwatch.streams.errors import ConfigurationError, UsageError
 from midwatch.streams.records import Command, Spec
@@ -24,14 +24,14 @@ _BEFORE_INCIDENT_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class JobTimelines:
     """What was asked for. `unreadable` records were written by a newer midwatch, or are broken."""
 
-    stories: dict[str, Story]
+    timelines: dict[str, Timeline]
     unreadable: int = 0
 
 
-def ask_job(settings: Settings, asked: str, now_ms: int, patience: float = PATIENCE) -> tuple[Story, int]:
+def ask_job(settings: Settings, asked: str, now_ms: int, patience: float = PATIENCE) -> tuple[Timeline, int]:
     """The story of the job that `asked` means, and how many records could not be read.
 
     Everything of it is read but old beats and hits: `events` is read from shortly before the latest
@@ -41,13 +41,13 @@ def ask_job(settings: Settings, asked: str, now_ms: int, patience: float = PATIE
     """
     names = settings.topic_names
     job, judged = _meant(settings, asked, now_ms, patience)
-    known = stories(_timed(judged)).get(job, Story(job))
+    known = timelines(_timed(judged)).get(job, Timeline(job))
     start = _start(known, now_ms)
     events = read_topics(
         settings, [names.events], since_ms={names.events: start}, only_key=job.encode(), patience=patience
     )
     seen = sorted((*_timed(judged), *_timed(events)), key=lambda timed: timed.at_ms)
-    return stories(seen)[job], judged.unreadable + events.unreadable
+    return timelines(seen)[job], judged.unreadable + events.unreadable
 
 
 def ask_name(settings: Settings, asked: str, now_ms: int, patience: float = PATIENCE) -> str:
@@ -70,15 +70,15 @@ def _meant(settings: Settings, asked: str, now_ms: int, patience: float) -> tupl
     only = asked.encode() if ":" in asked else None
     judged = _believed(settings, read_topics(settings, about, only_key=only, patience=patience))
     read = partial(read_topics, settings, [names.events], only_key=only, patience=patience)
-    meant = find_jobs(asked, stories(_timed(judged)))
+    meant = find_jobs(asked, timelines(_timed(judged)))
     if only is None or not meant:
         # By the key alone: nothing is decoded but what bears the name.
         live = read(since_ms={names.events: now_ms - LIVE_MS}, wanted=partial(_is_named, asked))
-        named = find_jobs(asked, stories([*_timed(judged), *_timed(live)]))
+        named = find_jobs(asked, timelines([*_timed(judged), *_timed(live)]))
         meant = named or meant
     for back_ms in (LIVE_MS, _EVENTS_AT_MOST_MS):
         if not meant and only is None:
-            meant = find_jobs(asked, stories(_timed(read(since_ms={names.events: now_ms - back_ms}))))
+            meant = find_jobs(asked, timelines(_timed(read(since_ms={names.events: now_ms - back_ms}))))
     if not meant:
         raise UsageError(
             "no such job in the topics",
@@ -128,7 +128,7 @@ def ask_neighbours(
             only_key=job.encode(),
             patience=patience,
         )
-        return stories(_timed(events)).get(job, Story(job)).lives_at(now_ms, besides=incarnation)
+        return timelines(_timed(events)).get(job, Timeline(job)).lives_at(now_ms, besides=incarnation)
 
     living = {job for job in sorted(same_name | same_place) if lives(job)}
     return Neighbours(tuple(sorted(same_name & living)), tuple(sorted(same_place & living)))
@@ -138,7 +138,7 @@ def _one_place(directory: str, other: str) -> bool:
     return bool(other) and realpath(directory) == realpath(other)
 
 
-def ask_all(settings: Settings, since_ms: int, now_ms: int, patience: float = PATIENCE) -> Told:
+def ask_all(settings: Settings, since_ms: int, now_ms: int, patience: float = PATIENCE) -> JobTimelines:
     """The stories of all jobs that gave a sign since `since_ms`: judged then, or alive in the last minutes.
 
     Raises:
@@ -152,11 +152,13 @@ def ask_all(settings: Settings, since_ms: int, now_ms: int, patience: float = PA
     )
     # A spec alone, kept for good, is no sign of life.
     lately = {job_of(seen.record) for seen in read.seen if seen.topic != names.specs}
-    told = stories(_timed(read))
-    return Told({job: one for job, one in told.items() if one.real and job in lately}, read.unreadable)
+    told = timelines(_timed(read))
+    return JobTimelines(
+        {job: one for job, one in told.items() if one.real and job in lately}, read.unreadable
+    )
 
 
-def who_armed(told: Story, state_directory: Path) -> Arming:
+def who_armed(told: Timeline, state_directory: Path) -> Arming:
     """Whether the executor may act for a job: the marks of this host, else what the topics tell."""
     marked = marked_arming(state_directory, told.job)
     if marked is not None:
@@ -166,7 +168,7 @@ def who_armed(told: Story, state_directory: Path) -> Arming:
     return arming(state_directory, told.job, armed_by_spec=told.armed_by_spec)
 
 
-def _start(told: Story, now_ms: int) -> int:
+def _start(told: Timeline, now_ms: int) -> int:
     latest = told.latest
     opened = latest.incident.opened_ms if latest and latest.incident else 0
     return max(
@@ -187,7 +189,7 @@ def _believed(settings: Settings, read: Reading) -> Reading:
     return Reading(kept, read.unreadable + len(read.seen) - len(kept))
 
 
-def _ours(seen: Seen, record: Command | Spec, verifier: Verifier) -> bool:
+def _ours(seen: SeenRecord, record: Command | Spec, verifier: Verifier) -> bool:
     return seen.key == record.job.encode() and verifier.accepts(record)
 
 

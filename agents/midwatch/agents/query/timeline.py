@@ -10,17 +10,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from midwatch.streams.records import (
-    Beat,
-    Carry,
     Command,
     Decision,
     Finding,
     Forwarded,
+    Heartbeat,
     Hits,
     Incident,
     Outcome,
     PersonAct,
     SchedulerFact,
+    Snapshot,
     Spec,
     SpecEvent,
     codec,
@@ -58,7 +58,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class Timeline:
     """One job. `steps` is everything in the order of time; beats and hits only leave their last mark.
 
     `spec`: what detect knows of the spec; `signed`: the spec itself; `act`: a person's last word on arming.
@@ -73,9 +73,9 @@ class Story:
     act: PersonAct | None = None
     real: bool = False
     native_ids: frozenset[str] = field(default_factory=frozenset)
-    last_beat_ms: int | None = None
-    beat_interval: float = 0.0  # seconds, as the last beat said
-    beat_of: str = ""  # the incarnation that sent it
+    last_heartbeat_ms: int | None = None
+    heartbeat_interval: float = 0.0  # seconds, as the last beat said
+    heartbeat_of: str = ""  # the incarnation that sent it
     last_step: int | None = None
     last_fact: SchedulerFact | None = None
     nodes: frozenset[str] = field(default_factory=frozenset)
@@ -147,8 +147,8 @@ class Story:
 
         A start that was told and of which nothing else is known yet counts as living.
         """
-        heard = self._life(now_ms) == "running" and self.last_beat_ms is not None
-        last = {self.beat_of: True} if heard else {}
+        heard = self._life(now_ms) == "running" and self.last_heartbeat_ms is not None
+        last = {self.heartbeat_of: True} if heard else {}
         for step in self.steps:
             match step.record:
                 case SchedulerFact():
@@ -160,8 +160,8 @@ class Story:
     def _life(self, now_ms: int) -> str:
         if self.last_fact is not None and self.last_fact.ended and self.latest is None:
             return "ended"
-        if self.last_beat_ms is not None:
-            missed = now_ms - self.last_beat_ms > _MISSED * 1000 * self.beat_interval
+        if self.last_heartbeat_ms is not None:
+            missed = now_ms - self.last_heartbeat_ms > _MISSED * 1000 * self.heartbeat_interval
             return "unheard" if missed else "running"
         if self.last_fact is None:
             return "known"
@@ -170,43 +170,43 @@ class Story:
         return "queued" if self.last_fact.waits else "running"
 
 
-def stories(records: Iterable[Timed]) -> dict[str, Story]:
+def timelines(records: Iterable[Timed]) -> dict[str, Timeline]:
     """The stories of all jobs in the records, by job, in the order of their first record."""
     grouped: dict[str, list[Timed]] = defaultdict(list)
     for timed in records:
         if job := job_of(timed.record):
             grouped[job].append(timed)
-    return {job: story(job, timed) for job, timed in grouped.items()}
+    return {job: timeline(job, timed) for job, timed in grouped.items()}
 
 
 def job_of(record: object) -> str:
     """The job that a record is about; "" for those of no job."""
     if isinstance(record, Forwarded):
         record = record.record
-    if isinstance(record, Hits | Beat):
+    if isinstance(record, Hits | Heartbeat):
         return record.origin.job
     return str(getattr(record, "job", ""))
 
 
-def story(job: str, records: Sequence[Timed]) -> Story:
+def timeline(job: str, records: Sequence[Timed]) -> Timeline:
     """The story of one job from its records in the order of time."""
     attempts: dict[int, Attempt] = {}
-    told = Story(job)
+    told = Timeline(job)
     steps: list[Timed] = []
     seen: set[bytes] = set()
     ids: set[str] = set()
     for timed in records:
         record = timed.record.record if isinstance(timed.record, Forwarded) else timed.record
-        if not isinstance(record, PersonAct | Carry):
+        if not isinstance(record, PersonAct | Snapshot):
             told = replace(told, real=True) if not told.real else told
             ids |= _native_ids(record)
         # The same record comes twice: an outcome also forwarded by detect, an outbox sent again after a kill.
-        if not isinstance(record, Beat | Hits):
+        if not isinstance(record, Heartbeat | Hits):
             if (same := codec.encode(record)) in seen:
                 continue
             seen.add(same)
         match record:
-            case Beat() | Hits():
+            case Heartbeat() | Hits():
                 told = _sign_of_life(told, timed.at_ms, record)
                 continue
             case SpecEvent():
@@ -216,7 +216,7 @@ def story(job: str, records: Sequence[Timed]) -> Story:
             case Spec():
                 told = replace(told, signed=record)
                 continue
-            case Carry():
+            case Snapshot():
                 continue
             case SchedulerFact():
                 told = replace(told, last_fact=record)
@@ -247,16 +247,16 @@ def _add(attempt: Attempt, at_ms: int, record: Incident | Finding | Decision | C
             return replace(attempt, outcomes=(*attempt.outcomes, (at_ms, record)))
 
 
-def _sign_of_life(told: Story, at_ms: int, record: Beat | Hits) -> Story:
+def _sign_of_life(told: Timeline, at_ms: int, record: Heartbeat | Hits) -> Timeline:
     nodes = told.nodes | {record.origin.node}
-    if isinstance(record, Beat):
-        told = replace(told, nodes=nodes, last_beat_ms=at_ms, beat_interval=record.interval)
-        return replace(told, beat_of=record.origin.incarnation)
+    if isinstance(record, Heartbeat):
+        told = replace(told, nodes=nodes, last_heartbeat_ms=at_ms, heartbeat_interval=record.interval)
+        return replace(told, heartbeat_of=record.origin.incarnation)
     steps = [step for progress in record.progress for step in progress.steps[-1:]]
     return replace(told, nodes=nodes, last_step=max(steps) if steps else told.last_step)
 
 
-def find_jobs(asked: str, known: dict[str, Story]) -> tuple[str, ...]:
+def find_jobs(asked: str, known: dict[str, Timeline]) -> tuple[str, ...]:
     """The jobs that a person may mean: by whole name, by run, else by a scheduler's id of any attempt."""
     real = {job: told for job, told in known.items() if told.real}
     if asked in real:
@@ -280,7 +280,7 @@ def _native_ids(record: object) -> set[str]:
             return {record.old_native_id, record.new_native_id}
         case Incident() | SpecEvent():
             incarnation = record.incarnation
-        case Beat() | Hits():
+        case Heartbeat() | Hits():
             incarnation = record.origin.incarnation
         case _:
             return set()

@@ -22,7 +22,7 @@ KeyFilter = Callable[[bytes | None], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenRecord:
     """A record where it stands; `at_ms` is the message's time (the broker's, where the topic has it so)."""
 
     topic: str
@@ -37,7 +37,7 @@ class Seen:
 class Reading:
     """What was read, in the order of time; `unreadable` counts what this midwatch cannot read."""
 
-    seen: list[Seen]
+    seen: list[SeenRecord]
     unreadable: int = 0
 
 
@@ -76,7 +76,9 @@ def read_topics(
                     reading.unreadable += 1
                     continue
                 reading.seen.append(
-                    Seen(topic, message.partition, message.offset, message.timestamp, message.key, record)
+                    SeenRecord(
+                        topic, message.partition, message.offset, message.timestamp, message.key, record
+                    )
                 )
         except KafkaError as error:
             raise ServiceUnreachable(

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from midwatch.agents.decide.decision import Decided, DecideState, Rulebook, decide
 from midwatch.agents.detect.incident.fold import Folded, fire_due, fold_with_timers
 from midwatch.agents.detect.incident.state import Job, JobState
-from midwatch.rules.detectors.limits import Limits
+from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.streams.records import Command, Decision, Event, IncidentRecord
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class JobWatch:
     """What is remembered of one job on both sides."""
 
     job: Job = field(default_factory=lambda: Job(JobState()))
@@ -24,30 +24,32 @@ class Watch:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PipelineStep:
     """The watch behind the event, and all that came of it, in order."""
 
-    watch: Watch
+    watch: JobWatch
     records: tuple[IncidentRecord, ...]
     decisions: tuple[Decision, ...]
     commands: tuple[Command, ...]
 
 
-def step(watch: Watch, name: str, event: Event, now_ms: int, *, limits: Limits, book: Rulebook) -> Step:
+def step(
+    watch: JobWatch, name: str, event: Event, now_ms: int, *, limits: WatchLimits, book: Rulebook
+) -> PipelineStep:
     """One event of one job, all the way."""
     return _on(watch, fold_with_timers(watch.job, name, event, now_ms, limits), now_ms, book)
 
 
-def wait_until(watch: Watch, now_ms: int, limits: Limits, book: Rulebook) -> Step:
+def wait_until(watch: JobWatch, now_ms: int, limits: WatchLimits, book: Rulebook) -> PipelineStep:
     """Time passes and nothing happens: only timers fire."""
     return _on(watch, fire_due(watch.job, now_ms, limits), now_ms, book)
 
 
-def _on(watch: Watch, folded: Folded, now_ms: int, book: Rulebook) -> Step:
+def _on(watch: JobWatch, folded: Folded, now_ms: int, book: Rulebook) -> PipelineStep:
     decided, decisions, commands = watch.decided, list[Decision](), list[Command]()
     for record in folded.records:
         turn: Decided = decide(decided, record, now_ms, book)
         decided = turn.state
         decisions += turn.decisions
         commands += turn.commands
-    return Step(Watch(folded.job, decided), folded.records, tuple(decisions), tuple(commands))
+    return PipelineStep(JobWatch(folded.job, decided), folded.records, tuple(decisions), tuple(commands))

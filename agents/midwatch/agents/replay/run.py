@@ -16,14 +16,14 @@ from midwatch.agents.replay.logs import (
     origin_of,
     undated,
 )
-from midwatch.agents.replay.pipeline import Step, Watch, step
-from midwatch.agents.rulesets.bundles import Watched
-from midwatch.rules.detectors.limits import Limits
+from midwatch.agents.replay.pipeline import JobWatch, PipelineStep, step
+from midwatch.agents.rulesets.bundles import CompiledBundle
+from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.streams.records import (
-    Beat,
     Decision,
     Event,
     Finding,
+    Heartbeat,
     Hit,
     Hits,
     Incident,
@@ -45,7 +45,9 @@ class Replayed:
     assumed: tuple[str, ...]
 
 
-def replay(job: str, files: Sequence[LogFile], watched: Watched, book: Rulebook, limits: Limits) -> Replayed:
+def replay(
+    job: str, files: Sequence[LogFile], watched: CompiledBundle, book: Rulebook, limits: WatchLimits
+) -> Replayed:
     """All files of one job. They are folded by the time of their lines, whatever their order here."""
     records: list[Hits] = []
     for index, file in enumerate(files):
@@ -54,7 +56,7 @@ def replay(job: str, files: Sequence[LogFile], watched: Watched, book: Rulebook,
             found = match(chunk, watched.rules, watched.hash, 0, when=times, any_line=watched.any_line)
             if found is not None:
                 records.append(found)
-    run = _Run(job, book, limits)
+    run = _JobReplay(job, book, limits)
     merged = _merged(job, watched, records)
     if records:
         run.take(merged)
@@ -65,12 +67,12 @@ def replay(job: str, files: Sequence[LogFile], watched: Watched, book: Rulebook,
     return _went_well(run, hits)
 
 
-class _Run:
+class _JobReplay:
     """The watch over one job as it goes; time is a count, because nothing here waits."""
 
-    def __init__(self, job: str, book: Rulebook, limits: Limits) -> None:
+    def __init__(self, job: str, book: Rulebook, limits: WatchLimits) -> None:
         self.job, self.book, self.limits = job, book, limits
-        self.watch = Watch()
+        self.watch = JobWatch()
         self.now_ms = 0
         self.findings: dict[str, Finding] = {}
         self.incident: Incident | None = None
@@ -78,7 +80,9 @@ class _Run:
 
     def take(self, event: Event) -> None:
         self.now_ms += 1
-        done: Step = step(self.watch, self.job, event, self.now_ms, limits=self.limits, book=self.book)
+        done: PipelineStep = step(
+            self.watch, self.job, event, self.now_ms, limits=self.limits, book=self.book
+        )
         self.watch = done.watch
         for record in done.records:
             if isinstance(record, Finding) and record.open:
@@ -99,7 +103,7 @@ def _with_the_files_own_line(verdict: Verdict, files: Sequence[LogFile]) -> Verd
     return replace(verdict, root_line=as_it_stands(file, number, verdict.root_line))
 
 
-def _merged(job: str, watched: Watched, records: Sequence[Hits]) -> Hits:
+def _merged(job: str, watched: CompiledBundle, records: Sequence[Hits]) -> Hits:
     """One record of them all: within a record, lines of several files are folded by their time."""
     return Hits(
         origin=origin_of(job),
@@ -112,7 +116,7 @@ def _merged(job: str, watched: Watched, records: Sequence[Hits]) -> Hits:
     )
 
 
-def _failed(run: _Run, hits: tuple[Hit, ...]) -> Replayed:
+def _failed(run: _JobReplay, hits: tuple[Hit, ...]) -> Replayed:
     run.take(
         SchedulerFact(
             job=run.job,
@@ -125,7 +129,7 @@ def _failed(run: _Run, hits: tuple[Hit, ...]) -> Replayed:
             cluster="replay",
         )
     )
-    run.take(Beat(origin_of(run.job), 1, 0.0, 0.0, 5.0, True, 0, final=True))
+    run.take(Heartbeat(origin_of(run.job), 1, 0.0, 0.0, 5.0, True, 0, final=True))
     incident, decision = run.incident, run.decision
     if incident is None or decision is None:
         raise AssertionError("an end whose last node gave its final beat settles, and is decided")
@@ -146,7 +150,7 @@ def _failed(run: _Run, hits: tuple[Hit, ...]) -> Replayed:
     )
 
 
-def _went_well(run: _Run, hits: tuple[Hit, ...]) -> Replayed:
+def _went_well(run: _JobReplay, hits: tuple[Hit, ...]) -> Replayed:
     state = run.watch.job.state
     seen = state.succeeded or state.step is not None
     verdict = Verdict(

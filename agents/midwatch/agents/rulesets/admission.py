@@ -13,9 +13,9 @@ from pathlib import Path
 
 from midwatch.rules.errors import LocatedError
 from midwatch.rules.loader import load_bundle, shipped_files
-from midwatch.rules.matching.admission import Measure, Refusal, Speeds, admit, keeps_up, measured_by
+from midwatch.rules.matching.admission import Measure, SlowRule, Speeds, admit, keeps_up, measured_by
 from midwatch.rules.matching.compiler import RuleSet, compile_rules
-from midwatch.rules.model import Block, Rule
+from midwatch.rules.model import BlockKind, Rule
 from midwatch.rules.prefilter.literals import Literals, required_literals
 from midwatch.rules.prefilter.workloads import background
 
@@ -37,11 +37,13 @@ class Admitted:
     `speeds` are megabytes a second and core by workload, with all others; empty where nothing was measured.
     """
 
-    refused: tuple[Refusal, ...]
+    refused: tuple[SlowRule, ...]
     speeds: Speeds
 
 
-def admit_own(shipped: Iterable[Rule], own: Iterable[Rule], measure: Measure | None = None) -> Admitted:
+def admit_user_rules(
+    shipped: Iterable[Rule], own: Iterable[Rule], measure: Measure | None = None
+) -> Admitted:
     """Measure the own rules beside the shipped ones; names must differ.
 
     An own rule that looks for the same as a default one is a copy of it, and trusted as that is: who edits a
@@ -62,7 +64,7 @@ def admit_own(shipped: Iterable[Rule], own: Iterable[Rule], measure: Measure | N
     return Admitted(admission.refused, admission.speeds)
 
 
-def _sought(rule: Rule) -> tuple[str, Block | None, str]:
+def _sought(rule: Rule) -> tuple[str, BlockKind | None, str]:
     """All of a rule that takes time."""
     return rule.pattern, rule.block, rule.stop_pattern
 
@@ -70,7 +72,7 @@ def _sought(rule: Rule) -> tuple[str, Block | None, str]:
 def admit_edit(
     shipped: Iterable[Rule], own: Iterable[Rule], in_force: Collection[str], without: Speeds | None = None
 ) -> Admitted:
-    """As `admit_own`, in a fraction of a second for what can be seen to be cheap.
+    """As `admit_user_rules`, in a fraction of a second for what can be seen to be cheap.
 
     That are patterns that are `in_force` already, and those that demand a literal which lines that no rule is
     for do not hold, and beside which the automaton of all rules stays as fast. Any other is measured.
@@ -81,7 +83,7 @@ def admit_edit(
     known = (*shipped, *(rule for rule in own if rule.pattern in in_force))
     together = compile_rules((*shipped, *own), scan=False)
     if new and not (_never_looked_at_in_vain(new) and _is_as_fast_as(together, known, without)):
-        return admit_own(shipped, own)
+        return admit_user_rules(shipped, own)
     return Admitted((), {})
 
 
@@ -158,7 +160,7 @@ def shipped_places() -> frozenset[str]:
     return frozenset(name for name in shipped_files() if not Path(name).exists())
 
 
-def refusals(refused: Iterable[Refusal]) -> list[LocatedError]:
+def refusals(refused: Iterable[SlowRule]) -> list[LocatedError]:
     """What is told of rules that are too slow: the place, the cost, what to change, how to insist."""
     errors = [refusal.error() for refusal in refused]
     return [replace(error, remedy=f"{error.remedy}\n  {INSIST}") for error in errors]

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from midwatch.agents.policies.base import Policy
 from midwatch.agents.policies.loader import load_policy, shipped_policies
 from midwatch.agents.policies.oellm import RetryCounting
-from midwatch.agents.rulesets.admission import admit_own, divided, refusals, shipped_places
+from midwatch.agents.rulesets.admission import admit_user_rules, divided, refusals, shipped_places
 from midwatch.agents.rulesets.user_files import policy_sources, rule_sources
-from midwatch.rules.detectors.limits import Limits
+from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.rules.errors import RuleErrors
 from midwatch.rules.loader import load_bundle
-from midwatch.rules.matching.admission import Measure, Refusal
+from midwatch.rules.matching.admission import Measure, SlowRule
 from midwatch.rules.matching.compiler import RuleSet, compile_rules
 from midwatch.rules.model import Bundle, Note, NoteKind, Rule
 from midwatch.streams.settings.kinds import TooSlow
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class CompiledBundle:
     """Compiled rules and the hash they go by in every hit. `any_line`: every new line ends a silence."""
 
     rules: RuleSet
@@ -33,7 +33,7 @@ class Watched:
     notes: tuple[Note, ...] = ()
 
 
-def watched_rules(names: tuple[str, ...], *, scan: bool = True) -> Watched:
+def watched_rules(names: tuple[str, ...], *, scan: bool = True) -> CompiledBundle:
     """The rules of presets, packs or files; a rule that several of them bring counts once.
 
     Without `scan` they are ready at once, which is right for a few megabytes of text.
@@ -76,9 +76,9 @@ def shadowed(bundles: Iterable[Bundle]) -> tuple[Note, ...]:
     return tuple(notes)
 
 
-def _watched(bundles: Iterable[Bundle], compiled: RuleSet, notes: tuple[Note, ...] = ()) -> Watched:
+def _watched(bundles: Iterable[Bundle], compiled: RuleSet, notes: tuple[Note, ...] = ()) -> CompiledBundle:
     bundles = tuple(bundles)
-    return Watched(
+    return CompiledBundle(
         compiled,
         compiled.content_hash,
         any_line=any(bundle.any_line for bundle in bundles),
@@ -86,17 +86,17 @@ def _watched(bundles: Iterable[Bundle], compiled: RuleSet, notes: tuple[Note, ..
     )
 
 
-def rules_of(settings: Settings, measure: Measure | None = None) -> Watched:
+def rules_of(settings: Settings, measure: Measure | None = None) -> CompiledBundle:
     """The rules that the settings name: presets, then the user's own files, whose rules are measured first.
 
     Raises:
         RuleErrors: everything wrong in them, and each own rule that slows the watch down, unless
             `rules.too_slow` says otherwise.
     """
-    own_files = rule_sources(settings.rules.directories)
-    bundles = [load_bundle(name) for name in (*settings.rules.presets, *own_files)]
+    user_files = rule_sources(settings.rules.directories)
+    bundles = [load_bundle(name) for name in (*settings.rules.presets, *user_files)]
     shipped, own = divided(combined(bundles))
-    admitted = admit_own(shipped, own, measure)
+    admitted = admit_user_rules(shipped, own, measure)
     kept, notes = let_in(admitted.refused, own, settings.rules.too_slow)
     watched = _watched(bundles, compile_rules((*shipped, *kept)), notes)
     tell(watched.notes)
@@ -104,7 +104,7 @@ def rules_of(settings: Settings, measure: Measure | None = None) -> Watched:
 
 
 def let_in(
-    refused: Iterable[Refusal], own: Iterable[Rule], way: TooSlow
+    refused: Iterable[SlowRule], own: Iterable[Rule], way: TooSlow
 ) -> tuple[tuple[Rule, ...], tuple[Note, ...]]:
     """The own rules that are watched though some are too slow, and what is told of these.
 
@@ -119,7 +119,7 @@ def let_in(
     return kept, tuple(_insisted(refusal, done) for refusal in refused)
 
 
-def _insisted(refusal: Refusal, done: str) -> Note:
+def _insisted(refusal: SlowRule, done: str) -> Note:
     error = refusal.error()
     return Note(NoteKind.WARNING, error.location, f"{error.what}; it is {done}", error.remedy)
 
@@ -144,10 +144,10 @@ def tell(notes: Iterable[Note]) -> None:
         _log.log(logging.INFO if note.kind is NoteKind.MOOT else logging.WARNING, "%s", note)
 
 
-def limits_of(settings: Settings) -> Limits:
+def limits_of(settings: Settings) -> WatchLimits:
     """How long jobs may be silent by the settings; above them stands the bundle in force, above both a
     job's spec."""
-    return Limits(
+    return WatchLimits(
         **settings.detect.limits.by_phase(),
         grace=settings.detect.settle_grace,
         settle_max=settings.detect.settle_max,

@@ -14,7 +14,7 @@ from pathlib import Path
 from midwatch.agents.policies.base import Policy
 from midwatch.agents.policies.loader import load_policy, shipped_policies
 from midwatch.agents.policies.oellm import RetryCounting
-from midwatch.agents.rulesets.admission import admit_edit, admit_own, divided, speeds_without_scan
+from midwatch.agents.rulesets.admission import admit_edit, admit_user_rules, divided, speeds_without_scan
 from midwatch.agents.rulesets.bundles import combined, let_in, shadowed
 from midwatch.agents.rulesets.content import bundle, bundle_hash
 from midwatch.agents.rulesets.user_files import YAML, policy_sources, rule_sources
@@ -77,7 +77,7 @@ def read_draft(
         any_line=any(each.any_line for each in bundles),
     )
     notes = (*(note for each in bundles for note in each.notes), *shadowed(bundles), *policies.notes)
-    files = _own_files(paths, policies)
+    files = _user_files(paths, policies)
     read = (*files, *(file for each in bundles for file in each.files))
     return Draft(rules, record, bundle_hash(record), files, read, tuple(dict.fromkeys(notes)))
 
@@ -97,7 +97,7 @@ def admitted(
     if not own:
         return draft
     if in_force is None:
-        done = admit_own(shipped, own)
+        done = admit_user_rules(shipped, own)
     else:
         done = admit_edit(shipped, own, frozenset(in_force), without)
     kept, notes = let_in(done.refused, own, way)
@@ -188,7 +188,7 @@ class _Policies:
             self.files[file] = policy.name
 
 
-def _own_files(paths: Iterable[Path], policies: _Policies) -> tuple[str, ...]:
+def _user_files(paths: Iterable[Path], policies: _Policies) -> tuple[str, ...]:
     paths = tuple(paths)
     files = (*rule_sources(paths), *policies.taken)
     return tuple(dict.fromkeys(str(Path(file).absolute()) for file in files))

@@ -25,7 +25,7 @@ class ClusterUnreachable(ServiceUnreachable):
 
 
 @dataclass(frozen=True, slots=True)
-class JobState:
+class StartState:
     """The state of one start of a job.
 
     `ending` is not gone: its processes may still live. `absent` means that the scheduler answered and does
@@ -53,14 +53,14 @@ class SchedulerJob:
 
     native_id: str
     incarnation: str
-    state: JobState
+    state: StartState
     effect_key: str = ""  # "" if it is none of our starts
     user: str = ""
     started: str = ""  # when this start began, in the scheduler's own form; a change means another start
 
 
 @dataclass(frozen=True, slots=True)
-class Epoch:
+class SchedulerEpoch:
     """Which run of the scheduler answers. After a restart of it, jobs may be missing or started again."""
 
     name: str
@@ -118,11 +118,11 @@ class Cluster(Protocol):
         """The jobs that carry this key. Raises ClusterUnreachable; never empty on failure."""
         ...
 
-    def state(self, incarnation: str) -> JobState:
+    def state(self, incarnation: str) -> StartState:
         """All that can be learnt of one start, from accounting too; `unknown` instead of an error."""
         ...
 
-    def epoch(self) -> Epoch:
+    def epoch(self) -> SchedulerEpoch:
         """Raises ClusterUnreachable."""
         ...
 

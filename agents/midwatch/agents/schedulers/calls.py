@@ -22,7 +22,7 @@ _LOOKING_VERBS = frozenset({"show", "ping"})
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CallAnswer:
     """What a program answered. `code` is None when it did not end in time and was killed."""
 
     code: int | None
@@ -46,7 +46,7 @@ class Caller(Protocol):
 
     def run(
         self, argv: Sequence[str], environment: Mapping[str, str], *, cwd: str | None = None, timeout: float
-    ) -> Answer:
+    ) -> CallAnswer:
         """A program to its end. Raises OSError when it cannot be started at all."""
         ...
 
@@ -78,7 +78,7 @@ class SystemCaller:
 
     def run(
         self, argv: Sequence[str], environment: Mapping[str, str], *, cwd: str | None = None, timeout: float
-    ) -> Answer:
+    ) -> CallAnswer:
         process = subprocess.Popen(
             list(argv),
             env=dict(environment),
@@ -94,8 +94,8 @@ class SystemCaller:
         except subprocess.TimeoutExpired:
             process.kill()
             out, err = process.communicate()
-            return Answer(None, out, err or f"no answer within {timeout:.0f} s")
-        return Answer(process.returncode, out, err)
+            return CallAnswer(None, out, err or f"no answer within {timeout:.0f} s")
+        return CallAnswer(process.returncode, out, err)
 
     def spawn(
         self,
@@ -137,7 +137,7 @@ class CountingCaller:
 
     def run(
         self, argv: Sequence[str], environment: Mapping[str, str], *, cwd: str | None = None, timeout: float
-    ) -> Answer:
+    ) -> CallAnswer:
         program = Path(argv[0]).name
         name = " ".join([program, *argv[1:2]]) if program == "scontrol" else program
         looks = program in _LOOKS or (program == "scontrol" and set(argv[1:2]) <= _LOOKING_VERBS)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from midwatch.agents.watcher.sightings import Ending
+from midwatch.agents.watcher.sightings import CancellationNote
 from midwatch.streams.host.atomic_file import create_if_absent
 from midwatch.streams.records.codec import content_hash
 
@@ -20,20 +20,20 @@ class _Note(msgspec.Struct):
     person: str
 
 
-def note_ending(state_directory: Path, incarnation: str, person: str = "") -> None:
+def note_cancellation(state_directory: Path, incarnation: str, person: str = "") -> None:
     """On disk when it returns. The first note on a start stands: who came first ended it."""
     path = _path(state_directory, incarnation)
     path.parent.mkdir(parents=True, exist_ok=True)
     create_if_absent(path, msgspec.json.encode(_Note(incarnation, person)))
 
 
-def ending_of(state_directory: Path, incarnation: str) -> Ending | None:
+def cancellation_of(state_directory: Path, incarnation: str) -> CancellationNote | None:
     """None if nobody here ended it."""
     try:
         note = msgspec.json.decode(_path(state_directory, incarnation).read_bytes(), type=_Note)
     except FileNotFoundError:
         return None
-    return Ending(note.person)
+    return CancellationNote(note.person)
 
 
 def _path(state_directory: Path, incarnation: str) -> Path:

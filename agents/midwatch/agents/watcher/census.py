@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 import msgspec
 
 from midwatch.streams.errors import MalformedRecord, NewerRecord
-from midwatch.streams.records import Carry, Outcome, SchedulerFact, SpecEvent
+from midwatch.streams.records import Outcome, SchedulerFact, Snapshot, SpecEvent
 from midwatch.streams.records.bounds import JobText, Name
 from midwatch.streams.records.codec import UNREADABLE, decode
 
 
 @dataclass(slots=True)
-class Start:
+class JobStart:
     """One incarnation of a job. `alive_at`: reader's monotonic clock at its last beat with a live process.
     `effect_key`: that of the effect which made it; "" for what somebody else has started."""
 
@@ -34,7 +34,7 @@ class Start:
 class Census:
     """All jobs seen in `events`, and their starts in the order in which the topic told of them."""
 
-    jobs: dict[str, dict[str, Start]] = field(default_factory=dict)
+    jobs: dict[str, dict[str, JobStart]] = field(default_factory=dict)
     specs: dict[str, SpecEvent] = field(default_factory=dict)
     accepted: dict[str, Outcome] = field(default_factory=dict)
     """Of each order, by its id, that was accepted and of whose end nobody has told: that word."""
@@ -67,7 +67,7 @@ class Census:
         """As what the job ran, oldest first."""
         return tuple(self.jobs.get(job, ()))
 
-    def starts(self, cluster_kind: str) -> Iterator[Start]:
+    def starts(self, cluster_kind: str) -> Iterator[JobStart]:
         """All starts whose incarnation is of this kind of scheduler (`slurm`, `local`, `ray`)."""
         for starts in self.jobs.values():
             for start in starts.values():
@@ -85,7 +85,7 @@ class Census:
                     self.accepted[record.command] = record
                 else:
                     self.accepted.pop(record.command, None)
-            case Carry():
+            case Snapshot():
                 for incarnation in sorted(record.incarnations, key=record.incarnations.__getitem__):
                     self._seen(record.job, incarnation)
             case SchedulerFact():
@@ -96,8 +96,8 @@ class Census:
             case _:
                 pass
 
-    def _seen(self, job: str, incarnation: str) -> Start:
-        start = Start(job, incarnation)
+    def _seen(self, job: str, incarnation: str) -> JobStart:
+        start = JobStart(job, incarnation)
         return self.jobs.setdefault(job, {}).setdefault(incarnation, start) if incarnation else start
 
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from midwatch.agents.schedulers.calls import Caller
-from midwatch.agents.watcher.census import Start
-from midwatch.shippers.files.checkpoint import Checkpoint, StateDirectory
+from midwatch.agents.watcher.census import JobStart
+from midwatch.shippers.files.checkpoint import SentPositions, ShipperDirectory
 from midwatch.shippers.ship import checkpoint_directory
 from midwatch.streams.errors import ConfigurationError, MidwatchError, UsageError
 from midwatch.streams.host.process_table import start_ticks
@@ -35,7 +35,7 @@ GIVEN_UP_S = 3600.0
 class Owed:
     """A start of which not all that it printed has arrived. Times are the watcher's monotonic seconds."""
 
-    start: Start
+    start: JobStart
     spec: Spec
     until: float
     due: float
@@ -50,7 +50,7 @@ class LastWords:
     caller: Caller
     owed: dict[str, Owed] = field(default_factory=dict)
 
-    def ended(self, start: Start, spec: Spec | None, now: float) -> None:
+    def ended(self, start: JobStart, spec: Spec | None, now: float) -> None:
         """A start has ended, now or before this executor began: what is left of it is drained from here on.
 
         Without a spec nobody knows the job's files. The job's own environment is used, as its shim did.
@@ -97,14 +97,14 @@ class LastWords:
         # Until then it has the lock, or has failed: then the pauses grow, for what fails once may always.
         owed.due, owed.pause = now + owed.pause, min(2 * owed.pause, LONGEST_PAUSE_S)
 
-    def _unfinished(self, start: Start) -> bool:
+    def _unfinished(self, start: JobStart) -> bool:
         """Whether a shipper of this start began, did not come to its end, and runs no more. Raises UsageError
         while one runs."""
         place = checkpoint_directory(self.state_directory, start.job, socket.gethostname())
         if not place.is_dir():
             return False
         try:
-            checkpoint = StateDirectory(place)
+            checkpoint = ShipperDirectory(place)
         except ConfigurationError:
             return False
         try:
@@ -113,9 +113,9 @@ class LastWords:
             return False
         finally:
             checkpoint.close()
-        return known.incarnation == start.incarnation or known == Checkpoint()
+        return known.incarnation == start.incarnation or known == SentPositions()
 
-    def _environment(self, start: Start, spec: Spec) -> Mapping[str, str]:
+    def _environment(self, start: JobStart, spec: Spec) -> Mapping[str, str]:
         return {
             **{name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG")},
             **spec.environment,

@@ -14,7 +14,7 @@ from typing import Any
 from kafka import TopicPartition
 
 from midwatch.agents.signing import spec_hash
-from midwatch.agents.watcher.census import Census, Start
+from midwatch.agents.watcher.census import Census, JobStart
 from midwatch.streams.errors import MalformedRecord, MisdirectedRecord, NewerRecord, ServiceUnreachable
 from midwatch.streams.records import Outcome, Spec
 from midwatch.streams.records.codec import decode
@@ -30,9 +30,11 @@ class CensusReader(threading.Thread):
     """The census of all jobs, kept up to date. Its questions may be asked from any thread."""
 
     def __init__(
-        self, settings: Settings, set_aside: Callable[[Any, Exception], None] = lambda _message, _error: None
+        self,
+        settings: Settings,
+        dead_letter: Callable[[Any, Exception], None] = lambda _message, _error: None,
     ) -> None:
-        """`set_aside` is told of each message of `specs` that cannot be read, again after each start."""
+        """`dead_letter` is told of each message of `specs` that cannot be read, again after each start."""
         super().__init__(name="census", daemon=True)
         self._topics = settings.topic_names
         self._consumer: Any = plain_consumer(settings.kafka, **LASTING, **PATIENT)
@@ -42,7 +44,7 @@ class CensusReader(threading.Thread):
         ]
         self._consumer.assign(self._partitions)
         self._consumer.seek_to_beginning(*self._partitions)
-        self._set_aside = set_aside
+        self._dead_letter = dead_letter
         self._lock = threading.Lock()
         self._census = Census()
         self._specs: dict[str, Spec] = {}
@@ -99,7 +101,7 @@ class CensusReader(threading.Thread):
         with self._lock:
             return tuple(self._census.accepted.values())
 
-    def starts(self, kind: str) -> tuple[Start, ...]:
+    def starts(self, kind: str) -> tuple[JobStart, ...]:
         """Copies, so that the caller can take its time."""
         with self._lock:
             return tuple(replace(start) for start in self._census.starts(kind))
@@ -147,6 +149,6 @@ class CensusReader(threading.Thread):
             if not isinstance(record, Spec):
                 raise MisdirectedRecord(f"a {type(record).__name__} has no place among the specs")
         except (MalformedRecord, NewerRecord) as error:
-            self._set_aside(message, error)
+            self._dead_letter(message, error)
         else:
             self._specs[spec_hash(record)] = record

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from midwatch.agents.schedulers.base import JobState, SchedulerJob
-from midwatch.agents.watcher.census import Start
+from midwatch.agents.schedulers.base import SchedulerJob, StartState
+from midwatch.agents.watcher.census import JobStart
 from midwatch.streams.records import SchedulerFact
 from midwatch.streams.records.identity import native_id
 
@@ -23,14 +23,14 @@ _CUT_SHORT = (CANCELLED, ABSENT, "LOST")  # any other word says that it ended by
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class SchedulerSweep:
     """One successful look. `at`: monotonic seconds. `boot`: which run of the scheduler answered."""
 
     cluster: str
     at: float
     boot: str
     jobs: Mapping[str, SchedulerJob]  # by incarnation
-    answers: Mapping[str, JobState] = field(default_factory=dict)  # to `questions`, by incarnation
+    answers: Mapping[str, StartState] = field(default_factory=dict)  # to `questions`, by incarnation
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class WatcherMemory:
     """What the watcher remembers between two looks: only what it may forget, all else is in `events`."""
 
     told: Mapping[str, str] = field(default_factory=dict)  # incarnation -> the last state sent
@@ -50,21 +50,23 @@ class Watched:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class CancellationNote:
     """Who ended a start on purpose, as the executor's host knows it; `person` "" is a command of ours."""
 
     person: str
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SweepResult:
     """The facts of one look, and what to remember for the next."""
 
-    watched: Watched
+    watched: WatcherMemory
     facts: tuple[SchedulerFact, ...]
 
 
-def questions(watched: Watched, jobs: Mapping[str, SchedulerJob], starts: Iterable[Start]) -> tuple[str, ...]:
+def questions(
+    watched: WatcherMemory, jobs: Mapping[str, SchedulerJob], starts: Iterable[JobStart]
+) -> tuple[str, ...]:
     """The starts to ask the scheduler about one by one: who cancelled them, or where they are."""
     known = {start.incarnation: start for start in starts}
     cancelled = [
@@ -79,13 +81,13 @@ def questions(watched: Watched, jobs: Mapping[str, SchedulerJob], starts: Iterab
 
 
 def facts(
-    watched: Watched,
-    look: Look,
-    starts: Iterable[Start],
+    watched: WatcherMemory,
+    look: SchedulerSweep,
+    starts: Iterable[JobStart],
     *,
     jobs_by_key: Mapping[str, str],
-    endings: Mapping[str, Ending],
-) -> Seen:
+    cancellations: Mapping[str, CancellationNote],
+) -> SweepResult:
     """What changed since the last look.
 
     `starts` are those known from `events`; a sighted one that is not among them belongs to the job of an
@@ -95,11 +97,13 @@ def facts(
     by_native = {native_id(start.incarnation): start.job for start in known.values()}
     told, missing, out = dict(watched.told), dict[str, Missing](), list[SchedulerFact]()
 
-    def tell(job: str, incarnation: str, state: JobState, key: str = "") -> None:
+    def tell(job: str, incarnation: str, state: StartState, key: str = "") -> None:
         old, start = _last(watched, incarnation, known), known.get(incarnation)
         if old != state.word and not (start and start.ended and not state.over):
-            ending = endings.get(incarnation)
-            out.append(_fact(job, look.cluster, incarnation, old=old, state=_by(state, ending), key=key))
+            cancellation = cancellations.get(incarnation)
+            out.append(
+                _fact(job, look.cluster, incarnation, old=old, state=_by(state, cancellation), key=key)
+            )
             told[incarnation] = state.word
 
     for seen in look.jobs.values():
@@ -125,20 +129,20 @@ def facts(
         else:
             tell(start.job, name, gone)
     # Ends first: what SLURM requeued has ended before it starts again, and is not alive beside itself.
-    return Seen(Watched(told, missing), tuple(sorted(out, key=lambda fact: not fact.ended)))
+    return SweepResult(WatcherMemory(told, missing), tuple(sorted(out, key=lambda fact: not fact.ended)))
 
 
-def _never_ran(state: JobState) -> bool:
+def _never_ran(state: StartState) -> bool:
     """A job of ours that is still held, or a twin that was taken away before it ran: no start of the job."""
     return state.kind == "held" or (state.over and state.word == CANCELLED)
 
 
-def _last(watched: Watched, incarnation: str, known: Mapping[str, Start]) -> str:
+def _last(watched: WatcherMemory, incarnation: str, known: Mapping[str, JobStart]) -> str:
     start = known.get(incarnation)
     return watched.told.get(incarnation, start.state if start else "")
 
 
-def _absent(start: Start, before: Missing | None, look: Look) -> Missing | JobState:
+def _absent(start: JobStart, before: Missing | None, look: SchedulerSweep) -> Missing | StartState:
     if before is None or before.boot != look.boot:
         return Missing(look.at, look.boot)
     if start.alive_at is not None and start.alive_at > before.since:
@@ -146,23 +150,31 @@ def _absent(start: Start, before: Missing | None, look: Look) -> Missing | JobSt
     if look.at - before.since < ABSENT_S:
         return before
     reason = f"absent from the queue for {look.at - before.since:.0f} s; how it ended is not known"
-    return JobState("ended", ABSENT, "ended", reason=reason)
+    return StartState("ended", ABSENT, "ended", reason=reason)
 
 
-def _by(state: JobState, ending: Ending | None) -> JobState:
+def _by(state: StartState, cancellation: CancellationNote | None) -> StartState:
     """A cancel that a command of ours brought about is no person's act."""
-    if ending is None or state.word not in _CUT_SHORT:
+    if cancellation is None or state.word not in _CUT_SHORT:
         return state
-    if ending.person:
-        return JobState(
-            "ended", state.word, "ended", "cancelled", state.exit_code, state.signal, by_person=ending.person
+    if cancellation.person:
+        return StartState(
+            "ended",
+            state.word,
+            "ended",
+            "cancelled",
+            state.exit_code,
+            state.signal,
+            by_person=cancellation.person,
         )
-    return JobState(
+    return StartState(
         "ended", state.word, "ended", "", state.exit_code, state.signal, "ended by a command of midwatch"
     )
 
 
-def _fact(job: str, cluster: str, incarnation: str, *, old: str, state: JobState, key: str) -> SchedulerFact:
+def _fact(
+    job: str, cluster: str, incarnation: str, *, old: str, state: StartState, key: str
+) -> SchedulerFact:
     return SchedulerFact(
         job=job,
         incarnation=incarnation,

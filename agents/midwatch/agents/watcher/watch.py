@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from midwatch.agents.reporter import Reporter, say
-from midwatch.agents.schedulers.base import Cluster, ClusterUnreachable, JobState
-from midwatch.agents.watcher.cancellation_notes import ending_of
-from midwatch.agents.watcher.census import Start
+from midwatch.agents.schedulers.base import Cluster, ClusterUnreachable, StartState
+from midwatch.agents.watcher.cancellation_notes import cancellation_of
+from midwatch.agents.watcher.census import JobStart
 from midwatch.agents.watcher.drain import LastWords
 from midwatch.agents.watcher.reader import CensusReader
-from midwatch.agents.watcher.sightings import Look, Watched, facts, questions
+from midwatch.agents.watcher.sightings import SchedulerSweep, WatcherMemory, facts, questions
 from midwatch.streams.records.identity import native_id
 
 LOCAL_POLL_S = 0.5
@@ -44,7 +44,7 @@ class Watcher(threading.Thread):
         self._poll_s = poll_s
         self._jobs_by_key = jobs_by_key
         self._last_words = last_words
-        self._watched: dict[str, Watched] = {}
+        self._watched: dict[str, WatcherMemory] = {}
         self._blind: dict[str, str] = {}
         self._recalled = False
         self._stopping = threading.Event()
@@ -76,7 +76,7 @@ class Watcher(threading.Thread):
         by_key = self._jobs_by_key()
         if not starts and not by_key:
             return
-        watched = self._watched.get(cluster.name, Watched())
+        watched = self._watched.get(cluster.name, WatcherMemory())
         try:
             look = self._take(cluster, watched, starts)
         except ClusterUnreachable as error:
@@ -85,20 +85,20 @@ class Watcher(threading.Thread):
             self._blind[cluster.name] = error.what
             return
         self._blind.pop(cluster.name, None)
-        endings = {
-            name: ending
+        cancellations = {
+            name: cancellation
             for name in {*look.jobs, *look.answers}
-            if (ending := ending_of(self._state_directory, name)) is not None
+            if (cancellation := cancellation_of(self._state_directory, name)) is not None
         }
-        seen = facts(watched, look, starts, jobs_by_key=by_key, endings=endings)
+        seen = facts(watched, look, starts, jobs_by_key=by_key, cancellations=cancellations)
         for fact in seen.facts:
             if fact.ended and words is not None:
-                start = Start(fact.job, fact.incarnation, effect_key=fact.effect_key)
+                start = JobStart(fact.job, fact.incarnation, effect_key=fact.effect_key)
                 words.ended(start, self._census.spec_of(fact.job), time.monotonic())
             self._reporter.event(fact)
         self._watched[cluster.name] = seen.watched
 
-    def _look_after(self, words: LastWords, starts: tuple[Start, ...]) -> None:
+    def _look_after(self, words: LastWords, starts: tuple[JobStart, ...]) -> None:
         """At the first look also those that ended under an earlier executor: their drain may have failed."""
         latest = {start.job: start for start in starts}
         ended = [start for start in latest.values() if start.ended and not self._recalled]
@@ -109,7 +109,7 @@ class Watcher(threading.Thread):
         followed = {start.incarnation for start in starts if latest[start.job] is not start}
         words.again(followed, time.monotonic())
 
-    def _take(self, cluster: Cluster, watched: Watched, starts: tuple[Start, ...]) -> Look:
+    def _take(self, cluster: Cluster, watched: WatcherMemory, starts: tuple[JobStart, ...]) -> SchedulerSweep:
         jobs = {job.incarnation: job for job in cluster.sweep().jobs}
         if not cluster.holds:
             # A process that our shim did not start may live on another host or in another container, where
@@ -120,10 +120,10 @@ class Watcher(threading.Thread):
         boot = cluster.epoch().name if any(s.kind == "absent" for s in answers.values()) else ""
         ours = {start.incarnation for start in starts} | {native_id(start.incarnation) for start in starts}
         mine = {n: j for n, j in jobs.items() if j.effect_key or n in ours or j.native_id in ours}
-        return Look(cluster.name, time.monotonic(), boot, mine, answers)
+        return SchedulerSweep(cluster.name, time.monotonic(), boot, mine, answers)
 
 
-def _named(state: JobState) -> JobState:
+def _named(state: StartState) -> StartState:
     """A person has a name; accounting only says the number."""
     if not state.by_person.startswith(_UID):
         return state

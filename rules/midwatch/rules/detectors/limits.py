@@ -8,7 +8,7 @@ from midwatch.streams.records import Phase, SpecEvent
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class WatchLimits:
     """Silence by phase, and the grace periods of settling (`docs/design.md`, Settling).
 
     `scheduler_wait` is how long a job whose processes are gone waits for the scheduler's own word, which
@@ -36,7 +36,7 @@ class Limits:
         }
         return by_phase[phase]
 
-    def of(self, spec: SpecEvent | None) -> Limits:
+    def of(self, spec: SpecEvent | None) -> WatchLimits:
         """These limits with those that the job's own spec sets."""
-        known = {k: v for k, v in (spec.limits if spec else {}).items() if k in Limits.__slots__}
+        known = {k: v for k, v in (spec.limits if spec else {}).items() if k in WatchLimits.__slots__}
         return replace(self, **known) if known else self

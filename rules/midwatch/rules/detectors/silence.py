@@ -30,20 +30,20 @@ class Pulse:
 
 
 @dataclass(frozen=True, slots=True)
-class BeatTaken:
+class HeartbeatTaken:
     """A pulse after one beat; `fresh` is False for a beat that was dropped as already seen."""
 
     pulse: Pulse
     fresh: bool
 
 
-def take_beat(
+def take_heartbeat(
     pulse: Pulse, *, shipper: str, sequence: int, monotonic: float, interval: float, at_end: bool, now_ms: int
-) -> BeatTaken:
+) -> HeartbeatTaken:
     """Fold one beat. A number not above the last one of the same shipper start is dropped."""
     if shipper != pulse.shipper:
         # A new start of the shipper: its clock cannot be compared with the old one's, so it adds nothing.
-        return BeatTaken(
+        return HeartbeatTaken(
             replace(
                 pulse,
                 shipper=shipper,
@@ -55,9 +55,9 @@ def take_beat(
             True,
         )
     if sequence <= pulse.sequence:
-        return BeatTaken(pulse, False)
+        return HeartbeatTaken(pulse, False)
     passed = min(max(monotonic - pulse.monotonic, 0.0), 2 * interval) if at_end else 0.0
-    return BeatTaken(
+    return HeartbeatTaken(
         Pulse(shipper, sequence, monotonic, now_ms, interval, pulse.silence + passed),
         True,
     )

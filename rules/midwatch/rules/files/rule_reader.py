@@ -10,7 +10,7 @@ from midwatch.rules.expressions import Expression, PatternError
 from midwatch.rules.fields import Fields, describe
 from midwatch.rules.files.syntax_advice import advice_for
 from midwatch.rules.model import (
-    Block,
+    BlockKind,
     Mode,
     Phase,
     RateLimit,
@@ -132,7 +132,7 @@ def _read_rule(node: YamlNode, errors: list[LocatedError]) -> Rule | None:
         at_start=fields.flag("at_start") or False,
         phase=phase or (Phase.TRAINING if role is Role.PROGRESS else None),
         mode=fields.choice("mode", Mode),
-        block=fields.choice("block", Block),
+        block=fields.choice("block", BlockKind),
         source=fields.text("source"),
         location=fields.location,
     )

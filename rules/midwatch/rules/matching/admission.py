@@ -33,7 +33,7 @@ Measure = Callable[[RuleSet], Speeds]
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class SlowRule:
     """A rule that is too dear: on which workload, and the megabytes a second with and without it."""
 
     rule: Rule
@@ -51,15 +51,15 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
+class RuleAdmission:
     """The rules that were let in, those refused, and the speeds (megabytes a second) of those let in."""
 
     admitted: tuple[Rule, ...]
-    refused: tuple[Refusal, ...]
+    refused: tuple[SlowRule, ...]
     speeds: Speeds
 
 
-def admit(trusted: Iterable[Rule], candidates: Iterable[Rule], measure: Measure) -> Admission:
+def admit(trusted: Iterable[Rule], candidates: Iterable[Rule], measure: Measure) -> RuleAdmission:
     """Let in as many candidates beside the trusted rules as the speed allows, the earlier ones first.
 
     Where all fit together two sets are compiled and measured; else halves are tried down to the single rule
@@ -133,12 +133,12 @@ class _Gatekeeper:
         self.measure = measure
         self.compiled = compile_rules(trusted)
         self.speeds = measure(self.compiled)
-        self.refused: list[Refusal] = []
+        self.refused: list[SlowRule] = []
 
-    def admit(self, candidates: tuple[Rule, ...]) -> Admission:
+    def admit(self, candidates: tuple[Rule, ...]) -> RuleAdmission:
         first = len(self.inside)
         self.let_in(candidates)
-        return Admission(self.inside[first:], tuple(self.refused), self.speeds)
+        return RuleAdmission(self.inside[first:], tuple(self.refused), self.speeds)
 
     def let_in(self, group: Sequence[Rule]) -> None:
         if not group:
@@ -157,7 +157,7 @@ class _Gatekeeper:
             self.inside = (*self.inside, *group)
             self.compiled, self.speeds = joined, speeds
         elif len(group) == 1:
-            self.refused.append(Refusal(group[0], slowed, speeds[slowed], self.speeds[slowed]))
+            self.refused.append(SlowRule(group[0], slowed, speeds[slowed], self.speeds[slowed]))
         else:
             middle = len(group) // 2
             self.let_in(group[:middle])

@@ -17,7 +17,7 @@ from midwatch.rules.model import Bundle, Rule
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class LineMatch:
     """A rule that matches a line: the text it matched, its captures, and the trigger that found the line."""
 
     rule: Rule
@@ -38,7 +38,7 @@ class Miss:
 class Explanation:
     """All that the rules say of one line. `misses` are the near ones: a literal stands there, no more."""
 
-    hits: tuple[Hit, ...]
+    hits: tuple[LineMatch, ...]
     misses: tuple[Miss, ...]
 
 
@@ -79,7 +79,7 @@ def explain_line(rule_set: RuleSet, line: bytes) -> Explanation:
     """Which rules match a line and why, and which nearly do."""
     triggers, lowered = rule_set.triggers, line.lower()
     found = {match.rule.name: match for match in rule_set.match_line(line)}
-    hits: list[Hit] = []
+    hits: list[LineMatch] = []
     misses: list[Miss] = []
     for entry, spellings in zip(rule_set.compiled, triggers.of_pattern, strict=True):
         rule, text = entry.rule, lowered if entry.index in triggers.folded else line
@@ -87,7 +87,9 @@ def explain_line(rule_set: RuleSet, line: bytes) -> Explanation:
         match = found.get(rule.name)
         if match is not None:
             start, end = match.spans()[0]
-            hits.append(Hit(rule, line[start:end].decode("utf-8", "replace"), match.captures(), trigger))
+            hits.append(
+                LineMatch(rule, line[start:end].decode("utf-8", "replace"), match.captures(), trigger)
+            )
         elif trigger:
             misses.append(Miss(rule, trigger))
     return Explanation(tuple(hits), tuple(misses))
@@ -96,7 +98,7 @@ def explain_line(rule_set: RuleSet, line: bytes) -> Explanation:
 def explain_blocks(rule_set: RuleSet, text: bytes) -> Explanation:
     """Which rules over blocks match a traceback in the text and why, and which nearly do."""
     found = {match.rule.name: match for match in rule_set.match_blocks(text)}
-    hits: list[Hit] = []
+    hits: list[LineMatch] = []
     misses: list[Miss] = []
     for rule in rule_set.rules:
         if not rule.block:
@@ -107,7 +109,7 @@ def explain_blocks(rule_set: RuleSet, text: bytes) -> Explanation:
         if match is not None:
             start, end = match.spans()[0]
             matched = match.text[start:end].decode("utf-8", "replace")
-            hits.append(Hit(rule, matched, match.captures(), trigger))
+            hits.append(LineMatch(rule, matched, match.captures(), trigger))
         elif trigger:
             misses.append(Miss(rule, trigger))
     return Explanation(tuple(hits), tuple(misses))

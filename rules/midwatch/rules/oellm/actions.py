@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from midwatch.rules.model import SourceLocation
-from midwatch.rules.oellm.generation import Generation, mappings, text_of
+from midwatch.rules.oellm.generation import SchemaGeneration, mappings, text_of
 from midwatch.streams.strict_yaml import YamlMapping, YamlNode, plain
 
 
@@ -52,9 +52,9 @@ _SAYING = (
 )
 
 
-def actions_of(event: YamlMapping, generation: Generation) -> tuple[Action, ...]:
+def actions_of(event: YamlMapping, generation: SchemaGeneration) -> tuple[Action, ...]:
     """All actions of an event, in order."""
-    if generation is Generation.MODES:
+    if generation is SchemaGeneration.MODES:
         return ()  # `action` is a word for the log there
     guard = _nodes(event, "condition")
     found = [_action(node, (*guard, *own), generation) for node, own in _listed(event)]
@@ -86,9 +86,9 @@ def _nodes(node: YamlMapping, key: str) -> tuple[YamlNode, ...]:
     return (entry[1],) if entry is not None and isinstance(entry[1], YamlMapping) else ()
 
 
-def _action(node: YamlMapping, conditions: tuple[YamlNode, ...], generation: Generation) -> Action:
+def _action(node: YamlMapping, conditions: tuple[YamlNode, ...], generation: SchemaGeneration) -> Action:
     name = text_of(node, "class_name")
-    if name in _NOTES or (generation is Generation.STATES and name == "RestartAction"):
+    if name in _NOTES or (generation is SchemaGeneration.STATES and name == "RestartAction"):
         deed = Deed.NOTE  # with restart policies beside, a RestartAction only records that one was wished for
     else:
         deed = WISHES.get(name, Deed.REFUSED)

@@ -34,7 +34,7 @@ class Files(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class GroupChoice:
     """A group's choice for which there is no file: one that we ship may stand in."""
 
     group: str
@@ -50,7 +50,7 @@ class Composed:
     monitor: YamlMapping | None = None
     is_job: bool = False
     policies: YamlList | None = None
-    missing: list[Choice] = field(default_factory=list)
+    missing: list[GroupChoice] = field(default_factory=list)
     read: list[str] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
 
@@ -137,7 +137,7 @@ class _Entry:
 class _Composer:
     files: Files
     errors: list[LocatedError]
-    missing: list[Choice] = field(default_factory=list)
+    missing: list[GroupChoice] = field(default_factory=list)
     read: list[str] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
 
@@ -224,7 +224,7 @@ class _Composer:
             "monitoring" if is_monitor(own) else "restart" if "policies" in own.entries else ""
         )
         if group in ("monitoring", "restart"):
-            self.missing.append(Choice(group, entry.name, entry.location))
+            self.missing.append(GroupChoice(group, entry.name, entry.location))
         elif not entry.optional:
             what = f"there is no file for {f'{group} ' if group else ''}{entry.name!r}"
             remedy = "Keep the configuration's folders together."

@@ -10,7 +10,7 @@ from midwatch.rules.errors import LocatedError
 from midwatch.rules.fields import Fields
 from midwatch.rules.model import Note, NoteKind, SourceLocation
 from midwatch.rules.oellm.actions import Action, actions_of
-from midwatch.rules.oellm.generation import Generation, mappings, text_of
+from midwatch.rules.oellm.generation import SchemaGeneration, mappings, text_of
 from midwatch.streams.strict_yaml import YamlList, YamlMapping, YamlNode, YamlScalar, plain
 
 
@@ -84,7 +84,7 @@ LOG_KEYS = frozenset(
 class EventReader:
     """Reads events; mistakes and notes are collected."""
 
-    generation: Generation
+    generation: SchemaGeneration
     errors: list[LocatedError]
     notes: list[Note]
 
@@ -123,11 +123,11 @@ class EventReader:
         )
 
     def _usual_type(self) -> PatternType:
-        newest = self.generation is Generation.TRANSITIONS
+        newest = self.generation is SchemaGeneration.TRANSITIONS
         return PatternType.SUBSTRING if newest else PatternType.REGEX
 
     def _mode(self, node: YamlMapping, name: str) -> str:
-        if self.generation is Generation.MODES:
+        if self.generation is SchemaGeneration.MODES:
             return text_of(node, "mode")
         entry = node.entries.get("state")
         if entry is None:

@@ -34,7 +34,7 @@ _SECTIONS = frozenset({"monitoring", "job", "restart", "restart_policies", "poli
 _OURS = frozenset({"version", "policy"})
 
 
-class Generation(IntEnum):
+class SchemaGeneration(IntEnum):
     """By what an event carries."""
 
     MODES = 0  # `action` and `mode` as text
@@ -64,20 +64,22 @@ def is_job(node: YamlMapping) -> bool:
     return bool(JOB_KEYS & node.entries.keys())
 
 
-def generation_of(monitor: YamlMapping | None, *, is_job: bool) -> Generation:
+def generation_of(monitor: YamlMapping | None, *, is_job: bool) -> SchemaGeneration:
     """The generation; a file in which nothing tells them apart is read as the one with policies beside."""
     if monitor is None:
-        return Generation.STATES
+        return SchemaGeneration.STATES
     signals = list(mappings(monitor, "log_signals"))
     if signals:
         newer = any({"state", "actions"} & signal.entries.keys() for signal in signals)
         older = any({"action", "mode"} & signal.entries.keys() for signal in signals)
-        return Generation.MODES if older and not newer else Generation.STATES
+        return SchemaGeneration.MODES if older and not newer else SchemaGeneration.STATES
     events = [*mappings(monitor, "log_events"), *mappings(monitor, "state_events")]
     single = {"action", "condition", "transition", "match_once", "inactivity_polls", "inactivity_timeout_s"}
     if is_job or any(single & event.entries.keys() for event in events):
-        return Generation.TRANSITIONS
-    return Generation.BINDINGS if events or "state_events" in monitor.entries else Generation.STATES
+        return SchemaGeneration.TRANSITIONS
+    return (
+        SchemaGeneration.BINDINGS if events or "state_events" in monitor.entries else SchemaGeneration.STATES
+    )
 
 
 def mappings(node: YamlMapping, key: str) -> Iterator[YamlMapping]:

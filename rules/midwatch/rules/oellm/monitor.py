@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from midwatch.rules.expressions import quote
 from midwatch.rules.model import Note, NoteKind, Phase, Role, Rule, Severity, SourceLocation
 from midwatch.rules.oellm.events import LogEvent, PatternType
-from midwatch.rules.oellm.generation import Generation, text_of
+from midwatch.rules.oellm.generation import SchemaGeneration, text_of
 from midwatch.streams.strict_yaml import YamlMapping, YamlNode, YamlScalar, plain
 
 USUAL_INACTIVITY = 900.0
@@ -70,14 +70,14 @@ class Silence:
 
 
 def silence_of(
-    monitor: YamlMapping, generation: Generation, events: tuple[LogEvent, ...], notes: list[Note]
+    monitor: YamlMapping, generation: SchemaGeneration, events: tuple[LogEvent, ...], notes: list[Note]
 ) -> Silence:
     """The limit of `inactivity_threshold_seconds`, or in the last generation of the inactivity events."""
     if text_of(monitor, "class_name") == "NullMonitor":
         what = "NullMonitor watches nothing, so no silence is too long"
         notes.append(Note(NoteKind.CHANGED, monitor.location, what))
         return Silence(None)
-    if generation is Generation.TRANSITIONS:
+    if generation is SchemaGeneration.TRANSITIONS:
         poll = _seconds(monitor, "poll_interval_seconds", USUAL_POLL, notes) or USUAL_POLL
         waits = [
             max(event.polls * poll, event.seconds)
@@ -111,11 +111,11 @@ def termination_rule(monitor: YamlMapping, name: str) -> Rule | None:
     return Rule(name=name, pattern=quote(text), role=Role.SUCCESS, severity=Severity.INFO, location=place)
 
 
-def note_keys(monitor: YamlMapping, generation: Generation, notes: list[Note]) -> dict[str, object]:
+def note_keys(monitor: YamlMapping, generation: SchemaGeneration, notes: list[Note]) -> dict[str, object]:
     """Says what of the other keys has no effect; keys that nobody knows come back, to be kept as metadata."""
     unknown: dict[str, object] = {}
     for key, (place, node) in monitor.entries.items():
-        counts = generation is Generation.TRANSITIONS and key == "poll_interval_seconds"
+        counts = generation is SchemaGeneration.TRANSITIONS and key == "poll_interval_seconds"
         if key in _READ_ELSEWHERE or counts or _empty(node):
             continue
         if key in _MOOT:

@@ -11,9 +11,9 @@ from midwatch.rules.errors import LocatedError, RuleErrors
 from midwatch.rules.files.rule_bundle import read_rule_bundle
 from midwatch.rules.model import Bundle, Note, NoteKind, Phase, Rule, SourceLocation
 from midwatch.rules.oellm.actions import Action, Deed
-from midwatch.rules.oellm.composition import Choice, Composed, Files, compose
+from midwatch.rules.oellm.composition import Composed, Files, GroupChoice, compose
 from midwatch.rules.oellm.events import EventReader, LogEvent, PatternType, StateEvent
-from midwatch.rules.oellm.generation import Generation, generation_of, is_foreign, mappings, text_of
+from midwatch.rules.oellm.generation import SchemaGeneration, generation_of, is_foreign, mappings, text_of
 from midwatch.rules.oellm.meaning import rule_name, rule_of
 from midwatch.rules.oellm.monitor import arming_note, note_keys, silence_of, termination_rule
 from midwatch.streams.strict_yaml import YamlList, YamlMapping, plain, read_yaml
@@ -32,7 +32,7 @@ class Config:
 
     name: str
     root: str
-    generation: Generation
+    generation: SchemaGeneration
     content_hash: str
     rules: tuple[Rule, ...] = ()
     silence: Mapping[Phase, float] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Config:
     names: tuple[str, ...] = ()
     state_events: tuple[StateEvent, ...] = ()
     policies: YamlList | None = None
-    policy: Choice | None = None
+    policy: GroupChoice | None = None
     watches: bool = False
     files: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
@@ -177,9 +177,9 @@ def _job_metadata(monitor: YamlMapping) -> dict[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-def _has_built_ins(monitor: YamlMapping, generation: Generation) -> bool:
+def _has_built_ins(monitor: YamlMapping, generation: SchemaGeneration) -> bool:
     named = text_of(monitor, "class_name") == "SlurmLogMonitor"
-    return named and generation is Generation.STATES and not any(mappings(monitor, "log_signals"))
+    return named and generation is SchemaGeneration.STATES and not any(mappings(monitor, "log_signals"))
 
 
 def _note_actions(event: str, actions: tuple[Action, ...], notes: list[Note]) -> None:

@@ -14,8 +14,8 @@ from itertools import product
 from midwatch.rules.expressions import is_bytewise
 from midwatch.rules.prefilter.syntax_tree import (
     EMPTY,
+    Alternatives,
     Character,
-    Choice,
     NotUnderstood,
     Repeat,
     Series,
@@ -103,7 +103,7 @@ def beginnings(pattern: str) -> tuple[bytes, ...]:
 
 
 def _ways(tree: Tree) -> list[Tree]:
-    if isinstance(tree, Choice):
+    if isinstance(tree, Alternatives):
         return [way for part in tree.parts for way in _ways(part)]
     if isinstance(tree, Series):
         parts = [part for part in tree.parts if part != EMPTY]
@@ -152,7 +152,7 @@ class _Derivation:
                 return _UNKNOWN if units is None else _exactly(units)
             case Series():
                 return _in_series(self.of(part) for part in tree.parts)
-            case Choice():
+            case Alternatives():
                 return _either([self.of(part) for part in tree.parts])
             case Repeat():
                 return self.repeated(tree)

@@ -45,7 +45,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Alternatives:
     """One of the parts."""
 
     parts: tuple[Tree, ...]
@@ -60,7 +60,7 @@ class Repeat:
     high: int | None
 
 
-Tree = Character | Anything | Series | Choice | Repeat
+Tree = Character | Anything | Series | Alternatives | Repeat
 ANYTHING = Anything()
 EMPTY = Series(())
 _SPACE = Character(frozenset(map(ord, "\t\n\f\r ")), fold=False)
@@ -76,14 +76,14 @@ class Syntax:
 
 def parse(pattern: str) -> Syntax:
     """The tree of a pattern that RE2 accepts. Raises NotUnderstood."""
-    reader = _Reader(pattern)
+    reader = _PatternReader(pattern)
     tree = reader.choice(fold=False, depth=0)
     if reader.position != len(pattern):
         raise NotUnderstood(pattern)
     return Syntax(tree, reader.line_bound)
 
 
-class _Reader:
+class _PatternReader:
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
         self.position = 0
@@ -108,7 +108,7 @@ class _Reader:
         while self.at("|"):
             self.position += 1
             parts.append(self.series(depth))
-        return parts[0] if len(parts) == 1 else Choice(tuple(parts))
+        return parts[0] if len(parts) == 1 else Alternatives(tuple(parts))
 
     def series(self, depth: int) -> Tree:
         parts: list[Tree] = []

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from midwatch.shippers.files.fingerprint import Probe
-from midwatch.shippers.files.tail import Position
+from midwatch.shippers.files.tail import FilePosition
 from midwatch.streams.errors import ConfigurationError, UsageError
 from midwatch.streams.failpoints import failpoint
 from midwatch.streams.host.atomic_file import put_in_place, write_draft
@@ -32,14 +32,14 @@ class Remembered:
 
     path: str
     generation: Generation
-    position: Position
+    position: FilePosition
     probe: Probe
     modified_ns: int
     finished: bool = False  # drained and closed; kept so that it is not taken for a new file
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
+class SentPositions:
     """All files of one shipper. `incarnation` is the one that it spoke for, "" once the job has ended."""
 
     files: tuple[Remembered, ...] = ()
@@ -48,7 +48,7 @@ class Checkpoint:
     version: int = _VERSION
 
 
-class StateDirectory:
+class ShipperDirectory:
     """A directory that one shipper at a time owns, with its checkpoint."""
 
     def __init__(self, path: Path) -> None:
@@ -75,7 +75,7 @@ class StateDirectory:
                 remedy="choose another one with --state-directory",
             ) from error
 
-    def load(self) -> Checkpoint:
+    def load(self) -> SentPositions:
         """The last checkpoint, an empty one if there is none.
 
         Raises:
@@ -89,25 +89,25 @@ class StateDirectory:
         except OSError as error:
             raise _unreadable(file, error.strerror or "") from error
         try:
-            checkpoint = msgspec.json.decode(content, type=Checkpoint)
+            checkpoint = msgspec.json.decode(content, type=SentPositions)
         except UNREADABLE as error:
             raise _unreadable(file, str(error)) from error
         if checkpoint.version > _VERSION:
             raise _unreadable(file, f"it is of version {checkpoint.version}, made by a newer midwatch")
         return replace(checkpoint, files=tuple(_with(entry, _path_of) for entry in checkpoint.files))
 
-    def _draft(self) -> Checkpoint:
+    def _draft(self) -> SentPositions:
         """The first checkpoint of all, where its shipper was killed between writing and naming it. Half of
         one is no checkpoint: nothing had been sent yet."""
         try:
-            checkpoint = msgspec.json.decode((self.path / f".{_FILE}").read_bytes(), type=Checkpoint)
+            checkpoint = msgspec.json.decode((self.path / f".{_FILE}").read_bytes(), type=SentPositions)
         except (OSError, *UNREADABLE):
-            return Checkpoint()
+            return SentPositions()
         if checkpoint.version > _VERSION:
-            return Checkpoint()
+            return SentPositions()
         return replace(checkpoint, files=tuple(_with(entry, _path_of) for entry in checkpoint.files))
 
-    def save(self, checkpoint: Checkpoint) -> None:
+    def save(self, checkpoint: SentPositions) -> None:
         """Replaces the checkpoint; when this returns, it survives a power cut. Raises OSError."""
         stored = replace(checkpoint, files=tuple(_with(entry, _text_of) for entry in checkpoint.files))
         draft = self.path / f".{_FILE}"

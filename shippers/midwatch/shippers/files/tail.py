@@ -31,7 +31,7 @@ class Now:
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class FilePosition:
     """A place in a file: how many bytes lie before it, and the number of the line that it is on.
 
     `within`: the line's beginning was already sent, without its newline.
@@ -43,7 +43,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class ReadBlock:
     """Raw lines as they were read, and where they stand.
 
     `lead`: what was sent before the first lines of a start, and is not to be sent again: a traceback may have
@@ -52,8 +52,8 @@ class Block:
 
     path: str
     generation: Generation
-    start: Position
-    end: Position
+    start: FilePosition
+    end: FilePosition
     raw: bytes
     read_before: float
     read_at: float
@@ -64,7 +64,7 @@ class Tail:
     """Follows one generation of one file, by its descriptor, whatever becomes of its name."""
 
     def __init__(
-        self, descriptor: int, path: str, generation: Generation, position: Position, *, base: int = 0
+        self, descriptor: int, path: str, generation: Generation, position: FilePosition, *, base: int = 0
     ) -> None:
         self.descriptor = descriptor
         self.path = path
@@ -85,7 +85,7 @@ class Tail:
         self._nuls: tuple[int, float] | None = None
         self.resume(generation, position)
 
-    def resume(self, generation: Generation, position: Position) -> None:
+    def resume(self, generation: Generation, position: FilePosition) -> None:
         """Go on from there, as that generation."""
         self.generation = generation
         self.position = position
@@ -117,12 +117,12 @@ class Tail:
         """Bytes that the last look saw and that are not read yet."""
         return 0 if self.ended else max(0, self.size - self.position.offset)
 
-    def end(self) -> Position:
+    def end(self) -> FilePosition:
         """The position behind the last byte that is there now; the lines before it are counted, not sent."""
         offset, number, last = self._base, 1, b"\n"
         while block := os.pread(self.descriptor, LONGEST_RAW_LINE, offset - self._base):
             offset, number, last = offset + len(block), number + block.count(b"\n"), block[-1:]
-        return Position(offset, number, within=last != b"\n")
+        return FilePosition(offset, number, within=last != b"\n")
 
     def look(self, now: Now) -> bool:
         """Takes note of the file's size; False if it is not the file any more that it was: truncated."""
@@ -139,7 +139,7 @@ class Tail:
         self.size, self.modified_ns = size, status.st_mtime_ns
         return True
 
-    def read(self, limit: int, now: Now, *, flush: bool = False) -> Block | None:
+    def read(self, limit: int, now: Now, *, flush: bool = False) -> ReadBlock | None:
         """The next whole lines, about `limit` bytes of them at most; None if there are none yet.
 
         Reads no further than the last look saw. `flush` takes an unfinished last line as well: nobody will
@@ -180,17 +180,19 @@ class Tail:
     def _bytes(self, limit: int) -> bytes:
         return os.pread(self.descriptor, min(limit, self.waiting), self.position.offset - self._base)
 
-    def _block(self, raw: bytes, now: Now) -> Block:
+    def _block(self, raw: bytes, now: Now) -> ReadBlock:
         start = self.position
-        self.position = Position(
+        self.position = FilePosition(
             start.offset + len(raw), start.number + raw.count(b"\n"), within=not raw.endswith(b"\n")
         )
         self._handed = self.position.offset
         self.probe = extended(self.probe, self.descriptor, self.position.offset - self._base)
         lead, self._leads = self._lead(start) if self._leads else b"", False
-        return Block(self.path, self.generation, start, self.position, raw, self._read_before, now.wall, lead)
+        return ReadBlock(
+            self.path, self.generation, start, self.position, raw, self._read_before, now.wall, lead
+        )
 
-    def _lead(self, start: Position) -> bytes:
+    def _lead(self, start: FilePosition) -> bytes:
         """The lines before a place, as many as a chunk may repeat."""
         known = start.offset - self._base
         size = min(LARGEST_CONTEXT, known)
@@ -209,7 +211,7 @@ class Tail:
         for newline in (b"\n", b"\r\n"):
             if raw.startswith(newline):
                 at = self.position
-                self.position = Position(at.offset + len(newline), at.number + 1)
+                self.position = FilePosition(at.offset + len(newline), at.number + 1)
                 return raw[len(newline) :]
         return raw
 
@@ -237,7 +239,7 @@ class Tail:
             data = os.lseek(self.descriptor, behind - self._base, os.SEEK_DATA) + self._base
         except OSError:  # nothing but hole up to the end, or a file system that cannot tell
             data = behind
-        self.position = Position(max(behind, data), self.position.number, within=self.position.within)
+        self.position = FilePosition(max(behind, data), self.position.number, within=self.position.within)
 
     def _unfinished(self, raw: bytes, now: Now) -> int:
         """How much of an unfinished line to send: all once it is quiet; of a long chain of progress bars,

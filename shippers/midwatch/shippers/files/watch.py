@@ -21,7 +21,7 @@ from midwatch.shippers.files.siblings import (
     siblings,
     unreachable,
 )
-from midwatch.shippers.files.tail import Now, Position, Tail
+from midwatch.shippers.files.tail import FilePosition, Now, Tail
 from midwatch.shippers.report import Report
 from midwatch.streams.records import Generation
 
@@ -36,7 +36,7 @@ GRACE = 10.0
 _OPEN_LEAVING = 64  # files that left and are drained, kept open for late writers
 
 
-class Watch:
+class FollowedFiles:
     """The files of one shipper. `poll` finds and looks at them; reading is the caller's."""
 
     def __init__(
@@ -92,7 +92,7 @@ class Watch:
         self._first = False
         self._retire(now)
 
-    def acknowledge(self, generation: Generation, position: Position) -> None:
+    def acknowledge(self, generation: Generation, position: FilePosition) -> None:
         """The broker has that file up to there."""
         for tail in self.tails:
             if tail.generation == generation:
@@ -171,7 +171,7 @@ class Watch:
                 tail.resume(entry.generation, entry.position)
             else:
                 again = entry.generation.truncations + 1
-                tail.resume(replace(tail.generation, truncations=again), Position())
+                tail.resume(replace(tail.generation, truncations=again), FilePosition())
         elif self._first and self._start == "end":
             tail.resume(tail.generation, tail.end())
         self._follow(tail, here, path)
@@ -213,7 +213,7 @@ class Watch:
         self._report(f"{tail.path} was truncated at {tail.position.offset}")
         self._drain_copy(_entry(tail, finished=False), tail.position, now)
 
-    def _drain_copy(self, entry: Remembered, position: Position, now: Now) -> None:
+    def _drain_copy(self, entry: Remembered, position: FilePosition, now: Now) -> None:
         """The copy that "copytruncate" made of a file holds the lines that we had not read yet."""
         for sibling in newer(entry.path, entry.modified_ns, {t.identity for t in self.tails}):
             tail = self._open(sibling, entry.path)
@@ -236,7 +236,7 @@ class Watch:
         if (known.device, known.inode) != here.identity:  # renamed between the look and now
             os.close(descriptor)
             return None
-        return Tail(descriptor, label, known, Position())
+        return Tail(descriptor, label, known, FilePosition())
 
     def _cannot_read(self, path: str, why: str) -> None:
         if path not in self._unreadable:

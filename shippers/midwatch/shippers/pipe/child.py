@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from midwatch.shippers.files.checkpoint import StateDirectory
+from midwatch.shippers.files.checkpoint import ShipperDirectory
 from midwatch.shippers.pipe.process import kafka_of, ship_of
 from midwatch.shippers.pipe.spool_watch import SpoolWatch
 from midwatch.shippers.processes import JobProcess
@@ -24,7 +24,7 @@ def main(message: dict[str, Any]) -> int:
     """Ships until the spool has ended, or whoever writes it is gone."""
     failpoint("child")
     folder, parent = Path(message["folder"]), message["parent"]
-    state = StateDirectory(folder / "state")
+    state = ShipperDirectory(folder / "state")
     source = SpoolWatch(
         folder,
         Generation(0, 0, message["stream"]),

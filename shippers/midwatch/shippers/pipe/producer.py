@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from midwatch.shippers.files.tail import Position
+from midwatch.shippers.files.tail import FilePosition
 from midwatch.shippers.pipe.process import PIPE_DRAIN, PipeShipment, ShippingProcess
 from midwatch.shippers.pipe.spool import Backlog, Spool
 from midwatch.shippers.report import Report
@@ -152,7 +152,7 @@ class _Copies:
                 return False
         return True
 
-    def _take(self) -> tuple[Position, bytes] | None:
+    def _take(self) -> tuple[FilePosition, bytes] | None:
         with self._lock:
             return self._backlog.take()
 

@@ -13,7 +13,7 @@ from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 
-from midwatch.shippers.files.tail import Position
+from midwatch.shippers.files.tail import FilePosition
 
 SEGMENT = 8 * 1024 * 1024
 BOUND = 256 * 1024 * 1024
@@ -30,7 +30,7 @@ class Segment:
     """One file of the spool."""
 
     path: Path
-    start: Position
+    start: FilePosition
 
 
 def segments(folder: Path) -> list[Segment]:
@@ -39,7 +39,7 @@ def segments(folder: Path) -> list[Segment]:
     for name in os.listdir(folder):
         if name.endswith(_SUFFIX):
             offset, number, within = name.removesuffix(_SUFFIX).split("-")
-            found.append(Segment(folder / name, Position(int(offset), int(number), within == "1")))
+            found.append(Segment(folder / name, FilePosition(int(offset), int(number), within == "1")))
     return sorted(found, key=lambda s: s.start.offset)
 
 
@@ -48,11 +48,11 @@ def ended(folder: Path) -> bool:
     return (folder / _END).exists()
 
 
-def behind(start: Position, data: bytes) -> Position:
+def behind(start: FilePosition, data: bytes) -> FilePosition:
     """The position after these bytes."""
     if not data:
         return start
-    return Position(start.offset + len(data), start.number + data.count(b"\n"), not data.endswith(b"\n"))
+    return FilePosition(start.offset + len(data), start.number + data.count(b"\n"), not data.endswith(b"\n"))
 
 
 class Backlog:
@@ -60,8 +60,8 @@ class Backlog:
 
     def __init__(self, bound: int = IN_MEMORY) -> None:
         self._bound = bound
-        self._pieces: deque[tuple[Position, bytes]] = deque()
-        self._end = Position()
+        self._pieces: deque[tuple[FilePosition, bytes]] = deque()
+        self._end = FilePosition()
         self.size = 0
         self.dropped = 0
 
@@ -75,7 +75,7 @@ class Backlog:
             self.size -= len(oldest)
             self.dropped += len(oldest)
 
-    def take(self) -> tuple[Position, bytes] | None:
+    def take(self) -> tuple[FilePosition, bytes] | None:
         """The oldest piece, None if there is none."""
         if not self._pieces:
             return None
@@ -83,7 +83,7 @@ class Backlog:
         self.size -= len(data)
         return start, data
 
-    def put_back(self, start: Position, data: bytes) -> None:
+    def put_back(self, start: FilePosition, data: bytes) -> None:
         """What could not be written, before everything else."""
         self._pieces.appendleft((start, data))
         self.size += len(data)
@@ -97,9 +97,9 @@ class Spool:
         self._bound = bound
         self._segment = segment
         self._file: int | None = None
-        self._start = self._end = Position()
+        self._start = self._end = FilePosition()
 
-    def write(self, start: Position, data: bytes) -> tuple[Position, bytes]:
+    def write(self, start: FilePosition, data: bytes) -> tuple[FilePosition, bytes]:
         """Appends a piece of the stream; returns what the disk did not take, and where that begins."""
         while data:
             if self._file is not None and (start.offset != self._end.offset or self._due()):
@@ -130,7 +130,7 @@ class Spool:
         """Whether it is time for a new file: at a line's end, or anywhere where lines never end."""
         return self._size >= self._segment * (2 if self._end.within else 1)
 
-    def _open(self, start: Position) -> int:
+    def _open(self, start: FilePosition) -> int:
         name = f"{start.offset:016d}-{start.number:012d}-{int(start.within)}{_SUFFIX}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         self._file = os.open(self._folder / name, flags, 0o600)

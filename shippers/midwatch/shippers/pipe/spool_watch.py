@@ -9,7 +9,7 @@ from pathlib import Path
 
 from midwatch.shippers.files.checkpoint import Remembered
 from midwatch.shippers.files.fingerprint import Probe
-from midwatch.shippers.files.tail import Now, Position, Tail
+from midwatch.shippers.files.tail import FilePosition, Now, Tail
 from midwatch.shippers.pipe.spool import Segment, ended, segments
 from midwatch.streams.records import Generation
 
@@ -25,7 +25,7 @@ class SpoolWatch:
         self._folder = folder
         self._generation = generation
         self._over = over
-        self._position = remembered[0].position if remembered else Position()
+        self._position = remembered[0].position if remembered else FilePosition()
         self._opened: dict[Path, Tail] = {}
         self.tails: list[Tail] = []
         self.truncated = 0
@@ -50,7 +50,7 @@ class SpoolWatch:
         self._remove()
         self.ended = over and not self.blind and all(t.at_end for t in self.tails)
 
-    def acknowledge(self, generation: Generation, position: Position) -> None:  # noqa: ARG002 (there is one)
+    def acknowledge(self, generation: Generation, position: FilePosition) -> None:  # noqa: ARG002 (there is one)
         """The broker has the stream up to there."""
         self._position = position
         for tail in self.tails:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from midwatch.shippers.files.tail import Block, Position
+from midwatch.shippers.files.tail import FilePosition, ReadBlock
 from midwatch.streams.lines import blocks
 from midwatch.streams.lines.normalise import normalise
 from midwatch.streams.records import Anchor, Chunk, Generation, Origin, Section
@@ -14,7 +14,7 @@ from midwatch.streams.records import Anchor, Chunk, Generation, Origin, Section
 _MOST_ANCHORS = 4096  # of one section: about 230 KiB in the header, beside the text
 _ANCHOR_SIZE = 56  # bytes of one in the header
 
-Ends = tuple[tuple[Generation, Position], ...]
+Ends = tuple[tuple[Generation, FilePosition], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Parcel:
 class _Piece:
     section: Section
     text: bytes
-    end: Position
+    end: FilePosition
 
 
 class Chunker:
@@ -47,7 +47,7 @@ class Chunker:
         """Lines will be read again, and with the first of them what led to them."""
         self._unfinished.clear()
 
-    def parcels(self, read: Iterable[Block]) -> Iterator[Parcel]:
+    def parcels(self, read: Iterable[ReadBlock]) -> Iterator[Parcel]:
         """The blocks' lines in chunks; the last one may be small."""
         waiting: list[_Piece] = []
         size = 0
@@ -61,9 +61,11 @@ class Chunker:
         if waiting:
             yield self._parcel(waiting)
 
-    def _pieces(self, block: Block) -> Iterator[_Piece]:
+    def _pieces(self, block: ReadBlock) -> Iterator[_Piece]:
         if block.lead:
-            at = Position(block.start.offset - len(block.lead), block.start.number - block.lead.count(b"\n"))
+            at = FilePosition(
+                block.start.offset - len(block.lead), block.start.number - block.lead.count(b"\n")
+            )
             before = replace(block, raw=block.lead, start=at, end=block.start)
             open_before: blocks.Unfinished = ()
             for piece in _pieces(before):
@@ -116,7 +118,7 @@ def _one(parts: list[_Piece]) -> _Piece:
     return _Piece(section, text, parts[-1].end)
 
 
-def _pieces(block: Block) -> Iterator[_Piece]:
+def _pieces(block: ReadBlock) -> Iterator[_Piece]:
     """A block as a section; as several, where CRs or escapes on every line make its table too large."""
     lines = normalise(block.raw, block.start.offset, block.start.number)
     anchors = lines.anchors
@@ -126,7 +128,7 @@ def _pieces(block: Block) -> Iterator[_Piece]:
         stop = text_at
         for _ in range(behind.index - anchors[first].index):
             stop = lines.text.index(b"\n", stop) + 1
-        end = Position(behind.offset, behind.number, within=True)
+        end = FilePosition(behind.offset, behind.number, within=True)
         yield _piece(block, anchors[first : first + _MOST_ANCHORS], lines.text[text_at:stop], end)
         first, text_at = first + _MOST_ANCHORS, stop
     yield _piece(block, anchors[first:], lines.text[text_at:] if text_at else lines.text, block.end)
@@ -137,7 +139,7 @@ def _shown(path: str) -> str:
     return os.fsencode(path).decode("utf-8", "replace")
 
 
-def _piece(block: Block, anchors: tuple[Anchor, ...], text: bytes, end: Position) -> _Piece:
+def _piece(block: ReadBlock, anchors: tuple[Anchor, ...], text: bytes, end: FilePosition) -> _Piece:
     base = anchors[0].index if anchors else 0
     if base:
         anchors = tuple(Anchor(a.index - base, a.offset, a.number) for a in anchors)

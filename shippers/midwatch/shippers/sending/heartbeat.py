@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from midwatch.shippers.files.tail import Now
-from midwatch.streams.records import Beat, Origin
+from midwatch.streams.records import Heartbeat, Origin
 
 _NODES_A_SECOND = 500
 
@@ -17,8 +17,8 @@ def interval(least: float, nodes: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """What the shipper knows when a beat is due; see `Beat` for what each means."""
+class HeartbeatFacts:
+    """What the shipper knows when a beat is due; see `Heartbeat` for what each means."""
 
     at_end: bool
     backlog: int
@@ -27,7 +27,7 @@ class Facts:
     samples: Mapping[str, float]
 
 
-class Pulse:
+class HeartbeatCounter:
     """Numbers the beats of one shipper start."""
 
     def __init__(self, origin: Origin, seconds: float) -> None:
@@ -40,11 +40,11 @@ class Pulse:
         """Whether the interval has passed; at the start, and after a pause of any length, at once."""
         return now.monotonic >= self._due
 
-    def beat(self, now: Now, facts: Facts, *, final: bool = False) -> Beat:
+    def heartbeat(self, now: Now, facts: HeartbeatFacts, *, final: bool = False) -> Heartbeat:
         """The next beat. Send it behind all lines that were read before it, or not at all."""
         self._sequence += 1
         self._due = now.monotonic + self._interval
-        return Beat(
+        return Heartbeat(
             origin=self._origin,
             sequence=self._sequence,
             wall=now.wall,

@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Protocol
 
-from midwatch.shippers.files.tail import Position
+from midwatch.shippers.files.tail import FilePosition
 from midwatch.shippers.sending.chunker import Ends
 from midwatch.streams.records import Generation
 
@@ -26,7 +26,7 @@ class _Sent:
     at: float
 
 
-class Ledger:
+class SendLedger:
     """Counts bytes in flight, and says how far every file has arrived without a gap before it."""
 
     def __init__(self) -> None:
@@ -41,13 +41,13 @@ class Ledger:
         self._sent.append(_Sent(future, size, ends, at))
         self.in_flight += size
 
-    def arrived(self) -> dict[Generation, Position]:
+    def arrived(self) -> dict[Generation, FilePosition]:
         """How far files have arrived since the last call: stops at the first that is not acknowledged.
 
         Raises:
             Exception: the producer gave that one up; nothing behind it counts as arrived.
         """
-        out: dict[Generation, Position] = {}
+        out: dict[Generation, FilePosition] = {}
         while self._sent and self._sent[0].future.is_done:
             first = self._sent[0]
             if first.future.exception is not None:

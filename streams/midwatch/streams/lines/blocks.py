@@ -72,7 +72,7 @@ Unfinished = tuple[UnfinishedBlock, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class TracebackBlock:
     """A traceback that has ended. `start` and `end`: of its exception line in the text, without line feed.
 
     `text` holds its own lines without their speaker, joined by line feeds: the header, of a long one the
@@ -123,13 +123,13 @@ def follow(unfinished: Unfinished, section: Section, text: bytes) -> Unfinished:
     return tuple(_extended(block, section, text) for block in opened.values())
 
 
-def finished(text: bytes) -> Iterator[Block]:
+def finished(text: bytes) -> Iterator[TracebackBlock]:
     """The tracebacks that begin and end in a text of whole lines, by their last lines.
 
     Of a section that opens with its context these are the ones that end in it, and those that it repeats.
     """
     for block, start, end in _ended(text, {}):
-        yield Block(start, end, _own_lines(block, text) + text[start + len(block.speaker) : end])
+        yield TracebackBlock(start, end, _own_lines(block, text) + text[start + len(block.speaker) : end])
 
 
 def _own_lines(block: _Open, text: bytes) -> bytes:

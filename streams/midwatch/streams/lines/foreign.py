@@ -54,7 +54,7 @@ SHIPPERS: Mapping[str, Mapped] = {
 """Each shipper's own names of the fields; `job` is one that its configuration must add."""
 
 
-class Wanted(Protocol):
+class ForeignOptions(Protocol):
     """The section `foreign` of the settings."""
 
     @property
@@ -74,7 +74,7 @@ class Wanted(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class ForeignReader:
     """How foreign lines are read; `cluster` and `user` complete a job that is named by its run alone."""
 
     shipper: str
@@ -135,7 +135,7 @@ class Reader:
             ) from error
 
 
-def reader(wanted: Wanted, cluster: str) -> Reader | None:
+def reader(wanted: ForeignOptions, cluster: str) -> ForeignReader | None:
     """How the settings want foreign lines read; None if they want none."""
     own = SHIPPERS.get(wanted.shipper)
     if own is None:
@@ -147,7 +147,7 @@ def reader(wanted: Wanted, cluster: str) -> Reader | None:
         path=wanted.path or own.path,
         time=wanted.time or own.time,
     )
-    return Reader(wanted.shipper, mapped, cluster, wanted.user)
+    return ForeignReader(wanted.shipper, mapped, cluster, wanted.user)
 
 
 def is_foreign(value: bytes, headers: Headers) -> bool:

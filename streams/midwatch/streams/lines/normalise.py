@@ -19,8 +19,8 @@ from midwatch.streams.records import Anchor, Section
 __all__ = [
     "LONGEST_LINE",
     "LONGEST_RAW_LINE",
+    "LinePlace",
     "Normalised",
-    "Place",
     "line_time",
     "locate",
     "normalise",
@@ -67,7 +67,7 @@ class Normalised:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LinePlace:
     """Where a line of a section stands in the original file.
 
     `offset` is where its raw bytes begin. `end` is where they end, newline included, if normalising left the
@@ -121,7 +121,7 @@ def normalise(raw: bytes, offset: int = 0, number: int = 0) -> Normalised:
     return Normalised(b"".join(layout.parts), tuple(layout.anchors), layout.index, raw_lines)
 
 
-def locate(section: Section, text: bytes, index: int) -> Place:
+def locate(section: Section, text: bytes, index: int) -> LinePlace:
     """The place of line `index` of a section, whose own part of the chunk's text is `text`.
 
     Raises:
@@ -134,7 +134,7 @@ def locate(section: Section, text: bytes, index: int) -> Place:
     return _place(section, text, (anchor, start), (index, _skip(text, start, index - anchor.index)))
 
 
-def places(section: Section, text: bytes, positions: Iterable[int]) -> Iterator[Place]:
+def places(section: Section, text: bytes, positions: Iterable[int]) -> Iterator[LinePlace]:
     """The place of the line around each byte position of the section's text. Positions must not descend.
 
     One walk over the text for all of them, so this is the one to use for many hits.
@@ -157,12 +157,14 @@ def _skip(text: bytes, position: int, lines: int) -> int:
     return position
 
 
-def _place(section: Section, text: bytes, known: tuple[Anchor, int], wanted: tuple[int, int]) -> Place:
+def _place(section: Section, text: bytes, known: tuple[Anchor, int], wanted: tuple[int, int]) -> LinePlace:
     """From an anchor and where its line starts in the text, the place of a line behind it (index, start)."""
     (anchor, start), (index, line) = known, wanted
     offset = anchor.offset + line - start
     stop = text.find(b"\n", line) + 1 or len(text)
-    return Place(index, offset, anchor.number + index - anchor.index, min(offset + stop - line, section.end))
+    return LinePlace(
+        index, offset, anchor.number + index - anchor.index, min(offset + stop - line, section.end)
+    )
 
 
 class _Layout:

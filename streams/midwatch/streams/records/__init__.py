@@ -27,12 +27,12 @@ from midwatch.streams.records.events import (
     Tick,
 )
 from midwatch.streams.records.incidents import Finding, Forwarded, Incident, IncidentRecord, Verdict
-from midwatch.streams.records.logs import LINES_READ, Anchor, Beat, Chunk, Generation, Origin, Section
+from midwatch.streams.records.logs import LINES_READ, Anchor, Chunk, Generation, Heartbeat, Origin, Section
 from midwatch.streams.records.rules import CURRENT, REFUSED, InForce, RefusedRules, RuleBundle
-from midwatch.streams.records.snapshot import Carry, Held, Member, Spent
+from midwatch.streams.records.snapshot import Held, Member, Snapshot, Spent
 from midwatch.streams.records.words import Action, Mode, Phase, Role
 
-Event = Hits | Beat | SpecEvent | SchedulerFact | Outcome | PersonAct | Carry | Activation | Tick
+Event = Hits | Heartbeat | SpecEvent | SchedulerFact | Outcome | PersonAct | Snapshot | Activation | Tick
 
 __all__ = [
     "CURRENT",
@@ -41,8 +41,6 @@ __all__ = [
     "Action",
     "Activation",
     "Anchor",
-    "Beat",
-    "Carry",
     "Chunk",
     "Command",
     "DeadLetter",
@@ -51,6 +49,7 @@ __all__ = [
     "Finding",
     "Forwarded",
     "Generation",
+    "Heartbeat",
     "Held",
     "Hit",
     "HitCount",
@@ -72,6 +71,7 @@ __all__ = [
     "RuleBundle",
     "SchedulerFact",
     "Section",
+    "Snapshot",
     "Spec",
     "SpecEvent",
     "Spent",

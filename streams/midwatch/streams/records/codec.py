@@ -26,12 +26,12 @@ Headers = tuple[tuple[str, bytes], ...]
 
 _KINDS: dict[str, type] = {
     "hits": r.Hits,
-    "beat": r.Beat,
+    "beat": r.Heartbeat,
     "spec_event": r.SpecEvent,
     "scheduler": r.SchedulerFact,
     "outcome": r.Outcome,
     "act": r.PersonAct,
-    "carry": r.Carry,
+    "carry": r.Snapshot,
     "activation": r.Activation,
     "tick": r.Tick,
     "incident": r.Incident,
@@ -121,20 +121,20 @@ def decode(value: bytes) -> Any:
     return r.Forwarded(record) if envelope.record in _FORWARDED else record
 
 
-def encode_log(record: r.Chunk | r.Beat) -> Encoded:
+def encode_log(record: r.Chunk | r.Heartbeat) -> Encoded:
     """A message of the topic `logs`."""
-    if isinstance(record, r.Beat):
+    if isinstance(record, r.Heartbeat):
         return Encoded(encode(record))
     table = _encoder.encode(_ChunkTable(VERSION, record.origin, record.sections))
     return Encoded(record.text, (("chunk", table),))
 
 
-def decode_log(value: bytes, headers: Headers) -> r.Chunk | r.Beat:
+def decode_log(value: bytes, headers: Headers) -> r.Chunk | r.Heartbeat:
     """A message of the topic `logs`. Raises as `decode`; also when the table does not fit the text."""
     table_bytes = dict(headers).get("chunk")
     if table_bytes is None:
         record = decode(value)
-        if not isinstance(record, r.Beat):
+        if not isinstance(record, r.Heartbeat):
             raise MisdirectedRecord(f"a {type(record).__name__} has no place among the lines")
         return record
     try:

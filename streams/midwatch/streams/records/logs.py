@@ -77,7 +77,7 @@ LINES_READ = "lines_read"
 
 
 @dataclass(frozen=True, slots=True)
-class Beat:
+class Heartbeat:
     """A shipper's sign of life. It travels behind the lines that it vouches for.
 
     `at_end`: every file was read to the size that it had when the poll began. `alive`: the process tree of

@@ -50,7 +50,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Carry:
+class Snapshot:
     """Detect writes one at each attempt's start, and daily while the job lives (`docs/design.md`, Snapshots).
 
     It sums up all records of the job below it. Of a job with very many nodes or lines the largest parts are

@@ -95,7 +95,7 @@ def read_settings(
     Raises:
         Mistakes: anything was wrong, `mistakes` of earlier steps among it; every mistake is in it.
     """
-    reader = _Reader(file, {a.path: a for a in given}, mistakes, here)
+    reader = _SettingsReader(file, {a.path: a for a in given}, mistakes, here)
     if tree is None or (isinstance(tree, YamlScalar) and tree.value is None):
         tree = None
     elif not isinstance(tree, YamlMapping):
@@ -110,7 +110,7 @@ def read_settings(
     return settings
 
 
-class _Reader:
+class _SettingsReader:
     def __init__(
         self,
         file: Path | None,

@@ -14,7 +14,7 @@ from faust.types.transports import TransportT
 
 from midwatch.streams.settings.schema import KafkaSettings, Settings
 from midwatch.streams.worker.counters import Counters
-from midwatch.streams.worker.transport import Consumer, Producer, Reader
+from midwatch.streams.worker.transport import Consumer, PartitionReader, Producer
 
 Task = Callable[[], Awaitable[None]]
 Assignment = dict[str, list[int]]
@@ -35,7 +35,7 @@ class App(faust.App):
         self.settings = settings
         self.group = group
         self.counters = Counters()
-        self.readers: dict[str, Reader] = {}
+        self.readers: dict[str, PartitionReader] = {}
         self.before_start: list[Task] = []
         """Run before the consumer starts, in order; what raises here ends the process."""
         self.on_ready: list[Callable[[Assignment], None]] = []
@@ -53,7 +53,7 @@ class App(faust.App):
 
     def read(
         self,
-        reader: Reader,
+        reader: PartitionReader,
         body: Callable[[StreamT[Any]], Awaitable[None]],
         *,
         tasks: Sequence[Task] = (),

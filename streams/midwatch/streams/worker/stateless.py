@@ -34,7 +34,7 @@ IN_FLIGHT = 500
 
 
 @dataclass(slots=True)
-class Progress:
+class PartitionProgress:
     """One owned partition: what comes next, and which records have unacknowledged sends, oldest first.
 
     `fresh` until the first record after an assignment: only there may offsets be missing (retention, or
@@ -73,7 +73,7 @@ class StatelessAgent:
         self._app = app
         self._handle = handle
         self._dead_topic = app.settings.topic_names.dead
-        self._progress: dict[int, Progress] = {}
+        self._progress: dict[int, PartitionProgress] = {}
         self._in_flight = 0
         self._answered = asyncio.Event()
 
@@ -90,7 +90,7 @@ class StatelessAgent:
             if bound.committed is not None and bound.committed > bound.log_end:
                 log.warning("%s/%d ends before what was read of it: reading it again", self.topic, partition)
             self._app.counters.retention_gap += position.retention_gap
-            self._progress[partition] = Progress(position.next_offset)
+            self._progress[partition] = PartitionProgress(position.next_offset)
             positions[partition] = position
         return positions
 
@@ -177,7 +177,7 @@ class StatelessAgent:
             self._app.counters.refuse(message.topic, refused.kind)
             return (dead_letter(self._dead_topic, message, refused),)
 
-    async def _send(self, progress: Progress, offset: int, send: Send) -> None:
+    async def _send(self, progress: PartitionProgress, offset: int, send: Send) -> None:
         while self._in_flight >= IN_FLIGHT:
             await self._answer()
         answer = asyncio.ensure_future(
@@ -188,7 +188,7 @@ class StatelessAgent:
         self._in_flight += 1
         answer.add_done_callback(lambda done: self._done(progress, offset, done))
 
-    def _done(self, progress: Progress, offset: int, answer: asyncio.Future[Any]) -> None:
+    def _done(self, progress: PartitionProgress, offset: int, answer: asyncio.Future[Any]) -> None:
         self._in_flight -= 1
         self._answered.set()
         error = asyncio.CancelledError() if answer.cancelled() else answer.exception()

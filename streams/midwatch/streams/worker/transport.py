@@ -23,7 +23,7 @@ FETCH_WAIT_MS = 500
 """How long the broker may hold a fetch when there is nothing new; Faust's 1.5 s slow the start."""
 
 
-class Reader(Protocol):
+class PartitionReader(Protocol):
     """What reads one topic in this process, and alone knows how far it has come."""
 
     topic: str
@@ -56,7 +56,7 @@ class Reader(Protocol):
 class HasReaders(Protocol):
     """The part of our app that the transport needs."""
 
-    readers: Mapping[str, Reader]
+    readers: Mapping[str, PartitionReader]
     counters: Counters
 
 

@@ -7,12 +7,21 @@ from dataclasses import replace
 import pytest
 
 from midwatch.agents.detect.fold import DetectFold
-from midwatch.rules.detectors.limits import Limits
-from midwatch.streams.records import Beat, Carry, Incident, Origin, SchedulerFact, SpecEvent, Tick, codec
+from midwatch.rules.detectors.limits import WatchLimits
+from midwatch.streams.records import (
+    Heartbeat,
+    Incident,
+    Origin,
+    SchedulerFact,
+    Snapshot,
+    SpecEvent,
+    Tick,
+    codec,
+)
 from midwatch.streams.worker.fold import PARTITION, Fields, Message, Send
 from midwatch.streams.worker.tables.batch import OWN, Batch
 
-FOLD = DetectFold(Limits(), "incidents", lambda _: 3)
+FOLD = DetectFold(WatchLimits(), "incidents", lambda _: 3)
 JOB = "local:ada/llm"
 FIRST = "local:1:1"
 DAY_MS = 86_400_000
@@ -55,8 +64,8 @@ def _failed(job: str = JOB) -> SchedulerFact:
 def test_a_carry_goes_into_the_jobs_own_partition() -> None:
     log = Log()
     log.take(_running(), 0, 1000)
-    (carry,) = [s for s in log.sent if isinstance(codec.decode(s.value or b""), Carry)]
-    assert (carry.topic, carry.partition, carry.key) == ("events", 3, JOB.encode())
+    (snapshot,) = [s for s in log.sent if isinstance(codec.decode(s.value or b""), Snapshot)]
+    assert (snapshot.topic, snapshot.partition, snapshot.key) == ("events", 3, JOB.encode())
 
 
 def test_a_log_that_was_never_cut_knows_every_job_from_its_start() -> None:
@@ -72,7 +81,7 @@ def test_a_job_first_seen_where_the_log_was_cut_may_be_older() -> None:
     log.take(_running(), 5000, 1000)
     log.take(_failed(), 5001, 2000)
     assert log.cut() == [True]
-    assert log.told(Carry) == []
+    assert log.told(Snapshot) == []
 
 
 def test_a_job_first_seen_long_after_the_cut_is_new_for_it_would_have_written_a_carry() -> None:
@@ -88,7 +97,7 @@ def test_the_day_of_a_live_job_is_a_timer_that_a_tick_fires() -> None:
     log.take(_running(), 0, 1000)
     assert log.fold.next_deadline(log.states[PARTITION]) is not None
     log.take(Tick(0), 1, 1000 + DAY_MS, None)
-    assert len(log.told(Carry)) == 2
+    assert len(log.told(Snapshot)) == 2
 
 
 def _newer(record: object) -> bytes:
@@ -99,7 +108,7 @@ def _newer(record: object) -> bytes:
     "record",
     [
         _running(),
-        Beat(Origin(JOB, "n0", 1, FIRST, "b", "s"), 1, 1.0, 1.0, 5.0, True, 0),
+        Heartbeat(Origin(JOB, "n0", 1, FIRST, "b", "s"), 1, 1.0, 1.0, 5.0, True, 0),
         SpecEvent(JOB, "hash", "verdict", True, 1, "/ckpt"),
     ],
     ids=lambda record: type(record).__name__,

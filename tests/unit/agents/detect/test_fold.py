@@ -7,17 +7,17 @@ from dataclasses import replace
 import pytest
 
 from midwatch.agents.detect.fold import DetectFold
-from midwatch.rules.detectors.limits import Limits
+from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.streams.errors import MalformedRecord, NewerRecord
-from midwatch.streams.records import Beat, Finding, Incident, Origin, SchedulerFact, Tick, codec
+from midwatch.streams.records import Finding, Heartbeat, Incident, Origin, SchedulerFact, Tick, codec
 from midwatch.streams.worker.fold import PARTITION, Applied, Fields, Message
 
-FOLD = DetectFold(Limits(), "incidents", lambda _: 0)
+FOLD = DetectFold(WatchLimits(), "incidents", lambda _: 0)
 JOB = "local:ada/llm"
 
 
-def _beat(job: str = JOB, *, sequence: int = 1, monotonic: float = 1.0, node: str = "n0") -> Beat:
-    return Beat(Origin(job, node, 1, "local:1:1", "b", "s"), sequence, 1.0, monotonic, 5.0, True, 0)
+def _beat(job: str = JOB, *, sequence: int = 1, monotonic: float = 1.0, node: str = "n0") -> Heartbeat:
+    return Heartbeat(Origin(job, node, 1, "local:1:1", "b", "s"), sequence, 1.0, monotonic, 5.0, True, 0)
 
 
 class Partition:
@@ -98,7 +98,7 @@ def test_a_record_under_another_jobs_key_is_refused() -> None:
 
 
 def test_a_key_of_another_partition_is_refused() -> None:
-    fold = DetectFold(Limits(), "incidents", lambda _: 3)
+    fold = DetectFold(WatchLimits(), "incidents", lambda _: 3)
     message = Message("events", 0, 0, 1, 1, JOB.encode(), codec.encode(_beat()))
     with pytest.raises(MalformedRecord, match="partition 0"):
         fold.apply({PARTITION: {}, JOB.encode(): {}}, message)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from midwatch.agents.executor.admission import Arrival, Known, Limits, admit
+from midwatch.agents.executor.admission import AdmissionLimits, Arrival, Known, admit
 from midwatch.agents.executor.arming import Arming
 from midwatch.streams.records import Command, Spec
 from midwatch.streams.records.effect_keys import command_id
@@ -50,7 +50,7 @@ KNOWN = Known(
     incarnations=("local:10:5", "local:20:5"),
     arming=Arming(True, "armed by ann"),
 )
-LIMITS = Limits(clusters=frozenset({"local"}), users=frozenset({"ann"}), rate=3, storm_jobs=4)
+LIMITS = AdmissionLimits(clusters=frozenset({"local"}), users=frozenset({"ann"}), rate=3, storm_jobs=4)
 
 
 def test_an_order_that_shows_all_it_must_is_accepted() -> None:

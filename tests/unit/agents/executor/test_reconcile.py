@@ -16,7 +16,7 @@ from midwatch.agents.executor.reconcile import (
     Cancel,
     Finish,
     Memory,
-    Order,
+    PendingCommand,
     Release,
     Remember,
     Step,
@@ -25,16 +25,16 @@ from midwatch.agents.executor.reconcile import (
     View,
     Wait,
     answered,
-    late_twins,
+    late_duplicates,
     memory,
     next_step,
 )
-from midwatch.agents.schedulers.base import Epoch, Hint, JobState, SchedulerJob
+from midwatch.agents.schedulers.base import Hint, SchedulerEpoch, SchedulerJob, StartState
 from midwatch.streams.records.identity import native_id
 from slurm_lab.world import KEY, OLD_ID, Store, World
 
 OLD = f"slurm:{OLD_ID}:0"
-RESTART = Order(OLD, KEY)
+RESTART = PendingCommand(OLD, KEY)
 
 
 class Executor:
@@ -173,25 +173,29 @@ def test_the_faults_are_strong_enough_to_catch_a_careless_reconciler(careless: s
     assert play(events, delays, executors=2) == ""
 
 
-RUNNING, HELD, GONE = JobState("running", "RUNNING"), JobState("held", "PENDING"), JobState("ended", "FAILED")
-CALM = Epoch("boot", 3600.0)
+RUNNING, HELD, GONE = (
+    StartState("running", "RUNNING"),
+    StartState("held", "PENDING"),
+    StartState("ended", "FAILED"),
+)
+CALM = SchedulerEpoch("boot", 3600.0)
 
 
-def job(number: int, state: JobState) -> SchedulerJob:
+def job(number: int, state: StartState) -> SchedulerJob:
     return SchedulerJob(str(number), f"slurm:{number}:0", state, KEY)
 
 
-def view(old: JobState, *ours: SchedulerJob, at: float = 1000.0, **more: object) -> View:
+def view(old: StartState, *ours: SchedulerJob, at: float = 1000.0, **more: object) -> View:
     return replace(View(at, CALM, True, old, ours), **more)  # type: ignore[arg-type] # fields of View by name
 
 
 def test_a_running_old_one_is_told_to_end_and_again_by_force() -> None:
-    order = Order(OLD, "")
+    order = PendingCommand(OLD, "")
     first = next_step(order, Memory(), view(RUNNING), SLURM)
     assert isinstance(first, Cancel)
     assert (first.incarnation, first.force) == (OLD, False)
     assert isinstance(next_step(order, first.memory, view(RUNNING, at=1001), SLURM), Wait)
-    later = next_step(order, first.memory, view(JobState("ending", "COMPLETING"), at=1125), SLURM)
+    later = next_step(order, first.memory, view(StartState("ending", "COMPLETING"), at=1125), SLURM)
     assert isinstance(later, Cancel)
     assert later.force
     assert next_step(order, first.memory, view(GONE, at=1003), SLURM) == Finish(
@@ -200,14 +204,14 @@ def test_a_running_old_one_is_told_to_end_and_again_by_force() -> None:
 
 
 def test_an_unreadable_or_missing_old_one_is_not_taken_for_gone() -> None:
-    order = Order(OLD, "")
-    assert isinstance(next_step(order, Memory(), view(JobState("unknown")), SLURM), Wait)
-    seen = next_step(order, Memory(), view(JobState("absent")), SLURM)
+    order = PendingCommand(OLD, "")
+    assert isinstance(next_step(order, Memory(), view(StartState("unknown")), SLURM), Wait)
+    seen = next_step(order, Memory(), view(StartState("absent")), SLURM)
     assert isinstance(seen, Remember)
-    assert isinstance(next_step(order, seen.memory, view(JobState("absent"), at=1009), SLURM), Wait)
-    rebooted = view(JobState("absent"), at=1011, epoch=Epoch("another boot", 2.0))
+    assert isinstance(next_step(order, seen.memory, view(StartState("absent"), at=1009), SLURM), Wait)
+    rebooted = view(StartState("absent"), at=1011, epoch=SchedulerEpoch("another boot", 2.0))
     assert isinstance(next_step(order, seen.memory, rebooted, SLURM), Remember)
-    assert isinstance(next_step(order, seen.memory, view(JobState("absent"), at=1011), SLURM), Finish)
+    assert isinstance(next_step(order, seen.memory, view(StartState("absent"), at=1011), SLURM), Finish)
 
 
 def test_a_twin_is_cancelled_while_it_is_held() -> None:
@@ -215,7 +219,7 @@ def test_a_twin_is_cancelled_while_it_is_held() -> None:
     step = next_step(RESTART, known, view(GONE, job(7, HELD), job(8, HELD)), SLURM)
     assert isinstance(step, Cancel)
     assert (step.incarnation, step.key) == ("slurm:8:0", KEY)
-    assert late_twins(KEY, "7", [job(7, RUNNING), job(9, HELD), job(10, GONE)]) == ("slurm:9:0",)
+    assert late_duplicates(KEY, "7", [job(7, RUNNING), job(9, HELD), job(10, GONE)]) == ("slurm:9:0",)
 
 
 def test_whoever_started_a_successor_first_is_given_way() -> None:
@@ -236,9 +240,9 @@ def test_our_own_new_job_is_no_foreign_successor() -> None:
 
 def test_a_job_that_was_let_go_and_is_forgotten_is_never_made_again() -> None:
     known = Memory(tried_at=900.0, winner="7", winner_at=900.0, released_at=950.0)
-    seen = next_step(RESTART, known, view(GONE, winner=JobState("absent")), SLURM)
+    seen = next_step(RESTART, known, view(GONE, winner=StartState("absent")), SLURM)
     assert isinstance(seen, Remember)
-    step = next_step(RESTART, seen.memory, view(GONE, at=1011, winner=JobState("absent")), SLURM)
+    step = next_step(RESTART, seen.memory, view(GONE, at=1011, winner=StartState("absent")), SLURM)
     assert isinstance(step, Finish)
     assert step.result == "failed"
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from midwatch.agents.launch.other_nodes import OtherNodes, nodes_of, step_argv, step_environment
-from midwatch.agents.launch.shim import Told, node_name, on_all_nodes
+from midwatch.agents.launch.shim import ShimArguments, node_name, on_all_nodes
 from midwatch.agents.schedulers.wrapping import wrapped_script
 from processes import wait_for
 
@@ -22,10 +22,12 @@ BATCH = {
 
 
 def test_with_logs_on_every_node_slurm_says_how_many_shippers_there_are() -> None:
-    told = Told("slurm:ann/r", 1, (), ("train",), ("/scratch/%N.log",))
+    told = ShimArguments("slurm:ann/r", 1, (), ("train",), ("/scratch/%N.log",))
     assert on_all_nodes(told, BATCH).nodes == 4
     assert on_all_nodes(told, {}).nodes == 1, "not in a job of SLURM"
-    assert on_all_nodes(Told("slurm:ann/r", 1, (), ("train",)), BATCH).nodes == 1, "a log that all share"
+    assert on_all_nodes(ShimArguments("slurm:ann/r", 1, (), ("train",)), BATCH).nodes == 1, (
+        "a log that all share"
+    )
     assert (nodes_of(BATCH), node_name(BATCH)) == (4, "n0")
 
 

@@ -128,7 +128,7 @@ def test_a_shipper_that_died_often_in_the_course_of_weeks_is_still_started_again
     monkeypatch.setattr(
         shim, "time", SimpleNamespace(monotonic=lambda: now, strftime=time.strftime, gmtime=time.gmtime)
     )
-    told = shim.Told("local:ann/r", 1, (str(tmp_path / "log"),), ())
+    told = shim.ShimArguments("local:ann/r", 1, (str(tmp_path / "log"),), ())
     shipper = shim.Shipper(told, {"MIDWATCH_INCARNATION": "local:1:1", "HOME": str(tmp_path)}, os.getpid())
     shipper._argv = [sys.executable, "-c", "raise SystemExit(1)"]
     shipper.look()

@@ -17,13 +17,13 @@ from midwatch.agents.match.chunk_hits import match
 from midwatch.agents.policies.loader import load_policy
 from midwatch.agents.replay.logs import LogFile
 from midwatch.agents.replay.run import Replayed, replay
-from midwatch.agents.rulesets.bundles import Watched
-from midwatch.rules.detectors.limits import Limits
+from midwatch.agents.rulesets.bundles import CompiledBundle
+from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.rules.matching.compiler import RuleSet, compile_rules
 from midwatch.rules.matching.hits import Match
-from midwatch.rules.model import Block, Role, Rule
-from midwatch.shippers.files.tail import Block as Read
-from midwatch.shippers.files.tail import Position
+from midwatch.rules.model import BlockKind, Role, Rule
+from midwatch.shippers.files.tail import FilePosition
+from midwatch.shippers.files.tail import ReadBlock as Read
 from midwatch.shippers.sending.chunker import Chunker
 from midwatch.streams.lines.normalise import places
 from midwatch.streams.records import Chunk, Generation, Hits, Origin
@@ -36,12 +36,15 @@ RULES = compile_rules(
         Rule(
             name="fetching",
             pattern=r"(?s)loader\.py.*\n(?P<what>KeyError): '(?P<key>\w+)'",
-            block=Block.TRACEBACK,
+            block=BlockKind.TRACEBACK,
             error_type="data",
             transient=False,
         ),
         Rule(
-            name="from_the_top", pattern=r"\ATraceback .*\n  File", block=Block.TRACEBACK, role=Role.CONTEXT
+            name="from_the_top",
+            pattern=r"\ATraceback .*\n  File",
+            block=BlockKind.TRACEBACK,
+            role=Role.CONTEXT,
         ),
         Rule(name="any_error", pattern=r"^(?:\[\w+\]: )?\w*Error\b", error_type="exception", fallback=True),
     ]
@@ -73,9 +76,9 @@ def interleaved(blocks: Sequence[list[bytes]], seed: int) -> list[bytes]:
 
 
 def reads(groups: Iterable[bytes], generation: Generation) -> Iterator[Read]:
-    at = Position()
+    at = FilePosition()
     for raw in groups:
-        end = Position(at.offset + len(raw), at.number + raw.count(b"\n"))
+        end = FilePosition(at.offset + len(raw), at.number + raw.count(b"\n"))
         yield Read(f"/l/{generation.inode}.log", generation, at, end, raw, 0.0, 1.0)
         at = end
 
@@ -235,8 +238,8 @@ def test_a_rule_over_blocks_knows_more_than_a_fallback_on_its_last_line() -> Non
 def replayed(content: bytes) -> Replayed:
     policy = load_policy("verdict")
     book = Rulebook({"verdict": policy}, lambda command: command)
-    watched = Watched(RULES, "hash")
-    return replay("replay:file/x", [LogFile("x.log", content, 1e9)], watched, book, Limits())
+    watched = CompiledBundle(RULES, "hash")
+    return replay("replay:file/x", [LogFile("x.log", content, 1e9)], watched, book, WatchLimits())
 
 
 def test_a_replay_finds_what_the_stream_finds_wherever_its_256_kib_end() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from house.cases import cases
-from midwatch.agents.match.tracebacks import Place, place_of
+from midwatch.agents.match.tracebacks import TracebackPlace, place_of
 
 HANDLING = "During handling of the above exception, another {} occurred:".format("exception")
 
@@ -17,7 +17,7 @@ HEAD = "Traceback (most recent call last):"
 FRAME = '  File "train.py", line 5, in main'
 
 
-def place(log: str, line: str) -> Place:
+def place(log: str, line: str) -> TracebackPlace:
     """Of the last line that reads so."""
     text = log.encode()
     start = text.rindex(line.encode())
@@ -52,7 +52,7 @@ def test_what_stands_below_a_place_in_c_is_said() -> None:
 
 
 def test_a_line_of_its_own_is_said() -> None:
-    assert place("fine\nOSError: gone\n", "OSError: gone") == Place()
+    assert place("fine\nOSError: gone\n", "OSError: gone") == TracebackPlace()
 
 
 def test_the_end_of_a_traceback_is_known_through_carets() -> None:
@@ -111,7 +111,7 @@ def test_printed_source_is_quoted() -> None:
 
 
 def test_a_heading_is_no_source() -> None:
-    assert place("fine\n# OSError: gone\n", "# OSError: gone") == Place()
+    assert place("fine\n# OSError: gone\n", "# OSError: gone") == TracebackPlace()
 
 
 def test_what_runs_beside_the_job_is_told_apart() -> None:

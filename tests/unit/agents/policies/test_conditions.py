@@ -11,9 +11,9 @@ from midwatch.agents.policies.conditions import (
     AnyOf,
     AttemptsBelow,
     Condition,
+    ConditionFacts,
     Cooldown,
     FactIs,
-    Facts,
     Not,
     NotAsked,
     Past,
@@ -27,7 +27,7 @@ YES, NO, UNASKED = Always(), Not(Always()), NotAsked("FileExistsCondition")
 
 
 def held(condition: Condition, **known: str) -> bool | None:
-    return ask(condition, Facts(known)).held
+    return ask(condition, ConditionFacts(known)).held
 
 
 @pytest.mark.parametrize(
@@ -52,18 +52,18 @@ def test_what_nobody_asked_counts_only_where_the_rest_leaves_it_open(
 @pytest.mark.parametrize(("restarts", "answer"), [(0, True), (1, True), (2, False), (3, False)])
 @pytest.mark.capability("S001-75")
 def test_the_first_start_is_an_attempt_too(restarts: int, answer: bool) -> None:
-    assert ask(AttemptsBelow(3), Facts(past=Past(restarts))).held is answer
+    assert ask(AttemptsBelow(3), ConditionFacts(past=Past(restarts))).held is answer
 
 
 def test_a_cooldown_lets_an_act_wait_and_its_opposite_does_not_hold_meanwhile() -> None:
-    early = Facts(past=Past(1, last_restart_ms=1_000_000, now_ms=1_030_000))
-    late = Facts(past=Past(1, last_restart_ms=1_000_000, now_ms=1_070_000))
+    early = ConditionFacts(past=Past(1, last_restart_ms=1_000_000, now_ms=1_030_000))
+    late = ConditionFacts(past=Past(1, last_restart_ms=1_000_000, now_ms=1_070_000))
     assert (ask(Cooldown(60), early).held, ask(Cooldown(60), early).not_before_ms) == (True, 1_060_000)
     assert (ask(Cooldown(60), late).held, ask(Cooldown(60), late).not_before_ms) == (True, 0)
     assert (ask(Not(Cooldown(60)), early).held, ask(Not(Cooldown(60)), late).held) == (True, False)
     assert ask(AllOf((Cooldown(60), Cooldown(90))), early).not_before_ms == 1_090_000
     assert ask(AnyOf((Cooldown(60), Cooldown(90))), early).not_before_ms == 1_060_000
-    assert ask(Cooldown(60), Facts()).not_before_ms == 0
+    assert ask(Cooldown(60), ConditionFacts()).not_before_ms == 0
 
 
 def test_a_coarse_type_covers_its_finer_ones() -> None:

@@ -13,7 +13,7 @@ from midwatch.agents.policies.loader import load_policy
 from midwatch.agents.policies.oellm import RetryCounting
 from midwatch.agents.rulesets.bundles import policies_of, watched_rules
 from midwatch.agents.rulesets.draft import read_draft
-from midwatch.rules.detectors.limits import Limits
+from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.rules.loader import load_bundle
 from midwatch.streams.lines.normalise import normalise
 from midwatch.streams.records import Chunk, Generation, Section
@@ -27,7 +27,7 @@ RUN = str(FIXTURES / "gen1/experiments/run.yaml")
 def scene(path: str, counting: RetryCounting = RetryCounting.DOCUMENTED) -> Scene:
     """An armed job under the policy of a file."""
     policy = load_policy(path, counting)
-    found = Scene(limits=Limits(**{str(k): v for k, v in load_bundle(path).silence.items()}))
+    found = Scene(limits=WatchLimits(**{str(k): v for k, v in load_bundle(path).silence.items()}))
     found.policy = policy.name
     found.book = Rulebook({policy.name: policy}, lambda command: command, policy.name, acting=True)
     found.spec()

@@ -20,16 +20,16 @@ from midwatch.rules.bundle import read_bundle
 from midwatch.rules.loader import shipped_files
 from midwatch.rules.matching.compiler import compile_rules
 from midwatch.rules.model import Rule, SourceLocation
-from midwatch.rules.oellm.generation import Generation, is_foreign
+from midwatch.rules.oellm.generation import SchemaGeneration, is_foreign
 from midwatch.rules.oellm.reading import Config, bundle_of, read_config
 from midwatch.streams.strict_yaml import read_yaml
 
 DIRECTORY = os.environ.get("OELLM", "")
 COMMITS = {
-    "3c4e837": (Generation.MODES, 7),
-    "55e1f42": (Generation.STATES, 9),
-    "95837c1": (Generation.BINDINGS, 10),
-    "c6d0cc0": (Generation.TRANSITIONS, 8),
+    "3c4e837": (SchemaGeneration.MODES, 7),
+    "55e1f42": (SchemaGeneration.STATES, 9),
+    "95837c1": (SchemaGeneration.BINDINGS, 10),
+    "c6d0cc0": (SchemaGeneration.TRANSITIONS, 8),
 }
 """The generation of each, and the least number of its files that are of it and bring rules."""
 

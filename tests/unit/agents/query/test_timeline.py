@@ -9,17 +9,17 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from midwatch.agents.cli.ask.asking import story_json
-from midwatch.agents.cli.printing import columns, job_rows, story_text
+from midwatch.agents.cli.ask.asking import timeline_json
+from midwatch.agents.cli.printing import columns, job_rows, timeline_text
 from midwatch.agents.executor.arming import Arming
-from midwatch.agents.query.timeline import Story, Timed, find_jobs, stories, story
+from midwatch.agents.query.timeline import Timed, Timeline, find_jobs, timeline, timelines
 from midwatch.streams.records import (
-    Beat,
     Command,
     Decision,
     Finding,
     Forwarded,
     Generation,
+    Heartbeat,
     Hit,
     Hits,
     Incident,
@@ -72,16 +72,16 @@ BLIND = Finding(JOB, 1, "blind", True, NOW, "no beat of a node that printed prog
 
 
 def beat(at_ms: int) -> Timed:
-    return Timed(at_ms, Beat(ORIGIN, 1, 0.0, 0.0, 5.0, True, 0))
+    return Timed(at_ms, Heartbeat(ORIGIN, 1, 0.0, 0.0, 5.0, True, 0))
 
 
-def told(*records: object, beats: tuple[int, ...] = ()) -> Story:
+def told(*records: object, beats: tuple[int, ...] = ()) -> Timeline:
     timed = [Timed(NOW + n, record) for n, record in enumerate(records)] + [beat(at) for at in beats]
-    return story(JOB, timed)
+    return timeline(JOB, timed)
 
 
-def why(one: Story, now_ms: int = NOW) -> str:
-    return "\n".join(line.plain for line in story_text(one, now_ms))
+def why(one: Timeline, now_ms: int = NOW) -> str:
+    return "\n".join(line.plain for line in timeline_text(one, now_ms))
 
 
 @pytest.mark.capability("S000-01", "S001-76", "S001-53", "S000-06", "S000-07")
@@ -184,7 +184,7 @@ def test_progress_and_modes_are_told() -> None:
 
 def test_a_job_is_found_by_name_run_or_id() -> None:
     other = "night:you/gpt"
-    known = stories(
+    known = timelines(
         [
             *(Timed(NOW, record) for record in RESCUE),
             Timed(NOW, replace(FIRST, job=other, incarnation="slurm:77:0")),
@@ -200,7 +200,7 @@ def test_a_job_is_found_by_name_run_or_id() -> None:
 @pytest.mark.capability("S001-82")
 def test_json_holds_all_records_with_their_captures() -> None:
     hit = replace(HIT, captures={"timeout_ms": "600000"})
-    body = json.loads(msgspec.json.encode(story_json(told(replace(FIRST, evidence=(hit,)), RESTART), NOW)))
+    body = json.loads(msgspec.json.encode(timeline_json(told(replace(FIRST, evidence=(hit,)), RESTART), NOW)))
     assert body["job"] == JOB
     assert body["standing"] == "i1"
     attempt = body["attempts"][0]

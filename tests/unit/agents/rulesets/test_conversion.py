@@ -14,9 +14,9 @@ from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.match.chunk_hits import match
 from midwatch.agents.policies.loader import load_policy
 from midwatch.agents.policies.oellm import RetryCounting
-from midwatch.agents.rulesets.bundles import Watched, watched_rules
+from midwatch.agents.rulesets.bundles import CompiledBundle, watched_rules
 from midwatch.agents.rulesets.conversion import convert
-from midwatch.rules.detectors.limits import Limits
+from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.rules.loader import load_bundle, load_config, shipped_files
 from midwatch.streams.lines.normalise import normalise
 from midwatch.streams.records import Chunk, Command, Decision, Generation, Section
@@ -73,15 +73,15 @@ CASES = [
 class Judges:
     """Rules, policy and limits of one pair of files."""
 
-    watched: Watched
+    watched: CompiledBundle
     book: Rulebook
-    limits: Limits
+    limits: WatchLimits
     policy: str
 
 
 def judges(rules: str, policy: str, counting: RetryCounting) -> Judges:
     loaded = load_policy(policy, counting)
-    limits = Limits(**{str(phase): seconds for phase, seconds in load_bundle(rules).silence.items()})
+    limits = WatchLimits(**{str(phase): seconds for phase, seconds in load_bundle(rules).silence.items()})
     book = Rulebook({loaded.name: loaded}, lambda command: command, loaded.name, acting=True)
     return Judges(watched_rules((rules,)), book, limits, loaded.name)
 

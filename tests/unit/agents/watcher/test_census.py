@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from midwatch.agents.watcher.census import Census
-from midwatch.streams.records import Beat, Carry, Hits, Origin, Outcome, SchedulerFact, SpecEvent, Tick
+from midwatch.streams.records import (
+    Heartbeat,
+    Hits,
+    Origin,
+    Outcome,
+    SchedulerFact,
+    Snapshot,
+    SpecEvent,
+    Tick,
+)
 from midwatch.streams.records.codec import encode
 
 JOB, A, B = "local:ann/r", "local:1:2", "local:3:4"
@@ -13,8 +22,8 @@ def origin(incarnation: str) -> Origin:
     return Origin(JOB, "n0", 1, incarnation, "boot", "shipper")
 
 
-def beat(incarnation: str, alive: bool | None) -> Beat:
-    return Beat(origin(incarnation), 1, 1.0, 1.0, 5.0, at_end=True, backlog=0, alive=alive)
+def beat(incarnation: str, alive: bool | None) -> Heartbeat:
+    return Heartbeat(origin(incarnation), 1, 1.0, 1.0, 5.0, at_end=True, backlog=0, alive=alive)
 
 
 def census(*records: object) -> Census:
@@ -46,7 +55,7 @@ def test_a_spec_without_a_start_tells_of_none() -> None:
 
 
 def test_a_carry_keeps_the_order_of_the_attempts() -> None:
-    carry = Carry(JOB, 2, {B: 2, A: 1}, None, None)
+    carry = Snapshot(JOB, 2, {B: 2, A: 1}, None, None)
     assert census(carry).incarnations(JOB) == (A, B)
 
 

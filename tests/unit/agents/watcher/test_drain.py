@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from midwatch.agents.schedulers.calls import SystemCaller
-from midwatch.agents.watcher.census import Start
+from midwatch.agents.watcher.census import JobStart
 from midwatch.agents.watcher.drain import LastWords
-from midwatch.shippers.files.checkpoint import Checkpoint, StateDirectory
+from midwatch.shippers.files.checkpoint import SentPositions, ShipperDirectory
 from midwatch.shippers.ship import checkpoint_directory
 from midwatch.streams.host.process_table import start_ticks
 from midwatch.streams.records import Spec
@@ -45,15 +45,15 @@ def dead() -> int:
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> StateDirectory:
+def state(tmp_path: Path) -> ShipperDirectory:
     """The shipper's own directory of the job on this node, held by nobody."""
-    made = StateDirectory(checkpoint_directory(tmp_path, JOB, socket.gethostname()))
+    made = ShipperDirectory(checkpoint_directory(tmp_path, JOB, socket.gethostname()))
     made.close()
     return made
 
 
-def start_of(pid: int) -> Start:
-    return Start(JOB, f"local:{pid}:7", ended=True)
+def start_of(pid: int) -> JobStart:
+    return JobStart(JOB, f"local:{pid}:7", ended=True)
 
 
 def spec(tmp_path: Path) -> Spec:
@@ -72,9 +72,9 @@ def spec(tmp_path: Path) -> Spec:
 
 
 def test_a_start_whose_shipper_died_is_drained_as_that_start(
-    tmp_path: Path, state: StateDirectory, dead: int
+    tmp_path: Path, state: ShipperDirectory, dead: int
 ) -> None:
-    state.save(Checkpoint((), f"local:{dead}:7", "boot"))
+    state.save(SentPositions((), f"local:{dead}:7", "boot"))
     caller = Noting()
     LastWords(tmp_path, caller).ended(start_of(dead), spec(tmp_path), 0.0)
     ((argv, environment),) = caller.spawned
@@ -87,11 +87,11 @@ def test_a_shipper_that_is_still_there_or_a_job_nobody_knows_is_left_alone(tmp_p
     words = LastWords(tmp_path, caller)
     words.ended(start_of(dead), spec(tmp_path), 0.0)
     assert not words.owed, "nobody ever shipped for it"
-    holder = StateDirectory(checkpoint_directory(tmp_path, JOB, socket.gethostname()))
-    holder.save(Checkpoint((), f"local:{dead}:7", "boot"))
+    holder = ShipperDirectory(checkpoint_directory(tmp_path, JOB, socket.gethostname()))
+    holder.save(SentPositions((), f"local:{dead}:7", "boot"))
     words.ended(start_of(dead), spec(tmp_path), 0.0)
     assert words.owed, "one runs, and may fail"
-    holder.save(Checkpoint((), "", "boot"))
+    holder.save(SentPositions((), "", "boot"))
     holder.close()
     words.again(set(), 1.0)
     assert not words.owed, "it came to its end"
@@ -101,11 +101,11 @@ def test_a_shipper_that_is_still_there_or_a_job_nobody_knows_is_left_alone(tmp_p
 
 
 def test_a_killed_shipper_that_is_not_gone_yet_is_waited_for(
-    tmp_path: Path, state: StateDirectory, dead: int
+    tmp_path: Path, state: ShipperDirectory, dead: int
 ) -> None:
-    state.save(Checkpoint((), f"local:{dead}:7", "boot"))
+    state.save(SentPositions((), f"local:{dead}:7", "boot"))
     caller = Noting()
-    words, dying = LastWords(tmp_path, caller), StateDirectory(state.path)
+    words, dying = LastWords(tmp_path, caller), ShipperDirectory(state.path)
     words.ended(start_of(dead), spec(tmp_path), 0.0)
     words.again(set(), 0.5)
     assert caller.spawned == []
@@ -116,9 +116,9 @@ def test_a_killed_shipper_that_is_not_gone_yet_is_waited_for(
 
 
 def test_a_drain_that_failed_is_begun_anew_ever_more_rarely_until_it_is_done(
-    tmp_path: Path, state: StateDirectory, dead: int
+    tmp_path: Path, state: ShipperDirectory, dead: int
 ) -> None:
-    state.save(Checkpoint((), f"local:{dead}:7", "boot"))
+    state.save(SentPositions((), f"local:{dead}:7", "boot"))
     caller, begun = Noting(), []
     words = LastWords(tmp_path, caller)
     words.ended(start_of(dead), spec(tmp_path), 0.0)
@@ -127,16 +127,16 @@ def test_a_drain_that_failed_is_begun_anew_ever_more_rarely_until_it_is_done(
         words.again(set(), float(now))
         begun += [now] * (len(caller.spawned) - before)
     assert begun == [5, 15, 35, 75, 135]
-    last = StateDirectory(state.path)
-    last.save(Checkpoint((), "", "boot"))
+    last = ShipperDirectory(state.path)
+    last.save(SentPositions((), "", "boot"))
     last.close()
     words.again(set(), 1000.0)
     assert not words.owed
     assert len(caller.spawned) == 6
 
 
-def test_a_drain_that_always_fails_is_given_up(tmp_path: Path, state: StateDirectory, dead: int) -> None:
-    state.save(Checkpoint((), f"local:{dead}:7", "boot"))
+def test_a_drain_that_always_fails_is_given_up(tmp_path: Path, state: ShipperDirectory, dead: int) -> None:
+    state.save(SentPositions((), f"local:{dead}:7", "boot"))
     words = LastWords(tmp_path, Noting())
     words.ended(start_of(dead), spec(tmp_path), 0.0)
     words.again(set(), 3601.0)
@@ -144,9 +144,9 @@ def test_a_drain_that_always_fails_is_given_up(tmp_path: Path, state: StateDirec
 
 
 def test_what_another_start_follows_is_left_to_its_shipper(
-    tmp_path: Path, state: StateDirectory, dead: int
+    tmp_path: Path, state: ShipperDirectory, dead: int
 ) -> None:
-    state.save(Checkpoint((), f"local:{dead}:7", "boot"))
+    state.save(SentPositions((), f"local:{dead}:7", "boot"))
     caller = Noting()
     words = LastWords(tmp_path, caller)
     words.ended(start_of(dead), spec(tmp_path), 0.0)
@@ -156,11 +156,11 @@ def test_what_another_start_follows_is_left_to_its_shipper(
 
 
 def test_a_shim_that_tells_of_the_end_before_it_is_gone_is_waited_for(
-    tmp_path: Path, state: StateDirectory
+    tmp_path: Path, state: ShipperDirectory
 ) -> None:
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as shim:
         incarnation = local_incarnation(shim.pid, start_ticks(shim.pid) or 0)
-        state.save(Checkpoint((), incarnation, "boot"))
+        state.save(SentPositions((), incarnation, "boot"))
         caller = Noting()
         words = LastWords(tmp_path, caller)
         words.ended(replace(start_of(shim.pid), incarnation=incarnation), spec(tmp_path), 0.0)

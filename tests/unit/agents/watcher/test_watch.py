@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from midwatch.agents.schedulers.base import Sweep
-from midwatch.agents.watcher.census import Start
+from midwatch.agents.watcher.census import JobStart
 from midwatch.agents.watcher.drain import LastWords
 from midwatch.agents.watcher.watch import Watcher
 from midwatch.streams.records import Spec
@@ -19,10 +19,10 @@ class Words:
     """Notes whose drain is asked for."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[Start, object]] = []
+        self.asked: list[tuple[JobStart, object]] = []
         self.followed: set[str] = set()
 
-    def ended(self, start: Start, spec: Spec | None, now: float) -> None:
+    def ended(self, start: JobStart, spec: Spec | None, now: float) -> None:
         assert now > 0
         self.asked.append((start, spec))
 
@@ -34,10 +34,10 @@ class Words:
 class Census:
     """Jobs as an earlier executor left them."""
 
-    def __init__(self, *starts: Start) -> None:
+    def __init__(self, *starts: JobStart) -> None:
         self._starts = starts
 
-    def starts(self, kind: str) -> tuple[Start, ...]:
+    def starts(self, kind: str) -> tuple[JobStart, ...]:
         assert kind == "local"
         return self._starts
 
@@ -56,7 +56,7 @@ class Quiet:
         return Sweep(())
 
 
-def watcher(tmp_path: Path, words: Words, *starts: Start) -> Watcher:
+def watcher(tmp_path: Path, words: Words, *starts: JobStart) -> Watcher:
     return Watcher(
         (),
         cast(Any, Census(*starts)),
@@ -69,8 +69,8 @@ def watcher(tmp_path: Path, words: Words, *starts: Start) -> Watcher:
 
 
 def test_what_ended_under_an_earlier_executor_is_drained_by_this_one_once(tmp_path: Path) -> None:
-    first = Start("local:ann/a", "local:1:1", "FAILED", ended=True)
-    last = Start("local:ann/a", "local:2:2", "FAILED", ended=True, effect_key="k")
+    first = JobStart("local:ann/a", "local:1:1", "FAILED", ended=True)
+    last = JobStart("local:ann/a", "local:2:2", "FAILED", ended=True, effect_key="k")
     words = Words()
     watching = watcher(tmp_path, words, first, last)
     for _ in range(2):
@@ -79,8 +79,8 @@ def test_what_ended_under_an_earlier_executor_is_drained_by_this_one_once(tmp_pa
 
 
 def test_the_drain_of_a_start_that_another_one_follows_is_that_ones_shippers(tmp_path: Path) -> None:
-    ended = Start("local:ann/a", "local:1:1", "FAILED", ended=True)
-    after, words = Start("local:ann/a", "local:2:2", "RUNNING"), Words()
+    ended = JobStart("local:ann/a", "local:1:1", "FAILED", ended=True)
+    after, words = JobStart("local:ann/a", "local:2:2", "RUNNING"), Words()
     watcher(tmp_path, words, ended, after).look(cast(Any, Quiet()))
     assert words.asked == []
     assert words.followed == {"local:1:1"}
@@ -88,7 +88,7 @@ def test_the_drain_of_a_start_that_another_one_follows_is_that_ones_shippers(tmp
 
 def test_a_start_that_events_do_not_know_yet_is_followed_by_none(tmp_path: Path) -> None:
     # A third start died before events told of it: its drain must go on, though an older one is the latest.
-    first = Start("local:ann/a", "local:1:1", "FAILED", ended=True)
-    second, words = Start("local:ann/a", "local:2:2", "FAILED", ended=True), Words()
+    first = JobStart("local:ann/a", "local:1:1", "FAILED", ended=True)
+    second, words = JobStart("local:ann/a", "local:2:2", "FAILED", ended=True), Words()
     watcher(tmp_path, words, first, second).look(cast(Any, Quiet()))
     assert words.followed == {"local:1:1"}, "neither the latest that is known nor one that is not"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from midwatch.rules.detectors.silence import Pulse, quorum, silence_of_job, take_beat
+from midwatch.rules.detectors.silence import Pulse, quorum, silence_of_job, take_heartbeat
 
 
 def _beat(pulse: Pulse, sequence: int, monotonic: float, *, at_end: bool = True, shipper: str = "s") -> Pulse:
-    return take_beat(
+    return take_heartbeat(
         pulse, shipper=shipper, sequence=sequence, monotonic=monotonic, interval=5, at_end=at_end, now_ms=0
     ).pulse
 

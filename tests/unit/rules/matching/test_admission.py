@@ -8,7 +8,7 @@ import pytest
 
 from midwatch.rules.matching.admission import Speeds, admit, measured_by
 from midwatch.rules.matching.compiler import RuleSet
-from midwatch.rules.model import Block, Rule, SourceLocation
+from midwatch.rules.model import BlockKind, Rule, SourceLocation
 
 
 def rule(name: str, pattern: str = "x") -> Rule:
@@ -123,7 +123,7 @@ def test_what_blocks_and_stop_patterns_cost_is_measured_too(
         name="dear",
         pattern="x",
         error_type="oom",
-        block=Block.TRACEBACK if slow == "match_blocks" else None,
+        block=BlockKind.TRACEBACK if slow == "match_blocks" else None,
         stop_pattern="over" if slow == "match_stops" else "",
     )
     admission = admit([rule("base")], [rule("a"), dear], measured_by(lambda: now[0]))

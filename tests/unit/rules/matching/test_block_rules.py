@@ -10,11 +10,11 @@ from midwatch.rules.files.writer import rules_text
 from midwatch.rules.matching.compiler import compile_rules
 from midwatch.rules.matching.hits import Match
 from midwatch.rules.matching.inspection import bench_text
-from midwatch.rules.model import Block, Rule
+from midwatch.rules.model import BlockKind, Rule
 
 
 def rule(pattern: str, **fields: object) -> Rule:
-    return Rule(name="b", pattern=pattern, block=Block.TRACEBACK, error_type="data", **fields)  # type: ignore[arg-type]  # a test names only fields that exist
+    return Rule(name="b", pattern=pattern, block=BlockKind.TRACEBACK, error_type="data", **fields)  # type: ignore[arg-type]  # a test names only fields that exist
 
 
 def found(pattern: str, text: str, **fields: object) -> list[Match]:
@@ -92,9 +92,9 @@ RULE = (
 
 def test_a_block_rule_is_read_as_it_was_written() -> None:
     (read,) = read_rules({"x.yaml": RULE.encode()})
-    assert read.block is Block.TRACEBACK
+    assert read.block is BlockKind.TRACEBACK
     (again,) = read_rules({"x.yaml": rules_text([read]).encode()})
-    assert again.block is Block.TRACEBACK
+    assert again.block is BlockKind.TRACEBACK
 
 
 @pytest.mark.parametrize(

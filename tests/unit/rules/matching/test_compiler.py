@@ -7,7 +7,7 @@ import pytest
 from house.cases import cases
 from midwatch.rules.loader import load_bundle
 from midwatch.rules.matching.compiler import RuleSet, compile_rules
-from midwatch.rules.model import Block, Rule
+from midwatch.rules.model import BlockKind, Rule
 from midwatch.rules.prefilter.workloads import storm
 
 RULES = (
@@ -15,7 +15,7 @@ RULES = (
     Rule(name="nan", pattern="(?i)loss is nan|gradient norm: inf"),
     Rule(name="number", pattern=r"^\d+$"),
     Rule(name="umlaut", pattern="Gerät verloren|\xff\xfe"),
-    Rule(name="frames", pattern="Traceback", block=Block.TRACEBACK),
+    Rule(name="frames", pattern="Traceback", block=BlockKind.TRACEBACK),
 )
 
 

@@ -9,7 +9,7 @@ from midwatch.rules.loader import bundle_files, load_bundle, shipped_files
 from midwatch.rules.matching.compiler import compile_rules
 from midwatch.rules.matching.inspection import check_files
 from midwatch.rules.model import Bundle, Mode, NoteKind, Phase, Role, Rule
-from midwatch.rules.oellm.generation import Generation
+from midwatch.rules.oellm.generation import SchemaGeneration
 from midwatch.rules.oellm.reading import Config, bundle_of, read_config
 from unit.rules.oellm.fixture_files import FIXTURES, files
 
@@ -38,17 +38,17 @@ def captured(rule: Rule, line: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("root", "generation"),
     [
-        ("gen0/monitoring/words.yaml", Generation.MODES),
-        ("gen1/monitoring/full.yaml", Generation.STATES),
-        ("gen1/restart/selective.yaml", Generation.STATES),
-        ("gen1/experiments/run.yaml", Generation.STATES),
-        ("gen2/monitoring/plain.yaml", Generation.BINDINGS),
-        ("gen3/job/guarded.yaml", Generation.TRANSITIONS),
-        ("gen3/job/default.yaml", Generation.TRANSITIONS),
-        ("gen3/experiments/run.yaml", Generation.TRANSITIONS),
+        ("gen0/monitoring/words.yaml", SchemaGeneration.MODES),
+        ("gen1/monitoring/full.yaml", SchemaGeneration.STATES),
+        ("gen1/restart/selective.yaml", SchemaGeneration.STATES),
+        ("gen1/experiments/run.yaml", SchemaGeneration.STATES),
+        ("gen2/monitoring/plain.yaml", SchemaGeneration.BINDINGS),
+        ("gen3/job/guarded.yaml", SchemaGeneration.TRANSITIONS),
+        ("gen3/job/default.yaml", SchemaGeneration.TRANSITIONS),
+        ("gen3/experiments/run.yaml", SchemaGeneration.TRANSITIONS),
     ],
 )
-def test_the_generation_is_told_from_the_keys(root: str, generation: Generation) -> None:
+def test_the_generation_is_told_from_the_keys(root: str, generation: SchemaGeneration) -> None:
     assert config(root).generation is generation
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from house.cases import cases
-from midwatch.shippers.files.tail import Block, Now
+from midwatch.shippers.files.tail import Now, ReadBlock
 from midwatch.shippers.pipe.spool import Backlog, Spool, segments
 from midwatch.shippers.pipe.spool_watch import SpoolWatch
 from midwatch.shippers.sending.chunker import Chunker
@@ -32,7 +32,7 @@ class Consumer:
         self.at += 0.2
         now = Now(self.at, self.at)
         self.watch.poll(now)
-        blocks: list[Block] = []
+        blocks: list[ReadBlock] = []
         for tail in self.watch.tails:
             while block := tail.read(64 * 1024, now):
                 blocks.append(block)

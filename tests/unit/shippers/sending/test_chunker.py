@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from house.cases import cases
-from midwatch.shippers.files.tail import Block, Now, Position, Tail
+from midwatch.shippers.files.tail import FilePosition, Now, ReadBlock, Tail
 from midwatch.shippers.sending.chunker import Chunker, Parcel
 from midwatch.streams.records import Chunk, Generation
 from midwatch.streams.records.codec import decode_log, encode_log
@@ -19,14 +19,14 @@ from unit.shippers.reading import ORIGIN, lines_of
 ONE, TWO = Generation(1, 1, "a"), Generation(1, 2, "b")
 
 
-def block(raw: bytes, start: Position | None = None, generation: Generation = ONE) -> Block:
-    start = start or Position()
-    end = Position(start.offset + len(raw), start.number + raw.count(b"\n"), not raw.endswith(b"\n"))
-    return Block("train.log", generation, start, end, raw, 0.0, 1.0)
+def block(raw: bytes, start: FilePosition | None = None, generation: Generation = ONE) -> ReadBlock:
+    start = start or FilePosition()
+    end = FilePosition(start.offset + len(raw), start.number + raw.count(b"\n"), not raw.endswith(b"\n"))
+    return ReadBlock("train.log", generation, start, end, raw, 0.0, 1.0)
 
 
-def blocks(*raws: bytes, generation: Generation = ONE) -> list[Block]:
-    out: list[Block] = []
+def blocks(*raws: bytes, generation: Generation = ONE) -> list[ReadBlock]:
+    out: list[ReadBlock] = []
     for raw in raws:
         out.append(block(raw, out[-1].end if out else None, generation))
     return out
@@ -44,7 +44,7 @@ def test_the_files_of_a_node_travel_in_one_chunk() -> None:
     (parcel,) = chunker().parcels([block(b"a\nb\n"), block(b"c\n", generation=TWO)])
     assert parcel.chunk.text == b"a\nb\nc\n"
     assert [(s.size, s.lines, s.end) for s in parcel.chunk.sections] == [(4, 2, 4), (2, 1, 2)]
-    assert dict(parcel.ends) == {ONE: Position(4, 3), TWO: Position(2, 2)}
+    assert dict(parcel.ends) == {ONE: FilePosition(4, 3), TWO: FilePosition(2, 2)}
 
 
 def test_a_chunk_is_cut_at_its_limit() -> None:
@@ -63,7 +63,7 @@ def test_a_chunk_with_an_anchor_for_every_line_stays_a_message_that_kafka_takes(
         size = len(message.value) + sum(len(value) for _, value in message.headers)
         assert size < 700_000
         assert abs(size - parcel.size) < size // 3
-    assert dict(parcels[-1].ends)[ONE] == Position(len(raw), 80_001)
+    assert dict(parcels[-1].ends)[ONE] == FilePosition(len(raw), 80_001)
 
 
 def test_a_chunk_survives_the_wire() -> None:
@@ -106,7 +106,7 @@ def test_a_traceback_goes_on_though_the_shipper_begins_again_within_it(tmp_path:
     old = b"step 10\n" * 20_000 + b"step 11\n" + TRACE
     file.write_bytes(old)
     descriptor = os.open(file, os.O_RDONLY)
-    tail = Tail(descriptor, str(file), ONE, Position())
+    tail = Tail(descriptor, str(file), ONE, FilePosition())
     tail.look(Now(1.0, 1.0))
     cutter = chunker(1 << 20)
     while read := tail.read(1 << 20, Now(1.0, 1.0)):

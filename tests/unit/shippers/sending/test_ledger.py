@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from midwatch.shippers.files.tail import Position
-from midwatch.shippers.sending.ledger import Ledger
+from midwatch.shippers.files.tail import FilePosition
+from midwatch.shippers.sending.ledger import SendLedger
 from midwatch.streams.records import Generation
 
 FILE = Generation(1, 1, "a")
@@ -19,10 +19,10 @@ class Promise:
     exception: BaseException | None = None
 
 
-def sent(count: int) -> tuple[Ledger, list[Promise]]:
-    ledger, promises = Ledger(), [Promise() for _ in range(count)]
+def sent(count: int) -> tuple[SendLedger, list[Promise]]:
+    ledger, promises = SendLedger(), [Promise() for _ in range(count)]
     for i, promise in enumerate(promises):
-        ledger.add(promise, 100, ((FILE, Position(10 * (i + 1))),), float(i))
+        ledger.add(promise, 100, ((FILE, FilePosition(10 * (i + 1))),), float(i))
     return ledger, promises
 
 
@@ -37,7 +37,7 @@ def test_an_acknowledgement_out_of_order_waits_for_those_before() -> None:
     promises[1].is_done = promises[2].is_done = True
     assert ledger.arrived() == {}
     promises[0].is_done = True
-    assert ledger.arrived() == {FILE: Position(30)}
+    assert ledger.arrived() == {FILE: FilePosition(30)}
     assert ledger.in_flight == 0
 
 
@@ -46,7 +46,7 @@ def test_what_stands_behind_a_failure_never_arrives() -> None:
     for promise in promises:
         promise.is_done = True
     promises[1].exception = ConnectionError("gone")
-    assert ledger.arrived() == {FILE: Position(10)}
+    assert ledger.arrived() == {FILE: FilePosition(10)}
     with pytest.raises(ConnectionError):
         ledger.arrived()
     ledger.clear()

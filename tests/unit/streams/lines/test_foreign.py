@@ -7,7 +7,7 @@ import json
 import pytest
 
 from midwatch.streams.errors import ForeignLine
-from midwatch.streams.lines.foreign import Reader, is_foreign, reader
+from midwatch.streams.lines.foreign import ForeignReader, is_foreign, reader
 from midwatch.streams.records import Chunk
 from midwatch.streams.settings.schema import ForeignSettings
 from midwatch.streams.worker.fold import Message
@@ -35,7 +35,7 @@ AS_WRITTEN: dict[str, dict[str, object]] = {
 }  # fmt: skip
 
 
-def _reader(shipper: str, **fields: str) -> Reader:
+def _reader(shipper: str, **fields: str) -> ForeignReader:
     made = reader(ForeignSettings(shipper=shipper, **fields), "night")  # type: ignore[arg-type]  # fields are given by their names
     assert made is not None
     return made

@@ -7,11 +7,11 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from midwatch.streams.worker.stateless import Progress
+from midwatch.streams.worker.stateless import PartitionProgress
 
 
 def test_the_commit_waits_for_the_oldest_unanswered_send() -> None:
-    progress = Progress(10)
+    progress = PartitionProgress(10)
     for offset, sends in ((10, 0), (11, 2), (12, 0), (13, 1)):
         progress.handled(offset, sends)
     assert progress.committable() == 11
@@ -23,7 +23,7 @@ def test_the_commit_waits_for_the_oldest_unanswered_send() -> None:
 
 
 def test_only_the_first_record_after_an_assignment_is_fresh() -> None:
-    progress = Progress(10)
+    progress = PartitionProgress(10)
     assert progress.fresh
     progress.handled(10, 0)
     assert not progress.fresh
@@ -31,7 +31,7 @@ def test_only_the_first_record_after_an_assignment_is_fresh() -> None:
 
 @given(counts=st.lists(st.integers(0, 3), min_size=1, max_size=20), seed=st.randoms())
 def test_no_order_of_answers_commits_an_unanswered_send(counts: list[int], seed: random.Random) -> None:
-    progress = Progress(0)
+    progress = PartitionProgress(0)
     open_sends = {offset: count for offset, count in enumerate(counts) if count}
     for offset, count in enumerate(counts):
         progress.handled(offset, count)

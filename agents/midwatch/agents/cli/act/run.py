@@ -57,12 +57,12 @@ def run(
     It returns once the job runs or is queued; the job outlives this terminal. With --wait, Ctrl-C ends it.
     """
     from midwatch.agents.launch.job_policy import job_policy
-    from midwatch.agents.launch.start import Wanted, follow, note_interrupts, start
+    from midwatch.agents.launch.start import RunRequest, follow, note_interrupts, start
     from midwatch.agents.schedulers.calls import SystemCaller
     from midwatch.agents.schedulers.wrapping import is_sbatch
 
     own = job_policy(asked["policy"], settings)
-    wanted = Wanted(
+    wanted = RunRequest(
         argv=argv,
         cwd=Path.cwd(),
         job=asked["job"],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from midwatch.agents.query.timeline import Story
+    from midwatch.agents.query.timeline import Timeline
 
 patience_option = click.option(
     "--patience",
@@ -56,7 +56,7 @@ def say_unreadable(count: int) -> None:
         )
 
 
-def story_json(told: Story, now: int) -> dict[str, Any]:
+def timeline_json(told: Timeline, now: int) -> dict[str, Any]:
     """A story as JSON: records as they are written in the topics, with their lines beside them."""
     from midwatch.agents import activity
 
@@ -69,7 +69,7 @@ def story_json(told: Story, now: int) -> dict[str, Any]:
         "state": told.state_at(now),
         "standing": told.standing.id if told.standing else None,
         "blind": told.blind.detail if told.blind else None,
-        "last_beat_ms": told.last_beat_ms,
+        "last_beat_ms": told.last_heartbeat_ms,
         "last_step": told.last_step,
         "nodes": sorted(told.nodes),
         "spec": told.spec,

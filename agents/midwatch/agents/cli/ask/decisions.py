@@ -33,12 +33,12 @@ def decisions(job: str | None, since: str, as_json: bool, patience: float, setti
     now = now_ms()
     if job is None:
         told = ask_all(settings, looking_back(since, now), now, patience)
-        found, unreadable = list(told.stories.values()), told.unreadable
+        found, unreadable = list(told.timelines.values()), told.unreadable
     else:
         one, unreadable = ask_job(settings, job, now, patience)
         found = [one]
     say_unreadable(unreadable)
-    made = [decision for story in found for attempt in story.attempts for decision in attempt.decisions]
+    made = [decision for timeline in found for attempt in timeline.attempts for decision in attempt.decisions]
     made.sort(key=lambda decision: decision.at_ms)
     if as_json:
         print_json({"decisions": made, "unreadable": unreadable})

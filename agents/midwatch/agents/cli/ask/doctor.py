@@ -13,7 +13,7 @@ from midwatch.agents.cli.options import json_option, with_settings
 from midwatch.streams.errors import MidwatchError
 
 if TYPE_CHECKING:
-    from midwatch.agents.rulesets.reload.telling import Told
+    from midwatch.agents.rulesets.reload.telling import RulesStatus
     from midwatch.streams.settings.schema import Settings
 
 
@@ -89,11 +89,11 @@ def doctor(as_json: bool, settings: Settings) -> int:
     return max((error.exit_code for error in failures), default=1 if warnings else 0)
 
 
-def _rules(settings: Settings, check: Callable[[str, Callable[[], object]], None]) -> Told | None:
+def _rules(settings: Settings, check: Callable[[str, Callable[[], object]], None]) -> RulesStatus | None:
     """Which bundle is in force; a refused one stays visible here until a good one comes."""
     from midwatch.agents.rulesets.reload.telling import ask
 
-    found: list[Told] = []
+    found: list[RulesStatus] = []
     check("the rules in force can be read", lambda: found.append(ask(settings)))
     return found[0] if found else None
 

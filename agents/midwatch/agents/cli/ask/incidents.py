@@ -36,15 +36,15 @@ def incidents(
     now = now_ms()
     if job is None:
         told = ask_all(settings, looking_back(since, now), now, patience)
-        found, unreadable = list(told.stories.values()), told.unreadable
+        found, unreadable = list(told.timelines.values()), told.unreadable
     else:
         one, unreadable = ask_job(settings, job, now, patience)
         found = [one]
     say_unreadable(unreadable)
     listed = [
-        (attempt.incident, story.standing is attempt.incident, attempt)
-        for story in found
-        for attempt in story.attempts
+        (attempt.incident, timeline.standing is attempt.incident, attempt)
+        for timeline in found
+        for attempt in timeline.attempts
         if attempt.incident and (withdrawn or attempt.incident.state != "withdrawn")
     ]
     listed.sort(key=lambda row: -row[0].opened_ms)

@@ -32,24 +32,24 @@ def jobs(since: str, as_json: bool, patience: float, settings: Settings) -> int:
     now = now_ms()
     told = ask_all(settings, looking_back(since, now), now, patience)
     say_unreadable(told.unreadable)
-    found = sorted(told.stories.values(), key=lambda story: (story.standing is None, story.job))
-    acting = {story.job: who_armed(story, settings.state_directory) for story in found}
+    found = sorted(told.timelines.values(), key=lambda timeline: (timeline.standing is None, timeline.job))
+    acting = {timeline.job: who_armed(timeline, settings.state_directory) for timeline in found}
     if as_json:
         print_json(
             {
                 "jobs": [
                     {
-                        "job": story.job,
-                        "state": story.state_at(now),
-                        "armed": acting[story.job].armed,
-                        "armed_reason": acting[story.job].reason,
-                        "attempt": story.latest.number if story.latest else None,
-                        "last_step": story.last_step,
-                        "last_beat_ms": story.last_beat_ms,
-                        "standing": story.standing.id if story.standing else None,
-                        "blind": story.blind.detail if story.blind else None,
+                        "job": timeline.job,
+                        "state": timeline.state_at(now),
+                        "armed": acting[timeline.job].armed,
+                        "armed_reason": acting[timeline.job].reason,
+                        "attempt": timeline.latest.number if timeline.latest else None,
+                        "last_step": timeline.last_step,
+                        "last_beat_ms": timeline.last_heartbeat_ms,
+                        "standing": timeline.standing.id if timeline.standing else None,
+                        "blind": timeline.blind.detail if timeline.blind else None,
                     }
-                    for story in found
+                    for timeline in found
                 ],
                 "unreadable": told.unreadable,
             }
@@ -60,8 +60,8 @@ def jobs(since: str, as_json: bool, patience: float, settings: Settings) -> int:
         from midwatch.agents.cli.printing import console, job_rows
 
         out = console()
-        for row in job_rows([(story, acting[story.job]) for story in found], now):
+        for row in job_rows([(timeline, acting[timeline.job]) for timeline in found], now):
             out.print(row)
         if not settings.armed and any(each.armed for each in acting.values()):
             click.echo("by these settings the watch observes: it acts for none (watch.mode)", err=True)
-    return 1 if any(story.standing for story in found) else 0
+    return 1 if any(timeline.standing for timeline in found) else 0

@@ -53,7 +53,7 @@ def replay(
     from midwatch.agents.replay.report import as_plain, as_text
     from midwatch.agents.replay.run import replay as replay_files
     from midwatch.agents.rulesets.bundles import watched_rules
-    from midwatch.rules.detectors.limits import Limits
+    from midwatch.rules.detectors.limits import WatchLimits
     from midwatch.streams.records import codec
 
     files = [file for path in paths for file in _files(path)]
@@ -63,7 +63,7 @@ def replay(
         click.echo(note, err=True)
     book = Rulebook({loaded.name: loaded}, sign=lambda command: command, default_policy=loaded.name)
     name = job or _job_name(paths[0])
-    done = replay_files(name, files, watched, book, Limits())
+    done = replay_files(name, files, watched, book, WatchLimits())
     if asked["as_json"]:
         click.echo(codec.plain_to_json(as_plain(done)))
     else:
@@ -75,7 +75,7 @@ def _recording(file: Path, policy: str | None, *, as_json: bool) -> int:
     from midwatch.agents.replay.recording import file as format_
     from midwatch.agents.replay.recording.refold import bundles_in, refold
     from midwatch.agents.replay.recording.report import as_plain, as_text, replayed
-    from midwatch.rules.detectors.limits import Limits
+    from midwatch.rules.detectors.limits import WatchLimits
     from midwatch.streams.records import codec
 
     try:
@@ -86,12 +86,12 @@ def _recording(file: Path, policy: str | None, *, as_json: bool) -> int:
             where=str(file),
             remedy="make one with `midwatch export JOB -o FILE`",
         ) from error
-    known = {name: value for name, value in recording.head.limits.items() if name in Limits.__slots__}
+    known = {name: value for name, value in recording.head.limits.items() if name in WatchLimits.__slots__}
     contents, book = bundles_in(recording), _rulebook(recording.head, policy, lenient=bool(recording.rules))
     if policy is not None:
         given = {recording.head.policy: book.policies[recording.head.policy]}
         contents = {h: replace(c, policies={**c.policies, **given}) for h, c in contents.items()}
-    done = refold(recording, Limits(**known), book, contents)
+    done = refold(recording, WatchLimits(**known), book, contents)
     if as_json:
         click.echo(codec.plain_to_json(as_plain(recording, done)))
     else:

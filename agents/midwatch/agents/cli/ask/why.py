@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from midwatch.agents.cli.ask.asking import patience_option, print_json, say_unreadable, story_json
+from midwatch.agents.cli.ask.asking import patience_option, print_json, say_unreadable, timeline_json
 from midwatch.agents.cli.options import json_option, with_settings
 from midwatch.streams.host.clock import now_ms
 
@@ -30,11 +30,11 @@ def why(job: str, as_json: bool, patience: float, settings: Settings) -> int:
     told, unreadable = ask_job(settings, job, now, patience)
     say_unreadable(unreadable)
     if as_json:
-        print_json({**story_json(told, now), "unreadable": unreadable})
+        print_json({**timeline_json(told, now), "unreadable": unreadable})
     else:
-        from midwatch.agents.cli.printing import console, story_text
+        from midwatch.agents.cli.printing import console, timeline_text
 
         out = console()
-        for line in story_text(told, now):
+        for line in timeline_text(told, now):
             out.print(line)
     return 1 if told.standing else 0

@@ -77,9 +77,9 @@ class _Checked:
         self.too_slow = refusals(self.admitted.refused) if self.admitted else []
 
     def _admit(self) -> Admitted:
-        from midwatch.agents.rulesets.admission import admit_own
+        from midwatch.agents.rulesets.admission import admit_user_rules
 
-        return admit_own(self.shipped, self.own)
+        return admit_user_rules(self.shipped, self.own)
 
     def json(self, *, insist: bool) -> dict[str, Any]:
         from midwatch.agents.cli.rules.reading import error_json, note_json

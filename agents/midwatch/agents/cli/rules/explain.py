@@ -12,7 +12,7 @@ from midwatch.streams.errors import UsageError
 
 if TYPE_CHECKING:
     from midwatch.rules.matching.compiler import RuleSet
-    from midwatch.rules.matching.inspection import Hit
+    from midwatch.rules.matching.inspection import LineMatch
     from midwatch.rules.model import Rule
 
 _NEAR, _PATTERN = 5, 160
@@ -110,7 +110,7 @@ def _counted(rules: RuleSet, text: bytes) -> dict[str, str]:
     return kept
 
 
-def _hit(hit: Hit, counted: dict[str, str]) -> dict[str, Any]:
+def _hit(hit: LineMatch, counted: dict[str, str]) -> dict[str, Any]:
     rule = hit.rule
     role = counted.get(rule.name)
     why = ""

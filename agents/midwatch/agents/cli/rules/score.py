@@ -68,14 +68,16 @@ def _judge() -> Callable[[Labelled], Said]:
     from midwatch.agents.replay.run import replay
     from midwatch.agents.replay.scoring import Said
     from midwatch.agents.rulesets.bundles import watched_rules
-    from midwatch.rules.detectors.limits import Limits
+    from midwatch.rules.detectors.limits import WatchLimits
 
     watched = watched_rules(("default",))
     policy = load_policy("verdict")
     book = Rulebook({policy.name: policy}, sign=lambda command: command, default_policy=policy.name)
 
     def judge(row: Labelled) -> Said:
-        done = replay("replay:file/log", [LogFile("log", row.log.encode(), 0.0)], watched, book, Limits())
+        done = replay(
+            "replay:file/log", [LogFile("log", row.log.encode(), 0.0)], watched, book, WatchLimits()
+        )
         if done.verdict.state != "failed":
             return Said(action=done.decision.action)
         return Said(done.verdict.error_type, done.verdict.root_line, done.decision.action)

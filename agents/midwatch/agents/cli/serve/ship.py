@@ -12,7 +12,7 @@ from midwatch.agents.cli.options import with_settings
 
 if TYPE_CHECKING:
     from midwatch.shippers.files.watch import Start
-    from midwatch.shippers.identity import Told
+    from midwatch.shippers.identity import IdentityArguments
     from midwatch.shippers.pipe.process import PipeShipment
     from midwatch.streams.settings.schema import Settings
 
@@ -98,10 +98,12 @@ def _piped(options: _Options) -> PipeShipment:
     )
 
 
-def _told(options: _Options) -> Told:
-    from midwatch.shippers.identity import Told
+def _told(options: _Options) -> IdentityArguments:
+    from midwatch.shippers.identity import IdentityArguments
 
-    return Told(job=options["job"], node=options["node"], nodes=options["nodes"], pid=options["pid"])
+    return IdentityArguments(
+        job=options["job"], node=options["node"], nodes=options["nodes"], pid=options["pid"]
+    )
 
 
 def _settings(options: _Options) -> Settings:

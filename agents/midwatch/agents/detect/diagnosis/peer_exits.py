@@ -35,7 +35,7 @@ _WAITED = (
 )
 
 
-def after_departures(hits: Sequence[Hit], noted: Sequence[Hit]) -> list[Hit]:
+def after_peer_exits(hits: Sequence[Hit], noted: Sequence[Hit]) -> list[Hit]:
     """The hits with each such check, link and wait as a consequence of which nobody knows whether it passes;
     the request to end is then one of them. `noted`: lines that only told of something, requests too."""
     hits = _behind_an_end(hits)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from midwatch.agents.detect.diagnosis.hindsight import explanation, is_bare_end
-from midwatch.agents.detect.diagnosis.peer_exits import after_departures
+from midwatch.agents.detect.diagnosis.peer_exits import after_peer_exits
 from midwatch.agents.detect.line_order import earlier, in_order, maybe_earlier
 from midwatch.streams.lines.log_levels import is_quiet
 from midwatch.streams.records import Hit, Line, Mode, Phase, SchedulerFact, Verdict
@@ -36,7 +36,7 @@ _QUANTITIES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class AttemptEnd:
     """How the attempt ended, beside its lines. `silence`: seconds counted, if it hangs. `left`: the latest
     line in which a process said that it is done, while the job as a whole was not. `noted`: lines since the
     last steps that are no evidence by themselves."""
@@ -198,7 +198,7 @@ def _message(hit: Hit) -> str:
     return found[1].strip() if found else ""
 
 
-def _mode(ending: Ending, root: Hit | None) -> Mode:
+def _mode(ending: AttemptEnd, root: Hit | None) -> Mode:
     if ending.silence is not None and (ending.scheduler is None or ending.scheduler.by_person):
         return "stall"
     if ending.scheduler and ending.scheduler.mode:
@@ -209,7 +209,7 @@ def _mode(ending: Ending, root: Hit | None) -> Mode:
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _StandIn:
     """What stands in for a root line where no line is the root."""
 
     error_type: str = "unknown"
@@ -233,36 +233,36 @@ _LOOK_AT_THE_LAGGARD = (
 _TRANSIENT_FACTS = ("preemption", "hardware", "slurm_failure", "ray_node_died")
 
 
-def diagnose(hits: Sequence[Hit], ending: Ending) -> Diagnosis:
+def diagnose(hits: Sequence[Hit], ending: AttemptEnd) -> Diagnosis:
     """The verdict on an attempt that ended or hangs."""
-    hits = after_departures(hits, ending.noted)
+    hits = after_peer_exits(hits, ending.noted)
     root = _explained(_who_left(root_of(hits), ending.left), ending)
     others = sorted((hit for hit in hits if hit is not root), key=in_order)
     evidence = ((root,) if root else ()) + tuple(others[:15])
     return Diagnosis(_judge(root, ending), evidence)
 
 
-def _judge(root: Hit | None, ending: Ending) -> Verdict:
+def _judge(root: Hit | None, ending: AttemptEnd) -> Verdict:
     said, mode = ending.scheduler, _mode(ending, root)
     telling = said is not None and _tells(said)
     if mode == "success" and not _stopped_short(ending):
-        return _verdict(ending, "success", "healthy", said=_Said(error_type=""))
+        return _verdict(ending, "success", "healthy", said=_StandIn(error_type=""))
     if root is not None and (root.role == "cause" or not telling):
         return _unproven(_shown(_verdict(ending, mode, "failed", root=root), ending), root)
     if said is not None and telling:
         transient = True if said.error_type in _TRANSIENT_FACTS else None
-        fact = _Said(said.error_type, transient, said.cluster or "slurm", _spoken(said))
+        fact = _StandIn(said.error_type, transient, said.cluster or "slurm", _spoken(said))
         return _verdict(ending, mode, "failed", said=fact)
     if ending.silence is not None:
-        hang = _Said("hang", True if ending.step is not None else None, remedy=_LOOK_AT_THE_LAGGARD)
+        hang = _StandIn("hang", True if ending.step is not None else None, remedy=_LOOK_AT_THE_LAGGARD)
         return _shown(_verdict(ending, "stall", "failed", said=hang), ending)
     if mode == "success":
         short = (
             f"it ended without an error at step {ending.step} of {ending.total}: look at the job's own log"
         )
-        return _verdict(ending, "ended", "unknown", said=_Said(remedy=short))
+        return _verdict(ending, "ended", "unknown", said=_StandIn(remedy=short))
     error_type = said.error_type if said and said.error_type else "unknown"
-    fact = _Said(error_type, line=_spoken(said) if said else "", remedy=_LOOK_ELSEWHERE)
+    fact = _StandIn(error_type, line=_spoken(said) if said else "", remedy=_LOOK_ELSEWHERE)
     state: _State = "failed" if said and (said.exit_code or said.signal) else "unknown"
     return _verdict(ending, mode, state, said=fact)
 
@@ -283,7 +283,7 @@ def _who_left(root: Hit | None, left: Hit | None) -> Hit | None:
     return replace(left, role="cause", error_type="exception", transient=False, mode=None, remedy=_LEFT_ALONE)
 
 
-def _explained(root: Hit | None, ending: Ending) -> Hit | None:
+def _explained(root: Hit | None, ending: AttemptEnd) -> Hit | None:
     """Where the end alone is known, and nobody outside of the job says why, what was noted before it."""
     said = ending.scheduler
     if not ending.noted or ending.succeeded or ending.silence is not None or (said and _tells(said)):
@@ -299,7 +299,7 @@ def _tells(said: SchedulerFact) -> bool:
     return said.error_type not in ("", "slurm_failure", "unknown")
 
 
-def _shown(verdict: Verdict, ending: Ending) -> Verdict:
+def _shown(verdict: Verdict, ending: AttemptEnd) -> Verdict:
     """A hang is shown by the last sign of progress, not by who lost patience with it."""
     line = ending.progress
     if verdict.error_type != "hang" or line is None:
@@ -324,7 +324,7 @@ def _unproven(verdict: Verdict, root: Hit) -> Verdict:
     return verdict
 
 
-def _stopped_short(ending: Ending) -> bool:
+def _stopped_short(ending: AttemptEnd) -> bool:
     """Exit code 0 proves nothing if the job meant to go further and never said that it was done."""
     if ending.succeeded or ending.step is None or ending.total is None:
         return False
@@ -339,7 +339,7 @@ def _spoken(said: SchedulerFact) -> str:
 
 
 def _verdict(
-    ending: Ending, mode: Mode, state: _State, *, root: Hit | None = None, said: _Said | None = None
+    ending: AttemptEnd, mode: Mode, state: _State, *, root: Hit | None = None, said: _StandIn | None = None
 ) -> Verdict:
     common = Verdict(
         state=state,
@@ -351,7 +351,7 @@ def _verdict(
         given_up=ending.given_up,
     )
     if root is None:
-        fact = said or _Said()
+        fact = said or _StandIn()
         return replace(
             common,
             error_type=fact.error_type,

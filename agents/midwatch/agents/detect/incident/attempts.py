@@ -79,7 +79,7 @@ def older_ended(turn: Turn, incarnation: str) -> None:
         turn.clear_finding("two_alive", f"{incarnation} has ended")
 
 
-def older_beats(turn: Turn, incarnation: str, *, alive: bool, logged_ms: int) -> None:
+def older_heartbeats(turn: Turn, incarnation: str, *, alive: bool, logged_ms: int) -> None:
     """A sign of life, or its end, of an older start of the scheduler's same job.
 
     A scheduler that starts a job again under its id takes the older copy for dead. On a node that it has

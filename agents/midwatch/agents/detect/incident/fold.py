@@ -7,28 +7,28 @@ from dataclasses import dataclass, replace
 from midwatch.agents.detect.incident.attempts import rename
 from midwatch.agents.detect.incident.lines import on_hits
 from midwatch.agents.detect.incident.settling import settle_due, settle_if_due
-from midwatch.agents.detect.incident.sight import look, on_beat, sight_due
+from midwatch.agents.detect.incident.sight import look, on_heartbeat, sight_due
 from midwatch.agents.detect.incident.snapshots import (
     begins_whole,
-    next_carry_ms,
-    on_carry,
-    write_carry_if_due,
+    next_snapshot_ms,
+    on_snapshot,
+    write_snapshot_if_due,
 )
 from midwatch.agents.detect.incident.state import Job
 from midwatch.agents.detect.incident.turn import Turn
 from midwatch.agents.detect.incident.words import on_act, on_outcome, on_scheduler, on_spec
-from midwatch.rules.detectors.limits import Limits
+from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.rules.detectors.loss_spike import LossSpikeDetector
 from midwatch.streams.records import (
     Activation,
-    Beat,
-    Carry,
     Event,
+    Heartbeat,
     Hits,
     IncidentRecord,
     Outcome,
     PersonAct,
     SchedulerFact,
+    Snapshot,
     SpecEvent,
     Tick,
 )
@@ -40,30 +40,30 @@ class Folded:
 
     job: Job
     records: tuple[IncidentRecord, ...]
-    carries: tuple[Carry, ...] = ()
+    snapshots: tuple[Snapshot, ...] = ()
 
 
 def fold_with_timers(
-    job: Job, name: str, event: Event, now_ms: int, limits: Limits, *, cut: bool = False
+    job: Job, name: str, event: Event, now_ms: int, limits: WatchLimits, *, cut: bool = False
 ) -> Folded:
     """One event of one job; every timer due by `now_ms` fires before it, at its due time. `cut`: see
     `fold_event`."""
     fired = fire_due(job, now_ms, limits)
     folded = fold_event(fired.job, name, event, now_ms, limits, cut=cut)
-    return Folded(folded.job, fired.records + folded.records, fired.carries + folded.carries)
+    return Folded(folded.job, fired.records + folded.records, fired.snapshots + folded.snapshots)
 
 
-def fire_due(job: Job, now_ms: int, limits: Limits) -> Folded:
+def fire_due(job: Job, now_ms: int, limits: WatchLimits) -> Folded:
     """Fire the timers of one job that are due by `now_ms`, in order."""
-    records, carries = tuple[IncidentRecord, ...](), tuple[Carry, ...]()
+    records, snapshots = tuple[IncidentRecord, ...](), tuple[Snapshot, ...]()
     while (due := job.state.due_ms) is not None and due <= now_ms:
         fired = fire_timer(job, limits)
-        job, records, carries = fired.job, records + fired.records, carries + fired.carries
-    return Folded(job, records, carries)
+        job, records, snapshots = fired.job, records + fired.records, snapshots + fired.snapshots
+    return Folded(job, records, snapshots)
 
 
 def fold_event(
-    job: Job, name: str, event: Event, now_ms: int, limits: Limits, *, cut: bool = False
+    job: Job, name: str, event: Event, now_ms: int, limits: WatchLimits, *, cut: bool = False
 ) -> Folded:
     """One event of the job called `name`, appended at `now_ms`. Timers due by then must have fired before.
 
@@ -76,8 +76,8 @@ def fold_event(
     match event:
         case Hits():
             on_hits(turn, event)
-        case Beat():
-            on_beat(turn, event)
+        case Heartbeat():
+            on_heartbeat(turn, event)
         case SchedulerFact():
             on_scheduler(turn, event)
         case Outcome():
@@ -86,14 +86,14 @@ def fold_event(
             on_spec(turn, event)
         case PersonAct():
             on_act(turn, event)
-        case Carry():
-            on_carry(turn, event)
+        case Snapshot():
+            on_snapshot(turn, event)
         case Activation() | Tick():
             pass  # they belong to the partition, not to a job
     return _folded(turn)
 
 
-def fire_timer(job: Job, limits: Limits) -> Folded:
+def fire_timer(job: Job, limits: WatchLimits) -> Folded:
     """Fire the job's earliest timer, at its due time."""
     due = job.state.due_ms
     turn = Turn(job, limits, LossSpikeDetector(), due if due is not None else 0)
@@ -104,9 +104,9 @@ def fire_timer(job: Job, limits: Limits) -> Folded:
 
 
 def _folded(turn: Turn) -> Folded:
-    write_carry_if_due(turn)
-    dues = [due for due in (sight_due(turn), settle_due(turn), next_carry_ms(turn)) if due is not None]
+    write_snapshot_if_due(turn)
+    dues = [due for due in (sight_due(turn), settle_due(turn), next_snapshot_ms(turn)) if due is not None]
     # A timer that changed nothing must not come due again at the same moment.
     due = max(min(dues), turn.now_ms + 1) if dues else None
     turn.state = replace(turn.state, due_ms=due)
-    return Folded(turn.result(), tuple(turn.out), tuple(turn.carries))
+    return Folded(turn.result(), tuple(turn.out), tuple(turn.snapshots))

@@ -10,7 +10,7 @@ from midwatch.agents.detect.diagnosis.hindsight import may_explain
 from midwatch.agents.detect.diagnosis.verdict import precedence
 from midwatch.agents.detect.incident.attempts import meet
 from midwatch.agents.detect.incident.clocks import NodeClock, offset
-from midwatch.agents.detect.incident.progress import Step, go_on
+from midwatch.agents.detect.incident.progress import ProgressLine, go_on
 from midwatch.agents.detect.incident.settling import end, revise, suspect, withdraw
 from midwatch.agents.detect.incident.state import NodeState
 from midwatch.agents.detect.incident.turn import Turn
@@ -43,8 +43,8 @@ def on_hits(turn: Turn, record: Hits) -> None:
     clock = NodeClock(offset(node.offsets), record.logged_ms / 1000)
     counts = [more for more in record.counts if is_watched(turn, more.rule)]
     for kind, run in groupby(_in_order(record, node.judged, clock, _known(turn)), key=type):
-        if kind is Step:
-            steps = (line for line in run if isinstance(line, Step))
+        if kind is ProgressLine:
+            steps = (line for line in run if isinstance(line, ProgressLine))
             go_on(turn, origin.node, [step for step in steps if is_watched(turn, step.rule)])
             continue
         for line in run:
@@ -70,11 +70,11 @@ def _known(turn: Turn) -> list[Line]:
 
 def _in_order(
     record: Hits, judged: Mapping[str, int], clock: NodeClock, known: Sequence[Line]
-) -> Iterator[Step | Hit | Stop]:
+) -> Iterator[ProgressLine | Hit | Stop]:
     """The lines not judged before, by corrected time; those of one file stay in the file's order, behind the
     `known` ones above them too. A line may print its second alone, which began before they were read."""
     node = record.origin.node
-    files: dict[str, list[Step | Hit | Stop]] = {}
+    files: dict[str, list[ProgressLine | Hit | Stop]] = {}
     for column in record.progress:
         mark = judged.get(column.generation, -1)
         lines = files.setdefault(column.path, [])
@@ -87,7 +87,7 @@ def _in_order(
         # Last of a line's words: a hit on the very line that ends the watch still counts.
         if stop.end > judged.get(stop.generation, -1):
             files.setdefault(stop.path, []).append(replace(stop, time=clock.corrected(stop.time)))
-    timed: list[tuple[float, int, Step | Hit | Stop]] = []
+    timed: list[tuple[float, int, ProgressLine | Hit | Stop]] = []
     for path, lines in files.items():
         first = min((_number(line) for line in lines), default=0)
         above = (each.time for each in known if each.file == (node, path) and each.number < first)
@@ -99,8 +99,8 @@ def _in_order(
         yield line
 
 
-def _step(column: Progress, index: int, node: str, clock: NodeClock) -> Step:
-    return Step(
+def _step(column: Progress, index: int, node: str, clock: NodeClock) -> ProgressLine:
+    return ProgressLine(
         rule=column.rule,
         node=node,
         path=column.path,
@@ -115,15 +115,15 @@ def _step(column: Progress, index: int, node: str, clock: NodeClock) -> Step:
     )
 
 
-def _number(line: Step | Hit | Stop) -> int:
+def _number(line: ProgressLine | Hit | Stop) -> int:
     return line.line.number if isinstance(line, Hit) else line.number
 
 
-def _time(line: Step | Hit | Stop) -> float:
+def _time(line: ProgressLine | Hit | Stop) -> float:
     return line.line.time if isinstance(line, Hit) else line.time
 
 
-def _at(line: Step | Hit | Stop, time: float) -> Step | Hit | Stop:
+def _at(line: ProgressLine | Hit | Stop, time: float) -> ProgressLine | Hit | Stop:
     if _time(line) == time:
         return line
     if isinstance(line, Hit):

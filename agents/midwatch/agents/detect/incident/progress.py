@@ -17,7 +17,7 @@ _STEPS_TO_WITHDRAW = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ProgressLine:
     """One progress line. `step` -1: the line tells of the phase alone, and with `count` that its loop goes
     round: a bar, a batch of its epoch, a clock that is printed with each event."""
 
@@ -39,7 +39,7 @@ class Step:
         return (self.node, self.path)
 
 
-def go_on(turn: Turn, node: str, lines: Sequence[Step]) -> None:
+def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
     """Progress lines of one node, in order, with no other line between them.
 
     A chunk holds hundreds of them, so what they say of the job is written into its state once, behind the
@@ -70,7 +70,7 @@ def go_on(turn: Turn, node: str, lines: Sequence[Step]) -> None:
     turn.set(step=step, phase=phase, total=total, progress_nodes=nodes, progress_line=printed, losses=losses)
 
 
-def _still_diverged(line: Step, held: Held) -> bool:
+def _still_diverged(line: ProgressLine, held: Held) -> bool:
     """A run goes on with broken numbers as well as with good ones: only a finite loss speaks for it."""
     if held.hit.error_type != "numerical_instability":
         return False
@@ -80,7 +80,7 @@ def _still_diverged(line: Step, held: Held) -> bool:
         return True
 
 
-def _standing(line: Step, held: Iterable[Held]) -> Iterator[Held]:
+def _standing(line: ProgressLine, held: Iterable[Held]) -> Iterator[Held]:
     for each in held:
         if not earlier(each.hit.line, line):
             yield replace(each, step=line.step) if line.step > each.step else each
@@ -88,7 +88,7 @@ def _standing(line: Step, held: Iterable[Held]) -> Iterator[Held]:
             yield each
 
 
-def _counting(line: Step, count: float, held: Iterable[Held]) -> Iterator[Held]:
+def _counting(line: ProgressLine, count: float, held: Iterable[Held]) -> Iterator[Held]:
     for each in held:
         if not earlier(each.hit.line, line) or _still_diverged(line, each) or (each.count or count) > count:
             yield each
@@ -100,7 +100,7 @@ def _counting(line: Step, count: float, held: Iterable[Held]) -> Iterator[Held]:
             yield each
 
 
-def _counted_on(turn: Turn, line: Step) -> None:
+def _counted_on(turn: Turn, line: ProgressLine) -> None:
     """A loop that prints no step goes on: it counted twice beyond where it was first seen behind the line."""
     try:
         count = float(line.count)
@@ -116,7 +116,7 @@ def _counted_on(turn: Turn, line: Step) -> None:
         withdraw(turn, "the job went on: its loop goes round")
 
 
-def _went_on(turn: Turn, line: Step) -> None:
+def _went_on(turn: Turn, line: ProgressLine) -> None:
     """A step after a suspicion: the line did not end the job once the step passes two beyond it."""
     held = turn.state.held
     kept = tuple(_standing(line, held)) if held else ()
@@ -137,7 +137,7 @@ def _went_on(turn: Turn, line: Step) -> None:
         withdraw(turn, f"the job went on: step {line.step}")
 
 
-def _loss(turn: Turn, losses: LossWindow, line: Step) -> LossWindow:
+def _loss(turn: Turn, losses: LossWindow, line: ProgressLine) -> LossWindow:
     try:
         loss = float(line.loss)
     except ValueError:

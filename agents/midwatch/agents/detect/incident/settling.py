@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from midwatch.agents.detect.diagnosis.verdict import Diagnosis, Ending, diagnose
+from midwatch.agents.detect.diagnosis.verdict import AttemptEnd, Diagnosis, diagnose
 from midwatch.agents.detect.incident.state import NodeState
 from midwatch.agents.detect.incident.turn import Turn
 from midwatch.rules.detectors.silence import MISSED_INTERVALS, Pulse
@@ -22,7 +22,7 @@ from midwatch.streams.records import Hit, Incident, SchedulerFact, Verdict
 def present_diagnosis(turn: Turn, given_up: Sequence[str]) -> Diagnosis:
     """What would be said of the attempt if nothing more were heard."""
     state = turn.state
-    ending = Ending(
+    ending = AttemptEnd(
         scheduler=state.scheduler,
         silence=state.stalled,
         phase=state.phase,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from midwatch.agents.detect.incident.attempts import meet, older_beats
+from midwatch.agents.detect.incident.attempts import meet, older_heartbeats
 from midwatch.agents.detect.incident.clocks import SAMPLES, set_right
 from midwatch.agents.detect.incident.settling import end, revise, settle_if_due
 from midwatch.agents.detect.incident.state import NodeState
@@ -15,37 +15,39 @@ from midwatch.rules.detectors.silence import (
     Quorum,
     quorum,
     silence_of_job,
-    take_beat,
+    take_heartbeat,
 )
-from midwatch.streams.records import LINES_READ, Beat
+from midwatch.streams.records import LINES_READ, Heartbeat
 
 
-def on_beat(turn: Turn, beat: Beat) -> None:
+def on_heartbeat(turn: Turn, heartbeat: Heartbeat) -> None:
     """A shipper's sign of life, and the silence that it counts."""
-    origin = beat.origin
+    origin = heartbeat.origin
     if not meet(turn, origin.incarnation, nodes=origin.nodes):
-        if beat.final or beat.alive is not None:
-            alive = bool(beat.alive) and not beat.final
-            older_beats(turn, origin.incarnation, alive=alive, logged_ms=beat.logged_ms or turn.now_ms)
+        if heartbeat.final or heartbeat.alive is not None:
+            alive = bool(heartbeat.alive) and not heartbeat.final
+            older_heartbeats(
+                turn, origin.incarnation, alive=alive, logged_ms=heartbeat.logged_ms or turn.now_ms
+            )
         return
     node = turn.nodes.get(origin.node, NodeState())
-    taken = take_beat(
+    taken = take_heartbeat(
         node.pulse,
         shipper=origin.shipper,
-        sequence=beat.sequence,
-        monotonic=beat.monotonic,
-        interval=beat.interval,
-        at_end=beat.at_end,
+        sequence=heartbeat.sequence,
+        monotonic=heartbeat.monotonic,
+        interval=heartbeat.interval,
+        at_end=heartbeat.at_end,
         now_ms=turn.now_ms,
     )
     if not taken.fresh:
         return
     if turn.state.queued:
         turn.set(queued=False)  # it runs, though the scheduler's word of that is still on its way
-    lines = int(beat.samples.get(LINES_READ, 0))
+    lines = int(heartbeat.samples.get(LINES_READ, 0))
     prints = node.pulse.shipper == origin.shipper and lines > node.lines
-    logged = beat.logged_ms or turn.now_ms
-    offsets = (*node.offsets, beat.wall - logged / 1000)[-SAMPLES:]
+    logged = heartbeat.logged_ms or turn.now_ms
+    offsets = (*node.offsets, heartbeat.wall - logged / 1000)[-SAMPLES:]
     set_right(turn, origin.node, node.offsets, offsets)
     turn.nodes[origin.node] = replace(
         node,
@@ -53,9 +55,9 @@ def on_beat(turn: Turn, beat: Beat) -> None:
         pulse=taken.pulse,
         offsets=offsets,
         logged_ms=max(node.logged_ms, logged),
-        seen_ms=max(node.seen_ms, logged) if beat.at_end else node.seen_ms,
-        final=node.final or beat.final,
-        alive=beat.alive,
+        seen_ms=max(node.seen_ms, logged) if heartbeat.at_end else node.seen_ms,
+        final=node.final or heartbeat.final,
+        alive=heartbeat.alive,
         lines=lines,
     )
     if prints and turn.state.spec is not None and turn.state.spec.any_line:

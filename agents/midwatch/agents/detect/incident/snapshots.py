@@ -15,7 +15,7 @@ from midwatch.agents.detect.incident.state import JobState, NodeState
 from midwatch.agents.detect.incident.turn import Turn
 from midwatch.rules.detectors.loss_spike import LossWindow
 from midwatch.rules.detectors.silence import Pulse
-from midwatch.streams.records import Carry, Event, Held, Member, SpecEvent
+from midwatch.streams.records import Event, Held, Member, Snapshot, SpecEvent
 from midwatch.streams.records.codec import encode
 
 _HELD = 64
@@ -29,7 +29,7 @@ def begins_whole(event: Event, *, cut: bool) -> bool:
     return not cut or isinstance(event, SpecEvent)
 
 
-def next_carry_ms(turn: Turn) -> int | None:
+def next_snapshot_ms(turn: Turn) -> int | None:
     """When the next daily carry is due; None while the job is over, or its end is not yet judged."""
     state, incident = turn.state, turn.state.incident
     if not state.whole or not _lives(turn) or (incident is not None and incident.state == "ended"):
@@ -37,27 +37,27 @@ def next_carry_ms(turn: Turn) -> int | None:
     return state.carry_ms
 
 
-def write_carry_if_due(turn: Turn) -> None:
+def write_snapshot_if_due(turn: Turn) -> None:
     """At the start of an attempt, and then daily while it lives."""
     state = turn.state
     if not state.whole or not _lives(turn):
         return
-    due = next_carry_ms(turn)
+    due = next_snapshot_ms(turn)
     if not turn.began and (due is None or due > turn.now_ms):
         if state.carry_ms is None:
             turn.set(carry_ms=turn.now_ms + _pause_ms(turn))
         return
     turn.set(carry_ms=turn.now_ms + _pause_ms(turn))
-    turn.carry(carry_of(turn))
+    turn.snapshot(snapshot_of(turn))
 
 
-def carry_of(turn: Turn) -> Carry:
+def snapshot_of(turn: Turn) -> Snapshot:
     """The job as it stands, in a record that Kafka takes."""
     whole = _summary(turn)
-    lighter: tuple[Callable[[Carry], Carry], ...] = (
-        lambda carry: replace(carry, members=tuple(replace(m, judged={}) for m in carry.members)),
-        lambda carry: replace(carry, members=()),
-        lambda carry: replace(carry, held=(), noted=()),
+    lighter: tuple[Callable[[Snapshot], Snapshot], ...] = (
+        lambda snapshot: replace(snapshot, members=tuple(replace(m, judged={}) for m in snapshot.members)),
+        lambda snapshot: replace(snapshot, members=()),
+        lambda snapshot: replace(snapshot, held=(), noted=()),
     )
     for drop in lighter:
         if len(encode(whole)) <= _BYTES:
@@ -66,27 +66,27 @@ def carry_of(turn: Turn) -> Carry:
     return whole
 
 
-def on_carry(turn: Turn, carry: Carry) -> None:
+def on_snapshot(turn: Turn, snapshot: Snapshot) -> None:
     """A fold may begin here: what came before is summed up in it. One that knows the job already goes on."""
     state = turn.state
-    if state.attempt and state.whole and carry.incarnations.get(state.incarnation, 0) <= state.attempt:
+    if state.attempt and state.whole and snapshot.incarnations.get(state.incarnation, 0) <= state.attempt:
         return
-    since = [name for name in state.incarnations if name not in carry.incarnations]
-    numbers = dict(carry.incarnations)
+    since = [name for name in state.incarnations if name not in snapshot.incarnations]
+    numbers = dict(snapshot.incarnations)
     for name in sorted(since, key=state.incarnations.__getitem__):
         numbers[name] = max(numbers.values(), default=0) + 1
-    turn.nodes = _with_members(turn, carry)
-    if state.incarnation and state.incarnation not in carry.incarnations:
-        adopted = _renumbered(state, carry)
+    turn.nodes = _with_members(turn, snapshot)
+    if state.incarnation and state.incarnation not in snapshot.incarnations:
+        adopted = _renumbered(state, snapshot)
     else:
-        adopted = _continued(state, carry)
+        adopted = _continued(state, snapshot)
     turn.state = replace(
         adopted,
         whole=True,
-        attempt=numbers.get(adopted.incarnation, carry.attempt),
+        attempt=numbers.get(adopted.incarnation, snapshot.attempt),
         incarnations=numbers,
-        started_by={**carry.started_by, **state.started_by},
-        spec=state.spec or carry.spec,
+        started_by={**snapshot.started_by, **state.started_by},
+        spec=state.spec or snapshot.spec,
         awaited_ms=turn.now_ms,
         carry_ms=turn.now_ms + _pause_ms(turn),
     )
@@ -95,9 +95,9 @@ def on_carry(turn: Turn, carry: Carry) -> None:
         turn.set(incident=replace(incident, attempt=turn.state.attempt, cut=False))
 
 
-def _summary(turn: Turn) -> Carry:
+def _summary(turn: Turn) -> Snapshot:
     state = turn.state
-    return Carry(
+    return Snapshot(
         job=state.job,
         attempt=state.attempt,
         incarnations=state.incarnations,
@@ -157,14 +157,14 @@ def _members(turn: Turn) -> tuple[Member, ...]:
     )
 
 
-def _with_members(turn: Turn, carry: Carry) -> dict[str, NodeState]:
+def _with_members(turn: Turn, snapshot: Snapshot) -> dict[str, NodeState]:
     """The nodes that are known already know more than the carry, except of what was judged before."""
     nodes = dict(turn.nodes)
-    for member in carry.members:
+    for member in snapshot.members:
         known = nodes.get(member.name)
         if known is None:
             known = NodeState(
-                incarnation=carry.incarnation if member.present else "",
+                incarnation=snapshot.incarnation if member.present else "",
                 pulse=Pulse(last_ms=turn.now_ms, interval=member.interval),
                 offsets=() if member.clock is None else (member.clock,),
                 final=member.final,
@@ -178,42 +178,42 @@ def _higher(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     return {name: max(one.get(name, -1), other.get(name, -1)) for name in {**one, **other}}
 
 
-def _renumbered(state: JobState, carry: Carry) -> JobState:
+def _renumbered(state: JobState, snapshot: Snapshot) -> JobState:
     """The present attempt began after the carry was made: only its number is wrong."""
-    return replace(state, incidents=state.incidents + carry.incidents)
+    return replace(state, incidents=state.incidents + snapshot.incidents)
 
 
-def _continued(state: JobState, carry: Carry) -> JobState:
+def _continued(state: JobState, snapshot: Snapshot) -> JobState:
     """The carry's attempt goes on; what was seen of it since the carry was made is newer."""
-    further = state.step is not None and (carry.step is None or state.step >= carry.step)
+    further = state.step is not None and (snapshot.step is None or state.step >= snapshot.step)
     newer = state.incident is not None
     return JobState(
-        job=carry.job,
-        incarnation=carry.incarnation,
-        started_ms=carry.started_ms,
-        nodes=max(state.nodes, carry.nodes),
-        phase=state.phase if further else carry.phase,
-        step=state.step if further else carry.step,
-        total=state.total if state.total is not None else carry.total,
-        progress_nodes=state.progress_nodes if further else carry.progress_nodes,
-        progress_line=state.progress_line or carry.progress_line,
-        left=state.left or carry.left,
-        losses=state.losses if state.losses.losses else LossWindow(carry.losses, carry.spiking),
-        held=(*carry.held, *(held for held in state.held if held not in carry.held)),
-        noted=state.noted or carry.noted,
+        job=snapshot.job,
+        incarnation=snapshot.incarnation,
+        started_ms=snapshot.started_ms,
+        nodes=max(state.nodes, snapshot.nodes),
+        phase=state.phase if further else snapshot.phase,
+        step=state.step if further else snapshot.step,
+        total=state.total if state.total is not None else snapshot.total,
+        progress_nodes=state.progress_nodes if further else snapshot.progress_nodes,
+        progress_line=state.progress_line or snapshot.progress_line,
+        left=state.left or snapshot.left,
+        losses=state.losses if state.losses.losses else LossWindow(snapshot.losses, snapshot.spiking),
+        held=(*snapshot.held, *(held for held in state.held if held not in snapshot.held)),
+        noted=state.noted or snapshot.noted,
         counts=state.counts,
-        succeeded=state.succeeded or carry.succeeded,
-        bundle=state.bundle or carry.bundle,
-        checkpoint_step=carry.checkpoint_step,
-        scheduler=state.scheduler or carry.scheduler,
-        ended_ms=state.ended_ms if newer else carry.ended_ms,
-        stalled=state.stalled if newer else carry.stalled,
-        commanded=state.commanded or carry.commanded,
-        incident=state.incident if newer else carry.incident,
-        incidents=state.incidents + carry.incidents,
-        findings={**carry.findings, **state.findings},
-        stopped=tuple(dict.fromkeys((*carry.stopped, *state.stopped))),
-        rates={**carry.rates, **state.rates},
+        succeeded=state.succeeded or snapshot.succeeded,
+        bundle=state.bundle or snapshot.bundle,
+        checkpoint_step=snapshot.checkpoint_step,
+        scheduler=state.scheduler or snapshot.scheduler,
+        ended_ms=state.ended_ms if newer else snapshot.ended_ms,
+        stalled=state.stalled if newer else snapshot.stalled,
+        commanded=state.commanded or snapshot.commanded,
+        incident=state.incident if newer else snapshot.incident,
+        incidents=state.incidents + snapshot.incidents,
+        findings={**snapshot.findings, **state.findings},
+        stopped=tuple(dict.fromkeys((*snapshot.stopped, *state.stopped))),
+        rates={**snapshot.rates, **state.rates},
     )
 
 

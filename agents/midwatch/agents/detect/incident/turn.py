@@ -9,22 +9,22 @@ from dataclasses import replace
 from typing import Any
 
 from midwatch.agents.detect.incident.state import Job, JobState, NodeState
-from midwatch.rules.detectors.limits import Limits
+from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.rules.detectors.loss_spike import LossSpikeDetector
-from midwatch.streams.records import Carry, Finding, Incident, IncidentRecord, Line
+from midwatch.streams.records import Finding, Incident, IncidentRecord, Line, Snapshot
 
 
 class Turn:
     """The draft. `now_ms` is the only clock: the append time of the record, or a timer's due time."""
 
-    def __init__(self, job: Job, limits: Limits, spikes: LossSpikeDetector, now_ms: int) -> None:
+    def __init__(self, job: Job, limits: WatchLimits, spikes: LossSpikeDetector, now_ms: int) -> None:
         self.state: JobState = job.state
         self.nodes: dict[str, NodeState] = dict(job.nodes)
         self.limits = limits.of(job.state.spec)
         self.spikes = spikes
         self.now_ms = now_ms
         self.out: list[IncidentRecord] = []
-        self.carries: list[Carry] = []
+        self.snapshots: list[Snapshot] = []
         self.began = False
         """Whether an attempt began in this turn."""
 
@@ -40,9 +40,9 @@ class Turn:
         """Pass a record on to decide."""
         self.out.append(record)
 
-    def carry(self, carry: Carry) -> None:
+    def snapshot(self, snapshot: Snapshot) -> None:
         """Sum the job up in its own topic."""
-        self.carries.append(carry)
+        self.snapshots.append(snapshot)
 
     def incident(self, incident: Incident) -> None:
         """Remember the incident as it now stands and pass it on."""

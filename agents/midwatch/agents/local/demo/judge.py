@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from midwatch.agents.query.timeline import Attempt, Story
+from midwatch.agents.query.timeline import Attempt, Timeline
 from midwatch.streams.records import Decision, Finding, Incident, Verdict
 
 ReadLine = Callable[[str, int], str]
@@ -18,7 +18,7 @@ ReadLine = Callable[[str, int], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class TrainingStart:
     """One start of the training, as its ledger tells."""
 
     at: float
@@ -27,10 +27,10 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
+class TrainingLedger:
     """What the training says it did. `saves` are (attempt, step)."""
 
-    starts: tuple[Start, ...] = ()
+    starts: tuple[TrainingStart, ...] = ()
     saves: tuple[tuple[int, int], ...] = ()
     faults: tuple[tuple[str, float], ...] = ()
 
@@ -48,9 +48,9 @@ class Fact:
     detail: str
 
 
-def read_ledger(text: str) -> Ledger:
+def read_ledger(text: str) -> TrainingLedger:
     """The ledger's lines; an incomplete last line, still being written, is left out."""
-    starts: list[Start] = []
+    starts: list[TrainingStart] = []
     saves: list[tuple[int, int]] = []
     faults: list[tuple[str, float]] = []
     for line in text.splitlines(keepends=True):
@@ -59,23 +59,23 @@ def read_ledger(text: str) -> Ledger:
         row: dict[str, Any] = json.loads(line)
         match row["event"]:
             case "start":
-                starts.append(Start(row["t"], row["first_step"], row["native_id"]))
+                starts.append(TrainingStart(row["t"], row["first_step"], row["native_id"]))
             case "save":
                 saves.append((len(starts), row["step"]))
             case "fault":
                 faults.append((row["kind"], row["t"]))
-    return Ledger(tuple(starts), tuple(saves), tuple(faults))
+    return TrainingLedger(tuple(starts), tuple(saves), tuple(faults))
 
 
-def judge(story: Story | None, ledger: Ledger, read_line: ReadLine) -> list[Fact]:
+def judge(timeline: Timeline | None, ledger: TrainingLedger, read_line: ReadLine) -> list[Fact]:
     """Every fact, in the order in which they come true."""
-    attempts = {attempt.number: attempt for attempt in story.attempts} if story else {}
+    attempts = {attempt.number: attempt for attempt in timeline.attempts} if timeline else {}
     first, second = attempts.get(1), attempts.get(2)
     return [
         _verdict("attempt 1 died of an NCCL timeout, and a line proves it", first, "nccl_timeout", read_line),
         _restarted(first),
         _resumed(ledger),
-        _spike(story),
+        _spike(timeline),
         _verdict("attempt 2 died of CUDA out of memory, under louder timeouts", second, "oom", read_line),
         _refused(second),
         Fact(
@@ -131,7 +131,7 @@ def _restarted(attempt: Attempt | None) -> Fact:
     )
 
 
-def _resumed(ledger: Ledger) -> Fact:
+def _resumed(ledger: TrainingLedger) -> Fact:
     name = "attempt 2 began at its checkpoint + 1"
     saved = ledger.saved_before(2)
     if len(ledger.starts) < 2 or saved is None:  # the demo's own number
@@ -142,9 +142,9 @@ def _resumed(ledger: Ledger) -> Fact:
     return Fact(name, step == saved + 1, f"checkpoint at {saved}, first step {step}")
 
 
-def _spike(story: Story | None) -> Fact:
+def _spike(timeline: Timeline | None) -> Fact:
     name = "the loss spike is one finding and no restart"
-    records = [timed.record for timed in story.steps] if story else []
+    records = [timed.record for timed in timeline.steps] if timeline else []
     spikes = [r for r in records if isinstance(r, Finding) and r.kind == "loss_spike" and r.open]
     if not spikes:
         return Fact(name, False, "no such finding was seen")

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from midwatch.agents.local.demo.judge import Fact, Ledger, decided, settled
+from midwatch.agents.local.demo.judge import Fact, TrainingLedger, decided, settled
 from midwatch.agents.local.demo.script import Stage
-from midwatch.agents.query.timeline import Attempt, Story
+from midwatch.agents.query.timeline import Attempt, Timeline
 
 _EVIDENCE = 3
 
 
 def report(
-    stage: Stage, story: Story | None, ledger: Ledger, facts: Sequence[Fact], seconds: float
+    stage: Stage, timeline: Timeline | None, ledger: TrainingLedger, facts: Sequence[Fact], seconds: float
 ) -> list[str]:
     """The closing lines."""
     out = [""]
-    for attempt in story.attempts if story else ():
+    for attempt in timeline.attempts if timeline else ():
         out += _attempt(attempt)
-    out += _times(story, ledger)
+    out += _times(timeline, ledger)
     out += [f"{'ok  ' if fact.holds else 'FAIL'}  {fact.name} ({fact.detail})" for fact in facts]
     failed = [fact.name for fact in facts if not fact.holds]
     out.append("")
@@ -50,8 +50,8 @@ def _attempt(attempt: Attempt) -> list[str]:
     return [*out, ""]
 
 
-def _times(story: Story | None, ledger: Ledger) -> list[str]:
-    first = next((a for a in story.attempts if a.number == 1), None) if story else None
+def _times(timeline: Timeline | None, ledger: TrainingLedger) -> list[str]:
+    first = next((a for a in timeline.attempts if a.number == 1), None) if timeline else None
     incident, decision = settled(first), decided(first, ["restart"])
     if incident is None or decision is None or len(ledger.starts) < 2:  # the demo's own number
         return []

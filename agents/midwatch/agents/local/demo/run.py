@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Literal
 
 from midwatch.agents.activity import line as activity_line
-from midwatch.agents.local.demo.judge import Fact, Ledger, judge, missing, read_ledger, settled
+from midwatch.agents.local.demo.judge import Fact, TrainingLedger, judge, missing, read_ledger, settled
 from midwatch.agents.local.demo.report import report
 from midwatch.agents.local.demo.script import RUN, Stage
 from midwatch.agents.local.embedded.process.child import Child
 from midwatch.agents.query.inquiry import ask_job
-from midwatch.agents.query.timeline import Story
+from midwatch.agents.query.timeline import Timeline
 from midwatch.streams.errors import MidwatchError, ServiceUnreachable, UsageError
 from midwatch.streams.host.clock import now_ms
 from midwatch.streams.records.codec import plain_to_json
@@ -63,9 +63,9 @@ def run(settings: Settings, options: Options, say: Say) -> int:
         begun = time.monotonic()
         _start_training(stage, options)
         say(f"the watch took {begun - began:.1f} s to start; now a training of 8 ranks that will fail")
-        story, ledger, facts = _observe(stage, connected, options.patience, say)
-    _keep_verdicts(stage, story)
-    for line in report(stage, story, ledger, facts, time.monotonic() - begun):
+        timeline, ledger, facts = _observe(stage, connected, options.patience, say)
+    _keep_verdicts(stage, timeline)
+    for line in report(stage, timeline, ledger, facts, time.monotonic() - begun):
         say(line)
     return 1 if missing(facts) else 0
 
@@ -163,48 +163,48 @@ def _start_training(stage: Stage, options: Options) -> None:
 
 def _observe(
     stage: Stage, settings: Settings, patience: float, say: Say
-) -> tuple[Story | None, Ledger, list[Fact]]:
+) -> tuple[Timeline | None, TrainingLedger, list[Fact]]:
     """Until every fact holds and nothing more came for a while, or no hope is left."""
     deadline = time.monotonic() + patience
-    story: Story | None = None
+    timeline: Timeline | None = None
     told = 0
     held_since: float | None = None
     while True:
         with suppress(UsageError):  # the job is not in the topics yet
-            story = ask_job(settings, str(stage.job), now_ms())[0]
-        told = _tell(story, told, say)
+            timeline = ask_job(settings, str(stage.job), now_ms())[0]
+        told = _tell(timeline, told, say)
         ledger = _ledger(stage)
-        facts = judge(story, ledger, _read_line)
+        facts = judge(timeline, ledger, _read_line)
         now = time.monotonic()
         held_since = None if missing(facts) else held_since or now
         if now > deadline or (held_since is not None and now > held_since + _AFTERWARDS_S):
-            return story, ledger, facts
+            return timeline, ledger, facts
         time.sleep(_POLL_S)
 
 
-def _tell(story: Story | None, told: int, say: Say) -> int:
-    steps = story.steps if story else ()
+def _tell(timeline: Timeline | None, told: int, say: Say) -> int:
+    steps = timeline.steps if timeline else ()
     for timed in steps[told:]:
         line = activity_line(
-            timed.record, timed.at_ms, command=story.command_of(timed.record) if story else None
+            timed.record, timed.at_ms, command=timeline.command_of(timed.record) if timeline else None
         )
         if line is not None:
             say(f"  {line}")
     return max(told, len(steps))
 
 
-def _keep_verdicts(stage: Stage, story: Story | None) -> None:
+def _keep_verdicts(stage: Stage, timeline: Timeline | None) -> None:
     """By attempt, for who wants to compare them with `midwatch replay`."""
     verdicts = {
         str(attempt.number): asdict(incident.verdict)
-        for attempt in (story.attempts if story else ())
+        for attempt in (timeline.attempts if timeline else ())
         if (incident := settled(attempt)) is not None
     }
     (stage.directory / "verdicts.json").write_text(plain_to_json(verdicts))
 
 
-def _ledger(stage: Stage) -> Ledger:
-    return read_ledger(stage.ledger.read_text()) if stage.ledger.exists() else Ledger()
+def _ledger(stage: Stage) -> TrainingLedger:
+    return read_ledger(stage.ledger.read_text()) if stage.ledger.exists() else TrainingLedger()
 
 
 def _read_line(path: str, number: int) -> str:

@@ -18,7 +18,7 @@ from midwatch.agents.local.embedded.kafka.progress import ProgressListener
 from midwatch.agents.local.embedded.process.ports import LOOPBACK, free_port, is_free
 from midwatch.agents.local.embedded.properties import USERNAME
 from midwatch.agents.local.embedded.redis import RedisServer, find_redis
-from midwatch.agents.local.embedded.state_directory import Node, StateDirectory
+from midwatch.agents.local.embedded.state_directory import Node, ServiceDirectory
 
 _TRIES = 3
 """Starts with other ports if somebody takes one between the choice and its use."""
@@ -87,7 +87,7 @@ class EmbeddedStack:
         self._mirror = maven_mirror
         self._cache = _absolute(cache or default_cache(os.environ))
         self._progress = progress
-        self._state: StateDirectory | None = None
+        self._state: ServiceDirectory | None = None
         self._kafka: KafkaServer | None = None
         self._redis: RedisServer | None = None
 
@@ -109,7 +109,7 @@ class EmbeddedStack:
         """Starts both and returns when both serve. Raises an EmbeddedStackError and leaves nothing behind."""
         if self._state is not None:
             raise RuntimeError("the stack was started before; stop it first")
-        self._state = StateDirectory(self._path)
+        self._state = ServiceDirectory(self._path)
         try:
             return self._start(self._state)
         except BaseException:
@@ -141,7 +141,7 @@ class EmbeddedStack:
     ) -> None:
         self.stop()
 
-    def _start(self, state: StateDirectory) -> Endpoints:
+    def _start(self, state: ServiceDirectory) -> Endpoints:
         locked = locked_jars()
         version = kafka_version(locked)
         node = replace(state.read_node(version), kafka_version=version)

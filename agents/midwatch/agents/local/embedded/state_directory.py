@@ -42,7 +42,7 @@ class Node:
     format: int = FORMAT
 
 
-class StateDirectory:
+class ServiceDirectory:
     """An opened, locked state directory; `close` frees it. Made (mode 0700) where it does not exist.
 
     The kernel frees the lock however its holder dies. It is shared with the supervisors of the servers
@@ -175,7 +175,7 @@ def _node(document: object) -> Node:
     return Node(**known)
 
 
-_open_directories: weakref.WeakSet[StateDirectory] = weakref.WeakSet()
+_open_directories: weakref.WeakSet[ServiceDirectory] = weakref.WeakSet()
 
 
 def _forget_in_fork() -> None:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from midwatch.agents.query.topic_reader import PATIENCE, messages_of
-from midwatch.agents.replay.recording.file import VERSION, WITHOUT_RULES, Head, Recording, Source
+from midwatch.agents.replay.recording.file import VERSION, WITHOUT_RULES, Head, Recording, RecordingSource
 from midwatch.agents.replay.recording.thinning import activation_in, thinned
 from midwatch.agents.rulesets.bundles import limits_of
 from midwatch.agents.rulesets.reload.topic import RulesTopic
@@ -27,9 +27,9 @@ def export(settings: Settings, job: str, patience: float = PATIENCE) -> Recordin
         ServiceUnreachable: Kafka or a topic is not there, or the end was not reached within `patience`.
     """
     names, key = settings.topic_names, job.encode()
-    incidents = _Partition(settings, names.incidents, key, patience)
+    incidents = _ReadPartition(settings, names.incidents, key, patience)
     kept_incidents = tuple(thinned(incidents, key))
-    events = _Partition(settings, names.events, key, patience)
+    events = _ReadPartition(settings, names.events, key, patience)
     kept_events = tuple(thinned(events, key))
     if not any(message.key == key for message in (*kept_events, *kept_incidents)):
         raise UsageError(
@@ -69,7 +69,7 @@ def _bundles(settings: Settings, kept: tuple[Message, ...]) -> tuple[Message, ..
         topic.close()
 
 
-class _Partition:
+class _ReadPartition:
     """The partition of one topic that holds the key, read once; it notes where the log begins."""
 
     def __init__(self, settings: Settings, topic: str, key: bytes, patience: float) -> None:
@@ -83,12 +83,12 @@ class _Partition:
             self._first = self._first or message
             yield message
 
-    def source(self) -> Source:
+    def source(self) -> RecordingSource:
         if self._first is None:
-            return Source(self._topic, 0)
+            return RecordingSource(self._topic, 0)
         first = self._first
         cut_ms = first.timestamp_ms if first.offset > 0 else None
-        return Source(self._topic, first.partition, first.offset, cut_ms)
+        return RecordingSource(self._topic, first.partition, first.offset, cut_ms)
 
 
 def _message(found: Any) -> Message:

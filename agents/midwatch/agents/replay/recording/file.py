@@ -26,7 +26,7 @@ Short = Literal["events", "incidents", "rules"]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class RecordingSource:
     """The partition that the job's records of one topic lie in. `cut_ms`: append time of the oldest record
     that was left in it, if records before it had been deleted; None if the log was whole."""
 
@@ -41,8 +41,8 @@ class Head:
     """What the records are judged by: the settings of the watch at the time of the export."""
 
     job: str
-    events: Source
-    incidents: Source
+    events: RecordingSource
+    incidents: RecordingSource
     limits: Mapping[str, float] = field(default_factory=dict)  # seconds; see midwatch.rules.detectors.limits
     policy: str = "verdict"  # of jobs whose spec names none
     retries: str = "documented"

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.decide.fold import DecideFold
 from midwatch.agents.detect.fold import DetectFold, beginning
-from midwatch.agents.replay.recording.file import Recording, Source
+from midwatch.agents.replay.recording.file import Recording, RecordingSource
 from midwatch.agents.rulesets.content import Content, content
-from midwatch.rules.detectors.limits import Limits
+from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.streams.errors import MalformedRecord, NewerRecord, UsageError
 from midwatch.streams.records import (
     Command,
@@ -64,7 +64,7 @@ def bundles_in(recording: Recording) -> dict[str, Content]:
 
 
 def refold(
-    recording: Recording, limits: Limits, book: Rulebook, contents: Mapping[str, Content] | None = None
+    recording: Recording, limits: WatchLimits, book: Rulebook, contents: Mapping[str, Content] | None = None
 ) -> Refolded:
     """Everything again, by the bundles of the recording or by those given in their place.
 
@@ -72,14 +72,14 @@ def refold(
         UsageError: a record in it is newer than this midwatch, or a bundle is missing.
     """
     contents = bundles_in(recording) if contents is None else contents
-    head, run = recording.head, _Run(recording, book, contents)
+    head, run = recording.head, _JobRefold(recording, book, contents)
     fold = DetectFold(limits, _INCIDENTS, lambda _: head.events.partition, contents)
-    detect = _Partition(fold, head.events)
+    detect = _FoldedPartition(fold, head.events)
     before = head.events.first_offset - 1
     for message in recording.events:
         for send in detect.take(message):
             if send.topic == _INCIDENTS:
-                run.said.append(_Said(before, message.offset, message.timestamp_ms, send))
+                run.said.append(_DetectOutput(before, message.offset, message.timestamp_ms, send))
         before = message.offset
     run.judge()
     return Refolded(
@@ -92,7 +92,7 @@ def refold(
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _DetectOutput:
     """What detect says at an event; that one stands for all offsets above `after`, up to `offset`."""
 
     after: int
@@ -101,10 +101,10 @@ class _Said:
     send: Send
 
 
-class _Partition:
+class _FoldedPartition:
     """The state of one partition, folded as a worker does it."""
 
-    def __init__(self, fold: Fold, source: Source, *, marked: bool = False) -> None:
+    def __init__(self, fold: Fold, source: RecordingSource, *, marked: bool = False) -> None:
         self._fold = fold
         self._marked = marked
         self.states: dict[bytes, Fields] = {PARTITION: beginning(source.cut_ms), OWN: {}}
@@ -125,21 +125,21 @@ class _Partition:
 
 
 @dataclass(slots=True)
-class _Run:
+class _JobRefold:
     recording: Recording
     book: Rulebook
     contents: Mapping[str, Content]
-    said: list[_Said] = field(default_factory=list)
+    said: list[_DetectOutput] = field(default_factory=list)
     records: list[IncidentRecord] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
     differences: list[str] = field(default_factory=list)
-    _decide: _Partition = field(init=False)
+    _decide: _FoldedPartition = field(init=False)
     _said_of: int = 0
 
     def __post_init__(self) -> None:
         fold = DecideFold(self.book, _DECISIONS, _COMMANDS, self.contents)
-        self._decide = _Partition(fold, self.recording.head.incidents, marked=True)
+        self._decide = _FoldedPartition(fold, self.recording.head.incidents, marked=True)
 
     def judge(self) -> None:
         """The topic `incidents` from its first record, each one derived from the events where they reach."""
@@ -172,7 +172,7 @@ class _Run:
             )
         self._take(replace(written, value=said.send.value))
 
-    def _unwritten(self, said: _Said) -> None:
+    def _unwritten(self, said: _DetectOutput) -> None:
         """Not yet sent when the recording was made, or not said then."""
         self._said_of += 1
         self.differences.append(

@@ -19,7 +19,7 @@ from midwatch.agents.rulesets.content import Content
 from midwatch.agents.rulesets.draft import Draft, admitted, edit, prepare, read_draft
 from midwatch.agents.rulesets.reload.follower import Follower
 from midwatch.agents.rulesets.reload.helper_process import HelperProcess
-from midwatch.agents.rulesets.reload.topic import RulesTopic, RulesWriter, Standing, refusal_of, who
+from midwatch.agents.rulesets.reload.topic import CurrentBundle, RulesTopic, RulesWriter, refusal_of, who
 from midwatch.streams.errors import ConfigurationError, MidwatchError
 from midwatch.streams.host.clock import now_ms
 from midwatch.streams.records import InForce
@@ -44,7 +44,7 @@ class Beginning:
     """The bundle in force at a start, the files that the worker's own rules were `read` from, and how those
     that the settings name stood `before`."""
 
-    standing: Standing
+    standing: CurrentBundle
     content: Content
     read: tuple[str, ...]
     before: Signature
@@ -74,7 +74,7 @@ def begin(settings: Settings) -> Beginning:
         topic.close()
 
 
-def is_edit(draft: str, last_read: str, standing: Standing | None, known: Iterable[str]) -> bool:
+def is_edit(draft: str, last_read: str, standing: CurrentBundle | None, known: Iterable[str]) -> bool:
     """Whether the files that a worker finds at its start are to be put in force.
 
     `draft` is their hash, `last_read` that of the last start with this state directory ("" for none). A

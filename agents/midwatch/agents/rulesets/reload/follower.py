@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from midwatch.agents.rulesets.content import Content
-from midwatch.agents.rulesets.reload.topic import RulesTopic, SetAside, Standing, fetch_bundle
+from midwatch.agents.rulesets.reload.topic import CurrentBundle, DeadLetterWriter, RulesTopic, fetch_bundle
 from midwatch.streams.errors import MidwatchError, NewerRecord
 from midwatch.streams.records import RefusedRules
 from midwatch.streams.settings.schema import Settings
@@ -30,7 +30,7 @@ class Follower(threading.Thread):
 
     `standing` is the bundle in force, once it was read and `take` has made use of it. A bundle that cannot
     be read or used changes nothing: the last good one stays, which is logged and counted. So is a record
-    that cannot be read, once in the life of a process; `set_aside` is told of it then.
+    that cannot be read, once in the life of a process; `dead_letter` is told of it then.
     """
 
     def __init__(
@@ -38,22 +38,22 @@ class Follower(threading.Thread):
         settings: Settings,
         counters: Counters,
         take: Take | None = None,
-        set_aside: SetAside | None = None,
+        dead_letter: DeadLetterWriter | None = None,
     ) -> None:
         super().__init__(name="rules", daemon=True)
-        self.standing: Standing | None = None
+        self.standing: CurrentBundle | None = None
         self.contents: dict[str, Content] = {}
         self._settings = settings
         self._counters = counters
         self._take = take
-        self._tell_set_aside = set_aside
-        self._aside: set[int] = set()
+        self._write_dead_letter = dead_letter
+        self._dead_lettered: set[int] = set()
         self._refused: RefusedRules | None = None
         self._unusable = -1
         self._keeping = threading.Lock()
         self._over = threading.Event()
 
-    def begin(self, standing: Standing, content: Content) -> None:
+    def begin(self, standing: CurrentBundle, content: Content) -> None:
         """What was read and taken before the start; call it before `start`."""
         self.standing = standing
         self._keep(content)
@@ -72,7 +72,7 @@ class Follower(threading.Thread):
     def run(self) -> None:
         while not self._over.is_set():
             try:
-                topic = RulesTopic(self._settings, self._set_aside)
+                topic = RulesTopic(self._settings, self._dead_letter)
                 try:
                     self._follow(topic)
                 finally:
@@ -91,11 +91,11 @@ class Follower(threading.Thread):
                 self._tell_refused(topic.refused)
             topic.read_on(_WAIT_MS)
 
-    def _is_new(self, current: Standing) -> bool:
+    def _is_new(self, current: CurrentBundle) -> bool:
         known = self.standing.offset if self.standing else -1
         return current.offset > max(known, self._unusable)
 
-    def _change(self, topic: RulesTopic, current: Standing) -> None:
+    def _change(self, topic: RulesTopic, current: CurrentBundle) -> None:
         said, before = current.said, self.standing
         if before is None or said.bundle != before.said.bundle:
             try:
@@ -117,12 +117,14 @@ class Follower(threading.Thread):
             )
         self.standing = current
 
-    def _set_aside(self, message: Any, error: Exception) -> None:
-        if message.offset in self._aside:  # after trouble with Kafka the topic is read from its beginning
+    def _dead_letter(self, message: Any, error: Exception) -> None:
+        if (
+            message.offset in self._dead_lettered
+        ):  # after trouble with Kafka the topic is read from its beginning
             return
-        if self._tell_set_aside is not None:
-            self._tell_set_aside(message, error)
-        self._aside.add(message.offset)
+        if self._write_dead_letter is not None:
+            self._write_dead_letter(message, error)
+        self._dead_lettered.add(message.offset)
         refused = refusal(error)
         self._counters.refuse(message.topic, refused.kind)
         stays = self.standing.said.bundle if self.standing else "none"

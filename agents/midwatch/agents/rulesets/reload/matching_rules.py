@@ -13,7 +13,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from midwatch.agents.rulesets.bundles import Watched
+from midwatch.agents.rulesets.bundles import CompiledBundle
 from midwatch.agents.rulesets.content import Content
 from midwatch.agents.rulesets.reload.helper_process import HelperFailed, HelperProcess
 from midwatch.rules.errors import RuleErrors
@@ -56,7 +56,7 @@ class MatchingRules:
             self.watched = watched
             self._unwanted.set()
 
-    def watched_for(self, size: int) -> Watched:
+    def watched_for(self, size: int) -> CompiledBundle:
         """The rules for a record of so many bytes. To be called by one thread, once a record."""
         watched = self.watched
         if watched.hash != self._matched_by:
@@ -73,14 +73,14 @@ class MatchingRules:
             self._unwanted.set()
         self._planner.shutdown()
 
-    def _begin_plan(self, watched: Watched) -> None:
+    def _begin_plan(self, watched: CompiledBundle) -> None:
         with self._swap:
             if self._over or self.watched is not watched:
                 return
             self._unwanted = threading.Event()
             self._planner.submit(self._add_scan, watched, self._unwanted)
 
-    def _add_scan(self, watched: Watched, unwanted: threading.Event) -> None:
+    def _add_scan(self, watched: CompiledBundle, unwanted: threading.Event) -> None:
         try:
             scanned = _scanned(watched.rules, unwanted)
         except (RuleErrors, MatcherDisagreement, HelperFailed, OSError) as error:
@@ -104,8 +104,8 @@ def plan_for(rules: tuple[Rule, ...]) -> PrefilterPlan:
     return plan
 
 
-def _watched(content: Content) -> Watched:
-    return Watched(compile_rules(content.rules, scan=False), content.hash, content.any_line)
+def _watched(content: Content) -> CompiledBundle:
+    return CompiledBundle(compile_rules(content.rules, scan=False), content.hash, content.any_line)
 
 
 def _scanned(rules: RuleSet, unwanted: threading.Event) -> RuleSet:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from midwatch.agents.activity import moment
-from midwatch.agents.rulesets.reload.topic import RulesTopic, Standing
+from midwatch.agents.rulesets.reload.topic import CurrentBundle, RulesTopic
 from midwatch.streams.records import RefusedRules, RuleBundle
 from midwatch.streams.services.reachable import kafka_log
 from midwatch.streams.services.topic_admin import check_topics
@@ -15,10 +15,10 @@ from midwatch.streams.worker.refusals import one_line
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RulesStatus:
     """`standing` and `record` None: nothing is in force yet."""
 
-    standing: Standing | None
+    standing: CurrentBundle | None
     record: RuleBundle | None
     refused: RefusedRules | None
 
@@ -63,7 +63,7 @@ class Told:
         return body
 
 
-def ask(settings: Settings) -> Told:
+def ask(settings: Settings) -> RulesStatus:
     """What the topic says now. Raises ServiceUnreachable, TopicMismatch."""
     check_topics(settings)
     with kafka_log():
@@ -72,6 +72,6 @@ def ask(settings: Settings) -> Told:
             topic.read_to_end()
             current = topic.current
             record = topic.record(current.said.bundle) if current else None
-            return Told(current, record, topic.refused)
+            return RulesStatus(current, record, topic.refused)
         finally:
             topic.close()

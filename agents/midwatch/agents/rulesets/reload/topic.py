@@ -31,12 +31,12 @@ _LARGEST = 16 << 20  # before it is compressed; the broker bounds what is left
 _ERRORS_TOLD = 20
 _log = logging.getLogger(__name__)
 
-SetAside = Callable[[Any, Exception], None]
+DeadLetterWriter = Callable[[Any, Exception], None]
 """Is given a message of the topic, and why it cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class CurrentBundle:
     """The bundle in force, and the offset of the record that says so."""
 
     said: InForce
@@ -49,12 +49,12 @@ class RulesTopic:
     Every call raises ServiceUnreachable where Kafka does not answer.
     """
 
-    def __init__(self, settings: Settings, set_aside: SetAside | None = None) -> None:
-        """`set_aside` is told of what should say which bundle is in force or refused, and says nothing."""
+    def __init__(self, settings: Settings, dead_letter: DeadLetterWriter | None = None) -> None:
+        """`dead_letter` is told of what should say which bundle is in force or refused, and says nothing."""
         from kafka import TopicPartition
 
-        self._set_aside = set_aside or _tell_of
-        self.current: Standing | None = None
+        self._dead_letter = dead_letter or _tell_of
+        self.current: CurrentBundle | None = None
         self.refused: RefusedRules | None = None
         """What was refused since `current` came into force."""
         self.known: dict[str, int] = {}
@@ -135,7 +135,7 @@ class RulesTopic:
             try:
                 self._hear(key, codec.decode(message.value), message.offset)
             except (MalformedRecord, NewerRecord) as error:
-                self._set_aside(message, error)
+                self._dead_letter(message, error)
         elif message.value is None:
             self.known.pop(key.decode(errors="replace"), None)
         else:
@@ -143,7 +143,7 @@ class RulesTopic:
 
     def _hear(self, key: bytes, record: object, offset: int) -> None:
         if key == CURRENT and isinstance(record, InForce):
-            self.current, self.refused = Standing(record, offset), None
+            self.current, self.refused = CurrentBundle(record, offset), None
         elif key == REFUSED and isinstance(record, RefusedRules):
             self.refused = record
         else:

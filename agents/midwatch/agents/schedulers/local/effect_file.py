@@ -66,7 +66,7 @@ def read_all(directory: Path) -> tuple[Record, ...]:
     return tuple(sorted(records, key=lambda record: (record.started_at, record.pid)))
 
 
-def set_aside(directory: Path, record: Record) -> None:
+def move_to_past(directory: Path, record: Record) -> None:
     """Its key is free again; the record itself is kept, under `effects/past`."""
     folder = directory / "effects"
     past = folder / "past"
@@ -81,7 +81,7 @@ def prune(directory: Path, ended_before: float) -> int:
     cluster reads all that are left, and no order of so long ago is valid any more."""
     old = [r for r in read_all(directory) if r.ended_at is not None and r.ended_at < ended_before]
     for record in old:
-        set_aside(directory, record)
+        move_to_past(directory, record)
     return len(old)
 
 

@@ -12,9 +12,17 @@ import sys
 import time
 from pathlib import Path
 
-from midwatch.agents.schedulers.base import SOMEBODY, Epoch, Hint, JobState, SchedulerJob, StartSpec, Sweep
+from midwatch.agents.schedulers.base import (
+    SOMEBODY,
+    Hint,
+    SchedulerEpoch,
+    SchedulerJob,
+    StartSpec,
+    StartState,
+    Sweep,
+)
 from midwatch.agents.schedulers.calls import Caller, environment
-from midwatch.agents.schedulers.local.effect_file import KEY, Record, read, read_all, set_aside
+from midwatch.agents.schedulers.local.effect_file import KEY, Record, move_to_past, read, read_all
 from midwatch.streams.errors import ConfigurationError
 from midwatch.streams.host.process_table import boot_id, group_members, start_ticks
 from midwatch.streams.records.identity import local_incarnation, native_id
@@ -40,16 +48,16 @@ class LocalCluster:
         record = read(self.directory, effect_key)
         return (_job(record),) if record else ()
 
-    def epoch(self) -> Epoch:
-        return Epoch(boot_id(), float(Path("/proc/uptime").read_text().split()[0]))
+    def epoch(self) -> SchedulerEpoch:
+        return SchedulerEpoch(boot_id(), float(Path("/proc/uptime").read_text().split()[0]))
 
-    def state(self, incarnation: str) -> JobState:
+    def state(self, incarnation: str) -> StartState:
         for job in self.sweep().jobs:
             if job.incarnation == incarnation:
                 return job.state
         if _alive(*_parse(incarnation)):
-            return JobState("running", word="RUNNING")
-        return JobState("ended", word="GONE", mode="ended", reason="no such process; exit code not known")
+            return StartState("running", word="RUNNING")
+        return StartState("ended", word="GONE", mode="ended", reason="no such process; exit code not known")
 
     def submit_held(self, spec: StartSpec, effect_key: str, after: str = "") -> Hint:
         """`after` is not waited for: start only when the old one is gone."""
@@ -88,7 +96,7 @@ class LocalCluster:
         else:
             earlier = old is not None and record.started_at < old.started_at
         if earlier:
-            set_aside(self.directory, record)
+            move_to_past(self.directory, record)
 
     def release(self, incarnation: str, effect_key: str) -> Hint:  # noqa: ARG002 - nothing is ever held here
         return Hint("done")
@@ -140,15 +148,15 @@ def _job(record: Record) -> SchedulerJob:
     )
 
 
-def _state(record: Record) -> JobState:
+def _state(record: Record) -> StartState:
     if record.code is not None:
         code, number = (None, -record.code) if record.code < 0 else (record.code, None)
         if record.cancelled:
-            return JobState("ended", "CANCELLED", "ended", "cancelled", code, number, by_person=SOMEBODY)
+            return StartState("ended", "CANCELLED", "ended", "cancelled", code, number, by_person=SOMEBODY)
         if record.code == 0:
-            return JobState("ended", word="COMPLETED", mode="success", exit_code=0)
-        return JobState("ended", "FAILED", "crash", "", code, number, record.reason)
+            return StartState("ended", word="COMPLETED", mode="success", exit_code=0)
+        return StartState("ended", "FAILED", "crash", "", code, number, record.reason)
     if record.boot == boot_id() and _alive(record.pid, record.ticks):
-        return JobState("running", word="RUNNING")
+        return StartState("running", word="RUNNING")
     reason = "the machine was started anew" if record.boot != boot_id() else "its shim was killed"
-    return JobState("ended", word="LOST", mode="ended", reason=f"{reason}; its exit code is not known")
+    return StartState("ended", word="LOST", mode="ended", reason=f"{reason}; its exit code is not known")

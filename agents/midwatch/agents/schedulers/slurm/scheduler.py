@@ -13,14 +13,14 @@ from collections.abc import Mapping
 
 from midwatch.agents.schedulers.base import (
     ClusterUnreachable,
-    Epoch,
     Hint,
-    JobState,
+    SchedulerEpoch,
     SchedulerJob,
     StartSpec,
+    StartState,
     Sweep,
 )
-from midwatch.agents.schedulers.calls import Answer, Caller, environment
+from midwatch.agents.schedulers.calls import CallAnswer, Caller, environment
 from midwatch.agents.schedulers.slurm import text as slurm_text
 from midwatch.agents.schedulers.slurm.sbatch_argv import restart_argv
 from midwatch.streams.errors import ConfigurationError
@@ -51,13 +51,13 @@ class SlurmCluster:
     def find(self, effect_key: str) -> tuple[SchedulerJob, ...]:
         return self.sweep().carrying(effect_key)
 
-    def epoch(self) -> Epoch:
+    def epoch(self) -> SchedulerEpoch:
         try:
             return slurm_text.epoch(self._config())
         except ValueError as error:
             raise self._unreachable("scontrol", str(error)) from error
 
-    def state(self, incarnation: str) -> JobState:
+    def state(self, incarnation: str) -> StartState:
         try:
             job = self._job(native_id(incarnation))
             wanted = _restarts(incarnation)
@@ -67,14 +67,14 @@ class SlurmCluster:
             if told is not None and (job is None or told.over):
                 return told
             if job is None:
-                return JobState("absent")
+                return StartState("absent")
             if job.incarnation == incarnation:
                 return job.state
-            return JobState(
+            return StartState(
                 "ended", word="REQUEUED", mode="ended", reason=f"SLURM started it again as {job.incarnation}"
             )
         except ClusterUnreachable as error:
-            return JobState("unknown", reason=error.what)
+            return StartState("unknown", reason=error.what)
 
     def submit_held(self, spec: StartSpec, effect_key: str, after: str = "") -> Hint:
         try:
@@ -131,7 +131,7 @@ class SlurmCluster:
         except ValueError as error:
             raise self._unreachable("squeue", str(error)) from error
 
-    def _accounted(self, native: str, restarts: int) -> JobState | None:
+    def _accounted(self, native: str, restarts: int) -> StartState | None:
         if not slurm_text.accounts(self._config()):
             return None
         argv = ["sacct", "-n", "-P", "-X", "-D", "-j", native, "-o", slurm_text.SACCT_FIELDS]
@@ -140,13 +140,13 @@ class SlurmCluster:
     def _config(self) -> str:
         return self._look(["scontrol", "show", "config"]).out
 
-    def _look(self, argv: list[str]) -> Answer:
+    def _look(self, argv: list[str]) -> CallAnswer:
         answer = self._run(argv)
         if answer.code != 0:
             raise self._unreachable(argv[0], _last_line(answer))
         return answer
 
-    def _run(self, argv: list[str]) -> Answer:
+    def _run(self, argv: list[str]) -> CallAnswer:
         try:
             return self._caller.run(argv, self._environment, timeout=LOOK_S)
         except OSError as error:
@@ -176,6 +176,6 @@ def _uid_option(user: str) -> str:
     )
 
 
-def _last_line(answer: Answer) -> str:
+def _last_line(answer: CallAnswer) -> str:
     lines = (answer.err.strip() or answer.out.strip()).splitlines()
     return lines[-1].strip() if lines else f"exit code {answer.code}"

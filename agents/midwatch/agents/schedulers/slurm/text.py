@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from datetime import datetime
 
-from midwatch.agents.schedulers.base import SOMEBODY, Epoch, JobState, Kind, SchedulerJob
+from midwatch.agents.schedulers.base import SOMEBODY, Kind, SchedulerEpoch, SchedulerJob, StartState
 from midwatch.streams.records import Mode
 from midwatch.streams.records.identity import slurm_incarnation
 
@@ -79,7 +79,7 @@ def _row(line: str) -> SchedulerJob | None:
     )
 
 
-def job_state(word: str, reason: str, exit_code: int | None, signal: int | None) -> JobState:
+def job_state(word: str, reason: str, exit_code: int | None, signal: int | None) -> StartState:
     """A state word of squeue, scontrol or sacct (`CANCELLED by 1000` too) with its reason."""
     base, _, tail = word.partition(" ")
     base = base.rstrip("+")
@@ -87,7 +87,7 @@ def job_state(word: str, reason: str, exit_code: int | None, signal: int | None)
     if base in _ENDED:
         mode, error_type = _ENDED[base]
         person = (f"uid {tail.removeprefix('by ')}" if tail.startswith("by ") else SOMEBODY) if mode else ""
-        return JobState(
+        return StartState(
             "ended",
             word=base,
             mode=mode,
@@ -100,7 +100,7 @@ def job_state(word: str, reason: str, exit_code: int | None, signal: int | None)
     kind = _KINDS.get(base, "unknown")
     if kind == "queued" and said.startswith("JobHeld"):
         kind = "held"
-    return JobState(kind, word=base, reason=said)
+    return StartState(kind, word=base, reason=said)
 
 
 def _status(text: str) -> tuple[int | None, int | None]:
@@ -119,7 +119,7 @@ def effect_key_in(comment: str) -> str:
     return found[1] if found else ""
 
 
-def from_sacct(text: str, restarts: int) -> JobState | None:
+def from_sacct(text: str, restarts: int) -> StartState | None:
     """The state of start number `restarts` from `sacct -n -P -X -D`, one row a start; None if it has none."""
     rows = [line.split("|") for line in text.splitlines() if line.strip()]
     if len(rows) <= restarts:
@@ -128,14 +128,14 @@ def from_sacct(text: str, restarts: int) -> JobState | None:
     return job_state(word, "", *_status(status))
 
 
-def epoch(text: str) -> Epoch:
+def epoch(text: str) -> SchedulerEpoch:
     """From `scontrol show config`: both times are slurmctld's own, so no clock of ours matters."""
     begun = re.search(r"^BOOT_TIME\s*=\s*(\S+)", text, re.M)
     asked = re.search(r"^Configuration data as of (\S+)", text, re.M)
     if not begun or not asked:
         raise ValueError("scontrol show config tells no BOOT_TIME")
     age = datetime.fromisoformat(asked[1]) - datetime.fromisoformat(begun[1])
-    return Epoch(begun[1], max(0.0, age.total_seconds()))
+    return SchedulerEpoch(begun[1], max(0.0, age.total_seconds()))
 
 
 def accounts(text: str) -> bool:

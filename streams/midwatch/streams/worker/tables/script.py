@@ -25,7 +25,7 @@ class Write:
     outbox: Sequence[tuple[EntryId, bytes]]
 
 
-class Answer(Enum):
+class ScriptAnswer(Enum):
     """What the script said. FENCED: somebody else wrote this partition since we read it."""
 
     WRITTEN = "OK"

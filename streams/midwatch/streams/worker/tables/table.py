@@ -158,13 +158,13 @@ class RedisTable:
             if isinstance(answer, Exception):
                 self._refused(partition, write, answer)
                 continue
-            self._counters.duplicate_answers += answer == script.Answer.ALREADY_WRITTEN.value.encode()
+            self._counters.duplicate_answers += answer == script.ScriptAnswer.ALREADY_WRITTEN.value.encode()
             self._landed(partition, write, batches[partition].copies(), batches[partition].outgoing, nonce)
             landed.add(partition)
         return landed
 
     def _refused(self, partition: int, write: script.Write, answer: Exception) -> None:
-        if not str(answer).startswith(script.Answer.FENCED.value):
+        if not str(answer).startswith(script.ScriptAnswer.FENCED.value):
             raise answer
         self._counters.fenced += 1
         if self.offsets.get(partition) == write.expected:

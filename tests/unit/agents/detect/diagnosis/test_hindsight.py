@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from midwatch.agents.detect.diagnosis.verdict import Ending, diagnose
+from midwatch.agents.detect.diagnosis.verdict import AttemptEnd, diagnose
 from midwatch.streams.records import Hit, Line, Role, SchedulerFact
 from unit.agents.conftest import Watch
 from unit.agents.detect.incident.scene import Scene
@@ -69,8 +69,8 @@ def _noted(transient: bool | None, role: Role = "context") -> Hit:
     return Hit("toy_late", role, "storage", "storage", "warning", transient, line, 80, "n0")
 
 
-def _ending(said: SchedulerFact | None) -> Ending:
-    return Ending(said, None, "training", None, None, False, True, (), "bundle", noted=(_noted(True),))
+def _ending(said: SchedulerFact | None) -> AttemptEnd:
+    return AttemptEnd(said, None, "training", None, None, False, True, (), "bundle", noted=(_noted(True),))
 
 
 def test_the_schedulers_word_of_a_failed_end_is_explained_but_never_to_a_restart() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from midwatch.agents.detect.diagnosis.verdict import Ending, diagnose
+from midwatch.agents.detect.diagnosis.verdict import AttemptEnd, diagnose
 from midwatch.streams.records import SchedulerFact
 from unit.agents.conftest import Watch
 
@@ -344,7 +344,9 @@ def test_memory_dimensions_and_numbers_are_three_causes(watch: Watch) -> None:
 @pytest.mark.capability("S004-25")
 def test_debug_variables_are_offered_where_no_line_says_why() -> None:
     said = SchedulerFact("local:ada/llm", "local:1:1", "1", "RUNNING", "FAILED", ended=True, exit_code=1)
-    ending = Ending(said, None, "training", 40, 900, succeeded=False, complete=True, given_up=(), bundle="")
+    ending = AttemptEnd(
+        said, None, "training", 40, 900, succeeded=False, complete=True, given_up=(), bundle=""
+    )
     remedy = diagnose((), ending).verdict.remedy
     assert [
         name for name in ("LOGLEVEL", "NCCL_DEBUG", "TORCH_DISTRIBUTED_DEBUG") if name not in remedy

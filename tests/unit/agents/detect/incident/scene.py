@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 
 from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.policies.loader import load_policy
-from midwatch.agents.replay.pipeline import Step, Watch, step
-from midwatch.rules.detectors.limits import Limits
+from midwatch.agents.replay.pipeline import JobWatch, PipelineStep, step
+from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.streams.records import (
-    Beat,
     Command,
     Decision,
     Event,
     Finding,
+    Heartbeat,
     Hit,
     Hits,
     Incident,
@@ -42,9 +42,11 @@ class Scene:
     incarnation: str = FIRST
     interval: float = 5.0
     policy: str = "verdict"
-    limits: Limits = field(default_factory=lambda: Limits(training=60.0, evaluation=600.0, startup=300.0))
+    limits: WatchLimits = field(
+        default_factory=lambda: WatchLimits(training=60.0, evaluation=600.0, startup=300.0)
+    )
     now: float = 0.0
-    watch: Watch = field(default_factory=Watch)
+    watch: JobWatch = field(default_factory=JobWatch)
     records: list[IncidentRecord] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
@@ -59,7 +61,7 @@ class Scene:
             JOB, node, len(self.nodes), self.incarnation, "boot", f"{node}/{self.incarnation}"
         )
 
-    def say(self, event: Event) -> Step:
+    def say(self, event: Event) -> PipelineStep:
         done = step(
             self.watch, JOB, event, int((START_S + self.now) * 1000), limits=self.limits, book=self.book
         )
@@ -78,7 +80,7 @@ class Scene:
         number = self.sequences[node] = self.sequences.get(node, 0) + 1
         values: dict[str, object] = {"at_end": True, "logged_ms": int((START_S + made) * 1000)} | fields
         self.say(
-            Beat(self.origin(node), number, START_S + made, made, self.interval, backlog=0, **values)  # type: ignore[arg-type]  # as above
+            Heartbeat(self.origin(node), number, START_S + made, made, self.interval, backlog=0, **values)  # type: ignore[arg-type]  # as above
         )
 
     def beats(self, *nodes: str, seconds: float) -> None:

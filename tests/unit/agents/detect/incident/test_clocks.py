@@ -13,8 +13,8 @@ from house.cases import cases
 from midwatch.agents.detect.diagnosis.verdict import root_of
 from midwatch.agents.detect.incident.fold import fold_event
 from midwatch.agents.detect.incident.state import Job, JobState
-from midwatch.rules.detectors.limits import Limits
-from midwatch.streams.records import Beat, Hit, Hits, Line, Origin
+from midwatch.rules.detectors.limits import WatchLimits
+from midwatch.streams.records import Heartbeat, Hit, Hits, Line, Origin
 
 NOW_S = 1_795_000_000.0
 YEAR_S = 366 * 86_400.0
@@ -50,13 +50,13 @@ def test_lines_of_a_clock_years_off_stand_where_they_were_written(
         at = NOW_S + 10 * number
         wrong = first if number < jump_at else then
         wall = max(at + (wrong if node == "wrong" else 0.0), 0.0)
-        job = fold_event(job, JOB, _line(node, wall, at, number + 1), int(at * 1000) + 400, Limits()).job
+        job = fold_event(job, JOB, _line(node, wall, at, number + 1), int(at * 1000) + 400, WatchLimits()).job
         if number in beats:
-            beat = Beat(
+            beat = Heartbeat(
                 _origin("wrong"), number, max(at + 1 + wrong, 0.0), float(number), 5.0, True, 0,
                 logged_ms=int(at * 1000) + 1100,
             )  # fmt: skip
-            job = fold_event(job, JOB, beat, int(at * 1000) + 1200, Limits()).job
+            job = fold_event(job, JOB, beat, int(at * 1000) + 1200, WatchLimits()).job
     held = sorted(job.state.held, key=lambda h: h.hit.line.time)
     for one, later in pairwise(held):
         assert one.hit.line.number < later.hit.line.number
@@ -65,14 +65,16 @@ def test_lines_of_a_clock_years_off_stand_where_they_were_written(
 def test_a_first_line_before_any_beat_counts_from_its_append_time_if_its_clock_is_years_off() -> None:
     for wall in (0.0, NOW_S - 5 * YEAR_S, NOW_S + 70 * YEAR_S):
         job = fold_event(
-            Job(JobState()), JOB, _line("wrong", wall, NOW_S, 1), int(NOW_S * 1000), Limits()
+            Job(JobState()), JOB, _line("wrong", wall, NOW_S, 1), int(NOW_S * 1000), WatchLimits()
         ).job
         assert job.state.held[0].hit.line.time == NOW_S + 0.2
 
 
 def test_a_line_that_waited_for_the_broker_over_a_weekend_keeps_its_own_time() -> None:
     written = NOW_S - 2 * 86_400
-    job = fold_event(Job(JobState()), JOB, _line("n0", written, NOW_S, 1), int(NOW_S * 1000), Limits()).job
+    job = fold_event(
+        Job(JobState()), JOB, _line("n0", written, NOW_S, 1), int(NOW_S * 1000), WatchLimits()
+    ).job
     assert job.state.held[0].hit.line.time == written
 
 
@@ -85,12 +87,12 @@ def test_two_lines_of_a_node_do_not_change_places_because_a_beat_came_between_th
     """The second beat was on its way for less long, so it knows the node's clock better."""
     job = Job(JobState())
 
-    def say(event: Hits | Beat, at: float) -> None:
+    def say(event: Hits | Heartbeat, at: float) -> None:
         nonlocal job
-        job = fold_event(job, JOB, event, int(at * 1000), Limits()).job
+        job = fold_event(job, JOB, event, int(at * 1000), WatchLimits()).job
 
-    def beat(number: int, at: float, logged: float) -> Beat:
-        return Beat(_origin("n0"), number, at, at, 5.0, True, 0, logged_ms=int(logged * 1000))
+    def beat(number: int, at: float, logged: float) -> Heartbeat:
+        return Heartbeat(_origin("n0"), number, at, at, 5.0, True, 0, logged_ms=int(logged * 1000))
 
     say(beat(1, NOW_S, NOW_S + 0.5 + late_s), NOW_S + 0.6 + late_s)
     say(_line("n0", NOW_S + 4.0, NOW_S + 4.0, 1), NOW_S + 4.4)

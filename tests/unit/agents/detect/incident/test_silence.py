@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from midwatch.rules.detectors.limits import Limits
+from midwatch.rules.detectors.limits import WatchLimits
 from unit.agents.detect.incident.scene import Scene
 
 
@@ -33,7 +33,7 @@ def test_a_hang_is_shown_by_the_last_step_that_was_printed() -> None:
 
 @pytest.mark.capability("S002-04")
 def test_five_minutes_without_a_step_are_a_stall_and_less_are_none() -> None:
-    scene = Scene(limits=Limits(training=300.0))
+    scene = Scene(limits=WatchLimits(training=300.0))
     scene.spec()
     scene.train(range(1, 21))
     scene.beats(seconds=295)

@@ -8,13 +8,12 @@ import pytest
 
 from midwatch.agents.decide.decision import DecideState, decide
 from midwatch.agents.detect.incident.fold import fire_due, fold_event, fold_with_timers
-from midwatch.agents.detect.incident.snapshots import carry_of
+from midwatch.agents.detect.incident.snapshots import snapshot_of
 from midwatch.agents.detect.incident.state import Job, JobState, NodeState
 from midwatch.agents.detect.incident.turn import Turn
-from midwatch.rules.detectors.limits import Limits
+from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.rules.detectors.loss_spike import LossSpikeDetector
 from midwatch.streams.records import (
-    Carry,
     Decision,
     Event,
     Forwarded,
@@ -22,12 +21,13 @@ from midwatch.streams.records import (
     Outcome,
     PersonAct,
     SchedulerFact,
+    Snapshot,
     SpecEvent,
     codec,
 )
 from unit.agents.detect.incident.scene import FIRST, JOB, START_S, Scene
 
-LIMITS = Limits(training=60.0, startup=300.0)
+LIMITS = WatchLimits(training=60.0, startup=300.0)
 SECOND = "local:200:1"
 
 
@@ -45,12 +45,12 @@ class Log:
         done = fold_with_timers(self.job, JOB, event, now_ms, LIMITS)
         self.job = done.job
         self.told += done.records
-        for carry in done.carries:
-            self.take(carry, now_s)
+        for snapshot in done.snapshots:
+            self.take(snapshot, now_s)
 
     @property
-    def carries(self) -> list[Carry]:
-        return [event for _, event in self.records if isinstance(event, Carry)]
+    def snapshots(self) -> list[Snapshot]:
+        return [event for _, event in self.records if isinstance(event, Snapshot)]
 
     def refold(self, first: int) -> tuple[Job, list[object]]:
         """A fold of the log once all records before `first` were deleted from it."""
@@ -94,12 +94,12 @@ def _second_attempt(scene: Scene) -> None:
 def test_each_attempt_begins_with_a_carry() -> None:
     log = Log()
     _second_attempt(_staged(log))
-    assert [(c.attempt, c.incarnation, c.checkpoint_step) for c in log.carries] == [
+    assert [(c.attempt, c.incarnation, c.checkpoint_step) for c in log.snapshots] == [
         (1, FIRST, None),
         (2, SECOND, 10),
     ]
-    assert log.carries[1].incarnations == {FIRST: 1, SECOND: 2}
-    assert log.carries[1].spec is not None
+    assert log.snapshots[1].incarnations == {FIRST: 1, SECOND: 2}
+    assert log.snapshots[1].spec is not None
 
 
 def test_a_live_job_is_summed_up_every_day_and_one_that_ended_is_not() -> None:
@@ -112,12 +112,12 @@ def test_a_live_job_is_summed_up_every_day_and_one_that_ended_is_not() -> None:
         scene.now += 86_400
         scene.progress(scene.watch.job.state.step + 1)  # type: ignore[operator]  # it made steps
         scene.beat("n0")
-    assert len(log.carries) == 1 + days
+    assert len(log.snapshots) == 1 + days
     scene.ended(exit_code=0)
     scene.last_words()
     scene.now += 86_400 * 3
     fired = fire_due(log.job, int((START_S + scene.now) * 1000), LIMITS)
-    assert fired.carries == ()
+    assert fired.snapshots == ()
 
 
 @pytest.mark.parametrize("more", [0, 3, 40])
@@ -126,7 +126,7 @@ def test_a_fold_that_begins_at_a_carry_ends_in_the_same_state(more: int) -> None
     log = Log()
     scene = _staged(log)
     _second_attempt(scene)
-    at = next(i for i, (_, e) in enumerate(log.records) if isinstance(e, Carry) and e.attempt == 2)
+    at = next(i for i, (_, e) in enumerate(log.records) if isinstance(e, Snapshot) and e.attempt == 2)
     scene.line("nccl", transient=True)
     scene.ended(incarnation=SECOND)
     scene.last_words()
@@ -145,7 +145,7 @@ def test_a_hang_is_found_by_a_fold_that_began_in_the_middle() -> None:
     scene.now += 86_400
     scene.progress(16)
     scene.beat("n0")
-    first = next(i for i, (_, e) in enumerate(log.records) if e is log.carries[-1])
+    first = next(i for i, (_, e) in enumerate(log.records) if e is log.snapshots[-1])
     scene.train(range(17, 25))
     scene.beats(seconds=120)
     _, told = log.refold(first)
@@ -160,7 +160,7 @@ def test_who_left_the_others_before_the_carry_is_still_named_after_it() -> None:
     scene.line("", role="context", mode="success", text="stopping training early")
     scene.now += 86_400
     scene.beat("n0")
-    first = next(i for i, (_, e) in enumerate(log.records) if e is log.carries[-1])
+    first = next(i for i, (_, e) in enumerate(log.records) if e is log.snapshots[-1])
     scene.line("communication", role="consequence")
     scene.ended(incarnation=SECOND)
     scene.last_words()
@@ -176,7 +176,7 @@ def test_what_was_noted_before_the_carry_still_explains_the_end_after_it() -> No
     scene.line("storage", role="context", text="the toy is late")
     scene.now += 86_400
     scene.beat("n0")
-    first = next(i for i, (_, e) in enumerate(log.records) if e is log.carries[-1])
+    first = next(i for i, (_, e) in enumerate(log.records) if e is log.snapshots[-1])
     scene.ended(incarnation=SECOND)
     scene.last_words()
     _, told = log.refold(first)
@@ -188,13 +188,13 @@ def test_a_job_without_its_beginning_is_observed_only_and_the_decision_says_why(
     log = Log()
     scene = _staged(log)
     _second_attempt(scene)
-    carry = [i for i, (_, e) in enumerate(log.records) if isinstance(e, Carry)][-1]
+    snapshot = [i for i, (_, e) in enumerate(log.records) if isinstance(e, Snapshot)][-1]
     scene.line("nccl", transient=True)
     scene.ended(incarnation=SECOND)
     scene.last_words()
     assert scene.actions()[-1] == "restart"
-    assert _judged(log.refold(carry)[1], scene)[-1].action == "restart"
-    held = _judged(log.refold(carry + 1)[1], scene)[-1]
+    assert _judged(log.refold(snapshot)[1], scene)[-1].action == "restart"
+    held = _judged(log.refold(snapshot + 1)[1], scene)[-1]
     assert (held.action, held.command) == ("hold", "")
     assert "no carry sums up what came before" in held.reason
     assert "nccl is transient" in held.near_misses
@@ -236,10 +236,10 @@ def test_a_carry_repeats_nothing_and_changes_nothing_for_who_knows_the_job() -> 
     log = Log()
     scene = _staged(log)
     _second_attempt(scene)
-    for carry in log.carries:
-        done = fold_event(log.job, JOB, carry, int((START_S + scene.now) * 1000), LIMITS)
+    for snapshot in log.snapshots:
+        done = fold_event(log.job, JOB, snapshot, int((START_S + scene.now) * 1000), LIMITS)
         assert done.records == ()
-        assert done.carries == ()
+        assert done.snapshots == ()
         assert replace(done.job.state, due_ms=None) == replace(log.job.state, due_ms=None)
 
 
@@ -253,9 +253,9 @@ def test_a_carry_of_a_vast_job_still_fits_into_a_record() -> None:
         scene.beat(node)
     state = log.job.state
     vast = {node: NodeState(FIRST, judged={f"{n}:{node}": n for n in range(20)}) for node in nodes}
-    carry = carry_of(Turn(Job(state, vast), LIMITS, LossSpikeDetector(), 1))
-    assert len(codec.encode(carry)) < 900_000
-    assert carry.attempt == 1
+    snapshot = snapshot_of(Turn(Job(state, vast), LIMITS, LossSpikeDetector(), 1))
+    assert len(codec.encode(snapshot)) < 900_000
+    assert snapshot.attempt == 1
 
 
 def test_lines_that_were_judged_before_the_carry_are_not_judged_again() -> None:
@@ -263,7 +263,7 @@ def test_lines_that_were_judged_before_the_carry_are_not_judged_again() -> None:
     log = Log()
     scene = _staged(log)
     _second_attempt(scene)
-    first = next(i for i, (_, e) in enumerate(log.records) if isinstance(e, Carry) and e.attempt == 2)
+    first = next(i for i, (_, e) in enumerate(log.records) if isinstance(e, Snapshot) and e.attempt == 2)
     scene.offsets["n0"] = 3  # below what the first attempt had printed
     scene.line("oom", transient=False)
     job, told = log.refold(first)

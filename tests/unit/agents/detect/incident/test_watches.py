@@ -8,7 +8,7 @@ import pytest
 
 from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.detect.incident.fold import fold_event
-from midwatch.agents.detect.incident.snapshots import carry_of
+from midwatch.agents.detect.incident.snapshots import snapshot_of
 from midwatch.agents.detect.incident.state import Job, JobState
 from midwatch.agents.detect.incident.turn import Turn
 from midwatch.agents.match.chunk_hits import match
@@ -16,8 +16,8 @@ from midwatch.agents.match.record_size import encoded
 from midwatch.agents.policies.loader import load_policy
 from midwatch.agents.replay.logs import LogFile
 from midwatch.agents.replay.run import Replayed, replay
-from midwatch.agents.rulesets.bundles import Watched, watched_rules
-from midwatch.rules.detectors.limits import Limits
+from midwatch.agents.rulesets.bundles import CompiledBundle, watched_rules
+from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.rules.detectors.loss_spike import LossSpikeDetector
 from midwatch.streams.lines.normalise import normalise
 from midwatch.streams.records import Chunk, Generation, Hits, Rate, Section, codec
@@ -44,7 +44,7 @@ rules:
 
 
 @pytest.fixture(scope="module")
-def watched(tmp_path_factory: pytest.TempPathFactory) -> Watched:
+def watched(tmp_path_factory: pytest.TempPathFactory) -> CompiledBundle:
     file = tmp_path_factory.mktemp("rules") / "own.yaml"
     file.write_text(RULES)
     return watched_rules((str(file),))
@@ -53,7 +53,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Watched:
 class Followed:
     """A job whose lines go through match into the fold, one poll after the other."""
 
-    def __init__(self, watched: Watched) -> None:
+    def __init__(self, watched: CompiledBundle) -> None:
         self.watched = watched
         self.scene = Scene(nodes=("n0", "n1"))
         self.scene.spec()
@@ -92,7 +92,7 @@ class Followed:
 
 @pytest.mark.capability("X-20")
 @pytest.mark.capability("X-20")
-def test_a_line_ends_the_watch_of_its_rule_and_of_no_other(watched: Watched) -> None:
+def test_a_line_ends_the_watch_of_its_rule_and_of_no_other(watched: CompiledBundle) -> None:
     job = Followed(watched)
     job.prints("link a is down\ntraining begins\nlink b is down\nretry of c failed\n")
     job.prints("link d is down\n")
@@ -101,14 +101,16 @@ def test_a_line_ends_the_watch_of_its_rule_and_of_no_other(watched: Watched) -> 
     assert job.state.counts == ()
 
 
-def test_the_line_that_ends_the_watch_speaks_for_the_whole_job(watched: Watched) -> None:
+def test_the_line_that_ends_the_watch_speaks_for_the_whole_job(watched: CompiledBundle) -> None:
     job = Followed(watched)
     job.prints("training begins\n", "n0")
     job.prints("link a is down\n", "n1")
     assert job.held() == []
 
 
-def test_a_hit_on_another_node_before_the_line_counts_though_both_arrive_together(watched: Watched) -> None:
+def test_a_hit_on_another_node_before_the_line_counts_though_both_arrive_together(
+    watched: CompiledBundle,
+) -> None:
     """In one record lines of several files are taken by their time."""
     job = Followed(watched)
     job.prints("link a is down\n", "n1")
@@ -116,7 +118,7 @@ def test_a_hit_on_another_node_before_the_line_counts_though_both_arrive_togethe
     assert job.held() == ["n1:1"]
 
 
-def test_resent_lines_end_nothing_twice_and_bring_nothing_back(watched: Watched) -> None:
+def test_resent_lines_end_nothing_twice_and_bring_nothing_back(watched: CompiledBundle) -> None:
     job = Followed(watched)
     job.prints("link a is down\ntraining begins\n")
     before = job.state
@@ -124,14 +126,14 @@ def test_resent_lines_end_nothing_twice_and_bring_nothing_back(watched: Watched)
     assert replace(job.state, due_ms=before.due_ms) == before
 
 
-def test_steps_behind_the_line_are_no_progress(watched: Watched) -> None:
+def test_steps_behind_the_line_are_no_progress(watched: CompiledBundle) -> None:
     job = Followed(watched)
     job.prints("warmup 3\ntraining begins\nwarmup 9\n")
     job.prints("warmup 10\n")
     assert job.state.step == 3
 
 
-def test_the_next_attempt_is_watched_by_every_rule_again(watched: Watched) -> None:
+def test_the_next_attempt_is_watched_by_every_rule_again(watched: CompiledBundle) -> None:
     job = Followed(watched)
     job.prints("training begins\nretry of a failed\nretry of b failed\nretry of c failed\n")
     job.scene.ended()
@@ -143,7 +145,7 @@ def test_the_next_attempt_is_watched_by_every_rule_again(watched: Watched) -> No
 
 
 def test_of_a_limited_rule_so_many_hits_count_in_a_window_and_the_others_are_counted(
-    watched: Watched,
+    watched: CompiledBundle,
 ) -> None:
     job = Followed(watched)
     job.prints("retry of a failed\n")
@@ -176,24 +178,26 @@ def test_windows_go_by_the_time_of_the_lines_and_never_back() -> None:
     assert held == ["/l/1", "/l/2", "/l/4", "/l/5", "/l/7"]
 
 
-def test_a_carry_takes_both_along(watched: Watched) -> None:
+def test_a_carry_takes_both_along(watched: CompiledBundle) -> None:
     job = Followed(watched)
     job.prints("training begins\nretry of a failed\nretry of b failed\n")
-    turn = Turn(job.scene.watch.job, Limits(), LossSpikeDetector(), int((START_S + job.scene.now) * 1000))
-    carry = codec.decode(codec.encode(carry_of(turn)))
-    folded = fold_event(Job(JobState()), JOB, carry, turn.now_ms, Limits(), cut=True)
+    turn = Turn(
+        job.scene.watch.job, WatchLimits(), LossSpikeDetector(), int((START_S + job.scene.now) * 1000)
+    )
+    snapshot = codec.decode(codec.encode(snapshot_of(turn)))
+    folded = fold_event(Job(JobState()), JOB, snapshot, turn.now_ms, WatchLimits(), cut=True)
     assert folded.job.state.stopped == job.state.stopped
     assert folded.job.state.rates == job.state.rates
     assert folded.job.state.rates["noisy"].hits == 2
 
 
-def replayed(watched: Watched, text: str) -> Replayed:
+def replayed(watched: CompiledBundle, text: str) -> Replayed:
     book = Rulebook({"verdict": load_policy("verdict")}, lambda command: command)
-    return replay("replay:file/x", [LogFile("x.log", text.encode(), 1e9)], watched, book, Limits())
+    return replay("replay:file/x", [LogFile("x.log", text.encode(), 1e9)], watched, book, WatchLimits())
 
 
 @pytest.mark.capability("X-20")
-def test_a_replay_of_the_file_says_what_the_stream_said(watched: Watched) -> None:
+def test_a_replay_of_the_file_says_what_the_stream_said(watched: CompiledBundle) -> None:
     text = "link a is down\ntraining begins\nlink b is down\n"
     shown = replayed(watched, text)
     assert [hit.line.number for hit in shown.evidence] == [1]
@@ -205,7 +209,7 @@ def test_a_replay_of_the_file_says_what_the_stream_said(watched: Watched) -> Non
     assert job.held() == ["n0:1"]
 
 
-def test_a_replay_keeps_to_the_rate_of_a_rule(watched: Watched) -> None:
+def test_a_replay_keeps_to_the_rate_of_a_rule(watched: CompiledBundle) -> None:
     def lines(*seconds: int) -> str:
         return "".join(f"2026-03-02 11:{n // 60:02}:{n % 60:02} retry of a failed\n" for n in seconds)
 

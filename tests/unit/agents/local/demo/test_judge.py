@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 from midwatch.agents.local.demo.judge import Fact, judge, missing, read_ledger
-from midwatch.agents.query.timeline import Timed, story
+from midwatch.agents.query.timeline import Timed, timeline
 from midwatch.streams.records import Command, Decision, Finding, Incident, Outcome, Verdict
 
 JOB = "local:ada/toy"
@@ -51,7 +51,7 @@ RECORDS = (
 def _judged(
     records: tuple[object, ...] = RECORDS, ledger: str = LEDGER, line: str | None = None
 ) -> list[Fact]:
-    told = story(JOB, [Timed(i, record) for i, record in enumerate(records)])
+    told = timeline(JOB, [Timed(i, record) for i, record in enumerate(records)])
     lines = {1: "nccl_timeout!\n", 2: "oom!\n"}
     return missing(
         judge(told, read_ledger(ledger), lambda _, number: lines.get(number, "") if line is None else line)

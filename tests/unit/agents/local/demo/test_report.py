@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.agents.local.demo.judge import Ledger, Start
+from midwatch.agents.local.demo.judge import TrainingLedger, TrainingStart
 from midwatch.agents.local.demo.report import report
 from midwatch.agents.local.demo.script import Stage
-from midwatch.agents.query.timeline import Timed, story
+from midwatch.agents.query.timeline import Timed, timeline
 from midwatch.streams.records import Decision, Hit, Incident, Line, Verdict
 from midwatch.streams.records.identity import JobName
 
@@ -24,8 +24,8 @@ def _told(line_at: float) -> list[str]:
         f"{JOB}#1", JOB, 1, "local:1:1", "settled", 1, Verdict("failed"), evidence=(hit,), opened_ms=OPENED_MS
     )
     decision = Decision(JOB, 1, f"{JOB}#1", 1, "restart", "verdict", "so", DECIDED_MS, True)
-    told = story(JOB, [Timed(1, incident), Timed(2, decision)])
-    ledger = Ledger((Start(1.0, 1, "7"), Start(STARTED, 41, "8")))
+    told = timeline(JOB, [Timed(1, incident), Timed(2, decision)])
+    ledger = TrainingLedger((TrainingStart(1.0, 1, "7"), TrainingStart(STARTED, 41, "8")))
     stage = Stage(Path("/l"), JobName("local", "ada", "toy"))
     return report(stage, told, ledger, (), 20)
 

@@ -20,7 +20,7 @@ from midwatch.agents.local.embedded.errors import (
     StateDirectoryInUse,
     StateDirectoryNewer,
 )
-from midwatch.agents.local.embedded.state_directory import StateDirectory
+from midwatch.agents.local.embedded.state_directory import ServiceDirectory
 
 HOLD = """
 import sys
@@ -33,8 +33,8 @@ sys.stdin.read()
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[StateDirectory]:
-    state = StateDirectory(path)
+def opened(path: Path) -> Iterator[ServiceDirectory]:
+    state = ServiceDirectory(path)
     try:
         yield state
     finally:
@@ -76,7 +76,7 @@ def test_a_second_process_is_refused_and_told_who_holds_it(tmp_path: Path) -> No
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
         with pytest.raises(StateDirectoryInUse) as caught:
-            StateDirectory(tmp_path)
+            ServiceDirectory(tmp_path)
         assert f"process {holder.pid}" in caught.value.what
         assert caught.value.where == str(tmp_path)
         holder.kill()
@@ -86,7 +86,7 @@ def test_a_second_process_is_refused_and_told_who_holds_it(tmp_path: Path) -> No
 
 
 def test_a_fork_of_the_holder_does_not_hold_it(tmp_path: Path) -> None:
-    state = StateDirectory(tmp_path)
+    state = ServiceDirectory(tmp_path)
     read, write = os.pipe()
     pid = os.fork()
     if not pid:
@@ -108,20 +108,20 @@ def test_servers_of_a_killed_stack_are_waited_for_and_then_named(tmp_path: Path)
     with opened(tmp_path) as state:
         os.ftruncate(state.lock_descriptor, 0)  # as if only its servers held it now
         with pytest.raises(StateDirectoryInUse, match="a stack that was killed"):
-            StateDirectory(tmp_path, patience=0.1)
+            ServiceDirectory(tmp_path, patience=0.1)
 
 
 def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(NotWritable) as caught:
-        StateDirectory(tmp_path / "file" / "state")
+        ServiceDirectory(tmp_path / "file" / "state")
     assert "Not a directory" in caught.value.what
     assert caught.value.remedy
 
 
 def test_a_read_only_place_is_refused() -> None:
     with pytest.raises(NotWritable):
-        StateDirectory(Path("/proc/self/midwatch-state"))
+        ServiceDirectory(Path("/proc/self/midwatch-state"))
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a directory away")
@@ -129,12 +129,12 @@ def test_another_users_directory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "theirs").mkdir()
     os.chown(tmp_path / "theirs", 12345, 12345)
     with pytest.raises(NotWritable, match="another user"):
-        StateDirectory(tmp_path / "theirs")
+        ServiceDirectory(tmp_path / "theirs")
 
 
 def test_a_full_disk_is_told_before_kafka_meets_it(tmp_path: Path) -> None:
     with pytest.raises(DiskFull) as caught:
-        StateDirectory(tmp_path, least_room=1 << 62)
+        ServiceDirectory(tmp_path, least_room=1 << 62)
     assert "MiB are free" in caught.value.what
     with opened(tmp_path):
         """The refusal has freed it."""

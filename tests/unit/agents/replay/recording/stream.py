@@ -8,17 +8,17 @@ from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.decide.fold import DecideFold
 from midwatch.agents.detect.fold import DetectFold
 from midwatch.agents.policies.loader import load_policy, shipped_policies
-from midwatch.agents.replay.recording.file import VERSION, WITHOUT_RULES, Head, Recording, Source
+from midwatch.agents.replay.recording.file import VERSION, WITHOUT_RULES, Head, Recording, RecordingSource
 from midwatch.agents.replay.recording.thinning import thinned
 from midwatch.agents.rulesets.content import Content, bundle_hash, content
-from midwatch.rules.detectors.limits import Limits
+from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.streams.records import Activation, Decision, RuleBundle, codec
 from midwatch.streams.worker.fold import PARTITION, Fields, Fold, Message, Send
 from midwatch.streams.worker.tables import ids
 from midwatch.streams.worker.tables.batch import OWN, Batch
 
-LIMITS = Limits(training=60.0, evaluation=600.0, startup=300.0)
-EVENTS, INCIDENTS = Source("mw.events", 3), Source("mw.incidents", 5)
+LIMITS = WatchLimits(training=60.0, evaluation=600.0, startup=300.0)
+EVENTS, INCIDENTS = RecordingSource("mw.events", 3), RecordingSource("mw.incidents", 5)
 
 
 def book(policy: str = "verdict") -> Rulebook:
@@ -30,7 +30,7 @@ def book(policy: str = "verdict") -> Rulebook:
 class Partition:
     """One partition and the worker that folds it."""
 
-    source: Source
+    source: RecordingSource
     fold: Fold
     marked: bool = False
     log: list[Message] = field(default_factory=list)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from midwatch.streams.records import Beat, Origin, Outcome, Tick
+from midwatch.streams.records import Heartbeat, Origin, Outcome, Tick
 from midwatch.streams.worker.fold import PARTITION, Fields
 from midwatch.streams.worker.tables import ids
 from midwatch.streams.worker.tables.batch import OWN, Batch
@@ -32,7 +32,7 @@ def _eventful() -> Stream:
     scene.incarnation = "local:200:1"
     scene.sequences.clear()
     scene.train(range(11, 31))
-    beat = Beat(Origin(OTHER, "n9", 1, "local:9:9", "b", "s"), 1, 1.0, 1.0, 5.0, True, 0)
+    beat = Heartbeat(Origin(OTHER, "n9", 1, "local:9:9", "b", "s"), 1, 1.0, 1.0, 5.0, True, 0)
     scene.stream.say(beat, int((START_S + scene.now) * 1000), OTHER)
     scene.stream.say(Tick(0), int((START_S + scene.now + 60) * 1000), None)
     return scene.stream

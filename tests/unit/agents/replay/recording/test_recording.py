@@ -18,8 +18,8 @@ from midwatch.rules.model import Phase
 from midwatch.streams.errors import UsageError
 from midwatch.streams.records import (
     Activation,
-    Beat,
     Event,
+    Heartbeat,
     Incident,
     Origin,
     PersonAct,
@@ -53,7 +53,9 @@ def _scene(nodes: tuple[str, ...] = ("n0",)) -> Both:
 
 
 def _other(stream: Stream, at_s: float, sequence: int) -> None:
-    beat = Beat(Origin(OTHER, "n9", 1, "local:9:9", "b", "s"), sequence, 1.0, float(sequence), 5.0, True, 0)
+    beat = Heartbeat(
+        Origin(OTHER, "n9", 1, "local:9:9", "b", "s"), sequence, 1.0, float(sequence), 5.0, True, 0
+    )
     stream.say(beat, int((START_S + at_s) * 1000), OTHER)
 
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from midwatch.agents.rulesets.reload.edits import is_edit, signature
-from midwatch.agents.rulesets.reload.topic import Standing
+from midwatch.agents.rulesets.reload.topic import CurrentBundle
 from midwatch.streams.records import InForce
 from midwatch.streams.records.rules import Way
 from midwatch.streams.settings.schema import RulesSettings, Settings
 
 
-def _standing(bundle: str, by: Way, made_of: str = "") -> Standing:
-    return Standing(InForce(bundle, by, "ada@gpu-01", 0, (), made_of), 5)
+def _standing(bundle: str, by: Way, made_of: str = "") -> CurrentBundle:
+    return CurrentBundle(InForce(bundle, by, "ada@gpu-01", 0, (), made_of), 5)
 
 
 def test_the_first_worker_of_an_installation_puts_its_files_in_force() -> None:

@@ -11,12 +11,12 @@ import pytest
 
 from midwatch.agents.schedulers import cluster
 from midwatch.agents.schedulers.base import ClusterUnreachable, StartSpec
-from midwatch.agents.schedulers.calls import Answer, environment
+from midwatch.agents.schedulers.calls import CallAnswer, environment
 from midwatch.agents.schedulers.slurm.scheduler import SlurmCluster
 from midwatch.streams.errors import ConfigurationError
 
 KEY = "0123456789abcdef0123456789abcdef"
-UNKNOWN = Answer(1, "", "slurm_load_jobs error: Invalid job id specified")
+UNKNOWN = CallAnswer(1, "", "slurm_load_jobs error: Invalid job id specified")
 CONFIG = (
     "Configuration data as of 2026-01-05T10:00:30\n"
     "AccountingStorageType = accounting_storage/slurmdbd\nBOOT_TIME = 2026-01-05T09:00:00\n"
@@ -31,12 +31,12 @@ def row(native: str, word: str, restarts: int = 0, key: str = KEY) -> str:
 class Script:
     """Answers each program from a table; keeps what was asked."""
 
-    answers: Mapping[str, Answer]
+    answers: Mapping[str, CallAnswer]
     asked: list[list[str]] = field(default_factory=list)
 
     def run(
         self, argv: Sequence[str], environment: Mapping[str, str], *, cwd: str | None = None, timeout: float
-    ) -> Answer:
+    ) -> CallAnswer:
         del environment, cwd, timeout
         self.asked.append(list(argv))
         found = self.answers.get(" ".join(argv[:2])) or self.answers.get(argv[0])
@@ -54,7 +54,7 @@ class Script:
         return [argv[0] for argv in self.asked]
 
 
-def slurm(**answers: Answer) -> tuple[SlurmCluster, Script]:
+def slurm(**answers: CallAnswer) -> tuple[SlurmCluster, Script]:
     script = Script({name.replace("_", " "): answer for name, answer in answers.items()})
     return SlurmCluster("lab", script), script
 
@@ -62,12 +62,12 @@ def slurm(**answers: Answer) -> tuple[SlurmCluster, Script]:
 @pytest.mark.parametrize(
     "answer",
     [
-        Answer(1, "", "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"),
-        Answer(None, "", "no answer within 25 s"),
-        Answer(0, "a banner of the site\n", ""),
+        CallAnswer(1, "", "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"),
+        CallAnswer(None, "", "no answer within 25 s"),
+        CallAnswer(0, "a banner of the site\n", ""),
     ],
 )
-def test_a_look_without_a_usable_answer_is_an_error(answer: Answer) -> None:
+def test_a_look_without_a_usable_answer_is_an_error(answer: CallAnswer) -> None:
     driver, _ = slurm(squeue=answer)
     with pytest.raises(ClusterUnreachable) as caught:
         driver.find(KEY)
@@ -78,15 +78,18 @@ def test_a_look_without_a_usable_answer_is_an_error(answer: Answer) -> None:
 @pytest.mark.parametrize(
     ("answer", "result"),
     [
-        (Answer(1, "", "sbatch: error: Unable to open file train.sh"), "refused"),
-        (Answer(1, "", "sbatch: error: Batch job submission failed: Invalid qos specification"), "refused"),
-        (Answer(1, "", "sbatch: error: Batch job submission failed: Socket timed out"), "unclear"),
-        (Answer(None, "", "no answer within 30 s"), "unclear"),
-        (Answer(-9, "", "sbatch: error: half a line"), "unclear"),
-        (Answer(0, "12;cluster\n", ""), "done"),
+        (CallAnswer(1, "", "sbatch: error: Unable to open file train.sh"), "refused"),
+        (
+            CallAnswer(1, "", "sbatch: error: Batch job submission failed: Invalid qos specification"),
+            "refused",
+        ),
+        (CallAnswer(1, "", "sbatch: error: Batch job submission failed: Socket timed out"), "unclear"),
+        (CallAnswer(None, "", "no answer within 30 s"), "unclear"),
+        (CallAnswer(-9, "", "sbatch: error: half a line"), "unclear"),
+        (CallAnswer(0, "12;cluster\n", ""), "done"),
     ],
 )
-def test_what_sbatch_says_is_a_hint(answer: Answer, result: str) -> None:
+def test_what_sbatch_says_is_a_hint(answer: CallAnswer, result: str) -> None:
     driver, _ = slurm(sbatch=answer)
     assert driver.submit_held(StartSpec(("sbatch", "train.sh"), "/"), KEY).result == result
 
@@ -99,7 +102,7 @@ def test_a_missing_squeue_is_an_error_that_says_so() -> None:
 
 def test_what_the_queue_forgot_is_asked_of_accounting() -> None:
     driver, script = slurm(
-        squeue=UNKNOWN, scontrol=Answer(0, CONFIG, ""), sacct=Answer(0, "TIMEOUT|0:0\n", "")
+        squeue=UNKNOWN, scontrol=CallAnswer(0, CONFIG, ""), sacct=CallAnswer(0, "TIMEOUT|0:0\n", "")
     )
     state = driver.state("slurm:7:0")
     assert (state.word, state.mode) == ("TIMEOUT", "timeout")
@@ -107,12 +110,14 @@ def test_what_the_queue_forgot_is_asked_of_accounting() -> None:
 
 
 def test_accounting_that_does_not_answer_leaves_it_unknown() -> None:
-    driver, _ = slurm(squeue=UNKNOWN, scontrol=Answer(0, CONFIG, ""), sacct=Answer(1, "", "sacct: error"))
+    driver, _ = slurm(
+        squeue=UNKNOWN, scontrol=CallAnswer(0, CONFIG, ""), sacct=CallAnswer(1, "", "sacct: error")
+    )
     assert driver.state("slurm:7:0").kind == "unknown"
 
 
 def test_accounting_that_knows_nothing_is_no_proof_of_an_end() -> None:
-    driver, _ = slurm(squeue=UNKNOWN, scontrol=Answer(0, CONFIG, ""), sacct=Answer(0, "", ""))
+    driver, _ = slurm(squeue=UNKNOWN, scontrol=CallAnswer(0, CONFIG, ""), sacct=CallAnswer(0, "", ""))
     assert driver.state("slurm:7:0").kind == "absent"
 
 
@@ -124,7 +129,7 @@ def test_accounting_that_knows_nothing_is_no_proof_of_an_end() -> None:
     ],
 )
 def test_an_act_meant_for_another_start_is_not_done(shown: str, complaint: str) -> None:
-    driver, script = slurm(squeue=Answer(0, shown, ""))
+    driver, script = slurm(squeue=CallAnswer(0, shown, ""))
     for act in (driver.cancel, driver.release):
         hint = act("slurm:7:0", KEY)
         assert hint.result == "refused"
@@ -133,7 +138,9 @@ def test_an_act_meant_for_another_start_is_not_done(shown: str, complaint: str) 
 
 
 def test_no_act_without_a_look() -> None:
-    driver, script = slurm(squeue=Answer(None, "", "no answer within 25 s"), scancel=Answer(0, "", ""))
+    driver, script = slurm(
+        squeue=CallAnswer(None, "", "no answer within 25 s"), scancel=CallAnswer(0, "", "")
+    )
     assert driver.cancel("slurm:7:0").result == "unclear"
     assert script.programs() == ["squeue"]
 
@@ -145,7 +152,7 @@ def test_a_text_that_is_no_id_reaches_no_program() -> None:
 
 
 def test_another_users_job_needs_root(monkeypatch: pytest.MonkeyPatch) -> None:
-    driver, script = slurm(sbatch=Answer(0, "12\n", ""))
+    driver, script = slurm(sbatch=CallAnswer(0, "12\n", ""))
     spec = StartSpec(("sbatch", "train.sh"), "/", user="somebody-else")
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     assert driver.submit_held(spec, KEY).result == "refused"

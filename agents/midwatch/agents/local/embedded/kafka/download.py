@@ -21,7 +21,7 @@ from midwatch.agents.local.embedded.errors import (
     WrongChecksum,
 )
 from midwatch.agents.local.embedded.kafka.jars import Jar, matches
-from midwatch.agents.local.embedded.kafka.progress import Progress, ProgressListener, shown
+from midwatch.agents.local.embedded.kafka.progress import DownloadProgress, ProgressListener, shown
 
 if TYPE_CHECKING:
     import httpx
@@ -136,7 +136,7 @@ class _Meter:
     def add(self, count: int) -> None:
         with self._lock:
             self._done += count
-            self._listener(Progress(self._what, self._done, self._total))
+            self._listener(DownloadProgress(self._what, self._done, self._total))
 
 
 class _Fetch:

@@ -10,7 +10,7 @@ from typing import TextIO
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class DownloadProgress:
     """How far a download is: `what` is shown to people, `done` and `total` are bytes."""
 
     what: str
@@ -18,7 +18,7 @@ class Progress:
     total: int
 
 
-ProgressListener = Callable[[Progress], None]
+ProgressListener = Callable[[DownloadProgress], None]
 
 
 @contextmanager

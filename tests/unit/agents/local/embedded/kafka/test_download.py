@@ -21,7 +21,7 @@ from midwatch.agents.local.embedded.errors import (
 )
 from midwatch.agents.local.embedded.kafka.download import cached_jars, repository_address
 from midwatch.agents.local.embedded.kafka.jars import Jar
-from midwatch.agents.local.embedded.kafka.progress import Progress
+from midwatch.agents.local.embedded.kafka.progress import DownloadProgress
 
 from .repository import Repository, serving
 
@@ -33,7 +33,7 @@ JARS = [
 QUICK = (0.01, 0.01)
 
 
-def seen(_progress: Progress) -> None:
+def seen(_progress: DownloadProgress) -> None:
     """A listener for tests that do not look at progress."""
 
 
@@ -82,7 +82,7 @@ def test_progress_counts_every_byte_once_even_after_a_cut_connection(
     tmp_path: Path, repository: Repository
 ) -> None:
     repository.cut = {f"/base/{JARS[0].repository_path}"}
-    told: list[Progress] = []
+    told: list[DownloadProgress] = []
     get(tmp_path, repository.address, progress=told.append)
     total = sum(jar.size for jar in JARS)
     assert told[-1].done == told[-1].total == total
