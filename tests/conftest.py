@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import first_choices
 from faults.chaos import short_form
 from house import capabilities, failures, parts
 from house.cases import SERVICES, quick
+from midwatch.rules import compiler, workloads
 
 FAILURES_TOLD, LINES_TOLD = 3, 12
 _tally = pytest.StashKey[Path]()
@@ -28,6 +30,12 @@ def _place_of_first_choices(tmp_path_factory: pytest.TempPathFactory) -> None:
     own = tmp_path_factory.getbasetemp()
     run = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
     os.environ[first_choices.PLACE] = str(run / "first-choices")
+
+
+@pytest.fixture
+def small_background(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests that compile many small sets: literals are chosen by less text, and the hits are the same."""
+    monkeypatch.setattr(compiler, "usual_background", cache(partial(workloads.background, 1 << 14)))
 
 
 def pytest_configure(config: pytest.Config) -> None:

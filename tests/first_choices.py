@@ -9,14 +9,17 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 from midwatch.agents.bundles import combined
 from midwatch.agents.reload.kept_choices import KeptChoices
 from midwatch.agents.rule_admission import divided
+from midwatch.rules.choice import Choice
 from midwatch.rules.learning import choice_for
 from midwatch.rules.loader import load_bundle
+from midwatch.rules.model import Rule
 from midwatch.streams.settings import Settings
 
 PLACE = "FIRST_CHOICES"
@@ -33,6 +36,11 @@ def _made(directory: Path) -> Path:
             shipped, own = divided(combined(map(load_bundle, Settings().rules.presets)))
             KeptChoices(directory).write(choice_for((*shipped, *own), ()))
     return directory
+
+
+def first_choice(rules: Sequence[Rule]) -> Choice | None:
+    """What was chosen once for all tests, if it is for these rules."""
+    return KeptChoices(_made(Path(os.environ[PLACE]))).read(tuple(rules))
 
 
 def put_first_choices(state_directory: Path) -> None:
