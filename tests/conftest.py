@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from faults.chaos import short_form
 from house import capabilities, failures, parts
 from house.cases import SERVICES, quick
+from midwatch.rules.matching import compiler
+from midwatch.rules.prefilter import workloads
 
 FAILURES_TOLD, LINES_TOLD = 3, 12
 _tally = pytest.StashKey[Path]()
@@ -19,6 +22,12 @@ _hits = pytest.StashKey[tuple[str, list[str]]]()
 def require() -> parts.Require:
     """`require(part, present, how_to_get)`: go on, skip visibly, or fail where CI is set."""
     return parts.require
+
+
+@pytest.fixture
+def small_background(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests that compile many small sets: literals are chosen by less text, and the hits are the same."""
+    monkeypatch.setattr(compiler, "usual_background", cache(partial(workloads.background, 1 << 14)))
 
 
 def pytest_configure(config: pytest.Config) -> None:

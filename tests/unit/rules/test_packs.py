@@ -31,7 +31,7 @@ def rules() -> tuple[Rule, ...]:
 
 @pytest.fixture(scope="module")
 def rule_set(rules: tuple[Rule, ...]) -> RuleSet:
-    return compile_rules(rules)
+    return compile_rules(rules, scan=False)
 
 
 def found(rule_set: RuleSet, line: str) -> dict[str, Rule]:

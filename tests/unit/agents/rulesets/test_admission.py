@@ -33,6 +33,9 @@ def untouched(rule_set: RuleSet) -> Speeds:  # noqa: ARG001 (the signature of a 
     raise AssertionError("shipped rules were measured")
 
 
+pytestmark = pytest.mark.usefixtures("small_background")
+
+
 @pytest.fixture(autouse=True)
 def beside_few_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rule_admission, "BESIDE", "memory")

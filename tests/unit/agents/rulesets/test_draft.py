@@ -102,7 +102,7 @@ def test_an_edit_that_is_plainly_cheap_needs_no_long_measuring(
 
     (tmp_path / "own.yaml").write_text(OWN)
     draft = read_draft(settings(tmp_path))
-    monkeypatch.setattr("midwatch.agents.rulesets.admission.admit_own", measured)
+    monkeypatch.setattr("midwatch.agents.rulesets.admission.admit_user_rules", measured)
     assert admitted(draft, "refuse", in_force=()).hash == draft.hash
     (tmp_path / "own.yaml").write_text(OWN.replace("the mesh of racks was lost", "\\d+ of \\d+"))
     costly = read_draft(settings(tmp_path))

@@ -132,7 +132,7 @@ def test_an_end_is_never_taken_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ending", "person", "error_type"),
+    ("cancellation", "person", "error_type"),
     [
         (None, "somebody", "cancelled"),
         (CancellationNote(""), "", ""),

@@ -26,7 +26,10 @@ def test_the_first_beat_is_due_at_once_and_the_next_after_the_interval() -> None
 
 def test_beats_are_numbered_and_carry_both_clocks() -> None:
     pulse = HeartbeatCounter(ORIGIN, 5.0)
-    first, second = pulse.heartbeat(Now(7.0, 100.0), FACTS), pulse.beat(Now(6.0, 105.0), FACTS, final=True)
+    first, second = (
+        pulse.heartbeat(Now(7.0, 100.0), FACTS),
+        pulse.heartbeat(Now(6.0, 105.0), FACTS, final=True),
+    )
     assert (first.sequence, second.sequence) == (1, 2)
     assert (second.wall, second.monotonic, second.interval) == (6.0, 105.0, 5.0)
     assert (first.final, second.final) == (False, True)

@@ -29,6 +29,9 @@ POISON = """  - name: poison
 """
 
 
+pytestmark = pytest.mark.usefixtures("small_background")
+
+
 @pytest.fixture(autouse=True)
 def beside_few_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     """The default rules take seconds to compile, and the verdict is the same beside fewer."""

@@ -25,8 +25,8 @@ from midwatch.agents.local.embedded.state_directory import ServiceDirectory
 HOLD = """
 import sys
 from pathlib import Path
-from midwatch.agents.local.embedded.state_directory import StateDirectory
-held = StateDirectory(Path(sys.argv[1]))
+from midwatch.agents.local.embedded.state_directory import ServiceDirectory
+held = ServiceDirectory(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()
 """

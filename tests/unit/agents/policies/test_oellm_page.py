@@ -8,7 +8,7 @@ import pytest
 
 from midwatch.rules.oellm import actions, events, generation, monitor
 
-PAGE = (Path(__file__).parents[3] / "docs/oellm.md").read_text()
+PAGE = (Path(__file__).parents[4] / "docs/oellm.md").read_text()
 KEYS = sorted(
     generation.MONITOR_KEYS
     | generation.JOB_KEYS
