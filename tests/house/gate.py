@@ -1,18 +1,24 @@
-"""The house's own checks, one after the other: dead links, the shape of the tree, the capabilities page."""
+"""The house's own checks: dead links, the shape of the tree, its rooms, plain words, the capabilities page."""
 
 from __future__ import annotations
 
 import sys
 
-from house import capabilities, links, shape
+from house import capabilities, links, rooms, sentences, shape
 
 
 def main(arguments: list[str]) -> int:
-    """`links`, `shape` and `capabilities` check; `write-capabilities` renews the page."""
+    """`links`, `shape`, `rooms`, `sentences` and `capabilities` check; `write-capabilities` renews the page."""
     if arguments == ["write-capabilities"]:
         capabilities.PAGE.write_text(capabilities.current_page(), encoding="utf-8")
         return 0
-    checks = {"links": links.check, "shape": shape.check, "capabilities": capabilities.check}
+    checks = {
+        "links": links.check,
+        "shape": shape.check,
+        "rooms": rooms.check,
+        "sentences": sentences.check,
+        "capabilities": capabilities.check,
+    }
     problems = [problem for name in arguments or checks for problem in checks[name]()]
     for problem in problems:
         print(problem, file=sys.stderr)
