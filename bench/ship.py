@@ -24,7 +24,7 @@ from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
 
 from midwatch.agents.local.embedded.stack import EmbeddedStack, Endpoints
-from midwatch.shippers.report import reporter
+from midwatch.shippers.messages import reporter
 from midwatch.shippers.sending.publish import Publisher
 from midwatch.streams.records.codec import Encoded
 from midwatch.streams.settings.schema import KafkaSettings

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bad_input.case import Case
-from midwatch.shippers.files.checkpoint import SentPositions, ShipperDirectory
+from midwatch.shippers.files.sent_positions import SentPositions, ShipperDirectory
 from midwatch.shippers.identity import IdentityArguments, Machine, identify
 from midwatch.streams.errors import ConfigurationError, MidwatchError
 from unit.shippers.reading import Reader

@@ -14,8 +14,8 @@ from midwatch.agents import reporter as report
 from midwatch.agents.executor import consumer
 from midwatch.agents.reporter import Reporter, received
 from midwatch.agents.signing import new_signer, spec_hash
-from midwatch.agents.watcher import reader
-from midwatch.agents.watcher.reader import CensusReader
+from midwatch.agents.watcher import census_reader as reader
+from midwatch.agents.watcher.census_reader import CensusReader
 from midwatch.streams.records import Command, Heartbeat, Origin, Spec, codec
 from midwatch.streams.records.effect_keys import command_id
 from midwatch.streams.settings.schema import KafkaSettings, Settings

@@ -1,4 +1,4 @@
-"""The house's own checks: dead links, the shape of the tree, its rooms, plain words, the capabilities page."""
+"""The house's own checks: links, the shape of the tree, its rooms, plain words, the capabilities page."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ import sys
 
 from house import capabilities, links, rooms, sentences, shape
 
+CHECKS = {
+    "links": links.check,
+    "shape": shape.check,
+    "rooms": rooms.check,
+    "sentences": sentences.check,
+    "capabilities": capabilities.check,
+}
+
 
 def main(arguments: list[str]) -> int:
-    """`links`, `shape`, `rooms`, `sentences` and `capabilities` check; `write-capabilities` renews the page."""
+    """Runs the checks that are named, or all of `CHECKS`; `write-capabilities` renews the page."""
     if arguments == ["write-capabilities"]:
         capabilities.PAGE.write_text(capabilities.current_page(), encoding="utf-8")
         return 0
-    checks = {
-        "links": links.check,
-        "shape": shape.check,
-        "rooms": rooms.check,
-        "sentences": sentences.check,
-        "capabilities": capabilities.check,
-    }
-    problems = [problem for name in arguments or checks for problem in checks[name]()]
+    problems = [problem for name in arguments or CHECKS for problem in CHECKS[name]()]
     for problem in problems:
         print(problem, file=sys.stderr)
-    print(f"house: {len(problems)} problems in {', '.join(arguments or checks)}")
+    print(f"house: {len(problems)} problems in {', '.join(arguments or CHECKS)}")
     return 1 if problems else 0
 
 

@@ -14,11 +14,11 @@ LONGEST_SENTENCE = 25
 """Words. Code in backticks is one word, and so is a word with a hyphen."""
 
 _CODE = re.compile(r"`[^`]*`")
-_END = re.compile(r"(?<=[.!?:])[)\"'”]*\s+(?=[`\"'(\[A-Z0-9*])")
+_END = re.compile(r"(?<=[.!?:])[)\"']*\s+(?=[`\"'(\[A-Z0-9*])")
 _ABBREVIATION = re.compile(r"\b(e\.g|i\.e|etc|vs|cf|No|approx)\.")
 _ITEM = re.compile(r"(?:[-*•]|\d+\.|\w+:)\s")
 _PRAGMA = re.compile(r"(noqa|type: ignore|pragma|fmt:|mypy:|ruff:|!)")
-_WORD = re.compile(r"\w[\w'’./-]*")
+_WORD = re.compile(r"\w[\w'./-]*")
 
 
 def check(root: Path = ROOT) -> list[str]:

@@ -17,7 +17,7 @@ import pytest
 
 from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.policies.loader import load_policy, shipped_policies
-from midwatch.agents.replay.recording.file import Recording, read
+from midwatch.agents.replay.recording.recording_file import Recording, read
 from midwatch.agents.replay.recording.refold import Refolded, refold
 from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.streams.records import Decision, Incident, Verdict

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from midwatch.shippers.files.checkpoint import SentPositions, ShipperDirectory
-from midwatch.shippers.files.watch import FollowedFiles, Start
+from midwatch.shippers.files.followed import FollowedFiles, Start
+from midwatch.shippers.files.sent_positions import SentPositions, ShipperDirectory
 from midwatch.shippers.identity import IdentityArguments, Machine, identify
+from midwatch.shippers.messages import reporter
 from midwatch.shippers.processes import JobProcess
-from midwatch.shippers.report import reporter
 from midwatch.shippers.sending.publish import Publisher
 from midwatch.shippers.sidecar import DRAIN, Ends, Sidecar
 from midwatch.streams.errors import ConfigurationError, UsageError

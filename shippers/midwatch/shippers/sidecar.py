@@ -11,11 +11,11 @@ from typing import Protocol
 
 from kafka.errors import KafkaError, KafkaTimeoutError
 
-from midwatch.shippers.files.checkpoint import Remembered, SentPositions, ShipperDirectory
+from midwatch.shippers.files.sent_positions import Remembered, SentPositions, ShipperDirectory
 from midwatch.shippers.files.tail import FilePosition, Now, ReadBlock, Tail
 from midwatch.shippers.host import samples
+from midwatch.shippers.messages import Report
 from midwatch.shippers.processes import JobProcess
-from midwatch.shippers.report import Report
 from midwatch.shippers.sending.chunker import Chunker
 from midwatch.shippers.sending.heartbeat import HeartbeatCounter, HeartbeatFacts, interval
 from midwatch.shippers.sending.ledger import Future, SendLedger

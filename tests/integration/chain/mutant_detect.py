@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from integration.chain.installation import OPTIONS
 from midwatch.agents.cli import main
-from midwatch.agents.detect.incident import lines, sight
+from midwatch.agents.detect.incident import lines
+from midwatch.agents.detect.incident import quorum as sight
 from midwatch.agents.detect.incident.progress import ProgressLine, go_on
 from midwatch.agents.detect.incident.turn import Turn
 from midwatch.rules.detectors.silence import Pulse, Quorum

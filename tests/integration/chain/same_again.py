@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.query.topic_reader import messages_of, read_topics
 from midwatch.agents.replay.recording.export import export
-from midwatch.agents.replay.recording.file import lines_of, read
+from midwatch.agents.replay.recording.recording_file import lines_of, read
 from midwatch.agents.replay.recording.refold import Refolded, refold
 from midwatch.agents.rulesets.bundles import policies_of
 from midwatch.rules.detectors.limits import WatchLimits

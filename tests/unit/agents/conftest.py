@@ -8,8 +8,8 @@ import pytest
 
 from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.policies.loader import load_policy
-from midwatch.agents.replay.logs import LogFile
-from midwatch.agents.replay.run import Replayed, replay
+from midwatch.agents.replay.job_replay import Replayed, replay
+from midwatch.agents.replay.log_files import LogFile
 from midwatch.agents.rulesets.bundles import watched_rules
 from midwatch.rules.detectors.limits import WatchLimits
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from midwatch.shippers.files.checkpoint import Remembered
+from midwatch.shippers.files.followed import FollowedFiles, Start
+from midwatch.shippers.files.sent_positions import Remembered
 from midwatch.shippers.files.tail import Now, ReadBlock
-from midwatch.shippers.files.watch import FollowedFiles, Start
 from midwatch.shippers.sending.chunker import Chunker, Parcel
 from midwatch.streams.lines.normalise import places
 from midwatch.streams.records import Origin

@@ -11,8 +11,8 @@ from typing import cast
 import pytest
 
 from midwatch.shippers import sidecar
-from midwatch.shippers.files.checkpoint import ShipperDirectory
-from midwatch.shippers.files.watch import FollowedFiles
+from midwatch.shippers.files.followed import FollowedFiles
+from midwatch.shippers.files.sent_positions import ShipperDirectory
 from midwatch.shippers.sending.ledger import Future
 from midwatch.shippers.sending.publish import Publisher
 from midwatch.shippers.sidecar import Ends, Sidecar

@@ -20,7 +20,7 @@ from midwatch.agents.schedulers.local import effect_file
 from midwatch.agents.schedulers.wrapping import verified_script
 from midwatch.agents.signing import load_verifier
 from midwatch.agents.watcher.cancellation_notes import cancellation_of
-from midwatch.shippers.files.checkpoint import ShipperDirectory
+from midwatch.shippers.files.sent_positions import ShipperDirectory
 from midwatch.shippers.ship import checkpoint_directory
 from midwatch.streams.records import Command, codec
 from unit.upgrade import written

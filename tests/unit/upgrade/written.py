@@ -32,7 +32,7 @@ from midwatch.agents.signing import PRIVATE_NAME, ensure_keys, load_signer, spec
 from midwatch.agents.watcher.cancellation_notes import note_cancellation
 from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.rules.loader import load_bundle
-from midwatch.shippers.files.checkpoint import Remembered, SentPositions, ShipperDirectory
+from midwatch.shippers.files.sent_positions import Remembered, SentPositions, ShipperDirectory
 from midwatch.shippers.ship import checkpoint_directory
 from midwatch.streams import records
 from midwatch.streams.records import codec, identity

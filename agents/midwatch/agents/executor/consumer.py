@@ -20,7 +20,7 @@ from midwatch.agents.reporter import Reporter, received
 from midwatch.agents.schedulers.base import Cluster
 from midwatch.agents.schedulers.wrapping import partitions_of, script_of, verified_script
 from midwatch.agents.signing import Verifier
-from midwatch.agents.watcher.reader import CensusReader
+from midwatch.agents.watcher.census_reader import CensusReader
 from midwatch.streams.errors import (
     MalformedRecord,
     MidwatchError,

@@ -19,18 +19,18 @@ from pathlib import Path
 import redis
 
 from midwatch.agents.executor.admission import AdmissionLimits
+from midwatch.agents.executor.claimed_work import Works
 from midwatch.agents.executor.claims import KEPT_S, Claims
 from midwatch.agents.executor.consumer import CommandConsumer, Desk
-from midwatch.agents.executor.work import Works
 from midwatch.agents.reporter import Reporter, received, say
 from midwatch.agents.schedulers import cluster
 from midwatch.agents.schedulers.base import Cluster
 from midwatch.agents.schedulers.calls import Caller, SystemCaller
 from midwatch.agents.schedulers.local.effect_file import prune
 from midwatch.agents.signing import ensure_keys, load_verifier
+from midwatch.agents.watcher.census_reader import CensusReader
 from midwatch.agents.watcher.drain import LastWords
-from midwatch.agents.watcher.reader import CensusReader
-from midwatch.agents.watcher.watch import Watcher
+from midwatch.agents.watcher.watcher import Watcher
 from midwatch.streams.errors import ConfigurationError, ServiceUnreachable
 from midwatch.streams.host.clock import now_ms
 from midwatch.streams.host.file_lock import LockTaken, lock

@@ -12,7 +12,7 @@ from pathlib import Path
 from midwatch.agents.policies.loader import load_policy, shipped_policies
 from midwatch.agents.policies.oellm import RetryCounting
 from midwatch.agents.policies.writer import policy_text
-from midwatch.agents.rulesets.reload.telling import ask
+from midwatch.agents.rulesets.reload.status import ask
 from midwatch.rules.loader import is_config, load_bundle
 from midwatch.rules.model import Note
 from midwatch.streams.settings.schema import Settings

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from midwatch.agents.schedulers.calls import Caller
 from midwatch.agents.watcher.census import JobStart
-from midwatch.shippers.files.checkpoint import SentPositions, ShipperDirectory
+from midwatch.shippers.files.sent_positions import SentPositions, ShipperDirectory
 from midwatch.shippers.ship import checkpoint_directory
 from midwatch.streams.errors import ConfigurationError, MidwatchError, UsageError
 from midwatch.streams.host.process_table import start_ticks

@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from midwatch.shippers.files.checkpoint import ShipperDirectory
+from midwatch.shippers.files.sent_positions import ShipperDirectory
+from midwatch.shippers.messages import reporter
 from midwatch.shippers.pipe.process import kafka_of, ship_of
 from midwatch.shippers.pipe.spool_watch import SpoolWatch
 from midwatch.shippers.processes import JobProcess
-from midwatch.shippers.report import reporter
 from midwatch.shippers.sending.publish import Publisher
 from midwatch.shippers.ship import shipper_id
 from midwatch.shippers.sidecar import Ends, Sidecar

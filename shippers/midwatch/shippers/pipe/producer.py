@@ -19,9 +19,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from midwatch.shippers.files.tail import FilePosition
+from midwatch.shippers.messages import Report
 from midwatch.shippers.pipe.process import PIPE_DRAIN, PipeShipment, ShippingProcess
 from midwatch.shippers.pipe.spool import Backlog, Spool
-from midwatch.shippers.report import Report
 
 _READ = 64 * 1024
 

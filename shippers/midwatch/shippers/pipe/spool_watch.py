@@ -7,8 +7,8 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from midwatch.shippers.files.checkpoint import Remembered
 from midwatch.shippers.files.fingerprint import Probe
+from midwatch.shippers.files.sent_positions import Remembered
 from midwatch.shippers.files.tail import FilePosition, Now, Tail
 from midwatch.shippers.pipe.spool import Segment, ended, segments
 from midwatch.streams.records import Generation

@@ -13,7 +13,7 @@ from kafka import KafkaProducer
 from kafka.errors import KafkaTimeoutError
 from kafka.record import util as kafka_checksums
 
-from midwatch.shippers.report import Report
+from midwatch.shippers.messages import Report
 from midwatch.shippers.sending.ledger import Future
 from midwatch.streams.errors import ConfigurationError, ServiceUnreachable
 from midwatch.streams.records.codec import Encoded

@@ -9,7 +9,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from midwatch.agents.cli.ask.asking import timeline_json
+from midwatch.agents.cli.ask.shared import timeline_json
 from midwatch.agents.cli.printing import columns, job_rows, timeline_text
 from midwatch.agents.executor.arming import Arming
 from midwatch.agents.query.timeline import Timed, Timeline, find_jobs, timeline, timelines

@@ -14,7 +14,7 @@ import pytest
 from midwatch.agents.schedulers.calls import SystemCaller
 from midwatch.agents.watcher.census import JobStart
 from midwatch.agents.watcher.drain import LastWords
-from midwatch.shippers.files.checkpoint import SentPositions, ShipperDirectory
+from midwatch.shippers.files.sent_positions import SentPositions, ShipperDirectory
 from midwatch.shippers.ship import checkpoint_directory
 from midwatch.streams.host.process_table import start_ticks
 from midwatch.streams.records import Spec

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from midwatch.agents.cli.ask.asking import (
+from midwatch.agents.cli.ask.shared import (
     looking_back,
     patience_option,
     print_json,

@@ -13,7 +13,7 @@ from midwatch.agents.cli.options import json_option, with_settings
 from midwatch.streams.errors import MidwatchError
 
 if TYPE_CHECKING:
-    from midwatch.agents.rulesets.reload.telling import RulesStatus
+    from midwatch.agents.rulesets.reload.status import RulesStatus
     from midwatch.streams.settings.schema import Settings
 
 
@@ -91,7 +91,7 @@ def doctor(as_json: bool, settings: Settings) -> int:
 
 def _rules(settings: Settings, check: Callable[[str, Callable[[], object]], None]) -> RulesStatus | None:
     """Which bundle is in force; a refused one stays visible here until a good one comes."""
-    from midwatch.agents.rulesets.reload.telling import ask
+    from midwatch.agents.rulesets.reload.status import ask
 
     found: list[RulesStatus] = []
     check("the rules in force can be read", lambda: found.append(ask(settings)))

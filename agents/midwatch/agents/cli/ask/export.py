@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from midwatch.agents.cli.ask.asking import patience_option
+from midwatch.agents.cli.ask.shared import patience_option
 from midwatch.agents.cli.options import with_settings
 from midwatch.streams.errors import UsageError
 from midwatch.streams.host.clock import now_ms
@@ -31,7 +31,7 @@ def export(job: str, output: Path | None, patience: float, settings: Settings) -
     """
     from midwatch.agents.query.inquiry import ask_job
     from midwatch.agents.replay.recording.export import export as record
-    from midwatch.agents.replay.recording.file import lines_of
+    from midwatch.agents.replay.recording.recording_file import lines_of
 
     told, _ = ask_job(settings, job, now_ms(), patience)
     recording = record(settings, told.job, patience)

@@ -15,8 +15,8 @@ from midwatch.streams.errors import UsageError
 
 if TYPE_CHECKING:
     from midwatch.agents.decide.decision import Rulebook
-    from midwatch.agents.replay.logs import LogFile
-    from midwatch.agents.replay.recording.file import Head
+    from midwatch.agents.replay.log_files import LogFile
+    from midwatch.agents.replay.recording.recording_file import Head
 
 _WORTH_A_SCAN = 64 << 20
 """Bytes of log above which the seconds pay that preparing the fast scan takes."""
@@ -50,8 +50,8 @@ def replay(
     from midwatch.agents.decide.decision import Rulebook
     from midwatch.agents.policies.loader import load_policy
     from midwatch.agents.policies.oellm import RetryCounting
-    from midwatch.agents.replay.report import as_plain, as_text
-    from midwatch.agents.replay.run import replay as replay_files
+    from midwatch.agents.replay.job_replay import replay as replay_files
+    from midwatch.agents.replay.output import as_plain, as_text
     from midwatch.agents.rulesets.bundles import watched_rules
     from midwatch.rules.detectors.limits import WatchLimits
     from midwatch.streams.records import codec
@@ -72,9 +72,9 @@ def replay(
 
 
 def _recording(file: Path, policy: str | None, *, as_json: bool) -> int:
-    from midwatch.agents.replay.recording import file as format_
+    from midwatch.agents.replay.recording import recording_file as format_
     from midwatch.agents.replay.recording.refold import bundles_in, refold
-    from midwatch.agents.replay.recording.report import as_plain, as_text, replayed
+    from midwatch.agents.replay.recording.refold_output import as_plain, as_text, replayed
     from midwatch.rules.detectors.limits import WatchLimits
     from midwatch.streams.records import codec
 
@@ -121,7 +121,7 @@ def _job_name(path: str) -> str:
 
 
 def _files(name: str) -> list[LogFile]:
-    from midwatch.agents.replay.logs import LogFile
+    from midwatch.agents.replay.log_files import LogFile
     from midwatch.streams.host.clock import now_ms
 
     if name == "-":

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from midwatch.agents.cli.ask.asking import patience_option, print_json, say_unreadable, timeline_json
+from midwatch.agents.cli.ask.shared import patience_option, print_json, say_unreadable, timeline_json
 from midwatch.agents.cli.options import json_option, with_settings
 from midwatch.streams.host.clock import now_ms
 

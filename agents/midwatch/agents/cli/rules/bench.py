@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from midwatch.agents.cli.options import json_option
-from midwatch.agents.cli.rules.reading import content, rules_option
+from midwatch.agents.cli.rules.sources import content, rules_option
 
 _SHOWN = 20
 

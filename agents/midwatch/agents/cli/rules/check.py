@@ -55,7 +55,7 @@ class _Checked:
     """What was found in the files; rules are measured together, and only where all files can be read."""
 
     def __init__(self, paths: tuple[Path, ...], *, measured: bool) -> None:
-        from midwatch.agents.cli.rules.reading import load_all, rule_files
+        from midwatch.agents.cli.rules.sources import load_all, rule_files
         from midwatch.agents.rulesets.admission import BESIDE, divided, refusals
         from midwatch.agents.rulesets.bundles import combined, shadowed
         from midwatch.rules.loader import load_bundle
@@ -82,7 +82,7 @@ class _Checked:
         return admit_user_rules(self.shipped, self.own)
 
     def json(self, *, insist: bool) -> dict[str, Any]:
-        from midwatch.agents.cli.rules.reading import error_json, note_json
+        from midwatch.agents.cli.rules.sources import error_json, note_json
 
         refused = self.admitted.refused if self.admitted else ()
         return {
@@ -130,7 +130,7 @@ class _Checked:
 
 def _policy_errors(file: Path) -> tuple[LocatedError, ...]:
     """A configuration of oellm-autoexp holds policies beside its rules."""
-    from midwatch.agents.cli.rules.reading import content
+    from midwatch.agents.cli.rules.sources import content
     from midwatch.agents.policies.loader import load_policy
     from midwatch.rules.errors import RuleErrors
     from midwatch.rules.loader import is_config

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from midwatch.agents.cli.options import json_option, retries_option
-from midwatch.agents.cli.rules.reading import content
+from midwatch.agents.cli.rules.sources import content
 from midwatch.streams.errors import ConfigurationError, UsageError
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ def diff(before: str, after: str, as_json: bool) -> int:
 
     Where a rule stands in its file does not count. Exit code 1 if they differ.
     """
-    from midwatch.agents.cli.rules.reading import load_all
+    from midwatch.agents.cli.rules.sources import load_all
     from midwatch.rules.errors import RuleErrors
     from midwatch.rules.matching.inspection import differences
     from midwatch.rules.model import Rule

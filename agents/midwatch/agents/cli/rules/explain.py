@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from midwatch.agents.cli.options import json_option
-from midwatch.agents.cli.rules.reading import pack_of, rules_option
+from midwatch.agents.cli.rules.sources import pack_of, rules_option
 from midwatch.streams.errors import UsageError
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _normalised(line: str) -> bytes:
 def _counted(rules: RuleSet, text: bytes) -> dict[str, str]:
     """What the stream would make of the line: the role by rule, of the rules that it keeps."""
     from midwatch.agents.match.chunk_hits import match
-    from midwatch.agents.replay.logs import LogFile, chunks
+    from midwatch.agents.replay.log_files import LogFile, chunks
 
     kept: dict[str, str] = {}
     for chunk in chunks("replay:file/line", LogFile("line", text + b"\n", 0.0), 0):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from midwatch.agents.cli.options import json_option, with_settings
-from midwatch.agents.cli.rules.reading import pack_of, rules_option
+from midwatch.agents.cli.rules.sources import pack_of, rules_option
 
 if TYPE_CHECKING:
     from midwatch.rules.model import Rule
@@ -49,7 +49,7 @@ def list_rules(*, names: tuple[str, ...], in_force: bool, as_json: bool, setting
 
 def _list_in_force(settings: Settings, *, as_json: bool) -> None:
     from midwatch.agents.rulesets.content import content
-    from midwatch.agents.rulesets.reload.telling import ask
+    from midwatch.agents.rulesets.reload.status import ask
     from midwatch.streams.records import codec
     from midwatch.streams.services.connection import with_connection
 

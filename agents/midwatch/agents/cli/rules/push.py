@@ -117,7 +117,7 @@ def _said(rule: Any) -> dict[str, Any]:
 
 
 def _say(ready: Draft, changes: dict[str, list[str]], *, changed: bool, dry_run: bool, as_json: bool) -> None:
-    from midwatch.agents.cli.rules.reading import note_json
+    from midwatch.agents.cli.rules.sources import note_json
     from midwatch.streams.records import codec
 
     if as_json:

@@ -64,8 +64,8 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
 def _judge() -> Callable[[Labelled], Said]:
     from midwatch.agents.decide.decision import Rulebook
     from midwatch.agents.policies.loader import load_policy
-    from midwatch.agents.replay.logs import LogFile
-    from midwatch.agents.replay.run import replay
+    from midwatch.agents.replay.job_replay import replay
+    from midwatch.agents.replay.log_files import LogFile
     from midwatch.agents.replay.scoring import Said
     from midwatch.agents.rulesets.bundles import watched_rules
     from midwatch.rules.detectors.limits import WatchLimits

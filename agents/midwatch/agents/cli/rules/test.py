@@ -24,7 +24,7 @@ def test(names: tuple[str, ...], as_json: bool) -> int:
     Each is matched by the compiled rules of all that is named, as in a worker. Exit code 3: an example fails,
     or a file is wrong.
     """
-    from midwatch.agents.cli.rules.reading import error_json, load_all, rule_files
+    from midwatch.agents.cli.rules.sources import error_json, load_all, rule_files
     from midwatch.agents.rulesets.bundles import combined
     from midwatch.rules.errors import RuleErrors
     from midwatch.rules.matching.compiler import compile_rules

@@ -10,7 +10,7 @@ import click
 from midwatch.agents.cli.options import with_settings
 
 if TYPE_CHECKING:
-    from midwatch.agents.local.demo.run import Without
+    from midwatch.agents.local.demo.scenario import Without
     from midwatch.streams.settings.schema import Settings
 
 
@@ -46,7 +46,7 @@ def demo(
     spikes: a finding. Then one rank runs out of memory: no restart. Its own ledger judges; exit code 1 if a
     fact does not hold.
     """
-    from midwatch.agents.local.demo.run import Options, default_directory, run
+    from midwatch.agents.local.demo.scenario import Options, default_directory, run
 
     up = [f"--jars={jars.absolute()}"] if jars else []
     up += [f"--maven-mirror={maven_mirror}"] if maven_mirror else []

@@ -11,7 +11,7 @@ import click
 from midwatch.agents.cli.options import with_settings
 
 if TYPE_CHECKING:
-    from midwatch.shippers.files.watch import Start
+    from midwatch.shippers.files.followed import Start
     from midwatch.shippers.identity import IdentityArguments
     from midwatch.shippers.pipe.process import PipeShipment
     from midwatch.streams.settings.schema import Settings
@@ -63,8 +63,8 @@ def ship(paths: tuple[str, ...], **options: Unpack[_Options]) -> int:
     if "-" in paths and paths != ("-",):
         raise click.UsageError("'-' is the training's output; it cannot be followed together with files")
     if paths == ("-",):
+        from midwatch.shippers.messages import reporter
         from midwatch.shippers.pipe.producer import run_pipe
-        from midwatch.shippers.report import reporter
 
         # The settings are read only once the output flows: a mistake in them must not end the training.
         return run_pipe(lambda: _piped(options), reporter())

@@ -47,7 +47,7 @@ def up(
     """
     from dataclasses import replace
 
-    from midwatch.agents.local.up.run import run
+    from midwatch.agents.local.up.lifecycle import run
     from midwatch.agents.local.up.services import Jars
 
     if act:

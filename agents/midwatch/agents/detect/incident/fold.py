@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 
 from midwatch.agents.detect.incident.attempts import rename
 from midwatch.agents.detect.incident.lines import on_hits
+from midwatch.agents.detect.incident.outside_facts import on_act, on_outcome, on_scheduler, on_spec
+from midwatch.agents.detect.incident.quorum import look, on_heartbeat, sight_due
 from midwatch.agents.detect.incident.settling import settle_due, settle_if_due
-from midwatch.agents.detect.incident.sight import look, on_heartbeat, sight_due
 from midwatch.agents.detect.incident.snapshots import (
     begins_whole,
     next_snapshot_ms,
@@ -16,7 +17,6 @@ from midwatch.agents.detect.incident.snapshots import (
 )
 from midwatch.agents.detect.incident.state import Job
 from midwatch.agents.detect.incident.turn import Turn
-from midwatch.agents.detect.incident.words import on_act, on_outcome, on_scheduler, on_spec
 from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.rules.detectors.loss_spike import LossSpikeDetector
 from midwatch.streams.records import (

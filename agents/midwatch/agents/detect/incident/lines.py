@@ -11,10 +11,10 @@ from midwatch.agents.detect.diagnosis.verdict import precedence
 from midwatch.agents.detect.incident.attempts import meet
 from midwatch.agents.detect.incident.clocks import NodeClock, offset
 from midwatch.agents.detect.incident.progress import ProgressLine, go_on
+from midwatch.agents.detect.incident.rule_watches import count, count_one, end_watch, is_watched, spend
 from midwatch.agents.detect.incident.settling import end, revise, suspect, withdraw
 from midwatch.agents.detect.incident.state import NodeState
 from midwatch.agents.detect.incident.turn import Turn
-from midwatch.agents.detect.incident.watches import count, count_one, end_watch, is_watched, spend
 from midwatch.streams.lines.foreign import PREFIX as FOREIGN
 from midwatch.streams.records import Held, Hit, Hits, Line, Progress, Stop
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from midwatch.agents.detect.incident.quorum import forget_silence
 from midwatch.agents.detect.incident.settling import withdraw
-from midwatch.agents.detect.incident.sight import forget_silence
 from midwatch.agents.detect.incident.turn import Turn
 from midwatch.agents.detect.line_order import earlier
 from midwatch.rules.detectors.loss_spike import LossWindow

@@ -7,7 +7,13 @@ from dataclasses import asdict
 from typing import Any
 
 from midwatch.agents.query.topic_reader import PATIENCE, messages_of
-from midwatch.agents.replay.recording.file import VERSION, WITHOUT_RULES, Head, Recording, RecordingSource
+from midwatch.agents.replay.recording.recording_file import (
+    VERSION,
+    WITHOUT_RULES,
+    Head,
+    Recording,
+    RecordingSource,
+)
 from midwatch.agents.replay.recording.thinning import activation_in, thinned
 from midwatch.agents.rulesets.bundles import limits_of
 from midwatch.agents.rulesets.reload.topic import RulesTopic

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.decide.fold import DecideFold
 from midwatch.agents.detect.fold import DetectFold, beginning
-from midwatch.agents.replay.recording.file import Recording, RecordingSource
+from midwatch.agents.replay.recording.recording_file import Recording, RecordingSource
 from midwatch.agents.rulesets.content import Content, content
 from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.streams.errors import MalformedRecord, NewerRecord, UsageError

@@ -8,7 +8,13 @@ from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.decide.fold import DecideFold
 from midwatch.agents.detect.fold import DetectFold
 from midwatch.agents.policies.loader import load_policy, shipped_policies
-from midwatch.agents.replay.recording.file import VERSION, WITHOUT_RULES, Head, Recording, RecordingSource
+from midwatch.agents.replay.recording.recording_file import (
+    VERSION,
+    WITHOUT_RULES,
+    Head,
+    Recording,
+    RecordingSource,
+)
 from midwatch.agents.replay.recording.thinning import thinned
 from midwatch.agents.rulesets.content import Content, bundle_hash, content
 from midwatch.rules.detectors.limits import WatchLimits

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from house.cases import cases
 from midwatch.agents.policies.loader import load_policy
-from midwatch.agents.replay.recording.file import Recording, lines_of, read
+from midwatch.agents.replay.recording.recording_file import Recording, lines_of, read
 from midwatch.agents.replay.recording.refold import Refolded, refold
-from midwatch.agents.replay.recording.report import as_plain
+from midwatch.agents.replay.recording.refold_output import as_plain
 from midwatch.agents.rulesets.content import bundle
 from midwatch.rules.model import Phase
 from midwatch.streams.errors import UsageError

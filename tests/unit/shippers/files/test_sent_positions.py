@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.shippers.files.checkpoint import Remembered, SentPositions, ShipperDirectory
 from midwatch.shippers.files.fingerprint import Probe
+from midwatch.shippers.files.sent_positions import Remembered, SentPositions, ShipperDirectory
 from midwatch.shippers.files.tail import FilePosition
 from midwatch.streams.errors import ConfigurationError, UsageError
 from midwatch.streams.records import Generation

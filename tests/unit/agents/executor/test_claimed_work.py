@@ -6,9 +6,9 @@ import math
 from types import SimpleNamespace
 from typing import Any, cast
 
+from midwatch.agents.executor.claimed_work import Works
 from midwatch.agents.executor.claims import OpenClaims
 from midwatch.agents.executor.consumer import Desk
-from midwatch.agents.executor.work import Works
 
 
 def test_without_an_order_nothing_is_ever_due() -> None:

@@ -13,8 +13,8 @@ from midwatch.agents.reporter import Reporter, say
 from midwatch.agents.schedulers.base import Cluster, ClusterUnreachable, StartState
 from midwatch.agents.watcher.cancellation_notes import cancellation_of
 from midwatch.agents.watcher.census import JobStart
+from midwatch.agents.watcher.census_reader import CensusReader
 from midwatch.agents.watcher.drain import LastWords
-from midwatch.agents.watcher.reader import CensusReader
 from midwatch.agents.watcher.sightings import SchedulerSweep, WatcherMemory, facts, questions
 from midwatch.streams.records.identity import native_id
 

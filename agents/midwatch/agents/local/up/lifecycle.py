@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from midwatch.agents.local.up import lock
-from midwatch.agents.local.up.following import Following
+from midwatch.agents.local.up.live_steps import Following
 from midwatch.agents.local.up.processes import Process, Say, await_ready, processes, stop_all
 from midwatch.agents.local.up.services import Jars, Services, services
 from midwatch.agents.signing import ensure_keys

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from midwatch.agents.replay.run import Replayed
+from midwatch.agents.replay.job_replay import Replayed
 from midwatch.streams.records import Hit
 
 VERSION = 1

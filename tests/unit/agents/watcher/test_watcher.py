@@ -9,7 +9,7 @@ from typing import Any, cast
 from midwatch.agents.schedulers.base import Sweep
 from midwatch.agents.watcher.census import JobStart
 from midwatch.agents.watcher.drain import LastWords
-from midwatch.agents.watcher.watch import Watcher
+from midwatch.agents.watcher.watcher import Watcher
 from midwatch.streams.records import Spec
 
 SPEC = object()

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from midwatch.agents.local.demo.judge import TrainingLedger, TrainingStart
-from midwatch.agents.local.demo.report import report
 from midwatch.agents.local.demo.script import Stage
+from midwatch.agents.local.demo.summary import report
 from midwatch.agents.query.timeline import Timed, timeline
 from midwatch.streams.records import Decision, Hit, Incident, Line, Verdict
 from midwatch.streams.records.identity import JobName

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.match.chunk_hits import match
-from midwatch.agents.replay.logs import (
+from midwatch.agents.replay.log_files import (
     INCARNATION,
     LogFile,
     PrintedTimes,

@@ -16,8 +16,8 @@ from typing import Literal
 
 from midwatch.agents.activity import line as activity_line
 from midwatch.agents.local.demo.judge import Fact, TrainingLedger, judge, missing, read_ledger, settled
-from midwatch.agents.local.demo.report import report
 from midwatch.agents.local.demo.script import RUN, Stage
+from midwatch.agents.local.demo.summary import report
 from midwatch.agents.local.embedded.process.child import Child
 from midwatch.agents.query.inquiry import ask_job
 from midwatch.agents.query.timeline import Timeline

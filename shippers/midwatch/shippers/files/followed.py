@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from midwatch.shippers.files.checkpoint import Remembered
 from midwatch.shippers.files.fingerprint import generation
+from midwatch.shippers.files.sent_positions import Remembered
 from midwatch.shippers.files.siblings import (
     COMPRESSED,
     Identity,
@@ -22,7 +22,7 @@ from midwatch.shippers.files.siblings import (
     unreachable,
 )
 from midwatch.shippers.files.tail import FilePosition, Now, Tail
-from midwatch.shippers.report import Report
+from midwatch.shippers.messages import Report
 from midwatch.streams.records import Generation
 
 Start = Literal["checkpoint", "beginning", "end"]
