@@ -1,4 +1,4 @@
-"""A bundle in our own form: one file of rules with all that it includes, checked as a whole."""
+"""A bundle: one rule file with all files that it includes, checked as a whole."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from midwatch.rules.model import Bundle, Phase, Rule, RuleFile, SourceLocation
 
 
 def read_rule_bundle(name: str, files: Mapping[str, bytes]) -> Bundle:
-    """The bundle whose root is the file `name` (its path, or its name without folder and ending).
+    """The bundle of the root file `name` (its path, or its name without folder and ending).
 
-    Only the root and what it includes are read; a file is included once, however often it is named.
+    The reader reads the root and its includes only. It includes a file once, however often it is named.
     Included rules come first. Raises RuleErrors with every mistake of every file read.
     """
     return _Collector(files).bundle(name)
 
 
 def stem(path: str) -> str:
-    """The name under which a file is included: without folders and ending."""
+    """The name by which `include:` names a file: without folders and ending."""
     return PurePosixPath(path.replace("\\", "/")).stem
 
 

@@ -91,7 +91,7 @@ def test_of_a_foreign_file_it_lists_what_is_not_executed_and_what_is_moot(
     err = capsys.readouterr().err
     assert "not executed: ExecutionAction of event 'checkpoint'" in err
     assert "moot: `poll_interval_seconds`" in err
-    assert "nothing acts until it is armed" in err
+    assert "midwatch acts only on armed jobs" in err
     assert run(["rules", "check", file, "--no-measure", "--json"]) == 0
     kinds = {note["kind"] for note in json.loads(capsys.readouterr().out)["files"][0]["notes"]}
     assert kinds >= {"arming", "moot", "not executed"}
