@@ -54,7 +54,7 @@ def _list_in_force(settings: Settings, *, as_json: bool) -> None:
     from midwatch.streams.services.connection import with_connection
 
     told = ask(with_connection(settings))
-    found = content(told.standing.said.bundle, told.record) if told.standing and told.record else None
+    found = content(told.current.in_force.bundle, told.record) if told.current and told.record else None
     rules = found.rules if found else ()
     if as_json:
         body = {"version": 1, "in_force": told.plain(), "rules": [_plain(rule) for rule in rules]}

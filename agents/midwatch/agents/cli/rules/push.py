@@ -66,7 +66,7 @@ def _push(settings: Settings, draft: Draft, topic: RulesTopic, *, dry_run: bool,
     from midwatch.streams.host.clock import now_ms
     from midwatch.streams.records import InForce
 
-    before = topic.record(topic.current.said.bundle) if topic.current else None
+    before = topic.record(topic.current.in_force.bundle) if topic.current else None
     if draft.hash not in topic.known:
         in_force = {str(rule["pattern"]) for rule in before.rules} if before else set[str]()
         try:
@@ -77,7 +77,7 @@ def _push(settings: Settings, draft: Draft, topic: RulesTopic, *, dry_run: bool,
             raise
     else:
         ready = draft  # it was admitted before it was published
-    changed = ready.hash != (topic.current.said.bundle if topic.current else "")
+    changed = ready.hash != (topic.current.in_force.bundle if topic.current else "")
     changes = _changes(before, ready.record)
     if changed and not dry_run:
         said = InForce(ready.hash, "push", who(), now_ms(), ready.files, draft.hash)

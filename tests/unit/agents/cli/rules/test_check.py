@@ -160,4 +160,4 @@ def test_a_directory_without_rules_is_said_to_be_one(
 def test_a_name_that_the_default_rules_have_is_told(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mine.write_text(GOOD.replace("mesh_lost", "cuda_out_of_memory"))
     assert run(["rules", "check", str(mine), "--no-measure"]) == 0
-    assert "rule 'cuda_out_of_memory' stands in place of the shipped one at packs/" in capsys.readouterr().err
+    assert "rule 'cuda_out_of_memory' replaces the shipped one at packs/" in capsys.readouterr().err
