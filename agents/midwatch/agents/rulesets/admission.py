@@ -54,15 +54,15 @@ def admit_user_rules(
     """
     shipped, user_rules = tuple(shipped), tuple(user_rules)
     defaults = load_bundle(BESIDE).rules if user_rules else ()
-    known = set(map(_search_key, defaults))
-    new = tuple(rule for rule in user_rules if _search_key(rule) not in known)
+    default_keys = set(map(_search_key, defaults))
+    new = tuple(rule for rule in user_rules if _search_key(rule) not in default_keys)
     if not new:
         compile_rules((*shipped, *user_rules), scan=False)
         return Admitted((), {})
     taken = {rule.name for rule in (*shipped, *user_rules)}
-    copies = (rule for rule in user_rules if _search_key(rule) in known)
-    beside = (*shipped, *copies, *(rule for rule in defaults if rule.name not in taken))
-    admission = admit(beside, new, measure or steady_measure())
+    copies = (rule for rule in user_rules if _search_key(rule) in default_keys)
+    trusted = (*shipped, *copies, *(rule for rule in defaults if rule.name not in taken))
+    admission = admit(trusted, new, measure or steady_measure())
     return Admitted(admission.refused, admission.speeds)
 
 
@@ -85,9 +85,9 @@ def admit_edit(
     """
     shipped, user_rules = tuple(shipped), tuple(user_rules)
     new = tuple(rule for rule in user_rules if rule.pattern not in in_force)
-    known = (*shipped, *(rule for rule in user_rules if rule.pattern in in_force))
+    in_use = (*shipped, *(rule for rule in user_rules if rule.pattern in in_force))
     together = compile_rules((*shipped, *user_rules), scan=False)
-    if new and not (_require_rare_literals(new) and _is_as_fast_as(together, known, without)):
+    if new and not (_require_rare_literals(new) and _is_as_fast_as(together, in_use, without)):
         return admit_user_rules(shipped, user_rules)
     return Admitted((), {})
 
@@ -107,13 +107,13 @@ def _in_bytes(literal: str) -> bytes:
     return bytes(ord(unit) % 256 for unit in literal).lower()
 
 
-def _is_as_fast_as(together: RuleSet, known: Sequence[Rule], without: Speeds | None) -> bool:
+def _is_as_fast_as(together: RuleSet, in_use: Sequence[Rule], without: Speeds | None) -> bool:
     """Whether the automaton stays fast: a counted gap makes it forget states, even without the scan."""
     if without is not None and keeps_up(together, _share(without, _FAST_ENOUGH), time.thread_time):
         return True
     measure = measured_by(time.thread_time)
     with_them = measure(together)
-    alone = compile_rules(known, scan=False)
+    alone = compile_rules(in_use, scan=False)
     without = measure(alone)
     for _ in range(_REPEATS):
         if _as_fast(with_them, without):

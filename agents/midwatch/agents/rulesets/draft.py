@@ -62,7 +62,7 @@ def read_draft(
     policies = _Policies(settings, errors)
     for file in policy_sources(paths):
         policies.read(file)
-    if settings.policy not in policies.known:
+    if settings.policy not in policies.by_name:
         policies.read(settings.policy)
     if errors:
         raise RuleErrors(errors)
@@ -73,7 +73,7 @@ def read_draft(
     record = bundle(
         rules,
         silence,
-        policies.known.values(),
+        policies.by_name.values(),
         policies.files,
         any_line=any(each.any_line for each in bundles),
     )
@@ -130,8 +130,8 @@ _prepared: dict[frozenset[str], Speeds] = {}
 def prepare(policy: str, rules: RulesSettings, patterns: frozenset[str]) -> None:
     """Prepares a later `edit` in the same process, as far as that is possible before the edit."""
     shipped, user_rules = divided(read_draft(Settings(policy=policy, rules=rules)).rules)
-    known = (*shipped, *(rule for rule in user_rules if rule.pattern in patterns))
-    _prepared[patterns] = speeds_without_scan(known)
+    in_use = (*shipped, *(rule for rule in user_rules if rule.pattern in patterns))
+    _prepared[patterns] = speeds_without_scan(in_use)
 
 
 def edit(policy: str, rules: RulesSettings, in_force: frozenset[str], patterns: frozenset[str]) -> Edit:
@@ -162,7 +162,7 @@ class _Policies:
     """
 
     def __init__(self, settings: Settings, errors: list[LocatedError]) -> None:
-        self.known: dict[str, Policy] = {name: load_policy(name) for name in shipped_policies()}
+        self.by_name: dict[str, Policy] = {name: load_policy(name) for name in shipped_policies()}
         self.files: dict[str, str] = {}
         self.names: dict[str, str] = {}
         self.notes: list[Note] = []
@@ -187,7 +187,7 @@ class _Policies:
             what = f"policy {policy.name!r} replaces the shipped one"
             self.notes.append(Note(NoteKind.CHANGED, place, what, "Give it another name to keep both."))
         self.notes += policy.notes
-        self.known[policy.name] = replace(policy, notes=())
+        self.by_name[policy.name] = replace(policy, notes=())
         self.names[file] = policy.name
         if file == self._named:
             self.files[file] = policy.name

@@ -33,7 +33,7 @@ class _Collector:
         self.paths: dict[str, list[str]] = {}
         for path in files:
             self.paths.setdefault(stem(path), []).append(path)
-        self.done: dict[str, RuleFile] = {}
+        self.read_files: dict[str, RuleFile] = {}
         self.silence: dict[Phase, float] = {}
         self.rules: list[Rule] = []
 
@@ -45,7 +45,7 @@ class _Collector:
         if self.errors or path is None:
             raise RuleErrors(self.errors)
         digest = hashlib.sha256(path.encode())
-        for read in sorted(self.done):
+        for read in sorted(self.read_files):
             digest.update(f"\0{read}\0{len(self.files[read])}\0".encode())
             digest.update(self.files[read])
         return Bundle(
@@ -53,9 +53,9 @@ class _Collector:
             content_hash=digest.hexdigest(),
             rules=tuple(self.rules),
             silence=self.silence,
-            description=self.done[path].description,
-            files=tuple(self.done),
-            any_line=any(read.any_line for read in self.done.values()),
+            description=self.read_files[path].description,
+            files=tuple(self.read_files),
+            any_line=any(read.any_line for read in self.read_files.values()),
         )
 
     def find(self, name: str, location: SourceLocation) -> str | None:
@@ -73,14 +73,14 @@ class _Collector:
 
     def collect(self, path: str, above: tuple[str, ...]) -> None:
         read = read_rule_file(path, self.files[path], self.errors)
-        self.done[path] = read
+        self.read_files[path] = read
         first = len(self.rules)
         for name, location in read.include:
             included = self.find(name, location)
             if included in (*above, path):
                 what = f"{name!r} includes itself: {' -> '.join((*above, path, str(included)))}"
                 self.errors.append(LocatedError(location, what, "Remove one of the includes."))
-            elif included is not None and included not in self.done:
+            elif included is not None and included not in self.read_files:
                 self.collect(included, (*above, path))
         for name, location in read.exclude:
             kept = [rule for rule in self.rules if rule.name != name]

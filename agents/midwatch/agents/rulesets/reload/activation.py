@@ -34,8 +34,8 @@ def activated(partition: Fields, activation: Activation, now_ms: int) -> dict[by
     }
 
 
-def is_wanted(partition: Fields, current_offset: int, now_ms: int) -> bool:
-    """Whether the owner is to write an activation for the `current` at that offset."""
+def is_due(partition: Fields, current_offset: int, now_ms: int) -> bool:
+    """Whether the owner must write an activation for the `current` at that offset."""
     known = int(partition.get(_OFFSET, b"-1"))
     if current_offset != known:
         return current_offset > known

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Mapping
 
-from midwatch.agents.rulesets.reload.activation import is_wanted
+from midwatch.agents.rulesets.reload.activation import is_due
 from midwatch.agents.rulesets.reload.follower import Follower
 from midwatch.streams.records import Activation, codec
 from midwatch.streams.worker.app import App
@@ -56,7 +56,7 @@ class ActivationWriter:
         if self._agent.next_offset(partition) is None:
             return
         fold_state, shell_state = self._agent.table.partition_state(partition)
-        if not is_wanted(fold_state, current.offset, _now_ms(shell_state)):
+        if not is_due(fold_state, current.offset, _now_ms(shell_state)):
             return
         offset, at = self._written.get(partition, (-1, 0.0))
         if offset == current.offset and time.monotonic() - at < _AGAIN_S:

@@ -81,7 +81,7 @@ def is_edit(draft: str, last_read: str, current: CurrentBundle | None, known: It
 
     `draft` is their hash. `last_read` is the hash at the last start with this state directory, "" for none.
     A new worker follows the bundle in force. It puts its files in force only if that bundle came from files,
-    and if the topic does not know its own: an old image may start beside a new one.
+    and if the topic does not know its own. So an old image that starts beside a new one changes nothing.
     """
     if current is None:
         return True

@@ -59,7 +59,7 @@ class Follower(threading.Thread):
         self._keep(content)
 
     def stop(self) -> None:
-        """Ends the thread, and waits at most 5 s for it. Afterwards no bundle is taken."""
+        """Ends the thread, and waits at most 5 s for it."""
         self._stop_requested.set()
         if self.is_alive():
             self.join(5)

@@ -50,7 +50,7 @@ class MatchingRules:
         self.watched = _watched(content)
 
     def take(self, content: Content) -> None:
-        """Uses these rules from now on, or keeps the old ones and raises NewerRecord if they do not compile."""
+        """Uses these rules from now on. If they do not compile, keeps the old ones and raises NewerRecord."""
         try:
             watched = _watched(content)
         except RuleErrors as error:
