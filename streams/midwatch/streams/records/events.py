@@ -54,7 +54,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A match of a rule on a line. It carries role, type and transience, so no reader has to know the rule."""
+    """A match of a rule on a line. Role, type and transience spare its readers the rule."""
 
     rule: str
     role: Role

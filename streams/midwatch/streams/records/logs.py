@@ -10,7 +10,7 @@ from midwatch.streams.records.bounds import Clock, Count, Duration, JobText, Mil
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The sender: one shipper of one job on one node. Configuration and environment set it, never log text."""
+    """The sender: one shipper of one job on one node. Set by configuration and environment, never by text."""
 
     job: JobText  # cluster:user/run
     node: NodeName
@@ -81,7 +81,8 @@ class Heartbeat:
     """A shipper's sign of life. It travels behind the lines that it vouches for.
 
     `at_end`: the shipper read every file to the size that it had when the poll began. `alive`: whether the
-    job's process tree on this node lives, None if unknown. `final`: the job has ended and its files are read.
+    job's process tree on this node lives, None if unknown. `final`: the job has ended and the shipper has
+    drained its files.
     """
 
     origin: Origin

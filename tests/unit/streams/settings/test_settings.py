@@ -242,7 +242,12 @@ def test_a_variable_wins_over_the_file_of_a_secret(load: Load) -> None:
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(None, "cannot be read"), (b"", "must hold one line of text"), (b"a\nb\n", "one line"), (b"\xff", "no secret")],
+    [
+        (None, "cannot be read"),
+        (b"", "one line of text"),
+        (b"a\nb\n", "one line"),
+        (b"\xff", "one line of text"),
+    ],
 )
 def test_a_file_that_holds_no_secret_is_told(
     load: Load, tmp_path: Path, content: bytes | None, said: str
