@@ -157,7 +157,7 @@ class _Builder:
             self.complain(
                 SourceLocation(self.file),
                 f"the file has {len(data)} bytes, more than {MAX_BYTES}",
-                "Split it and use `include:`.",
+                "Split the file and use `include:`.",
             )
             return None
         try:

@@ -26,7 +26,7 @@ def create_if_absent(path: Path, content: bytes, *, mode: int = 0o666) -> bool:
     """Creates the file and returns True. Returns False and changes nothing if the name exists.
 
     This is a fence. Of all callers that share the directory, exactly one gets True, with its file on disk.
-    link(2) makes the name, because rename(2) would replace a file that another caller created.
+    The name comes from link(2), because rename(2) would replace a file that another caller created.
     """
     with _drafted(path, content, mode) as draft:
         try:

@@ -73,9 +73,9 @@ Unfinished = tuple[UnfinishedBlock, ...]
 
 @dataclass(frozen=True, slots=True)
 class TracebackBlock:
-    """A traceback that has ended. `start` and `end` are those of its exception line, without line feed.
+    """A traceback that has ended. `start` and `end` span its exception line, without line feed.
 
-    `text` holds the traceback's lines without their speaker: the header, the frames and the exception line.
+    `text` joins the traceback's lines without their speaker: the header, the frames and the exception line.
     A long traceback keeps only its latest frames (`LONGEST_BLOCK` lines, `LARGEST_CONTEXT` bytes).
     """
 

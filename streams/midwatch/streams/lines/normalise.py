@@ -1,8 +1,8 @@
 """Turns raw bytes of a log file into the lines that rules search, and finds their places in the file. Pure.
 
-The shipper and `midwatch replay` use the same code, once. It works on one whole raw line at a time, newline
-included. So the result does not depend on how a file was cut into blocks of whole lines. No line is longer
-than the raw bytes that it was made from.
+The shipper and `midwatch replay` normalise each line once, with this code. It works on one whole raw line at
+a time, newline included. So the result does not depend on how a file was cut into blocks of whole lines.
+No line is longer than the raw bytes that it was made from.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Normalised:
 
 @dataclass(frozen=True, slots=True)
 class LinePlace:
-    """Where a line of a section stands in the original file.
+    """The place of a section's line in the original file.
 
     `offset` is where its raw bytes begin. `end` is where they end, newline included, if normalising did not
     change the line. Otherwise `end` is a place within them: above `offset`, never above the next line's

@@ -54,7 +54,10 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A match of a rule on a line. Role, type and transience spare its readers the rule."""
+    """A match of a rule on a line.
+
+    It carries the rule's role, type and transience, so that no reader has to look up the rule.
+    """
 
     rule: str
     role: Role

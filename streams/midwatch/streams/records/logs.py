@@ -78,7 +78,7 @@ LINES_READ = "lines_read"
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """A shipper's sign of life. It travels behind the lines that it vouches for.
+    """A shipper's sign of life, sent after the lines that it vouches for.
 
     `at_end`: the shipper read every file to the size that it had when the poll began. `alive`: whether the
     job's process tree on this node lives, None if unknown. `final`: the job has ended and the shipper has

@@ -34,7 +34,7 @@ def _wrong(section: Section, text: bytes, start: int, stop: int) -> str:
     anchors = section.anchors
     reasons = (
         (section.size > 0 and text[stop - 1] != ord("\n"), "its text ends within a line"),
-        (lines != section.lines, f"it says {section.lines} lines, its text has {lines}"),
+        (lines != section.lines, f"it claims {section.lines} lines, its text has {lines}"),
         (
             lines > 0 and (not anchors or anchors[0].index != 0),
             "its first line has no anchor, so its lines have no place in a file",
@@ -44,6 +44,6 @@ def _wrong(section: Section, text: bytes, start: int, stop: int) -> str:
             "its anchors are not in order",
         ),
         (bool(anchors) and anchors[-1].index >= max(lines, 1), "an anchor is after its last line"),
-        (section.context > lines, f"it says {section.context} lines of context, its text has {lines}"),
+        (section.context > lines, f"it claims {section.context} lines of context, its text has {lines}"),
     )
     return next((reason for applies, reason in reasons if applies), "")

@@ -53,10 +53,11 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Detect writes one at each attempt's start, and daily while the job lives (`docs/design.md`, Snapshots).
+    """A job's history for a fold that begins after it (`docs/design.md`, Snapshots).
 
-    It sums up all records of the job below it. For a job with very many nodes or lines it leaves out the
-    largest parts. Then detect judges resent lines again and learns node names anew from heartbeats.
+    Detect writes a snapshot at each attempt's start, and daily while the job lives. It sums up all earlier
+    records of the job. For a job with very many nodes or lines it leaves out the largest parts. Then detect
+    judges resent lines again and learns node names anew from heartbeats.
     """
 
     job: JobText

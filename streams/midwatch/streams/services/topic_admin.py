@@ -118,7 +118,7 @@ def _check_partitions(spec: TopicSpec, count: int, settings: Settings, where: st
         where=where,
         remedy=f"set topics.partitions.{short}: {count}; they are fixed once a topic is made"
         if short != "rules"
-        else "delete the topic; it is made anew with one partition",
+        else "delete the topic; midwatch makes it again with one partition",
     )
 
 
@@ -128,7 +128,7 @@ def _check_config(spec: TopicSpec, found: Mapping[str, str], where: str) -> None
         matters = name == "cleanup.policy" or spec.append_time
         if matters and name in found and found[name] != required[name]:
             raise TopicMismatch(
-                f"the topic {spec.name} has {name}={found[name]}, it must be {required[name]}: {reason}",
+                f"the topic {spec.name} has {name}={found[name]}, but it must be {required[name]}: {reason}",
                 where=where,
                 remedy=f"kafka-configs.sh --alter --topic {spec.name} --add-config {name}={required[name]}, "
                 "or choose another topics.prefix",
