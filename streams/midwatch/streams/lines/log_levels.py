@@ -54,7 +54,7 @@ def is_warning(line: bytes) -> bool:
 def stands_aside(line: bytes) -> bool:
     """Whether a line of this writer never ends a run.
 
-    It is a service beside the run, an autotuner's trial, a sample of the data, or a drill's announcement.
+    It is from a service beside the run, an autotuner's trial, a sample of the data or a drill's announcement.
     """
     head = line[:_HEAD]
     return (
@@ -66,7 +66,7 @@ def stands_aside(line: bytes) -> bool:
 def is_quiet(line: bytes) -> bool:
     """Whether the line reports no failure by its writer's own account.
 
-    It is a warning, information or less, a line as of `stands_aside`, or a fault that its writer gets over.
+    It is a warning, information or less, a line that `stands_aside`, or a fault that its writer gets over.
     """
     if stands_aside(line) or _GOES_ON.search(line):
         return True

@@ -231,7 +231,7 @@ class ForeignSettings:
     time: str = setting(
         kinds.text(), "", "the field of the time: ISO 8601 with its zone, or seconds since 1970"
     )
-    user: str = setting(kinds.text(), "", "the user of jobs that are named by their run alone")
+    user: str = setting(kinds.text(), "", "the user of jobs whose name has only a run")
 
 
 @dataclass(frozen=True, slots=True)
