@@ -55,7 +55,7 @@ def test_it_lives_until_the_script_has_ended_and_is_missed_when_it_dies(tmp_path
     others.end()
     wait_for(others.gone, "it sees the end")
     others.look()
-    assert notes == ["the step of shippers ended with status 3"]
+    assert notes == ["the srun step of the shippers ended with status 3"]
     others.kill()
 
 
