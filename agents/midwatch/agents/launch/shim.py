@@ -90,8 +90,8 @@ def main(argv: Sequence[str]) -> int:
         return _NOT_EXECUTABLE
     for number in _PASSED_ON:
         signal.signal(number, lambda n, _: script.send_signal(n))
-    for number in early_signals:
-        script.send_signal(number)
+    for early in early_signals:
+        script.send_signal(early)
     shipper = Shipper(arguments, environment, script.pid)
     others = _others(arguments, environment)
     while script.poll() is None:

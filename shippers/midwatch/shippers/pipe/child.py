@@ -21,7 +21,7 @@ from midwatch.streams.records import Generation, Origin
 
 
 def main(message: dict[str, Any]) -> int:
-    """Ships until the spool has ended, or whoever writes it is gone."""
+    """Ships until the spool has ended or its writer is gone."""
     failpoint("child")
     folder, parent = Path(message["folder"]), message["parent"]
     state = ShipperDirectory(folder / "state")
