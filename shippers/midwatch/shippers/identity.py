@@ -89,8 +89,8 @@ def identify(
 def _incarnation(
     arguments: IdentityArguments, environment: Mapping[str, str], machine: Machine, remembered: str
 ) -> str:
-    if given := environment.get("MIDWATCH_INCARNATION"):
-        return given
+    if incarnation := environment.get("MIDWATCH_INCARNATION"):
+        return incarnation
     if slurm := environment.get("SLURM_JOB_ID"):
         count = environment.get("SLURM_RESTART_COUNT") or "0"
         if not count.isdigit():
@@ -113,9 +113,9 @@ def _native_job(environment: Mapping[str, str]) -> str:
         return f"{array}_{task}"
     if slurm := environment.get("SLURM_JOB_ID"):
         return slurm
-    given = environment.get("MIDWATCH_INCARNATION", "")
-    if given.count(":") > 1:
-        return native_id(given)
+    incarnation = environment.get("MIDWATCH_INCARNATION", "")
+    if incarnation.count(":") > 1:
+        return native_id(incarnation)
     return environment.get("RAY_SUBMISSION_ID") or environment.get("RAY_JOB_SUBMISSION_ID") or ""
 
 

@@ -29,8 +29,8 @@ from midwatch.streams.settings.schema import ShipSettings
 DRAIN = 25.0
 """Seconds after the job's end within which everything must arrive at the broker."""
 
-_A_STEP = 4 * 1024 * 1024  # bytes read between two looks at clocks, signals and acknowledgements
-_A_TURN = 1024 * 1024  # bytes of one file before the next file's turn
+_STEP_BYTES = 4 * 1024 * 1024  # bytes read between two looks at clocks, signals and acknowledgements
+_TURN_BYTES = 1024 * 1024  # bytes of one file before the next file's turn
 _SAVE_EVERY = 0.5
 _HEARTBEATS_IN_FLIGHT = 64
 _LATE = 10.0  # seconds without an acknowledgement after which the sidecar reports it
@@ -109,13 +109,13 @@ class Sidecar:
         self._stops.append(time.monotonic())
         self._wake.put(None)
 
-    def run(self, *, deaf: bool = False) -> int:
+    def run(self, *, ignore_signals: bool = False) -> int:
         """Ships until the job ends. Returns 0 if everything arrived, 1 if lines still wait in their files.
 
-        Handles SIGTERM and SIGINT: they call `stop`, or with `deaf` they do nothing.
+        Handles SIGTERM and SIGINT: they call `stop`, or with `ignore_signals` they do nothing.
         """
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, signal.SIG_IGN if deaf else self.stop)
+            signal.signal(number, signal.SIG_IGN if ignore_signals else self.stop)
         self._publisher.connect()
         try:
             while True:
@@ -205,7 +205,7 @@ class Sidecar:
         for tail in self._source.tails:
             turn = 0
             # A read block is in the ledger only once its chunk is full, so `step` counts it too.
-            while turn < _A_TURN and step < _A_STEP and self._room() > 0:
+            while turn < _TURN_BYTES and step < _STEP_BYTES and self._room() > 0:
                 try:
                     block = tail.read(self._settings.chunk_size, now, flush=flush)
                 except OSError as error:

@@ -78,7 +78,7 @@ class OtherNodes:
         """Closes the shims' standard input: the script has ended, so they drain and exit."""
         self._close()
 
-    def gone(self) -> bool:
+    def ended(self) -> bool:
         """Whether the step has ended on all nodes."""
         return self._process is None or self._process.poll() is not None
 

@@ -104,7 +104,7 @@ def main(argv: Sequence[str]) -> int:
         step.end()
     shipper.drain(deadline)
     for step in others:
-        while not step.gone() and time.monotonic() < deadline:
+        while not step.ended() and time.monotonic() < deadline:
             time.sleep(_POLL_S)
         step.kill()
     return 128 - script.returncode if script.returncode < 0 else script.returncode

@@ -110,7 +110,7 @@ def _latest(directory: Path) -> int | None:
 def _objection(folder: Path, step: int, pointer: int | None, megatron: bool) -> str:
     """Why a job must not resume from this folder; "" if it may."""
     if megatron and (pointer is None or step > pointer):
-        return f"newer than {TRACKER} says" if pointer is not None else f"there is no {TRACKER}"
+        return f"newer than the step in {TRACKER}" if pointer is not None else f"there is no {TRACKER}"
     if (folder / MANIFEST).exists():
         return _against_manifest(folder)
     if pointer is None:

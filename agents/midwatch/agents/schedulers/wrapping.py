@@ -1,7 +1,7 @@
 """Wraps the person's command in our shim, so that a cluster starts it. Pure but for one file read.
 
 On `local` the shim stands before the person's argv. On SLURM it stands in a script that `midwatch run` made
-of theirs. That script's name is the hash of its content, so the signed spec vouches for the content too.
+from the person's script. Its name is the hash of its content, so the signed spec vouches for the content too.
 """
 
 from __future__ import annotations

@@ -55,9 +55,11 @@ class FollowedFiles:
         self._finished: dict[Identity, Remembered] = {}
         self._truncations: dict[Identity, int] = {}
         self._paths: tuple[str, ...] = ()
-        self._since: dict[str, int] = {}  # by path: when its last known file was written, once that file left
-        self._lost: dict[str, Remembered] = {}  # by path: the last file known under it
-        self._strangers: set[Identity] = set()  # files that were rotated away before the first look
+        self._siblings_since: dict[
+            str, int
+        ] = {}  # by path: siblings written at this time (ns) or later are new
+        self._last_known: dict[str, Remembered] = {}  # by path: the last file known under it
+        self._already_rotated: set[Identity] = set()  # files that were rotated away before the first look
         self._scan_at = float("-inf")
         self._first = True
         self.truncated = 0
@@ -103,7 +105,7 @@ class FollowedFiles:
         known = [_entry(t, finished=False) for t in self.tails if not t.ended]
         known += self._finished.values()
         identities = {_identity(entry) for entry in known}
-        return (*known, *(e for e in self._lost.values() if _identity(e) not in identities))
+        return (*known, *(e for e in self._last_known.values() if _identity(e) not in identities))
 
     def rewind(self) -> None:
         """Goes back in all files to what the broker acknowledged."""
@@ -139,21 +141,21 @@ class FollowedFiles:
             return
         if tail:
             tail.leaving = True
-            self._since[path] = tail.modified_ns
-            self._lost[path] = _entry(tail, finished=False)
+            self._siblings_since[path] = tail.modified_ns
+            self._last_known[path] = _entry(tail, finished=False)
             del self._current[path]
-        if self._first and not (here and here.size) and path not in self._since:
-            self._since[path] = 0
-            self._strangers |= {s.identity for s in siblings(path)}
-        elif path in self._since:
+        if self._first and not (here and here.size) and path not in self._siblings_since:
+            self._siblings_since[path] = 0
+            self._already_rotated |= {s.identity for s in siblings(path)}
+        elif path in self._siblings_since:
             # Files that were written and rotated away between two looks come before the present file.
-            known = {t.identity for t in self.tails} | set(self._finished) | self._strangers
-            for sibling in newer(path, self._since[path], known):
+            known = {t.identity for t in self.tails} | set(self._finished) | self._already_rotated
+            for sibling in newer(path, self._siblings_since[path], known):
                 self._begin(sibling, path, now)
         if here and here.size and not self._follows(here.identity):
             if self._begin(here, path, now):
-                self._since.pop(path, None)
-                self._lost.pop(path, None)
+                self._siblings_since.pop(path, None)
+                self._last_known.pop(path, None)
             else:
                 self.blind = True
 
@@ -187,8 +189,8 @@ class FollowedFiles:
         tail = self._open(found, entry.path) if found else None
         same = found and tail and found.size >= entry.position.offset and entry.probe.fits(tail.descriptor)
         if not same or (found and found.path != entry.path):
-            self._since[entry.path] = entry.modified_ns
-            self._lost[entry.path] = entry
+            self._siblings_since[entry.path] = entry.modified_ns
+            self._last_known[entry.path] = entry
         if not found or not tail:
             self._report(f"{entry.path}: the file that was read up to byte {entry.position.offset} is gone")
         elif same:

@@ -41,7 +41,7 @@ def main(message: dict[str, Any]) -> int:
         ends=Ends(JobProcess(message["pid"]) if message["pid"] else None, drain=message["drain"]),
         report=report,
     )
-    return sidecar.run(deaf=True)
+    return sidecar.run(ignore_signals=True)
 
 
 if __name__ == "__main__":

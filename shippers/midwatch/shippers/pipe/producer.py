@@ -134,9 +134,7 @@ class _Copies:
             full = not self._emptied(spool)
             now = time.monotonic()
             if full and full_since is None:
-                self._report(
-                    "the disk of the spool is full: output waits in memory, the oldest copies are dropped"
-                )
+                self._report("the disk of the spool is full: output waits in memory")
             full_since = (full_since or now) if full else None
             if self._backlog.dropped and not self._reported_dropped:
                 self._reported_dropped = True

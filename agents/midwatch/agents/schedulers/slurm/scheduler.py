@@ -79,8 +79,8 @@ class SlurmCluster:
         try:
             uid = _uid_option(spec.user)
             argv = restart_argv(spec.argv, effect_key, after=after, exclude_nodes=spec.exclude_nodes, uid=uid)
-            given = environment({**spec.environment, **self._settings})
-            answer = self._caller.run(argv, given, cwd=spec.cwd, timeout=ACT_S)
+            variables = environment({**spec.environment, **self._settings})
+            answer = self._caller.run(argv, variables, cwd=spec.cwd, timeout=ACT_S)
         except ConfigurationError as error:
             return Hint("refused", str(error))
         except OSError as error:
