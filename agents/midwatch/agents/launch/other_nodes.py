@@ -58,7 +58,7 @@ class OtherNodes:
     ) -> None:
         self._argv = argv
         self._environment = step_environment(environment)
-        self._words = log
+        self._log = log
         self._note = note
         self._process: subprocess.Popen[bytes] | None = None
         self._next_start = 0.0
@@ -89,7 +89,7 @@ class OtherNodes:
             self._process.wait()
 
     def _start(self) -> subprocess.Popen[bytes] | None:
-        output = self._words.open("ab") if self._words else None
+        output = self._log.open("ab") if self._log else None
         try:
             return subprocess.Popen(
                 self._argv,
