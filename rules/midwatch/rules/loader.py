@@ -64,7 +64,7 @@ def bundle_files(name: str) -> tuple[Mapping[str, bytes], str]:
     beside = directory_files(path.parent)
     if str(path) not in beside:
         raise ConfigurationError(
-            "there is no such rule file",
+            "there is no such file of rules",
             where=name,
             remedy="`midwatch rules list` shows the shipped rules.",
         )
