@@ -134,7 +134,7 @@ def grams(literal: str) -> list[str]:
 
 
 class _Selection:
-    """The selection: each way of each pattern chooses one of its demands, and a gram for each of its literals."""
+    """Each way of each pattern chooses one of its demands, and a gram for each literal of the demand."""
 
     def __init__(self, patterns: Sequence[_Way], background: bytes) -> None:
         self.owners = [index for index, ways in enumerate(patterns) for _ in ways]

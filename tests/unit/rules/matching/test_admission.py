@@ -106,25 +106,25 @@ def test_a_real_measurement_gives_each_workload_a_speed() -> None:
     assert all(speed > 0 for speed in admission.speeds.values())
 
 
-@pytest.mark.parametrize("slow", ["match_blocks", "match_stops"])
+@pytest.mark.parametrize("method", ["match_blocks", "match_stops"])
 def test_what_blocks_and_stop_patterns_cost_is_measured_too(
-    slow: str, monkeypatch: pytest.MonkeyPatch
+    method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A clock that only they make go on."""
     now = [0.0]
-    original = getattr(RuleSet, slow)
+    original = getattr(RuleSet, method)
 
     def match(self: RuleSet, text: bytes) -> object:
         now[0] += 1.0 if any(each.block or each.stop_pattern for each in self.rules) else 0.001
         return original(self, text)
 
-    monkeypatch.setattr(RuleSet, slow, match)
+    monkeypatch.setattr(RuleSet, method, match)
     slow = Rule(
         name="slow",
         pattern="x",
         error_type="oom",
-        block=BlockKind.TRACEBACK if slow == "match_blocks" else None,
-        stop_pattern="over" if slow == "match_stops" else "",
+        block=BlockKind.TRACEBACK if method == "match_blocks" else None,
+        stop_pattern="over" if method == "match_stops" else "",
     )
     admission = admit([rule("base")], [rule("a"), slow], measured_by(lambda: now[0]))
     assert [refusal.rule.name for refusal in admission.refused] == ["slow"]
