@@ -31,7 +31,7 @@ _IN_CODE = SourceLocation("<code>")
 
 
 class Role(StrEnum):
-    """What a hit of the rule is evidence of.
+    """The meaning of a rule's hit as evidence.
 
     While there is a `CAUSE`, only a cause may become the root of a verdict. Without one, a `CONSEQUENCE` may:
     a peer died, a watchdog fired, a launcher's summary. `CONTEXT` makes no failure. Above severity `info` it
@@ -55,7 +55,7 @@ class Severity(StrEnum):
 
 
 class Phase(StrEnum):
-    """What the job is doing; each phase has its own silence limit."""
+    """The job's activity; each phase has a silence limit."""
 
     STARTUP = "startup"
     COMPILE = "compile"
@@ -80,7 +80,7 @@ class BlockKind(StrEnum):
 
 
 class NoteKind(StrEnum):
-    """What a note about a file is about."""
+    """The subject of a note about a file."""
 
     ARMING = "arming"  # whether midwatch may act
     MOOT = "moot"  # accepted, without an effect here

@@ -40,7 +40,7 @@ _REMEMBERED = 4096
 
 @dataclass(frozen=True, slots=True)
 class _Knowledge:
-    """What is known of every match of a node.
+    """Facts that hold for every match of a node.
 
     - `exact`: the match is one of these; None if unknown.
     - `first` and `last`: the match begins, and ends, with one of these.

@@ -187,8 +187,8 @@ class _Selection:
         if known is None:
             written = spellings(gram)
             hits = sum(map(self.count, written))
-            each = TRIGGER_COST if len(written[0]) >= _GRAM else TRIGGER_COST + SHORT_COST
-            known = each * len(written) + FALSE_LINE_COST * hits / self.megabytes
+            trigger_cost = TRIGGER_COST if len(written[0]) >= _GRAM else TRIGGER_COST + SHORT_COST
+            known = trigger_cost * len(written) + FALSE_LINE_COST * hits / self.megabytes
             self.costs[gram] = known
         return known
 

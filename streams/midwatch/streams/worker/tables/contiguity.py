@@ -1,4 +1,4 @@
-"""Which records of a batch may be applied: only the next contiguous offsets.
+"""Contiguity: a worker may apply only the records of a batch at the next contiguous offsets.
 
 Faust may seek twice within one generation. Then one batch holds the same offset twice, or older offsets
 again. A filter on "above the stored offset" would count some twice; only "the next offset" is right.
@@ -30,7 +30,7 @@ class Accepted:
 
 
 def accept(expected: int, offsets: Sequence[int], log_start: int = 0) -> Accepted:
-    """Judge one partition's share of a batch, in the order of arrival.
+    """Accept or refuse the records of one partition in a batch, in the order of arrival.
 
     `expected` is the offset that must come next. Only retention may make a hole. So an offset above the
     expected one is right if it is not above the log's current start: all offsets between are deleted. Ask
