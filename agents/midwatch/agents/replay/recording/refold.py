@@ -143,7 +143,7 @@ class _JobRefold:
         self._decide = _FoldedPartition(fold, self.recording.head.incidents, marked=True)
 
     def judge(self) -> None:
-        """Fold the topic `incidents` from its first record. Records come from the events where those reach."""
+        """Fold the topic `incidents` from its first record. Its records come from events where those are."""
         events = self.recording.head.events
         source, highest = f"{events.topic}/{events.partition}".encode(), ids.entry_id(-1, 0)
         for message in self.recording.incidents:
