@@ -52,7 +52,7 @@ When = Callable[[Section, bytes, Match], float]
 
 
 def when_read(section: Section, text: bytes, hit: Match) -> float:  # noqa: ARG001  # one signature for all
-    """The printed time of the line if it lies between the two reads around the line, else the later read's."""
+    """The printed time of the line if it lies between the reads around the line, else the later read's."""
     return line_time(hit.line, section.read_before, section.read_at)
 
 

@@ -159,8 +159,8 @@ def _ending(
 ) -> TracebackPlace:
     """The place of a line at its speaker's margin, from the traceback above, if the line ends one.
 
-    `last`: the line is the last one of the text. If a loop announced retry after retry before it, this failure
-    counts, because no retry followed.
+    `last`: this line ends the text. If a loop announced retry after retry before it, this
+    failure counts, because no retry followed.
     """
     asserts = None
     at, before = first
