@@ -74,7 +74,7 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
 
 
 def _still_diverged(line: ProgressLine, held: Held) -> bool:
-    """Whether the suspicion of broken numbers remains. A run goes on with them, so only a finite loss clears it."""
+    """Whether broken numbers remain. A run goes on with them, so only a finite loss shows their end."""
     if held.hit.error_type != "numerical_instability":
         return False
     try:
