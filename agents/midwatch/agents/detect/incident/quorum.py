@@ -79,7 +79,7 @@ def look(turn: Turn) -> None:
     sight = _quorum(turn)
     for name in sight.missing:
         turn.nodes[name] = replace(turn.nodes[name], missing=True)
-        turn.open_finding(f"node_silent:{name}", f"node {name} has given no beat for three intervals")
+        turn.open_finding(f"node_silent:{name}", f"node {name} has sent no heartbeat for three intervals")
     for name in sight.present:
         if turn.nodes[name].missing:
             turn.nodes[name] = replace(turn.nodes[name], missing=False)
