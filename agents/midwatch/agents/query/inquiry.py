@@ -8,7 +8,7 @@ from functools import partial
 from os.path import realpath
 from pathlib import Path
 
-from midwatch.agents.executor.arming import Arming, arming, marked_arming, said_by
+from midwatch.agents.executor.arming import Arming, arming, arming_by_person, marked_arming
 from midwatch.agents.query.timeline import Timed, Timeline, find_jobs, job_of, run_of, timelines
 from midwatch.agents.query.topic_reader import PATIENCE, Reading, SeenRecord, read_topics
 from midwatch.agents.signing import Verifier, load_verifier
@@ -164,7 +164,7 @@ def who_armed(told: Timeline, state_directory: Path) -> Arming:
     if marked is not None:
         return marked
     if told.act is not None:
-        return said_by(told.act.who, armed=told.armed)
+        return arming_by_person(told.act.who, armed=told.armed)
     return arming(state_directory, told.job, armed_by_spec=told.armed_by_spec)
 
 
