@@ -43,14 +43,14 @@ def line(record: object, at_ms: int, *, command: Command | None = None) -> str |
 
 
 def moment(at_ms: int) -> str:
-    """Milliseconds since 1970 as a UTC time that sorts as text. A time beyond any calendar gives its number."""
+    """Milliseconds since 1970 as a UTC time that sorts as text. Beyond any calendar: the number."""
     if abs(at_ms) > _CALENDAR_MS:
         return f"({at_ms} ms)"
     return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{at_ms % 1000:03d}Z"
 
 
 def printable(text: str, longest: int = _LONGEST) -> str:
-    """The text with its control characters escaped, cut to `longest` characters before."""
+    """Cuts the text to `longest` characters, then escapes every character that is not printable."""
     if len(text) > longest:
         text = f"{text[:longest]}…"
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

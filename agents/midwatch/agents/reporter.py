@@ -76,7 +76,7 @@ class Reporter:
             raise ServiceUnreachable(
                 f"Kafka did not take a record of {topic}: {error}",
                 where=self._where,
-                remedy="start this process again; it then sends the record again",
+                remedy="this process sends it again after its restart",
             ) from error
 
 

@@ -142,6 +142,6 @@ def _read(path: Path) -> bytes:
         raise ConfigurationError(
             f"not a signing key: {len(raw)} bytes, but a key has {_KEY_BYTES}",
             where=str(path),
-            remedy="delete both key files; jobs whose specs the lost key signed must be started again",
+            remedy="delete both key files, then write every spec again that the lost key signed",
         )
     return raw

@@ -79,9 +79,7 @@ def _serve(settings: Settings, caller: Caller, stopping: list[int]) -> None:
     clusters = _clusters(settings.state_directory, caller)
     claims = Claims(redis_client(settings), settings.topics.prefix, settings.state_directory)
     if claims.join(now_ms()):
-        say(
-            "Redis has lost earlier claims: the executor answers `expired` to commands older than this moment"
-        )
+        say("Redis has lost earlier claims: commands older than this moment are answered with `expired`")
     reporter = Reporter(settings)
     census = CensusReader(settings, lambda message, error: reporter.dead(received(message), error))
     desk = Desk(

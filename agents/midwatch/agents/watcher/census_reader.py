@@ -76,14 +76,14 @@ class CensusReader(threading.Thread):
         while any(self._read.get(partition, 0) < end for partition, end in ends.items()):
             if self.failure is not None or time.monotonic() > deadline:
                 raise ServiceUnreachable(
-                    f"the executor could not read the jobs' topics to their ends: {self.failure or 'too slow'}",
+                    f"the executor did not reach the ends of its topics: {self.failure or 'too slow'}",
                     where=self._topics.events,
                     remedy="the executor starts again by itself; it has done nothing meanwhile",
                 )
             time.sleep(_PAUSE_S)
 
     def ends(self) -> Mapping[Any, int]:
-        """The present end offsets of the topics. Call it only before the thread starts: it uses its consumer."""
+        """The end offsets of the topics now. Call it only before the thread starts: both use one consumer."""
         ends: Mapping[Any, int] = self._consumer.end_offsets(self._partitions)
         return ends
 

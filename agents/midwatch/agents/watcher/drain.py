@@ -26,7 +26,7 @@ from midwatch.streams.records import Spec
 from midwatch.streams.records.identity import local_incarnation, native_id
 
 PATIENCE_S = 60
-"""Seconds that one last shipper waits for Kafka or for a file. No other start of the job can ship meanwhile."""
+"""Seconds that a last shipper waits for Kafka or a file; no other start of the job can ship meanwhile."""
 PAUSE_S, LONGEST_PAUSE_S = 5.0, 60.0
 GIVEN_UP_S = 3600.0
 
@@ -77,10 +77,8 @@ class LastWords:
         if ticks is not None and local_incarnation(pid, ticks) == start.incarnation:
             return  # a shim reports the end a moment before it exits
         output_log = self.state_directory / "output" / f"{start.effect_key}.log"
-        logs = [
-            *owed.spec.log_paths,
-            *([str(output_log)] if start.effect_key and output_log.exists() else []),
-        ]
+        captured = [str(output_log)] if start.effect_key and output_log.exists() else []
+        logs = [*owed.spec.log_paths, *captured]
         try:
             if not logs or now > owed.until or not self._unfinished(start):
                 del self.owed[start.incarnation]
