@@ -1,4 +1,4 @@
-"""Prints every transition and step of a rescue as one line: time, job, old → new, action, reason. Pure.
+"""One line for every transition and step of a rescue: time, job, old → new, action, reason. Pure.
 
 The executor, the watcher, `up`, the demo and `why` all print these lines. A person can therefore find the
 same words in every log. Times are UTC with milliseconds. Text from a job is escaped first, because it may

@@ -316,7 +316,9 @@ def _within_bounds(
         return PolicyChoice("stop", f"the job's own budget is spent: {total} of {allowed} restarts", missed)
     if incident.silence is None and not incident.words:
         return PolicyChoice(
-            "hold", "neither the scheduler nor the process said that it ended; text alone never kills", missed
+            "hold",
+            "neither the scheduler nor the process reported the end; log text alone is no proof",
+            missed,
         )
     return choice
 

@@ -93,7 +93,7 @@ class DecideFold:
             action="hold",
             policy=held.spec.policy if held.spec and held.spec.policy else self.book.default_policy,
             reason=f"a record of this job could not be read ({place}, dead-lettered): {held.poisoned}; "
-            "`midwatch arm` lifts the hold once somebody has looked",
+            "look at it, then lift the hold with `midwatch arm`",
             at_ms=message.now_ms,
             armed=False,
         )

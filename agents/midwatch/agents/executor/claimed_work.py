@@ -46,7 +46,7 @@ class Finished:
     next_look: float
 
 
-class Works:
+class OpenCommands:
     """All open commands of this executor."""
 
     def __init__(self, desk: Desk) -> None:

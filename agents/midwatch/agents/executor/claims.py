@@ -198,7 +198,7 @@ class Claims:
             case _:
                 return Claimed("open")
 
-    def standing(self, command: Command) -> Claimed | None:
+    def earlier(self, command: Command) -> Claimed | None:
         """The claim or the outcome of an earlier delivery of this command; None if none was accepted."""
         outcome = self._redis.get(self._outcome(command.id))
         if outcome is not None:

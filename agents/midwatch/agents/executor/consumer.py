@@ -95,7 +95,7 @@ class CommandConsumer:
 
     def _answer(self, command: Command, sent_ms: int) -> Outcome:
         desk, now = self._desk, now_ms()
-        earlier = desk.claims.standing(command)
+        earlier = desk.claims.earlier(command)
         if earlier is not None:
             again = "delivered again; the executor is already carrying it out"
             return earlier.outcome or _outcome(command, "accepted", again)

@@ -20,7 +20,7 @@ from pathlib import Path
 import redis
 
 from midwatch.agents.executor.admission import AdmissionLimits
-from midwatch.agents.executor.claimed_work import Works
+from midwatch.agents.executor.claimed_work import OpenCommands
 from midwatch.agents.executor.claims import KEPT_S, Claims
 from midwatch.agents.executor.consumer import CommandConsumer, Desk
 from midwatch.agents.reporter import Reporter, received, say
@@ -79,7 +79,7 @@ def _serve(settings: Settings, caller: Caller, stopping: list[int]) -> None:
     clusters = _clusters(settings.state_directory, caller)
     claims = Claims(redis_client(settings), settings.topics.prefix, settings.state_directory)
     if claims.join(now_ms()):
-        say("Redis has lost earlier claims: commands older than this moment are answered with `expired`")
+        say("Redis has lost earlier claims: the executor lets older commands expire")
     reporter = Reporter(settings)
     census = CensusReader(settings, lambda message, error: reporter.dead(received(message), error))
     desk = Desk(
@@ -102,17 +102,17 @@ def _serve(settings: Settings, caller: Caller, stopping: list[int]) -> None:
         last_words=LastWords(settings.state_directory, caller),
     )
     consumer = CommandConsumer(settings, desk)
-    works = Works(desk)
+    open_commands = OpenCommands(desk)
     census.start()
     try:
         census.catch_up(census.ends(), patience_s=300.0)
-        works.give_up_lost()
+        open_commands.give_up_lost()
         watcher.start()
         declare_ready(settings.state_directory, "executor")
         pause = 0.0
         while not stopping:
             consumer.poll(round(1000 * min(max(pause, _REST_AT_LEAST_S), _REST_AT_MOST_S)))
-            pause = works.turn()
+            pause = open_commands.turn()
             for thread in (census, watcher):
                 if thread.failure is not None:
                     raise thread.failure

@@ -73,7 +73,7 @@ def _find_job(settings: Settings, name: str, now_ms: int, patience: float) -> tu
     found = find_jobs(name, timelines(_timed(judged)))
     if only is None or not found:
         # Only records whose key has the name are decoded.
-        live = read(since_ms={names.events: now_ms - LIVE_MS}, wanted=partial(_is_named, name))
+        live = read(since_ms={names.events: now_ms - LIVE_MS}, key_filter=partial(_is_named, name))
         found = find_jobs(name, timelines([*_timed(judged), *_timed(live)])) or found
     for back_ms in (LIVE_MS, _EVENTS_AT_MOST_MS):
         if not found and only is None:

@@ -45,15 +45,15 @@ def read_topics(
     settings: Settings,
     topics: Iterable[str],
     *,
-    wanted: KeyFilter = lambda _key: True,
+    key_filter: KeyFilter = lambda _key: True,
     since_ms: Mapping[str, int] | None = None,
     only_key: bytes | None = None,
     patience: float = PATIENCE,
 ) -> Reading:
-    """All records of the topics up to their present ends whose key is `wanted`.
+    """All records of the topics up to their present ends whose key passes `key_filter`.
 
-    With `since_ms` a topic begins at its first message of that time. A record is decoded only if its key
-    is wanted. With `only_key` only the partition of that key is read. `patience` is in seconds.
+    With `since_ms` a topic begins at its first message of that time. Only records whose key passes are
+    decoded. `only_key` takes the records of that key alone, from its partition. `patience` is in seconds.
 
     Raises:
         ServiceUnreachable: Kafka or a topic is not there, or the end was not reached within `patience`.
@@ -62,13 +62,13 @@ def read_topics(
     from kafka.errors import KafkaError
 
     if only_key is not None:
-        wanted = partial(eq, only_key)
+        key_filter = partial(eq, only_key)
     reading = Reading([])
     where = ", ".join(settings.kafka.bootstrap)
     with kafka_log():
         try:
             for topic, message in _messages(settings, tuple(topics), since_ms or {}, only_key, patience):
-                if not wanted(message.key):
+                if not key_filter(message.key):
                     continue
                 try:
                     record = codec.decode(message.value) if message.value is not None else None
