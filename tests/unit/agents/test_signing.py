@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from base64 import b64encode
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from midwatch.agents import signing
 from midwatch.streams.errors import ConfigurationError
 from midwatch.streams.records import Command, Spec
-from midwatch.streams.records.codec import decode, encode
+from midwatch.streams.records.codec import canonical, decode, encode
 
 COMMAND = Command(
     id="c1",
@@ -61,6 +62,13 @@ def test_a_changed_command_is_not_accepted(changed: dict[str, object]) -> None:
 @pytest.mark.parametrize("signature", ["", "!", "AAAA", "é"])
 def test_a_broken_signature_is_refused_and_does_not_crash(signature: str) -> None:
     assert not signing.new_signer().verifier().accepts(replace(COMMAND, signature=signature))
+
+
+@pytest.mark.parametrize("kind", [b"", b"Spec\n", b"Outcome\n"])
+def test_a_signature_made_for_another_kind_of_record_is_not_accepted(kind: bytes) -> None:
+    signer = signing.new_signer()
+    signature = b64encode(signer.key.sign(kind + canonical(COMMAND))).decode()
+    assert not signer.verifier().accepts(replace(COMMAND, signature=signature))
 
 
 def test_a_stranger_cannot_sign() -> None:

@@ -53,10 +53,21 @@ def test_transient_restarts_what_passes_by_itself_and_nothing_that_lasts() -> No
     assert restarted(policy, "timeout", mode="timeout") == {"timeout"}
 
 
+@pytest.mark.capability("S001-10")
+@pytest.mark.parametrize("error_type", [*LASTS, "torch"])
+@pytest.mark.parametrize("rule", ["nccl_error", "x"])
+def test_transient_never_restarts_what_lasts_though_its_place_or_rule_is_on_a_list(
+    error_type: str, rule: str
+) -> None:
+    seen = incident(hit(rule, error_type, subsystem="distributed"))
+    _, choice = choose(load_policy("megatron_transient"), seen, None)
+    assert (choice.action, choice.reason) == ("stop", f"{error_type} is excluded from restarts")
+
+
 @pytest.mark.capability("S001-11")
 def test_aggressive_restarts_all_but_memory_and_code() -> None:
     policy = load_policy("megatron_aggressive")
-    assert {mode: limits(policy)[mode] for mode in ("crash", "stall")} == {"crash": 5, "stall": 3}
+    assert limits(policy) == {"crash": 5, "stall": 3, "timeout": 2}
     others = (*PASSES, "numerical_instability", "torch", "never_heard_of")
     assert restarted(policy, *others, "oom", "exception", "import_error") == {*others}
 

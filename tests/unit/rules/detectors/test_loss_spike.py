@@ -26,6 +26,14 @@ def test_a_spike_opens_and_clears_once() -> None:
     assert told[0].usual == 2.0
 
 
+@pytest.mark.capability("S000-17", "S003-32", "C-4")
+@pytest.mark.parametrize(("loss", "spikes"), [(3.9, []), (4.0, []), (4.1, [(True, 10)])])
+def test_a_spike_is_a_loss_of_more_than_twice_the_usual_one(
+    loss: float, spikes: list[tuple[bool, int]]
+) -> None:
+    assert [(spike.open, spike.step) for spike in _watch([2.0] * 10 + [loss] * 2)] == spikes
+
+
 def test_a_long_divergence_cannot_make_itself_usual() -> None:
     assert [spike.open for spike in _watch([2.0] * 10 + [9.0] * 500)] == [True]
 

@@ -9,6 +9,7 @@ from midwatch.rules.loader import bundle_files, load_bundle, shipped_files
 from midwatch.rules.matching.compiler import compile_rules
 from midwatch.rules.matching.inspection import check_files
 from midwatch.rules.model import Bundle, Mode, NoteKind, Phase, Role, Rule
+from midwatch.rules.oellm.actions import ActionKind
 from midwatch.rules.oellm.generation import SchemaGeneration
 from midwatch.rules.oellm.reading import Config, bundle_of, read_config
 from unit.rules.oellm.fixture_files import FIXTURES, files
@@ -100,6 +101,28 @@ def test_captures_come_by_name_by_number_and_as_the_whole_match() -> None:
         "loss": "2.25",
     }
     assert captured(oldest["gpu_memory"], "out of memory: wanted 12 MiB") == {"size": "12 MiB"}
+
+
+@pytest.mark.parametrize(
+    ("event", "class_name", "reason"),
+    [
+        pytest.param(
+            "oom",
+            "RestartAction",
+            "a wish that the policy overrules",
+            marks=pytest.mark.capability("S001-23", "S001-74"),
+        ),
+        pytest.param("limit", "TerminationAction", "the time is up", marks=pytest.mark.capability("S001-24")),
+        pytest.param("steps", "ErrorNoteAction", "progress_update", marks=pytest.mark.capability("S001-21")),
+    ],
+)
+def test_an_action_that_asks_for_something_is_kept_with_its_reason_as_a_note(
+    event: str, class_name: str, reason: str
+) -> None:
+    read = config("gen1/monitoring/full.yaml")
+    (action,) = next(each.actions for each in read.events if each.name == event)
+    assert (action.class_name, action.kind, action.reason) == (class_name, ActionKind.NOTE, reason)
+    assert class_name not in "\n".join(told(read, NoteKind.NOT_EXECUTED))
 
 
 @pytest.mark.capability("S001-16")

@@ -67,6 +67,18 @@ def test_a_stopped_shipper_leaves_us_blind_and_nothing_is_done() -> None:
     assert "blind" in scene.decisions[-1].reason
 
 
+@pytest.mark.capability("X-14", "N-6")
+def test_the_silence_of_the_only_node_that_is_heard_of_three_proves_nothing() -> None:
+    scene = Scene(nodes=("n0", "n1", "n2"))
+    scene.spec()
+    scene.train(range(1, 21))
+    scene.beats("n0", seconds=300)
+    assert scene.findings("blind") == [True]
+    assert scene.settled() == []
+    assert scene.commands == []
+    assert "2 of 3 nodes give no sign of life (n1, n2)" in scene.decisions[-1].reason
+
+
 def test_sight_that_returns_counts_silence_anew() -> None:
     scene = Scene(nodes=("n0", "n1"))
     scene.spec()

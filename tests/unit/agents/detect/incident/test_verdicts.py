@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from midwatch.streams.records import Incident, SchedulerFact
@@ -156,6 +158,56 @@ def test_the_budget_is_what_the_policy_promises() -> None:
     assert scene.decisions[-1].near_misses
 
 
+@pytest.mark.capability("S001-77")
+@pytest.mark.parametrize(
+    ("subsystem", "error_type", "by_person", "action", "missed"),
+    [
+        (
+            "distributed",
+            "oom",
+            "",
+            "stop",
+            "the subsystem distributed is to be restarted, but oom is excluded",
+        ),
+        ("", "nccl", "uid 1000", "none", "nccl would be judged, but a person ended it"),
+    ],
+)
+def test_a_decision_not_to_restart_names_what_spoke_for_a_restart(
+    subsystem: str, error_type: str, by_person: str, action: str, missed: str
+) -> None:
+    scene = Scene(policy="megatron_transient")
+    scene.spec()
+    scene.train(range(1, 11))
+    scene.line(error_type, subsystem=subsystem or "test")
+    scene.ended(by_person=by_person)
+    scene.last_words()
+    assert (scene.actions()[-1], scene.decisions[-1].near_misses) == (action, (missed,))
+
+
+@pytest.mark.capability("S001-77")
+def test_a_spent_budget_and_a_doubt_leave_the_reason_for_a_restart_as_a_near_miss() -> None:
+    scene = Scene(policy="megatron_transient")
+    scene.spec(max_restarts=0)
+    scene.train(range(1, 11))
+    scene.line("nccl")
+    _crashed(scene)
+    assert (scene.actions()[-1], scene.decisions[-1].near_misses) == (
+        "stop",
+        ("the error type nccl is to be restarted",),
+    )
+    doubted = Scene(policy="megatron_transient")
+    doubted.spec()
+    doubted.train(range(1, 11))
+    doubted.incarnation = "local:200:1"
+    doubted.train(range(11, 21))
+    doubted.line("nccl")
+    _crashed(doubted)
+    assert (doubted.actions()[-1], doubted.decisions[-1].near_misses) == (
+        "hold",
+        ("the error type nccl is to be restarted",),
+    )
+
+
 @pytest.mark.capability("S001-47")
 def test_excludes_come_before_every_restart_list() -> None:
     scene = Scene(policy="megatron_transient")
@@ -176,6 +228,20 @@ def test_an_unarmed_job_is_told_what_would_be_done() -> None:
     _crashed(scene)
     assert scene.actions()[-1] == "restart"
     assert "observing only" in scene.decisions[-1].reason
+    assert scene.commands == []
+
+
+@pytest.mark.capability("S001-13", "S001-73")
+def test_a_watch_in_observe_mode_commands_nothing_for_an_armed_job() -> None:
+    scene = Scene()
+    scene.book = replace(scene.book, acting=False)
+    scene.spec(armed=True)
+    scene.train(range(1, 11))
+    scene.line("nccl", transient=True)
+    _crashed(scene)
+    assert scene.actions()[-1] == "restart"
+    assert scene.decisions[-1].reason.endswith("observing only: the watch is in observe mode")
+    assert not scene.decisions[-1].armed
     assert scene.commands == []
 
 
