@@ -33,6 +33,8 @@ from midwatch.streams.records import (
     SpecEvent,
     Verdict,
 )
+from unit.agents.detect.incident.scene import JOB as SCENE_JOB
+from unit.agents.detect.incident.scene import Scene
 
 JOB = "night:me/gpt"
 NOW = 1_795_000_000_000
@@ -114,6 +116,30 @@ def test_why_tells_of_a_job_that_keeps_failing_alike_what_it_is_taken_for_and_ho
 @pytest.mark.capability("S001-77")
 def test_why_tells_near_misses() -> None:
     assert "near miss  stall: matched, but excluded" in why(told(*RESCUE))
+
+
+@pytest.mark.capability("S001-76", "S001-77")
+def test_why_of_a_job_that_failed_alike_till_its_budget_was_spent_tells_what_spoke_for_a_restart() -> None:
+    scene = Scene(policy="megatron_transient")
+    scene.spec()
+    for attempt in range(1, 5):
+        scene.incarnation = f"local:{attempt}:1"
+        scene.sequences.clear()
+        scene.train(range(1, 11))
+        scene.line("nccl_timeout", role="consequence", transient=True)
+        scene.ended()
+        scene.last_words()
+        for command in scene.commands[attempt - 1 :]:
+            scene.accepted(command)
+            scene.done(command, f"local:{attempt + 1}:1")
+    records = [*scene.records, *scene.decisions]
+    text = why(timeline(SCENE_JOB, [Timed(NOW + n, record) for n, record in enumerate(records)]))
+    attempts = text.partition("\nall steps")[0]
+    assert attempts.count("crash by nccl_timeout (comms), transient") == 4
+    assert [n for n in (1, 2, 3) if f"restart attempt {n} of 3" not in attempts] == []
+    latest = attempts[attempts.index("\nattempt 4") : attempts.index("\nattempt 3")]
+    assert "stop, policy megatron_transient: the budget is spent: 3 of 3 restarts after a crash" in latest
+    assert "near miss  the error type nccl_timeout is to be restarted" in latest
 
 
 @pytest.mark.capability("X-14")
