@@ -83,6 +83,7 @@ def test_a_policy_that_cannot_be_read_holds_the_job_and_says_why() -> None:
     )
 
 
+@pytest.mark.capability("S001-83")
 def test_what_decide_knows_by_name_is_not_brought() -> None:
     assert job_policy("", Settings()) == JobPolicy()
     assert job_policy("megatron_transient", Settings()) == JobPolicy("megatron_transient")

@@ -92,6 +92,7 @@ def test_transient_stops_where_nothing_says_that_it_passes() -> None:
     assert restarted(policy, *passes, *lasts) == {*passes}
 
 
+@pytest.mark.capability("S001-84")
 @pytest.mark.parametrize("name", shipped_policies())
 def test_no_policy_starts_a_success_again_and_none_restarts_without_a_bound(name: str) -> None:
     clauses = load_policy(name).clauses

@@ -111,9 +111,22 @@ def test_captures_come_by_name_by_number_and_as_the_whole_match() -> None:
             "RestartAction",
             "a wish that the policy overrules",
             marks=pytest.mark.capability("S001-23", "S001-74"),
+            id="RestartAction",
         ),
-        pytest.param("limit", "TerminationAction", "the time is up", marks=pytest.mark.capability("S001-24")),
-        pytest.param("steps", "ErrorNoteAction", "progress_update", marks=pytest.mark.capability("S001-21")),
+        pytest.param(
+            "limit",
+            "TerminationAction",
+            "the time is up",
+            marks=pytest.mark.capability("S001-24"),
+            id="TerminationAction",
+        ),
+        pytest.param(
+            "steps",
+            "ErrorNoteAction",
+            "progress_update",
+            marks=pytest.mark.capability("S001-21"),
+            id="ErrorNoteAction",
+        ),
     ],
 )
 def test_an_action_that_asks_for_something_is_kept_with_its_reason_as_a_note(

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from midwatch.agents.policies.loader import load_policy, shipped_policies
 from midwatch.streams.records import Incident, SchedulerFact
 from unit.agents.detect.incident.scene import FIRST, JOB, Scene
 
@@ -127,7 +128,7 @@ def test_exit_code_0_long_before_the_last_step_is_no_success() -> None:
     assert scene.actions()[-1] == "hold"
 
 
-@pytest.mark.capability("S001-18", "S001-37")
+@pytest.mark.capability("S001-18", "S001-37", "S001-84")
 def test_a_job_that_says_it_is_done_is_healthy() -> None:
     scene = Scene()
     scene.spec()
@@ -206,6 +207,25 @@ def test_a_spent_budget_and_a_doubt_leave_the_reason_for_a_restart_as_a_near_mis
         "hold",
         ("the error type nccl is to be restarted",),
     )
+
+
+@pytest.mark.capability("S001-83")
+@pytest.mark.parametrize(
+    ("name", "action"),
+    [("", "restart"), ("megatron_conservative", "stop"), ("megatron_aggressive", "restart")],
+)
+def test_a_job_is_judged_by_the_policy_that_its_spec_names_else_by_the_usual_one(
+    name: str, action: str
+) -> None:
+    scene = Scene(policy="default")
+    known = {each: load_policy(each) for each in shipped_policies()}
+    scene.book = replace(scene.book, policies=known)
+    scene.policy = name
+    scene.spec()
+    scene.train(range(1, 11))
+    scene.line("communication")
+    _crashed(scene)
+    assert (scene.actions()[-1], scene.decisions[-1].policy) == (action, name or "default")
 
 
 @pytest.mark.capability("S001-47")
