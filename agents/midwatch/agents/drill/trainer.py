@@ -5,9 +5,10 @@ checkpoints, and resumes from the latest complete one. Its lines have the form o
 NCCL. It needs the standard library only.
 
 Without SLURM it starts `--ranks` processes, each with its own `rank_N.log`. In a SLURM step, or with RANK
-and WORLD_SIZE set, it is one rank. `--fault KIND[@ITERATION][:ATTEMPT]` may be repeated. Without ATTEMPT the fault
-strikes in every attempt. Attempt N is the N-th `start` line of `ledger.jsonl` in the checkpoint directory.
-That ledger is the judge of a drill: the training writes it, and nothing that watches the training does.
+and WORLD_SIZE set, it is one rank. `--fault KIND[@ITERATION][:ATTEMPT]` may be repeated. Without ATTEMPT
+the fault strikes in every attempt. Attempt N is the N-th `start` line of `ledger.jsonl` in the checkpoint
+directory. That ledger is the judge of a drill: the training writes it, and nothing that watches the
+training does.
 
 - nccl: one rank hangs, the others time out in a collective and abort
 - oom: one rank runs out of GPU memory, the others time out after it

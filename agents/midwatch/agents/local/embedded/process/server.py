@@ -66,7 +66,7 @@ class Server(ABC):
                 raise PortTaken(
                     f"another program uses the port of {self.name}",
                     where=f"{LOOPBACK}:{port}",
-                    remedy="stop that program, or choose another port or none; midwatch then takes a free one",
+                    remedy="stop that program, or choose another port or none: midwatch takes a free one",
                 )
         if self._child is not None:
             self._child.stop()
