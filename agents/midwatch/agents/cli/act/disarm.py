@@ -35,18 +35,18 @@ def disarm(*, job: str | None, everything: bool, future: bool, settings: Setting
         disarm_all(settings.state_directory, at=now_ms() / 1000)
         click.echo("midwatch acts for no job any more; `midwatch arm --all` undoes this")
         return
-    wanted, unreachable = job or "", None
+    requested, unreachable = job or "", None
     try:
-        name = coming_job(wanted) if future else known_job(settings, wanted, now_ms())
+        name = coming_job(requested) if future else known_job(settings, requested, now_ms())
     except (ServiceUnreachable, ConfigurationError) as error:
-        if not is_job(wanted.encode()):
+        if not is_job(requested.encode()):
             raise ServiceUnreachable(
-                f"nothing is disarmed, because midwatch cannot find out which job {wanted} is: {error.what}",
+                f"nothing is disarmed, because midwatch cannot find out which job {requested} is: {error.what}",
                 where=error.where,
                 remedy="give the whole name, cluster:user/run, or stop all acts: midwatch disarm --all",
             ) from error
         # A whole name is probably right, and disarming a job that does not exist does no harm.
-        name, unreachable = wanted, error
+        name, unreachable = requested, error
     mark = mark_job(settings.state_directory, name, armed=False, at=now_ms() / 1000)
     click.echo(f"{name} is disarmed")
     if unreachable is None:

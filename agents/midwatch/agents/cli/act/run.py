@@ -28,7 +28,7 @@ _NEIGHBOURS_S = 10.0
     "node_logs",
     multiple=True,
     metavar="PATH",
-    help="A log file on the own disk of each node of a SLURM job; %N is the node's name.",
+    help="A log file on each SLURM node's own disk; %N is the node's name.",
 )
 @click.option("--checkpoint-dir", default="", metavar="DIR", help="Where the training keeps its checkpoints.")
 @click.option(
