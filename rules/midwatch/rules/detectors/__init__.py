@@ -1,1 +1,1 @@
-"""Detectors: what is seen in numbers and in silence rather than in one line. One file each, all pure."""
+"""Detectors find what no single line shows: in numbers and in silence. Each is one pure module."""
