@@ -185,7 +185,7 @@ def test_an_incident_that_stands_is_exit_code_1(
 def test_a_job_that_nobody_knows_is_a_usage_error(ask: Ask) -> None:
     code, _, err = ask("why", "nobody")
     assert code == 2
-    assert "`midwatch jobs` lists those that are known" in err
+    assert "`midwatch jobs` lists the known jobs" in err
 
 
 def test_without_topics_the_error_says_who_makes_them(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,7 @@ def disarm(*, job: str | None, everything: bool, future: bool, settings: Setting
     except (ServiceUnreachable, ConfigurationError) as error:
         if not is_job(requested.encode()):
             raise ServiceUnreachable(
-                f"nothing is disarmed, because midwatch cannot find out which job {requested} is: {error.what}",
+                f"nothing is disarmed: midwatch cannot find out which job {requested} is: {error.what}",
                 where=error.where,
                 remedy="give the whole name, cluster:user/run, or stop all acts: midwatch disarm --all",
             ) from error
