@@ -64,7 +64,9 @@ class DecideFold:
             return self.book
         if bundle not in self.contents:
             raise ContentMissing(bundle)
-        return replace(self.book, policies={**self.book.policies, **self.contents[bundle].policies})
+        content = self.contents[bundle]
+        policies = {**self.book.policies, **content.policies}
+        return replace(self.book, policies=policies, judges=content.judges)
 
     def on_poison(self, states: Mapping[bytes, Fields], message: Message, error: Exception) -> Applied:
         """From here on nothing is decided for this job without a person, who is told so once.

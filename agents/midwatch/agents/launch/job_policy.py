@@ -59,4 +59,6 @@ def job_policy(name: str, settings: Settings) -> JobPolicy:
 def _in_force(settings: Settings) -> Collection[str]:
     """The names of policies that a push or an edit has put in force."""
     record = ask(settings).record if settings.kafka.bootstrap else None
-    return record.policies if record else ()
+    if record is None:
+        return ()
+    return {*record.policies, *(record.foreign.policies if record.foreign else ())}

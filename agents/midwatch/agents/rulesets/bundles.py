@@ -131,7 +131,7 @@ def policies_of(settings: Settings) -> dict[str, Policy]:
     for file in policy_sources(settings.rules.directories):
         own = load_policy(file, counting)
         policies[own.name] = own
-    if settings.policy not in policies:
+    if settings.policy not in policies and settings.policy not in settings.extensions.policies:
         named = load_policy(settings.policy, counting)
         tell(named.notes)
         policies[settings.policy] = named

@@ -14,14 +14,18 @@ from typing import Any, cast
 
 import msgspec
 
-from midwatch.agents.policies.base import Policy
+from midwatch.agents.policies import POLICIES
+from midwatch.agents.policies.base import Judge, Policy
 from midwatch.agents.policies.reader import read_policy
 from midwatch.agents.policies.writer import policy_text
+from midwatch.agents.rulesets.foreign_parts import NO_EXTENSIONS, Extensions, detectors_in, policies_in
+from midwatch.rules.detectors import DETECTORS
+from midwatch.rules.detectors.base import Detectors
 from midwatch.rules.errors import RuleErrors
 from midwatch.rules.model import Phase, Rule
 from midwatch.streams.errors import NewerRecord
+from midwatch.streams.records import ForeignParts, RuleBundle
 from midwatch.streams.records import Phase as RecordPhase
-from midwatch.streams.records import RuleBundle
 
 _PLACE = "location"
 """Where a rule stands in its file is told, and changes nothing."""
@@ -36,6 +40,8 @@ class Content:
     silence: Mapping[RecordPhase, float] = field(default_factory=dict)
     any_line: bool = False
     policies: Mapping[str, Policy] = field(default_factory=dict)
+    detectors: Detectors = field(default_factory=lambda: DETECTORS)
+    judges: Mapping[str, Judge] = field(default_factory=lambda: POLICIES)
 
 
 def bundle(
@@ -45,34 +51,39 @@ def bundle(
     policy_files: Mapping[str, str],
     *,
     any_line: bool,
+    foreign: ForeignParts | None = None,
 ) -> RuleBundle:
-    """The record of these. `policy_files` maps paths to names of policies."""
+    """The record of these. `policy_files` maps paths to names of policies, `foreign` is what others add."""
     return RuleBundle(
         rules=tuple(_plain(rule) for rule in rules),
         silence={cast(RecordPhase, str(phase)): seconds for phase, seconds in silence.items()},
         any_line=any_line,
         policies={policy.name: policy_text(policy) for policy in policies},
         policy_files=policy_files,
+        foreign=foreign if foreign is not None and foreign != ForeignParts() else msgspec.UNSET,
     )
 
 
 def bundle_hash(record: RuleBundle) -> str:
     """SHA-256 (hex) of what the bundle says; places in files and the order of mappings do not count."""
-    said = {
+    said: dict[str, object] = {
         "rules": [{name: value for name, value in rule.items() if name != _PLACE} for rule in record.rules],
         "silence": {phase: float(seconds) for phase, seconds in record.silence.items()},
         "any_line": record.any_line,
         "policies": record.policies,
         "policy_files": record.policy_files,
     }
+    if record.foreign:
+        said["foreign"] = record.foreign
     return hashlib.sha256(msgspec.json.encode(said, order="sorted")).hexdigest()
 
 
-def content(hash_: str, record: RuleBundle) -> Content:
-    """The bundle that was published under this hash.
+def content(hash_: str, record: RuleBundle, extensions: Extensions = NO_EXTENSIONS) -> Content:
+    """The bundle that was published under this hash, judged with the parts of others that are at hand.
 
     Raises:
-        NewerRecord: it says something that this midwatch does not understand, or is not of that hash.
+        NewerRecord: it says something that this midwatch does not understand, is not of that hash, or names a
+            part of others that is not at hand.
     """
     try:
         rules = tuple(msgspec.convert(rule, type=Rule) for rule in record.rules)
@@ -86,10 +97,15 @@ def content(hash_: str, record: RuleBundle) -> Content:
         record.any_line,
         record.policies,
         record.policy_files,
+        record.foreign,
     )
     if bundle_hash(read) != hash_:
         raise _not_understood(hash_, "what was read of it has another hash")
-    return Content(hash_, rules, record.silence, record.any_line, policies | by_file)
+    parts = record.foreign or ForeignParts()
+    others, judges = policies_in(parts, extensions)
+    detectors = detectors_in(parts, extensions)
+    policies |= by_file | others
+    return Content(hash_, rules, record.silence, record.any_line, policies, detectors, judges)
 
 
 def _not_understood(hash_: str, why: str) -> NewerRecord:

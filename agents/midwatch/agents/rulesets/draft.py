@@ -17,14 +17,16 @@ from midwatch.agents.policies.oellm import RetryCounting
 from midwatch.agents.rulesets.admission import admit_edit, admit_user_rules, divided, speeds_without_scan
 from midwatch.agents.rulesets.bundles import combined, let_in, shadowed
 from midwatch.agents.rulesets.content import bundle, bundle_hash
+from midwatch.agents.rulesets.extensions import extensions_of
 from midwatch.agents.rulesets.user_files import YAML, policy_sources, rule_sources
 from midwatch.rules.errors import LocatedError, RuleErrors
 from midwatch.rules.loader import load_bundle
 from midwatch.rules.matching.admission import Speeds
 from midwatch.rules.model import Bundle, Note, NoteKind, Phase, Rule, SourceLocation
+from midwatch.streams.errors import ConfigurationError
 from midwatch.streams.records import RuleBundle
 from midwatch.streams.settings.kinds import TooSlow
-from midwatch.streams.settings.schema import RulesSettings, Settings
+from midwatch.streams.settings.schema import ExtensionSettings, RulesSettings, Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ def read_draft(
     """
     paths = settings.rules.directories if own is None else tuple(own)
     names = (*(settings.rules.presets if presets is None else presets), *rule_sources(paths))
+    extensions = extensions_of(settings.extensions)
     errors: list[LocatedError] = []
     bundles: list[Bundle] = []
     for name in names:
@@ -61,10 +64,16 @@ def read_draft(
     policies = _Policies(settings, errors)
     for file in policy_sources(paths):
         policies.take(file)
-    if settings.policy not in policies.known:
+    if settings.policy not in policies.known and settings.policy not in extensions.policies:
         policies.take(settings.policy)
     if errors:
         raise RuleErrors(errors)
+    for name in policies.known.keys() & extensions.policies.keys():
+        raise ConfigurationError(
+            f"a policy file and a package of others both call a policy {name!r}",
+            where="extensions.policies",
+            remedy="give the one in the file another name",
+        )
     silence: dict[Phase, float] = {}
     for each in bundles:
         silence |= each.silence
@@ -75,6 +84,7 @@ def read_draft(
         policies.known.values(),
         policies.files,
         any_line=any(each.any_line for each in bundles),
+        foreign=extensions.named(),
     )
     notes = (*(note for each in bundles for note in each.notes), *shadowed(bundles), *policies.notes)
     files = _user_files(paths, policies)
@@ -124,20 +134,28 @@ _prepared: dict[frozenset[str], Speeds] = {}
 """How fast the rules of these patterns are, as `prepare` found."""
 
 
-def prepare(policy: str, rules: RulesSettings, patterns: frozenset[str]) -> None:
+def prepare(
+    policy: str, rules: RulesSettings, extensions: ExtensionSettings, patterns: frozenset[str]
+) -> None:
     """What `edit` will need in the same process, as far as it is known before the edit is made."""
-    shipped, own = divided(read_draft(Settings(policy=policy, rules=rules)).rules)
+    shipped, own = divided(read_draft(Settings(policy=policy, rules=rules, extensions=extensions)).rules)
     known = (*shipped, *(rule for rule in own if rule.pattern in patterns))
     _prepared[patterns] = speeds_without_scan(known)
 
 
-def edit(policy: str, rules: RulesSettings, in_force: frozenset[str], patterns: frozenset[str]) -> Edit:
+def edit(
+    policy: str,
+    rules: RulesSettings,
+    extensions: ExtensionSettings,
+    in_force: frozenset[str],
+    patterns: frozenset[str],
+) -> Edit:
     """What an edit of the files that these settings name comes to. `in_force`: hashes that are no change;
     `patterns` are watched now, and need no second admission.
 
     Raises as `read_draft`.
     """
-    draft = read_draft(Settings(policy=policy, rules=rules))
+    draft = read_draft(Settings(policy=policy, rules=rules, extensions=extensions))
     if draft.hash in in_force:
         return Edit(draft)
     try:

@@ -50,6 +50,18 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
+class DetectorMemory:
+    """What a detector of others remembers of one attempt: its state as JSON, and the version that wrote it.
+
+    `failed`: it raised, or gave what no detector may give, and is not asked again.
+    """
+
+    version: str
+    state: str
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """Detect writes one at each attempt's start, and daily while the job lives (`docs/design.md`, Snapshots).
 
@@ -88,3 +100,4 @@ class Snapshot:
     members: tuple[Member, ...] = ()
     stopped: tuple[str, ...] = ()
     rates: Mapping[str, Spent] = field(default_factory=dict)
+    detectors: Mapping[str, DetectorMemory] = field(default_factory=dict)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from midwatch.rules.detectors.loss_spike import LossWindow
 from midwatch.rules.detectors.silence import Pulse
 from midwatch.streams.records import (
+    DetectorMemory,
     Finding,
     Held,
     Hit,
@@ -88,6 +89,7 @@ class JobState:
     carry_ms: int | None = None  # when the next daily carry is due
     stopped: tuple[str, ...] = ()  # rules whose watch a line has ended
     rates: Mapping[str, Spent] = field(default_factory=dict)  # of rules that may hit only so often
+    detectors: Mapping[str, DetectorMemory] = field(default_factory=dict)  # of others
 
 
 @dataclass(frozen=True, slots=True)

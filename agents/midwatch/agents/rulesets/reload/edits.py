@@ -144,7 +144,9 @@ class EditWatch(threading.Thread):
         standing, settings = self._follower.standing, self._settings
         hashes = frozenset((standing.said.bundle, standing.said.made_of) if standing else ())
         reader = self._reader or HelperProcess()
-        answer = reader.begin(edit, settings.policy, settings.rules, hashes, self._patterns_in_force())
+        answer = reader.begin(
+            edit, settings.policy, settings.rules, settings.extensions, hashes, self._patterns_in_force()
+        )
         with closing(RulesWriter(settings)) as writer:  # made while the files are read
             found = answer(self._over)
             self._read = found.draft.read
@@ -176,7 +178,9 @@ class EditWatch(threading.Thread):
             return
         settings = self._settings
         with contextlib.suppress(OSError):  # then it is tried again
-            self._reader = HelperProcess(prepare, settings.policy, settings.rules, self._patterns_in_force())
+            self._reader = HelperProcess(
+                prepare, settings.policy, settings.rules, settings.extensions, self._patterns_in_force()
+            )
 
     def _let_go(self) -> None:
         if self._reader is not None:
