@@ -45,20 +45,18 @@ def loaded(group: str, name: str, taken: Iterable[str]) -> Any:
         ConfigurationError: there is none or several, it cannot be imported, or the name is taken.
     """
     if name in taken:
-        raise _wrong(
-            group, f"{name!r} is a name that midwatch itself uses", "ask its author for another name"
-        )
+        raise wrong(group, f"{name!r} is a name that midwatch itself uses", "ask its author for another name")
     found = _entry_points(group, name)
     if not found:
-        raise _wrong(group, f"no installed package offers {name!r} here", f"install the package, see {PAGE}")
+        raise wrong(group, f"no installed package offers {name!r} here", f"install the package, see {PAGE}")
     if len(found) > 1:
         packages = ", ".join(sorted(each.dist.name if each.dist else each.value for each in found))
-        raise _wrong(group, f"several packages offer {name!r}: {packages}", "remove all but one of them")
+        raise wrong(group, f"several packages offer {name!r}: {packages}", "remove all but one of them")
     try:
         return found[0].load()
     except Exception as error:  # whatever a stranger's module raises while it is imported
         why = f"{found[0].value} cannot be imported: {type(error).__name__}: {error}"
-        raise _wrong(group, f"{name!r}: {why}", "ask its author, or take the name out") from error
+        raise wrong(group, f"{name!r}: {why}", "ask its author, or take the name out") from error
 
 
 def _entry_points(group: str, name: str) -> list[EntryPoint]:
@@ -73,13 +71,13 @@ def _parts(group: str, name: str, shape: type[Any], taken: Iterable[str]) -> tup
     for part in parts:
         if not isinstance(part, shape):
             lacking = sorted(word for word in _members(shape) if not hasattr(part, word))
-            raise _wrong(group, f"{name!r} lacks {', '.join(lacking)}", f"{PAGE} says what one must have")
+            raise wrong(group, f"{name!r} lacks {', '.join(lacking)}", f"{PAGE} says what one must have")
         if not isinstance(part.version, str) or not part.version:
-            raise _wrong(group, f"{name!r} names no version", f"{PAGE} says what one must have")
+            raise wrong(group, f"{name!r} names no version", f"{PAGE} says what one must have")
         if part.name != name:
-            raise _wrong(group, f"{name!r} calls itself {part.name!r}", "both names must be the same")
+            raise wrong(group, f"{name!r} calls itself {part.name!r}", "both names must be the same")
     if not parts or len({part.version for part in parts}) < len(parts):
-        raise _wrong(group, f"{name!r} must name each of its versions once", f"see {PAGE}")
+        raise wrong(group, f"{name!r} must name each of its versions once", f"see {PAGE}")
     return parts
 
 
@@ -91,12 +89,13 @@ def _made(group: str, name: str, found: Any) -> Any:
         return make()
     except Exception as error:  # as above
         why = f"{found.__name__}() raised {type(error).__name__}: {error}"
-        raise _wrong(group, f"{name!r}: {why}", "ask its author, or take the name out") from error
+        raise wrong(group, f"{name!r}: {why}", "ask its author, or take the name out") from error
 
 
 def _members(shape: type[Any]) -> Iterable[str]:
     return (word for each in shape.__mro__ for word in vars(each) if not word.startswith("_"))
 
 
-def _wrong(group: str, what: str, remedy: str) -> ConfigurationError:
+def wrong(group: str, what: str, remedy: str) -> ConfigurationError:
+    """What is told of a name in `extensions.<group>`."""
     return ConfigurationError(what, where=f"extensions.{group}", remedy=remedy)

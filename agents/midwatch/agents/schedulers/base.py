@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from midwatch.streams.errors import ServiceUnreachable
 from midwatch.streams.records import Mode
@@ -96,6 +96,7 @@ class Hint:
     text: str = ""
 
 
+@runtime_checkable
 class Cluster(Protocol):
     """One scheduler. `holds`: a job can be submitted without running until it is released."""
 
