@@ -54,7 +54,7 @@ def submit_first(cluster: Cluster, wanted: StartSpec, key: str) -> str:
             return job.incarnation
         time.sleep(_LOOK_S)
     raise ServiceUnreachable(
-        f"{cluster.name} does not show the job within {_SHOWN_S:.0f} s; it may have been started all the same",
+        f"{cluster.name} does not show the job within {_SHOWN_S:.0f} s; it may run all the same",
         where=cluster.name,
         remedy=f"look there before you start it again{f' ({why})' if why else ''}",
     )
