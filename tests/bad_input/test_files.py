@@ -23,13 +23,13 @@ IDENTITIES = (
     Case("no job at all", "nothing says which job", "", "exit code 3", {}),
     Case("a job's name with a newline", "cannot be part of a job's name", "", "exit code 3",
          {"MIDWATCH_JOB": "a\nb"}),
-    Case("a node's name that would clear a terminal", "no record can carry this identity", "", "exit code 3",
-         {"MIDWATCH_JOB": "a", "MIDWATCH_NODE": "n\x1b[2J"}),
-    Case("a number of nodes that is none", "'-3' is no number of nodes", "", "exit code 3",
+    Case("a node's name that would clear a terminal", "this identity does not fit a record", "",
+         "exit code 3", {"MIDWATCH_JOB": "a", "MIDWATCH_NODE": "n\x1b[2J"}),
+    Case("a number of nodes that is none", "'-3' is not a number of nodes", "", "exit code 3",
          {"MIDWATCH_JOB": "a", "MIDWATCH_NODES": "-3"}),
-    Case("more nodes than there are", "no record can carry this identity", "", "exit code 3",
+    Case("more nodes than there are", "this identity does not fit a record", "", "exit code 3",
          {"MIDWATCH_JOB": "a", "MIDWATCH_NODES": "99999999"}),
-    Case("a count of restarts that is none", "'x' is no number of restarts", "", "exit code 3",
+    Case("a count of restarts that is none", "'x' is not a number of restarts", "", "exit code 3",
          {"SLURM_JOB_ID": "7", "SLURM_RESTART_COUNT": "x"}),
     Case("an incarnation that is none", "nothing says which job", "", "exit code 3",
          {"MIDWATCH_INCARNATION": "abc"}),
@@ -80,7 +80,7 @@ def test_an_unreadable_file_is_told_once_makes_the_shipper_blind_and_is_read_onc
         assert reader.watch.blind
         reader.look()
         assert reader.said == [
-            f"{closed} cannot be read: Permission denied; its lines are missing until it can"
+            f"{closed} cannot be read: Permission denied; its lines are missing until it can be read"
         ]
     closed.chmod(0o644)
     with _as_somebody_else():
@@ -108,7 +108,7 @@ def test_a_path_that_names_no_file_is_told_of_and_the_other_one_goes_on(tmp_path
     reader = Reader(tmp_path / "pipe", tmp_path / "loop", tmp_path / "a.log")
     assert reader.look() == ["one"]
     assert [line.rpartition("read: ")[2].partition(";")[0] for line in reader.said] == [
-        "it is no regular file",
+        "it is not a regular file",
         "Too many levels of symbolic links",
     ]
 

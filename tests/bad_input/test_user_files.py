@@ -18,25 +18,25 @@ BOMB = b"a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n"
 
 SETTINGS = (
     Case("a file that cannot be read", "the settings file cannot be read", "", "exit code 3", None),
-    Case("broken YAML", "midwatch.yaml:2:1: no valid YAML", "", "exit code 3", b"kafka: [\n"),
+    Case("broken YAML", "midwatch.yaml:2:1: not valid YAML", "", "exit code 3", b"kafka: [\n"),
     Case("an unknown key", "unknown key 'kafaka'", "", "exit code 3", b"kafaka: {}\n"),
     Case("a duration without its unit", "has no unit", "", "exit code 3", b"ship: {interval: 5}\n"),
-    Case("the same key twice", "stands twice in one mapping", "", "exit code 3", b"cluster: a\ncluster: b\n"),
+    Case("the same key twice", "appears twice in one", "", "exit code 3", b"cluster: a\ncluster: b\n"),
     Case("an alias", "alias", "", "exit code 3", BOMB),
     Case("3,000 levels", "deep", "", "exit code 3", DEEP),
     Case("bytes that are no UTF-8", "UTF-8", "", "exit code 3", b"cluster: \xff\xfe\n"),
     Case("a NUL", "midwatch.yaml:1:", "", "exit code 3", b"cluster: a\x00b\n"),
     Case("a list where a section is due", "midwatch.yaml:1:", "", "exit code 3", b"- kafka\n"),
-    Case("a secret in the open", "a secret does not belong into a settings file", "", "exit code 3",
+    Case("a secret in the open", "a secret does not belong in a settings file", "", "exit code 3",
          b"kafka: {password: hunter2}\n"),
-    Case("a foreign shipper that nobody knows", "is not known here", "", "exit code 3",
+    Case("a foreign shipper that nobody knows", "is not a known value", "", "exit code 3",
          b"foreign: {shipper: pigeon}\n"),
     Case("more than a settings file may hold", "20000003 bytes, more than", "", "exit code 3",
          b"# " + b"x" * 20_000_000 + b"\n"),
 )  # fmt: skip
 
 RULES = (
-    Case("broken YAML", "mine.yaml:3:1: no valid YAML", "", "exit code 3", b"version: 1\nrules: [\n"),
+    Case("broken YAML", "mine.yaml:3:1: not valid YAML", "", "exit code 3", b"version: 1\nrules: [\n"),
     Case("a pattern that is none", "missing", "", "exit code 3", GOOD.replace(b"it broke", b"it (broke")),
     Case("a key that no rule has", "patern", "", "exit code 3", GOOD.replace(b"pattern", b"patern")),
     Case("an alias", "alias", "", "exit code 3", BOMB),

@@ -1,1 +1,1 @@
-"""Where it comes from: the sidecar that follows a job's files on a node and publishes them."""
+"""The sidecar: it follows a job's log files on a node and publishes their lines and its heartbeats."""

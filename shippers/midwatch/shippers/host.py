@@ -1,4 +1,4 @@
-"""A few numbers of the node for each beat, as far as the system tells them for free."""
+"""A few numbers of the node for each heartbeat, where the system has them at no cost."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def samples() -> dict[str, float]:
-    """Load of one minute, and available memory in bytes; what cannot be known is left out."""
+    """Load of one minute, and available memory in bytes; leaves out a number that it cannot read."""
     out: dict[str, float] = {}
     try:
         out["host_load"] = os.getloadavg()[0]

@@ -1,7 +1,7 @@
-"""Who a shipper speaks for: from its command line and environment, never from the text it reads. Pure.
+"""The job that a shipper sends for, by its command line and environment, never by the text it reads. Pure.
 
-The environment of a job that `midwatch run` started says it outright (`MIDWATCH_JOB`, `MIDWATCH_INCARNATION`,
-`MIDWATCH_JOB_PID`); else the scheduler's variables do; else the process that is watched.
+`midwatch run` sets the identity in the job's environment: `MIDWATCH_JOB`, `MIDWATCH_INCARNATION`,
+`MIDWATCH_JOB_PID`. Otherwise the scheduler's variables give it, or else the watched process.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from midwatch.streams.records.identity import (
 
 @dataclass(frozen=True, slots=True)
 class IdentityArguments:
-    """What the command line says; None where it says nothing."""
+    """The identity on the command line; None where an option is missing."""
 
     job: str | None = None
     node: str | None = None
@@ -34,51 +34,52 @@ class IdentityArguments:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What the shell found out about this process and its node."""
+    """This process and its node, as the shell found them."""
 
     host: str
     user: str
     boot_id: str
     shipper: str  # unique to this start of the shipper
-    pid: int  # of the process that the job is here, or the shipper's own
+    pid: int  # of the job's process on this node, or the shipper's own
     start_ticks: int
 
 
 def identify(
-    told: IdentityArguments, environment: Mapping[str, str], machine: Machine, remembered: str = ""
+    arguments: IdentityArguments, environment: Mapping[str, str], machine: Machine, remembered: str = ""
 ) -> Origin:
-    """The origin of all that this shipper sends.
+    """The origin of all records of this shipper.
 
-    `remembered` is the incarnation that an earlier start of this shipper spoke for. It counts only where
-    nothing else can tell, so that a shipper that died and came back is not taken for a new start of the job.
+    `remembered` is the incarnation in the checkpoint of an earlier start of this shipper. It counts only
+    where no other source gives one. So a shipper that died and came back does not look like a new start of
+    the job.
 
     Raises:
-        ConfigurationError: the job has no name, or the number of nodes is none.
+        ConfigurationError: the job has no name, a number is malformed, or the identity does not fit a record.
     """
-    incarnation = _incarnation(told, environment, machine, remembered)
-    job = told.job or environment.get("MIDWATCH_JOB") or _native_job(environment)
+    incarnation = _incarnation(arguments, environment, machine, remembered)
+    job = arguments.job or environment.get("MIDWATCH_JOB") or _native_job(environment)
     if not job:
         raise ConfigurationError(
             "nothing says which job these lines belong to",
             where="midwatch ship",
             remedy="name it: midwatch ship --job NAME, or set MIDWATCH_JOB",
         )
-    cluster = told.cluster or environment.get("SLURM_CLUSTER_NAME") or "local"
+    cluster = arguments.cluster or environment.get("SLURM_CLUSTER_NAME") or "local"
     user = environment.get("SLURM_JOB_USER") or machine.user
     origin = Origin(
         job=str(job_name(job, cluster=cluster, user=user)),
-        node=told.node
+        node=arguments.node
         or environment.get("MIDWATCH_NODE")
         or environment.get("SLURMD_NODENAME")
         or machine.host,
-        nodes=told.nodes or _nodes(environment),
+        nodes=arguments.nodes or _nodes(environment),
         incarnation=incarnation,
         boot_id=machine.boot_id,
         shipper=machine.shipper,
     )
     if wrong := out_of_bounds(origin):
         raise ConfigurationError(
-            f"no record can carry this identity: {wrong}",
+            f"this identity does not fit a record: {wrong}",
             where="midwatch ship",
             remedy="see --node, --nodes, MIDWATCH_NODE and MIDWATCH_INCARNATION: short names on one line",
         )
@@ -86,35 +87,35 @@ def identify(
 
 
 def _incarnation(
-    told: IdentityArguments, environment: Mapping[str, str], machine: Machine, remembered: str
+    arguments: IdentityArguments, environment: Mapping[str, str], machine: Machine, remembered: str
 ) -> str:
-    if given := environment.get("MIDWATCH_INCARNATION"):
-        return given
+    if incarnation := environment.get("MIDWATCH_INCARNATION"):
+        return incarnation
     if slurm := environment.get("SLURM_JOB_ID"):
         count = environment.get("SLURM_RESTART_COUNT") or "0"
         if not count.isdigit():
             raise ConfigurationError(
-                f"{count!r} is no number of restarts",
+                f"{count!r} is not a number of restarts",
                 where="SLURM_RESTART_COUNT",
-                remedy="SLURM sets it; unset what else did",
+                remedy="unset it where you set it: SLURM sets it by itself",
             )
         return slurm_incarnation(slurm, int(count))
     if ray := environment.get("RAY_SUBMISSION_ID") or environment.get("RAY_JOB_SUBMISSION_ID"):
         return ray_incarnation(ray, environment.get("RAY_SESSION_NAME", ""))
-    known = told.pid is not None or "MIDWATCH_JOB_PID" in environment
+    known = arguments.pid is not None or "MIDWATCH_JOB_PID" in environment
     return remembered if remembered and not known else local_incarnation(machine.pid, machine.start_ticks)
 
 
 def _native_job(environment: Mapping[str, str]) -> str:
-    """The scheduler's id of the job; of an array task the id that a person sees, `44_3`."""
+    """The scheduler's id of the job; of an array task the id that squeue shows, `44_3`."""
     array, task = environment.get("SLURM_ARRAY_JOB_ID"), environment.get("SLURM_ARRAY_TASK_ID")
     if array and task:
         return f"{array}_{task}"
     if slurm := environment.get("SLURM_JOB_ID"):
         return slurm
-    given = environment.get("MIDWATCH_INCARNATION", "")
-    if given.count(":") > 1:
-        return native_id(given)
+    incarnation = environment.get("MIDWATCH_INCARNATION", "")
+    if incarnation.count(":") > 1:
+        return native_id(incarnation)
     return environment.get("RAY_SUBMISSION_ID") or environment.get("RAY_JOB_SUBMISSION_ID") or ""
 
 
@@ -123,9 +124,9 @@ def _nodes(environment: Mapping[str, str]) -> int:
         if text := environment.get(variable):
             if not text.isdigit() or int(text) < 1:
                 raise ConfigurationError(
-                    f"{text!r} is no number of nodes",
+                    f"{text!r} is not a number of nodes",
                     where=variable,
-                    remedy="set it to how many nodes this job runs on, or use --nodes",
+                    remedy="set it to the number of this job's nodes, or use --nodes",
                 )
             return int(text)
     return 1

@@ -1,4 +1,4 @@
-"""What a shipper says to people: one line each, on standard error."""
+"""The shipper's messages to people: one line each, on standard error."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Report = Callable[[str], None]
 
 
 def reporter() -> Report:
-    """Never fails, even where standard error is gone: nothing that is said here is worth a training."""
+    """A report that never fails, even without a standard error: a message must not end a training."""
 
     def report(text: str) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Kept: a running `midwatch ship -` of an earlier midwatch starts its shipping process by this path."""
+"""An old path, kept: a running `midwatch ship -` of an earlier midwatch starts its process by it."""
 
 from __future__ import annotations
 

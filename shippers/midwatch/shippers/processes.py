@@ -1,4 +1,4 @@
-"""Is the job's process tree alive on this node? Shell."""
+"""Tells whether the job's processes on this node are alive. Shell."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from midwatch.streams.host.process_table import living, process_status
 
 
 class JobProcess:
-    """The process that a job is on this node, with all that it started in its session."""
+    """The job's process on this node, with the others of its session."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -18,13 +18,13 @@ class JobProcess:
 
     def running(self) -> bool:
         """Whether the process itself still runs."""
-        if process_status(os.getpid()) is None:  # there is no /proc
+        if process_status(os.getpid()) is None:  # a system without /proc
             return _signalable(self.pid)
         status = process_status(self.pid)
         return status is not None and status.lives and status.start_ticks == self._start_ticks
 
     def alive(self) -> bool:
-        """Whether it, or anything that it left behind in its session, still runs."""
+        """Whether the process, or another process of the session that it leads, still runs."""
         return self.running() or (self._leads_session and any(each.session == self.pid for each in living()))
 
 

@@ -1,4 +1,4 @@
-"""Ship files: put the parts of the sidecar together for one job on one node."""
+"""`midwatch ship`: puts the parts of the sidecar together for one job on one node."""
 
 from __future__ import annotations
 
@@ -25,41 +25,43 @@ from midwatch.streams.settings.schema import Settings
 
 @dataclass(frozen=True, slots=True)
 class Shipment:
-    """What to ship, and for whom."""
+    """The files to ship, and the job that they belong to."""
 
     paths: tuple[str, ...]
-    told: IdentityArguments
+    identity: IdentityArguments
     start: Start = "checkpoint"
     until_pid: bool = False
-    """End with the job's process, not only when told."""
+    """End with the job's process, not only by a signal."""
     drain: float = DRAIN
     state: Path | None = None
-    """Where the checkpoint is; else below the settings' state directory, by job and node."""
+    """The shipper's state directory; by default below that of the settings, by job and node."""
 
 
 def run_ship(shipment: Shipment, settings: Settings, environment: Mapping[str, str] | None = None) -> int:
-    """Ships until the job ends (SIGTERM, or its process with `until_pid`): 0 when everything arrived, else 1.
+    """Ships until the job ends: until SIGTERM, or the end of its process with `until_pid`.
+
+    Returns 0 when everything arrived, else 1. It waits for a Kafka that is away.
 
     Raises:
         UsageError: there is nothing to ship, or another shipper of this job and node runs here.
         ConfigurationError: no job name, no fast checksums, or a state directory that cannot be used.
-        ServiceUnreachable: no Kafka is given. One that is away is waited for.
+        ServiceUnreachable: the settings name no Kafka.
     """
     environment = os.environ if environment is None else environment
     if not shipment.paths:
         raise UsageError("no files to ship", where="midwatch ship", remedy="name files, globs or directories")
-    told = in_cluster(shipment.told, settings)
-    pid = job_pid(told, environment)
+    arguments = in_cluster(shipment.identity, settings)
+    pid = job_pid(arguments, environment)
     if shipment.until_pid and pid is None:
         raise UsageError("no process to wait for", where="--until-pid", remedy="name it: --pid PID")
-    me = machine(pid)
-    origin = identify(told, environment, me)
+    this_machine = machine(pid)
+    origin = identify(arguments, environment, this_machine)
     report = reporter()
     usual = checkpoint_directory(settings.state_directory, origin.job, origin.node)
     state = ShipperDirectory(shipment.state or usual)
     checkpoint = SentPositions() if shipment.start != "checkpoint" else state.load()
-    if checkpoint.boot_id == me.boot_id:
-        origin = identify(told, environment, me, checkpoint.incarnation)
+    if checkpoint.boot_id == this_machine.boot_id:
+        origin = identify(arguments, environment, this_machine, checkpoint.incarnation)
     source = FollowedFiles(shipment.paths, start=shipment.start, remembered=checkpoint.files, report=report)
     process = JobProcess(pid) if pid is not None else None
     return Sidecar(
@@ -73,36 +75,36 @@ def run_ship(shipment: Shipment, settings: Settings, environment: Mapping[str, s
     ).run()
 
 
-def job_pid(told: IdentityArguments, environment: Mapping[str, str]) -> int | None:
-    """The process that the job is on this node, if anybody says so.
+def job_pid(arguments: IdentityArguments, environment: Mapping[str, str]) -> int | None:
+    """The id of the job's process on this node, by `--pid` or MIDWATCH_JOB_PID; None without either.
 
     Raises:
-        ConfigurationError: MIDWATCH_JOB_PID is no process id.
+        ConfigurationError: MIDWATCH_JOB_PID is not a process id.
     """
     text = environment.get("MIDWATCH_JOB_PID")
-    if told.pid is not None or not text:
-        return told.pid
+    if arguments.pid is not None or not text:
+        return arguments.pid
     if not text.isdigit():
         raise ConfigurationError(
-            f"{text!r} is no process id", where="MIDWATCH_JOB_PID", remedy="unset it, or use --pid"
+            f"{text!r} is not a process id", where="MIDWATCH_JOB_PID", remedy="unset it, or use --pid"
         )
     return int(text)
 
 
-def in_cluster(told: IdentityArguments, settings: Settings) -> IdentityArguments:
-    """With the settings' cluster, where they name one and the command line does not."""
+def in_cluster(arguments: IdentityArguments, settings: Settings) -> IdentityArguments:
+    """The arguments with the settings' cluster, where the command line names none."""
     named = settings.cluster if settings.cluster != Settings().cluster else None
-    return replace(told, cluster=told.cluster or named)
+    return replace(arguments, cluster=arguments.cluster or named)
 
 
 def machine(pid: int | None) -> Machine:
     """This process and its node."""
     try:
         user = getpass.getuser()
-    except (KeyError, OSError):  # a container's user without a name
+    except (KeyError, OSError):  # a user without a name, in a container
         user = str(os.getuid())
     known = os.getpid() if pid is None else pid
-    status = process_status(known)  # of a dead one too: it is the job's name as long as it is there
+    status = process_status(known)  # of a zombie too: while its entry exists, it identifies the job
     boot = ""
     with contextlib.suppress(OSError):  # a system without /proc
         boot = boot_id()
@@ -110,10 +112,10 @@ def machine(pid: int | None) -> Machine:
 
 
 def shipper_id() -> str:
-    """Unique to one start of a shipper."""
+    """A new random id for one start of a shipper."""
     return secrets.token_hex(8)
 
 
 def checkpoint_directory(state_directory: Path, job: str, node: str) -> Path:
-    """Where the shipper of a job on a node keeps its checkpoint, below the installation's state directory."""
+    """The directory for the checkpoint of a job's shipper on a node, below the state directory."""
     return state_directory / "ship" / job.replace("/", "_") / node.replace("/", "_")

@@ -1,4 +1,4 @@
-"""The loop of the sidecar: look at the files, read, send, beat, remember what arrived; to the job's end."""
+"""The sidecar's loop until the job's end: read the files, send lines and heartbeats, save what arrived."""
 
 from __future__ import annotations
 
@@ -27,22 +27,23 @@ from midwatch.streams.records.identity import message_key
 from midwatch.streams.settings.schema import ShipSettings
 
 DRAIN = 25.0
-"""Seconds after the job's end within which everything must have arrived."""
+"""Seconds after the job's end within which everything must arrive at the broker."""
 
-_A_STEP = 4 * 1024 * 1024  # bytes read between two looks at clocks, signals and acknowledgements
-_A_TURN = 1024 * 1024  # bytes of one file before the next one has its turn
+_STEP_BYTES = 4 * 1024 * 1024  # bytes read between two looks at clocks, signals and acknowledgements
+_TURN_BYTES = 1024 * 1024  # bytes of one file before the next file's turn
 _SAVE_EVERY = 0.5
 _HEARTBEATS_IN_FLIGHT = 64
-_LATE = 10.0  # seconds without an acknowledgement worth a word
+_LATE = 10.0  # seconds without an acknowledgement after which the sidecar reports it
 _SILENT = 60.0
-"""Seconds without one after which the producer is replaced. kafka-python's (3.0.12) was once seen, after an
-outage of a minute, to send nothing any more, to fail nothing and to end no `flush`. What arrives twice has no
-effect.
+"""Seconds without an acknowledgement after which the sidecar replaces the producer.
+
+Once, after an outage of a minute, the producer of kafka-python 3.0.12 hung. It sent nothing, failed nothing
+and ended no `flush`. A line that arrives twice has no effect.
 """
 
 
 class LineSource(Protocol):
-    """Where lines come from: `Watch` for files, `SpoolWatch` for a pipe."""
+    """A source of lines: `FollowedFiles` for files, `SpoolWatch` for a pipe."""
 
     tails: list[Tail]
     truncated: int
@@ -59,7 +60,7 @@ class LineSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """What ends the watch besides a signal; `process` also says in each beat whether the job is alive."""
+    """What ends the sidecar besides a signal. Each heartbeat says whether `process` is alive."""
 
     process: JobProcess | None = None
     with_process: bool = False
@@ -90,31 +91,31 @@ class Sidecar:
         self._key = message_key(origin.job, origin.node)
         self._chunker = Chunker(origin, settings.chunk_size)
         self._ledger = SendLedger()
-        self._pulse = HeartbeatCounter(origin, interval(settings.interval, origin.nodes))
-        self._heartbeats: list[tuple[Future, float]] = []  # each with the time of its sending
+        self._heartbeat_counter = HeartbeatCounter(origin, interval(settings.interval, origin.nodes))
+        self._heartbeats: list[tuple[Future, float]] = []  # each with the time when it was sent
         self._pause = max(settings.poll, settings.chunk_age, min(1.0, origin.nodes / 1000))
         self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._told: list[float] = []
+        self._stops: list[float] = []
         self._save_at = float("-inf")
         self._unsaved = False
-        self._seen: frozenset[tuple[int, int]] = frozenset()
+        self._saved_files: frozenset[tuple[int, int]] = frozenset()
         self._late = False
         self._full_disk = False
         self._final = False
         self._arrived_at = float("-inf")
 
     def stop(self, *_: object) -> None:
-        """The job has ended (a signal handler, or any thread): drain and return. Twice: return at once."""
-        self._told.append(time.monotonic())
+        """Ends `run`, from a signal handler or any thread: it drains and returns. Twice: at once."""
+        self._stops.append(time.monotonic())
         self._wake.put(None)
 
-    def run(self, *, deaf: bool = False) -> int:
-        """Ships until the job ends. 0: everything arrived; 1: some of it waits in its files.
+    def run(self, *, ignore_signals: bool = False) -> int:
+        """Ships until the job ends. Returns 0 if everything arrived, 1 if lines still wait in their files.
 
-        Takes over SIGTERM and SIGINT: they tell the end, unless it is `deaf`.
+        Handles SIGTERM and SIGINT: they call `stop`, or with `ignore_signals` they do nothing.
         """
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, signal.SIG_IGN if deaf else self.stop)
+            signal.signal(number, signal.SIG_IGN if ignore_signals else self.stop)
         self._publisher.connect()
         try:
             while True:
@@ -131,15 +132,15 @@ class Sidecar:
     def _over(self, now: Now) -> bool:
         process = self._ends.process
         running = process is not None and process.running()
-        if self._told and running:
-            # The signal may have hit the whole job: its last words are worth a wait.
-            return now.monotonic - self._told[0] > self._ends.drain or len(self._told) > 1
-        return bool(self._told) or self._source.ended or (self._ends.with_process and not running)
+        if self._stops and running:
+            # The whole job may have got the signal: wait for its last lines.
+            return now.monotonic - self._stops[0] > self._ends.drain or len(self._stops) > 1
+        return bool(self._stops) or self._source.ended or (self._ends.with_process and not running)
 
     def _finish(self, now: Now) -> int:
         deadline = now.monotonic + self._ends.drain
         ended = self._ends.process is None or not self._ends.process.running()
-        while now.monotonic < deadline and len(self._told) < 2:
+        while now.monotonic < deadline and len(self._stops) < 2:
             more = self._step(now, flush=True)
             if not more and self._drained():
                 if ended and not self._final and self._publisher.ready:
@@ -153,20 +154,20 @@ class Sidecar:
             now = _now()
         self._save(self._origin.incarnation)
         waiting = self._ledger.in_flight + sum(t.waiting for t in self._source.tails)
-        self._report(f"ended with {waiting} bytes unsent; the checkpoint knows which")
+        self._report(f"ended with {waiting} bytes unsent; the checkpoint records where they begin")
         return 1
 
     def _drained(self) -> bool:
-        """Whether all that there is was read and has arrived."""
+        """Whether all lines were read and have arrived."""
         return not self._source.blind and not len(self._ledger) and all(t.at_end for t in self._source.tails)
 
     def _rest(self, now: Now) -> float:
-        """How long to sleep: briefly while the broker takes what we have, else until the next look."""
+        """Seconds to sleep: few while the buffer is full and the broker takes lines, else the usual pause."""
         busy = self._room() <= 0 and now.monotonic - self._arrived_at < 1.0
         return min(0.01, self._pause) if busy else self._pause
 
     def _step(self, now: Now, *, flush: bool = False) -> bool:
-        """One round; whether there is more to read at once."""
+        """One round of the loop; returns whether there is more to read at once."""
         self._collect(now)
         self._source.poll(now, rescan=flush)
         self._remember_new_files()
@@ -175,7 +176,7 @@ class Sidecar:
             try:
                 more = self._ship(now, flush=flush)
                 waiting = self._unacknowledged_heartbeats()
-                if not self._final and self._pulse.due(now) and waiting < _HEARTBEATS_IN_FLIGHT:
+                if not self._final and self._heartbeat_counter.due(now) and waiting < _HEARTBEATS_IN_FLIGHT:
                     self._send_heartbeat(now)
             except KafkaError as error:
                 self._start_over(error)
@@ -184,10 +185,10 @@ class Sidecar:
         return more
 
     def _remember_new_files(self) -> None:
-        """Before a line of a file is sent: after a kill its name may be gone, and nobody would find it."""
+        """Saves new files before their first line is sent: after a kill the file's name may be gone."""
         files = frozenset((t.generation.device, t.generation.inode) for t in self._source.tails)
-        if not files <= self._seen:
-            self._seen = files
+        if not files <= self._saved_files:
+            self._saved_files = files
             self._save(self._origin.incarnation)
 
     def _ship(self, now: Now, *, flush: bool) -> bool:
@@ -203,8 +204,8 @@ class Sidecar:
         step = 0
         for tail in self._source.tails:
             turn = 0
-            # What was read is in the ledger only once its chunk is full, so count it here too.
-            while turn < _A_TURN and step < _A_STEP and self._room() > 0:
+            # A read block is in the ledger only once its chunk is full, so `step` counts it too.
+            while turn < _TURN_BYTES and step < _STEP_BYTES and self._room() > 0:
                 try:
                     block = tail.read(self._settings.chunk_size, now, flush=flush)
                 except OSError as error:
@@ -235,7 +236,7 @@ class Sidecar:
                 LINES_READ: self._chunker.lines,
             },
         )
-        message = encode_log(self._pulse.heartbeat(now, facts, final=self._final))
+        message = encode_log(self._heartbeat_counter.heartbeat(now, facts, final=self._final))
         self._heartbeats.append((self._publisher.send(self._key, message), now.monotonic))
 
     def _unacknowledged_heartbeats(self) -> int:
@@ -248,7 +249,7 @@ class Sidecar:
     def _collect(self, now: Now) -> None:
         try:
             arrived = self._ledger.arrived()
-        except Exception as error:  # whatever the producer gave it up for
+        except Exception as error:  # whatever made the producer give it up
             self._start_over(error)
             return
         for generation, position in arrived.items():
@@ -267,14 +268,14 @@ class Sidecar:
             self._start_over(KafkaTimeoutError(f"for {silent:.0f} s nothing was acknowledged"))
 
     def _silent_for(self, now: Now) -> float:
-        """Seconds for which something has waited while nothing was acknowledged."""
+        """Seconds for which a message has waited while none was acknowledged."""
         waiting = [at for heartbeat, at in self._heartbeats if not heartbeat.is_done]
         if (oldest := self._ledger.oldest()) is not None:
             waiting.append(oldest)
         return now.monotonic - max(min(waiting, default=now.monotonic), self._arrived_at)
 
     def _start_over(self, error: BaseException) -> None:
-        """The producer gave something up: read all that did not arrive once more, for another one."""
+        """Replaces a producer that gave a message up, and reads all that did not arrive again."""
         self._report(f"sending failed: {error!r}; sending again")
         self._final = False
         self._publisher.reset()

@@ -1,1 +1,1 @@
-"""What flows: records, lines, topics, settings, and the bases of the agents that read them."""
+"""Records, log lines, topics, settings, clients of Kafka and Redis, and the workers below the agents."""

@@ -1,7 +1,7 @@
-"""The one tree of errors. Each says what went wrong, where, and what to do about it.
+"""The errors that midwatch raises on purpose. Each names the problem, its place and the remedy.
 
-The command line turns an error's `exit_code` into the process's (2 usage, 3 configuration or rule,
-4 a service that cannot be reached); everything else is 1.
+The command line exits with the error's `exit_code`: 2 for usage, 3 for configuration or rules, 4 for a
+service that does not answer, 1 for everything else.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable
 class MidwatchError(Exception):
     """Base of all errors that midwatch raises on purpose.
 
-    `what` is one sentence, `where` a file:line:column, a setting or an address, `remedy` the next step
-    for the person who reads it. The three are kept apart so that `--json` can show them apart.
+    `what` is one sentence. `where` is a file:line:column, a setting or an address. `remedy` is the reader's
+    next step. They are separate fields so that `--json` can show each.
     """
 
     exit_code = 1
@@ -25,7 +25,7 @@ class MidwatchError(Exception):
         self.remedy = remedy
 
     def __reduce__(self) -> tuple[Callable[..., MidwatchError], tuple[object, ...]]:
-        return _again, (type(self), self.what, self.where, self.remedy)
+        return _rebuilt, (type(self), self.what, self.where, self.remedy)
 
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where else ""
@@ -33,8 +33,8 @@ class MidwatchError(Exception):
         return f"{place}{self.what}{advice}"
 
 
-def _again(kind: type[MidwatchError], what: str, where: str, remedy: str) -> MidwatchError:
-    """The same error in another process: what it says. A kind that knows more says how it is pickled."""
+def _rebuilt(kind: type[MidwatchError], what: str, where: str, remedy: str) -> MidwatchError:
+    """The unpickled error. A subclass with more fields must define its own `__reduce__`."""
     error = kind.__new__(kind)
     MidwatchError.__init__(error, what, where=where, remedy=remedy)
     return error
@@ -53,39 +53,39 @@ class ConfigurationError(MidwatchError):
 
 
 class ServiceUnreachable(MidwatchError):
-    """Kafka, Redis or a scheduler does not answer, or lacks what was promised there."""
+    """Kafka, Redis or a scheduler does not answer, or lacks what midwatch needs there."""
 
     exit_code = 4
 
 
 class MalformedRecord(MidwatchError):
-    """Bytes that are no record of ours: to be dead-lettered, never skipped in silence.
+    """Bytes that are no midwatch record. A worker must write them to the dead-letter topic, never skip them.
 
-    `refusal` is the word by which dead letters and counters tell the kinds apart; subclasses set their own.
+    `refusal` names the kind of refusal in dead letters and counters. Each subclass sets its own.
     """
 
     refusal = "malformed"
 
 
 class MisdirectedRecord(MalformedRecord):
-    """A record in a place where it does not belong: another job's key, another partition, another topic."""
+    """A record with another job's key, or in a wrong partition or topic."""
 
     refusal = "misdirected"
 
 
 class UnsignedRecord(MalformedRecord):
-    """An order or a spec that this installation's key did not sign: nothing that it says can be believed."""
+    """A command or a spec that this installation's key did not sign. Nothing in it can be believed."""
 
     refusal = "unsigned"
 
 
 class ForeignLine(MalformedRecord):
-    """A JSON line of another shipper that the settings do not read, or that lacks what they ask for."""
+    """A JSON line of another shipper that the settings do not read, or that lacks a field they require."""
 
     refusal = "foreign"
 
 
 class NewerRecord(MidwatchError):
-    """A record of a newer major version or an unknown kind: this worker must be upgraded to read it."""
+    """A record of a newer major version or an unknown kind. Only a newer worker can read it."""
 
     refusal = "newer"

@@ -1,7 +1,7 @@
-"""Named places at which a test may kill the process, as a power cut would: nothing is flushed or said.
+"""Named places where a test can kill the process as a power cut would: nothing is flushed or logged.
 
-`MIDWATCH_FAILPOINT=send` kills at the first pass of `failpoint("send")`, `send:3` at the third one. Without
-the variable a failpoint is one comparison.
+`MIDWATCH_FAILPOINT=send` kills at the first pass of `failpoint("send")`, `send:3` at the third pass.
+Without the variable a failpoint costs one comparison.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ _left = int(_passes) if _passes.isdigit() else 1
 
 
 def failpoint(name: str) -> None:
-    """Dies here by SIGKILL if the environment says so."""
-    global _left  # noqa: PLW0603 (a process dies once: it is the process's own count)
+    """Kills this process with SIGKILL if `MIDWATCH_FAILPOINT` names this place and pass."""
+    global _left  # noqa: PLW0603 (the count belongs to the process)
     if name == _name:
         _left -= 1
         if _left <= 0:

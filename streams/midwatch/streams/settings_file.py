@@ -1,4 +1,4 @@
-"""Kept: docker-compose.yml of an earlier midwatch imports from here."""
+"""The former place of `load_settings`. The docker-compose.yml of an earlier midwatch imports it from here."""
 
 from __future__ import annotations
 

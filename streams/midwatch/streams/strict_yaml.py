@@ -1,9 +1,9 @@
-"""Strict YAML, for settings, rules and policies: every value keeps its place, and whatever YAML would guess
-at is an error. Pure.
+"""Strict YAML for settings, rules and policies. Pure.
 
-No aliases, anchors, tags, merge keys, duplicate keys or second document; limits on size and depth;
-scalars as YAML 1.2 reads them (`on`, `off`, `yes`, `no` and `12:30:00` are strings, `1e3` is a number).
-The tree is built from the parser's events, so a deep or self-referring file cannot exhaust anything.
+Every value keeps its place in the file. Whatever YAML would guess at is an error. Aliases, anchors, tags,
+merge keys, duplicate keys and a second document are errors. Size and depth have limits. Scalars mean what
+YAML 1.2 says: `on`, `off`, `yes`, `no` and `12:30:00` are strings, `1e3` is a number. The tree is built from
+the parser's events, so a deep or self-referring file cannot exhaust memory or stack.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _NUMBERS: tuple[tuple[re.Pattern[str], Callable[[str], int | float]], ...] = (
 
 @dataclass(frozen=True, slots=True, order=True)
 class SourceLocation:
-    """A place in a user's file. Line and column count from 1; column in characters, not bytes."""
+    """A place in a user's file. Line and column count from 1. Columns are characters, not bytes."""
 
     file: str
     line: int = 1
@@ -64,7 +64,7 @@ class SourceLocation:
 
 @dataclass(frozen=True, slots=True)
 class LocatedError:
-    """One mistake: what it is, the place, and what to write instead."""
+    """One mistake in a file: its place, the mistake, and what to write instead."""
 
     location: SourceLocation
     what: str
@@ -93,7 +93,7 @@ class YamlList:
 
 @dataclass(slots=True)
 class YamlMapping:
-    """Keys with their own places, and their values. Keys are strings, in the order of the file."""
+    """Keys with their places, and their values. Keys are strings, in the order of the file."""
 
     location: SourceLocation
     entries: dict[str, tuple[SourceLocation, YamlNode]] = field(default_factory=dict)
@@ -105,16 +105,16 @@ YamlNode = YamlScalar | YamlList | YamlMapping
 def read_yaml(
     file: str, data: bytes, errors: list[LocatedError], *, may_be_empty: bool = False
 ) -> YamlNode | None:
-    """The tree of one file, or None where it has none that can be used.
+    """The tree of one file, or None if it has no usable tree. Appends every mistake to `errors`.
 
-    Every mistake found is appended to `errors`; after a mistake of syntax the rest of the file is not
-    read, after any other reading goes on.
+    Reading stops after a mistake in encoding, size or syntax, and at a second document. After any other
+    mistake it goes on.
     """
     return _Builder(file, errors, may_be_empty=may_be_empty).build(data)
 
 
 def plain(node: YamlNode) -> object:
-    """The tree as dicts, lists and scalars, without places; a whole number beyond 64 bits is a float."""
+    """The tree as dicts, lists and scalars, without places. A whole number beyond 64 bits becomes a float."""
     if isinstance(node, YamlScalar):
         value = node.value
         return float(value) if isinstance(value, int) and abs(value) >= _LARGEST_PLAIN else value
@@ -124,7 +124,7 @@ def plain(node: YamlNode) -> object:
 
 
 def plain_scalar(text: str) -> ScalarValue:
-    """What an unquoted YAML 1.2 (core schema) scalar means."""
+    """The value of an unquoted scalar in YAML 1.2 (core schema)."""
     if text in _WORDS:
         return _WORDS[text]
     for form, convert in _NUMBERS:
@@ -157,7 +157,7 @@ class _Builder:
             self.complain(
                 SourceLocation(self.file),
                 f"the file has {len(data)} bytes, more than {MAX_BYTES}",
-                "Split it and use `include:`.",
+                "Split the file and use `include:`.",
             )
             return None
         try:
@@ -172,15 +172,15 @@ class _Builder:
                 "Save the file as UTF-8.",
             )
             return None
-        # Looked for here: libyaml names such a character by its byte, not its column, and only the first.
+        # libyaml reports only the first such character, with its byte instead of its column.
         forbidden = [*_FORBIDDEN.finditer(text)]
         for found in forbidden[:_FORBIDDEN_SHOWN]:
             position = found.start()
             place = SourceLocation(
                 self.file, text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position)
             )
-            what = f"character {found[0]!r} is not allowed in YAML"
-            self.complain(place, what, "Write it as an escape in double quotes.")
+            mistake = f"character {found[0]!r} is not allowed in YAML"
+            self.complain(place, mistake, "Write it as an escape in double quotes.")
         if forbidden:
             return None
         try:
@@ -188,7 +188,7 @@ class _Builder:
         except yaml.MarkedYAMLError as error:
             self.complain(
                 self.place(error.problem_mark or error.context_mark),
-                f"no valid YAML: {error.problem or error.context}",
+                f"not valid YAML: {error.problem or error.context}",
                 "Put patterns, and text with `: `, `#` or a leading `*`, `&`, `%` or `@`, into single quotes;"
                 " indent with blanks, not tabs.",
             )
@@ -211,12 +211,12 @@ class _Builder:
                 values += 1
                 tree.add(self.node(event, location))
                 if values > MAX_VALUES or len(tree.open) > MAX_DEPTH:
-                    what = f"more than {MAX_VALUES} values, or nested deeper than {MAX_DEPTH} levels"
-                    self.complain(location, what, "Split or flatten the file.")
+                    mistake = f"more than {MAX_VALUES} values, or nested deeper than {MAX_DEPTH} levels"
+                    self.complain(location, mistake, "Split or flatten the file.")
                     return None
         if tree.root is None and not self.may_be_empty:
             self.complain(
-                SourceLocation(self.file), "the file is empty", "Write `version: 1` and what it holds."
+                SourceLocation(self.file), "the file is empty", "Write `version: 1` and the content."
             )
         return tree.root
 
@@ -258,7 +258,7 @@ class _Builder:
             first = parent.entries[name][0]
             self.complain(
                 location,
-                f"key {name!r} stands twice in one mapping, first on line {first.line}",
+                f"key {name!r} appears twice in one mapping, first on line {first.line}",
                 "Keep one of them.",
             )
             return

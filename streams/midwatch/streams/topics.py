@@ -1,7 +1,7 @@
-"""The topics: names, partitions, retention. They are made, and checked, before any worker starts.
+"""The topics: names, partitions and retention. midwatch makes and checks them before any worker starts.
 
-Partition counts are fixed when topics are made: a job's key decides its partition for ever.
-`events` and `incidents` use the broker's append time, because it is the only clock that state folds over.
+A topic's number of partitions never changes, because a job's key decides its partition for ever.
+`logs`, `events` and `incidents` use the broker's append time, because a fold reads no other clock.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _DAY = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class TopicSpec:
-    """One topic as it is to be made; `retention_ms` None means compacted."""
+    """The specification of one topic. `retention_ms` is None for a compacted topic."""
 
     name: str
     partitions: int
@@ -22,7 +22,7 @@ class TopicSpec:
     append_time: bool = False
 
     def config(self) -> dict[str, str]:
-        """The topic's own settings, as Kafka spells them."""
+        """The topic's settings under Kafka's names."""
         out = {"min.insync.replicas": "1", "max.message.bytes": "1048576"}
         if self.retention_ms is None:
             out["cleanup.policy"] = "compact"
@@ -35,7 +35,7 @@ class TopicSpec:
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """The names of all topics under one prefix, so that two installations can share a Kafka."""
+    """The names of all topics. Two installations with two prefixes can share a Kafka."""
 
     prefix: str = "midwatch"
 
@@ -72,7 +72,7 @@ class Topics:
         return f"{self.prefix}.dead"
 
     def specifications(self, partitions: Mapping[str, int] | None = None) -> tuple[TopicSpec, ...]:
-        """Every topic as it is to be made; `partitions` overrides by short name (`{"logs": 12}`)."""
+        """The specifications of all topics. `partitions` overrides counts by short name (`{"logs": 12}`)."""
         n = {"logs": 8, "events": 8, "incidents": 8, "decisions": 4, "commands": 4} | dict(partitions or {})
         return (
             TopicSpec(self.logs, n["logs"], 3 * _DAY, append_time=True),

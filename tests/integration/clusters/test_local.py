@@ -203,7 +203,7 @@ def test_a_start_of_an_earlier_boot_is_over(cluster: LocalCluster, key: str) -> 
     own = start_ticks(os.getpid()) or 0
     create(cluster.directory, Record(key, os.getpid(), own, "another-boot", "root", ("x",), "/", 0.0))
     state = cluster.find(key)[0].state
-    assert (state.kind, state.reason) == ("ended", "the machine was started anew; its exit code is not known")
+    assert (state.kind, state.reason) == ("ended", "the machine was restarted; its exit code is unknown")
 
 
 def test_jobs_that_others_started_are_known_by_pid_and_start_time(cluster: LocalCluster) -> None:

@@ -131,7 +131,7 @@ def test_a_crash_loop_of_the_shipping_process_is_not_the_trainings(pipe: MakePip
     write(running, b"step 1\n" * 1000)
     assert running.stderr is not None
     assert select.select([running.stderr], [], [], 40)[0], "nothing was said"
-    assert b"the shipping process ended with -9" in running.stderr.readline()
+    assert b"the shipping process ended with status -9" in running.stderr.readline()
     passed, _ = running.communicate(b"step 2\n" * 1000, timeout=40)
     assert (passed, running.returncode) == (b"step 1\n" * 1000 + b"step 2\n" * 1000, 0)
 

@@ -30,7 +30,7 @@ CANARY = "wrong-canary-password"
         ({"KAFKA__PASSWORD": CANARY}, "Kafka refuses the user 'midwatch' with this password"),
         ({"KAFKA__USERNAME": "", "KAFKA__PASSWORD": ""}, "it asks for a user and a password"),
         ({"KAFKA__TLS": "true"}, "Kafka does not speak TLS there"),
-        ({"KAFKA__BOOTSTRAP": ""}, "no Kafka is named"),
+        ({"KAFKA__BOOTSTRAP": ""}, "the settings name no Kafka"),
     ],
 )
 def test_why_kafka_cannot_be_used(
@@ -54,7 +54,7 @@ def test_something_else_listens_on_the_port_of_kafka(stack: Endpoints, tmp_path:
         ({"REDIS__URL": "redis://127.0.0.1:1"}, "Connection refused"),
         ({"REDIS__PASSWORD": CANARY}, "Redis refuses this password"),
         ({"REDIS__PASSWORD": ""}, "Redis asks for a password"),
-        ({"REDIS__URL": ""}, "no Redis is named"),
+        ({"REDIS__URL": ""}, "the settings name no Redis"),
     ],
 )
 def test_why_redis_cannot_be_used(
@@ -90,7 +90,7 @@ def test_a_redis_that_could_lose_state_is_refused(
         before = client.config_get(name)[name]
         client.config_set(name, value)
         try:
-            with pytest.raises(ConfigurationError, match=f"may lose what it is given: {name} is {value}"):
+            with pytest.raises(ConfigurationError, match=f"may lose data: {name} is {value}"):
                 check_redis(settings, safe_to_act=True)
             if for_acting_only:
                 check_redis(settings)

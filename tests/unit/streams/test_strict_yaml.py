@@ -74,7 +74,7 @@ def test_every_key_knows_its_line_and_column() -> None:
 
 def test_columns_count_characters_not_bytes() -> None:
     _, errors = read("a: {é: 1, é: 2}\n")
-    assert errors == ["r.yaml:1:11: key 'é' stands twice in one mapping, first on line 1"]
+    assert errors == ["r.yaml:1:11: key 'é' appears twice in one mapping, first on line 1"]
 
 
 def test_all_mistakes_of_a_file_come_at_once() -> None:
@@ -82,7 +82,7 @@ def test_all_mistakes_of_a_file_come_at_once() -> None:
     assert errors == [
         "r.yaml:1:4: anchor &x",
         "r.yaml:2:4: alias *x",
-        "r.yaml:3:1: key 'a' stands twice in one mapping, first on line 1",
+        "r.yaml:3:1: key 'a' appears twice in one mapping, first on line 1",
         "r.yaml:4:4: tag 'tag:yaml.org,2002:int'",
         "r.yaml:5:1: a key that is a whole number, not text",
         "r.yaml:6:1: a merge key <<",
@@ -147,13 +147,13 @@ def test_a_number_beyond_64_bits_is_plain_as_a_float() -> None:
         ("a: *x\n", "1:4", "alias *x"),
         ("a: !!int '3'\n", "1:4", "tag"),
         ("<<: {a: 1}\n", "1:1", "a merge key <<"),
-        ("a: 1\nb: 2\na: 3\n", "3:1", "key 'a' stands twice in one mapping, first on line 1"),
+        ("a: 1\nb: 2\na: 3\n", "3:1", "key 'a' appears twice in one mapping, first on line 1"),
         ("1: a\n", "1:1", "a key that is a whole number, not text"),
         ("? [a, b]\n: 1\n", "1:3", "a key that is a list or a mapping"),
         ("a: 1\n---\nb: 2\n", "2:1", "a second document"),
-        ("a: b: c\n", "1:5", "no valid YAML"),
-        ("a: [1, 2\n", "2:1", "no valid YAML"),
-        ("a:\n\t- b\n", "2:1", "no valid YAML"),
+        ("a: b: c\n", "1:5", "not valid YAML"),
+        ("a: [1, 2\n", "2:1", "not valid YAML"),
+        ("a:\n\t- b\n", "2:1", "not valid YAML"),
         ("é: 1\na: '\x07'\n", "2:5", "character '\\x07' is not allowed in YAML"),
     ],
 )

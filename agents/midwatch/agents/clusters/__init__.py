@@ -1,1 +1,1 @@
-"""Kept for what an earlier midwatch wrote down; the code is in `midwatch.agents.schedulers`."""
+"""An old import path, kept for an executor of an earlier midwatch; see `midwatch.agents.schedulers`."""

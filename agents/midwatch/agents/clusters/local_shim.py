@@ -1,4 +1,4 @@
-"""Kept: an executor of an earlier midwatch starts local jobs by this path until it is replaced."""
+"""An old path, kept: an executor of an earlier midwatch starts local jobs by it."""
 
 from __future__ import annotations
 

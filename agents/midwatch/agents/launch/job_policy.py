@@ -1,6 +1,6 @@
-"""The policy that one job brings along, from a file of the person who starts it. Shell.
+"""The policy of one job, from a file of the person who starts it. Shell.
 
-The file is read where the job is started: decide never sees it. What it says travels with the job's spec.
+`midwatch run` reads the file, and decide never sees it. The policy's text travels with the job's spec.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from midwatch.streams.settings.schema import Settings
 
 @dataclass(frozen=True, slots=True)
 class JobPolicy:
-    """What the watch is to know. `text` is empty where decide knows the policy by its name anyway.
+    """A policy as the job's spec carries it. `text` is empty where decide knows the policy by its name.
 
-    `limits`: seconds of silence by phase, where the file sets them; `any_line` then says what ends a silence.
+    `limits`: seconds of silence by phase, where the file sets them. `any_line`: any line ends a silence.
     """
 
     name: str = ""
@@ -33,31 +33,31 @@ class JobPolicy:
 
 
 def job_policy(name: str, settings: Settings) -> JobPolicy:
-    """The policy of that name, or of that file: ours, or a configuration of oellm-autoexp.
+    """The policy of that name or file. The file is a policy of midwatch or a configuration of oellm-autoexp.
 
-    A name may also be that of a policy in the bundle of rules in force, which decide looks up at the end.
+    The name may be that of a policy in the current bundle, which decide looks up itself.
 
     Raises:
-        ConfigurationError: there is none of that name, or the file cannot be read.
-        RuleErrors: everything that is wrong with the file.
+        ConfigurationError: no policy has that name, or the file cannot be read.
+        RuleErrors: the file has mistakes; the error lists all of them.
     """
     if not name or name in shipped_policies() or name == settings.policy:
         return JobPolicy(name)
-    if Path(name).suffix not in (".yaml", ".yml") and name in _in_force(settings):
+    if Path(name).suffix not in (".yaml", ".yml") and name in _current_policies(settings):
         return JobPolicy(name)
     policy = load_policy(name, RetryCounting(settings.rules.retries))
-    made = JobPolicy(policy.name, policy_text(policy), notes=policy.notes)
+    text = policy_text(policy)
     if not is_config(name, Path(name).read_bytes()):
-        return made
+        return JobPolicy(policy.name, text, notes=policy.notes)
     bundle = load_bundle(name)
     limits = {str(phase): seconds for phase, seconds in bundle.silence.items()} if bundle.any_line else {}
     return JobPolicy(
-        made.name, made.text, limits, bundle.any_line, tuple(dict.fromkeys((*made.notes, *bundle.notes)))
+        policy.name, text, limits, bundle.any_line, tuple(dict.fromkeys((*policy.notes, *bundle.notes)))
     )
 
 
-def _in_force(settings: Settings) -> Collection[str]:
-    """The names of policies that a push or an edit has put in force."""
+def _current_policies(settings: Settings) -> Collection[str]:
+    """The names of the policies in the current bundle."""
     record = ask(settings).record if settings.kafka.bootstrap else None
     if record is None:
         return ()

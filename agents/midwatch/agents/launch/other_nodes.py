@@ -1,8 +1,9 @@
-"""Shippers on the other nodes of a SLURM job: one step of our own beside the script's.
+"""Shippers on the other nodes of a SLURM job: one srun step beside the script's steps.
 
-The batch script runs on the first node alone. A step that overlaps all others and asks for nothing takes
-our shim to each of the other nodes, where it ships that node's own logs until its standard input ends:
-srun holds that open for as long as the batch script runs, and also closes it when the first node dies.
+SLURM runs the batch script on the first node alone. The step starts our shim on each other node.
+It overlaps all other steps and requests no GPU. There the shim ships that node's logs until its
+standard input ends. The input stays open while the batch script runs: srun holds it open, and also
+closes it when the first node dies.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from pathlib import Path
 
 from midwatch.agents.schedulers.wrapping import SHIM
 
-# It lives until its standard input ends, whatever signal the scheduler sends to the job's processes.
+# The shim's script: it lives until its standard input ends, whatever signal the scheduler sends.
 _UNTIL_THE_END = ("sh", "-c", "trap '' HUP INT TERM USR1 USR2; exec cat > /dev/null")
-# srun finds its job by these; every other SLURM_* of the batch script would become an option of our step.
+# srun finds its job by these. Every other SLURM_* of the batch script would become an option of our step.
 _KEPT = frozenset(
     {"SLURM_JOB_ID", "SLURM_CONF", "SLURM_CLUSTER_NAME", "SLURM_WORKING_CLUSTER", "SLURM_JOB_USER"}
 )
@@ -32,7 +33,7 @@ def nodes_of(environment: Mapping[str, str]) -> int:
 
 
 def step_argv(*, job: str, nodes: int, node_logs: tuple[str, ...]) -> list[str]:
-    """The step on all nodes but the first: no GPU, no share of the memory, no CPU of its own."""
+    """The srun line of the step on all nodes but the first: no GPU, no memory share, no CPU of its own."""
     others = nodes - 1
     logs = [word for path in node_logs for word in ("--node-log", path)]
     return [
@@ -45,28 +46,28 @@ def step_argv(*, job: str, nodes: int, node_logs: tuple[str, ...]) -> list[str]:
 
 
 def step_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The batch script's, less what would steer srun."""
+    """The environment of the batch script, less the variables that would steer srun."""
     return {k: v for k, v in environment.items() if k in _KEPT or not k.startswith(_STEERING)}
 
 
 class OtherNodes:
-    """The step, started again when it dies."""
+    """Keeps the step running: starts it again when it dies."""
 
     def __init__(
-        self, argv: list[str], environment: Mapping[str, str], words: Path | None, note: Callable[[str], None]
+        self, argv: list[str], environment: Mapping[str, str], log: Path | None, note: Callable[[str], None]
     ) -> None:
         self._argv = argv
         self._environment = step_environment(environment)
-        self._words = words
+        self._log = log
         self._note = note
         self._process: subprocess.Popen[bytes] | None = None
         self._next_start = 0.0
 
     def look(self) -> None:
-        """Starts it if it is not there and its pause is over."""
+        """Starts the step if it does not run and its pause is over. Never waits."""
         now = time.monotonic()
         if self._process is not None and self._process.poll() is not None:
-            self._note(f"the step of shippers ended with status {self._process.returncode}")
+            self._note(f"the srun step of the shippers ended with status {self._process.returncode}")
             self._close()
             self._process, self._next_start = None, now + _PAUSE_S
         if self._process is None and now >= self._next_start:
@@ -74,21 +75,21 @@ class OtherNodes:
             self._process = self._start()
 
     def end(self) -> None:
-        """Tells them that the script has ended: they drain, and leave."""
+        """Closes the shims' standard input: the script has ended, so they drain and exit."""
         self._close()
 
-    def gone(self) -> bool:
-        """Whether every one of them has left."""
+    def ended(self) -> bool:
+        """Whether the step has ended on all nodes."""
         return self._process is None or self._process.poll() is not None
 
     def kill(self) -> None:
-        """For those that did not leave in time."""
+        """Ends a step that did not end in time."""
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
             self._process.wait()
 
     def _start(self) -> subprocess.Popen[bytes] | None:
-        output = self._words.open("ab") if self._words else None
+        output = self._log.open("ab") if self._log else None
         try:
             return subprocess.Popen(
                 self._argv,

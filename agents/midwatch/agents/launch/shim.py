@@ -1,15 +1,16 @@
 """Runs a job's script with its shipper beside it: `python -m midwatch.agents.run.shim --job J … -- ARGV`.
 
-Script and shipper are siblings: neither ends the other. The shipper is started again when it dies; it has
-a session of its own, so what ends the job's process group does not stop it from draining the last lines.
-After the script's end the drain is waited for at most 30 s, and the script's exit code is returned as a
-shell tells it. With no `--log` the shim's own output is shipped, if it is a file.
+Script and shipper are siblings: neither ends the other. The shim starts a dead shipper again.
+The shipper has a session of its own: a signal to the job's process group does not reach it. So it can
+drain the last lines. After the script's end the shim waits at most 30 s for the drain. It returns the
+script's exit code in a shell's form. It also ships its own output, where that is a file.
 
-A `--node-log` lies on every node of the job, `%N` in it is the node's name. Where SLURM gave the job several
-nodes, the shim of the batch script takes one of its kind to each of the others (`other_nodes`).
+A `--node-log` lies on every node of the job; `%N` in it is the node's name. Where SLURM gave the job several
+nodes, the shim of the batch script starts a shim on each other node (`other_nodes`).
 
-Signals that SLURM sends to the batch script alone (`--signal=B:USR1@60`) are passed on to the script.
-SIGTERM is not: whoever ends the job sends it to all of its processes, and a second one hurts some trainers.
+The shim passes on signals that SLURM sends to the batch script alone (`--signal=B:USR1@60`).
+It does not pass on SIGTERM: whoever ends the job sends it to all of its processes.
+A second SIGTERM hurts some trainers.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ from midwatch.streams.settings.file import load_settings
 DRAIN_S = 30.0
 _POLL_S = 0.05
 _LOOK_S = 0.25
-"""By so much a pause before the shipper's next start may be longer."""
+"""Seconds between two looks. A pause before the shipper's next start may be longer by so much."""
 _PASSED_ON = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP)
-_HOPELESS = (2, 3)  # usage and configuration: no further start would ship a line
+_HOPELESS = (2, 3)  # usage and configuration: another start would fail in the same way
 _NOT_FOUND, _NOT_EXECUTABLE, _CONFIGURATION = 127, 126, 3
 
 
@@ -54,45 +55,45 @@ class ShimArguments:
     logs: tuple[str, ...]
     argv: tuple[str, ...]
     node_logs: tuple[str, ...] = ()
-    alone: bool = False  # ships its own node only
+    alone: bool = False  # ship this node only, start no shim on others
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Returns the script's exit code."""
-    told = on_all_nodes(_arguments(arguments), os.environ)
-    given = os.environ.get("MIDWATCH_INCARNATION", "") if told.alone else ""
-    incarnation = given or _incarnation(os.environ)
+def main(argv: Sequence[str]) -> int:
+    """Runs the script to its end and returns its exit code."""
+    arguments = on_all_nodes(_arguments(argv), os.environ)
+    inherited = os.environ.get("MIDWATCH_INCARNATION", "") if arguments.alone else ""
+    incarnation = inherited or _incarnation(os.environ)
     try:
-        argv = _checked(told.argv)
+        script_argv = _checked(arguments.argv)
     except MidwatchError as error:
         sys.stderr.write(f"midwatch: {error}\n")
         return _CONFIGURATION
     environment = {
         **os.environ,
-        "MIDWATCH_JOB": _job(told.job, os.environ, incarnation),
+        "MIDWATCH_JOB": _job(arguments.job, os.environ, incarnation),
         "MIDWATCH_INCARNATION": incarnation,
     }
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
-    # Before the start: a signal that comes in its midst would end us by its default, and the script's watch.
-    early: list[int] = []
+    # Before the start: by default a signal that comes during it would end the shim.
+    early_signals: list[int] = []
     wakeups = Wakeups()
     for number in _PASSED_ON:
-        signal.signal(number, lambda n, _: early.append(n))
+        signal.signal(number, lambda n, _: early_signals.append(n))
     try:
-        script = subprocess.Popen(argv, env=environment)
+        script = subprocess.Popen(script_argv, env=environment)
     except FileNotFoundError:
-        sys.stderr.write(f"midwatch: {argv[0]} was not found\n")
+        sys.stderr.write(f"midwatch: {script_argv[0]} was not found\n")
         return _NOT_FOUND
     except OSError as error:
-        sys.stderr.write(f"midwatch: {argv[0]} cannot be run: {error.strerror}\n")
+        sys.stderr.write(f"midwatch: {script_argv[0]} cannot be run: {error.strerror}\n")
         return _NOT_EXECUTABLE
     for number in _PASSED_ON:
         signal.signal(number, lambda n, _: script.send_signal(n))
-    for came in early:
-        script.send_signal(came)
-    shipper = Shipper(told, environment, script.pid)
-    others = _others(told, environment)
+    for early in early_signals:
+        script.send_signal(early)
+    shipper = Shipper(arguments, environment, script.pid)
+    others = _others(arguments, environment)
     while script.poll() is None:
         shipper.look()
         for step in others:
@@ -103,62 +104,64 @@ def main(arguments: Sequence[str]) -> int:
         step.end()
     shipper.drain(deadline)
     for step in others:
-        while not step.gone() and time.monotonic() < deadline:
+        while not step.ended() and time.monotonic() < deadline:
             time.sleep(_POLL_S)
         step.kill()
     return 128 - script.returncode if script.returncode < 0 else script.returncode
 
 
-def on_all_nodes(told: ShimArguments, environment: Mapping[str, str]) -> ShimArguments:
-    """With logs on every node there is a shipper on every node; how many those are, SLURM says."""
-    return replace(told, nodes=max(told.nodes, nodes_of(environment))) if told.node_logs else told
+def on_all_nodes(arguments: ShimArguments, environment: Mapping[str, str]) -> ShimArguments:
+    """The arguments with SLURM's number of nodes, where logs lie on every node."""
+    if not arguments.node_logs:
+        return arguments
+    return replace(arguments, nodes=max(arguments.nodes, nodes_of(environment)))
 
 
-def _others(told: ShimArguments, environment: Mapping[str, str]) -> tuple[OtherNodes, ...]:
-    if told.alone or not told.node_logs or nodes_of(os.environ) < 2:
+def _others(arguments: ShimArguments, environment: Mapping[str, str]) -> tuple[OtherNodes, ...]:
+    if arguments.alone or not arguments.node_logs or nodes_of(os.environ) < 2:
         return ()
-    words = _log_file(environment)
-    argv = step_argv(job=environment["MIDWATCH_JOB"], nodes=told.nodes, node_logs=told.node_logs)
-    return (OtherNodes(argv, environment, words, lambda text: _note(words, text)),)
+    log = _log_file(environment)
+    argv = step_argv(job=environment["MIDWATCH_JOB"], nodes=arguments.nodes, node_logs=arguments.node_logs)
+    return (OtherNodes(argv, environment, log, lambda text: _note(log, text)),)
 
 
 class Shipper:
-    """`midwatch ship` beside the script, started again whenever it dies."""
+    """Keeps `midwatch ship` running beside the script: starts it again when it dies."""
 
-    def __init__(self, told: ShimArguments, environment: Mapping[str, str], script: int) -> None:
-        here = [path.replace("%N", node_name(environment)) for path in told.node_logs]
-        logs = list(dict.fromkeys([*told.logs, *here, *_own_outputs()]))
+    def __init__(self, arguments: ShimArguments, environment: Mapping[str, str], script: int) -> None:
+        here = [path.replace("%N", node_name(environment)) for path in arguments.node_logs]
+        logs = list(dict.fromkeys([*arguments.logs, *here, *_own_outputs()]))
         self._argv = [sys.executable, "-P", "-m", "midwatch", "ship", "--until-pid", *logs]
         self._environment = {
             **environment,
             "MIDWATCH_JOB_PID": str(script),
-            "MIDWATCH_NODES": str(told.nodes),
+            "MIDWATCH_NODES": str(arguments.nodes),
         }
         self._process: subprocess.Popen[bytes] | None = None
         self._deaths: tuple[float, ...] = ()
         self._next_start = 0.0
-        self._words = _log_file(environment) if logs else None
-        self._wanted = bool(logs)
+        self._log = _log_file(environment) if logs else None
+        self._has_logs = bool(logs)
 
     def look(self) -> None:
-        """Starts it if it is not there and its pause is over."""
+        """Starts the shipper if it does not run and its pause is over. Never waits."""
         now = time.monotonic()
         if self._process is not None and self._process.poll() is not None:
             self._deaths = (*backoff.recent(self._deaths, now), now)
             pause = backoff.pause(self._deaths, now)
             _note(
-                self._words,
+                self._log,
                 f"the shipper ended with status {self._process.returncode}; next start in {pause:g} s",
             )
             self._process = None
             self._next_start = now + pause
-        if self._process is None and self._wanted and now >= self._next_start:
+        if self._process is None and self._has_logs and now >= self._next_start:
             self._process = self._start()
 
     def drain(self, deadline: float) -> None:
-        """Waits until it has shipped the last line and left, at most until the deadline."""
+        """Waits until the shipper has shipped the last line and ended, at most until the deadline."""
         self._next_start = 0.0
-        while self._wanted and time.monotonic() < deadline:
+        while self._has_logs and time.monotonic() < deadline:
             if self._process is not None and self._process.poll() in (0, *_HOPELESS):
                 return
             self.look()
@@ -166,7 +169,7 @@ class Shipper:
         self._stop()
 
     def _start(self) -> subprocess.Popen[bytes] | None:
-        output = self._words.open("ab") if self._words else None
+        output = self._log.open("ab") if self._log else None
         try:
             return subprocess.Popen(
                 self._argv,
@@ -194,14 +197,14 @@ class Shipper:
             self._process.wait()
 
 
-def _note(words: Path | None, text: str) -> None:
-    if words:
-        with contextlib.suppress(OSError), words.open("a") as log:
-            log.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n")
+def _note(log: Path | None, text: str) -> None:
+    if log:
+        with contextlib.suppress(OSError), log.open("a") as file:
+            file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n")
 
 
 def node_name(environment: Mapping[str, str]) -> str:
-    """This node's name, as its shipper gives it."""
+    """This node's name, as its shipper sends it."""
     return environment.get("MIDWATCH_NODE") or environment.get("SLURMD_NODENAME") or socket.gethostname()
 
 
@@ -213,21 +216,24 @@ def _arguments(arguments: Sequence[str]) -> ShimArguments:
     parser.add_argument("--node-log", action="append", default=[])
     parser.add_argument("--alone", action="store_true")
     parser.add_argument("argv", nargs="+")
-    told = parser.parse_args(arguments)
+    line = parser.parse_args(arguments)
     return ShimArguments(
-        told.job, told.nodes, tuple(told.log), tuple(told.argv), tuple(told.node_log), alone=told.alone
+        line.job, line.nodes, tuple(line.log), tuple(line.argv), tuple(line.node_log), alone=line.alone
     )
 
 
-def _job(told: str, environment: Mapping[str, str], incarnation: str) -> str:
-    """A job without a name is named by the native id of its first start; later starts are told that name."""
-    if "/" in told:
-        return told
-    return environment.get("MIDWATCH_JOB") or f"{told}/{native_id(incarnation)}"
+def _job(name: str, environment: Mapping[str, str], incarnation: str) -> str:
+    """The job's whole name. A job without one gets the native id of its first start.
+
+    Later starts find that name in MIDWATCH_JOB.
+    """
+    if "/" in name:
+        return name
+    return environment.get("MIDWATCH_JOB") or f"{name}/{native_id(incarnation)}"
 
 
 def _incarnation(environment: Mapping[str, str]) -> str:
-    """As the scheduler can tell this start from another; on `local` it is the leader of our process group."""
+    """The incarnation of this start. On `local` it names the leader of our process group."""
     if job := environment.get("SLURM_JOB_ID"):
         array, task = environment.get("SLURM_ARRAY_JOB_ID"), environment.get("SLURM_ARRAY_TASK_ID")
         restarts = int(environment.get("SLURM_RESTART_COUNT") or 0)
@@ -237,7 +243,7 @@ def _incarnation(environment: Mapping[str, str]) -> str:
 
 
 def _checked(argv: tuple[str, ...]) -> list[str]:
-    """A kept script is run only if it is the one that was signed."""
+    """The argv. Raises ConfigurationError if a kept script is not the one that was signed."""
     if is_kept(Path(argv[0])):
         verified_script(Path(argv[0]))
     return list(argv)
@@ -254,7 +260,7 @@ def _own_outputs() -> list[str]:
 
 
 def _log_file(environment: Mapping[str, str]) -> Path | None:
-    """Where the shipper says what it has to say: never into the job's own log."""
+    """The file for the shipper's own messages, which must not mix with the job's log."""
     try:
         folder = load_settings(environment=environment).state_directory / "run"
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""`midwatch run`: signs and publishes how to start a job again, starts it, and says as what. Shell."""
+"""`midwatch run`: signs and publishes a job's spec, starts the job, and publishes its incarnation. Shell."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LOOK_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What the person asked for. `limits` are seconds by phase; paths may be relative to `cwd`."""
+    """One request of a person. `limits` are seconds by phase; paths may be relative to `cwd`."""
 
     argv: tuple[str, ...]
     cwd: Path
@@ -45,15 +45,15 @@ class RunRequest:
     node_logs: tuple[str, ...] = ()  # on every node of a SLURM job; `%N` is the node's name
     checkpoint_directory: str = ""
     policy: str = ""
-    policy_text: str = ""  # where the job brings its own
-    any_line: bool = False  # whatever it prints ends its silence
+    policy_text: str = ""  # where the job brings a policy of its own
+    any_line: bool = False  # any line of the job ends its silence
     armed: bool = False
     nodes: int = 1
     limits: Mapping[str, float] | None = None
     max_restarts: int | None = None
     variables: tuple[str, ...] = ()  # names from our environment
-    scheduler: str = ""  # one of others, by its name; else the command line says which
-    settings: Mapping[str, str] | None = None  # MIDWATCH_* variables that make the shipper's settings ours
+    scheduler: str = ""  # a third party's, by its name; "" for the one that the command line shows
+    settings: Mapping[str, str] | None = None  # MIDWATCH_* variables that give our settings to the shipper
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,27 +66,28 @@ class Started:
     log: Path | None = None
 
 
-def start(wanted: RunRequest, settings: Settings, caller: Caller) -> Started:
+def start(request: RunRequest, settings: Settings, caller: Caller) -> Started:
     """Starts the job once and publishes its spec.
 
-    With a name the spec is published before the start; without one the job is named by its native id.
+    A job with a name has its spec published before the start. A job without one gets its native id as name.
 
     Raises:
         UsageError: the command line makes no sense.
         NotStarted: the scheduler or the machine refused.
-        ServiceUnreachable: Kafka does not take the spec; if nothing says otherwise, nothing was started.
+        ServiceUnreachable: Kafka does not take the spec, or SLURM does not answer. Unless the message says
+            otherwise, no job was started.
     """
     elsewhere = None
-    if wanted.scheduler:
-        elsewhere = scheduler_of(wanted.scheduler, settings.extensions, settings.state_directory, caller)
+    if request.scheduler:
+        elsewhere = scheduler_of(request.scheduler, settings.extensions, settings.state_directory, caller)
     check_kafka(settings)
     reporter = Reporter(settings)
     try:
         signer = ensure_keys(settings.state_directory)
-        kind = wanted.scheduler or ("slurm" if is_sbatch(wanted.argv) else "local")
+        kind = request.scheduler or ("slurm" if is_sbatch(request.argv) else "local")
         owner = _owner(settings, kind)
-        name = _name(wanted.job, owner) if wanted.job else ""
-        spec = _spec(wanted, settings, kind, name or ":".join(owner))
+        name = _name(request.job, owner) if request.job else ""
+        spec = _spec(request, settings, kind, name or ":".join(owner))
         if name:
             spec = signer.sign(spec)
             reporter.spec(spec)
@@ -99,14 +100,14 @@ def start(wanted: RunRequest, settings: Settings, caller: Caller) -> Started:
             started = replace(started, spec=signer.sign(named))
             reporter.spec(started.spec)
         event = spec_event(started.spec, started.incarnation)
-        reporter.event(replace(event, policy_text=wanted.policy_text, any_line=wanted.any_line))
+        reporter.event(replace(event, policy_text=request.policy_text, any_line=request.any_line))
         return started
     finally:
         reporter.close()
 
 
 def spec_event(spec: Spec, incarnation: str) -> SpecEvent:
-    """What detect and decide need of a spec."""
+    """The event that gives detect and decide what they need of a spec."""
     return SpecEvent(
         job=spec.job,
         spec=spec_hash(spec),
@@ -121,9 +122,9 @@ def spec_event(spec: Spec, incarnation: str) -> SpecEvent:
 
 
 def note_interrupts() -> list[int]:
-    """From here on Ctrl-C is only noted, in the list that is returned: `follow` acts on it.
+    """Collects every later Ctrl-C in the returned list, for `follow` to act on.
 
-    Call it before the start: a Ctrl-C in between would leave a job behind that nobody follows.
+    Call it before the start: a Ctrl-C between start and `follow` would leave a job that nobody follows.
     """
     pressed: list[int] = []
     signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
@@ -131,7 +132,7 @@ def note_interrupts() -> list[int]:
 
 
 def follow(started: Started, settings: Settings, caller: Caller, pressed: list[int]) -> int:
-    """Shows a local job's output until it ends; returns its exit code. Ctrl-C ends the job, twice at once."""
+    """Shows a local job's output until it ends; returns its exit code. Ctrl-C ends the job, twice kills."""
     cluster = LocalCluster("local", settings.state_directory, caller)
     acted = 0
     with open(started.log or os.devnull, "rb") as log:
@@ -142,7 +143,7 @@ def follow(started: Started, settings: Settings, caller: Caller, pressed: list[i
             if record is not None and record.code is not None:
                 return 128 - record.code if record.code < 0 else record.code
             if cluster.state(started.incarnation).over:
-                return 1  # its shim was killed: nobody knows the exit code
+                return 1  # the shim was killed, so the exit code is unknown
             if len(pressed) > acted:
                 note_cancellation(settings.state_directory, started.incarnation, getpass.getuser())
                 cluster.cancel(started.incarnation, force=acted > 0)
@@ -151,37 +152,37 @@ def follow(started: Started, settings: Settings, caller: Caller, pressed: list[i
 
 
 def _owner(settings: Settings, kind: str) -> tuple[str, str]:
-    """The first two parts of the job's name. The default name of a cluster is that of its kind."""
+    """Cluster and user: the first two parts of the job's name. An unnamed cluster has its kind as name."""
     unset = settings.cluster == Settings().cluster
     return kind if unset else settings.cluster, getpass.getuser()
 
 
 def _name(text: str, owner: tuple[str, str]) -> str:
-    """The job's whole name. Raises UsageError for another user's: no order for it would be carried out."""
+    """The job's whole name. Raises UsageError for another user's: the executor would refuse its commands."""
     name = job_name(text, cluster=owner[0], user=owner[1])
     if name.user != owner[1]:
         raise UsageError(
-            f"{name} would be a job of {name.user}, and you are {owner[1]}",
+            f"{name} is a job of {name.user}, and you are {owner[1]}",
             where="--job",
             remedy=f"leave the user out: --job {name.run}",
         )
     return str(name)
 
 
-def _spec(wanted: RunRequest, settings: Settings, kind: str, job: str) -> Spec:
-    logs = tuple(str(wanted.cwd / path) for path in wanted.log_paths)
-    node_logs = tuple(str(wanted.cwd / path) for path in wanted.node_logs)
-    variables = allowed(os.environ, wanted.variables) | dict(wanted.settings or {})
+def _spec(request: RunRequest, settings: Settings, kind: str, job: str) -> Spec:
+    logs = tuple(str(request.cwd / path) for path in request.log_paths)
+    node_logs = tuple(str(request.cwd / path) for path in request.node_logs)
+    variables = allowed(os.environ, request.variables) | dict(request.settings or {})
     variables["MIDWATCH_STATE_DIRECTORY"] = str(settings.state_directory.absolute())
-    argv = wanted.argv
+    argv = request.argv
     if kind == "slurm":
         argv = kept_submission(
             argv,
-            cwd=wanted.cwd,
+            cwd=request.cwd,
             scripts=settings.state_directory / "scripts",
             environment=os.environ,
             job=job,
-            nodes=wanted.nodes,
+            nodes=request.nodes,
             log_paths=logs,
             node_logs=node_logs,
         )
@@ -191,18 +192,18 @@ def _spec(wanted: RunRequest, settings: Settings, kind: str, job: str) -> Spec:
         job=job,
         cluster=kind,
         argv=argv,
-        cwd=str(wanted.cwd),
+        cwd=str(request.cwd),
         environment=variables,
         user=getpass.getuser(),
         log_paths=logs,
-        checkpoint_directory=str(wanted.cwd / wanted.checkpoint_directory)
-        if wanted.checkpoint_directory
+        checkpoint_directory=str(request.cwd / request.checkpoint_directory)
+        if request.checkpoint_directory
         else "",
-        policy=wanted.policy or settings.policy,
-        armed=wanted.armed,
-        nodes=wanted.nodes,
-        limits={name: float(seconds) for name, seconds in (wanted.limits or {}).items()},
-        max_restarts=wanted.max_restarts,
+        policy=request.policy or settings.policy,
+        armed=request.armed,
+        nodes=request.nodes,
+        limits={name: float(seconds) for name, seconds in (request.limits or {}).items()},
+        max_restarts=request.max_restarts,
     )
 
 
@@ -235,18 +236,18 @@ def _submit(spec: Spec, caller: Caller) -> Started:
         raise NotStarted(
             f"sbatch cannot be started: {error.strerror}",
             where=spec.argv[0],
-            remedy="is SLURM installed here?",
+            remedy="check that SLURM is installed here",
         ) from error
     native = answer.out.strip().partition(";")[0]
     if answer.code is None:
         raise ServiceUnreachable(
-            f"SLURM did not answer within {_SUBMIT_S:.0f} s; the job may have been submitted all the same",
+            f"SLURM did not answer within {_SUBMIT_S:.0f} s; it may have taken the job all the same",
             where="sbatch",
             remedy="look with `squeue --me` before you submit it again",
         )
     if answer.code != 0 or not native.isdigit():
-        said = (answer.err.strip() or answer.out.strip()).splitlines()
+        lines = (answer.err.strip() or answer.out.strip()).splitlines()
         raise NotStarted(
-            f"sbatch refused the job: {said[-1] if said else answer.code}", where=" ".join(spec.argv)
+            f"sbatch refused the job: {lines[-1] if lines else answer.code}", where=" ".join(spec.argv)
         )
     return Started(spec, slurm_incarnation(native, 0))

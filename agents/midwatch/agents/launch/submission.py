@@ -1,7 +1,7 @@
-"""A person's sbatch line, made into one that runs their script under the shim. Shell: keeps two scripts.
+"""Turns a person's sbatch line into one that runs their script under the shim. Shell: keeps two scripts.
 
-Options and #SBATCH lines stay as they are. The script is copied as it is now, as sbatch itself would do: a
-later edit does not change what a restart runs.
+Options and #SBATCH lines stay as they are. Like sbatch itself it copies the script: a later edit does not
+change what a restart runs.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ def kept_submission(
 ) -> tuple[str, ...]:
     """The argv that submits the same job under the shim; both scripts are below `scripts`, named by content.
 
-    `environment` is the person's own: the SBATCH_* variables that choose where a job runs become options,
-    because the executor, which submits the next start, does not have them.
+    `environment` is the person's own. Its SBATCH_* variables that choose where a job runs become options:
+    the executor submits the next start and does not have them.
 
     Raises:
-        UsageError: there is no script, it is no script, or the job is an array.
+        UsageError: the line names no script, the file is no script, or the job is an array.
     """
     options, rest = split(argv[1:])
     _refuse_what_is_not_one_job(options, argv)
-    content, words = _content(options, rest, cwd, argv)
+    content, script_arguments = _content(options, rest, cwd, argv)
     if _ARRAY.search(content):
         raise _array(argv)
     inner = keep(scripts, content)
@@ -57,24 +57,24 @@ def kept_submission(
         content, inner=inner, job=job, nodes=nodes, log_paths=log_paths, node_logs=node_logs
     )
     outer = keep(scripts, wrapped)
-    given = {_SHORT.get(option.name, option.name) for option in options}
+    named = {_SHORT.get(option.name, option.name) for option in options}
     added = [
         f"--{option}={environment[name]}"
         for name, option in _AS_OPTIONS.items()
-        if environment.get(name) and option not in given
+        if environment.get(name) and option not in named
     ]
-    theirs = [word for option in options if option.name not in _DROPPED for word in option.words]
-    if "job-name" not in given and "J" not in given and rest:
+    kept_words = [word for option in options if option.name not in _DROPPED for word in option.words]
+    if "job-name" not in named and "J" not in named and rest:
         added.append(f"--job-name={Path(rest[0]).name}")
-    return (argv[0], *theirs, *added, str(outer), *words)
+    return (argv[0], *kept_words, *added, str(outer), *script_arguments)
 
 
 def keep(scripts: Path, content: bytes) -> Path:
-    """Writes a script under the name of its content; the same content twice is one file."""
+    """Writes a script under the name of its content, so the same content twice is one file."""
     scripts.mkdir(parents=True, exist_ok=True)
     path = scripts.resolve() / file_name(content)
     if not path.exists() and create_if_absent(path, content, mode=0o755):
-        path.chmod(0o755)  # the umask is the person's; the executor must be able to read it
+        path.chmod(0o755)  # whatever the person's umask is, the executor must be able to read the script
     return path
 
 
@@ -116,7 +116,7 @@ def _refuse_what_is_not_one_job(options: list[Option], argv: tuple[str, ...]) ->
 
 def _array(argv: tuple[str, ...]) -> UsageError:
     return UsageError(
-        "the tasks of an array are jobs of their own",
+        "each task of an array is a job of its own",
         where=" ".join(argv),
-        remedy="submit each by its own `midwatch run`, for example in a loop",
+        remedy="submit each task by a `midwatch run` of its own, for example in a loop",
     )

@@ -1,7 +1,7 @@
 """Which variables of a person's shell a job gets, at its first start and at every later one. Pure.
 
-An allow-list, because the environment goes into a signed spec that others can read: names that sound like
-a secret stay out unless they are asked for by name.
+It is an allow-list, because the environment goes into a signed spec that others can read. A name that
+sounds like a secret stays out unless the person asks for it by name.
 """
 
 from __future__ import annotations
@@ -63,17 +63,17 @@ _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
 
 
 def allowed(environment: Mapping[str, str], by_name: Iterable[str] = ()) -> dict[str, str]:
-    """The variables that go into the spec: the known harmless ones, and those that were asked for by name."""
-    asked = frozenset(by_name)
+    """The variables for the spec: the known harmless ones, and those that `by_name` asks for."""
+    requested = frozenset(by_name)
     return {
         name: value
         for name, value in sorted(environment.items())
-        if name in asked or (_known(name) and name not in _OF_ONE_START)
+        if name in requested or (_known(name) and name not in _OF_ONE_START)
     }
 
 
 def _known(name: str) -> bool:
-    """A harmless name. Where a secret lies (`MIDWATCH_KAFKA__PASSWORD_FILE`) is none itself."""
+    """Whether the name is harmless. The path of a secret (`MIDWATCH_KAFKA__PASSWORD_FILE`) is no secret."""
     if name.startswith("MIDWATCH_") and name.endswith("_FILE"):
         return True
     return (name in _NAMES or name.startswith(_PREFIXES)) and not _SECRET.search(name)

@@ -1,1 +1,1 @@
-"""Kept for what an earlier midwatch wrote down; the code is in `midwatch.agents.launch`."""
+"""An old import path, kept for jobs that an earlier midwatch started; see `midwatch.agents.launch`."""

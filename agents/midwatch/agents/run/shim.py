@@ -1,4 +1,4 @@
-"""Kept: batch scripts and running jobs of an earlier midwatch start their shim by this path."""
+"""An old path, kept: batch scripts and running jobs of an earlier midwatch start their shim by it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The schedulers: one file each, all behind `base.Cluster`. A new one is registered here.
+"""The drivers of schedulers, all behind the protocol `base.Cluster`. Register a new driver here.
 
-Drivers load when they are asked for: the shim of a local job lives in this package too, and must start fast.
+A driver loads on first use: the shim of a local job lives in this package too, and must start fast.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ SCHEDULERS: Mapping[str, MakeCluster] = {"local": _local, "slurm": _slurm}
 
 
 def cluster(kind: str, name: str, state_directory: Path, caller: Caller) -> Cluster:
-    """The driver for a cluster of that kind; `name` is what jobs and specs call it.
+    """The driver for a cluster of that kind; `name` is its name in jobs and specs.
 
     Raises:
-        ConfigurationError: there is no such kind.
+        ConfigurationError: there is no driver for that kind.
     """
     if kind not in SCHEDULERS:
         raise ConfigurationError(

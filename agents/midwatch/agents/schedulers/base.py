@@ -1,9 +1,11 @@
-"""What every scheduler can be asked, and the values it answers with.
+"""The protocol of every scheduler's driver, and the values that it returns.
 
-Four things hold for each driver. A failed look raises `ClusterUnreachable`: it never reads as "no job". The
-answer to an act is a hint; only the next look tells what is. A job is found by the effect key that it
-carries, never by its name. And an act names the start that it is meant for: where the scheduler shows
-another one under the same id, nothing is done.
+Four things hold for each driver:
+- A failed look raises `ClusterUnreachable`: it never reads as "no job".
+- An act returns a hint. Only the next look shows its effect.
+- The driver finds a job by the effect key that the job carries, never by the job's name.
+- An act names the start that it is for. Where the scheduler shows another start under the same id, the
+  driver does nothing.
 """
 
 from __future__ import annotations
@@ -17,30 +19,30 @@ from midwatch.streams.records import Mode
 
 Kind = Literal["absent", "queued", "held", "running", "ending", "ended", "unknown"]
 
-SOMEBODY = "somebody"  # who cancelled, where the scheduler does not say more
+SOMEBODY = "somebody"  # who cancelled, where the scheduler does not name the person
 
 
 class ClusterUnreachable(ServiceUnreachable):
-    """The scheduler gave no usable answer: nothing at all is known of its jobs."""
+    """The scheduler gave no usable answer, so the state of its jobs is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartState:
     """The state of one start of a job.
 
-    `ending` is not gone: its processes may still live. `absent` means that the scheduler answered and does
-    not know the job, which after a crash of the scheduler is no proof of an end. `unknown` means that it
-    did not answer. Of an ended job `exit_code` and `signal` are as the scheduler tells them.
+    `ending`: the job's processes may still live. `absent`: the scheduler answered and does not know the
+    job. After a crash of the scheduler that does not prove an end. `unknown`: the scheduler did not answer.
+    `exit_code` and `signal` of an ended job are the scheduler's.
     """
 
     kind: Kind
-    word: str = ""  # the scheduler's own
+    word: str = ""  # the scheduler's own word for the state
     mode: Mode | None = None
     error_type: str = ""
     exit_code: int | None = None
     signal: int | None = None
     reason: str = ""
-    by_person: str = ""  # who cancelled; may have been ourselves
+    by_person: str = ""  # who cancelled; may be midwatch itself
 
     @property
     def over(self) -> bool:
@@ -49,19 +51,19 @@ class StartState:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerJob:
-    """One job as the scheduler shows it now."""
+    """One job, as the scheduler shows it now."""
 
     native_id: str
     incarnation: str
     state: StartState
-    effect_key: str = ""  # "" if it is none of our starts
+    effect_key: str = ""  # "" if midwatch did not start the job
     user: str = ""
-    started: str = ""  # when this start began, in the scheduler's own form; a change means another start
+    started: str = ""  # when this start began, as the scheduler writes it; a change means another start
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulerEpoch:
-    """Which run of the scheduler answers. After a restart of it, jobs may be missing or started again."""
+    """One run of the scheduler. After its restart jobs may be missing or started again."""
 
     name: str
     age_s: float
@@ -79,18 +81,18 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True)
 class StartSpec:
-    """What to start: an argv list, never a shell line. Nothing but `environment` reaches the job from us."""
+    """One start: an argv list, never a shell line. The job gets only `environment` from us."""
 
     argv: tuple[str, ...]
     cwd: str
     environment: Mapping[str, str] = field(default_factory=dict)
     user: str = ""
-    exclude_nodes: str = ""  # in the scheduler's own form
+    exclude_nodes: str = ""  # as the scheduler writes a list of nodes
 
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """What an act seemed to do. `refused`: surely not done, and asking again will not help."""
+    """The apparent result of an act. `refused`: certainly not done, and a second try will not help."""
 
     result: Literal["done", "refused", "unclear"]
     text: str = ""
@@ -98,7 +100,7 @@ class Hint:
 
 @runtime_checkable
 class Cluster(Protocol):
-    """One scheduler. `holds`: a job can be submitted without running until it is released."""
+    """One scheduler. `holds`: a submitted job can wait until `release` lets it run."""
 
     @property
     def name(self) -> str: ...
@@ -120,7 +122,7 @@ class Cluster(Protocol):
         ...
 
     def state(self, incarnation: str) -> StartState:
-        """All that can be learnt of one start, from accounting too; `unknown` instead of an error."""
+        """The state of one start, from accounting too. Returns `unknown` instead of an error."""
         ...
 
     def epoch(self) -> SchedulerEpoch:
@@ -128,26 +130,28 @@ class Cluster(Protocol):
         ...
 
     def submit_held(self, spec: StartSpec, effect_key: str, after: str = "") -> Hint:
-        """Starts a job that carries the key and runs only when released, and after `after` (native id).
+        """Submits a job that carries the key. It runs once it is released and `after` (native id) has ended.
 
-        Where the cluster does not hold, it runs at once, and a second call with the same key starts nothing.
+        Where the cluster does not hold, the job runs at once. There a second call with the same key starts
+        nothing.
         """
         ...
 
     def retire(self, effect_key: str, before: str) -> None:
-        """Sets an ended job with this key aside if it is older than the start `before`: then it is of an
-        earlier life of the job's name, and no effect of the present one. Harmless when repeated. May do
-        nothing where the scheduler itself forgets its jobs.
+        """Frees this key of an ended job that is older than the start `before`.
+
+        Such a job belongs to an earlier use of the job's name, and is no effect of the present one.
+        Harmless when repeated. A driver whose scheduler forgets its jobs by itself may do nothing.
         """
         ...
 
     def release(self, incarnation: str, effect_key: str) -> Hint:
-        """Lets a held job of ours run; harmless when repeated."""
+        """Lets a held job of ours run. Harmless when repeated."""
         ...
 
     def cancel(self, incarnation: str, effect_key: str = "", *, force: bool = False) -> Hint:
-        """Ends one start; `force` once the polite way has had its time. Proves nothing: look again.
+        """Ends one start. Use `force` when a cancel without it did not help in time.
 
-        With an `effect_key`, only a job that carries it.
+        The hint proves no end: look again. With an `effect_key`, only a job that carries it is ended.
         """
         ...

@@ -1,7 +1,7 @@
 """The one seam through which midwatch acts on a scheduler or on processes: every call passes a `Caller`.
 
-It is narrow so that a wrapper can count the calls and prove that there were none, and so that no argument
-ever meets a shell: argv lists only.
+It is narrow, so that a wrapper can count the calls and prove that there were none. It takes argv lists only,
+so that no argument ever meets a shell.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-# What a tool of the scheduler needs of our environment; nothing else of it reaches a tool or a job.
+# The variables that a scheduler's tool needs of our environment. No other reaches a tool or a job.
 _PASSED = ("PATH", "HOME", "LOGNAME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "SLURM_CONF")
 _LOOKS = frozenset({"squeue", "sacct", "sinfo"})
 _LOOKING_VERBS = frozenset({"show", "ping"})
@@ -23,7 +23,7 @@ _LOOKING_VERBS = frozenset({"show", "ping"})
 
 @dataclass(frozen=True, slots=True)
 class CallAnswer:
-    """What a program answered. `code` is None when it did not end in time and was killed."""
+    """A program's output and exit code. `code` is None when the program took too long and was killed."""
 
     code: int | None
     out: str
@@ -31,14 +31,14 @@ class CallAnswer:
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The few variables that tools and jobs get of ours, and `extra`, less what would steer SLURM's tools.
+    """Our own variables that tools and jobs get, and those of `extra` that do not steer SLURM's tools.
 
-    A SLURM_* or SBATCH_* variable left over in our own environment would silently become an option.
+    A stray SLURM_* or SBATCH_* variable would silently become an option.
     """
     passed = {name: os.environ[name] for name in _PASSED if name in os.environ}
     steering = ("SLURM_", "SBATCH_", "SQUEUE_", "SCANCEL_", "SALLOC_", "SRUN_")
-    wanted = {k: v for k, v in (extra or {}).items() if k == "SLURM_CONF" or not k.startswith(steering)}
-    return passed | wanted
+    harmless = {k: v for k, v in (extra or {}).items() if k == "SLURM_CONF" or not k.startswith(steering)}
+    return passed | harmless
 
 
 class Caller(Protocol):
@@ -47,7 +47,7 @@ class Caller(Protocol):
     def run(
         self, argv: Sequence[str], environment: Mapping[str, str], *, cwd: str | None = None, timeout: float
     ) -> CallAnswer:
-        """A program to its end. Raises OSError when it cannot be started at all."""
+        """Runs a program to its end, at most `timeout` seconds. Raises OSError when it cannot start."""
         ...
 
     def spawn(
@@ -59,22 +59,22 @@ class Caller(Protocol):
         output: Path,
         reads: bool = False,
     ) -> int:
-        """A process in a session of its own that outlives us; returns its pid. Raises OSError.
+        """Starts a process in a session of its own that outlives us; returns its pid. Raises OSError.
 
-        `reads`: a process of ours that only reads what a job left behind.
+        `reads`: the process is ours and only reads a job's files.
         """
         ...
 
     def signal_group(self, group: int, number: signal.Signals) -> None:
-        """Raises ProcessLookupError when the group is gone."""
+        """Sends a signal to a process group. Raises ProcessLookupError when the group is gone."""
         ...
 
 
 class SystemCaller:
-    """The real one."""
+    """The caller that really runs programs and sends signals."""
 
     def __init__(self) -> None:
-        self._children: list[subprocess.Popen[bytes]] = []  # kept to be reaped when they end
+        self._children: list[subprocess.Popen[bytes]] = []  # kept so that `spawn` can reap them
 
     def run(
         self, argv: Sequence[str], environment: Mapping[str, str], *, cwd: str | None = None, timeout: float
@@ -104,7 +104,7 @@ class SystemCaller:
         *,
         cwd: str,
         output: Path,
-        reads: bool = False,  # noqa: ARG002  # for who counts
+        reads: bool = False,  # noqa: ARG002  # for CountingCaller
     ) -> int:
         self._children = [child for child in self._children if child.poll() is None]
         with output.open("ab") as file:
@@ -140,8 +140,8 @@ class CountingCaller:
     ) -> CallAnswer:
         program = Path(argv[0]).name
         name = " ".join([program, *argv[1:2]]) if program == "scontrol" else program
-        looks = program in _LOOKS or (program == "scontrol" and set(argv[1:2]) <= _LOOKING_VERBS)
-        (self.looks if looks else self.acts)[name] += 1
+        is_look = program in _LOOKS or (program == "scontrol" and set(argv[1:2]) <= _LOOKING_VERBS)
+        (self.looks if is_look else self.acts)[name] += 1
         return self._caller.run(argv, environment, cwd=cwd, timeout=timeout)
 
     def spawn(

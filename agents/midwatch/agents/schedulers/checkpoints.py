@@ -1,9 +1,10 @@
-"""Which checkpoint of a directory is the latest complete one, and why newer ones are not.
+"""Finds the latest complete checkpoint of a directory, and says why it passed over newer ones.
 
-Two layouts, which may lie side by side: `step_N/` with a link (or a file) `latest` that names one, and
-Megatron's `iter_000000N/` with `latest_checkpointed_iteration.txt`. In both the pointer is written last, so
-what is newer than the pointer was not finished, unless its own manifest proves otherwise; Megatron alone is
-held to its pointer, because it loads nothing else. Nothing is ever loaded or unpickled here.
+Two layouts may lie side by side. One is `step_N/` with a pointer `latest`, a link or a file. The other is
+Megatron's `iter_000000N/` with the pointer `latest_checkpointed_iteration.txt`. A trainer writes the pointer
+last, so a checkpoint newer than the pointer is unfinished. The exception is a `step_N/` whose own manifest
+proves it complete. Megatron loads only what its pointer names, so no manifest helps a newer `iter_` folder.
+This module never loads or unpickles a checkpoint.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from typing import Any
 
 TRACKER = "latest_checkpointed_iteration.txt"
 MANIFEST = "manifest.json"
-HASHED_BYTES = 64 * 1024 * 1024  # larger files are judged by their size: reading terabytes proves little more
+HASHED_BYTES = (
+    64 * 1024 * 1024
+)  # larger files are checked by size alone: reading terabytes proves little more
 
 _STEP = re.compile(r"step_(\d+)")
 _ITERATION = re.compile(r"iter_(\d{7,})")
@@ -36,7 +39,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class PassedOver:
-    """A newer one that was not chosen, and why."""
+    """A newer folder that is no complete checkpoint, and why."""
 
     path: Path
     reason: str
@@ -44,17 +47,17 @@ class PassedOver:
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """`latest` is None where a start from there would begin at step 1."""
+    """The checkpoints of a directory. `latest` is None where no checkpoint is complete."""
 
     latest: Checkpoint | None
     passed_over: tuple[PassedOver, ...] = ()
 
 
 def discover(directory: Path) -> Discovery:
-    """Looks at the folders of `directory`; a missing directory holds no checkpoint.
+    """Looks at the folders of `directory`. A missing directory holds no checkpoint.
 
     Raises:
-        OSError: the directory is there and cannot be read (which must not look like "no checkpoint").
+        OSError: the directory exists and cannot be read, which must not look like "no checkpoint".
     """
     try:
         folders = [entry for entry in directory.iterdir() if entry.is_dir() and not entry.is_symlink()]
@@ -80,7 +83,7 @@ def _numbered(folders: list[Path], form: re.Pattern[str]) -> Iterator[tuple[int,
 
 
 def _tracker(directory: Path) -> int | None:
-    """Megatron's word; `release` and anything else that is no number count as none."""
+    """The step in Megatron's pointer. `release`, or any other text that is no number, counts as none."""
     try:
         text = (directory / TRACKER).read_text(errors="replace").strip()
     except FileNotFoundError:
@@ -105,20 +108,20 @@ def _latest(directory: Path) -> int | None:
 
 
 def _objection(folder: Path, step: int, pointer: int | None, megatron: bool) -> str:
-    """Why this folder is not to be resumed from; "" if it is."""
+    """Why a job must not resume from this folder; "" if it may."""
     if megatron and (pointer is None or step > pointer):
-        return f"newer than {TRACKER} says" if pointer is not None else f"there is no {TRACKER}"
+        return f"newer than the step in {TRACKER}" if pointer is not None else f"there is no {TRACKER}"
     if (folder / MANIFEST).exists():
         return _against_manifest(folder)
     if pointer is None:
-        return f"nothing says that it is complete: no {MANIFEST}, no `latest`"
+        return f"nothing shows that it is complete: no {MANIFEST}, no `latest`"
     if step > pointer:
         return f"newer than `latest`, and no {MANIFEST} proves it complete"
     return _against_layout(folder)
 
 
 def _against_manifest(folder: Path) -> str:
-    """The manifest lists every file with its bytes and sha256."""
+    """Why the folder differs from its manifest, which lists every file with its bytes and sha256; else ""."""
     try:
         entries: list[dict[str, Any]] = json.loads((folder / MANIFEST).read_bytes())["shards"]
         listed = [
@@ -141,7 +144,7 @@ def _against_manifest(folder: Path) -> str:
 
 
 def _against_layout(folder: Path) -> str:
-    """What can be said of a checkpoint that does not describe itself."""
+    """Why the files of a checkpoint without a manifest are incomplete; "" if they seem complete."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     if not files:
         return "it is empty"

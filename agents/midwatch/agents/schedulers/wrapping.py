@@ -1,7 +1,7 @@
-"""From a spec to what a cluster is to start: the person's command under our shim. Pure but for one file read.
+"""Wraps the person's command in our shim, so that a cluster starts it. Pure but for one file read.
 
 On `local` the shim stands before the person's argv. On SLURM it stands in a script that `midwatch run` made
-of theirs; that script's name is the hash of its content, so the signed spec vouches for the content too.
+from the person's script. Its name is the hash of its content, so the signed spec vouches for the content too.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ def shim_argv(
 
 
 def start_spec(spec: Spec, *, exclude_nodes: str = "") -> StartSpec:
-    """What to start again for this spec.
+    """The start that this spec describes.
 
     Raises:
-        ConfigurationError: the script of a SLURM job is gone or is not the one that was signed.
+        ConfigurationError: the script of a SLURM job is gone, or was changed after it was signed.
     """
     argv = spec.argv
     if is_sbatch(argv):
@@ -57,7 +57,7 @@ def start_spec(spec: Spec, *, exclude_nodes: str = "") -> StartSpec:
 
 
 def is_sbatch(argv: tuple[str, ...]) -> bool:
-    """Whether the command line is one for SLURM."""
+    """Whether the command line submits to SLURM."""
     return bool(argv) and PurePath(argv[0]).name == "sbatch"
 
 
@@ -74,7 +74,7 @@ def script_of(argv: tuple[str, ...]) -> Path:
 
 
 def partitions_of(argv: tuple[str, ...], script: bytes) -> tuple[str, ...]:
-    """The SLURM partitions that a submission names, by its options or else its #SBATCH lines; maybe none."""
+    """The SLURM partitions of a submission, by its options or else its #SBATCH lines; maybe none."""
     words = [word for line in _head(script) if line.startswith(b"#SBATCH") for word in _sbatch_words(line)]
     for options in (split(argv[1:])[0], split(words)[0]):
         named = [option.value for option in options if option.name in ("partition", "p")]
@@ -104,7 +104,7 @@ def wrapped_script(
 
 
 def _head(content: bytes) -> list[bytes]:
-    """The lines in which sbatch looks for its options: all up to the first that is no comment."""
+    """The lines in which sbatch looks for its options: all before the first that is no comment."""
     head = []
     for line in content.splitlines()[1:]:
         if line.strip() and not line.startswith(b"#"):
@@ -118,12 +118,12 @@ def _quoted(word: str) -> str:
 
 
 def file_name(content: bytes) -> str:
-    """The name under which a script is kept: it vouches for the content."""
+    """The file name of a kept script: the hash of its content."""
     return hashlib.sha256(content).hexdigest() + SUFFIX
 
 
 def is_kept(path: Path) -> bool:
-    """Whether the name claims to vouch for the content."""
+    """Whether the path has the name of a kept script."""
     return _KEPT.fullmatch(path.name) is not None
 
 
@@ -131,7 +131,7 @@ def verified_script(path: Path) -> bytes:
     """The content of a kept script.
 
     Raises:
-        ConfigurationError: it is gone, or is not what its name says.
+        ConfigurationError: the script is gone, or its content does not fit its name.
     """
     try:
         content = path.read_bytes()
@@ -139,7 +139,7 @@ def verified_script(path: Path) -> bytes:
         raise ConfigurationError(
             f"the job's script cannot be read: {error.strerror}",
             where=str(path),
-            remedy="start the job with `midwatch run` again, which keeps its script",
+            remedy="start the job with `midwatch run` again, which stores its script",
         ) from error
     if file_name(content) != path.name:
         raise ConfigurationError(

@@ -1,1 +1,1 @@
-"""Log files as they grow, rotate and vanish: found, tailed, remembered."""
+"""Finds log files, tails them through rotation and deletion, and remembers how far they were sent."""

@@ -1,4 +1,4 @@
-"""Which file is this? Device and inode say so until the inode is used again; the first bytes say the rest."""
+"""Identifies a file by device, inode and first bytes: an inode may be used again for another file."""
 
 from __future__ import annotations
 
@@ -31,13 +31,17 @@ def probe(descriptor: int, length: int = _REACH) -> Probe:
 
 
 def extended(known: Probe, descriptor: int, read: int) -> Probe:
-    """A longer probe, once more of the file was read. Bytes that were not read yet may still change: a
-    network file system shows NULs in their place."""
+    """The probe, longer if `read` bytes allow it. Probe only bytes that were read.
+
+    Others may still change: a network file system shows NULs in their place.
+    """
     return known if known.length >= min(read, _REACH) else probe(descriptor, read)
 
 
 def generation(descriptor: int, truncations: int = 0) -> Generation:
-    """The name of what the file is now. It stays as it is while the file grows, also for a file that was
-    short when first seen: how many bytes were looked at is part of it."""
+    """The identity of the file's present content.
+
+    It does not change while the file grows, because it names how many first bytes it covers.
+    """
     status, seen = os.fstat(descriptor), probe(descriptor)
     return Generation(status.st_dev, status.st_ino, f"{seen.checksum:08x}.{seen.length}", truncations)

@@ -1,4 +1,4 @@
-"""Which files a shipper follows: paths, globs and directories, through rotation, truncation and deletion."""
+"""Follows files of paths, globs and directories through rotation, truncation and deletion."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ RESCAN = 1.0
 """Seconds between two expansions of globs and directories."""
 
 GRACE = 10.0
-"""Seconds without growth after which a file that was renamed or deleted is done with."""
+"""Seconds without growth after which a renamed or deleted file is closed."""
 
-_OPEN_LEAVING = 64  # files that left and are drained, kept open for late writers
+_OPEN_LEAVING = 64  # renamed or deleted files, already read to their end, that stay open for late writers
 
 
 class FollowedFiles:
-    """The files of one shipper. `poll` finds and looks at them; reading is the caller's."""
+    """The files of one shipper. `poll` finds them and notes their sizes; the caller reads them."""
 
     def __init__(
         self,
@@ -55,16 +55,18 @@ class FollowedFiles:
         self._finished: dict[Identity, Remembered] = {}
         self._truncations: dict[Identity, int] = {}
         self._paths: tuple[str, ...] = ()
-        self._since: dict[str, int] = {}  # paths whose file changed: when the last one we know was written
-        self._lost: dict[str, Remembered] = {}  # the last one we know, to tell what followed it
-        self._strangers: set[Identity] = set()  # rotated away before we came
+        self._siblings_since: dict[
+            str, int
+        ] = {}  # by path: siblings written at this time (ns) or later are new
+        self._last_known: dict[str, Remembered] = {}  # by path: the last file known under it
+        self._already_rotated: set[Identity] = set()  # files that were rotated away before the first look
         self._scan_at = float("-inf")
         self._first = True
         self.truncated = 0
-        """How many truncations were seen."""
+        """Number of truncations seen."""
         self.dropped = 0
         self.blind = False
-        """At the last poll a file was there and could not be read."""
+        """Whether at the last poll a file existed and could not be read."""
         self.ended = False
         self._unreadable: set[str] = set()
         if start == "checkpoint":
@@ -72,7 +74,7 @@ class FollowedFiles:
                 self._restore(entry)
 
     def poll(self, now: Now, *, rescan: bool = False) -> None:
-        """Finds new files, takes note of sizes, and lets go of what is done with."""
+        """Finds new files, notes sizes, and closes files that are done."""
         if rescan or now.monotonic >= self._scan_at:
             self._scan_at = now.monotonic + RESCAN
             self._paths = tuple(self._expanded())
@@ -93,26 +95,26 @@ class FollowedFiles:
         self._retire(now)
 
     def acknowledge(self, generation: Generation, position: FilePosition) -> None:
-        """The broker has that file up to there."""
+        """Notes that the broker has that file up to `position`."""
         for tail in self.tails:
             if tail.generation == generation:
                 tail.acknowledged = position
 
     def remembered(self) -> tuple[Remembered, ...]:
-        """All that a later start must know; positions are the acknowledged ones."""
+        """The checkpoint's entries for a later start; their positions are the acknowledged ones."""
         known = [_entry(t, finished=False) for t in self.tails if not t.ended]
         known += self._finished.values()
         identities = {_identity(entry) for entry in known}
-        return (*known, *(e for e in self._lost.values() if _identity(e) not in identities))
+        return (*known, *(e for e in self._last_known.values() if _identity(e) not in identities))
 
     def rewind(self) -> None:
-        """Read again whatever is not acknowledged."""
+        """Goes back in all files to what the broker acknowledged."""
         lost = sum(tail.rewind() for tail in self.tails)
         if lost:
             self._report(f"{lost} bytes of truncated files could not be sent and cannot be read again")
 
     def close(self) -> None:
-        """Gives all descriptors back."""
+        """Closes all files."""
         for tail in self.tails:
             tail.close()
         self.tails.clear()
@@ -139,26 +141,26 @@ class FollowedFiles:
             return
         if tail:
             tail.leaving = True
-            self._since[path] = tail.modified_ns
-            self._lost[path] = _entry(tail, finished=False)
+            self._siblings_since[path] = tail.modified_ns
+            self._last_known[path] = _entry(tail, finished=False)
             del self._current[path]
-        if self._first and not (here and here.size) and path not in self._since:
-            self._since[path] = 0
-            self._strangers |= {s.identity for s in siblings(path)}
-        elif path in self._since:
-            # What was written and rotated away between two looks comes before what is there now.
-            known = {t.identity for t in self.tails} | set(self._finished) | self._strangers
-            for sibling in newer(path, self._since[path], known):
+        if self._first and not (here and here.size) and path not in self._siblings_since:
+            self._siblings_since[path] = 0
+            self._already_rotated |= {s.identity for s in siblings(path)}
+        elif path in self._siblings_since:
+            # Files that were written and rotated away between two looks come before the present file.
+            known = {t.identity for t in self.tails} | set(self._finished) | self._already_rotated
+            for sibling in newer(path, self._siblings_since[path], known):
                 self._begin(sibling, path, now)
         if here and here.size and not self._follows(here.identity):
             if self._begin(here, path, now):
-                self._since.pop(path, None)
-                self._lost.pop(path, None)
+                self._siblings_since.pop(path, None)
+                self._last_known.pop(path, None)
             else:
                 self.blind = True
 
     def _begin(self, here: Sibling, path: str, now: Now) -> bool:
-        """Follow that file; False if it is not there any more."""
+        """Follows that file; False if it is gone."""
         entry = self._finished.get(here.identity)
         if entry and here.size == entry.position.offset:
             return True
@@ -187,10 +189,10 @@ class FollowedFiles:
         tail = self._open(found, entry.path) if found else None
         same = found and tail and found.size >= entry.position.offset and entry.probe.fits(tail.descriptor)
         if not same or (found and found.path != entry.path):
-            self._since[entry.path] = entry.modified_ns
-            self._lost[entry.path] = entry
+            self._siblings_since[entry.path] = entry.modified_ns
+            self._last_known[entry.path] = entry
         if not found or not tail:
-            self._report(f"{entry.path}: the file read up to byte {entry.position.offset} is gone")
+            self._report(f"{entry.path}: the file that was read up to byte {entry.position.offset} is gone")
         elif same:
             tail.resume(entry.generation, entry.position)
             self._follow(tail, found, entry.path)
@@ -210,11 +212,11 @@ class FollowedFiles:
         self._current = {path: t for path, t in self._current.items() if t is not tail}
         self._truncations[tail.identity] = tail.generation.truncations + 1
         self.truncated += 1
-        self._report(f"{tail.path} was truncated at {tail.position.offset}")
+        self._report(f"{tail.path} was truncated; it had been read up to byte {tail.position.offset}")
         self._drain_copy(_entry(tail, finished=False), tail.position, now)
 
     def _drain_copy(self, entry: Remembered, position: FilePosition, now: Now) -> None:
-        """The copy that "copytruncate" made of a file holds the lines that we had not read yet."""
+        """Follows the copy that "copytruncate" made of a file: it holds the lines that were not read yet."""
         for sibling in newer(entry.path, entry.modified_ns, {t.identity for t in self.tails}):
             tail = self._open(sibling, entry.path)
             if tail and sibling.size >= position.offset and entry.probe.fits(tail.descriptor):
@@ -241,7 +243,7 @@ class FollowedFiles:
     def _cannot_read(self, path: str, why: str) -> None:
         if path not in self._unreadable:
             self._unreadable.add(path)
-            self._report(f"{path} cannot be read: {why}; its lines are missing until it can")
+            self._report(f"{path} cannot be read: {why}; its lines are missing until it can be read")
 
     def _follows(self, identity: Identity) -> bool:
         return any(t.identity == identity and not t.ended for t in self.tails)
@@ -258,7 +260,7 @@ class FollowedFiles:
                     self._finished[tail.identity] = _entry(tail, finished=True)
 
     def _forget(self) -> None:
-        """Files that are gone need not be remembered: their inode may become another file's."""
+        """Drops the entries of files that are gone: their inode may become another file's."""
         paths = {entry.path for entry in self._finished.values()}
         present = {s.identity for path in paths for s in (regular(path), *siblings(path)) if s}
         self._finished = {i: entry for i, entry in self._finished.items() if i in present}
@@ -267,7 +269,7 @@ class FollowedFiles:
 def _names(folder: str) -> list[str]:
     try:
         return os.listdir(folder)
-    except OSError:  # it was there a moment ago
+    except OSError:  # the directory was there a moment ago
         return []
 
 

@@ -1,7 +1,8 @@
-"""What a shipper must know after it died: how far each file has arrived at the broker.
+"""The shipper's checkpoint: how far each file has arrived at the broker, for its next start.
 
-Written whole (a draft, fsync, rename, fsync of the directory) and only behind the broker's acknowledgement:
-after a kill or a power cut some lines are sent again, none is left out. One shipper per state directory.
+The shipper writes it whole: a draft, fsync, rename, fsync of the directory. It writes a position only after
+the broker's acknowledgement. So after a kill or a power cut some lines are sent again and none is left out.
+One shipper per state directory.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """One file: where it was, which it was, and how far it has arrived."""
+    """One file: its path, its identity, and how far it has arrived at the broker."""
 
     path: str
     generation: Generation
     position: FilePosition
     probe: Probe
     modified_ns: int
-    finished: bool = False  # drained and closed; kept so that it is not taken for a new file
+    finished: bool = False  # drained and closed; the entry stays, so that the file does not count as new
 
 
 @dataclass(frozen=True, slots=True)
 class SentPositions:
-    """All files of one shipper. `incarnation` is the one that it spoke for, "" once the job has ended."""
+    """All files of one shipper. `incarnation` is that of its job, "" once the job has ended."""
 
     files: tuple[Remembered, ...] = ()
     incarnation: str = ""
@@ -49,14 +50,14 @@ class SentPositions:
 
 
 class ShipperDirectory:
-    """A directory that one shipper at a time owns, with its checkpoint."""
+    """The state directory of one shipper at a time, with its checkpoint."""
 
     def __init__(self, path: Path) -> None:
         """Makes the directory and takes its lock.
 
         Raises:
-            UsageError: another shipper runs with it.
-            ConfigurationError: it cannot be made or written.
+            UsageError: another shipper holds the lock.
+            ConfigurationError: the directory cannot be made or written.
         """
         self.path = path
         try:
@@ -76,10 +77,10 @@ class ShipperDirectory:
             ) from error
 
     def load(self) -> SentPositions:
-        """The last checkpoint, an empty one if there is none.
+        """The last checkpoint, or an empty one if there is none.
 
         Raises:
-            ConfigurationError: it is there and cannot be read.
+            ConfigurationError: the checkpoint exists and cannot be read.
         """
         file = self.path / _FILE
         try:
@@ -93,12 +94,14 @@ class ShipperDirectory:
         except UNREADABLE as error:
             raise _unreadable(file, str(error)) from error
         if checkpoint.version > _VERSION:
-            raise _unreadable(file, f"it is of version {checkpoint.version}, made by a newer midwatch")
+            raise _unreadable(file, f"a newer midwatch wrote it, in version {checkpoint.version}")
         return replace(checkpoint, files=tuple(_with(entry, _path_of) for entry in checkpoint.files))
 
     def _draft(self) -> SentPositions:
-        """The first checkpoint of all, where its shipper was killed between writing and naming it. Half of
-        one is no checkpoint: nothing had been sent yet."""
+        """The very first checkpoint, if a kill came after its draft and before its rename.
+
+        Half a draft counts as empty: the shipper had sent nothing yet.
+        """
         try:
             checkpoint = msgspec.json.decode((self.path / f".{_FILE}").read_bytes(), type=SentPositions)
         except (OSError, *UNREADABLE):
@@ -108,7 +111,7 @@ class ShipperDirectory:
         return replace(checkpoint, files=tuple(_with(entry, _path_of) for entry in checkpoint.files))
 
     def save(self, checkpoint: SentPositions) -> None:
-        """Replaces the checkpoint; when this returns, it survives a power cut. Raises OSError."""
+        """Replaces the checkpoint. When this returns, the checkpoint survives a power cut. Raises OSError."""
         stored = replace(checkpoint, files=tuple(_with(entry, _text_of) for entry in checkpoint.files))
         draft = self.path / f".{_FILE}"
         write_draft(draft, msgspec.json.encode(stored))
@@ -116,7 +119,7 @@ class ShipperDirectory:
         put_in_place(draft, self.path / _FILE)
 
     def close(self) -> None:
-        """Lets another shipper have it."""
+        """Releases the lock for another shipper."""
         os.close(self._lock)
 
 
@@ -125,7 +128,7 @@ def _with(entry: Remembered, change: Callable[[str], str]) -> Remembered:
 
 
 def _text_of(path: str) -> str:
-    """A file's name may hold any bytes, JSON only text: one that is none is written in hex."""
+    """The path for JSON, which holds only text; a path of other bytes is written in hex."""
     try:
         path.encode()
     except UnicodeEncodeError:

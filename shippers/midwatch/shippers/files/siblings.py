@@ -1,4 +1,4 @@
-"""The files that rotation made of a path: `train.log.1`, `train.log-20261120`; not those it compressed."""
+"""Finds the files that rotation made of a path: `train.log.1`, `train.log-20261120`, none compressed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Identity = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Sibling:
-    """A regular file, as it was when we looked."""
+    """A regular file, as it was at the look."""
 
     path: str
     identity: Identity
@@ -23,7 +23,7 @@ class Sibling:
 
 
 def regular(path: str) -> Sibling | None:
-    """The file that the path names now, None if it names none (or none that can be reached)."""
+    """The regular file that the path names now; None if there is none or it cannot be reached."""
     try:
         status = os.stat(path)
     except OSError:
@@ -34,14 +34,14 @@ def regular(path: str) -> Sibling | None:
 
 
 def unreachable(path: str) -> str:
-    """Why what the path names cannot be followed; "" if it can, or is only not there yet."""
+    """Why the path's file cannot be followed; "" if it can, or if it does not exist yet."""
     try:
         status = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         return ""
     except OSError as error:
         return error.strerror or str(error)
-    return "" if stat.S_ISREG(status.st_mode) else "it is no regular file"
+    return "" if stat.S_ISREG(status.st_mode) else "it is not a regular file"
 
 
 def siblings(path: str) -> list[Sibling]:
@@ -60,13 +60,15 @@ def siblings(path: str) -> list[Sibling]:
 
 
 def newer(path: str, since_ns: int, known: Collection[Identity]) -> list[Sibling]:
-    """The siblings last written at `since_ns` or later that we do not know, oldest first: files that came
-    into being and were rotated away while nobody looked."""
+    """The siblings outside of `known` that were last written at `since_ns` or later, oldest first.
+
+    Such files appeared and were rotated away between two looks.
+    """
     return [s for s in siblings(path) if s.modified_ns >= since_ns and s.identity not in known and s.size]
 
 
 def same_file(path: str, identity: Identity) -> Sibling | None:
-    """Where a file that used to have this path is now."""
+    """The file with this identity, under the path or beside it; None if it is in neither place."""
     here = regular(path)
     if here and here.identity == identity:
         return here

@@ -1,8 +1,8 @@
-"""One file, read to its end again and again by polling, so that it works on NFS and Lustre too.
+"""Reads one file as it grows, by polling, so that it works on NFS and Lustre too.
 
-The file itself is the buffer: what is not read yet, or not acknowledged yet, is read (again) from there.
-An unfinished last line is held back for a moment, then sent as it is: a prompt, or the words of a process
-that died within a line.
+The file itself is the buffer: unread and unacknowledged lines are read from it, if need be again. An
+unfinished last line waits for a moment and is then sent as it is. It may be a prompt, or the last output of
+a process that died within a line.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ HOLD = 2.0
 """Seconds for which an unfinished line may wait for its end."""
 
 PATIENCE = 10.0
-"""Seconds for which NULs may be what a network file system has not brought yet."""
+"""Seconds for which NULs may stand for bytes that a network file system has not brought yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """One look at both clocks of this process, in seconds."""
+    """The readings of both clocks at one moment, in seconds."""
 
     wall: float
     monotonic: float
@@ -32,7 +32,7 @@ class Now:
 
 @dataclass(frozen=True, slots=True)
 class FilePosition:
-    """A place in a file: how many bytes lie before it, and the number of the line that it is on.
+    """A place in a file: the number of bytes before it, and the number of its line.
 
     `within`: the line's beginning was already sent, without its newline.
     """
@@ -44,10 +44,10 @@ class FilePosition:
 
 @dataclass(frozen=True, slots=True)
 class ReadBlock:
-    """Raw lines as they were read, and where they stand.
+    """Raw lines as they were read, and their place.
 
-    `lead`: what was sent before the first lines of a start, and is not to be sent again: a traceback may have
-    begun there.
+    `lead`: the lines before the first block of a start. They are only context, because a traceback may have
+    begun there, and are not sent again.
     """
 
     path: str
@@ -61,7 +61,7 @@ class ReadBlock:
 
 
 class Tail:
-    """Follows one generation of one file, by its descriptor, whatever becomes of its name."""
+    """Follows one generation of one file through its descriptor, whatever becomes of its name."""
 
     def __init__(
         self, descriptor: int, path: str, generation: Generation, position: FilePosition, *, base: int = 0
@@ -69,33 +69,33 @@ class Tail:
         self.descriptor = descriptor
         self.path = path
         self.leaving = False
-        """No path that we watch names it any more: to be drained, then closed."""
+        """No followed path names the file any more: drain it, then close it."""
         self.ended = False
-        """Truncated under us: what it held is gone."""
+        """The file was truncated: its unread content is gone."""
         self.complete = False
-        """Nobody will write to it any more, so an unfinished line is read as it is."""
+        """Nobody will write to the file any more, so an unfinished line is read as it is."""
         self.modified_ns = 0
         self.quiet_since = 0.0
         self.probe = Probe(0, 0)
-        self._base = base  # of the file's first byte in the stream that it is a part of
-        self._wall = 0.0  # of the last look
+        self._base = base  # offset of the file's first byte in the stream that it is a part of
+        self._wall = 0.0  # at the last look
         self._read_before = 0.0
-        self._tried: int | None = None  # the size at which reading last gave no whole line
+        self._tried: int | None = None  # the size at which `read` last found no whole line
         self._held: tuple[int, float] | None = None  # offset of an unfinished line, and since when
         self._nuls: tuple[int, float] | None = None
         self.resume(generation, position)
 
     def resume(self, generation: Generation, position: FilePosition) -> None:
-        """Go on from there, as that generation."""
+        """Goes on from `position`, as that generation."""
         self.generation = generation
         self.position = position
-        """Read up to here."""
+        """The file is read up to here."""
         self.acknowledged = position
-        """The broker has everything before this."""
+        """The broker has everything before this place."""
         self.size = position.offset
         self.probe = extended(Probe(0, 0), self.descriptor, position.offset - self._base)
-        self._handed = position.offset  # what was given away as blocks, and so will be acknowledged
-        self._leads = True  # whether the next block is the first one from here
+        self._handed = position.offset  # offset behind the last block, which the broker will acknowledge
+        self._leads = True  # whether the next block is the first after `resume` or `rewind`
 
     @property
     def identity(self) -> tuple[int, int]:
@@ -109,23 +109,23 @@ class Tail:
 
     @property
     def settled(self) -> bool:
-        """Whether all that was read has arrived."""
+        """Whether the broker acknowledged all that was read."""
         return self.acknowledged.offset >= self._handed
 
     @property
     def waiting(self) -> int:
-        """Bytes that the last look saw and that are not read yet."""
+        """Number of bytes that the last look saw and that are not read yet."""
         return 0 if self.ended else max(0, self.size - self.position.offset)
 
     def end(self) -> FilePosition:
-        """The position behind the last byte that is there now; the lines before it are counted, not sent."""
+        """The position behind the present last byte. Counts the lines before it and sends none."""
         offset, number, last = self._base, 1, b"\n"
         while block := os.pread(self.descriptor, LONGEST_RAW_LINE, offset - self._base):
             offset, number, last = offset + len(block), number + block.count(b"\n"), block[-1:]
         return FilePosition(offset, number, within=last != b"\n")
 
     def look(self, now: Now) -> bool:
-        """Takes note of the file's size; False if it is not the file any more that it was: truncated."""
+        """Notes the file's size; False if the file was truncated."""
         if self.ended:
             return True
         if self.at_end:
@@ -140,10 +140,10 @@ class Tail:
         return True
 
     def read(self, limit: int, now: Now, *, flush: bool = False) -> ReadBlock | None:
-        """The next whole lines, about `limit` bytes of them at most; None if there are none yet.
+        """The next whole lines, about `limit` bytes at most; None if there are none yet.
 
-        Reads no further than the last look saw. `flush` takes an unfinished last line as well: nobody will
-        finish it.
+        Reads no further than the last look saw. `flush` reads an unfinished last line as well, because nobody
+        will finish it.
         """
         flush = flush or self.complete
         if self.at_end or (self._tried == self.size and self._still_held(now) and not flush):
@@ -161,7 +161,7 @@ class Tail:
         return self._block(raw[:count], now)
 
     def rewind(self) -> int:
-        """Goes back to what is acknowledged, to read the rest once more; returns how many bytes are gone."""
+        """Goes back to the acknowledged place; returns how many bytes cannot be read again."""
         lost = 0
         if self.ended:
             lost = self._handed - self.acknowledged.offset
@@ -174,7 +174,7 @@ class Tail:
         return lost
 
     def close(self) -> None:
-        """Gives the descriptor back."""
+        """Closes the file."""
         os.close(self.descriptor)
 
     def _bytes(self, limit: int) -> bytes:
@@ -193,7 +193,7 @@ class Tail:
         )
 
     def _lead(self, start: FilePosition) -> bytes:
-        """The lines before a place, as many as a chunk may repeat."""
+        """The lines before a place, as many as a chunk may hold as context."""
         known = start.offset - self._base
         size = min(LARGEST_CONTEXT, known)
         raw = os.pread(self.descriptor, size, known - size)
@@ -205,7 +205,7 @@ class Tail:
         return self._held is not None and now.monotonic - self._held[1] < HOLD
 
     def _continued(self, raw: bytes) -> bytes:
-        """Behind a line that was sent without its newline, the newline alone is no line."""
+        """Skips a newline whose line was already sent: alone it is no line."""
         if not self.position.within:
             return raw
         for newline in (b"\n", b"\r\n"):
@@ -216,7 +216,7 @@ class Tail:
         return raw
 
     def _before_nuls(self, raw: bytes, now: Now, *, flush: bool) -> tuple[bytes, bool]:
-        """What stands before NULs at the end that may still become text; whether anything was left off."""
+        """The bytes before trailing NULs that may still become text, and whether it left NULs out."""
         if flush or not raw.endswith(b"\0"):
             self._nuls = None
             return raw, False
@@ -229,7 +229,7 @@ class Tail:
                 return text, True
         if text:
             return raw, False
-        # The hole that a truncation leaves before a writer that does not append.
+        # A truncation leaves this hole before a writer that does not append.
         self._skip_hole(len(raw))
         return b"", True
 
@@ -237,13 +237,15 @@ class Tail:
         behind = self.position.offset + known
         try:
             data = os.lseek(self.descriptor, behind - self._base, os.SEEK_DATA) + self._base
-        except OSError:  # nothing but hole up to the end, or a file system that cannot tell
+        except OSError:  # only a hole up to the end, or a file system without SEEK_DATA
             data = behind
         self.position = FilePosition(max(behind, data), self.position.number, within=self.position.within)
 
     def _unfinished(self, raw: bytes, now: Now) -> int:
-        """How much of an unfinished line to send: all once it is quiet; of a long chain of progress bars,
-        each ended by a CR, what will not change any more."""
+        """How many bytes of an unfinished line to send: none at first, and all once the file is quiet.
+
+        Of a long chain of progress bars, each ended by a CR, it is the part that will not change any more.
+        """
         if self._held is None or self._held[0] != self.position.offset:
             self._held = (self.position.offset, now.monotonic)
         if now.monotonic - self._held[1] < HOLD:

@@ -1,1 +1,1 @@
-"""A training piped into the shipper: spooled to disk, then shipped by a process of its own."""
+"""Ships the output of a training that is piped into midwatch: through a spool, by a process of its own."""

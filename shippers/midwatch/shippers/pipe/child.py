@@ -21,7 +21,7 @@ from midwatch.streams.records import Generation, Origin
 
 
 def main(message: dict[str, Any]) -> int:
-    """Ships until the spool has ended, or whoever writes it is gone."""
+    """Ships until the spool has ended or its writer is gone."""
     failpoint("child")
     folder, parent = Path(message["folder"]), message["parent"]
     state = ShipperDirectory(folder / "state")
@@ -41,7 +41,7 @@ def main(message: dict[str, Any]) -> int:
         ends=Ends(JobProcess(message["pid"]) if message["pid"] else None, drain=message["drain"]),
         report=report,
     )
-    return sidecar.run(deaf=True)
+    return sidecar.run(ignore_signals=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The process that ships a pipe's spool: what it is told, and how it is kept going."""
+"""Starts the process that ships a pipe's spool, hands it its message, and keeps it running."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from midwatch.streams.settings.schema import KafkaSettings, Settings, ShipSettin
 from midwatch.streams.settings.secret import Secret
 
 PIPE_DRAIN = 10.0
-"""Seconds after the end of the input within which its copy must have arrived."""
+"""Seconds after the end of the input within which the copy must arrive at the broker."""
 
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 0.5, 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class PipeShipment:
-    """What to ship a pipe needs: who speaks, and to whom."""
+    """The job whose output is shipped, and the settings for it."""
 
     origin: Origin
     settings: Settings
@@ -34,7 +34,7 @@ class PipeShipment:
 
 
 class ShippingProcess:
-    """The shipping process, started again when it dies, less and less often."""
+    """Keeps the shipping process running: starts it again when it dies, after longer and longer pauses."""
 
     def __init__(self, shipment: PipeShipment, folder: Path, report: Callable[[str], None]) -> None:
         self._message = json.dumps(to_child(shipment, folder, secrets.token_hex(8))).encode()
@@ -44,17 +44,22 @@ class ShippingProcess:
         self._backoff = _FIRST_BACKOFF
 
     def keep(self) -> None:
-        """Starts it when it does not run and its pause is over."""
+        """Starts the process if it does not run and its pause is over. Never waits."""
         now = time.monotonic()
         if self._process is not None and self._process.poll() is not None:
-            self._report(f"the shipping process ended with {self._process.returncode}; it is started again")
+            self._report(
+                f"the shipping process ended with status {self._process.returncode}; it starts again"
+            )
             self._process = None
             self._start_at, self._backoff = now + self._backoff, min(self._backoff * 2, _LONGEST_BACKOFF)
         if self._process is None and now >= self._start_at:
             self._start()
 
     def ended(self, seconds: float) -> bool:
-        """Waits for its end, starting it again if it dies; whether it shipped everything."""
+        """Waits for the process at most so many seconds; returns whether it shipped everything.
+
+        Starts it again if it dies.
+        """
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if self._process is not None and self._process.poll() == 0:
@@ -64,7 +69,7 @@ class ShippingProcess:
         return False
 
     def kill(self) -> None:
-        """Nothing of it stays behind."""
+        """Ends the process at once."""
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
             self._process.wait()
@@ -87,7 +92,7 @@ class ShippingProcess:
 
 
 def to_child(shipment: PipeShipment, folder: Path, stream: str) -> dict[str, Any]:
-    """The message to the process, over its standard input: no secret is on a command line."""
+    """The message for the process's standard input: no secret must stand on a command line."""
     kafka = {name: getattr(shipment.settings.kafka, name) for name in KafkaSettings.__slots__}
     return {
         "folder": str(folder),
@@ -103,16 +108,16 @@ def to_child(shipment: PipeShipment, folder: Path, stream: str) -> dict[str, Any
 
 
 def kafka_of(message: dict[str, Any]) -> KafkaSettings:
-    """How to reach Kafka, in the process."""
-    given = dict(message["kafka"])
+    """The Kafka settings in a message, read in the process."""
+    fields = dict(message["kafka"])
     for name in ("password_file", "ca_file", "certificate_file", "key_file"):
-        given[name] = Path(given[name]) if given[name] else None
-    given |= {"bootstrap": tuple(given["bootstrap"]), "password": Secret(given["password"])}
-    return KafkaSettings(**given)
+        fields[name] = Path(fields[name]) if fields[name] else None
+    fields |= {"bootstrap": tuple(fields["bootstrap"]), "password": Secret(fields["password"])}
+    return KafkaSettings(**fields)
 
 
 def ship_of(message: dict[str, Any]) -> ShipSettings:
-    """How to ship, in the process."""
+    """The shipper's settings in a message, read in the process."""
     return ShipSettings(**message["ship"])
 
 

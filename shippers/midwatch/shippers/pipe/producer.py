@@ -1,9 +1,9 @@
-"""`train 2>&1 | midwatch ship -`: every byte goes on to standard output at once; a copy is shipped.
+"""`train 2>&1 | midwatch ship -`: passes every byte to standard output at once, and ships a copy.
 
-Three parts, so that nothing can hold up or end the training. The pump (this thread) only reads, writes and
-leaves a copy in memory. A second thread moves copies into a spool and keeps the third part going: a process
-that ships the spool. Whatever fails there (no Kafka, a full disk, a crash) costs copies at worst, the oldest
-first, counted and said.
+There are three parts, so that nothing can hold up or end the training. The pump (this thread) only reads,
+writes and leaves a copy in memory. A second thread moves copies into a spool. It keeps the third part
+running: a process that ships the spool. Any failure there (no Kafka, a full disk, a crash) costs only copies,
+the oldest first. They are counted and reported.
 """
 
 from __future__ import annotations
@@ -29,9 +29,8 @@ _READ = 64 * 1024
 def run_pipe(prepare: Callable[[], PipeShipment], report: Report, source: int = 0, sink: int = 1) -> int:
     """Copies `source` to `sink` until its end, ships the copy, and returns 0.
 
-    `prepare` runs in the second thread, so that a mistake in the settings stops no training. Nothing that
-    shipping does is raised. Signals are ignored: they are meant for the training, and when it ends so does
-    this.
+    `prepare` runs in the second thread, so that a mistake in the settings stops no training. Shipping raises
+    nothing here. This ignores SIGINT, SIGTERM and SIGHUP: they are for the training, whose end ends the pipe.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -50,13 +49,13 @@ def _written(sink: int, data: bytes) -> bool:
     try:
         while view:
             view = view[os.write(sink, view) :]
-    except OSError:  # nobody reads our output any more; the training must not hear of it
+    except OSError:  # nobody reads our output any more; the training must not notice
         return False
     return True
 
 
 class _Copies:
-    """The second thread: from memory to the spool, and a process that ships it."""
+    """The second thread: moves copies from memory to the spool, and keeps the process that ships it."""
 
     def __init__(self, prepare: Callable[[], PipeShipment], report: Report) -> None:
         self._prepare = prepare
@@ -68,7 +67,7 @@ class _Copies:
         self._process: ShippingProcess | None = None
         self._given_up = False
         self._drain = PIPE_DRAIN
-        self._told_dropped = False
+        self._reported_dropped = False
         self._thread = threading.Thread(target=self._run, name="spool", daemon=True)
 
     def start(self) -> None:
@@ -90,9 +89,9 @@ class _Copies:
         try:
             folder = _folder()
         except OSError as error:
-            self._give_up(f"no place for the spool: {error.strerror}")
+            self._give_up(f"there is no room for the spool: {error.strerror}")
             return
-        # Beside this, because the output may come faster than Python imports what it takes to ship it.
+        # In a thread of its own: the output may come faster than Python imports the modules for shipping.
         preparing = threading.Thread(target=self._begin, args=(folder,), name="prepare", daemon=True)
         preparing.start()
         arrived = False
@@ -108,7 +107,7 @@ class _Copies:
         if arrived or self._given_up:
             shutil.rmtree(folder, ignore_errors=True)
         else:
-            self._report(f"not all output arrived; the rest is in {folder}")
+            self._report(f"Kafka did not get all output; the rest is in {folder}")
 
     def _begin(self, folder: Path) -> None:
         try:
@@ -121,10 +120,10 @@ class _Copies:
 
     def _give_up(self, why: str) -> None:
         self._given_up = True
-        self._report(f"nothing is shipped, the output passes through: {why}")
+        self._report(f"the output passes through, but nothing is shipped: {why}")
 
     def _move(self, spool: Spool) -> None:
-        """From memory to disk, until the input has ended and all is there, or the disk stays full."""
+        """Moves copies from memory to disk until all of the input is there, or the disk stays full."""
         full_since: float | None = None
         while not self._given_up:
             self._more.wait(0.2)
@@ -135,11 +134,11 @@ class _Copies:
             full = not self._emptied(spool)
             now = time.monotonic()
             if full and full_since is None:
-                self._report("the disk of the spool is full: output waits in memory, the oldest goes")
+                self._report("the disk of the spool is full: output waits in memory")
             full_since = (full_since or now) if full else None
-            if self._backlog.dropped and not self._told_dropped:
-                self._told_dropped = True
-                self._report("output comes faster than it can be kept: the oldest copies are dropped")
+            if self._backlog.dropped and not self._reported_dropped:
+                self._reported_dropped = True
+                self._report("output comes faster than the spool can store it: the oldest copies are dropped")
             if ending and (full_since is None or now - full_since > self._drain / 2):
                 return
 
@@ -158,7 +157,7 @@ class _Copies:
 
 
 def _folder() -> Path:
-    """A new directory of our own; in memory where no disk has room for one. Raises OSError."""
+    """Makes a new private directory, in memory where no disk has room for one. Raises OSError."""
     name = f"midwatch-spool-{secrets.token_hex(8)}"
     places = [os.environ.get("TMPDIR") or "/tmp", "/tmp", "/dev/shm"]  # noqa: S108 (a new name, mode 0700)
     for place in places[:-1]:

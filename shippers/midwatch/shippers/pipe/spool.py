@@ -1,8 +1,8 @@
-"""A stream on its way from a pipe to the shipper, kept in a bounded number of files.
+"""Stores a stream on its way from a pipe to the shipper, in a bounded number of files.
 
-Each file is named by the place of its first byte in the stream: `<offset>-<line number>-<0 or 1>.raw`, 1 if
-it begins within a line. Where the next name is beyond the end of the one before, bytes were dropped. An empty
-file `end` says that the stream is over.
+Each file has the place of its first byte in the stream as its name: `<offset>-<line number>-<0 or 1>.raw`, 1
+if it begins within a line. Where a file begins behind the end of the one before, bytes were dropped. An empty
+file `end` marks the end of the stream.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from midwatch.shippers.files.tail import FilePosition
 
 SEGMENT = 8 * 1024 * 1024
 BOUND = 256 * 1024 * 1024
-"""Bytes on disk; beyond them the oldest file goes."""
+"""Most bytes on disk; beyond them the spool drops the oldest file."""
 IN_MEMORY = 8 * 1024 * 1024
-"""Bytes that wait while the disk is full or slow; beyond them the oldest go."""
+"""Most bytes that wait while the disk is full or slow; beyond them the oldest are dropped."""
 
 _SUFFIX = ".raw"
 _END = "end"
@@ -34,7 +34,7 @@ class Segment:
 
 
 def segments(folder: Path) -> list[Segment]:
-    """The files that are there, in the order of the stream."""
+    """The files of the spool, in the order of the stream."""
     found = []
     for name in os.listdir(folder):
         if name.endswith(_SUFFIX):
@@ -44,7 +44,7 @@ def segments(folder: Path) -> list[Segment]:
 
 
 def ended(folder: Path) -> bool:
-    """Whether nothing will be added any more."""
+    """Whether the stream has ended."""
     return (folder / _END).exists()
 
 
@@ -56,7 +56,7 @@ def behind(start: FilePosition, data: bytes) -> FilePosition:
 
 
 class Backlog:
-    """Pieces of the stream that are not written yet; a bounded number of bytes, the oldest dropped first."""
+    """Pieces of the stream that are not written yet. Their size is bounded; the oldest are dropped first."""
 
     def __init__(self, bound: int = IN_MEMORY) -> None:
         self._bound = bound
@@ -66,7 +66,7 @@ class Backlog:
         self.dropped = 0
 
     def add(self, data: bytes) -> None:
-        """The stream goes on with these bytes."""
+        """Appends the next bytes of the stream."""
         self._pieces.append((self._end, data))
         self._end = behind(self._end, data)
         self.size += len(data)
@@ -76,7 +76,7 @@ class Backlog:
             self.dropped += len(oldest)
 
     def take(self) -> tuple[FilePosition, bytes] | None:
-        """The oldest piece, None if there is none."""
+        """Removes and returns the oldest piece; None if there is none."""
         if not self._pieces:
             return None
         start, data = self._pieces.popleft()
@@ -84,7 +84,7 @@ class Backlog:
         return start, data
 
     def put_back(self, start: FilePosition, data: bytes) -> None:
-        """What could not be written, before everything else."""
+        """Returns a piece that could not be written, to be the oldest again."""
         self._pieces.appendleft((start, data))
         self.size += len(data)
 
@@ -100,7 +100,7 @@ class Spool:
         self._start = self._end = FilePosition()
 
     def write(self, start: FilePosition, data: bytes) -> tuple[FilePosition, bytes]:
-        """Appends a piece of the stream; returns what the disk did not take, and where that begins."""
+        """Appends a piece of the stream; returns the bytes that the disk did not take, and their position."""
         while data:
             if self._file is not None and (start.offset != self._end.offset or self._due()):
                 self._close()
@@ -117,7 +117,7 @@ class Spool:
         return start, data
 
     def finish(self) -> None:
-        """Says that the stream is over."""
+        """Marks the end of the stream."""
         self._close()
         with contextlib.suppress(OSError):
             (self._folder / _END).touch()
@@ -127,7 +127,7 @@ class Spool:
         return self._end.offset - self._start.offset
 
     def _due(self) -> bool:
-        """Whether it is time for a new file: at a line's end, or anywhere where lines never end."""
+        """Whether a new file is due: at a line's end, or within a line at twice a file's size."""
         return self._size >= self._segment * (2 if self._end.within else 1)
 
     def _open(self, start: FilePosition) -> int:
@@ -144,7 +144,7 @@ class Spool:
             self._file = None
 
     def _make_room(self) -> None:
-        """The oldest files go until the rest is within the bound; the one being written stays."""
+        """Removes the oldest files until the rest is within the bound. The last file stays."""
         with contextlib.suppress(OSError):
             files = segments(self._folder)
             sizes = [s.path.stat().st_size for s in files]

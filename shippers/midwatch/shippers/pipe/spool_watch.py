@@ -1,4 +1,4 @@
-"""The spool of a pipe as a source of lines: its files are one stream, read in order, removed when arrived."""
+"""The spool of a pipe as a source of lines: reads its files in order, removes those that have arrived."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LABEL = "stdin"
 
 
 class SpoolWatch:
-    """Follows the files of one spool. `over` says that whoever writes it is gone, with or without an end."""
+    """Follows the files of one spool. `over`: whether the spool's writer is gone, even without an end."""
 
     def __init__(
         self, folder: Path, generation: Generation, remembered: Sequence[Remembered], over: Callable[[], bool]
@@ -34,7 +34,7 @@ class SpoolWatch:
         self.ended = False
 
     def poll(self, now: Now, *, rescan: bool = False) -> None:  # noqa: ARG002 (there is nothing else to scan)
-        """Goes on to the next file once the last one is read, and removes those that have arrived."""
+        """Opens the next file once the last one is read, and removes files that have arrived."""
         over = ended(self._folder) or self._over()
         files = segments(self._folder)
         for tail in self.tails:
@@ -51,7 +51,7 @@ class SpoolWatch:
         self.ended = over and not self.blind and all(t.at_end for t in self.tails)
 
     def acknowledge(self, generation: Generation, position: FilePosition) -> None:  # noqa: ARG002 (there is one)
-        """The broker has the stream up to there."""
+        """Notes that the broker has the stream up to `position`."""
         self._position = position
         for tail in self.tails:
             if position.offset >= tail.position.offset:
@@ -60,16 +60,16 @@ class SpoolWatch:
                 tail.acknowledged = position
 
     def remembered(self) -> tuple[Remembered, ...]:
-        """How far the stream has arrived."""
+        """The checkpoint's entry: how far the stream has arrived."""
         return (Remembered(LABEL, self._generation, self._position, Probe(0, 0), 0),)
 
     def rewind(self) -> None:
-        """Read again whatever is not acknowledged."""
+        """Goes back to what the broker acknowledged."""
         for tail in self.tails:
             tail.rewind()
 
     def close(self) -> None:
-        """Gives all descriptors back."""
+        """Closes all files."""
         for tail in self.tails:
             tail.close()
         self.tails.clear()
@@ -77,7 +77,7 @@ class SpoolWatch:
     def _open(self, segment: Segment, now: Now) -> None:
         try:
             descriptor = os.open(segment.path, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:  # dropped just now, to make room
+        except FileNotFoundError:  # the writer dropped it just now, to make room
             return
         start = segment.start
         reached = self.tails[-1].position if self.tails else self._position
@@ -87,7 +87,7 @@ class SpoolWatch:
             self.dropped += start.offset - reached.offset
         tail = Tail(descriptor, LABEL, self._generation, start, base=segment.start.offset)
         tail.look(now)
-        if tail.size < start.offset:  # it had arrived whole when we died
+        if tail.size < start.offset:  # the broker had all of it when the process died
             tail.resume(self._generation, start)
         self._opened[segment.path] = tail
         self.tails.append(tail)

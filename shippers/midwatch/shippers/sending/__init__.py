@@ -1,1 +1,1 @@
-"""What goes to Kafka: chunks, heartbeats, and which of them it has acknowledged."""
+"""Makes chunks and heartbeats, sends them to Kafka, and notes which of them it acknowledged."""

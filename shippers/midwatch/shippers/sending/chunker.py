@@ -1,4 +1,4 @@
-"""Raw blocks of files into chunks of whole normalised lines. Pure."""
+"""Turns raw blocks of files into chunks of whole normalised lines. Pure."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from midwatch.streams.lines import blocks
 from midwatch.streams.lines.normalise import normalise
 from midwatch.streams.records import Anchor, Chunk, Generation, Origin, Section
 
-_MOST_ANCHORS = 4096  # of one section: about 230 KiB in the header, beside the text
-_ANCHOR_SIZE = 56  # bytes of one in the header
+_MOST_ANCHORS = 4096  # most anchors of one section: about 230 KiB in the header, beside the text
+_ANCHOR_SIZE = 56  # bytes of one anchor in the header
 
 Ends = tuple[tuple[Generation, FilePosition], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """A chunk, and how far it takes each of its files."""
+    """A chunk, and the position behind it in each of its files."""
 
     chunk: Chunk
     ends: Ends
-    size: int  # bytes of the message, about
+    size: int  # bytes of the message, roughly
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,21 +34,21 @@ class _Piece:
 
 
 class Chunker:
-    """Cuts chunks at `limit` bytes and remembers unfinished blocks from one to the next."""
+    """Cuts chunks at `limit` bytes and passes unfinished blocks from one chunk to the next."""
 
     def __init__(self, origin: Origin, limit: int) -> None:
         self._origin = origin
         self._limit = limit
         self._unfinished: dict[Generation, blocks.Unfinished] = {}
         self.lines = 0
-        """How many lines went into chunks; those read again count again."""
+        """Number of lines in all chunks; a line that is read again counts again."""
 
     def forget(self) -> None:
-        """Lines will be read again, and with the first of them what led to them."""
+        """Drops the unfinished blocks. Call it before lines are read again: the first has a `lead`."""
         self._unfinished.clear()
 
     def parcels(self, read: Iterable[ReadBlock]) -> Iterator[Parcel]:
-        """The blocks' lines in chunks; the last one may be small."""
+        """Yields the blocks' lines in chunks. The last chunk may be small."""
         waiting: list[_Piece] = []
         size = 0
         for piece in (p for block in read for p in self._pieces(block)):
@@ -97,14 +97,14 @@ class Chunker:
 
 
 def _joined(pieces: list[_Piece]) -> list[_Piece]:
-    """What was read of one file in one poll is one section, so that no traceback is cut within a chunk."""
+    """Joins the pieces of each file to one section, so that no traceback is cut within a chunk."""
     of: dict[Generation, list[_Piece]] = {}
     for piece in pieces:
         of.setdefault(piece.section.generation, []).append(piece)
-    return [parts[0] if len(parts) == 1 else _one(parts) for parts in of.values()]
+    return [parts[0] if len(parts) == 1 else _one_piece(parts) for parts in of.values()]
 
 
-def _one(parts: list[_Piece]) -> _Piece:
+def _one_piece(parts: list[_Piece]) -> _Piece:
     first, last = parts[0].section, parts[-1].section
     anchors: list[Anchor] = []
     lines = 0
@@ -119,7 +119,7 @@ def _one(parts: list[_Piece]) -> _Piece:
 
 
 def _pieces(block: ReadBlock) -> Iterator[_Piece]:
-    """A block as a section; as several, where CRs or escapes on every line make its table too large."""
+    """A block as one section, or as several where CRs or escapes on every line make its table too large."""
     lines = normalise(block.raw, block.start.offset, block.start.number)
     anchors = lines.anchors
     first, text_at = 0, 0
@@ -134,8 +134,8 @@ def _pieces(block: ReadBlock) -> Iterator[_Piece]:
     yield _piece(block, anchors[first:], lines.text[text_at:] if text_at else lines.text, block.end)
 
 
-def _shown(path: str) -> str:
-    """A file's name as a record can hold it: bytes that are no text become U+FFFD."""
+def _path_text(path: str) -> str:
+    """A file's path for a record: bytes that are no UTF-8 become U+FFFD."""
     return os.fsencode(path).decode("utf-8", "replace")
 
 
@@ -144,7 +144,7 @@ def _piece(block: ReadBlock, anchors: tuple[Anchor, ...], text: bytes, end: File
     if base:
         anchors = tuple(Anchor(a.index - base, a.offset, a.number) for a in anchors)
     section = Section(
-        path=_shown(block.path),
+        path=_path_text(block.path),
         generation=block.generation,
         size=len(text),
         lines=text.count(b"\n"),

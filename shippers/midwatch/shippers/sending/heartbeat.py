@@ -1,4 +1,4 @@
-"""When to beat, and what a beat says. Pure: time and facts are arguments."""
+"""When a heartbeat is due, and what it holds. Pure: time and facts are arguments."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _NODES_A_SECOND = 500
 
 
 def interval(least: float, nodes: int) -> float:
-    """Seconds between two beats of a node: all nodes of a job together send 500 a second at most."""
+    """Seconds between two heartbeats of a node. All nodes of a job together send 500 a second at most."""
     return max(least, nodes / _NODES_A_SECOND)
 
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatFacts:
-    """What the shipper knows when a beat is due; see `Heartbeat` for what each means."""
+    """The facts in a heartbeat that the shipper observes; `Heartbeat` explains each field."""
 
     at_end: bool
     backlog: int
@@ -28,7 +28,7 @@ class HeartbeatFacts:
 
 
 class HeartbeatCounter:
-    """Numbers the beats of one shipper start."""
+    """Makes and numbers the heartbeats of one shipper start."""
 
     def __init__(self, origin: Origin, seconds: float) -> None:
         self._origin = origin
@@ -37,11 +37,11 @@ class HeartbeatCounter:
         self._due = float("-inf")
 
     def due(self, now: Now) -> bool:
-        """Whether the interval has passed; at the start, and after a pause of any length, at once."""
+        """Whether the interval has passed. True before the first heartbeat."""
         return now.monotonic >= self._due
 
     def heartbeat(self, now: Now, facts: HeartbeatFacts, *, final: bool = False) -> Heartbeat:
-        """The next beat. Send it behind all lines that were read before it, or not at all."""
+        """The next heartbeat. Send it behind all lines that were read before it, or not at all."""
         self._sequence += 1
         self._due = now.monotonic + self._interval
         return Heartbeat(

@@ -1,4 +1,4 @@
-"""What was sent and is not acknowledged yet, in the order of sending. Pure but for asking the futures."""
+"""The messages that are sent and not yet acknowledged, in order. Pure but for looks at the futures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from midwatch.streams.records import Generation
 
 
 class Future(Protocol):
-    """kafka-python's, as far as it is used here."""
+    """The part of kafka-python's future that the ledger uses."""
 
     is_done: bool
     exception: BaseException | None
@@ -27,7 +27,7 @@ class _Sent:
 
 
 class SendLedger:
-    """Counts bytes in flight, and says how far every file has arrived without a gap before it."""
+    """Counts bytes in flight, and finds how far each file has arrived without a gap."""
 
     def __init__(self) -> None:
         self._sent: deque[_Sent] = deque()
@@ -37,22 +37,22 @@ class SendLedger:
         return len(self._sent)
 
     def add(self, future: Future, size: int, ends: Ends, at: float) -> None:
-        """Something was given to the producer, behind all that was before."""
+        """Adds a message that was just given to the producer."""
         self._sent.append(_Sent(future, size, ends, at))
         self.in_flight += size
 
     def arrived(self) -> dict[Generation, FilePosition]:
-        """How far files have arrived since the last call: stops at the first that is not acknowledged.
+        """How far files have arrived since the last call, up to the first unacknowledged message.
 
         Raises:
-            Exception: the producer gave that one up; nothing behind it counts as arrived.
+            Exception: the producer gave up the first message; no later one counts as arrived.
         """
         out: dict[Generation, FilePosition] = {}
         while self._sent and self._sent[0].future.is_done:
             first = self._sent[0]
             if first.future.exception is not None:
                 if out:
-                    break  # this call tells what did arrive, the next one raises
+                    break  # this call returns what arrived, the next one raises
                 raise first.future.exception
             self._sent.popleft()
             self.in_flight -= first.size
@@ -60,10 +60,10 @@ class SendLedger:
         return out
 
     def oldest(self) -> float | None:
-        """When the first unacknowledged one was sent."""
+        """When the first unacknowledged message was sent; None without one."""
         return self._sent[0].at if self._sent else None
 
     def clear(self) -> None:
-        """The producer is gone: nothing more will arrive."""
+        """Forgets all messages. Call it when the producer is gone."""
         self._sent.clear()
         self.in_flight = 0

@@ -1,6 +1,7 @@
-"""The way to Kafka. Connecting happens beside the caller, for as long as it takes; sending never waits.
+"""Sends messages to Kafka. A thread of its own connects, for as long as it takes; sending never waits.
 
-Nothing expires here: what the broker does not take stays with the producer, bounded by the caller's budget.
+No message expires. A message that the broker does not take stays with the producer, and the caller bounds how
+many bytes those are.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _LONGEST_BACKOFF = 5.0
 
 
 def require_fast_checksums() -> None:
-    """Without its C checksum kafka-python costs more CPU than many a data loader.
+    """Checks that kafka-python has its C checksum: without it kafka-python costs too much CPU.
 
     Raises:
         ConfigurationError: the package `crc32c` is missing.
@@ -39,27 +40,27 @@ def require_fast_checksums() -> None:
 
 
 class Publisher:
-    """A producer that comes into being once Kafka answers, and again after `reset`."""
+    """A producer that exists once Kafka answers, and again after `reset`."""
 
     def __init__(self, kafka: KafkaSettings, topic: str, report: Report) -> None:
         require_fast_checksums()
         if not kafka.bootstrap:
             raise ServiceUnreachable(
-                "no Kafka is given",
+                "no Kafka is set",
                 where="kafka.bootstrap",
                 remedy="set it in midwatch.yaml or MIDWATCH_KAFKA__BOOTSTRAP, or start `midwatch up`",
             )
-        # It repeats itself for as long as a broker is away; what matters of that is reported here, once.
+        # kafka-python repeats its errors while a broker is away. The publisher reports each once.
         logging.getLogger("kafka").setLevel(logging.CRITICAL)
         self._kafka = kafka
         self._topic = topic
         self._report = report
         self._producer: Any = None
         self._closed = threading.Event()
-        self._said = ""
+        self._last_report = ""
 
     def connect(self, old: Any = None) -> None:
-        """Begins to connect, beside the caller."""
+        """Begins to connect, in a thread of its own."""
         threading.Thread(target=self._connect, args=(old,), name="kafka-connect", daemon=True).start()
 
     @property
@@ -68,10 +69,10 @@ class Publisher:
         return self._producer is not None
 
     def send(self, key: bytes, message: Encoded) -> Future:
-        """Hands a message to the producer, behind those before it.
+        """Hands a message to the producer, behind all earlier ones.
 
         Raises:
-            KafkaError: it cannot be sent as it is, now or ever.
+            KafkaError: the producer does not take this message, now or ever.
         """
         future: Future = self._producer.send(
             self._topic, value=message.value, key=key, headers=list(message.headers)
@@ -79,12 +80,12 @@ class Publisher:
         return future
 
     def reset(self) -> None:
-        """Gives up the producer and all that it holds, and connects anew."""
+        """Drops the producer with all that it holds, and connects again."""
         old, self._producer = self._producer, None
         self.connect(old)
 
     def close(self) -> None:
-        """Ends at once; what was not acknowledged is given up."""
+        """Ends at once and drops reason is not acknowledged."""
         self._closed.set()
         producer, self._producer = self._producer, None
         if producer is not None:
@@ -94,33 +95,33 @@ class Publisher:
         if old is not None:
             abandon(old)
         backoff = 0.2
-        while not self._closed.wait(backoff if self._said or old is not None else 0):
+        while not self._closed.wait(backoff if self._last_report or old is not None else 0):
             producer = None
             try:
                 producer = KafkaProducer(**self._options())
                 if not producer.partitions_for(self._topic):
                     raise KafkaTimeoutError
-            except Exception as error:  # whatever it is, the lines wait and we try again
-                self._say(self._reason(error, connected=producer is not None))
+            except Exception as error:  # whatever the error is, the lines wait and the loop tries again
+                self._report_once(self._reason(error, connected=producer is not None))
                 if producer is not None:
                     abandon(producer)
                 backoff = min(backoff * 2, _LONGEST_BACKOFF)
                 continue
-            if self._said:
-                self._say("Kafka answers")
-            self._producer, self._said = producer, ""
+            if self._last_report:
+                self._report_once("Kafka answers")
+            self._producer, self._last_report = producer, ""
             return
 
     def _reason(self, error: Exception, *, connected: bool) -> str:
-        where = ",".join(self._kafka.bootstrap)
-        what = str(error) or type(error).__name__
+        brokers = ",".join(self._kafka.bootstrap)
+        reason = str(error) or type(error).__name__
         if connected and isinstance(error, KafkaTimeoutError):
-            what = f"it has no topic {self._topic}: `midwatch doctor` says more"
-        return f"Kafka at {where} cannot be used: {what}; lines wait in their files"
+            reason = f"it has no topic {self._topic}: `midwatch doctor` says more"
+        return f"Kafka at {brokers} cannot be used: {reason}; lines wait in their files"
 
-    def _say(self, text: str) -> None:
-        if text != self._said:
-            self._said = text
+    def _report_once(self, text: str) -> None:
+        if text != self._last_report:
+            self._last_report = text
             self._report(text)
 
     def _options(self) -> dict[str, Any]:

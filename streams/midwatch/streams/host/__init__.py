@@ -1,1 +1,1 @@
-"""This machine: its clock, its files, its locks, its processes."""
+"""This machine: its clock, files, locks and processes."""

@@ -1,7 +1,7 @@
-"""Files that are on disk whole or not at all. Shell; everything here raises OSError.
+"""Writes files that are on disk whole or not at all. Shell. Everything here raises OSError.
 
-The content is written to a draft in the same directory and synced before it gets its name. The directory is
-synced behind that. So no reader sees half a file, and no crash leaves one.
+A write goes to a draft in the same directory. The draft is synced before it gets the file's name, and the
+directory is synced after that. So no reader sees half a file, and no crash leaves one.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from pathlib import Path
 
 
 def replace_file(path: Path, content: bytes, *, mode: int = 0o666) -> None:
-    """Gives the file this content, whatever it held; on disk when it returns. The last writer wins.
+    """Replaces the file's content, which is on disk when this returns. The last writer wins.
 
-    `mode` holds from the first byte on. As for open(2), the umask is taken away from it.
+    `mode` holds from the first byte on. The umask applies to it, as for open(2).
     """
     with _drafted(path, content, mode) as draft:
         put_in_place(draft, path)
 
 
 def create_if_absent(path: Path, content: bytes, *, mode: int = 0o666) -> bool:
-    """Makes the file unless its name exists: then that file stands as it is, and the answer is False.
+    """Creates the file and returns True. Returns False and changes nothing if the name exists.
 
-    This is a fence. Of all callers that share the directory exactly one is told True, and its file is on disk
-    by then. The name is made by link(2), because rename(2) would take it from whoever made it first.
+    This is a fence. Of all callers that share the directory, exactly one gets True, with its file on disk.
+    The name comes from link(2), because rename(2) would replace a file that another caller created.
     """
     with _drafted(path, content, mode) as draft:
         try:
@@ -38,7 +38,7 @@ def create_if_absent(path: Path, content: bytes, *, mode: int = 0o666) -> bool:
 
 
 def write_draft(draft: Path, content: bytes, *, mode: int = 0o666) -> None:
-    """The first half of `replace_file`, for a draft whose name must be known. One writer at a time."""
+    """The first half of `replace_file`, for callers that must know the draft's name. One writer at a time."""
     draft.unlink(missing_ok=True)
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         file.write(content)
@@ -47,13 +47,13 @@ def write_draft(draft: Path, content: bytes, *, mode: int = 0o666) -> None:
 
 
 def put_in_place(draft: Path, path: Path) -> None:
-    """The second half of `replace_file`: the draft gets the name."""
+    """The second half of `replace_file`: renames the draft to `path`."""
     draft.replace(path)
     sync_directory(path.parent)
 
 
 def sync_directory(directory: Path) -> None:
-    """Returns when the names in the directory would survive a power cut."""
+    """Syncs the directory, so that its file names survive a power cut."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

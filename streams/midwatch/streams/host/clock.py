@@ -1,4 +1,4 @@
-"""What time it is, for the shell alone: the core is given the time as an argument."""
+"""This machine's clock, for the shell only. The core takes the time as an argument."""
 
 from __future__ import annotations
 

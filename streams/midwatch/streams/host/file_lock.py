@@ -1,6 +1,7 @@
 """A lock that the kernel frees however its holder dies. Shell.
 
-Each process that inherits the descriptor holds the lock too: it is free when the last of them has closed it.
+Every process that inherits the descriptor also holds the lock. The lock is free when the last of them has
+closed it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _PAUSE_S = 0.05
 
 
 class LockTaken(Exception):
-    """Somebody else holds the lock. `holder` says who; "" if that process has gone and left heirs of it."""
+    """Another process holds the lock. `holder` names the process that took it, or is "" if that one died."""
 
     def __init__(self, holder: str) -> None:
         super().__init__(holder)
@@ -24,7 +25,7 @@ class LockTaken(Exception):
 
 
 def lock(path: Path, *, patience_s: float = 0.0) -> int:
-    """Opens the lock's file and takes the lock; close the descriptor to let go. Raises as `take`."""
+    """Opens the lock's file and takes the lock. Closing the descriptor releases it. Raises as `take`."""
     descriptor = open_lock(path)
     try:
         take(descriptor, patience_s=patience_s)
@@ -35,18 +36,18 @@ def lock(path: Path, *, patience_s: float = 0.0) -> int:
 
 
 def open_lock(path: Path) -> int:
-    """The descriptor of the lock's file, which is made if it is absent. Raises OSError."""
+    """Opens the lock's file, and creates it if it is absent. Raises OSError."""
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def take(descriptor: int, *, patience_s: float = 0.0) -> None:
-    """Takes the lock and writes into its file who has it.
+    """Takes the lock and writes its holder into the file.
 
-    While a living process holds it there is no use in waiting. For the heirs of a dead one it waits up to
-    `patience_s`. Processes of other hosts count as living.
+    Does not wait while the process that took the lock lives. After its death, waits up to `patience_s` for
+    processes that inherited the lock. A holder on another host counts as living.
 
     Raises:
-        LockTaken: somebody else has it.
+        LockTaken: another process holds the lock.
         OSError: this file system has no locks.
     """
     deadline = time.monotonic() + patience_s
@@ -59,7 +60,7 @@ def take(descriptor: int, *, patience_s: float = 0.0) -> None:
             if holder or time.monotonic() >= deadline:
                 raise LockTaken(holder) from None
             time.sleep(_PAUSE_S)
-    with contextlib.suppress(OSError):  # a full disk: the lock holds without it
+    with contextlib.suppress(OSError):  # on a full disk the lock holds without the text
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()} {socket.gethostname()}".encode(), 0)
 

@@ -1,6 +1,6 @@
-"""What /proc says of processes. Shell, and Linux only.
+"""Processes as /proc shows them. Shell, and Linux only.
 
-A pid alone names nothing, because pids come again: a process is its pid and the tick at which it started.
+A pid alone does not identify a process, because pids are reused. A pid with its start tick does.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _PROC = Path("/proc")
-_DEAD = frozenset("ZXx")  # a zombie runs nothing; it waits to be reaped
+_DEAD = frozenset("ZXx")  # a zombie runs nothing and waits to be reaped
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,9 @@ class ProcessStatus:
 
 
 def process_status(pid: int) -> ProcessStatus | None:
-    """The status of a process, dead ones that nobody has reaped among them; None if there is none."""
+    """The status of a process, or None if there is none. A dead process has one until it is reaped."""
     try:
-        # A name of any bytes stands before the last bracket, perhaps half a character.
+        # The process name before the last bracket may hold any bytes, even half a character.
         text = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
@@ -40,7 +40,7 @@ def process_status(pid: int) -> ProcessStatus | None:
 
 
 def start_ticks(pid: int) -> int | None:
-    """When the process started; None if it is gone or only waits to be reaped."""
+    """The clock tick at which the process started. None if it is gone or waits to be reaped."""
     status = process_status(pid)
     return status.start_ticks if status and status.lives else None
 
@@ -58,5 +58,5 @@ def living() -> Iterator[ProcessStatus]:
 
 
 def boot_id() -> str:
-    """Names this boot of the machine, from which start times count. Raises OSError where none is told."""
+    """The id of this boot, from which start ticks count. Raises OSError if /proc has no id."""
     return (_PROC / "sys/kernel/random/boot_id").read_text().strip()

@@ -1,1 +1,1 @@
-"""Lines of logs: normalised once, in blocks, with their times; lines of foreign shippers."""
+"""Log lines: their normal form, blocks, levels, times and secrets, and the lines of foreign shippers."""

@@ -1,8 +1,8 @@
-"""Blocks of lines that belong together: a Python traceback, per speaker, until its exception line. Pure.
+"""Blocks of lines that belong together: a speaker's Python traceback up to its exception line. Pure.
 
-Where a chunk ends within a traceback, the next chunk repeats the lines that were already there, so that the
-exception line arrives with the frames that led to it, and a rule over the whole block finds what it would
-find in one chunk. A block is its first and its latest lines, however long it is and however it was cut.
+If a chunk ends within a traceback, the next chunk repeats the traceback's lines. So the exception line
+arrives with its frames, and a rule over the whole block finds what it would find in one chunk. A block is
+its first and its latest lines, whatever its length and wherever it was cut.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from midwatch.streams.lines.normalise import places
 from midwatch.streams.records import Anchor, Section
 
 LONGEST_BLOCK = 64
-"""Lines kept of an unfinished block: its first and its latest ones."""
+"""The most lines kept of an unfinished block: its first and its latest."""
 
 LARGEST_CONTEXT = 64 * 1024
-"""Bytes kept of an unfinished block, and of all that a chunk repeats together; the oldest goes first."""
+"""The most bytes kept of an unfinished block, and repeated in one chunk. The oldest go first."""
 
 BLOCK_OPENS = b"Traceback (most recent call last):"
-_OPENINGS = (BLOCK_OPENS, b"Original " + BLOCK_OPENS)  # the second of a data loader's worker
-# Who speaks, where many ranks share one stream: `[rank3]: `, `3: `, `(Trainer pid=77, ip=10.0.0.1) `.
+_OPENINGS = (BLOCK_OPENS, b"Original " + BLOCK_OPENS)  # of a data loader's worker
+# The speaker's prefix in a stream of many ranks: `[rank3]: `, `3: `, `(Trainer pid=77, ip=10.0.0.1) `.
 _PREFIXES = (
     rb"(?:\[(?:rank|default)\d+\]:? ?|\[\d+,\d+\]<std(?:out|err)>:|\d{1,6}: "
     rb"|\([^()]{0,80}pid=\d+[^()]{0,80}\) )*"
 )
 _SPEAKER = re.compile(_PREFIXES)
-# Frames come in runs: many lines of one speaker are taken in one step. Where a prefix may have one blank
-# more, the blank behind it is not known to be the frame's, and each line is looked at alone. The prefixes are
-# taken whole or not at all by a look ahead: before Python 3.11.5 possessive repeats err (gh-106052).
+# Frames come in runs: one step takes many lines of one speaker. Some prefixes may have one blank more. Then
+# the blank after the prefix may not be the frame's, so each line is checked alone. A look ahead takes the
+# prefixes whole or not at all: before Python 3.11.5 possessive repeats err (gh-106052).
 _FRAMES = re.compile(
     rb"(?=(%b))\1(?:(?<![\]:])|(?<=>:))[ \t\v\f\r][^\n]*(?:\n\1[ \t\v\f\r][^\n]*)*" % _PREFIXES
 )
-# Lines that neither bear a prefix nor open a block.
+# Lines that have no prefix and open no block.
 _UNSPOKEN = re.compile(rb"(?:(?!\[(?:rank|default)\d|\[\d+,|\d{1,6}: |\(|Traceback \(|Original T)[^\n]*\n)*")
 _EXCEPTION = re.compile(rb"[A-Za-z_][\w.]*(?:: .*|:?)\Z", re.DOTALL)
 _RANK = re.compile(rb"\[(?:rank|default)(\d+)\]|\[\d+,(\d+)\]<std|(?:\A|\) )(\d{1,6}): ")
-_PATIENCE = 16  # lines in a row of the same speaker that belong to no traceback, until its end is given up
+_PATIENCE = 16  # lines of the speaker in a row outside the traceback, after which its block is dropped
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,8 @@ class BlockLine:
 class UnfinishedBlock:
     """A traceback whose exception line did not come yet.
 
-    What its speaker said in between is kept as well: so many of these lines in a row end the waiting, and
-    whoever reads the repeated lines must count to the same number.
+    Its lines include the speaker's lines in between. `foreign` counts the latest of these in a row, and too
+    many of them drop the block. A reader of the repeated lines must reach the same count.
     """
 
     speaker: bytes
@@ -64,7 +64,7 @@ class UnfinishedBlock:
 
     @property
     def size(self) -> int:
-        """Bytes that repeating it takes."""
+        """Bytes of its repeated lines."""
         return sum(len(line.text) + 1 for line in self.lines)
 
 
@@ -73,10 +73,10 @@ Unfinished = tuple[UnfinishedBlock, ...]
 
 @dataclass(frozen=True, slots=True)
 class TracebackBlock:
-    """A traceback that has ended. `start` and `end`: of its exception line in the text, without line feed.
+    """A traceback that has ended. `start` and `end` span its exception line, without line feed.
 
-    `text` holds its own lines without their speaker, joined by line feeds: the header, of a long one the
-    latest frames (`LONGEST_BLOCK` lines, `LARGEST_CONTEXT` bytes), the exception line.
+    `text` joins the traceback's lines without their speaker: the header, the frames and the exception line.
+    A long traceback keeps only its latest frames (`LONGEST_BLOCK` lines, `LARGEST_CONTEXT` bytes).
     """
 
     start: int
@@ -92,12 +92,12 @@ class _Open:
     foreign: int = 0
 
     def take(self, run: tuple[int, int], foreign: int = 0) -> None:
-        """One more of its lines, or a run of them without the last line feed."""
+        """Adds one line of the block, or a run of its lines without the last line feed."""
         self.runs.append(run)
         self.foreign = foreign
 
     def positions(self, text: bytes) -> list[int]:
-        """Where each of its lines begins in the text."""
+        """Where each line of the block begins in the text."""
         found: list[int] = []
         for start, end in self.runs:
             position = start
@@ -108,13 +108,13 @@ class _Open:
 
 
 def claimed_rank(line: bytes) -> int | None:
-    """The rank that a line says it is of, by the prefix of a launcher; evidence, never identity."""
+    """The rank that a line claims by a launcher's prefix. It is evidence, never identity."""
     match = _RANK.search(line[: _prefix(line)])
     return int(next(g for g in match.groups() if g is not None)) if match else None
 
 
 def follow(unfinished: Unfinished, section: Section, text: bytes) -> Unfinished:
-    """The blocks of one file that are unfinished behind these lines (without context) of it."""
+    """The blocks of one file that are unfinished after these lines (without context)."""
     if not unfinished and BLOCK_OPENS not in text:
         return ()
     opened = {block.speaker: _Open(block.speaker, block.lines, [], block.foreign) for block in unfinished}
@@ -124,16 +124,18 @@ def follow(unfinished: Unfinished, section: Section, text: bytes) -> Unfinished:
 
 
 def finished(text: bytes) -> Iterator[TracebackBlock]:
-    """The tracebacks that begin and end in a text of whole lines, by their last lines.
+    """The tracebacks that begin and end in a text of whole lines, in the order of their last lines.
 
-    Of a section that opens with its context these are the ones that end in it, and those that it repeats.
+    For a section that opens with its context, these include tracebacks that only the context holds.
     """
     for block, start, end in _ended(text, {}):
-        yield TracebackBlock(start, end, _own_lines(block, text) + text[start + len(block.speaker) : end])
+        yield TracebackBlock(
+            start, end, _lines_before_last(block, text) + text[start + len(block.speaker) : end]
+        )
 
 
-def _own_lines(block: _Open, text: bytes) -> bytes:
-    """What is kept of a block but for its last line: header and frames, each with a line feed."""
+def _lines_before_last(block: _Open, text: bytes) -> bytes:
+    """The kept lines of a block except its last: header and frames, each with a line feed."""
     speaker = block.speaker
     sizes = [text.count(b"\n", start, end) + 1 for start, end in block.runs]
     if sum(sizes) <= LONGEST_BLOCK and sum(end - start + 1 for start, end in block.runs) <= LARGEST_CONTEXT:
@@ -143,12 +145,12 @@ def _own_lines(block: _Open, text: bytes) -> bytes:
     else:
         kept = _kept([_line(text, position) for position in block.positions(text)])
         parts = [line[len(speaker) :] for line in kept]
-    own = [part for index, part in enumerate(parts) if index == 0 or part[:1].isspace()]
-    return b"\n".join([*own, b""])
+    traceback = [part for index, part in enumerate(parts) if index == 0 or part[:1].isspace()]
+    return b"\n".join([*traceback, b""])
 
 
 def fitting(unfinished: Unfinished, room: int = LARGEST_CONTEXT) -> Unfinished:
-    """Those that may be repeated in one chunk: the youngest, up to `room` bytes."""
+    """The blocks that one chunk may repeat: the youngest, up to `room` bytes."""
     kept, size = [], 0
     for block in sorted(unfinished, key=lambda b: -b.lines[0].offset):
         size += block.size
@@ -166,7 +168,7 @@ def context(unfinished: Unfinished) -> tuple[bytes, tuple[Anchor, ...], int]:
 
 
 def with_context(section: Section, text: bytes, unfinished: Unfinished) -> tuple[Section, bytes]:
-    """The section as it opens with the lines of these blocks of its file."""
+    """The section and its text, opened with the lines of these blocks of its file."""
     if not unfinished:
         return section, text
     before, anchors, count = context(unfinished)
@@ -182,7 +184,7 @@ def with_context(section: Section, text: bytes, unfinished: Unfinished) -> tuple
 
 
 def _ended(text: bytes, opened: dict[bytes, _Open]) -> Iterator[tuple[_Open, int, int]]:
-    """The blocks that end in the text, each with the span of its last line; `opened` is kept up to date."""
+    """The blocks that end in the text, each with the span of its last line. Updates `opened`."""
     position = 0
     while position < len(text):
         if not opened:
@@ -206,7 +208,7 @@ def _ended(text: bytes, opened: dict[bytes, _Open]) -> Iterator[tuple[_Open, int
 
 
 def _taken(line: bytes, span: tuple[int, int], opened: dict[bytes, _Open]) -> _Open | None:
-    """The block that ends with this line, which stands at `span`."""
+    """The block that ends with this line at `span`, if any."""
     prefix = _prefix(line)
     speaker = line[:prefix]
     if line.startswith(_OPENINGS, prefix):
@@ -241,8 +243,10 @@ def _kept(lines: Sequence[bytes]) -> list[bytes]:
 
 
 def _window(sizes: Sequence[int]) -> list[int]:
-    """Which lines of a block are kept: the first, and the latest that fit. What is kept of a longer block is
-    the same whether it was shortened before or not."""
+    """The indexes of a block's kept lines: the first, and the latest that fit.
+
+    A block that was shortened before keeps the same lines as one that was not.
+    """
     room, first = LARGEST_CONTEXT - sizes[0] - 1, len(sizes)
     while first > 1 and len(sizes) - first < LONGEST_BLOCK - 1 and room > sizes[first - 1]:
         first -= 1

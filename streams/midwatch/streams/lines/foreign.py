@@ -1,12 +1,12 @@
-"""Lines that another shipper sends: one JSON object per message of `logs`, read through a mapping. Pure.
+"""Lines of another shipper: one JSON object per message of `logs`, read by a mapping of fields. Pure.
 
-Which field holds what is the settings' to say; each shipper's own names are known here. The job's name must
-come from a field that the shipper's configuration sets, never from one that the job's own output can write.
+The settings name the fields, and `SHIPPERS` holds each shipper's usual names. The job's name must come from
+a field that the shipper's configuration sets, never from one that the job's output can write.
 
-Such a line has no place in a file that could be trusted (rotation is not told), so its place is that of its
-message: the path reads `train.log@midwatch.logs/3`, the line number is the message's offset there, and a
-message that match reads twice counts once. What the shipper itself sends twice counts twice, as evidence
-only. It gives no beats, so no stall can be found; `midwatch why` says so.
+Such a line has no trusted place in a file, because the shipper reports no rotation. So it has the place of
+its message. The path reads `train.log@midwatch.logs/3`, and the line number is the message's offset. A
+message that match reads twice counts once. A line that the shipper sends twice counts twice, as evidence
+only. The shipper sends no heartbeats, so midwatch finds no stall, and `midwatch why` says so.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from midwatch.streams.records.identity import job_name
 from midwatch.streams.worker.fold import Message
 
 PREFIX = "foreign:"
-"""What the name of a foreign shipper's start begins with, in the origin of its lines."""
+"""The start of `Origin.shipper` in a foreign shipper's lines."""
 
 _OURS = b'{"record":'
-_PLACE = 1 << 20  # bytes that a message may have: each has so much room of its own among the offsets
+_PLACE = 1 << 20  # bytes of room among the offsets for each message; no message is larger
 _MILLIS_FROM = 1e11  # an epoch above it counts milliseconds
 _YEAR_10000 = 253_402_300_800.0
 
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
-    """Which field of the JSON object holds what; a dot leads into an inner object."""
+    """The names of the fields in the JSON object. A dot leads into an inner object."""
 
     line: str
     job: str
@@ -51,7 +51,7 @@ SHIPPERS: Mapping[str, Mapped] = {
     "filebeat": Mapped("message", "fields.job", "host.name", "log.file.path", "@timestamp"),
     "rsyslog": Mapped("msg", "$!.job", "hostname", "$!.metadata.filename", "timereported"),
 }
-"""Each shipper's own names of the fields; `job` is one that its configuration must add."""
+"""Each shipper's usual names of the fields. Its configuration must add the one for `job`."""
 
 
 class ForeignOptions(Protocol):
@@ -75,7 +75,7 @@ class ForeignOptions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ForeignReader:
-    """How foreign lines are read; `cluster` and `user` complete a job that is named by its run alone."""
+    """Reads foreign lines. `cluster` and `user` complete the name of a job that has only a run."""
 
     shipper: str
     mapped: Mapped
@@ -83,10 +83,10 @@ class ForeignReader:
     user: str
 
     def chunk(self, message: Message) -> Chunk:
-        """The line, or the few of them, as a chunk of its own.
+        """The line or lines of one message as a chunk.
 
         Raises:
-            ForeignLine: no JSON object, or one without its line or its job.
+            ForeignLine: the message is no JSON object, or lacks its line or its job.
         """
         fields = _object(message.value or b"")
         mapped = self.mapped
@@ -131,27 +131,27 @@ class ForeignReader:
             raise ForeignLine(
                 f"a JSON line of {self.shipper} with the job {text[:100]!r}: {error.what}",
                 where="logs",
-                remedy=f"{remedy}; foreign.user is the user of jobs that are named by their run alone",
+                remedy=f"{remedy}; foreign.user is the user of jobs whose name has only a run",
             ) from error
 
 
-def reader(wanted: ForeignOptions, cluster: str) -> ForeignReader | None:
-    """How the settings want foreign lines read; None if they want none."""
-    own = SHIPPERS.get(wanted.shipper)
-    if own is None:
+def reader(options: ForeignOptions, cluster: str) -> ForeignReader | None:
+    """The reader of foreign lines under these settings, or None if they name no shipper."""
+    usual = SHIPPERS.get(options.shipper)
+    if usual is None:
         return None
     mapped = Mapped(
-        line=wanted.line or own.line,
-        job=wanted.job or own.job,
-        node=wanted.node or own.node,
-        path=wanted.path or own.path,
-        time=wanted.time or own.time,
+        line=options.line or usual.line,
+        job=options.job or usual.job,
+        node=options.node or usual.node,
+        path=options.path or usual.path,
+        time=options.time or usual.time,
     )
-    return ForeignReader(wanted.shipper, mapped, cluster, wanted.user)
+    return ForeignReader(options.shipper, mapped, cluster, options.user)
 
 
 def is_foreign(value: bytes, headers: Headers) -> bool:
-    """Whether a message of `logs` is a JSON object that is none of ours."""
+    """Whether a message of `logs` is a JSON object that midwatch did not write."""
     ours = value.startswith(_OURS) or any(name == "chunk" for name, _ in headers)
     return not ours and value.lstrip(b" \t\r\n")[:1] == b"{"
 
@@ -160,15 +160,15 @@ def _object(value: bytes) -> Mapping[str, Any]:
     try:
         fields = msgspec.json.decode(value)
     except UNREADABLE as error:
-        said = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise ForeignLine(f"a foreign line that is no JSON: {said}", where="logs") from error
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise ForeignLine(f"a foreign line that is no JSON: {reason}", where="logs") from error
     if not isinstance(fields, dict):
         raise ForeignLine("a foreign line that is no JSON object", where="logs")
     return fields
 
 
 def _found(fields: Mapping[str, Any], name: str) -> Any:
-    """The value under a dotted name; a field that holds the dots in its own name comes first."""
+    """The value under a dotted name. A field with the dots in its own name comes first."""
     if name in fields:
         return fields[name]
     here: Any = fields
@@ -187,7 +187,7 @@ def _text(fields: Mapping[str, Any], name: str) -> str | None:
 
 
 def _seconds(value: Any, otherwise: float) -> float:
-    """A time as shippers write them: an epoch in seconds or milliseconds, or ISO 8601 with its zone."""
+    """Seconds since 1970 from an epoch in seconds or milliseconds, or from ISO 8601 with its zone."""
     seconds = otherwise
     if isinstance(value, str):
         try:
@@ -204,7 +204,7 @@ def _seconds(value: Any, otherwise: float) -> float:
 
 
 def _anchors(text: bytes, place: int, number: int) -> list[Anchor]:
-    """One for each line: all lines of a message have its number."""
+    """One anchor for each line. All lines of a message have its number."""
     anchors, start = [], 0
     for index in range(text.count(b"\n")):
         anchors.append(Anchor(index, place + start, number))

@@ -1,10 +1,10 @@
-"""What a line calls itself: a warning or information of its own writer is no failure. Pure."""
+"""The level that a line gives itself. A warning or information of its own writer is no failure. Pure."""
 
 from __future__ import annotations
 
 import re
 
-_HEAD = 240  # bytes in which a line names its level; what stands behind is its message
+_HEAD = 240  # bytes in which a line names its level; its message comes after
 
 # The first level word of a line decides. NCCL has no level above WARN, so its warnings are loud.
 _LEVEL = re.compile(
@@ -18,11 +18,11 @@ _LEVEL = re.compile(
     rb"|: [IW] (?:tensorflow|external|\w+)/"  # TensorFlow: 2020-10-28 03:51:08.1: W tensorflow/core/..
     rb"|\[NeMo [WI] )"
 )
-# Weights & Biases never ends a run by what it logs: it raises if it must.
-_SIDE_SHOW = re.compile(rb"\A\W{0,8}(?:\([^()]{0,80}pid=[^()]{0,80}\)\W{0,8})?wandb: ")
-# An autotuner tries what may not fit the card, and leaves out what does not.
-_TRIED = re.compile(rb"_inductor/select_algorithm\.py:\d+\]")
-# Some end a run and log it as an information: TensorFlow's coordinator, for one.
+# No log line of Weights & Biases reports the end of a run: it raises an exception for that.
+_WANDB = re.compile(rb"\A\W{0,8}(?:\([^()]{0,80}pid=[^()]{0,80}\)\W{0,8})?wandb: ")
+# An autotuner tries variants that may not fit the GPU, and leaves out those that do not.
+_AUTOTUNER = re.compile(rb"_inductor/select_algorithm\.py:\d+\]")
+# Some writers end a run and log it as information, for example TensorFlow's coordinator.
 _ENDS_ALL = re.compile(rb"\bError reported to Coordinator: ")
 # The line itself says that its writer goes on.
 _GOES_ON = re.compile(
@@ -34,11 +34,11 @@ _SAMPLE = re.compile(
     rb"\A\s{0,8}[\[{].{0,60}?[\"'](?:role|prompt|completion|instruction|conversations|messages|question|answer)[\"']"
     rb": ?[\"'\[{]"
 )
-# A drill announces the fault that it provokes; what comes of it is said by those whom it strikes.
-_PROVOKED = re.compile(rb"\A[\W\d]{0,40}(?:\w+ ){0,2}[Ii]njection: ")
+# A drill announces the fault that it injects. The processes that it strikes report what follows.
+_DRILL = re.compile(rb"\A[\W\d]{0,40}(?:\w+ ){0,2}[Ii]njection: ")
 
 
-# A loop that caught what stands above: it leaves this batch out and takes the next.
+# A loop that caught the failure above leaves this batch out and takes the next.
 _LEFT_OUT = re.compile(rb"(?i)[^\n]{0,200}?\bskipp(?:ing|ed) (?:this |the )?batch\b")
 _BREAKS = re.compile(rb"\n[^\n]{0,80}?Traceback \(most recent call last\)")
 
@@ -46,23 +46,28 @@ _WARNS = re.compile(rb"(?i:WARN)|\bW(?:\d{3,4})? |\bW\d{4} |\[W\]|\[W[ \d]|\[NeM
 
 
 def is_warning(line: bytes) -> bool:
-    """Whether a quiet line calls itself a warning, and no less."""
+    """Whether a quiet line calls itself a warning, not information."""
     found = _LEVEL.search(line[:_HEAD])
     return found is not None and found["quiet"] is not None and _WARNS.search(found[0]) is not None
 
 
 def stands_aside(line: bytes) -> bool:
-    """Whether the writer never ends a run by what it says: a service beside it, an autotuner's trial, a
-    sample of the data, or a drill's announcement."""
+    """Whether a line of this writer never ends a run.
+
+    It is from a service beside the run, an autotuner's trial, a sample of the data or a drill's announcement.
+    """
     head = line[:_HEAD]
     return (
-        any(said.match(head) for said in (_SIDE_SHOW, _PROVOKED, _SAMPLE)) or _TRIED.search(head) is not None
+        any(pattern.match(head) for pattern in (_WANDB, _DRILL, _SAMPLE))
+        or _AUTOTUNER.search(head) is not None
     )
 
 
 def is_quiet(line: bytes) -> bool:
-    """Whether the writer of the line calls it a warning, information or less, a fault of a drill, or one
-    that it gets over."""
+    """Whether the line reports no failure by its writer's own account.
+
+    It is a warning, information or less, a line that `stands_aside`, or a fault that its writer gets over.
+    """
     if stands_aside(line) or _GOES_ON.search(line):
         return True
     found = _LEVEL.search(line[:_HEAD])
@@ -70,7 +75,10 @@ def is_quiet(line: bytes) -> bool:
 
 
 def was_left_out(text: bytes, end: int) -> bool:
-    """Whether the line below the one that ends there says that the loop leaves the batch out, and no
-    traceback begins behind it: then it met a failure and got over it. Lines below `text` are unknown."""
-    said = _LEFT_OUT.match(text, end + 1)
-    return said is not None and _BREAKS.match(text, text.find(b"\n", said.end())) is None
+    """Whether the loop got over the failure in the line that ends at `end`.
+
+    The next line must report that the loop leaves the batch out, and no traceback may begin after it. Lines
+    after `text` are unknown.
+    """
+    left_out = _LEFT_OUT.match(text, end + 1)
+    return left_out is not None and _BREAKS.match(text, text.find(b"\n", left_out.end())) is None

@@ -1,8 +1,8 @@
-"""Raw bytes of a log file to the lines that rules are searched in, and back to their place in the file.
+"""Turns raw bytes of a log file into the lines that rules search, and finds their places in the file. Pure.
 
-Done once, by the same code, in the shipper and in `midwatch replay`. Everything here works on whole raw
-lines (up to and with their newline) one by one, so the result does not depend on how a file was cut into
-blocks of whole lines. Pure. No line it makes is longer than the raw bytes it was made from.
+The shipper and `midwatch replay` normalise each line once, with this code. It works on one whole raw line at
+a time, newline included. So the result does not depend on how a file was cut into blocks of whole lines.
+No line is longer than the raw bytes that it was made from.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ __all__ = [
 ]
 
 LONGEST_LINE = 16 * 1024
-"""Bytes of a line, without its newline; a longer one keeps its head and its tail."""
+"""The most bytes of a line, without its newline. A longer line keeps its head and its tail."""
 
 LONGEST_RAW_LINE = 1024 * 1024
 """Bytes after which a raw line without a newline is cut, so that no line can fill the memory."""
 
-_MANY = 32  # escapes and CRs in a block beyond which all its lines are done at once
+_MANY = 32  # escapes and CRs in a block above which all its lines are normalised at once
 
 _HEAD = LONGEST_LINE // 2
 _TAIL = LONGEST_LINE - _HEAD - 64  # the marker fits into what is left
 
-# Every escape byte goes, with the sequence behind it if there is one: none is left that could join up.
+# Every escape byte goes, with its sequence if there is one. So no rest can form a new sequence.
 _ANSI = re.compile(
     rb"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
     rb"|[\]PX^_][^\x07\x1b\r\n]*(?:\x07|\x1b\\)"  # OSC, DCS and other strings: titles, links
@@ -52,8 +52,8 @@ _ANSI = re.compile(
 class Normalised:
     """Lines, and where they come from. `text` ends with a newline unless it is empty.
 
-    `anchors` are as in a `Section`; offsets and numbers count from what `normalise` was told of the block's
-    first byte. `raw_lines` is how many newlines the block held: the next one's first number is that much on.
+    `anchors` are as in a `Section`. Offsets and numbers count from the arguments of `normalise`. `raw_lines`
+    is the number of newlines in the block. The first number of the next block is higher by that much.
     """
 
     text: bytes
@@ -62,17 +62,17 @@ class Normalised:
     raw_lines: int
 
     def placed(self, offset: int, number: int) -> tuple[Anchor, ...]:
-        """The anchors of a block that began at `offset`, on line `number`, where `normalise` was not told."""
+        """The anchors of a block that began at `offset`, on line `number`, if `normalise` got neither."""
         return tuple(Anchor(a.index, a.offset + offset, a.number + number) for a in self.anchors)
 
 
 @dataclass(frozen=True, slots=True)
 class LinePlace:
-    """Where a line of a section stands in the original file.
+    """The place of a section's line in the original file.
 
-    `offset` is where its raw bytes begin. `end` is where they end, newline included, if normalising left the
-    line as it was; else a place within them: above `offset`, never above the beginning of the next line. So
-    comparing `end` with a mark that lies between two lines gives one answer, however chunks were cut.
+    `offset` is where its raw bytes begin. `end` is where they end, newline included, if normalising did not
+    change the line. Otherwise `end` is a place within them: above `offset`, never above the next line's
+    beginning. So a comparison of `end` with a mark between two lines never depends on the cut of the chunks.
     """
 
     index: int
@@ -82,7 +82,7 @@ class LinePlace:
 
 
 def whole_lines(raw: bytes) -> int:
-    """How many leading bytes of `raw` are whole raw lines; 0 if not even the first one is complete.
+    """How many leading bytes of `raw` are whole raw lines. It is 0 if the first line is incomplete.
 
     A raw line counts as whole after `LONGEST_RAW_LINE` bytes even without its newline.
     """
@@ -91,9 +91,11 @@ def whole_lines(raw: bytes) -> int:
 
 
 def normalise(raw: bytes, offset: int = 0, number: int = 0) -> Normalised:
-    """Whole raw lines as lines: CRLF is LF; every other segment between CRs is a line, and of a run of
-    progress bars among them only the last is one; no ANSI escapes, no NULs, no secrets; at most
-    `LONGEST_LINE` bytes each.
+    """Turns whole raw lines into lines.
+
+    CRLF becomes LF. Any other CR separates segments, and each segment is a line. Of a run of progress bars
+    among them only the last is a line. Lines have no ANSI escapes, no NULs and no secrets. Each has at most
+    `LONGEST_LINE` bytes.
 
     The block begins at `offset` of its file, on line `number`. Normalising again changes nothing. The last
     raw line may lack its newline (a prompt, the end of a file).
@@ -122,7 +124,7 @@ def normalise(raw: bytes, offset: int = 0, number: int = 0) -> Normalised:
 
 
 def locate(section: Section, text: bytes, index: int) -> LinePlace:
-    """The place of line `index` of a section, whose own part of the chunk's text is `text`.
+    """The place of line `index` of a section. `text` is the section's part of the chunk's text.
 
     Raises:
         IndexError: the section has no such line.
@@ -137,10 +139,10 @@ def locate(section: Section, text: bytes, index: int) -> LinePlace:
 def places(section: Section, text: bytes, positions: Iterable[int]) -> Iterator[LinePlace]:
     """The place of the line around each byte position of the section's text. Positions must not descend.
 
-    One walk over the text for all of them, so this is the one to use for many hits.
+    One walk over the text finds all places, so use this for many hits.
     """
     anchors = section.anchors
-    at = start = index = line = 0  # anchor in force, where its line starts, and the line reached so far
+    at = start = index = line = 0  # current anchor, start of its line, and the line reached so far
     for position in positions:
         begin = text.rfind(b"\n", 0, position) + 1
         index += text.count(b"\n", line, begin)
@@ -157,9 +159,9 @@ def _skip(text: bytes, position: int, lines: int) -> int:
     return position
 
 
-def _place(section: Section, text: bytes, known: tuple[Anchor, int], wanted: tuple[int, int]) -> LinePlace:
-    """From an anchor and where its line starts in the text, the place of a line behind it (index, start)."""
-    (anchor, start), (index, line) = known, wanted
+def _place(section: Section, text: bytes, known: tuple[Anchor, int], target: tuple[int, int]) -> LinePlace:
+    """The place of a later line (index, start), from an anchor and its line's start in the text."""
+    (anchor, start), (index, line) = known, target
     offset = anchor.offset + line - start
     stop = text.find(b"\n", line) + 1 or len(text)
     return LinePlace(
@@ -168,8 +170,7 @@ def _place(section: Section, text: bytes, known: tuple[Anchor, int], wanted: tup
 
 
 class _Layout:
-    """Lines as they are laid out, one behind the other, with an anchor wherever one is not where the line
-    before it would have it."""
+    """Lines, one after the other, with an anchor for each that does not directly follow the line before."""
 
     def __init__(self, offset: int, number: int) -> None:
         self.parts: list[bytes] = []
@@ -201,7 +202,7 @@ class _Layout:
 
 
 def _clean(raw: bytes) -> bool:
-    """Whether normalising changes nothing: on a healthy log a few fast searches say so."""
+    """Whether normalising changes nothing. For a healthy log a few fast searches decide this."""
     return not (
         b"\r" in raw
         or b"\x1b" in raw
@@ -212,7 +213,7 @@ def _clean(raw: bytes) -> bool:
 
 
 def _at_once(raw: bytes, offset: int, number: int) -> Normalised | None:
-    """A block in which escapes and CRLFs are many and every raw line is one line; None if it is not so."""
+    """Normalises a block with many escapes and CRLFs. None unless each raw line gives one line."""
     if b"\0" in raw or raw.count(b"\r") != raw.count(b"\r\n") or _longest(raw) > LONGEST_RAW_LINE:
         return None
     before = raw.removesuffix(b"\n").split(b"\n")
@@ -276,7 +277,7 @@ def _raw_line(raw: bytes, position: int) -> tuple[int, int]:
 
 
 def _lines_of(raw: bytes) -> Iterator[tuple[int, bytes]]:
-    """The lines of one raw line with their offsets in it; at least one."""
+    """The lines of one raw line with their offsets in it. There is at least one."""
     raw = raw.removesuffix(b"\n")
     if len(raw) > LONGEST_RAW_LINE:
         for cut in range(0, len(raw), LONGEST_RAW_LINE):
@@ -284,13 +285,13 @@ def _lines_of(raw: bytes) -> Iterator[tuple[int, bytes]]:
                 yield cut + offset, line
         return
     unclean = b"\0" in raw or b"\x1b" in raw
-    offset, waiting, some = 0, None, False
+    offset, waiting, found = 0, None, False
     for segment in raw.split(b"\r"):
         here, offset = offset, offset + len(segment) + 1
         line = _ANSI.sub(b"", segment.replace(b"\0", b"")) if unclean else segment
         if not line:
             continue
-        some, bar = True, _is_bar(line)
+        found, bar = True, _is_bar(line)
         if waiting is not None and not bar:
             yield waiting[0], _safe(waiting[1])
         waiting = (here, line) if bar else None
@@ -298,15 +299,15 @@ def _lines_of(raw: bytes) -> Iterator[tuple[int, bytes]]:
             yield here, _safe(line)
     if waiting is not None:
         yield waiting[0], _safe(waiting[1])
-    if not some:
+    if not found:
         yield 0, b""
 
 
 def _is_bar(line: bytes) -> bool:
     """Whether a segment is a progress bar and nothing else: `42%|####    | 42/100 [00:10<00:14, 4.1it/s]`.
 
-    Text glued behind its closing bracket, or cutting it short, makes it a line like any other: it may be the
-    error that ended the run.
+    Text after the closing bracket, or text that cuts the bar short, makes it a line like any other. Such text
+    may be the error that ended the run.
     """
     percent = line.find(b"%|")
     if percent < 1 or not line[percent - 1 : percent].isdigit():
@@ -319,7 +320,7 @@ def _is_bar(line: bytes) -> bool:
 
 
 def _safe(line: bytes) -> bytes:
-    """Without secrets, and not too long; redacted first, so that no cut can leave half a secret standing."""
+    """The line without secrets, and cut. It is redacted first, so that no cut can leave half a secret."""
     if suspicious(line):
         line = redact(line)
     return line if len(line) <= LONGEST_LINE else redact(_capped(line))

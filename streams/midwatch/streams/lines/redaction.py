@@ -1,7 +1,7 @@
-"""Secrets out of log lines, before anything leaves the node. Pure.
+"""Removes secrets from log lines before anything leaves the node. Pure.
 
-`suspects` is the cheap question for a whole block: where could a secret stand? `redact` is the exact one,
-for one line. Whatever `redact` removes stands on a line that holds one of the literals of `suspects`.
+`suspects` searches a whole block cheaply for places of possible secrets. `redact` searches one line exactly.
+Every line that `redact` changes holds one of the literals of `suspects`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from ahocorasick_rs import BytesAhoCorasick, MatchKind
 
-# What is taken out: AWS, Hugging Face, OpenAI, Weights & Biases, GitHub and GitLab keys by their form, the
-# credentials of an Authorization header, the password in a URL, and the value of a setting by its name.
+# Removed by their form: keys of AWS, Hugging Face, OpenAI, Weights & Biases, GitHub and GitLab. Removed by
+# their place: credentials of an Authorization header, the password in a URL, the value of a named setting.
 _NAMES = (
     *("api_key", "apikey", "access_key", "secret_key", "session_token", "access_token", "auth_token"),
     *("hub_token", "hf_token", "password", "passwd"),
@@ -34,8 +34,8 @@ _PREFIXES = (
 )
 _LITERALS = (*_PREFIXES, b"wandb login", b"://", *_HEADERS, *_SETTINGS)
 
-# A token is taken with all that could continue it, so that what follows the mask never looks like the
-# beginning of another one: redacting is idempotent.
+# A token includes every character that could continue it. So the text after the mask never looks like another
+# token, and redacting is idempotent.
 _TOKEN = re.compile(
     rb"""(?<![A-Za-z0-9])(?:
         (?:AKIA|ASIA)[A-Z0-9]{16}
@@ -59,7 +59,7 @@ _scanner = BytesAhoCorasick(list(_LITERALS), matchkind=MatchKind.LeftmostFirst)
 
 
 def suspects(block: bytes) -> Iterator[int]:
-    """Positions, ascending, of all places of the block on whose lines a secret could stand; mostly none."""
+    """Ascending positions in the block on whose lines a secret may be. Mostly there are none."""
     return (start for _, start, _ in _scanner.find_matches_as_indexes(block))
 
 
@@ -70,12 +70,12 @@ def suspicious(line: bytes) -> bool:
 
 def _masked(match: re.Match[bytes]) -> bytes:
     kept, secret = match.groups() if match.re.groups else (b"", match[0])
-    # Never longer than the secret was: a line's end must not move beyond its end in the file.
+    # Never longer than the secret: a line's end must not move beyond its end in the file.
     return kept + b"***"[: len(secret)]
 
 
 def redact(line: bytes) -> bytes:
-    """The line with each secret replaced by `***`; never longer than before, and stable when done again."""
+    """The line with each secret replaced by `***`. It never grows, and redacting again changes nothing."""
     while True:
         before = line
         for pattern in (_TOKEN, _HEADER, _URL, _SETTING, _LOGIN):

@@ -1,4 +1,4 @@
-"""The time that a log line prints about itself. Pure; evidence only, and only where it is plausible."""
+"""The time that a log line prints. It is evidence only, and counts only if plausible. Pure."""
 
 from __future__ import annotations
 
@@ -26,22 +26,25 @@ _FORMATS = tuple(
         r"\[(?P<epoch>1\d{9})(?:\.(?P<F>\d{1,9}))?\]",
     )
 )
-# Of all forms the first in the line; at one place the first of these.
+# The first form in the line wins. At one place the first of these wins.
 _ANY_FORM = re.compile("|".join(f"({re.sub(r'[(][?]P<[^>]+>', '(?:', form.pattern)})" for form in _FORMATS))
-_HANDS = re.compile(r"\d\d:\d\d:\d\d")  # every form holds them, or begins with `_SECONDS`
+_HANDS = re.compile(r"\d\d:\d\d:\d\d")  # every form holds this, or begins with `_SECONDS`
 _SECONDS = "[1"
 _C10 = re.compile(r"[DIWEFC]\d{4} \d\d:\d\d:\d\d\.\d{9} ")
-# torch prints the nanoseconds of its monotonic clock behind the second of the wall clock. Its lines tell of
-# trouble, so within the second they are taken to come last: after the steps that the job still made in it.
+# torch prints the nanoseconds of its monotonic clock after the second of the wall clock. Its lines report
+# trouble, so they count as the last of their second, after the steps that the job still made in it.
 _LAST_OF_SECOND = 0.999999
-_REACH = 256  # a time stands at the head of a line, behind at most some rank prefixes
-_GUESS_WITHIN = 600.0  # seconds between two reads below which the zone can be told from the minutes
+_REACH = 256  # bytes of a line's head that may hold a time, after at most some rank prefixes
+_GUESS_WITHIN = 600.0  # seconds between two reads below which the minutes reveal the zone
 
 
 @dataclass(frozen=True, slots=True)
 class _Printed:
-    """A time as it is printed: `seconds` since 1970 if its zone was UTC; `fixed` if the zone is known. `late`
-    is how much later the line is to be placed, where the time is known to the second only."""
+    """A time as it is printed.
+
+    `seconds` counts from 1970 as if its zone were UTC. `fixed`: the zone is known. `late`: seconds to add
+    where the time is known only to the second.
+    """
 
     seconds: float
     resolution: float
@@ -50,10 +53,10 @@ class _Printed:
 
 
 def printed_time(line: bytes, *, zone: tzinfo = UTC, read_at: float | None = None) -> float | None:
-    """Seconds since 1970 that stand at the head of the line, None if none do.
+    """The time at the head of the line in seconds since 1970, or None. It may be implausible.
 
-    A time that names no zone is taken to be in `zone`; one that names no year (glog, syslog) is taken to be
-    the last such day before `read_at`, and is None without it. Says nothing about being plausible.
+    A time without a zone counts as one in `zone`. A time without a year (glog, syslog) counts as the last
+    such day before `read_at`, and is None without `read_at`.
     """
     printed = _read(line, read_at)
     if printed is None:
@@ -62,20 +65,22 @@ def printed_time(line: bytes, *, zone: tzinfo = UTC, read_at: float | None = Non
 
 
 def line_time(line: bytes, read_before: float, read_at: float, zone: tzinfo | None = None) -> float:
-    """When the line was written: what it prints if that can lie between the previous and the present read of
-    its file (both by the node's clock, `read_before` 0 for the first read), else `read_at`. May lie outside
-    of the two reads by what the line cuts off its time.
+    """When the line was written, in seconds since 1970.
 
-    `zone` is that of the node; None if nobody knows it: then any zone will do that makes the time plausible,
-    provided the two reads are so close that only one can.
+    It is the printed time if that can lie between the previous and the current read of the file, else
+    `read_at`. Both reads are by the node's clock, and `read_before` is 0 for the first. The result may lie
+    outside the two reads by the digits that the line cuts off its time.
+
+    `zone` is that of the node, or None if unknown. Then any zone counts that makes the time plausible, if the
+    two reads are so close that only one can.
     """
     printed = _read(line, read_at)
     if printed is None:
         return read_at
     for offset in _offsets(printed, read_before, read_at, zone):
         seconds = printed.seconds - offset
-        # A time is cut to its last digit, so the line may be younger than it says by that much. It is taken
-        # as printed all the same, not moved to the read: `replay` knows no reads and must order lines alike.
+        # A time is cut to its last digit, so the line may be younger by that much. The printed time still
+        # counts, not that of the read: `replay` knows no reads and must order lines alike.
         if read_before < seconds + printed.resolution and seconds <= read_at:
             return seconds + printed.late
     return read_at
@@ -126,7 +131,7 @@ def _calendar(fields: dict[str, str | None], read_at: float | None) -> float | N
     name = fields.get("month")
     month = _MONTHS[name] if name else int(fields["m"] or 0)
     days = (month, int(fields["d"] or 0))
-    # A leap second is the last one of its minute once more.
+    # A leap second repeats the last second of its minute.
     clock = int(fields["H"] or 0) * 3600 + int(fields["M"] or 0) * 60 + min(int(fields["S"] or 0), 59)
     year = fields.get("y")
     if year:

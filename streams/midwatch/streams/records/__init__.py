@@ -1,11 +1,11 @@
-"""What flows between the parts: frozen values, one class a kind, nothing but data.
+"""Records: the frozen values that flow between the parts, one class for each kind.
 
-Units: times named `*_ms` are milliseconds since 1970 by the broker's append time unless a field says
-otherwise; `wall` and `read_at` are seconds since 1970 by a node's own clock (never compared across
-nodes without taking off its offset); `monotonic` is seconds of one shipper process. Byte offsets and
-line numbers are those of the user's file as it stands on disk; line numbers begin at 1.
+`midwatch.streams.records.codec` turns them into bytes and back. Their units are:
 
-`midwatch.streams.records.codec` turns them into bytes and back.
+- `*_ms`: milliseconds since 1970 by the broker's append time, unless a field says otherwise.
+- `wall`, `read_at`: seconds since 1970 by a node's own clock. Subtract its offset before comparing nodes.
+- `monotonic`: seconds of one shipper process.
+- Byte offsets and line numbers: those of the user's file on disk. Line numbers begin at 1.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Records to bytes and back.
 
-A record is one JSON object with its kind and version beside its fields (`{"record": "beat", "v": 1, ...}`),
-except a chunk, whose text travels as it is in the message's value with everything else in one header.
-Readers accept older versions and unknown fields. Bytes that are no record raise `MalformedRecord`; a newer
-major version or an unknown kind raises `NewerRecord`: the caller decides by topic what that means.
+A record is one JSON object with its kind, its version and its fields: `{"record": "beat", "v": 1, ...}`.
+A chunk differs: the message's value is its text, and one header holds everything else. Readers accept older
+versions and unknown fields. Bytes that are no record raise `MalformedRecord`. A newer major version or an
+unknown kind raises `NewerRecord`, and the caller decides by topic what follows.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _FORWARDED_NAMES = {cls: name for name, cls in _FORWARDED.items()}
 
 
 class _Envelope(msgspec.Struct):
-    record: str  # the kind; no record has a field of this name (`kind` is one of a finding's own)
+    record: str  # the kind; no record has a field of this name, but a finding has a field `kind`
     v: int
 
 
@@ -68,7 +68,7 @@ _decoders: dict[str, msgspec.json.Decoder[Any]] = {
 _encoder = msgspec.json.Encoder()
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What a decoder may raise on a stranger's bytes; the last one where they are nested too deeply."""
+"""The errors of a decoder on a stranger's bytes. The last one means that they are nested too deeply."""
 _KIND_SHOWN = 60
 
 
@@ -95,13 +95,13 @@ def decode(value: bytes) -> Any:
     """The record in these bytes.
 
     Raises:
-        MalformedRecord: not JSON, not an object of ours, or a field of the wrong type or out of its bounds.
+        MalformedRecord: no JSON, no record of midwatch, or a field of a wrong type or out of bounds.
         NewerRecord: a newer version or an unknown kind.
     """
     try:
         envelope = _envelope.decode(value)
     except UNREADABLE as error:
-        raise MalformedRecord(f"not a record: {_said(error)}") from error
+        raise MalformedRecord(f"not a record: {_reason(error)}") from error
     if envelope.v > VERSION:
         raise NewerRecord(
             f"a {envelope.record[:_KIND_SHOWN]!r} record of version {envelope.v}; "
@@ -117,7 +117,7 @@ def decode(value: bytes) -> Any:
     try:
         record = decoder.decode(value)
     except UNREADABLE as error:
-        raise MalformedRecord(f"a broken {envelope.record!r} record: {_said(error)}") from error
+        raise MalformedRecord(f"a broken {envelope.record!r} record: {_reason(error)}") from error
     return r.Forwarded(record) if envelope.record in _FORWARDED else record
 
 
@@ -130,55 +130,55 @@ def encode_log(record: r.Chunk | r.Heartbeat) -> Encoded:
 
 
 def decode_log(value: bytes, headers: Headers) -> r.Chunk | r.Heartbeat:
-    """A message of the topic `logs`. Raises as `decode`; also when the table does not fit the text."""
+    """A message of the topic `logs`. Raises as `decode`, also if the section table does not fit the text."""
     table_bytes = dict(headers).get("chunk")
     if table_bytes is None:
         record = decode(value)
         if not isinstance(record, r.Heartbeat):
-            raise MisdirectedRecord(f"a {type(record).__name__} has no place among the lines")
+            raise MisdirectedRecord(f"a {type(record).__name__} does not belong in the topic `logs`")
         return record
     try:
         table = _table.decode(table_bytes)
     except UNREADABLE as error:
-        raise MalformedRecord(f"a broken section table: {_said(error)}") from error
+        raise MalformedRecord(f"a broken section table: {_reason(error)}") from error
     if table.v > VERSION:
         raise NewerRecord(f"a chunk of version {table.v}", remedy="upgrade this worker; the chunk is kept")
     check_sections(table.sections, value)
     return r.Chunk(table.origin, table.sections, value)
 
 
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 
 def out_of_bounds(record: object) -> str:
-    """What a reader would refuse about a record or a part of one; "" if it would take it."""
+    """Why a reader would refuse a record or a part of one, or "" if it would accept it."""
     try:
         msgspec.json.decode(_encoder.encode(record), type=type(record))
     except (*UNREADABLE, UnicodeEncodeError) as error:
-        return _said(error)
+        return _reason(error)
     return ""
 
 
 def canonical(record: r.Command | r.Spec) -> bytes:
-    """The bytes a signature is made over: every field but the signature, keys sorted."""
+    """The bytes that a signature covers: every field but the signature, with sorted keys."""
     bare = asdict(replace(record, signature=""))
     return msgspec.json.encode(bare, order="sorted")
 
 
 def content_hash(record: object) -> str:
-    """SHA-256, in hex, of a dataclass's fields with sorted keys; equal values give equal hashes."""
+    """SHA-256, in hex, of a dataclass's fields with sorted keys. Equal values give equal hashes."""
     body = asdict(record) if is_dataclass(record) and not isinstance(record, type) else record
     return hashlib.sha256(msgspec.json.encode(body, order="sorted")).hexdigest()
 
 
 def state_to_bytes(state: object) -> bytes:
-    """A state blob of an agent: JSON, no kind; the state class carries its own version field."""
+    """A state blob of an agent: JSON without a kind. The state class carries its own version field."""
     return _encoder.encode(state)
 
 
 def state_from_bytes(value: bytes, cls: type[T]) -> T:
-    """The inverse; unknown fields are dropped, missing ones take their defaults, so older blobs are read."""
+    """The inverse. It drops unknown fields and gives missing ones their defaults, so it reads older blobs."""
     return msgspec.json.decode(value, type=cls)
 
 

@@ -1,4 +1,4 @@
-"""What is decided and ordered, how a job is started again, and what could not be read."""
+"""Decisions, commands, specs and dead letters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from midwatch.streams.records.words import Action
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A value with its reason, kept even when it is to do nothing."""
+    """A decision with its reason. Decide records it even when the action is to do nothing."""
 
     job: JobText
     attempt: Count
@@ -23,7 +23,7 @@ class Decision:
     reason: str
     at_ms: Millis
     armed: bool
-    restart_number: Count = 0  # attempt n of `restart_limit`, if the action is a restart
+    restart_number: Count = 0  # which of the `restart_limit` restarts, if the action is a restart
     restart_limit: Count | None = None
     near_misses: tuple[str, ...] = ()
     command: str = ""  # id of the command written, "" if none
@@ -31,7 +31,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One typed order to the executor. `signature` is over the canonical bytes of all other fields."""
+    """One typed command to the executor. `signature` covers the canonical bytes of all other fields."""
 
     id: str
     job: JobText
@@ -55,7 +55,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """How to start this job again. Signed; the command carries its hash; only the executor reads it."""
+    """How to start this job again. Signed. The command carries its hash, and only the executor reads it."""
 
     job: JobText
     cluster: str
@@ -76,7 +76,7 @@ class Spec:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """What could not be read, and why."""
+    """A record that a worker refused, and why."""
 
     topic: str
     partition: int
@@ -84,4 +84,4 @@ class DeadLetter:
     reason: str
     value: bytes
     key: bytes | None = None
-    kind: str = ""  # of refusal: see midwatch.streams.worker.refusals
+    kind: str = ""  # the kind of refusal: see midwatch.streams.worker.refusals

@@ -1,9 +1,9 @@
-"""What a command and its effects are called. Pure: the same job, attempt and number give the same name.
+"""The names of commands and effects. Pure: the same job, attempt and number give the same name.
 
-A **command id** names one order, with its `seq`: a refused or expired order may be issued again under the
-next one. An **effect key** names what the order brings about and leaves `seq` out, so however many orders
-are issued for one attempt, at most one `start` and one `end` of it can take effect. `attempt` is the one
-that ended or is to be ended; its `start` key belongs to the successor that takes its place.
+A **command id** names one command with its `seq`. Decide may issue a refused or expired command again under
+the next `seq`. An **effect key** names an effect of the command and leaves `seq` out. So any number of
+commands for one attempt cause at most one `start` and one `end`. `attempt` is the one that ended or must
+end. Its `start` key belongs to its successor.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ _LENGTH = 32  # hex digits: 128 bits, and short enough for a comment or a submis
 
 
 def command_id(job: str, attempt: int, seq: int) -> str:
-    """The id of the order number `seq` for this attempt of the job."""
+    """The id of command number `seq` for this attempt of the job."""
     return _name("command", job, attempt, seq)
 
 
 def effect_key(job: str, attempt: int, effect: Effect) -> str:
-    """The key that travels to the scheduler: letters and digits only, so every scheduler takes it."""
+    """The key that the scheduler gets. It has only letters and digits, so every scheduler accepts it."""
     return _name("effect", job, attempt, effect)
 
 
 def effects_of(action: Literal["restart", "cancel"]) -> tuple[Effect, ...]:
-    """Which effects an order needs, in the order in which they are claimed and brought about."""
+    """The effects of a command, in the sequence in which the executor claims and performs them."""
     return ("end", "start") if action == "restart" else ("end",)
 
 
 def _name(*parts: str | int) -> str:
-    # JSON keeps the parts apart: plain joining would let ("a", 11) and ("a1", 1) meet.
+    # JSON separates the parts. Plain joining would give ("a", 11) and ("a1", 1) one name.
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:_LENGTH]

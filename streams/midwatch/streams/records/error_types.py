@@ -1,4 +1,4 @@
-"""Error types, the family of each, and which coarse type of a user's list covers which finer ones."""
+"""Error types, their families, and which coarse type in a user's list covers which finer types."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _COVERS: dict[str, tuple[str, ...]] = {
 
 
 def family(error_type: str) -> str:
-    """The family of a type; users' own types belong to none."""
+    """The family of an error type, or "none" for a type of a user rule."""
     return _FAMILY_OF.get(error_type, "none")
 
 
 def named_in(error_type: str, listed: Collection[str]) -> bool:
-    """Whether a policy's list names this type, itself or by a coarse type that covers it."""
+    """Whether a policy's list names this type, directly or by a coarse type that covers it."""
     return error_type in listed or any(error_type in _COVERS.get(coarse, ()) for coarse in listed)

@@ -1,4 +1,4 @@
-"""What detect folds: hits, and the words of the scheduler, the executor and people."""
+"""What detect folds: hits, specs, and facts from the scheduler, the executor and people."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WAITING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of evidence: where it stands and what it says (at most 2 KiB of it)."""
+    """One line of evidence: its place, and at most 2 KiB of its text."""
 
     text: str
     path: str
@@ -35,18 +35,18 @@ class Line:
     time: float  # corrected wall clock: printed in the line if plausible, else when it was read
     node: str = ""
     rank: Count | None = None
-    claimed_rank: Count | None = None  # what the text says of itself: evidence, not identity
-    raw: bytes | None = None  # the bytes, where `text` had to replace some
+    claimed_rank: Count | None = None  # the rank that the text claims: evidence, not identity
+    raw: bytes | None = None  # the raw bytes, if `text` had to replace some
 
     @property
     def file(self) -> tuple[str, str]:
-        """Where its number counts: nodes may each have a file of the same path."""
+        """The file in which `number` counts. Two nodes may have different files with the same path."""
         return (self.node, self.path)
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """So many hits of a rule count against the job within so many seconds of its lines' time."""
+    """The rate at which a rule's hits count against the job: `hits` in `seconds` of its lines' time."""
 
     hits: Count
     seconds: Duration
@@ -54,7 +54,10 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A rule matched a line. It carries role, type and transience, so nobody has to look the rule up."""
+    """A match of a rule on a line.
+
+    It carries the rule's role, type and transience, so that no reader has to look up the rule.
+    """
 
     rule: str
     role: Role
@@ -63,20 +66,20 @@ class Hit:
     severity: str
     transient: bool | None
     line: Line
-    end: Count  # offset in the file behind the line
+    end: Count  # offset in the file after the line
     generation: str
     mode: Mode | None = None
     phase: Phase | None = None
     remedy: str = ""
     captures: Mapping[str, str] = field(default_factory=dict)
-    fallback: bool = False  # the rule knows no more than that something failed
-    excuses: Count | None = None  # number of a line of this file: an exception that was only a probe
-    limit: Rate | None = None  # of the rule
+    fallback: bool = False  # the rule knows only that something failed
+    excuses: Count | None = None  # number of the line in this file whose exception was only a probe
+    limit: Rate | None = None  # the limit of the rule
 
 
 @dataclass(frozen=True, slots=True)
 class HitCount:
-    """Further hits of one rule on one rank in one chunk, beyond those sent whole: evidence only."""
+    """Further hits of one rule on one rank in one chunk, beyond those sent in full. Evidence only."""
 
     rule: str
     rank: Count | None
@@ -88,37 +91,37 @@ class HitCount:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """A line that ends the watch of a rule: no hit of it behind this line counts in this attempt."""
+    """A line that ends the watch of a rule. No later hit of the rule counts in this attempt."""
 
     rule: str
     path: str
     generation: str
     number: Count
     end: Count
-    time: float  # as of a `Line`
+    time: float  # as in a `Line`
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress lines of one file in one chunk, as columns of equal length; captures stay strings."""
+    """Progress lines of one file in one chunk, as columns of equal length. Captures stay strings."""
 
     path: str
     generation: str
     rule: str
     phase: Phase
     steps: tuple[Whole, ...]
-    ends: tuple[Count, ...]  # offset behind each line: what lies below the mark already judged is dropped
+    ends: tuple[Count, ...]  # offset after each line; detect drops lines below the judged mark
     numbers: tuple[Count, ...]
     times: tuple[float, ...]
     losses: tuple[str, ...] = ()
-    counts: tuple[str, ...] = ()  # of a line without a step: what rises while its loop goes round
+    counts: tuple[str, ...] = ()  # of a line without a step: the rising count of its loop
     grad_norms: tuple[str, ...] = ()
-    total: Whole | None = None  # the last step that the job means to reach, if the line says so
+    total: Whole | None = None  # the last step that the job plans, if the line names it
     rank: Count | None = None
-    last: Line | None = None  # the last of them as it stands, cut short: what a hang is shown by
+    last: Line | None = None  # the last of these lines, cut short; it illustrates a hang
 
     def __post_init__(self) -> None:
-        """Raises ValueError: the columns do not stand beside each other."""
+        """Raises ValueError if the columns differ in length."""
         lengths = {len(self.steps), len(self.ends), len(self.numbers), len(self.times)}
         optional = {len(self.losses), len(self.counts), len(self.grad_norms)} - {0}
         if len(lengths | optional) > 1:
@@ -127,24 +130,24 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """All that match found in one chunk, in the order of the lines; at most one record a chunk."""
+    """All that match found in one chunk, in the order of the lines. At most one record for each chunk."""
 
     origin: Origin
     bundle: str
     hits: tuple[Hit, ...] = ()
     counts: tuple[HitCount, ...] = ()
     progress: tuple[Progress, ...] = ()
-    ends: Mapping[str, Count] = field(default_factory=dict)  # generation -> offset behind its last line
+    ends: Mapping[str, Count] = field(default_factory=dict)  # generation -> offset after its last line
     logged_ms: Millis = 0  # append time of the chunk on the topic `logs`
     stops: tuple[Stop, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class SpecEvent:
-    """A job's spec was written: what detect and decide need of it. The spec itself stays in `specs`.
+    """The part of a newly written spec that detect and decide need. The spec itself stays in `specs`.
 
-    A job may bring a policy of its own: then `policy` is its name and `policy_text` the policy, as a file of
-    ours writes it. `any_line`: whatever the job prints ends its silence, not only progress.
+    A job may bring its own policy. Then `policy` is its name, and `policy_text` is the text of a policy file.
+    `any_line`: every line that the job prints ends its silence, not only progress.
     """
 
     job: JobText
@@ -162,9 +165,9 @@ class SpecEvent:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerFact:
-    """What the scheduler, or the parent process, says of one incarnation.
+    """A report of the scheduler or the parent process about one incarnation.
 
-    `ended` is its word that the incarnation is over. `started_by`: "command:<id>", "person", "requeue" or "".
+    `ended`: the incarnation is over. `started_by`: "command:<id>", "person", "requeue" or "".
     """
 
     job: JobText
@@ -178,19 +181,19 @@ class SchedulerFact:
     exit_code: Whole | None = None
     signal: Whole | None = None
     reason: str = ""
-    by_person: str = ""  # who cancelled, if the scheduler says so and it was no effect of ours
-    effect_key: str = ""  # the key that the incarnation carries, if one of our commands started it
+    by_person: str = ""  # who cancelled, if the scheduler names them and midwatch did not
+    effect_key: str = ""  # the key that the incarnation carries, if a command started it
     cluster: str = ""
 
     @property
     def waits(self) -> bool:
-        """Whether the job has no processes yet, be it that its nodes boot."""
+        """Whether the job has no processes yet, for example because its nodes boot."""
         return self.new in _WAITING
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a command. `state`: accepted, refused, expired, done or failed."""
+    """The outcome of a command. `state`: accepted, refused, expired, done or failed."""
 
     job: JobText
     command: str
@@ -207,7 +210,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class PersonAct:
-    """A person's hand on the wheel: arm, disarm, approve, deny, resume, mute."""
+    """What a person does to a job: arm, disarm, approve, deny, resume or mute."""
 
     job: JobText
     act: str
@@ -218,7 +221,7 @@ class PersonAct:
 
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """From this offset on the partition is judged by the bundle of that hash."""
+    """From this offset on, the bundle with this hash judges the partition."""
 
     bundle: str
     current_offset: Whole
@@ -226,6 +229,6 @@ class Activation:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """Time passed; written by the partition's owner when a deadline is due and nothing else arrives."""
+    """Time passed. The partition's owner writes a tick when a deadline is due and nothing else arrives."""
 
     due_ms: Millis

@@ -1,9 +1,9 @@
-"""What a job and one start of it are called. Pure: texts in, texts out.
+"""The names of jobs and incarnations. Pure: texts in, texts out.
 
-A **job** is `cluster:user/run`. The run is the user's `--job`, else the first native id; never the
-scheduler's job name, because two jobs of one name are two jobs.
+A **job** is `cluster:user/run`. The run is the user's `--job`, else the first native id. It is never the
+scheduler's job name, because two jobs may share one.
 
-An **incarnation** is one start of a job as its scheduler can tell it from another: `slurm:<id>:<restarts>`,
+An **incarnation** is one start of a job, under a name that no other start has: `slurm:<id>:<restarts>`,
 `ray:<submission id>:<session>`, `local:<pid>:<start time in clock ticks since boot>`.
 """
 
@@ -31,15 +31,15 @@ class JobName:
 
 
 def is_job(key: bytes) -> bool:
-    """Whether a message's key is a job's whole name; a stranger may have sent any bytes."""
+    """Whether a message's key is a job's whole name. A stranger may send any bytes."""
     return _JOB.fullmatch(key.decode("latin-1")) is not None
 
 
 def job_name(text: str, *, cluster: str = "local", user: str = "") -> JobName:
-    """A job's full name from what a person typed: `run`, or the whole `cluster:user/run`.
+    """A job's full name from a person's text: `run`, or the whole `cluster:user/run`.
 
     Raises:
-        ConfigurationError: a part is empty, too long, or holds other than letters, digits, `._@+-`.
+        ConfigurationError: a part is empty, too long, or holds anything but letters, digits and `._@+-`.
     """
     if match := _JOB.fullmatch(text):
         return JobName(match[1], match[2], match[3])
@@ -55,22 +55,22 @@ def job_name(text: str, *, cluster: str = "local", user: str = "") -> JobName:
 
 
 def message_key(job: str, node: str) -> bytes:
-    """The key of all messages of one node of one job: one partition, so lines and beats stay in order."""
+    """The key of all messages of one node of one job. One partition keeps lines and heartbeats in order."""
     return f"{job}/{node}".encode()
 
 
 def slurm_incarnation(job_id: str, restarts: int) -> str:
-    """A start of a SLURM job: its id alone is not enough, a requeue keeps it."""
+    """A start of a SLURM job. Its id alone is not enough, because a requeue keeps the id."""
     return f"slurm:{job_id}:{restarts}"
 
 
 def local_incarnation(pid: int, start_ticks: int) -> str:
-    """A process on this machine: its pid alone is not enough, pids come again."""
+    """A process on this machine. Its pid alone is not enough, because pids are reused."""
     return f"local:{pid}:{start_ticks}"
 
 
 def ray_incarnation(submission_id: str, session: str) -> str:
-    """A Ray job: a new head accepts the same submission id again."""
+    """A Ray job. Its submission id alone is not enough, because a new head accepts the id again."""
     return f"ray:{submission_id}:{session}"
 
 

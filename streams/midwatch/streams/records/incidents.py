@@ -1,4 +1,4 @@
-"""What detect concludes and decide hears: verdicts, incidents, findings."""
+"""What detect writes and decide reads: verdicts, incidents and findings."""
 
 from __future__ import annotations
 
@@ -64,16 +64,16 @@ class Incident:
     settled_ms: Millis | None = None
     scheduler: SchedulerFact | None = None
     spec: SpecEvent | None = None
-    silence: float | None = None  # seconds counted, of a stall
-    superseded_by: Name = ""  # the incarnation that somebody else had already started when this one settled
-    words: tuple[str, ...] = ()  # whose word it is that the attempt ended: "scheduler", "process"
+    silence: float | None = None  # seconds counted, for a stall
+    superseded_by: Name = ""  # the incarnation that somebody else started before this one settled
+    words: tuple[str, ...] = ()  # who reported the attempt's end: "scheduler", "process"
     line_ms: Millis | None = None  # append time of the record that held the root line
-    cut: bool = False  # the job's history begins neither at its own start nor at a carry
+    cut: bool = False  # the job's history begins neither at its start nor at a snapshot
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something worth knowing that is no incident: a spike, a silent node, a blind spot. Opens and clears."""
+    """A fact that is no incident: a spike, a silent node, a blind spot. It opens and clears."""
 
     job: JobText
     attempt: Count
@@ -87,7 +87,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Forwarded:
-    """An outcome, a person's act or a spec that decide needs, passed on by detect in the order of truth."""
+    """An outcome, a person's act or a spec that detect passes on to decide, in the order of `events`."""
 
     record: Outcome | PersonAct | SpecEvent
 

@@ -1,4 +1,4 @@
-"""What shippers send: chunks of lines and beats, and where each line stands in its file."""
+"""What shippers send: chunks of lines with their places in the files, and heartbeats."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from midwatch.streams.records.bounds import Clock, Count, Duration, JobText, Mil
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Who speaks: one shipper of one job on one node. From configuration and environment, never from text."""
+    """The sender: one shipper of one job on one node. Set by configuration and environment, never by text."""
 
     job: JobText  # cluster:user/run
     node: NodeName
     nodes: Nodes  # how many nodes this attempt runs on
     incarnation: Name  # see midwatch.streams.records.identity
     boot_id: Name
-    shipper: Name  # one start of the shipper; sequence numbers of beats count within it
+    shipper: Name  # one start of the shipper; sequence numbers of heartbeats count within it
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """Which file a path names at present: a rotated, truncated or replaced file is another generation."""
+    """The file that a path names now. A rotated, truncated or replaced file is another generation."""
 
     device: int
     inode: int
-    fingerprint: str  # of the first bytes, so that a reused inode is seen
+    fingerprint: str  # of the first bytes; it reveals a reused inode
     truncations: Count = 0
 
     def key(self) -> str:
@@ -35,7 +35,7 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """From line `index` of a section on, lines stand at `offset` and `number` of the original file."""
+    """From line `index` of a section on, lines begin at `offset` and `number` of the original file."""
 
     index: Count
     offset: Count
@@ -46,9 +46,9 @@ class Anchor:
 class Section:
     """Whole lines of one file within a chunk's text.
 
-    `anchors` holds the first line and every line where normalising changed length or count; between two
-    anchors each line is as long as it was (plus its newline). The first `context` lines are repeated from
-    an earlier chunk to complete a block: a hit that ends within them is not this chunk's.
+    `anchors` holds the first line and every line where normalising changed length or count. Between two
+    anchors each line has its original length. The first `context` lines repeat an earlier chunk's lines to
+    complete a block. A hit that ends within them does not belong to this chunk.
     """
 
     path: str
@@ -56,7 +56,7 @@ class Section:
     size: Count  # bytes of the chunk's text that belong to this section
     lines: Count
     anchors: tuple[Anchor, ...]
-    end: Count  # offset in the original file behind the last line
+    end: Count  # offset in the original file after the last line
     read_before: Clock  # wall clock of the previous read of this file
     read_at: Clock
     rank: Count | None = None  # only if the configuration knows it
@@ -65,7 +65,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Whole normalised lines of one node; `text` is the sections' lines, one behind the other."""
+    """Whole normalised lines of one node. `text` is the sections' lines, one after the other."""
 
     origin: Origin
     sections: tuple[Section, ...]
@@ -73,26 +73,27 @@ class Chunk:
 
 
 LINES_READ = "lines_read"
-"""The sample of a beat that counts lines read since the shipper's start; those read again count again."""
+"""The heartbeat sample that counts lines read since the shipper's start. A line read again counts again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """A shipper's sign of life. It travels behind the lines that it vouches for.
+    """A shipper's sign of life, sent after the lines that it vouches for.
 
-    `at_end`: every file was read to the size that it had when the poll began. `alive`: the process tree of
-    the job on this node, None if it cannot be known. `final`: the job has ended and its files are drained.
+    `at_end`: the shipper read every file to the size that it had when the poll began. `alive`: whether the
+    job's process tree on this node lives, None if unknown. `final`: the job has ended and the shipper has
+    drained its files.
     """
 
     origin: Origin
     sequence: Count
     wall: Clock
     monotonic: float
-    interval: Duration  # seconds that this shipper means to let pass between two beats
+    interval: Duration  # seconds that this shipper plans between two heartbeats
     at_end: bool
     backlog: Count  # bytes read or waiting but not yet acknowledged by the broker
     alive: bool | None = None
     final: bool = False
-    logged_ms: Millis = 0  # append time on the topic `logs`; match writes it in, so that its own lag shows
+    logged_ms: Millis = 0  # append time on the topic `logs`; match sets it to show its own lag
     files: Count = 0
     samples: Mapping[str, float] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What the topic `rules` holds: whole checked bundles, which of them is in force, and what was refused."""
+"""The records of the topic `rules`: checked bundles, the current one, and refused rules."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from midwatch.streams.records.bounds import Duration, Millis, Name
 from midwatch.streams.records.words import Phase
 
 CURRENT = b"current"
-"""The key of the one `InForce`."""
+"""The key of the only `InForce`."""
 REFUSED = b"refused"
-"""The key of the one `RefusedRules`; a record without a value takes it back."""
+"""The key of the only `RefusedRules`. A record without a value withdraws it."""
 
 Way = Literal["push", "files"]
 
@@ -29,10 +29,10 @@ class ForeignParts:
 
 @dataclass(frozen=True, slots=True)
 class RuleBundle:
-    """Everything that a watch judges by; its key is the hash of what it says, so it never changes.
+    """All rules and policies of a watch. Its key is the hash of its content, so a bundle never changes.
 
-    `rules` are plain values; `policies` the texts of policy files in our own form, by the policy's name;
-    `policy_files` says which of them a path means, where the settings name a file as everybody's policy.
+    `rules` are plain values. `policies` maps a policy's name to its text in midwatch's format. `policy_files`
+    maps a path to a policy's name, for settings that name a file as the default policy.
     """
 
     rules: tuple[Mapping[str, Any], ...]
@@ -45,9 +45,9 @@ class RuleBundle:
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """The bundle in force from here on: pushed by somebody, or read from the files of a match worker.
+    """The current bundle from here on: pushed by a person, or read from the files of a match worker.
 
-    `made_of`: the hash of what was read; another than the bundle's where rules too slow were left out.
+    `made_of`: the hash of what was read. It differs from `bundle` if slow rules were left out.
     """
 
     bundle: Name
@@ -60,7 +60,7 @@ class InForce:
 
 @dataclass(frozen=True, slots=True)
 class RefusedRules:
-    """What was to be in force and could not be used. The bundle in force before stays."""
+    """Rules that could not be used. The current bundle stays in force."""
 
     by: Way
     who: Name

@@ -1,8 +1,7 @@
-"""Does a chunk's table describe its text? Checked once, where a chunk is read, so that nothing behind it has
-to ask. Pure.
+"""Checks that a chunk's section table describes its text. Pure.
 
-A table that does not add up would put lines into the wrong files, or be found out by an index error in the
-midst of them.
+The reader of a chunk checks once, so later code can rely on the table. A wrong table would put lines into
+wrong files, or cause an index error among them.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ from midwatch.streams.records import Section
 
 
 def check_sections(sections: Sequence[Section], text: bytes) -> None:
-    """Returns if the sections lie one behind the other in the text, with every line in its place.
+    """Returns if the sections follow one another in the text, with every line in its place.
 
     Raises:
-        MalformedRecord: they do not; says which section, and what about it.
+        MalformedRecord: they do not; it names the section and the problem.
     """
     if sum(section.size for section in sections) != len(text):
         raise MalformedRecord("the section table does not add up to the chunk's text")
@@ -35,13 +34,16 @@ def _wrong(section: Section, text: bytes, start: int, stop: int) -> str:
     anchors = section.anchors
     reasons = (
         (section.size > 0 and text[stop - 1] != ord("\n"), "its text ends within a line"),
-        (lines != section.lines, f"it says {section.lines} lines, its text has {lines}"),
+        (lines != section.lines, f"it claims {section.lines} lines, its text has {lines}"),
         (
             lines > 0 and (not anchors or anchors[0].index != 0),
-            "without an anchor of its first line, its lines have no place in a file",
+            "its first line has no anchor, so its lines have no place in a file",
         ),
-        (any(one.index >= more.index for one, more in pairwise(anchors)), "its anchors are not in order"),
-        (bool(anchors) and anchors[-1].index >= max(lines, 1), "an anchor stands behind its last line"),
-        (section.context > lines, f"it says {section.context} lines of context, its text has {lines}"),
+        (
+            any(earlier.index >= later.index for earlier, later in pairwise(anchors)),
+            "its anchors are not in order",
+        ),
+        (bool(anchors) and anchors[-1].index >= max(lines, 1), "an anchor is after its last line"),
+        (section.context > lines, f"it claims {section.context} lines of context, its text has {lines}"),
     )
     return next((reason for applies, reason in reasons if applies), "")

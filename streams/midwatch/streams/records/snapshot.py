@@ -1,4 +1,4 @@
-"""The carry: what a fold of `events` that begins in the middle of a job's history must know of it."""
+"""The snapshot: what a fold of `events` must know if it begins in the middle of a job's history."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from midwatch.streams.records.words import Phase
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A line held against the attempt, and the last step known to have been reached before it.
+    """A line held against the attempt, and the last step that the job reached before it.
 
-    `count` is the highest that a loop which prints no step has counted to behind the line, `rises` how often
-    it rose there.
+    `count` and `rises` concern a loop that prints no step. `count` is its highest count after the line, and
+    `rises` is how often the count rose there.
     """
 
     hit: Hit
@@ -28,7 +28,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """How often a rule of limited rate has hit since a time (of its lines, in seconds)."""
+    """The hits of a rule with a rate limit since a time. The time is that of its lines, in seconds."""
 
     since: float
     hits: Count
@@ -36,8 +36,10 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One node. `judged`: file generation -> highest byte offset judged. `clock`: seconds that the node's
-    wall clock was ahead of the append time. A node that is not `present` spoke only in earlier attempts.
+    """One node. A node that is not `present` sent records only in earlier attempts.
+
+    `judged`: file generation -> highest byte offset judged. `clock`: seconds that the node's wall clock was
+    ahead of the append time.
     """
 
     name: NodeName
@@ -63,18 +65,19 @@ class DetectorMemory:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Detect writes one at each attempt's start, and daily while the job lives (`docs/design.md`, Snapshots).
+    """A job's history for a fold that begins after it (`docs/design.md`, Snapshots).
 
-    It sums up all records of the job below it. Of a job with very many nodes or lines the largest parts are
-    left out: then resent lines are judged again, and node names are learnt anew from their beats.
+    Detect writes a snapshot at each attempt's start, and daily while the job lives. It sums up all earlier
+    records of the job. For a job with very many nodes or lines it leaves out the largest parts. Then detect
+    judges resent lines again and learns node names anew from heartbeats.
     """
 
     job: JobText
     attempt: Count
     incarnations: Mapping[Name, Count]
     spec: SpecEvent | None
-    checkpoint_step: Count | None  # from which the attempt went on, if its start was ours
-    incarnation: Name = ""  # of the present attempt
+    checkpoint_step: Count | None  # from which the attempt resumed, if midwatch started it
+    incarnation: Name = ""  # of the current attempt
     started_by: Mapping[str, str] = field(default_factory=dict)
     started_ms: Millis = 0
     nodes: Nodes = 1

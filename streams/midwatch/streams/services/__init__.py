@@ -1,1 +1,1 @@
-"""Kafka and Redis as we reach them: clients, checks, topics, the addresses of a running `midwatch up`."""
+"""Kafka and Redis: clients, checks, topics, and the addresses of a running `midwatch up`."""

@@ -1,8 +1,8 @@
-"""How commands on this machine find the stack that `midwatch up` runs, with no settings of their own.
+"""Lets commands on this machine find the Kafka and Redis of `midwatch up` without settings.
 
-`up` leaves `connection.json` in the state directory: a fragment of settings, read by the same strict reader.
-It names files of passwords and holds none. After a kill -9 of `up` it stays behind; the next command then
-finds nobody at its addresses, and says so.
+`up` writes `connection.json` into the state directory. The file is a fragment of settings for the same strict
+reader. It names password files and holds no password. After a kill -9 of `up` the file stays. The next
+command then finds no service at its addresses and reports that.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ FILE_NAME = "connection.json"
 
 
 def connection_file(settings: Settings) -> Path:
-    """Where `up` with this state directory tells its connection."""
+    """The file in which `up` with this state directory records its addresses."""
     return settings.state_directory / FILE_NAME
 
 
 def write_connection(settings: Settings) -> Path:
-    """Tells other commands of this user where to connect; passwords go into files of their own, all 0600.
+    """Records the addresses for other commands of this user. Passwords get their own files, all of mode 0600.
 
     Raises:
         ConfigurationError: the state directory cannot be written.
@@ -63,50 +63,51 @@ def write_connection(settings: Settings) -> Path:
 
 
 def remove_connection(settings: Settings) -> None:
-    """`up` has ended: nobody answers there any more."""
+    """Removes the file of addresses after `up` has ended."""
     connection_file(settings).unlink(missing_ok=True)
 
 
 def with_connection(settings: Settings) -> Settings:
-    """The settings with what lacks of Kafka and Redis taken from the running `up`, if there is one.
+    """The settings, with a missing Kafka or Redis address taken from the running `up`.
 
-    Kafka brings the cluster's name, policy, topics and mode of the watch along, because they belong to one
-    installation; a value that the settings changed from its default stays.
+    Kafka brings the cluster's name, policy, topics and watch mode along, because they belong to one
+    installation. A value that the settings changed from its default stays.
 
     Raises:
-        ServiceUnreachable: an address lacks and no `up` runs with this state directory.
-        ConfigurationError: the file is broken or could have been written by somebody else.
+        ServiceUnreachable: an address is missing and no `up` runs with this state directory.
+        ConfigurationError: the file is broken, or another user could have written it.
     """
     if settings.kafka.bootstrap and settings.redis.url:
         return settings
     file = connection_file(settings)
-    lacking = ("Kafka", "kafka.bootstrap") if not settings.kafka.bootstrap else ("Redis", "redis.url")
+    missing = ("Kafka", "kafka.bootstrap") if not settings.kafka.bootstrap else ("Redis", "redis.url")
     try:
         status = file.stat()
         content = file.read_bytes()
     except OSError:
-        raise not_given(*lacking) from None
+        raise not_given(*missing) from None
     if status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o022:
         raise ConfigurationError(
             "another user could have written this file", where=str(file), remedy=f"rm {file}; midwatch up"
         )
     mistakes: list[Mistake] = []
-    told = read_settings(settings_tree(str(file), content, mistakes), file, (), mistakes, file.parent)
-    kafka, redis = with_secret(told.kafka, "kafka", mistakes), with_secret(told.redis, "redis", mistakes)
+    connection = read_settings(settings_tree(str(file), content, mistakes), file, (), mistakes, file.parent)
+    kafka = with_secret(connection.kafka, "kafka", mistakes)
+    redis = with_secret(connection.redis, "redis", mistakes)
     if mistakes:
         raise Mistakes(mistakes)
     out = replace(settings, sources=(*settings.sources, str(file)))
     if not out.redis.url:
         out = replace(out, redis=redis)
     if not out.kafka.bootstrap:
-        plain = Settings()
+        defaults = Settings()
         out = replace(
             out,
             kafka=kafka,
-            cluster=told.cluster if out.cluster == plain.cluster else out.cluster,
-            policy=told.policy if out.policy == plain.policy else out.policy,
-            topics=told.topics if out.topics == plain.topics else out.topics,
-            watch=told.watch if out.watch == plain.watch else out.watch,
+            cluster=connection.cluster if out.cluster == defaults.cluster else out.cluster,
+            policy=connection.policy if out.policy == defaults.policy else out.policy,
+            topics=connection.topics if out.topics == defaults.topics else out.topics,
+            watch=connection.watch if out.watch == defaults.watch else out.watch,
         )
     return out
 

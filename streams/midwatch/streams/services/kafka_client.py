@@ -1,4 +1,4 @@
-"""How kafka-python's clients connect and read. Light: the sidecar imports it too."""
+"""Options and readers of kafka-python's clients. It loads kafka-python late, for the shipper."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 from midwatch.streams.settings.schema import KafkaSettings
 
 LASTING = {"reconnect_backoff_max_ms": 1000}
-"""For clients that live through outages: kafka-python's own 30 s would be added to each."""
+"""For clients that survive outages. The 30 s of kafka-python's default would lengthen each outage."""
 PATIENT = {"fetch_max_wait_ms": 5_000}
-"""For readers that wait for what comes: they hear of it at once, and ask seldom while nothing does."""
+"""For readers that wait for new records. They get a record at once, and ask seldom while none comes."""
 BOUNDED = {"request_timeout_ms": 10_000, "bootstrap_timeout_ms": 10_000}
-"""For clients that somebody waits for: they give up on a silent broker within 10 s."""
+"""For clients that somebody waits for. They give up on a silent broker within 10 s."""
 _ABANDON_S = 2.0
 
 
 def client_options(kafka: KafkaSettings) -> dict[str, Any]:
-    """Addresses, user and TLS; the password is in it in the clear, so never log it."""
+    """Options of kafka-python's clients. Never log them: they hold the password in the clear."""
     options: dict[str, Any] = {
         "bootstrap_servers": list(kafka.bootstrap),
         "security_protocol": kafka.security_protocol,
@@ -39,24 +39,24 @@ def client_options(kafka: KafkaSettings) -> dict[str, Any]:
 
 
 def plain_consumer(kafka: KafkaSettings, **options: Any) -> Any:
-    """A reader without a group, from the beginning, that commits nothing by itself; `options` may differ.
+    """A reader without a group that starts at the beginning and commits nothing. `options` override this.
 
-    The caller assigns its partitions and closes it. Raises kafka-python's errors where no broker answers.
+    The caller assigns the partitions and closes the reader. Raises kafka-python's errors without a broker.
     """
-    from kafka import KafkaConsumer  # it is loaded where a reader is
+    from kafka import KafkaConsumer  # loaded only where a reader is
 
     plain = {"group_id": None, "enable_auto_commit": False, "auto_offset_reset": "earliest"}
     return KafkaConsumer(**client_options(kafka), **(plain | options))
 
 
 def abandon(producer: Any) -> None:
-    """Ends a producer with all that it holds; never raises, never waits for the broker.
+    """Closes a producer and drops its unsent records. Never raises, never waits for the broker.
 
-    With anything unsent, `close` of kafka-python 3.0.12 raises before it has closed a thing. Its thread would
-    go on, and send once the broker is back what another producer has been given meanwhile: so that thread is
-    told to fail what is left.
+    With unsent records, `close` of kafka-python 3.0.12 raises before it closes anything. The sender thread
+    would go on. Once the broker is back, it would send records that another producer has meanwhile. So this
+    function makes that thread fail the rest.
     """
-    from kafka.errors import KafkaError  # it is loaded where a producer is
+    from kafka.errors import KafkaError  # loaded only where a producer is
 
     try:
         producer.close(timeout=0)

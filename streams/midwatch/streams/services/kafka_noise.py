@@ -1,6 +1,6 @@
-"""A filter for what the Kafka libraries and Faust print: false alarms go, and repetition is bounded.
+"""A log filter for the Kafka libraries and Faust. It drops false alarms and bounds repetition.
 
-Put it on handlers, not loggers: a logger's filter does not see what its children log.
+Put it on handlers, not on loggers: a logger's filter does not see the records of its children.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 WINDOW_S = 10.0
 PER_WINDOW = 5
-"""How often one message of one logger may pass in a window."""
+"""How many records of one message of one logger may pass in a window."""
 NOISY = ("aiokafka", "faust", "kafka", "mode")
 FALSE_ALARMS = (
     "in the clear",  # SASL_PLAINTEXT on loopback, once per connection
@@ -25,16 +25,16 @@ FALSE_ALARMS = (
 
 
 class KafkaNoise(logging.Filter):
-    """Lets our own records pass untouched; of the Kafka libraries' at most a few of a kind in a while.
+    """Passes midwatch's own records, and at most `PER_WINDOW` of one kind from the Kafka libraries.
 
-    What is held back is counted, and the count is told with the next one of its kind that passes.
+    The filter counts the records that it drops. The next passing record of the kind shows the count.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._clock = clock
         self._kinds: dict[tuple[str, str], list[float]] = {}
-        self._held: dict[tuple[str, str], int] = {}
+        self._dropped: dict[tuple[str, str], int] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         if not record.name.startswith(NOISY) or record.levelno >= logging.CRITICAL:
@@ -46,17 +46,17 @@ class KafkaNoise(logging.Filter):
         now = self._clock()
         times = [at for at in self._kinds.get(kind, ()) if now - at < WINDOW_S]
         if len(times) >= PER_WINDOW:
-            self._held[kind] = self._held.get(kind, 0) + 1
+            self._dropped[kind] = self._dropped.get(kind, 0) + 1
             self._kinds[kind] = times
             return False
         self._kinds[kind] = [*times, now]
-        if held := self._held.pop(kind, 0):
-            record.msg, record.args = f"{record.getMessage()} (and {held} more like it)", ()
+        if dropped := self._dropped.pop(kind, 0):
+            record.msg, record.args = f"{record.getMessage()} (and {dropped} more like it)", ()
         return True
 
 
 def quieten() -> None:
-    """Give every handler of the root logger the filter; once is enough, more do no harm."""
+    """Adds the filter to every handler of the root logger. A second call does no harm."""
     for handler in logging.getLogger().handlers:
         if not any(isinstance(known, KafkaNoise) for known in handler.filters):
             handler.addFilter(KafkaNoise())

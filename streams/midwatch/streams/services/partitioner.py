@@ -1,5 +1,7 @@
-"""Where Kafka's default partitioner puts a key. It loads kafka-python, so commands that may not need it
-import this late."""
+"""The partition of a key by Kafka's default partitioner.
+
+This module loads kafka-python, so commands that may not need it import it late.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from kafka.partitioner.default import murmur2
 
 
 def partition_of(key: bytes, count: int) -> int:
-    """The partition, of so many, that Java's clients and kafka-python choose for the key.
+    """The partition, out of `count`, that Java's clients and kafka-python choose for the key.
 
     librdkafka chooses another one unless its `partitioner` is `murmur2_random`.
     """

@@ -1,7 +1,7 @@
-"""Whether Kafka and Redis answer, and if not, why: the address, the likely cause, the remedy.
+"""Checks that Kafka and Redis answer. An error names the address, the likely cause and the remedy.
 
-kafka-python says "unable to bootstrap" for everything; what its log says meanwhile, and a plain TCP
-connection before it, tell a wrong name from a wrong port, password or TLS setting.
+kafka-python reports "unable to bootstrap" for every cause. Its log, and a plain TCP connection before it,
+tell a wrong name from a wrong port, password or TLS setting.
 """
 
 from __future__ import annotations
@@ -26,34 +26,34 @@ _CONNECT_PATIENCE = 2.0
 
 
 def kafka_options(settings: Settings) -> dict[str, Any]:
-    """How kafka-python's clients connect; the password is in it in the clear, so never log it."""
+    """The options of kafka-python's clients. Never log them: they hold the password in the clear."""
     return client_options(settings.kafka)
 
 
 @contextlib.contextmanager
 def kafka_log() -> Iterator[list[str]]:
-    """Keeps what kafka-python logs meanwhile off the terminal, as a list."""
-    said: list[str] = []
+    """Collects the messages that kafka-python logs, and keeps them off the terminal."""
+    messages: list[str] = []
 
     class Keep(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            said.append(record.getMessage())
+            messages.append(record.getMessage())
 
     logger, keep = logging.getLogger("kafka"), Keep(logging.WARNING)
     propagate, logger.propagate = logger.propagate, False
     logger.addHandler(keep)
     try:
-        yield said
+        yield messages
     finally:
         logger.removeHandler(keep)
         logger.propagate = propagate
 
 
 def check_kafka(settings: Settings, patience: float = KAFKA_PATIENCE) -> None:
-    """Returns when a broker has accepted us and named its topics.
+    """Returns when a broker has accepted the connection.
 
     Raises:
-        ServiceUnreachable: none did within `patience` seconds, or none is named.
+        ServiceUnreachable: no broker did within `patience` seconds, or the settings name none.
     """
     from kafka.admin import KafkaAdminClient
     from kafka.errors import KafkaError
@@ -71,14 +71,14 @@ def check_kafka(settings: Settings, patience: float = KAFKA_PATIENCE) -> None:
             "`midwatch up` without it starts one on this machine",
         )
     patience_ms = int(patience * 1000)
-    with kafka_log() as said:
+    with kafka_log() as messages:
         try:
             admin = KafkaAdminClient(
                 **kafka_options(settings), bootstrap_timeout_ms=patience_ms, request_timeout_ms=patience_ms
             )
         except KafkaError as error:
-            what, remedy = _kafka_reason(settings, said)
-            raise ServiceUnreachable(what, where=where, remedy=remedy) from error
+            reason, remedy = _kafka_reason(settings, messages)
+            raise ServiceUnreachable(reason, where=where, remedy=remedy) from error
         except OSError as error:
             raise ConfigurationError(
                 f"the TLS files of Kafka cannot be used: {error}",
@@ -89,7 +89,7 @@ def check_kafka(settings: Settings, patience: float = KAFKA_PATIENCE) -> None:
 
 
 def _refusal(address: str) -> str | None:
-    """Why no TCP connection comes about; None if one does."""
+    """Why a TCP connection to the address fails, or None if it succeeds."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), _CONNECT_PATIENCE).close()
@@ -103,11 +103,11 @@ def _refusal(address: str) -> str | None:
 
 
 _ENDED_BY_KAFKA = ("Sasl", "socket disconnected", "Connection reset")
-"""What kafka-python logs where the broker said no, or ended the connection; one that hangs does neither."""
+"""kafka-python logs one of these if the broker refuses or ends the connection, none if it hangs."""
 
 
-def _kafka_reason(settings: Settings, said: list[str]) -> tuple[str, str]:
-    log = "\n".join(said)
+def _kafka_reason(settings: Settings, messages: list[str]) -> tuple[str, str]:
+    log = "\n".join(messages)
     if settings.kafka.tls and ("Handshake failed" in log or "SSL" in log):
         if "CERTIFICATE_VERIFY_FAILED" in log:
             return (
@@ -122,8 +122,8 @@ def _kafka_reason(settings: Settings, said: list[str]) -> tuple[str, str]:
         )
     if not any(word in log for word in _ENDED_BY_KAFKA):
         return (
-            "Kafka told its version and then nothing more: it does not answer in time",
-            "look whether the broker is overloaded or stopped; its own log tells",
+            "Kafka sent its version, but then it does not answer in time",
+            "check whether the broker is overloaded or stopped; see its log",
         )
     if settings.kafka.username:
         return (
@@ -137,7 +137,7 @@ def _kafka_reason(settings: Settings, said: list[str]) -> tuple[str, str]:
 
 
 def redis_client(settings: Settings, patience: float = REDIS_PATIENCE) -> Redis:
-    """A synchronous client; each call raises redis' own errors after `patience` seconds at most."""
+    """A synchronous client. A call that gets no answer raises redis' errors after `patience` seconds."""
     try:
         from redis import Redis
     except ImportError as error:
@@ -158,14 +158,14 @@ def redis_client(settings: Settings, patience: float = REDIS_PATIENCE) -> Redis:
 
 
 def check_redis(settings: Settings, *, safe_to_act: bool = False, patience: float = REDIS_PATIENCE) -> None:
-    """Returns when Redis has accepted us and keeps what it is given.
+    """Returns when Redis has accepted the connection and would lose no data.
 
-    State lives there, so `maxmemory-policy` must be noeviction. With `safe_to_act` its append-only file
+    State lives in Redis, so `maxmemory-policy` must be noeviction. With `safe_to_act` the append-only file
     must be on and synced always, because the executor's claims may not roll back.
 
     Raises:
-        ServiceUnreachable: it does not answer within `patience` seconds, or refuses us.
-        ConfigurationError: it would lose what it is given.
+        ServiceUnreachable: Redis does not answer within `patience` seconds, or refuses the connection.
+        ConfigurationError: Redis could lose data.
     """
     if not settings.redis.url:
         raise not_given("Redis", "redis.url")
@@ -191,27 +191,27 @@ def check_redis(settings: Settings, *, safe_to_act: bool = False, patience: floa
         ) from error
     finally:
         client.close()
-    wrong = [each for each in unmet if each.found]
+    wrong = [demand for demand in unmet if demand.found]
     if wrong:
-        is_now = ", ".join(f"{each.name} is {each.found}" for each in wrong)
-        changes = ", ".join(f"CONFIG SET {each.name} {each.wanted}" for each in wrong)
+        found = ", ".join(f"{demand.name} is {demand.found}" for demand in wrong)
+        changes = ", ".join(f"CONFIG SET {demand.name} {demand.wanted}" for demand in wrong)
         raise ConfigurationError(
-            f"this Redis may lose what it is given: {is_now}",
+            f"this Redis may lose data: {found}",
             where=where,
             remedy=f"{changes}, and the same in its configuration file",
         )
     if safe_to_act and unmet:
         raise ConfigurationError(
-            "this Redis does not tell its configuration, so nobody can know whether claims survive",
+            "this Redis hides its configuration, so midwatch cannot know whether claims survive",
             where=where,
             remedy="allow `CONFIG GET` to this user, or stay in watch.mode observe",
         )
 
 
 def not_given(service: str, setting: str) -> ServiceUnreachable:
-    """No address is known, neither from the settings nor from a running `midwatch up`."""
+    """The error if neither the settings nor a running `midwatch up` give an address."""
     return ServiceUnreachable(
-        f"no {service} is named, and no `midwatch up` runs with this state directory",
+        f"the settings name no {service}, and no `midwatch up` runs with this state directory",
         where=setting,
         remedy=f"start `midwatch up`, or set {setting} in midwatch.yaml",
     )

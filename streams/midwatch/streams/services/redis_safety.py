@@ -1,4 +1,4 @@
-"""What Redis must be told so that it keeps what it is given, and whether it is. Shell."""
+"""The configuration under which Redis loses no data, and whether a Redis has it. Shell."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CLAIMS = {"appendonly": "yes", "appendfsync": "always"}
 
 @dataclass(frozen=True, slots=True)
 class Unmet:
-    """A setting that is not as it must be. `found` is "" where Redis does not tell it."""
+    """A Redis setting with a wrong value. `found` is "" if Redis hides the setting."""
 
     name: str
     wanted: str
@@ -22,22 +22,22 @@ class Unmet:
 
 
 def unmet_demands(client: Redis, *, to_act: bool) -> tuple[Unmet, ...]:
-    """Which settings would let Redis lose what it is given. Raises redis' errors where it does not answer.
+    """The settings that let Redis lose data. Raises redis' errors if Redis does not answer.
 
-    State must not be evicted. `to_act`: the executor's claims may not roll back either, so each write must
-    be on disk before it is answered. A hosted Redis may hide its settings; whether to trust it then is the
-    caller's to say.
+    Redis must not evict state. With `to_act` the executor's claims may not roll back either, so each write
+    must be on disk before Redis answers. A hosted Redis may hide its settings. The caller decides whether to
+    trust it then.
     """
     demands = _STATE | (_CLAIMS if to_act else {})
-    told = [Unmet(name, wanted, _setting(client, name)) for name, wanted in demands.items()]
-    return tuple(each for each in told if each.found != each.wanted)
+    found = [Unmet(name, wanted, _setting(client, name)) for name, wanted in demands.items()]
+    return tuple(demand for demand in found if demand.found != demand.wanted)
 
 
 def _setting(client: Redis, name: str) -> str:
     from redis.exceptions import ResponseError
 
     try:
-        # One by one: Redis 6 refuses the question for several.
+        # One by one: Redis 6 refuses a request for several.
         answer: Any = client.config_get(name)
     except ResponseError:
         return ""

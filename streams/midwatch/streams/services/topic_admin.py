@@ -1,8 +1,8 @@
-"""Makes the topics, and checks that they are what our fold of them relies on.
+"""Makes the topics, and checks the properties that a fold relies on.
 
-Checked before any worker starts, because Faust waits silently for a missing topic. What a check insists on
-is what would make state wrong: the number of partitions, the broker's append time, no compaction of a topic
-that is folded. Retention is the operator's choice.
+The check runs before any worker starts, because Faust waits silently for a missing topic. It covers only
+properties that would make state wrong. These are the number of partitions, the broker's append time, and no
+compaction of a folded topic. Retention is the operator's decision.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kafka.admin import KafkaAdminClient
 
 _REQUEST_MS = 10_000
-_CONFIG_THAT_COUNTS = {
+_CHECKED_CONFIG = {
     "cleanup.policy": "state is a fold of every record",
     "message.timestamp.type": "`now` is the broker's append time",
 }
@@ -31,15 +31,15 @@ class TopicMissing(ServiceUnreachable):
 
 
 class TopicMismatch(ConfigurationError):
-    """A topic exists and is not as it must be."""
+    """A topic exists with the wrong number of partitions or wrong settings."""
 
 
 def make_topics(settings: Settings) -> tuple[str, ...]:
-    """Makes the topics that are missing and checks the others; returns the names of those made.
+    """Makes the missing topics and checks all. Returns the names of the topics it made.
 
     Raises:
-        TopicMismatch: one exists with another number of partitions, or with settings that break the fold.
-        ServiceUnreachable: Kafka does not answer, or does not let us make topics.
+        TopicMismatch: a topic has a wrong number of partitions, or settings that break the fold.
+        ServiceUnreachable: Kafka does not answer, or refuses to make topics.
     """
     specs = settings.topic_specifications()
     with _admin(settings) as admin:
@@ -63,7 +63,7 @@ def _make(admin: KafkaAdminClient, missing: Mapping[str, Mapping[str, Any]], set
     from kafka.errors import KafkaError, TopicAlreadyExistsError
 
     try:
-        # Without raise_errors the answer tells each topic's own reason; with it, one page for all.
+        # Without raise_errors the answer holds the reason for each topic. With it, one long text covers all.
         answer = admin.create_topics(missing, timeout_ms=_REQUEST_MS, raise_errors=False)
         made_elsewhere = TopicAlreadyExistsError.errno
         refused = [t for t in answer["topics"] if t["error_code"] not in (0, made_elsewhere)]
@@ -84,7 +84,7 @@ def _cannot_make(names: Iterable[str], settings: Settings, reason: object) -> Se
 
 
 def check_topics(settings: Settings) -> None:
-    """Returns when every topic exists and is as it must be.
+    """Returns when every topic exists and has the properties that a fold relies on.
 
     Raises:
         TopicMissing, TopicMismatch, ServiceUnreachable
@@ -118,19 +118,19 @@ def _check_partitions(spec: TopicSpec, count: int, settings: Settings, where: st
         where=where,
         remedy=f"set topics.partitions.{short}: {count}; they are fixed once a topic is made"
         if short != "rules"
-        else "delete the topic; it is made anew with one partition",
+        else "delete the topic; midwatch makes it again with one partition",
     )
 
 
 def _check_config(spec: TopicSpec, found: Mapping[str, str], where: str) -> None:
-    wanted = {"message.timestamp.type": "CreateTime"} | spec.config()
-    for name, reason in _CONFIG_THAT_COUNTS.items():
+    required = {"message.timestamp.type": "CreateTime"} | spec.config()
+    for name, reason in _CHECKED_CONFIG.items():
         matters = name == "cleanup.policy" or spec.append_time
-        if matters and name in found and found[name] != wanted[name]:
+        if matters and name in found and found[name] != required[name]:
             raise TopicMismatch(
-                f"the topic {spec.name} has {name}={found[name]}, it must be {wanted[name]}: {reason}",
+                f"the topic {spec.name} has {name}={found[name]}, but it must be {required[name]}: {reason}",
                 where=where,
-                remedy=f"kafka-configs.sh --alter --topic {spec.name} --add-config {name}={wanted[name]}, "
+                remedy=f"kafka-configs.sh --alter --topic {spec.name} --add-config {name}={required[name]}, "
                 "or choose another topics.prefix",
             )
 
@@ -142,12 +142,12 @@ def _partitions(admin: KafkaAdminClient, specs: Iterable[TopicSpec]) -> dict[str
 
 
 def _configs(admin: KafkaAdminClient, specs: Iterable[TopicSpec]) -> dict[str, dict[str, str]]:
-    """The settings that count, by topic; nothing for a topic whose settings we may not see."""
+    """The checked settings by topic. A topic is absent if Kafka does not show its settings."""
     from kafka.admin import ConfigResource, ConfigResourceType
     from kafka.errors import KafkaError
 
-    wanted = dict.fromkeys(_CONFIG_THAT_COUNTS)
-    resources = [ConfigResource(ConfigResourceType.TOPIC, spec.name, wanted) for spec in specs]
+    names = dict.fromkeys(_CHECKED_CONFIG)
+    resources = [ConfigResource(ConfigResourceType.TOPIC, spec.name, names) for spec in specs]
     try:
         answer: dict[str, Any] = admin.describe_configs(resources, config_filter="all")
     except KafkaError:

@@ -1,7 +1,7 @@
-"""Finds and reads the settings file, the variables and the files of secrets.
+"""Finds and reads the settings file, the variables and the password files.
 
 The file is the first of: `--config FILE`, `MIDWATCH_CONFIG`, `./midwatch.yaml`,
-`~/.config/midwatch/midwatch.yaml`. None at all is fine: every setting has a default.
+`~/.config/midwatch/midwatch.yaml`. No file is needed, because every setting has a default.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ def load_settings(
     environment: Mapping[str, str] | None = None,
     here: Path | None = None,
 ) -> Settings:
-    """The settings as this process is to use them; secrets are read from their files.
+    """The settings of this process, with the secrets from their files.
 
-    `options` are settings given on the command line. `environment` and `here` default to the process's.
+    `options` are settings from the command line. `environment` and `here` default to the process's.
 
     Raises:
-        Mistakes: something is wrong in the file, a variable or a file of secrets; all of it is listed.
-        ConfigurationError: the file that was asked for cannot be read.
+        Mistakes: the file, a variable or a password file has mistakes; it lists all of them.
+        ConfigurationError: the settings file cannot be read.
     """
     environment = os.environ if environment is None else environment
     here = here or Path.cwd()
     mistakes: list[Mistake] = []
     file = settings_file(config, environment, here)
     tree = settings_tree(str(file), _content(file), mistakes) if file else None
-    given = (*assignments(environment, mistakes), *options)
-    settings = read_settings(tree, file, given, mistakes, here)
+    overrides = (*assignments(environment, mistakes), *options)
+    settings = read_settings(tree, file, overrides, mistakes, here)
     kafka = with_secret(settings.kafka, "kafka", mistakes)
     redis = with_secret(settings.redis, "redis", mistakes)
     if mistakes:
         raise Mistakes(mistakes)
-    sources = (*([str(file)] if file else []), *(a.where for a in given))
+    sources = (*([str(file)] if file else []), *(a.where for a in overrides))
     return replace(
         settings,
         kafka=kafka,
@@ -61,7 +61,7 @@ def load_settings(
 
 
 def settings_file(config: Path | None, environment: Mapping[str, str], here: Path) -> Path | None:
-    """The file that counts; one that was named must exist, the two usual places need not."""
+    """The settings file to read. A file that the user names must exist; one in a usual place need not."""
     if config is not None:
         return here / config
     if named := environment.get("MIDWATCH_CONFIG"):
@@ -71,7 +71,7 @@ def settings_file(config: Path | None, environment: Mapping[str, str], here: Pat
 
 
 def with_secret(section: _WithPassword, name: str, mistakes: list[Mistake]) -> _WithPassword:
-    """The section with the password that its file holds; a variable, if set, wins."""
+    """The section with the password from its file. A password from a variable wins."""
     if section.password_file is None or section.password:
         return section
     where = str(section.password_file)
@@ -82,14 +82,16 @@ def with_secret(section: _WithPassword, name: str, mistakes: list[Mistake]) -> _
             f"{name}.password_file names it; make it readable for this user, or set "
             f"{variable_name((name, 'password'))}"
         )
-        mistakes.append(Mistake(where, f"the file of a secret cannot be read: {error.strerror}", remedy))
+        mistakes.append(Mistake(where, f"the password file cannot be read: {error.strerror}", remedy))
         return section
     try:
         text = content.decode().strip()
     except UnicodeDecodeError:
         text = ""
     if not text or len(content) > _SECRET_LIMIT or "\n" in text:
-        mistakes.append(Mistake(where, "no secret: it must hold one line of text", "write the secret alone"))
+        mistakes.append(
+            Mistake(where, "the password file must hold one line of text", "write only the password")
+        )
         return section
     return replace(section, password=Secret(text))
 

@@ -1,8 +1,8 @@
-"""What a setting can be: how its text is read, and what a wrong one is told. Pure.
+"""The kinds of settings: how each is read, and the error for a wrong value. Pure.
 
-A kind takes what stands in the file (a YAML value) or in a variable (always text) and gives the typed
-value, or raises `WrongValue`. Durations become seconds and sizes bytes; both must carry their unit, because
-`600` read as seconds by one and as minutes by another has cost runs before.
+A kind takes a YAML value from the file, or text from a variable. It returns the typed value or raises
+`WrongValue`. Durations become seconds, and sizes become bytes. Both must carry their unit, because one
+person reads `600` as seconds and another as minutes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class WrongValue(Exception):
-    """A value of the wrong kind: what is wrong, and what to write."""
+    """A value of the wrong kind, and what to write instead."""
 
     def __init__(self, what: str, remedy: str) -> None:
         super().__init__(what)
@@ -32,7 +32,7 @@ class WrongValue(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value as it was given; relative paths start at `base`; `typed`: from YAML, not from a variable."""
+    """A value to read. Relative paths start at `base`. `typed` is True for YAML, False for plain text."""
 
     value: object
     base: Path
@@ -41,7 +41,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[T]):
-    """A kind of setting: its name for people, an example, and how it is read."""
+    """A kind of setting: its name for people, an example, and its reader."""
 
     name: str
     example: str
@@ -68,7 +68,7 @@ _SHOWN = 60
 
 
 def shown(value: object) -> str:
-    """A value as an error quotes it, cut to a length that fits a line."""
+    """A value as an error quotes it, cut to fit a line."""
     text = repr(value) if isinstance(value, str) else str(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
@@ -83,14 +83,14 @@ def _text(given: Given) -> str:
     if isinstance(given.value, str) and given.value.strip():
         return given.value.strip()
     if given.value is None or given.value == "":
-        raise WrongValue("nothing stands here", "write a value, or remove the line")
+        raise WrongValue("the value is missing", "write a value, or remove the line")
     raise WrongValue(f"{shown(given.value)} is not text", "put it in quotes if text is meant")
 
 
-def _quantity(given: Given, units: dict[str, float] | dict[str, int], what: str, advice: str) -> float:
+def _quantity(given: Given, units: dict[str, float] | dict[str, int], kind: str, advice: str) -> float:
     value = _scalar(given)
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise WrongValue(f"{shown(value)} is not a {what}", advice)
+        raise WrongValue(f"{shown(value)} is not a {kind}", advice)
     if isinstance(value, int | float):
         if not value:
             return 0.0
@@ -98,10 +98,10 @@ def _quantity(given: Given, units: dict[str, float] | dict[str, int], what: str,
     text = value.strip()
     parts = _QUANTITY.findall(text)
     if not parts or _QUANTITY.sub("", text).strip():
-        raise WrongValue(f"{shown(text)} is not a {what}", advice)
+        raise WrongValue(f"{shown(text)} is not a {kind}", advice)
     for _, unit in parts:
         if unit.lower() not in units:
-            raise WrongValue(f"{shown(text)}: {unit!r} is no unit of a {what}", advice)
+            raise WrongValue(f"{shown(text)}: {unit!r} is no unit of a {kind}", advice)
     return sum(float(number) * units[unit.lower()] for number, unit in parts)
 
 
@@ -182,7 +182,7 @@ def fraction(minimum: float, maximum: float) -> Kind[float]:
 
 
 def flag() -> Kind[bool]:
-    """`true` or `false`; YAML 1.1's yes, no, on, off are text and refused."""
+    """`true` or `false`; the yes, no, on and off of YAML 1.1 are errors."""
 
     def read(given: Given) -> bool:
         value = _scalar(given)
@@ -228,18 +228,18 @@ def choice(*options: _Choice) -> Kind[_Choice]:
         for option in options:
             if value == option:
                 return option
-        raise WrongValue(f"{shown(value)} is not known here", f"write one of: {', '.join(options)}")
+        raise WrongValue(f"{shown(value)} is not a known value", f"write one of: {', '.join(options)}")
 
     return Kind(" or ".join(options), options[0], read)
 
 
 def path() -> Kind[Path]:
-    """A path; `~` is the home directory, a relative one starts at the settings file's directory."""
+    """A path. `~` is the home directory. A relative path starts at `Given.base`."""
 
     def read(given: Given) -> Path:
         text = _text(given)
         if "\0" in text:
-            raise WrongValue("a path with a NUL byte", "write a plain path")
+            raise WrongValue("the path holds a NUL byte", "write a plain path")
         try:
             return given.base / Path(text).expanduser()
         except RuntimeError as error:
@@ -274,30 +274,30 @@ def redis_url() -> Kind[str]:
             parts = urlsplit(text)
             port_is_right = parts.port is None or parts.port > 0
         except ValueError:
-            raise WrongValue("not an address of Redis", advice) from None
+            raise WrongValue("not a Redis address", advice) from None
         if parts.password is not None:
             raise WrongValue(
                 "the address holds a password",
-                "take it out; name a file that holds it with redis.password_file, "
+                "remove it; name a file that holds it with redis.password_file, "
                 "or set the variable MIDWATCH_REDIS__PASSWORD",
             )
         known = parts.scheme in ("redis", "rediss") and parts.hostname and port_is_right
         if not known and not (parts.scheme == "unix" and parts.path):
-            raise WrongValue(f"{shown(text.rpartition('@')[2])} is not an address of Redis", advice)
+            raise WrongValue(f"{shown(text.rpartition('@')[2])} is not a Redis address", advice)
         return text
 
-    return Kind("address of Redis", "redis://redis.example:6379/0", read)
+    return Kind("Redis address", "redis://redis.example:6379/0", read)
 
 
 def secret(file_setting: str, variable: str) -> Kind[Secret]:
-    """A secret from a variable; in a file it is an error that names the two ways."""
+    """A secret from a variable. In a settings file it is an error that names the right places."""
 
     def read(given: Given) -> Secret:
         if given.typed:
             raise WrongValue(
-                "a secret does not belong into a settings file",
+                "a secret does not belong in a settings file",
                 f"name a file that holds it with {file_setting}, or set the variable {variable}; "
-                "change this secret, since it stood in the open",
+                "replace this secret, because others could read it",
             )
         return Secret(_text(given))
 
@@ -314,7 +314,7 @@ def optional(kind: Kind[T]) -> Kind[T | None]:
 
 
 def several(kind: Kind[T]) -> Kind[tuple[T, ...]]:
-    """A list; in a variable, or as one text, separated by commas."""
+    """A list. In a variable, or as one text, commas separate its items."""
 
     def read(given: Given) -> tuple[T, ...]:
         value = given.value

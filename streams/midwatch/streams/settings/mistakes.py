@@ -1,4 +1,4 @@
-"""What is wrong in a file of settings, a variable or an option: everything at once, each with its place."""
+"""All mistakes in a settings file, a variable or an option at once, each with its place."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from midwatch.streams.strict_yaml import LocatedError, SourceLocation, YamlNode,
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """One thing wrong in a file or a variable: the place, what it is, what to write instead."""
+    """One mistake in a file or a variable: its place, the mistake, and what to write instead."""
 
     where: SourceLocation | str
     what: str
@@ -21,7 +21,7 @@ class Mistake:
 
 
 class Mistakes(ConfigurationError):
-    """All that is wrong at once. `mistakes` keeps them apart; the text lists them one behind the other."""
+    """All mistakes at once, sorted by place. The text lists them one after the other."""
 
     def __init__(self, mistakes: list[Mistake]) -> None:
         self.mistakes = tuple(sorted(mistakes, key=_order))
@@ -33,7 +33,7 @@ class Mistakes(ConfigurationError):
 
 
 def settings_tree(file: str, content: bytes, mistakes: list[Mistake]) -> YamlNode | None:
-    """The tree of a file of settings; None if it is empty or cannot be parsed. Appends all that is wrong."""
+    """The tree of a settings file, or None if it is empty or cannot be parsed. Appends to `mistakes`."""
     errors: list[LocatedError] = []
     tree = read_yaml(file, content, errors, may_be_empty=True)
     mistakes += [Mistake(error.location, error.what, error.remedy) for error in errors]

@@ -1,4 +1,4 @@
-"""The reference page of the settings, from the settings: `python -m midwatch.streams.settings.page`."""
+"""Writes the reference page of the settings: `python -m midwatch.streams.settings.page`."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _HEAD = """# Settings
 Written by `python -m midwatch.streams.settings.page > docs/settings.md`; a test keeps it true.
 
 midwatch reads the first file of: `--config FILE`, the variable `MIDWATCH_CONFIG`, `./midwatch.yaml`,
-`~/.config/midwatch/midwatch.yaml`. None is needed: every setting has a default. A variable wins over the
-file (levels are parted by two underscores, a list by commas), `--set KEY=VALUE` over both. An empty variable
-counts as not set.
+`~/.config/midwatch/midwatch.yaml`. No file is needed, because every setting has a default. A variable
+wins over the file, and `--set KEY=VALUE` wins over both. Two underscores separate the levels in a variable's
+name, and commas separate the items of a list. An empty variable counts as not set.
 
 Durations and sizes carry their unit: `200ms`, `10s`, `5m`, `1h30m`, `7d`; `256KiB`, `8MiB`. Relative paths
-start at the directory of the file that names them. Secrets stand in a file of their own or in a variable,
-never in the settings file. Everything that is wrong is told at once, with file, line, column and remedy;
-`midwatch doctor` shows what is in force and where it came from.
+start at the directory of the file that names them. Secrets belong in files of their own or in variables,
+never in the settings file. midwatch reports all mistakes at once, with file, line, column and remedy.
+`midwatch doctor` shows the settings in force and where they came from.
 
 ```yaml
 cluster: night
@@ -45,12 +45,12 @@ def page() -> str:
     """The whole page."""
     parts = [_HEAD]
     for section, entries in groupby(_rows(), key=lambda row: row[0]):
-        title = f"`{section}`" if section else "At the top"
+        title = f"`{section}`" if section else "Top level"
         parts.append(f"## {title}\n")
         parts.append("| setting | kind | default | | variable |\n|---|---|---|---|---|")
         parts += [
-            f"| `{name}` | {kind} | {default} | {says} | `{variable}` |"
-            for _, name, kind, default, says, variable in entries
+            f"| `{name}` | {kind} | {default} | {description} | `{variable}` |"
+            for _, name, kind, default, description, variable in entries
         ]
         parts.append("")
     return "\n".join(parts)
@@ -60,7 +60,8 @@ def _rows() -> Iterator[tuple[str, str, str, str, str, str]]:
     for path, entry in leaves():
         kind = entry.metadata["kind"]
         shown = _default(kind.name, entry.default)
-        yield ".".join(path[:-1]), path[-1], kind.name, shown, entry.metadata["says"], variable_name(path)
+        description = entry.metadata["description"]
+        yield ".".join(path[:-1]), path[-1], kind.name, shown, description, variable_name(path)
 
 
 def _default(kind: str, value: object) -> str:

@@ -1,8 +1,8 @@
-"""A YAML tree and MIDWATCH_* variables become one Settings value, or the list of all that is wrong. Pure.
+"""Turns a YAML tree and MIDWATCH_* variables into one Settings value, or lists all mistakes. Pure.
 
-A variable names a setting by its path in capitals, levels parted by two underscores:
-`MIDWATCH_KAFKA__BOOTSTRAP`, `MIDWATCH_DETECT__LIMITS__TRAINING`. Variables win over the file, options of the
-command line over both. An empty variable counts as not set.
+A variable names a setting by its path in capitals, with two underscores between levels:
+`MIDWATCH_KAFKA__BOOTSTRAP`, `MIDWATCH_DETECT__LIMITS__TRAINING`. Variables win over the file. Options of the
+command line win over both. An empty variable counts as not set.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PREFIX = "MIDWATCH_"
 OTHER_VARIABLES = frozenset(
     f"{PREFIX}{name}" for name in ("CONFIG", "CACHE", "MAVEN_REPOSITORY", "JOB", "RUN", "NODE", "ATTEMPT")
 )
-"""Variables of ours that are no settings: they say which file, which cache, which job."""
+"""midwatch's variables that are no settings, for example the settings file, the cache and the job."""
 
 _ALIKE = 0.85
 _SECRET_WORDS = ("password", "secret", "token", "credential")
@@ -34,7 +34,7 @@ _SECRET_WORDS = ("password", "secret", "token", "credential")
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A setting given outside the file, as text; `where` is the variable or the option that gave it."""
+    """A setting from outside the file, as text. `where` names its variable or option."""
 
     path: SettingPath
     text: str
@@ -62,8 +62,8 @@ def variable_name(path: SettingPath) -> str:
 def assignments(environment: Mapping[str, str], mistakes: list[Mistake]) -> tuple[Assignment, ...]:
     """The settings among the variables.
 
-    A variable with two underscores that is no setting is a mistake. One without is a mistake only if it
-    looks like a setting misspelt: other programs may own it.
+    A variable with two underscores that names no setting is a mistake. One without them is a mistake only if
+    it resembles a setting, because it may belong to another program.
     """
     known = {variable_name(path): path for path, _ in leaves()}
     squeezed = {name.replace("__", "_"): name for name in known}
@@ -78,7 +78,7 @@ def assignments(environment: Mapping[str, str], mistakes: list[Mistake]) -> tupl
         if nearest:
             remedy = f"did you mean {squeezed[nearest[0]]}?"
         elif "__" in name:
-            remedy = "two underscores part the levels: kafka.bootstrap is MIDWATCH_KAFKA__BOOTSTRAP"
+            remedy = "two underscores separate the levels: kafka.bootstrap is MIDWATCH_KAFKA__BOOTSTRAP"
         else:
             continue
         mistakes.append(Mistake(f"variable {name}", "no such setting", remedy))
@@ -86,16 +86,20 @@ def assignments(environment: Mapping[str, str], mistakes: list[Mistake]) -> tupl
 
 
 def read_settings(
-    tree: YamlNode | None, file: Path | None, given: Iterable[Assignment], mistakes: list[Mistake], here: Path
+    tree: YamlNode | None,
+    file: Path | None,
+    overrides: Iterable[Assignment],
+    mistakes: list[Mistake],
+    here: Path,
 ) -> Settings:
-    """The settings of one file and what was given outside it; the last assignment of a setting wins.
+    """The settings of one file and its overrides. The last override of a setting wins.
 
-    `here`: where relative paths of variables start; those of the file start at its directory.
+    Relative paths of overrides start at `here`. Those of the file start at its directory.
 
     Raises:
-        Mistakes: anything was wrong, `mistakes` of earlier steps among it; every mistake is in it.
+        Mistakes: there are mistakes; it lists all of them, the `mistakes` of earlier steps included.
     """
-    reader = _SettingsReader(file, {a.path: a for a in given}, mistakes, here)
+    reader = _SettingsReader(file, {a.path: a for a in overrides}, mistakes, here)
     if tree is None or (isinstance(tree, YamlScalar) and tree.value is None):
         tree = None
     elif not isinstance(tree, YamlMapping):
@@ -114,12 +118,12 @@ class _SettingsReader:
     def __init__(
         self,
         file: Path | None,
-        given: Mapping[SettingPath, Assignment],
+        overrides: Mapping[SettingPath, Assignment],
         mistakes: list[Mistake],
         here: Path,
     ) -> None:
         self._file = file
-        self._given = given
+        self._overrides = overrides
         self._mistakes = mistakes
         self._here = here
         self._places: dict[SettingPath, SourceLocation | str] = {}
@@ -129,7 +133,7 @@ class _SettingsReader:
         self._mistakes.append(Mistake(where, what, remedy))
 
     def origin(self, path: SettingPath) -> SourceLocation | str:
-        """Who gave the setting at `path`."""
+        """The place that sets the setting at `path`."""
         return self._places.get(path) or (str(self._file) if self._file else ".".join(path))
 
     def section(self, cls: type[T], mapping: YamlMapping | None, path: SettingPath) -> T:
@@ -139,18 +143,18 @@ class _SettingsReader:
             if entry.metadata.get("internal"):
                 continue
             here = (*path, entry.name)
-            given = entries.pop(entry.name, None)
+            pair = entries.pop(entry.name, None)
             if here in self._sections:
                 nested = entry.default_factory
                 assert isinstance(nested, type)  # noqa: S101 (for the type checker: sections are made by class)
-                values[entry.name] = self.section(nested, self._below(given and given[1], here), here)
+                values[entry.name] = self.section(nested, self._below(pair and pair[1], here), here)
                 continue
             kind: Kind[object] = entry.metadata["kind"]
-            if given is not None:
-                self._places[here] = given[1].location
+            if pair is not None:
+                self._places[here] = pair[1].location
                 base = self._file.parent if self._file else self._here
-                self._read(values, entry.name, kind, Given(plain(given[1]), base), here)
-            if assignment := self._given.get(here):
+                self._read(values, entry.name, kind, Given(plain(pair[1]), base), here)
+            if assignment := self._overrides.get(here):
                 self._places[here] = assignment.where
                 self._read(values, entry.name, kind, Given(assignment.text, self._here, typed=False), here)
         for name, (location, _) in entries.items():
@@ -188,7 +192,7 @@ class _SettingsReader:
         elsewhere = {p[-1]: p for p in every if p and p[:-1] != path}
         if near := difflib.get_close_matches(name, elsewhere, n=1, cutoff=_ALIKE):
             return f"did you mean {'.'.join(elsewhere[near[0]])}?"
-        return f"known here: {', '.join(dict.fromkeys(siblings))}"
+        return f"known keys: {', '.join(dict.fromkeys(siblings))}"
 
 
 def _inside(path: SettingPath) -> str:
@@ -196,7 +200,7 @@ def _inside(path: SettingPath) -> str:
 
 
 def contradictions(settings: Settings) -> Sequence[tuple[SettingPath, str, str]]:
-    """Settings that are right alone and wrong together: the path, what is wrong, the remedy."""
+    """Settings that contradict each other: the path, the mistake and the remedy."""
     kafka, redis, worker, detect = settings.kafka, settings.redis, settings.worker, settings.detect
     found: list[tuple[SettingPath, str, str]] = []
     if (kafka.password_file or kafka.password) and not kafka.username:
@@ -206,13 +210,13 @@ def contradictions(settings: Settings) -> Sequence[tuple[SettingPath, str, str]]
         found.append((("kafka", "username"), "a user without a password", remedy))
     for name in ("ca_file", "certificate_file", "key_file"):
         if getattr(kafka, name) and not kafka.tls:
-            found.append((("kafka", name), "a file for TLS, and TLS is off", "set kafka.tls: true"))
+            found.append((("kafka", name), "a file for TLS, but TLS is off", "set kafka.tls: true"))
     if bool(kafka.certificate_file) != bool(kafka.key_file):
         lacking = "key_file" if kafka.certificate_file else "certificate_file"
         path = ("kafka", "certificate_file" if kafka.certificate_file else "key_file")
         found.append((path, "a certificate needs its key, and a key its certificate", f"set kafka.{lacking}"))
     if redis.ca_file and not redis.url.startswith("rediss:"):
-        found.append((("redis", "ca_file"), "a file for TLS, and TLS is off", "use a rediss:// address"))
+        found.append((("redis", "ca_file"), "a file for TLS, but TLS is off", "use a rediss:// address"))
     if detect.settle_grace > detect.settle_max:
         remedy = "make it shorter than detect.settle_max"
         found.append((("detect", "settle_grace"), "longer than detect.settle_max", remedy))

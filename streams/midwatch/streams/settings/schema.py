@@ -1,6 +1,6 @@
-"""Everything that can be set, as one frozen value. Pure: `settings_reader` and `settings_file` make it.
+"""All settings as one frozen value. Pure: `settings.reader` and `settings.file` make it.
 
-All durations are seconds, all sizes bytes. Each field carries its kind and its sentence for the reference
+Durations are seconds, and sizes are bytes. Each field carries its kind and its description for the reference
 page, so a new setting is one line here and nothing elsewhere. Secrets print as `***`.
 """
 
@@ -30,45 +30,51 @@ T = TypeVar("T")
 HOME_STATE = Path("~/.local/state/midwatch")
 
 
-def setting(kind: kinds.Kind[T], default: T, says: str) -> T:
-    """A dataclass field that the reader can fill: its kind, its default, its sentence."""
-    return field(default=default, metadata={"kind": kind, "says": says})
+def setting(kind: kinds.Kind[T], default: T, description: str) -> T:
+    """A dataclass field for one setting, with its kind, default and description."""
+    return field(default=default, metadata={"kind": kind, "description": description})
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaSettings:
-    """Where Kafka is. Without `bootstrap`, commands use what `midwatch up` runs on this machine."""
+    """Where Kafka is. Without `bootstrap`, commands use the Kafka of `midwatch up` on this machine."""
 
-    bootstrap: tuple[str, ...] = setting(kinds.several(kinds.address()), (), "brokers to ask first")
+    bootstrap: tuple[str, ...] = setting(kinds.several(kinds.address()), (), "brokers to connect to first")
     username: str = setting(kinds.text(), "", "SASL user; empty for none")
     password_file: Path | None = setting(kinds.optional(kinds.path()), None, "file with the SASL password")
     password: Secret = setting(
         kinds.secret("kafka.password_file", "MIDWATCH_KAFKA__PASSWORD"), Secret(), "the SASL password"
     )
     mechanism: SaslMechanism = setting(
-        kinds.choice("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"), "PLAIN", "how the password is proven"
+        kinds.choice("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"), "PLAIN", "the SASL mechanism"
     )
     tls: bool = setting(kinds.flag(), False, "encrypt, and check the broker's certificate")
-    ca_file: Path | None = setting(kinds.optional(kinds.path()), None, "authorities to trust instead")
-    certificate_file: Path | None = setting(kinds.optional(kinds.path()), None, "our own certificate")
-    key_file: Path | None = setting(kinds.optional(kinds.path()), None, "the key of our certificate")
+    ca_file: Path | None = setting(
+        kinds.optional(kinds.path()), None, "certificate authorities to trust instead of the system's"
+    )
+    certificate_file: Path | None = setting(
+        kinds.optional(kinds.path()), None, "midwatch's client certificate"
+    )
+    key_file: Path | None = setting(kinds.optional(kinds.path()), None, "the key of the client certificate")
 
     @property
     def security_protocol(self) -> str:
-        """As Kafka's clients spell it."""
+        """The protocol under the name that Kafka's clients use."""
         return ("SASL_" if self.username else "") + ("SSL" if self.tls else "PLAINTEXT")
 
 
 @dataclass(frozen=True, slots=True)
 class RedisSettings:
-    """Where Redis is. Without `url`, commands use what `midwatch up` runs on this machine."""
+    """Where Redis is. Without `url`, commands use the Redis of `midwatch up` on this machine."""
 
     url: str = setting(kinds.redis_url(), "", "redis://, rediss:// for TLS, or unix://")
     password_file: Path | None = setting(kinds.optional(kinds.path()), None, "file with the password")
     password: Secret = setting(
         kinds.secret("redis.password_file", "MIDWATCH_REDIS__PASSWORD"), Secret(), "the password"
     )
-    ca_file: Path | None = setting(kinds.optional(kinds.path()), None, "authorities to trust instead")
+    ca_file: Path | None = setting(
+        kinds.optional(kinds.path()), None, "certificate authorities to trust instead of the system's"
+    )
 
 
 _partitions = kinds.integer(1, 10_000)
@@ -76,36 +82,42 @@ _partitions = kinds.integer(1, 10_000)
 
 @dataclass(frozen=True, slots=True)
 class PartitionSettings:
-    """Partitions by topic. Fixed once a topic is made: a job's key decides its partition for ever."""
+    """Partitions by topic. Fixed once a topic is made, because a job's key decides its partition for ever."""
 
-    logs: int = setting(_partitions, 8, "bounds the workers of match")
-    events: int = setting(_partitions, 8, "bounds the workers of detect")
-    incidents: int = setting(_partitions, 8, "bounds the workers of decide")
-    decisions: int = setting(_partitions, 4, "every decision, also to do nothing")
-    commands: int = setting(_partitions, 4, "orders to the executor")
+    logs: int = setting(_partitions, 8, "the most match workers that can share the work")
+    events: int = setting(_partitions, 8, "the most detect workers that can share the work")
+    incidents: int = setting(_partitions, 8, "the most decide workers that can share the work")
+    decisions: int = setting(_partitions, 4, "every decision, also those to do nothing")
+    commands: int = setting(_partitions, 4, "commands to the executor")
     specs: int = setting(_partitions, 4, "how to start each job again")
-    dead: int = setting(_partitions, 1, "what could not be read")
+    dead: int = setting(_partitions, 1, "dead letters: the records that workers refused")
 
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """What our topics are called and how they are made."""
+    """The names of the topics, and how midwatch makes them."""
 
-    prefix: str = setting(kinds.name(), "midwatch", "two installations can share a Kafka under two prefixes")
+    prefix: str = setting(
+        kinds.name(),
+        "midwatch",
+        "the start of every topic's name; two prefixes let two installations share a Kafka",
+    )
     partitions: PartitionSettings = field(default_factory=PartitionSettings)
     replication: int = setting(kinds.integer(1, 9), 1, "copies of each partition, when a topic is made")
 
 
 @dataclass(frozen=True, slots=True)
 class ShipSettings:
-    """How the sidecar reads and sends."""
+    """How the shipper reads files and sends lines."""
 
-    interval: float = setting(kinds.duration(0.2, 3600), 5.0, "between two beats; longer on many nodes")
-    poll: float = setting(kinds.duration(0.01, 60), 0.2, "between two looks at the files")
-    chunk_size: int = setting(kinds.size(4096, 512 * 1024), 256 * 1024, "a chunk is sent when this full")
-    chunk_age: float = setting(kinds.duration(0.01, 60), 0.2, "a chunk is sent when this old")
+    interval: float = setting(kinds.duration(0.2, 3600), 5.0, "between two heartbeats; longer on many nodes")
+    poll: float = setting(kinds.duration(0.01, 60), 0.2, "between two reads of the files")
+    chunk_size: int = setting(
+        kinds.size(4096, 512 * 1024), 256 * 1024, "the shipper sends a chunk of this size"
+    )
+    chunk_age: float = setting(kinds.duration(0.01, 60), 0.2, "the shipper sends a chunk of this age")
     in_flight: int = setting(
-        kinds.size(1 << 20, 1 << 30), 8 << 20, "unacknowledged bytes before reading stops; the file waits"
+        kinds.size(1 << 20, 1 << 30), 8 << 20, "unacknowledged bytes at which the shipper pauses reading"
     )
 
 
@@ -138,7 +150,9 @@ class DetectSettings:
     """When a job counts as stalled, and when an incident is complete."""
 
     limits: SilenceLimits = field(default_factory=SilenceLimits)
-    settle_grace: float = setting(kinds.duration(0, 600), 5.0, "a beat must come this long after the end")
+    settle_grace: float = setting(
+        kinds.duration(0, 600), 5.0, "a heartbeat this long after the end vouches for its node"
+    )
     settle_max: float = setting(
         kinds.duration(1, 3600), 120.0, "an incident settles by then, complete or not"
     )
@@ -149,35 +163,41 @@ class WatchSettings:
     """Whether midwatch may act at all."""
 
     mode: WatchMode = setting(
-        kinds.choice("observe", "act"), "observe", "observe says what it would do; act does it for armed jobs"
+        kinds.choice("observe", "act"),
+        "observe",
+        "observe only reports what it would do; act does it for armed jobs",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutorSettings:
-    """What the executor may touch, and how fast. An empty list of users means: only the one it runs as."""
+    """What the executor may touch, and how fast. An empty `users` allows only the user it runs as."""
 
     users: tuple[str, ...] = setting(kinds.several(kinds.name()), (), "users whose jobs it may start and end")
     partitions: tuple[str, ...] = setting(
         kinds.several(kinds.name()), (), "SLURM partitions that it may use; empty for all"
     )
-    commands_per_hour: int = setting(kinds.integer(0, 100_000), 60, "accepted in all, over every job")
-    storm_jobs: int = setting(
-        kinds.integer(2, 100_000), 10, "that many jobs failing together trip the storm breaker"
+    commands_per_hour: int = setting(
+        kinds.integer(0, 100_000), 60, "commands accepted in an hour, over all jobs"
     )
-    storm_window: float = setting(kinds.duration(1, 86400), 300.0, "what counts as together")
+    storm_jobs: int = setting(
+        kinds.integer(2, 100_000), 10, "this many jobs that fail together trip the storm breaker"
+    )
+    storm_window: float = setting(
+        kinds.duration(1, 86400), 300.0, "failures within this time count as together"
+    )
     poll: float = setting(kinds.duration(0.1, 600), 10.0, "between two sweeps of the scheduler")
 
 
 @dataclass(frozen=True, slots=True)
 class RulesSettings:
-    """Which rules and policies the first bundle is made of; later ones come by `midwatch rules push`."""
+    """The rules and policies of the first bundle. Later bundles come from `midwatch rules push`."""
 
     presets: tuple[str, ...] = setting(
         kinds.several(kinds.name()), ("default",), "presets that midwatch ships, by name"
     )
     directories: tuple[Path, ...] = setting(
-        kinds.several(kinds.path()), (), "your own rule files and directories"
+        kinds.several(kinds.path()), (), "your rule files and directories"
     )
     retries: RetryCounting = setting(
         kinds.choice("documented", "compat"),
@@ -187,25 +207,31 @@ class RulesSettings:
     too_slow: TooSlow = setting(
         kinds.choice("refuse", "quarantine", "accept"),
         "refuse",
-        "own rules that slow the watch down: do not start, watch without them, or watch with them",
+        "user rules that slow the watch down: do not start, watch without them, or watch with them",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignSettings:
-    """Lines that another shipper writes on our topic of logs, one JSON object per message."""
+    """Lines that another shipper writes to the topic `logs`, one JSON object per message."""
 
     shipper: ForeignShipper = setting(
         kinds.choice("none", "vector", "fluent-bit", "filebeat", "rsyslog"),
         "none",
-        "whose lines they are; it gives no beats, so no stall of such jobs can be found",
+        "the shipper of the lines; it sends no heartbeats, so midwatch finds no stall of such jobs",
     )
     line: str = setting(kinds.text(), "", "the field of the log line; a dot leads into an inner object")
-    job: str = setting(kinds.text(), "", "of the job's name; only the shipper's configuration may set it")
-    node: str = setting(kinds.text(), "", "of the node; these five are empty for the shipper's own names")
-    path: str = setting(kinds.text(), "", "of the file's path")
-    time: str = setting(kinds.text(), "", "of the time: ISO 8601 with its zone, or seconds since 1970")
-    user: str = setting(kinds.text(), "", "the user of jobs that are named by their run alone")
+    job: str = setting(
+        kinds.text(), "", "the field of the job's name; only the shipper's configuration may set it"
+    )
+    node: str = setting(
+        kinds.text(), "", "the field of the node; an empty field has the shipper's usual name"
+    )
+    path: str = setting(kinds.text(), "", "the field of the file's path")
+    time: str = setting(
+        kinds.text(), "", "the field of the time: ISO 8601 with its zone, or seconds since 1970"
+    )
+    user: str = setting(kinds.text(), "", "the user of jobs whose name has only a run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,18 +254,18 @@ class WorkerSettings:
     """How match, detect and decide run."""
 
     session_timeout: float = setting(
-        kinds.duration(0.5, 300), 6.0, "a killed worker's jobs are unwatched at most this long"
+        kinds.duration(0.5, 300), 6.0, "the longest time that a killed worker's jobs go unwatched"
     )
-    heartbeat_interval: float = setting(kinds.duration(0.1, 60), 0.5, "between two signs of life to Kafka")
+    heartbeat_interval: float = setting(kinds.duration(0.1, 60), 0.5, "between two heartbeats to Kafka")
     within: float = setting(
-        kinds.duration(0.001, 1), 0.02, "a batch waits this long for more; it is the latency"
+        kinds.duration(0.001, 1), 0.02, "a batch waits this long for more records; it sets the latency"
     )
-    batch: int = setting(kinds.integer(1, 10_000), 500, "records in one batch at most")
+    batch: int = setting(kinds.integer(1, 10_000), 500, "the most records in one batch")
     commit_interval: float = setting(kinds.duration(0.1, 60), 1.0, "between two commits to Kafka")
     instance_id: str = setting(
         kinds.name(),
         "",
-        "a stable id (`up` makes one): killed, a worker takes its place again at once; never two alike",
+        "a stable id, unique to one worker (`up` makes one): after a kill the worker takes its place at once",
     )
 
 
@@ -248,10 +274,14 @@ class Settings:
     """All settings. `sources` names the files and variables that gave a value, for `doctor`."""
 
     cluster: str = setting(kinds.name(), "local", "the first part of every job's name")
-    state_directory: Path = setting(kinds.path(), HOME_STATE, "keys, sockets, embedded servers' data")
-    policy: str = setting(kinds.text(), "verdict", "the policy of jobs that name none: a preset, or a file")
+    state_directory: Path = setting(
+        kinds.path(), HOME_STATE, "keys, sockets, and the data of embedded servers"
+    )
+    policy: str = setting(kinds.text(), "verdict", "the policy of jobs that name none: a preset or a file")
     log_level: LogLevel = setting(
-        kinds.choice("DEBUG", "INFO", "WARNING", "ERROR"), "INFO", "what the server processes log"
+        kinds.choice("DEBUG", "INFO", "WARNING", "ERROR"),
+        "INFO",
+        "the lowest level that the server processes log",
     )
     kafka: KafkaSettings = field(default_factory=KafkaSettings)
     redis: RedisSettings = field(default_factory=RedisSettings)
@@ -268,22 +298,22 @@ class Settings:
 
     @property
     def topic_names(self) -> Topics:
-        """The names of our topics."""
+        """The names of the topics."""
         return Topics(self.topics.prefix)
 
     def topic_specifications(self) -> tuple[TopicSpec, ...]:
-        """Our topics as they are to be made."""
+        """The specifications of the topics."""
         counts = {f.name: getattr(self.topics.partitions, f.name) for f in fields(self.topics.partitions)}
         return self.topic_names.specifications(counts)
 
     @property
     def armed(self) -> bool:
-        """Whether acting is allowed at all; each job must be armed besides."""
+        """Whether midwatch may act at all. Each job must also be armed."""
         return self.watch.mode == "act"
 
 
 def as_plain(section: object) -> dict[str, object]:
-    """A settings section as JSON can hold it; a secret is `***`, or null if there is none."""
+    """A settings section as JSON can hold it. A secret is `***`, or null if it is not set."""
     out: dict[str, object] = {}
     if not is_dataclass(section):
         raise TypeError(f"{type(section).__name__} is no settings section")

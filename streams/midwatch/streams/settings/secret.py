@@ -1,4 +1,4 @@
-"""A value that may be used but not shown."""
+"""A secret value. Code can use it, and nothing prints it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from __future__ import annotations
 class Secret:
     """Text that prints as `***` in every form: repr, str, format, tracebacks, dataclass reprs.
 
-    `reveal()` is the one way to the text; call it only where it is handed to a client library.
+    `reveal()` is the only way to the text. Call it only to pass the text to a client library.
     """
 
     __slots__ = ("_text",)
@@ -34,4 +34,4 @@ class Secret:
         return format(repr(self), spec)
 
     def __reduce__(self) -> tuple[type[Secret], tuple[str]]:
-        raise TypeError("a secret is not pickled: it would travel as plain text")
+        raise TypeError("a secret cannot be pickled, because pickling would store it as plain text")

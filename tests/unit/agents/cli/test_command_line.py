@@ -69,11 +69,11 @@ def test_a_command_that_is_no_click_command_is_refused(monkeypatch: pytest.Monke
         (["why", "x", "--set", "kafka.password=p"], 2, "everybody on this machine can read a command line"),
         (["why", "x", "--set", "ship.interval=5"], 3, "--set ship.interval: ship.interval: 5 has no unit"),
         (["why", "x", "--config", "absent.yaml"], 3, "absent.yaml: the settings file cannot be read"),
-        (["why", "x"], 4, "kafka.bootstrap: no Kafka is named, and no `midwatch up` runs"),
+        (["why", "x"], 4, "kafka.bootstrap: the settings name no Kafka, and no `midwatch up` runs"),
         (["why", "x", "--set", "kafka.bootstrap=127.0.0.1:1", "--set", "redis.url=redis://x"], 4, "refused"),
         (["worker", "match"], 4, "start `midwatch up`, or set kafka.bootstrap"),
         (["worker", "watch"], 2, "'watch' is not one of"),
-        (["jobs", "--since", "5"], 4, "no Kafka is named"),
+        (["jobs", "--since", "5"], 4, "the settings name no Kafka"),
     ],
 )
 def test_what_goes_wrong_has_its_exit_code_and_its_words_on_standard_error(

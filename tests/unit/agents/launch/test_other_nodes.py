@@ -51,11 +51,11 @@ def test_it_lives_until_the_script_has_ended_and_is_missed_when_it_dies(tmp_path
     notes: list[str] = []
     others = OtherNodes(["sh", "-c", "trap '' TERM; cat; exit 3"], BATCH, tmp_path / "log", notes.append)
     others.look()
-    assert not others.gone()
+    assert not others.ended()
     others.end()
-    wait_for(others.gone, "it sees the end")
+    wait_for(others.ended, "it sees the end")
     others.look()
-    assert notes == ["the step of shippers ended with status 3"]
+    assert notes == ["the srun step of the shippers ended with status 3"]
     others.kill()
 
 
@@ -63,5 +63,5 @@ def test_a_cluster_without_srun_is_told_and_the_job_goes_on(tmp_path: Path) -> N
     notes: list[str] = []
     others = OtherNodes([str(tmp_path / "srun")], BATCH, None, notes.append)
     others.look()
-    assert (others.gone(), notes) == (True, ["srun cannot be started: No such file or directory"])
+    assert (others.ended(), notes) == (True, ["srun cannot be started: No such file or directory"])
     others.end()

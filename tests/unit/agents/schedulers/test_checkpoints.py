@@ -124,7 +124,7 @@ def test_megatron_is_held_to_its_tracker(tmp_path: Path) -> None:
     save_megatron(tmp_path, 1000, point=False)
     found = discover(tmp_path)
     assert step_of(found) == 500
-    assert reasons(found) == {"iter_0001000": "newer than latest_checkpointed_iteration.txt says"}
+    assert reasons(found) == {"iter_0001000": "newer than the step in latest_checkpointed_iteration.txt"}
     (tmp_path / "latest_checkpointed_iteration.txt").write_text("release")
     assert step_of(discover(tmp_path)) is None
 

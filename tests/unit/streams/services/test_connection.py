@@ -70,7 +70,7 @@ def test_settings_of_the_command_itself_win(running: Settings) -> None:
 def test_without_a_running_up_the_error_says_to_start_it(running: Settings) -> None:
     write_connection(running)
     remove_connection(running)
-    with pytest.raises(ServiceUnreachable, match="no Kafka is named") as caught:
+    with pytest.raises(ServiceUnreachable, match="the settings name no Kafka") as caught:
         with_connection(asking(running))
     assert "midwatch up" in caught.value.remedy
 

@@ -112,18 +112,18 @@ def test_an_empty_variable_counts_as_not_set(load: Load) -> None:
         ("kafka: {bootstrap: {a: 1}}\n", "is not a list\n  write [kafka.example:9092]"),
         ("kafka: {bootstrap: [a]}\n", "'a' is not host:port"),
         ("kafka: {bootstrap: ['a:99999']}\n", "99999 is not a port"),
-        ("redis: {url: 'http://h'}\n", "is not an address of Redis"),
-        ("redis: {url: 'redis://h:port'}\n", "not an address of Redis"),
+        ("redis: {url: 'http://h'}\n", "is not a Redis address"),
+        ("redis: {url: 'redis://h:port'}\n", "not a Redis address"),
         ("cluster: [a]\n", "is not text"),
         ("cluster: 12\n", "12 is not text\n  put it in quotes"),
         ("cluster: a/b\n", "is not a name"),
-        ("cluster:\n", "nothing stands here"),
+        ("cluster:\n", "the value is missing"),
         ("topics: 5\n", "topics is not a mapping\n  write its keys below it"),
         ("- a\n", "the settings are not a mapping"),
         ("detect: {settle_grace: 3m}\n", "midwatch.yaml:1:24: longer than detect.settle_max"),
         ("worker: {heartbeat_interval: 3s}\n", "too long for worker.session_timeout"),
         ("kafka: {username: u}\n", "midwatch.yaml:1:19: a user without a password"),
-        ("kafka: {ca_file: ca.pem}\n", "a file for TLS, and TLS is off\n  set kafka.tls: true"),
+        ("kafka: {ca_file: ca.pem}\n", "a file for TLS, but TLS is off\n  set kafka.tls: true"),
         ("kafka: {tls: true, key_file: k}\n", "set kafka.certificate_file"),
     ],
 )
@@ -139,8 +139,8 @@ def test_a_mistake_in_the_file_is_told_with_place_and_remedy(load: Load, text: s
     [
         ({"KAFKA_BOOTSTRAP": "a:1"}, "KAFKA_BOOTSTRAP: no such setting\n  did you mean MIDWATCH_KAFKA__B"),
         ({"KAFKA__BOOTSTRP": "a:1"}, "did you mean MIDWATCH_KAFKA__BOOTSTRAP?"),
-        ({"NOWHERE__AT_ALL": "1"}, "two underscores part the levels"),
-        ({"WATCH__MODE": "dance"}, "variable MIDWATCH_WATCH__MODE: watch.mode: 'dance' is not known here"),
+        ({"NOWHERE__AT_ALL": "1"}, "two underscores separate the levels"),
+        ({"WATCH__MODE": "dance"}, "variable MIDWATCH_WATCH__MODE: watch.mode: 'dance' is not a known value"),
         ({"SHIP__INTERVAL": "600"}, "variable MIDWATCH_SHIP__INTERVAL: ship.interval: 600 has no unit"),
         ({"KAFKA__PASSWORD": "x"}, "a password without a user"),
     ],
@@ -242,7 +242,12 @@ def test_a_variable_wins_over_the_file_of_a_secret(load: Load) -> None:
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(None, "cannot be read"), (b"", "no secret"), (b"a\nb\n", "one line"), (b"\xff", "no secret")],
+    [
+        (None, "cannot be read"),
+        (b"", "one line of text"),
+        (b"a\nb\n", "one line"),
+        (b"\xff", "one line of text"),
+    ],
 )
 def test_a_file_that_holds_no_secret_is_told(
     load: Load, tmp_path: Path, content: bytes | None, said: str

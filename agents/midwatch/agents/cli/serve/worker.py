@@ -23,4 +23,4 @@ def worker(agent: str, settings: Settings) -> None:
     from midwatch.agents.cli.serve.process_log import log_to_stderr
 
     log_to_stderr(settings.log_level)
-    importlib.import_module(f"midwatch.agents.{agent}").run(settings)
+    importlib.import_module(f"midwatch.agents.{agent}.worker").run(settings)

@@ -1,1 +1,1 @@
-"""Local processes as a scheduler: a shim starts each script once and keeps its exit status."""
+"""Processes of this machine as a scheduler: a shim starts each script once and stores its exit code."""

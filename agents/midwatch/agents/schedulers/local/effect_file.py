@@ -1,7 +1,7 @@
-"""`effects/<key>`: that a start was made, once, by whom, and how it ended.
+"""`effects/<key>`: the record of one start, with its process and its end.
 
-The name is the fence: it is made by link(2), which like O_EXCL fails where the name exists, and the content
-is on disk before that, so no reader ever sees half a record and no crash leaves an empty one.
+The name is the fence. link(2) makes it, and like O_EXCL fails where the name exists. The content is on disk
+before that: no reader sees half a record, and no crash leaves an empty one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ KEY = re.compile(r"[0-9A-Za-z]{8,64}")
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One start. `code` is the script's exit code, minus the signal that ended it, or None while it runs."""
+    """One start. `code` is the script's exit code, minus the signal's number, or None while it runs."""
 
     key: str
     pid: int  # of the shim, which leads the process group
@@ -35,19 +35,19 @@ class Record:
 
 
 def create(directory: Path, record: Record) -> bool:
-    """Makes the start ours; False if it was made before. On disk when it returns True."""
+    """Creates the record; False if it exists already. The record is on disk when this returns True."""
     folder = directory / "effects"
     folder.mkdir(parents=True, exist_ok=True)
     return create_if_absent(folder / record.key, _content(record))
 
 
 def replace(directory: Path, record: Record) -> None:
-    """The same start with its end."""
+    """Overwrites the record of a start, to add its end."""
     replace_file(directory / "effects" / record.key, _content(record))
 
 
 def read(directory: Path, key: str) -> Record | None:
-    """None when no start with this key was made."""
+    """The record of a start; None when no start has this key."""
     if not KEY.fullmatch(key):
         return None
     try:
@@ -59,7 +59,7 @@ def read(directory: Path, key: str) -> Record | None:
 
 
 def read_all(directory: Path) -> tuple[Record, ...]:
-    """All starts ever made here, in the order in which they were made."""
+    """The records under `effects`, in the order of their starts; not those under `effects/past`."""
     folder = directory / "effects"
     names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
     records = [record for name in names if (record := read(directory, name))]
@@ -67,7 +67,7 @@ def read_all(directory: Path) -> tuple[Record, ...]:
 
 
 def move_to_past(directory: Path, record: Record) -> None:
-    """Its key is free again; the record itself is kept, under `effects/past`."""
+    """Frees the key of a start: moves its record to `effects/past`."""
     folder = directory / "effects"
     past = folder / "past"
     past.mkdir(exist_ok=True)
@@ -77,8 +77,11 @@ def move_to_past(directory: Path, record: Record) -> None:
 
 
 def prune(directory: Path, ended_before: float) -> int:
-    """Sets all starts aside that ended before then (seconds since 1970), and says how many: each look at the
-    cluster reads all that are left, and no order of so long ago is valid any more."""
+    """Moves all starts that ended before `ended_before` (seconds since 1970) to `effects/past`.
+
+    Returns their number. Each look at the cluster reads all records that are left. Commands for such old
+    starts have expired.
+    """
     old = [r for r in read_all(directory) if r.ended_at is not None and r.ended_at < ended_before]
     for record in old:
         move_to_past(directory, record)

@@ -1,7 +1,7 @@
 """Jobs as process groups on this machine, for a workstation, a test, or the demo.
 
-The state directory is the queue: `effects/<key>` says that the start with this key was made, by which
-process, and how it ended. Jobs that were started some other way are known by pid and start time alone.
+The state directory is the queue: `effects/<key>` records the start with this key, its process and its end.
+Of a job that was started in another way only the pid and the start time are known.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from midwatch.streams.errors import ConfigurationError
 from midwatch.streams.host.process_table import boot_id, group_members, start_ticks
 from midwatch.streams.records.identity import local_incarnation, native_id
 
-SHOWN_S = 10.0  # how long to wait for the shim to say that it has begun
+SHOWN_S = 10.0  # how long to wait for the shim's record
 
 
 class LocalCluster:
-    """This machine. There is no holding: `submit_held` runs the job at once, `release` has nothing to do."""
+    """This machine. It cannot hold a job: `submit_held` runs it at once, and `release` does nothing."""
 
     kind = "local"
     holds = False
@@ -57,14 +57,16 @@ class LocalCluster:
                 return job.state
         if _alive(*_parse(incarnation)):
             return StartState("running", word="RUNNING")
-        return StartState("ended", word="GONE", mode="ended", reason="no such process; exit code not known")
+        return StartState(
+            "ended", word="GONE", mode="ended", reason="no such process; its exit code is unknown"
+        )
 
     def submit_held(self, spec: StartSpec, effect_key: str, after: str = "") -> Hint:
-        """`after` is not waited for: start only when the old one is gone."""
+        """Does not wait for `after`: while that process lives, the hint is `unclear` and nothing starts."""
         if spec.user not in ("", getpass.getuser()):
             return Hint("refused", f"a job of {spec.user} cannot be started by {getpass.getuser()}")
         if not KEY.fullmatch(effect_key):
-            raise ConfigurationError(f"{effect_key!r} is no effect key")
+            raise ConfigurationError(f"{effect_key!r} is not an effect key")
         if after and not self.state(_after(self, after)).over:
             return Hint("unclear", f"the process {after} is not gone yet")
         output = self.directory / "output" / f"{effect_key}.log"
@@ -83,8 +85,11 @@ class LocalCluster:
         return Hint("unclear", "the shim has not begun yet")
 
     def retire(self, effect_key: str, before: str) -> None:
-        """Without it a name that is used again after Kafka and Redis were wiped would find its first
-        restart done."""
+        """Moves the key's record to `effects/past` if its start is older than `before`.
+
+        Without this, a job whose name is used again after a wipe of Kafka and Redis finds its first
+        restart done.
+        """
         record = read(self.directory, effect_key)
         if record is None or not _state(record).over:
             return
@@ -102,19 +107,19 @@ class LocalCluster:
         return Hint("done")
 
     def cancel(self, incarnation: str, effect_key: str = "", *, force: bool = False) -> Hint:
-        """SIGTERM to the group; its shim, if it has one, sends SIGKILL after a grace. `force` is SIGKILL."""
+        """SIGTERM to the group; a shim in it sends SIGKILL after a grace time. `force`: SIGKILL at once."""
         pid, ticks = _parse(incarnation)
         record = next((r for r in read_all(self.directory) if (r.pid, r.ticks) == (pid, ticks)), None)
         if effect_key and (record is None or record.key != effect_key):
-            return Hint("refused", f"{pid} does not carry the key {effect_key}")
+            return Hint("refused", f"the process {pid} does not carry the key {effect_key}")
         if not _alive(pid, ticks):
             return Hint("refused", f"the process {pid} that was started at {ticks} is gone")
         try:
             self._caller.signal_group(pid, signal.SIGKILL if force else signal.SIGTERM)
         except ProcessLookupError:
-            return Hint("refused", f"{pid} is the leader of no process group")
+            return Hint("refused", f"the process {pid} leads no process group")
         except PermissionError:
-            return Hint("refused", f"the process {pid} is somebody else's")
+            return Hint("refused", f"the process {pid} belongs to another user")
         return Hint("done")
 
 
@@ -125,9 +130,9 @@ def _after(cluster: LocalCluster, native: str) -> str:
 
 
 def _alive(pid: int, ticks: int) -> bool:
-    """Whether the process, or another one of the group that it led, lives.
+    """Whether the process, or another process of the group that it led, lives.
 
-    A pid is not given away while a group has it as its name, so another start time means an empty group.
+    The kernel does not reuse a pid that names a group, so another start time means that the group is gone.
     """
     now = start_ticks(pid)
     return now == ticks if now is not None else bool(group_members(pid))
@@ -158,5 +163,5 @@ def _state(record: Record) -> StartState:
         return StartState("ended", "FAILED", "crash", "", code, number, record.reason)
     if record.boot == boot_id() and _alive(record.pid, record.ticks):
         return StartState("running", word="RUNNING")
-    reason = "the machine was started anew" if record.boot != boot_id() else "its shim was killed"
-    return StartState("ended", word="LOST", mode="ended", reason=f"{reason}; its exit code is not known")
+    reason = "the machine was restarted" if record.boot != boot_id() else "its shim was killed"
+    return StartState("ended", word="LOST", mode="ended", reason=f"{reason}; its exit code is unknown")

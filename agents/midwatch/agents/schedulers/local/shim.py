@@ -1,9 +1,9 @@
 """Runs one job of the cluster `local`: `python -m midwatch.agents.schedulers.local.shim STATE KEY -- ARGV`.
 
 It claims `effects/KEY` before it starts anything, so a second shim with the same key starts nothing (exit
-code 75). It leads the job's session and process group, outlives the executor that started it, and writes
-down how the script ended. On SIGTERM it lets the script finish and sends SIGKILL to the rest of the group
-after MIDWATCH_GRACE_S (10) seconds; when the script has ended, nothing of the group is left behind.
+code 75). It leads the job's session and process group and outlives the executor that started it. It records
+how the script ended. On SIGTERM it lets the script finish, and after MIDWATCH_GRACE_S (10) seconds it sends
+SIGKILL to the rest of the group. When the script has ended, it kills whatever is left of the group.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from midwatch.streams.host.process_table import boot_id, group_members, start_ti
 
 ALREADY_STARTED = 75  # EX_TEMPFAIL
 USAGE = 2
-NOT_FOUND, NOT_EXECUTABLE = 127, 126  # as a shell says it
+NOT_FOUND, NOT_EXECUTABLE = 127, 126  # as in a shell
 GRACE_S = 10.0
 POLL_S = 0.05
-_LOOK_S = 5.0  # nothing depends on it: what there is to see wakes us
+_LOOK_S = 5.0  # seconds; only a bound, because a child's end or a signal wakes the shim
 
 
 def main(arguments: list[str]) -> int:
-    """Returns the script's exit code, as a shell tells it."""
+    """Runs the script; returns its exit code in a shell's form, 128 + N after signal N."""
     if len(arguments) < 4 or arguments[2] != "--" or not KEY.fullmatch(arguments[1]):
         sys.stderr.write("usage: local_shim STATE_DIR KEY -- argv...\n")
         return USAGE
     directory, key, argv = Path(arguments[0]), arguments[1], tuple(arguments[3:])
     if os.getpgrp() != os.getpid():
         os.setsid()
-    asked: list[float] = []
-    signal.signal(signal.SIGTERM, lambda *_: asked.append(time.monotonic()))
+    sigterms: list[float] = []
+    signal.signal(signal.SIGTERM, lambda *_: sigterms.append(time.monotonic()))
     pid = os.getpid()
     record = Record(
         key=key,
@@ -52,29 +52,29 @@ def main(arguments: list[str]) -> int:
     )
     if not create(directory, record):
         return ALREADY_STARTED
-    code, reason = _run(argv, asked)
+    code, reason = _run(argv, sigterms)
     _end_rest(pid)
     replace(
         directory,
-        dataclasses.replace(record, code=code, cancelled=bool(asked), reason=reason, ended_at=time.time()),
+        dataclasses.replace(record, code=code, cancelled=bool(sigterms), reason=reason, ended_at=time.time()),
     )
     return 128 - code if code < 0 else code
 
 
-def _run(argv: tuple[str, ...], asked: list[float]) -> tuple[int, str]:
+def _run(argv: tuple[str, ...], sigterms: list[float]) -> tuple[int, str]:
     grace = float(os.environ.get("MIDWATCH_GRACE_S", GRACE_S))
     wakeups = Wakeups()
     try:
-        # the default action again: the script shall not inherit our patience
+        # restore the default signals: the script must not inherit what the shim ignores
         process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, restore_signals=True)
     except FileNotFoundError:
         return NOT_FOUND, f"{argv[0]} was not found"
     except OSError as error:
         return NOT_EXECUTABLE, f"{argv[0]} cannot be run: {error.strerror}"
-    if asked:  # it came before there was a script to receive it
+    if sigterms:  # SIGTERM came before the script could receive it
         process.terminate()
     while (code := process.poll()) is None:
-        left = asked[0] + grace - time.monotonic() if asked else _LOOK_S
+        left = sigterms[0] + grace - time.monotonic() if sigterms else _LOOK_S
         if left < 0:
             _end_rest(os.getpid())
         wakeups.rest(max(left, POLL_S))
@@ -82,7 +82,7 @@ def _run(argv: tuple[str, ...], asked: list[float]) -> tuple[int, str]:
 
 
 def _end_rest(group: int) -> None:
-    """SIGKILL to everyone of the group but ourselves, until none is left."""
+    """Sends SIGKILL to all of the group but this process, until none is left."""
     while others := [pid for pid in group_members(group) if pid != os.getpid()]:
         for pid in others:
             try:

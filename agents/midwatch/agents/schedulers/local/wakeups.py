@@ -1,7 +1,7 @@
 """A rest that ends when a child of this process ends or a signal comes to it.
 
-`Popen.wait(timeout=...)` looks again every 0.5 to 50 ms, and starts over with each call: on a node that
-trains, a process that only waits would wake over a hundred times a second.
+`Popen.wait(timeout=...)` polls every 0.5 to 50 ms, and starts over with each call. A process that only waits
+would wake over a hundred times a second, on a node that trains.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ import signal
 
 
 class Wakeups:
-    """One a process, made in its main thread before its first child: one that ended earlier wakes nobody."""
+    """The wake-ups of this process. Make one, in the main thread, before the first child.
+
+    A child that ended earlier wakes nobody.
+    """
 
     def __init__(self) -> None:
         self._woken, written = os.pipe()

@@ -1,1 +1,1 @@
-"""SLURM, by its own commands."""
+"""SLURM as a scheduler, through its own commands."""

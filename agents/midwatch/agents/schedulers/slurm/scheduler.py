@@ -1,7 +1,7 @@
-"""SLURM by its command line: squeue, scontrol, sacct to look; sbatch, scontrol release, scancel to act.
+"""SLURM through its command line: squeue, scontrol, sacct to look; sbatch, scontrol release, scancel to act.
 
-The command line and not the REST interface, because that one needs a token, changes its version about twice
-a year, cannot requeue, and has no idempotency key either.
+The driver does not use the REST interface. That needs a token, changes its version about twice a year, cannot
+requeue, and has no idempotency key either.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from midwatch.agents.schedulers.slurm.sbatch_argv import restart_argv
 from midwatch.streams.errors import ConfigurationError
 from midwatch.streams.records.identity import native_id
 
-LOOK_S = 25.0  # slurmctld down: squeue gives up after about 10 s, scontrol after 20
+LOOK_S = 25.0  # with slurmctld down, squeue gives up after about 10 s and scontrol after 20
 ACT_S = 30.0
 _SQUEUE = ["squeue", "-h", "-r", "-t", "all", "-O", slurm_text.SQUEUE_FIELDS]
 _UNKNOWN_JOB = re.compile(r"Invalid job id", re.IGNORECASE)
 
 
 class SlurmCluster:
-    """One SLURM. Runs as the jobs' owner, or as root or an operator for several users."""
+    """One SLURM cluster. midwatch runs as the jobs' owner, or as root or an operator for several users."""
 
     kind = "slurm"
     holds = True
 
     def __init__(self, name: str, caller: Caller, *, settings: Mapping[str, str] | None = None) -> None:
-        """`settings`: variables for SLURM's tools, such as SLURM_CONF of a cluster in no default place."""
+        """`settings`: variables for SLURM's tools, such as SLURM_CONF in an unusual place."""
         self.name = name
         self._caller = caller
         self._environment = environment(settings)
@@ -60,12 +60,11 @@ class SlurmCluster:
     def state(self, incarnation: str) -> StartState:
         try:
             job = self._job(native_id(incarnation))
-            wanted = _restarts(incarnation)
             if job is not None and job.incarnation == incarnation and job.state.word != "CANCELLED":
                 return job.state
-            told = self._accounted(native_id(incarnation), wanted)
-            if told is not None and (job is None or told.over):
-                return told
+            accounted = self._accounted(native_id(incarnation), _restarts(incarnation))
+            if accounted is not None and (job is None or accounted.over):
+                return accounted
             if job is None:
                 return StartState("absent")
             if job.incarnation == incarnation:
@@ -80,8 +79,8 @@ class SlurmCluster:
         try:
             uid = _uid_option(spec.user)
             argv = restart_argv(spec.argv, effect_key, after=after, exclude_nodes=spec.exclude_nodes, uid=uid)
-            given = environment({**spec.environment, **self._settings})
-            answer = self._caller.run(argv, given, cwd=spec.cwd, timeout=ACT_S)
+            variables = environment({**spec.environment, **self._settings})
+            answer = self._caller.run(argv, variables, cwd=spec.cwd, timeout=ACT_S)
         except ConfigurationError as error:
             return Hint("refused", str(error))
         except OSError as error:
@@ -93,7 +92,7 @@ class SlurmCluster:
         return Hint("refused" if final else "unclear", text)
 
     def retire(self, effect_key: str, before: str) -> None:
-        """SLURM forgets an ended job within minutes; its key cannot be met by a later life of the name."""
+        """Does nothing: SLURM forgets an ended job within minutes, so no later start can meet its key."""
 
     def release(self, incarnation: str, effect_key: str) -> Hint:
         return self._act(["scontrol", "release", native_id(incarnation)], incarnation, effect_key)
@@ -102,7 +101,7 @@ class SlurmCluster:
         return self._act(["scancel", native_id(incarnation)], incarnation, effect_key)
 
     def _act(self, argv: list[str], incarnation: str, effect_key: str) -> Hint:
-        """Acts on that very start, or not at all: after a crash of slurmctld an id may be another's."""
+        """Acts on this start only: after a crash of slurmctld the id may be another job's."""
         try:
             job = self._job(native_id(incarnation))
         except ClusterUnreachable as error:
@@ -110,7 +109,7 @@ class SlurmCluster:
         if job is None:
             return Hint("refused", f"SLURM does not know {native_id(incarnation)}")
         if job.incarnation != incarnation:
-            return Hint("refused", f"meant for {incarnation}, but it is {job.incarnation}")
+            return Hint("refused", f"meant for {incarnation}, but SLURM shows {job.incarnation}")
         if effect_key and job.effect_key != effect_key:
             return Hint("refused", f"{job.native_id} does not carry the key {effect_key}")
         answer = self._caller.run(argv, self._environment, timeout=ACT_S)
@@ -156,7 +155,7 @@ class SlurmCluster:
         return ClusterUnreachable(
             f"{program} gave no usable answer: {why}",
             where=f"cluster {self.name}",
-            remedy="check `scontrol ping`; midwatch asks again by itself and does nothing until then",
+            remedy="check `scontrol ping`; midwatch tries again by itself and does nothing until then",
         )
 
 
@@ -165,7 +164,7 @@ def _restarts(incarnation: str) -> int:
 
 
 def _uid_option(user: str) -> str:
-    """The user to submit as, "" for ourselves; only root may choose."""
+    """The user for `--uid`, "" for our own. Raises ConfigurationError for another user unless we are root."""
     if not user or user == getpass.getuser():
         return ""
     if os.geteuid() == 0:

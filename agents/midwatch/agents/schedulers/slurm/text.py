@@ -1,7 +1,7 @@
-"""What SLURM's tools print, read into values. Pure.
+"""Parses the output of SLURM's tools. Pure.
 
-Seen alike on 22.05, 24.11 and 26.05: `squeue -O` with a width and a separator for each field. JSON is not:
-its shape changed with each of them, and 22.05's tells a wrong exit code.
+`squeue -O` with a width and a separator for each field prints the same on 22.05, 24.11 and 26.05. JSON does
+not: its shape changed with each of them, and in 22.05 it has a wrong exit code.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NATIVE_ID = re.compile(r"\d+(_\d+)?")
 KEY_PREFIX = "mw:"
 _KEY = re.compile(r"mw:([0-9A-Za-z]+)(?: |$)")
 
-# The comment is cut to what holds the key; fields of the scheduler come before those that people fill.
+# The width of the comment is enough for the key. Fields that people fill come last.
 SQUEUE_FIELDS = (
     "JobArrayID:40|,State:24|,RestartCnt:12|,exit_code:16|,StartTime:24|,Reason:60|,UserName:40|,Comment:64"
 )
@@ -56,7 +56,7 @@ _ENDED: dict[str, tuple[Mode, str]] = {
 
 
 def queue(text: str) -> tuple[SchedulerJob, ...]:
-    """The rows of `squeue -h -r -t all -O SQUEUE_FIELDS`; raises ValueError on a row of another shape."""
+    """The jobs of `squeue -h -r -t all -O SQUEUE_FIELDS`. Raises ValueError on a malformed row."""
     return tuple(job for line in text.splitlines() if line.strip() and (job := _row(line)) is not None)
 
 
@@ -68,7 +68,7 @@ def _row(line: str) -> SchedulerJob | None:
     if native.endswith("+0"):  # the leader of a heterogeneous job stands for all of it
         native = native.removesuffix("+0")
     if not NATIVE_ID.fullmatch(native):
-        return None  # a further component, or the not yet split rest of an array: no start of its own
+        return None  # a further component, or the rest of an array not split yet: no start of its own
     return SchedulerJob(
         native_id=native,
         incarnation=slurm_incarnation(native, int(restarts)),
@@ -80,10 +80,10 @@ def _row(line: str) -> SchedulerJob | None:
 
 
 def job_state(word: str, reason: str, exit_code: int | None, signal: int | None) -> StartState:
-    """A state word of squeue, scontrol or sacct (`CANCELLED by 1000` too) with its reason."""
+    """The state for a word of squeue, scontrol or sacct (`CANCELLED by 1000` too) and its reason."""
     base, _, tail = word.partition(" ")
     base = base.rstrip("+")
-    said = "" if reason in ("None", "(null)", "") else reason
+    shown = "" if reason in ("None", "(null)", "") else reason
     if base in _ENDED:
         mode, error_type = _ENDED[base]
         person = (f"uid {tail.removeprefix('by ')}" if tail.startswith("by ") else SOMEBODY) if mode else ""
@@ -94,13 +94,13 @@ def job_state(word: str, reason: str, exit_code: int | None, signal: int | None)
             error_type=error_type,
             exit_code=exit_code,
             signal=signal,
-            reason=said,
+            reason=shown,
             by_person=person if base == "CANCELLED" else "",
         )
     kind = _KINDS.get(base, "unknown")
-    if kind == "queued" and said.startswith("JobHeld"):
+    if kind == "queued" and shown.startswith("JobHeld"):
         kind = "held"
-    return StartState(kind, word=base, reason=said)
+    return StartState(kind, word=base, reason=shown)
 
 
 def _status(text: str) -> tuple[int | None, int | None]:
@@ -114,13 +114,13 @@ def _status(text: str) -> tuple[int | None, int | None]:
 
 
 def effect_key_in(comment: str) -> str:
-    """The key of ours that a comment begins with; "" if none."""
+    """The effect key at the beginning of a comment; "" if there is none."""
     found = _KEY.match(comment)
     return found[1] if found else ""
 
 
 def from_sacct(text: str, restarts: int) -> StartState | None:
-    """The state of start number `restarts` from `sacct -n -P -X -D`, one row a start; None if it has none."""
+    """The state of start number `restarts` from `sacct -n -P -X -D`, one row a start; None without a row."""
     rows = [line.split("|") for line in text.splitlines() if line.strip()]
     if len(rows) <= restarts:
         return None
@@ -129,17 +129,17 @@ def from_sacct(text: str, restarts: int) -> StartState | None:
 
 
 def epoch(text: str) -> SchedulerEpoch:
-    """From `scontrol show config`: both times are slurmctld's own, so no clock of ours matters."""
-    begun = re.search(r"^BOOT_TIME\s*=\s*(\S+)", text, re.M)
-    asked = re.search(r"^Configuration data as of (\S+)", text, re.M)
-    if not begun or not asked:
-        raise ValueError("scontrol show config tells no BOOT_TIME")
-    age = datetime.fromisoformat(asked[1]) - datetime.fromisoformat(begun[1])
-    return SchedulerEpoch(begun[1], max(0.0, age.total_seconds()))
+    """The epoch from `scontrol show config`. Both times are slurmctld's, so our clock does not matter."""
+    booted = re.search(r"^BOOT_TIME\s*=\s*(\S+)", text, re.M)
+    printed = re.search(r"^Configuration data as of (\S+)", text, re.M)
+    if not booted or not printed:
+        raise ValueError("scontrol show config prints no BOOT_TIME")
+    age = datetime.fromisoformat(printed[1]) - datetime.fromisoformat(booted[1])
+    return SchedulerEpoch(booted[1], max(0.0, age.total_seconds()))
 
 
 def accounts(text: str) -> bool:
-    """Whether `scontrol show config` names an accounting that sacct can ask."""
+    """Whether `scontrol show config` names an accounting storage that sacct can read."""
     found = re.search(r"^AccountingStorageType\s*=\s*(\S+)", text, re.M)
     return found is not None and not re.search("none|null", found[1], re.IGNORECASE)  # "(null)" since 24.11
 
@@ -152,5 +152,5 @@ _UNCLEAR = re.compile(
 
 
 def is_final(error: str) -> bool:
-    """Whether sbatch's complaint means that no job was made, and none ever will be by asking again."""
+    """Whether sbatch's error means that it made no job, and that a second try would fail too."""
     return "sbatch: " in error and not _UNCLEAR.search(error)

@@ -76,7 +76,7 @@ def test_a_line_that_submits_nothing_is_refused(line: str) -> None:
 
 @pytest.mark.parametrize("after", ["12; true", "12,13", "--x", "12_"])
 def test_what_is_no_job_id_never_reaches_the_line(after: str) -> None:
-    with pytest.raises(ConfigurationError, match="no job"):
+    with pytest.raises(ConfigurationError, match="not a SLURM job id"):
         made("sbatch train.sh", after=after)
 
 

@@ -124,7 +124,7 @@ def test_accounting_that_knows_nothing_is_no_proof_of_an_end() -> None:
 @pytest.mark.parametrize(
     ("shown", "complaint"),
     [
-        (row("7", "RUNNING", restarts=1), "meant for slurm:7:0, but it is slurm:7:1"),
+        (row("7", "RUNNING", restarts=1), "meant for slurm:7:0, but SLURM shows slurm:7:1"),
         (row("7", "RUNNING", key="f" * 32), "does not carry the key"),
     ],
 )
