@@ -47,6 +47,13 @@ def test_a_detector_finds_and_a_policy_decides_in_the_chain(
         job = made.run(tmp_path / "job", "--policy=patient", nodes=("n0",))
         job.ship()
         wait_for(lambda: job.step() >= 3, "the job makes progress")
+        made.replace("detect", MIDWATCH_EXTENSIONS__DETECTORS="")
+        log = made.directory / "detect.log"
+        missing = "judged with the detector grad_norm of version 1, and here it is not enabled"
+        wait_for(
+            lambda: missing in log.read_text(), "a worker without the detector stands still, and says so"
+        )
+        made.replace("detect")
         far = [("n0", HIGH.format(step=5000 + number)) for number in range(4)]
         job.crash(*far, ("n0", OOM))
         wait_for(lambda: job.starts() == 2, "it is started again")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Protocol, get_args, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from midwatch.agents.policies.base import Clause, Judge, Policy, PolicyChoice, PolicyMode
 from midwatch.agents.policies.conditions import Past
-from midwatch.streams.records import Action, Incident, codec
+from midwatch.streams.records import Incident, codec
 
 _MODES = (PolicyMode.CRASH, PolicyMode.STALL, PolicyMode.TIMEOUT)
 
@@ -53,8 +53,6 @@ def judge_of_other(part: ForeignPolicy) -> Judge:
             return _held(part, f"it raised {type(error).__name__}")
         if not isinstance(choice, PolicyChoice) or codec.out_of_bounds(choice):
             return _held(part, f"it gave what is no choice, a {type(choice).__name__}")
-        if choice.action not in get_args(Action):
-            return _held(part, f"there is no action {choice.action!r}")
         return choice
 
     return judge

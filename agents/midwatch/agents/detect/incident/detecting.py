@@ -131,9 +131,9 @@ def _check(state: Any, signs: Sequence[Sign]) -> None:
     """What is taken of a stranger: findings that our records can hold, and a state that can be kept."""
     for sign in signs:
         if not isinstance(sign, Opened | Cleared):
-            raise _Refused(f"a {type(sign).__name__} is no sign of a detector of others")
-        if wrong := codec.out_of_bounds(sign):
-            raise _Refused(f"a {type(sign).__name__} that no record can hold: {wrong}")
+            raise _Refused(f"{type(sign).__name__} is no sign for a detector of others")
+        if codec.out_of_bounds(sign):
+            raise _Refused("a sign that no record can hold")
     blob = codec.state_to_bytes(state)
     if len(blob) > STATE_LIMIT:
         raise _Refused(f"its state has more than {STATE_LIMIT} bytes")
