@@ -1,4 +1,4 @@
-"""One detector, one policy and one scheduler of others, in the real chain and under the real executor."""
+"""A foreign detector, policy and scheduler, in the real chain and under the real executor."""
 
 from __future__ import annotations
 
@@ -50,9 +50,7 @@ def test_a_detector_finds_and_a_policy_decides_in_the_chain(
         made.replace("detect", MIDWATCH_EXTENSIONS__DETECTORS="")
         log = made.directory / "detect.log"
         missing = "judged with the detector grad_norm of version 1, and here it is not enabled"
-        wait_for(
-            lambda: missing in log.read_text(), "a worker without the detector stands still, and says so"
-        )
+        wait_for(lambda: missing in log.read_text(), "a worker without the detector says that it waits")
         made.replace("detect")
         far = [("n0", HIGH.format(step=5000 + number)) for number in range(4)]
         job.crash(*far, ("n0", OOM))
@@ -66,7 +64,7 @@ def test_a_detector_finds_and_a_policy_decides_in_the_chain(
         made.finish_jobs()
 
 
-def test_the_executor_starts_a_job_on_a_scheduler_of_others_exactly_once(
+def test_the_executor_starts_a_job_on_a_foreign_scheduler_exactly_once(
     stack: Endpoints, tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = f"{put_shelf_on_path(tmp_path)}{os.pathsep}{os.environ['PATH']}"

@@ -26,7 +26,7 @@ from midwatch.agents.reporter import Reporter, received, say
 from midwatch.agents.schedulers import cluster
 from midwatch.agents.schedulers.base import Cluster
 from midwatch.agents.schedulers.calls import Caller, SystemCaller
-from midwatch.agents.schedulers.foreign import clusters_of_others
+from midwatch.agents.schedulers.foreign import foreign_clusters
 from midwatch.agents.schedulers.local.effect_file import prune
 from midwatch.agents.signing import ensure_keys, load_verifier
 from midwatch.agents.watcher.census_reader import CensusReader
@@ -126,12 +126,12 @@ def _serve(settings: Settings, caller: Caller, stopping: list[int]) -> None:
 
 
 def _clusters(settings: Settings, caller: Caller) -> dict[str, Cluster]:
-    """The drivers by the name that specs call them: `local` always, `slurm` where its tools are, and those of
-    others that the settings name."""
+    """The drivers by the name that specs call them: `local` always, `slurm` where its tools are, and the
+    foreign ones that the settings name."""
     directory = settings.state_directory
     kinds = ["local", *(["slurm"] if shutil.which("squeue") else [])]
     ours = {kind: cluster(kind, kind, directory, caller) for kind in kinds}
-    return ours | clusters_of_others(settings.extensions, directory, caller)
+    return ours | foreign_clusters(settings.extensions, directory, caller)
 
 
 def _limits(settings: Settings, clusters: dict[str, Cluster]) -> AdmissionLimits:

@@ -1,4 +1,4 @@
-"""The first start of a job on a scheduler of others, found again by its key. Shell."""
+"""The first start of a job on a foreign scheduler, found again by its key. Shell."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from midwatch.agents.rulesets.extensions import PAGE
 from midwatch.agents.schedulers.base import Cluster, ClusterUnreachable, StartSpec
 from midwatch.agents.schedulers.calls import Caller
-from midwatch.agents.schedulers.foreign import clusters_of_others
+from midwatch.agents.schedulers.foreign import foreign_clusters
 from midwatch.streams.errors import MidwatchError, ServiceUnreachable, UsageError
 from midwatch.streams.settings.schema import ExtensionSettings
 
@@ -27,9 +27,9 @@ def scheduler_of(name: str, settings: ExtensionSettings, state_directory: Path, 
         raise UsageError(
             f"the settings enable no scheduler {name!r}",
             where="--scheduler",
-            remedy=f"extensions.schedulers names those of others (now {known}), see {PAGE}",
+            remedy=f"extensions.schedulers names foreign ones (now {known}), see {PAGE}",
         )
-    return clusters_of_others(settings, state_directory, caller)[name]
+    return foreign_clusters(settings, state_directory, caller)[name]
 
 
 def submit_first(cluster: Cluster, wanted: StartSpec, key: str) -> str:

@@ -52,7 +52,7 @@ class RunRequest:
     limits: Mapping[str, float] | None = None
     max_restarts: int | None = None
     variables: tuple[str, ...] = ()  # names from our environment
-    scheduler: str = ""  # a third party's, by its name; "" for the one that the command line shows
+    scheduler: str = ""  # a foreign one, by its name; "" for the one that the command line shows
     settings: Mapping[str, str] | None = None  # MIDWATCH_* variables that give our settings to the shipper
 
 

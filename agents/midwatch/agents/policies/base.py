@@ -52,7 +52,7 @@ class Clause:
     are the policy's own words, told behind the reason. `guards` are read by the kind `guarded` alone.
     """
 
-    kind: ClauseKind | str  # a word of the latter kind names a policy of others
+    kind: ClauseKind | str  # a word of the latter kind names a foreign policy
     max_restarts: int | None = 3
     default_action: Action = "stop"
     restart_on_error_types: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Policies of others: what one is, and how it judges beside ours. Pure."""
+"""Foreign policies: what one is, and how it judges beside ours. Pure."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class ForeignPolicy(Protocol):
         ...
 
 
-def policy_of_other(part: ForeignPolicy) -> Policy:
+def foreign_policy(part: ForeignPolicy) -> Policy:
     """The policy by its own name: it judges crash, stall and timeout, and starts nothing after a success."""
     return Policy(part.name, {mode: Clause(part.name, part.max_restarts) for mode in _MODES})
 
 
-def judge_of_other(part: ForeignPolicy) -> Judge:
+def foreign_judge(part: ForeignPolicy) -> Judge:
     """Its reasoning; where it raises or gives what is no choice, a person is asked."""
 
     def judge(clause: Clause, incident: Incident, past: Past) -> PolicyChoice:

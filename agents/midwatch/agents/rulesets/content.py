@@ -53,7 +53,7 @@ def bundle(
     any_line: bool,
     foreign: ForeignParts | None = None,
 ) -> RuleBundle:
-    """The record of these. `policy_files` maps paths to names of policies, `foreign` is what others add."""
+    """The record of these. `policy_files` maps paths to names of policies, `foreign` names foreign parts."""
     return RuleBundle(
         rules=tuple(_plain(rule) for rule in rules),
         silence={cast(RecordPhase, str(phase)): seconds for phase, seconds in silence.items()},
@@ -79,11 +79,11 @@ def bundle_hash(record: RuleBundle) -> str:
 
 
 def content(hash_: str, record: RuleBundle, extensions: Extensions = NO_EXTENSIONS) -> Content:
-    """The bundle that was published under this hash, judged with the parts of others that are at hand.
+    """The bundle that was published under this hash, judged with the foreign parts at hand.
 
     Raises:
-        NewerRecord: it says something that this midwatch does not understand, is not of that hash, or names a
-            part of others that is not at hand.
+        NewerRecord: this midwatch does not understand it, its hash is another one, or it names a foreign part
+            that is not at hand.
     """
     try:
         rules = tuple(msgspec.convert(rule, type=Rule) for rule in record.rules)
@@ -102,9 +102,9 @@ def content(hash_: str, record: RuleBundle, extensions: Extensions = NO_EXTENSIO
     if bundle_hash(read) != hash_:
         raise _not_understood(hash_, "what was read of it has another hash")
     parts = record.foreign or ForeignParts()
-    others, judges = policies_in(parts, extensions)
+    foreign, judges = policies_in(parts, extensions)
     detectors = detectors_in(parts, extensions)
-    policies |= by_file | others
+    policies |= by_file | foreign
     return Content(hash_, rules, record.silence, record.any_line, policies, detectors, judges)
 
 

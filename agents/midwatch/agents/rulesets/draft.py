@@ -70,7 +70,7 @@ def read_draft(
         raise RuleErrors(errors)
     for name in policies.known.keys() & extensions.policies.keys():
         raise ConfigurationError(
-            f"a policy file and a package of others both call a policy {name!r}",
+            f"a policy file and an installed package both call a policy {name!r}",
             where="extensions.policies",
             remedy="give the one in the file another name",
         )

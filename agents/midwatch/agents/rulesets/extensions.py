@@ -1,6 +1,6 @@
 """Shell: what others add to midwatch, by entry points, and only what the settings name.
 
-Where the settings name nothing, nothing is looked for and nothing of others is imported.
+Where the settings name nothing, nothing is looked for and no foreign code is imported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The detectors and policies of others that a process has at hand, and which of them a bundle names. Pure."""
+"""The foreign detectors and policies that a process has at hand, and which of them a bundle names. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from midwatch.agents.policies import POLICIES
 from midwatch.agents.policies.base import Judge, Policy
-from midwatch.agents.policies.foreign import ForeignPolicy, judge_of_other, policy_of_other
+from midwatch.agents.policies.foreign import ForeignPolicy, foreign_judge, foreign_policy
 from midwatch.rules.detectors import DETECTORS
 from midwatch.rules.detectors.base import Detector, Detectors
 from midwatch.streams.errors import NewerRecord
@@ -21,7 +21,7 @@ Part = TypeVar("Part", Detector[Any], ForeignPolicy)
 class Extensions:
     """What the settings enable, by name. Of each the first version is the one that new bundles name.
 
-    The others judge what is still judged by an earlier bundle.
+    The other versions are asked for what an earlier bundle judges.
     """
 
     detectors: Mapping[str, tuple[Detector[Any], ...]] = field(default_factory=dict)
@@ -53,8 +53,8 @@ def policies_in(parts: ForeignParts, extensions: Extensions) -> tuple[dict[str, 
         name: _at_hand("policy", name, version, extensions.policies.get(name, ()))
         for name, version in sorted(parts.policies.items())
     }
-    policies = {name: policy_of_other(part) for name, part in found.items()}
-    return policies, {**POLICIES, **{name: judge_of_other(part) for name, part in found.items()}}
+    policies = {name: foreign_policy(part) for name, part in found.items()}
+    return policies, {**POLICIES, **{name: foreign_judge(part) for name, part in found.items()}}
 
 
 def _at_hand(what: str, name: str, version: str, parts: tuple[Part, ...]) -> Part:

@@ -1,4 +1,4 @@
-"""Shell: the schedulers of others that the settings enable, made and looked at before they are used."""
+"""Shell: the foreign schedulers that the settings enable, made and looked at before they are used."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from midwatch.agents.schedulers.calls import Caller
 from midwatch.streams.settings.schema import ExtensionSettings
 
 RESERVED = ("ray", "replay", "file", "unknown")
-"""First words of incarnations that are no scheduler's of others."""
+"""First words of incarnations that no foreign scheduler may take."""
 
 
-def clusters_of_others(
+def foreign_clusters(
     settings: ExtensionSettings, state_directory: Path, caller: Caller
 ) -> dict[str, Cluster]:
     """The drivers by the names that settings, specs and incarnations call them.

@@ -21,7 +21,7 @@ Way = Literal["push", "files"]
 
 @dataclass(frozen=True, slots=True)
 class ForeignParts:
-    """Versions, by name, of the detectors and policies of others that judge beside ours."""
+    """Versions, by name, of the foreign detectors and policies."""
 
     detectors: Mapping[Name, str] = field(default_factory=dict)
     policies: Mapping[Name, str] = field(default_factory=dict)

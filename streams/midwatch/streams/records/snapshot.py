@@ -53,7 +53,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class DetectorMemory:
-    """What a detector of others remembers of one attempt: its state as JSON, and the version that wrote it.
+    """What a foreign detector remembers of one attempt: its state as JSON, and the version that wrote it.
 
     `failed`: it raised, or gave what no detector may give, and is not asked again.
     """

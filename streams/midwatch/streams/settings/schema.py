@@ -236,7 +236,7 @@ class ForeignSettings:
 
 @dataclass(frozen=True, slots=True)
 class ExtensionSettings:
-    """What others add, by name; nothing else of theirs is looked for or imported (`docs/extending.md`)."""
+    """Foreign parts by name; no other one is looked for or imported (`docs/extending.md`)."""
 
     detectors: tuple[str, ...] = setting(
         kinds.several(kinds.name()), (), "detectors of installed packages that watch every job beside ours"

@@ -1,4 +1,4 @@
-"""A policy of others: its answer counts as ours do, and a broken one holds the job for a person."""
+"""A foreign policy: its answer counts as ours do, and a broken one holds the job for a person."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from midwatch.agents.policies import POLICIES, choose
 from midwatch.agents.policies.base import Clause, PolicyChoice
 from midwatch.agents.policies.conditions import Past
-from midwatch.agents.policies.foreign import judge_of_other, policy_of_other
+from midwatch.agents.policies.foreign import foreign_judge, foreign_policy
 from midwatch.streams.records import Incident
 from unit.agents.policies.incidents import hit, incident
 
@@ -32,8 +32,8 @@ class Own:
 
 def _asked(answer: Callable[[], Any]) -> tuple[Clause, PolicyChoice]:
     part = Own(answer)
-    judges = {**POLICIES, part.name: judge_of_other(part)}
-    return choose(policy_of_other(part), incident(hit("x", "oom"), mode="crash"), None, judges)
+    judges = {**POLICIES, part.name: foreign_judge(part)}
+    return choose(foreign_policy(part), incident(hit("x", "oom"), mode="crash"), None, judges)
 
 
 def _raise() -> PolicyChoice:

@@ -1,4 +1,4 @@
-"""A package of others, installed as users do it: what it adds, and that only its enabled parts count."""
+"""A foreign package, installed as users do it: what it adds, and that only its enabled parts count."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from foreign_package import install, lay_out, variables
 from midwatch.agents.rulesets.content import bundle, bundle_hash, content
 from midwatch.agents.rulesets.extensions import extensions_of
 from midwatch.agents.schedulers.calls import SystemCaller
-from midwatch.agents.schedulers.foreign import clusters_of_others
+from midwatch.agents.schedulers.foreign import foreign_clusters
 from midwatch.rules.detectors import DETECTORS
 from midwatch.streams.errors import ConfigurationError, NewerRecord
 from midwatch.streams.records import ForeignParts
@@ -196,7 +196,7 @@ def test_a_scheduler_that_cannot_be_used_is_a_mistake_of_the_settings(
     parts(changes)
     name = "slurm" if "shelf =" in changes else "shelf"
     with pytest.raises(ConfigurationError, match=word):
-        clusters_of_others(ExtensionSettings(schedulers=(name,)), tmp_path, SystemCaller())
+        foreign_clusters(ExtensionSettings(schedulers=(name,)), tmp_path, SystemCaller())
 
 
 def test_a_bundle_that_names_a_part_which_is_not_here_is_waited_for(

@@ -45,7 +45,7 @@ _NEIGHBOURS_S = 10.0
     help="At most so many restarts; the policy's limits hold too.",
 )
 @click.option("--env", "variables", multiple=True, metavar="NAME", help="A variable that the job needs.")
-@click.option("--scheduler", default="", metavar="NAME", help="One of others, by its name in the settings.")
+@click.option("--scheduler", default="", metavar="NAME", help="A foreign scheduler that the settings name.")
 @click.option("--wait", is_flag=True, help="Show a local job's output until it ends; return its exit code.")
 @json_option
 @click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -83,7 +83,7 @@ def run(
     )
     if asked["scheduler"] and (asked["wait"] or is_sbatch(argv)):
         raise UsageError(
-            "a job of another scheduler is neither waited for nor one of sbatch",
+            "a job of a foreign scheduler is neither waited for nor one of sbatch",
             where="--scheduler",
             remedy="name its program, midwatch run --scheduler NAME -- python train.py",
         )

@@ -52,7 +52,7 @@ def replay(
 
     Several files, or a directory of them, are one job. `-` reads standard input. Exit code 1: a failure.
 
-    Of the settings only `extensions` counts: detectors and policies of others that judge beside ours.
+    Of the settings only `extensions` counts: foreign detectors and policies.
     """
     if asked["recording"] is not None:
         if paths:
@@ -71,9 +71,9 @@ def replay(
     from midwatch.streams.records import codec
 
     extensions = extensions_of(settings.extensions)
-    others, judges = policies_in(extensions.named(), extensions)
+    foreign, judges = policies_in(extensions.named(), extensions)
     files = [file for path in paths for file in _files(path)]
-    loaded = _policy(policy or "verdict", RetryCounting(asked["retries"]), others)
+    loaded = _policy(policy or "verdict", RetryCounting(asked["retries"]), foreign)
     watched = watched_rules(presets, scan=sum(len(file.content) for file in files) > _WORTH_A_SCAN)
     for note in dict.fromkeys((*watched.notes, *loaded.notes)):
         click.echo(note, err=True)
@@ -136,11 +136,11 @@ def _rulebook(head: Head, policy: str | None, *, lenient: bool) -> Rulebook:
     return Rulebook(policies, lambda command: command, default_policy=head.policy, acting=head.acting)
 
 
-def _policy(name: str, counting: RetryCounting, others: Mapping[str, Policy]) -> Policy:
-    """By its name or file; a policy of others by its name alone."""
+def _policy(name: str, counting: RetryCounting, foreign: Mapping[str, Policy]) -> Policy:
+    """By its name or file; a foreign policy by its name alone."""
     from midwatch.agents.policies.loader import load_policy
 
-    return others[name] if name in others else load_policy(name, counting)
+    return foreign[name] if name in foreign else load_policy(name, counting)
 
 
 def _job_name(path: str) -> str:

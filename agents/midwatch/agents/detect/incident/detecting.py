@@ -14,13 +14,13 @@ from midwatch.rules.detectors.base import Cleared, Detector, Opened, Sighting, S
 from midwatch.streams.records import DetectorMemory, codec
 
 STATE_LIMIT = 16 * 1024
-"""Bytes of JSON that a detector of others may remember of one attempt: it travels with each snapshot."""
+"""Bytes of JSON that a foreign detector may remember of one attempt: it travels with each snapshot."""
 _FIELDS = {"loss_spike": "losses"}
 """The fields of a job's state that hold the states of detectors with memory that ship with midwatch."""
 
 
 class _Refused(Exception):
-    """The detector gave what no detector of others may give."""
+    """The detector gave what no foreign detector may give."""
 
 
 class Watch:
@@ -131,7 +131,7 @@ def _check(state: Any, signs: Sequence[Sign]) -> None:
     """What is taken of a stranger: findings that our records can hold, and a state that can be kept."""
     for sign in signs:
         if not isinstance(sign, Opened | Cleared):
-            raise _Refused(f"{type(sign).__name__} is no sign for a detector of others")
+            raise _Refused(f"{type(sign).__name__} is no sign for a foreign detector")
         if codec.out_of_bounds(sign):
             raise _Refused("a sign that no record can hold")
     blob = codec.state_to_bytes(state)

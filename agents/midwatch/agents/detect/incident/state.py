@@ -89,7 +89,7 @@ class JobState:
     carry_ms: int | None = None  # when the next daily carry is due
     stopped: tuple[str, ...] = ()  # rules whose watch a line has ended
     rates: Mapping[str, Spent] = field(default_factory=dict)  # of rules that may hit only so often
-    detectors: Mapping[str, DetectorMemory] = field(default_factory=dict)  # of others
+    detectors: Mapping[str, DetectorMemory] = field(default_factory=dict)  # foreign ones
 
 
 @dataclass(frozen=True, slots=True)

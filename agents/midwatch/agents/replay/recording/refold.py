@@ -51,7 +51,7 @@ def bundles_in(recording: Recording, extensions: Extensions = NO_EXTENSIONS) -> 
     """The bundles that a recording brings along, by their hashes.
 
     Raises:
-        UsageError: one of them is not what its hash says, newer than this midwatch, or names a part of others
+        UsageError: one of them is not what its hash says, newer than this midwatch, or names a foreign part
             that is not at hand.
     """
     found: dict[str, Content] = {}

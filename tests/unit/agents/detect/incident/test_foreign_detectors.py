@@ -1,4 +1,4 @@
-"""Detectors of others beside ours: what they remember, and that a broken one harms nobody but itself."""
+"""Foreign detectors beside ours: what they remember, and that a broken one harms nobody but itself."""
 
 from __future__ import annotations
 
