@@ -74,7 +74,7 @@ OUTCOME = Outcome(JOB, COMMAND.id, 1, "restart", "done", "resumed", "41", "57", 
         ),
         pytest.param(
             COMMAND,
-            "ordered → restart, attempt 2 of 3, command c0ffeec0ffee, because a peer died",
+            "command → restart, attempt 2 of 3, command c0ffeec0ffee, because a peer died",
             marks=pytest.mark.capability("S001-50", "S001-54"),
         ),
         pytest.param(

@@ -98,5 +98,5 @@ def test_a_missing_or_torn_key_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="midwatch up"):
         signing.load_verifier(tmp_path)
     (tmp_path / signing.PUBLIC_NAME).write_bytes(b"short")
-    with pytest.raises(ConfigurationError, match="5 bytes where 32"):
+    with pytest.raises(ConfigurationError, match="5 bytes, but a key has 32"):
         signing.load_verifier(tmp_path)

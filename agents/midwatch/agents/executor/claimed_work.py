@@ -1,7 +1,7 @@
-"""Carries out claimed orders: look, ask the reconciler, keep what it wants kept, act, look again. Shell.
+"""Carries out claimed commands: look, ask the reconciler, store its memory, act, look again. Shell.
 
-Nothing here decides. Before every act the arming marks are read; an order whose job was disarmed before
-anything was done ends there, one that has begun waits.
+The reconciler decides; this module carries out. It reads the arming marks before every act. If a person
+disarmed the job, a command that has done nothing yet ends, and a command that has begun waits.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LOST = "Redis lost the claim while it was being carried out"
 
 @dataclass(slots=True)
 class Finished:
-    """An order that is closed but whose slow acts may still land. Times are monotonic."""
+    """A closed command whose slow acts may still take effect. Times are monotonic seconds."""
 
     command: Command
     cluster: Cluster
@@ -46,24 +46,27 @@ class Finished:
     next_look: float
 
 
-class Works:
-    """All open orders of this executor."""
+class OpenCommands:
+    """All open commands of this executor."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._due: dict[str, float] = {}
         self._finished: dict[str, Finished] = {}  # by start key
-        self._said: dict[str, str] = {}
+        self._logged_reasons: dict[str, str] = {}  # the last one of each open command, by its id
 
     def give_up_lost(self) -> None:
-        """At the start: what the last executor had accepted, and Redis lost while none ran. The message is
-        committed and never comes again, so nobody else would tell of the order's end."""
-        for told in self._desk.census.accepted():
-            if not self._desk.claims.knows(told.command):
-                self._desk.reporter.event(replace(told, state="expired", reason=_LOST))
+        """Ends the commands that an earlier executor accepted and that Redis lost while none ran.
+
+        Call it once at the start. Kafka does not deliver these commands again, because their offsets are
+        committed: nobody else would report their end.
+        """
+        for outcome in self._desk.census.accepted():
+            if not self._desk.claims.knows(outcome.command):
+                self._desk.reporter.event(replace(outcome, state="expired", reason=_LOST))
 
     def turn(self) -> float:
-        """One pass over all open orders that are due; seconds until the next one is, infinite without any."""
+        """Advances all open commands that are due. Returns seconds until the next is due, or infinity."""
         look = self._desk.claims.look(now_ms())
         self._give_up(look.lost)
         claims = look.open
@@ -73,13 +76,16 @@ class Works:
                 self._due[claim.command.id] = time.monotonic() + pause
         open_now = {claim.command.id for claim in claims}
         self._due = {name: due for name, due in self._due.items() if name in open_now}
-        self._said = {name: text for name, text in self._said.items() if name in open_now}
+        self._logged_reasons = {k: v for k, v in self._logged_reasons.items() if k in open_now}
         self._sweep_duplicates({_key(claim.command) for claim in claims})
         return max(0.0, min(self._due.values(), default=math.inf) - time.monotonic())
 
     def _give_up(self, commands: tuple[Command, ...]) -> None:
-        """Redis has lost the orders in our hands. How far they got shows at the scheduler, where their keys
-        stand: whoever works on the next order of the attempt looks there first."""
+        """Ends commands whose claims Redis lost.
+
+        The scheduler still shows how far each got, because its jobs carry the effect keys. Whoever carries
+        out the next command of the attempt looks there first.
+        """
         for command in commands:
             self._desk.reporter.event(final_outcome(command, "expired", _LOST), command=command)
 
@@ -88,7 +94,7 @@ class Works:
         spec = self._desk.census.spec(command.spec)
         cluster = self._desk.clusters.get(spec.cluster) if spec else None
         if spec is None or cluster is None:
-            return _BLIND_PAUSE_S  # it was there when the order was accepted; the topic may be read later
+            return _BLIND_PAUSE_S  # both were there at acceptance; the census may still be reading `specs`
         known = r.memory(claim.memory)
         pending = r.PendingCommand(
             old=command.incarnation,
@@ -99,7 +105,7 @@ class Works:
         try:
             view = self._look(command, cluster, known)
         except ClusterUnreachable as error:
-            self._say_once(claim, "blind → wait", error.what)
+            self._log_once(claim, "blind → wait", error.what)
             return _BLIND_PAUSE_S
         step = r.next_step(pending, known, view, r.SLURM if cluster.holds else r.LOCAL)
         match step:
@@ -111,14 +117,14 @@ class Works:
             case r.Finish():
                 self._finish(claim, step, cluster)
             case _:
-                standing = armed(self._desk, command.job, armed_by_spec=spec.armed)
-                if standing.armed:
+                arming = armed(self._desk, command.job, armed_by_spec=spec.armed)
+                if arming.armed:
                     self._act(claim, step, cluster, spec, view)
                 elif known.tried_at or known.first_cancelled_at:
-                    self._say_once(claim, "begun → wait", standing.reason)
+                    self._log_once(claim, "begun → wait", arming.reason)
                     return _DISARMED_PAUSE_S
                 else:
-                    self._finish(claim, r.Finish("failed", standing.reason, untouched=True), cluster)
+                    self._finish(claim, r.Finish("failed", arming.reason, untouched=True), cluster)
         return 0.0
 
     def _act(
@@ -127,31 +133,31 @@ class Works:
         command, key = claim.command, _key(claim.command)
         starts = isinstance(step, r.Release) or (isinstance(step, r.Submit) and not cluster.holds)
         kept = self._keep(claim, step.memory, _checkpoint(spec) if starts else {})
-        if kept is None:  # another executor works on it, or Redis has lost it: look again before any act
+        if kept is None:  # another executor has the command, or Redis has lost it: look again before any act
             return
         claim = kept
         failpoint("act")
         match step:
             case r.Submit():
-                self._say(claim, f"{view.old.word.lower() or 'old'} → submit", step.reason)
+                self._log(claim, f"{view.old.word.lower() or 'old'} → submit", step.reason)
                 after = native_id(command.incarnation)
                 hint = _submitted(cluster, spec, key, after if cluster.holds else "", command)
             case r.Release():
-                self._say(claim, "held → release", step.reason, new=native_id(step.incarnation))
+                self._log(claim, "held → release", step.reason, new=native_id(step.incarnation))
                 hint = cluster.release(step.incarnation, key)
             case _:
                 if not step.key:
                     note_cancellation(self._desk.state_directory, step.incarnation)
-                self._say(
+                self._log(
                     claim, f"{'held' if step.key else view.old.word.lower() or 'live'} → cancel", step.reason
                 )
                 hint = cluster.cancel(step.incarnation, step.key, force=step.force)
         failpoint("record")
-        after_hint = r.answered(step.memory, hint)
+        memory = r.answered(step.memory, hint)
         if hint.result == "refused":
-            self._say(claim, "act → refused", hint.text)
-        if after_hint != step.memory:
-            self._keep(claim, after_hint)
+            self._log(claim, "act → refused", hint.text)
+        if memory != step.memory:
+            self._keep(claim, memory)
 
     def _look(self, command: Command, cluster: Cluster, known: r.Memory) -> r.View:
         at, key = now_ms() / 1000, _key(command)
@@ -169,22 +175,22 @@ class Works:
         )
 
     def _successor(self, command: Command, jobs: tuple[SchedulerJob, ...], key: str, known: r.Memory) -> str:
-        """A start of the job after the one that the order is for, which is not ours."""
+        """A later start of the job than the command's, made by somebody else; "" if there is none."""
         old = command.incarnation
         ours = {job.incarnation for job in jobs if job.effect_key == key}
-        again = [
+        requeued = [
             job.incarnation
             for job in jobs
             if job.native_id == native_id(old) and job.incarnation != old and not job.state.over
         ]
-        told = self._desk.census.incarnations(command.job)
-        later = told[told.index(old) + 1 :] if old in told else ()
+        incarnations = self._desk.census.incarnations(command.job)
+        later = incarnations[incarnations.index(old) + 1 :] if old in incarnations else ()
         others = [name for name in later if name not in ours and native_id(name) != known.winner]
-        return next(iter([*again, *others]), "")
+        return next(iter([*requeued, *others]), "")
 
     def _keep(self, claim: Claim, memory: r.Memory, extra: Mapping[str, str] | None = None) -> Claim | None:
-        ours = {_CHECKPOINT: claim.memory[_CHECKPOINT]} if _CHECKPOINT in claim.memory else {}
-        words = {**ours, **(extra or {}), **memory.words()}
+        checkpoint = {_CHECKPOINT: claim.memory[_CHECKPOINT]} if _CHECKPOINT in claim.memory else {}
+        words = {**checkpoint, **(extra or {}), **memory.words()}
         return self._desk.claims.remember(replace(claim, memory=words))
 
     def _finish(self, claim: Claim, step: r.Finish, cluster: Cluster) -> None:
@@ -200,63 +206,64 @@ class Works:
             new_incarnation=step.incarnation,
             checkpoint_step=int(checkpoint) if checkpoint and step.incarnation else None,
         )
-        # Told before it is closed: a death in between tells it twice, which is harmless.
+        # The outcome goes out before the claim closes: a death in between sends it twice, which is harmless.
         self._desk.reporter.event(outcome, command=command)
         failpoint("close")
         self._desk.claims.close(command, outcome, release=step.untouched)
         now = time.monotonic()
         if cluster.holds and _key(command):
-            done = Finished(command, cluster, new, now + _DUPLICATES_S, now + _DUPLICATES_PAUSE_S)
-            self._finished[_key(command)] = done
+            finished = Finished(command, cluster, new, now + _DUPLICATES_S, now + _DUPLICATES_PAUSE_S)
+            self._finished[_key(command)] = finished
 
     def _sweep_duplicates(self, open_keys: set[str]) -> None:
-        """An act that was slow may land minutes later: its job is held, and is taken away.
+        """Cancels duplicate jobs of finished commands. A slow submission may appear minutes later, held.
 
-        Not where a later order has the same key in its hands: then the job may be that order's.
+        Leaves out keys that an open command uses: the job may be that command's.
         """
         now = time.monotonic()
         self._finished = {k: v for k, v in self._finished.items() if v.until > now and k not in open_keys}
-        for done in self._finished.values():
-            if done.next_look > now:
+        for finished in self._finished.values():
+            if finished.next_look > now:
                 continue
-            done.next_look = now + _DUPLICATES_PAUSE_S
+            finished.next_look = now + _DUPLICATES_PAUSE_S
+            key = _key(finished.command)
             try:
-                late = r.late_duplicates(_key(done.command), done.winner, done.cluster.sweep().jobs)
+                late = r.late_duplicates(key, finished.winner, finished.cluster.sweep().jobs)
             except ClusterUnreachable:
                 continue
             for incarnation in late:
-                done.cluster.cancel(incarnation, _key(done.command))
+                finished.cluster.cancel(incarnation, key)
 
-    def _say_once(self, claim: Claim, change: str, reason: str) -> None:
-        if self._said.get(claim.command.id) != reason:
-            self._said[claim.command.id] = reason
-            self._say(claim, change, reason)
+    def _log_once(self, claim: Claim, change: str, reason: str) -> None:
+        if self._logged_reasons.get(claim.command.id) != reason:
+            self._logged_reasons[claim.command.id] = reason
+            self._log(claim, change, reason)
 
-    def _say(self, claim: Claim, change: str, reason: str, new: str = "") -> None:
+    def _log(self, claim: Claim, change: str, reason: str, new: str = "") -> None:
         ids = (native_id(claim.command.incarnation), new or claim.memory.get("winner", ""))
         say(step_line(claim.command, now_ms(), change=change, ids=ids, reason=reason))
 
 
 def _checkpoint(spec: Spec) -> dict[str, str]:
-    """From where the new start will go on; nothing where that cannot be seen from this host."""
+    """The checkpoint that the new start resumes from; empty if this host cannot see the checkpoints."""
     if not spec.checkpoint_directory:
         return {}
     try:
         found = discover(Path(spec.checkpoint_directory))
     except OSError as error:
-        say(f"{spec.job}: the checkpoints cannot be seen from here: {error}")
+        say(f"{spec.job}: this host cannot read the checkpoints: {error}")
         return {}
-    for passed in found.passed_over:
-        say(f"{spec.job}: {passed.path} is passed over: {passed.reason}")
+    for checkpoint in found.passed_over:
+        say(f"{spec.job}: skips the checkpoint {checkpoint.path}: {checkpoint.reason}")
     return {_CHECKPOINT: str(found.latest.step)} if found.latest else {}
 
 
 def _submitted(cluster: Cluster, spec: Spec, key: str, after: str, command: Command) -> Hint:
     try:
-        wanted: StartSpec = start_spec(spec, exclude_nodes=str(command.parameters.get("exclude", "")))
+        start: StartSpec = start_spec(spec, exclude_nodes=str(command.parameters.get("exclude", "")))
     except ConfigurationError as error:
         return Hint("refused", str(error))
-    return cluster.submit_held(wanted, key, after)
+    return cluster.submit_held(start, key, after)
 
 
 def _key(command: Command) -> str:
@@ -264,5 +271,5 @@ def _key(command: Command) -> str:
 
 
 def _first_start(cluster: Cluster, native: str) -> str:
-    """The incarnation of a job of ours that the sweep does not show."""
+    """The incarnation of our job's first start, for a job that the sweep does not show."""
     return f"{cluster.kind}:{native}:0"

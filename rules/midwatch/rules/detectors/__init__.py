@@ -1,6 +1,6 @@
-"""Detectors: what is seen in numbers and in silence rather than in one line. One file each, all pure.
+"""Detectors find what no single line shows: in numbers and in silence. Each is one pure module.
 
-A new one is one file here and one line in `DETECTORS`; the fold looks them up by what is in force.
+A new one is one module here and one entry in `DETECTORS`, where the fold looks them up.
 """
 
 from __future__ import annotations
@@ -10,4 +10,4 @@ from midwatch.rules.detectors.loss_spike import LossSpikeDetector
 from midwatch.rules.detectors.silence import SilenceDetector
 
 DETECTORS: Detectors = {each.name: each for each in (LossSpikeDetector(), SilenceDetector())}
-"""Those that ship with midwatch; they watch every job."""
+"""Those that ship with midwatch. They watch every job."""

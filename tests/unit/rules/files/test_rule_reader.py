@@ -150,7 +150,7 @@ def test_transient_is_true_or_false_and_nothing_like_it(word: str, kind: str) ->
 @pytest.mark.parametrize("limit", ["900", "'15'", "-3m", "0s", "15 minutes"])
 def test_a_silence_limit_without_a_unit_is_refused(limit: str) -> None:
     data = f"version: 1\nsilence: {{training: {limit}}}\n".encode()
-    assert mistakes(data) == ["r.yaml:2:21: `training` is no duration"]
+    assert mistakes(data) == ["r.yaml:2:21: `training` is not a duration"]
 
 
 def test_an_example_is_one_line() -> None:

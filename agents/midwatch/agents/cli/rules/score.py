@@ -13,7 +13,7 @@ from midwatch.streams.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from midwatch.agents.replay.scoring import Judged, Labelled, Said
+    from midwatch.agents.replay.scoring import Judged, Labelled, Prediction
 
 
 @click.command()
@@ -61,12 +61,12 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
             ) from error
 
 
-def _judge() -> Callable[[Labelled], Said]:
+def _judge() -> Callable[[Labelled], Prediction]:
     from midwatch.agents.decide.decision import Rulebook
     from midwatch.agents.policies.loader import load_policy
     from midwatch.agents.replay.job_replay import replay
     from midwatch.agents.replay.log_files import LogFile
-    from midwatch.agents.replay.scoring import Said
+    from midwatch.agents.replay.scoring import Prediction
     from midwatch.agents.rulesets.bundles import watched_rules
     from midwatch.rules.detectors.limits import WatchLimits
 
@@ -74,13 +74,13 @@ def _judge() -> Callable[[Labelled], Said]:
     policy = load_policy("verdict")
     book = Rulebook({policy.name: policy}, sign=lambda command: command, default_policy=policy.name)
 
-    def judge(row: Labelled) -> Said:
+    def judge(row: Labelled) -> Prediction:
         done = replay(
             "replay:file/log", [LogFile("log", row.log.encode(), 0.0)], watched, book, WatchLimits()
         )
         if done.verdict.state != "failed":
-            return Said(action=done.decision.action)
-        return Said(done.verdict.error_type, done.verdict.root_line, done.decision.action)
+            return Prediction(action=done.decision.action)
+        return Prediction(done.verdict.error_type, done.verdict.root_line, done.decision.action)
 
     return judge
 

@@ -1,4 +1,4 @@
-"""The fold of one job's events: state and one event in, state and records for decide out."""
+"""The fold of one job: takes its state and one event, and gives the new state and records for decide."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from midwatch.streams.records import (
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """The job behind the event, what decide is to hear, in order, and what the job's own topic is to keep."""
+    """The job after the event, the records for decide in order, and the snapshots for `events`."""
 
     job: Job
     records: tuple[IncidentRecord, ...]
@@ -54,8 +54,10 @@ def fold_with_timers(
     detectors: Detectors = DETECTORS,
     cut: bool = False,
 ) -> Folded:
-    """One event of one job; every timer due by `now_ms` fires before it, at its due time. `cut`: see
-    `fold_event`."""
+    """Fold one event of one job. Every timer due by `now_ms` fires before it, at its due time.
+
+    `cut`: see `fold_event`.
+    """
     fired = fire_due(job, now_ms, limits, detectors)
     folded = fold_event(fired.job, name, event, now_ms, limits, detectors=detectors, cut=cut)
     return Folded(folded.job, fired.records + folded.records, fired.snapshots + folded.snapshots)
@@ -80,9 +82,9 @@ def fold_event(
     detectors: Detectors = DETECTORS,
     cut: bool = False,
 ) -> Folded:
-    """One event of the job called `name`, appended at `now_ms`. Timers due by then must have fired before.
+    """Fold one event of the job `name`, appended at `now_ms`. Timers due by then must have fired before.
 
-    `cut`: if this is the first event of the job here, earlier ones may have been deleted from the log.
+    `cut`: Kafka may have deleted earlier events of the job, if this is the first one here.
     """
     turn = Turn(job, limits, detectors, now_ms)
     if not turn.state.job:
@@ -121,7 +123,7 @@ def fire_timer(job: Job, limits: WatchLimits, detectors: Detectors = DETECTORS) 
 def _folded(turn: Turn) -> Folded:
     write_snapshot_if_due(turn)
     dues = [due for due in (sight_due(turn), settle_due(turn), next_snapshot_ms(turn)) if due is not None]
-    # A timer that changed nothing must not come due again at the same moment.
+    # A timer without effect must not be due again at the same moment.
     due = max(min(dues), turn.now_ms + 1) if dues else None
     turn.state = replace(turn.state, due_ms=due)
     return Folded(turn.result(), tuple(turn.out), tuple(turn.snapshots))

@@ -1,4 +1,4 @@
-"""What others say of the job: the scheduler, the executor, a person, the job's own spec."""
+"""Outside facts: reports of the scheduler, the executor and a person, and the job's spec."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from midwatch.streams.records import Forwarded, Outcome, PersonAct, SchedulerFac
 
 
 def on_scheduler(turn: Turn, fact: SchedulerFact) -> None:
-    """The scheduler's word on one incarnation."""
+    """Fold the scheduler's fact about one incarnation."""
     by = f"command:{fact.effect_key}" if fact.effect_key else ""
     if not meet(turn, fact.incarnation, by=by):
         if fact.ended:
@@ -24,7 +24,7 @@ def on_scheduler(turn: Turn, fact: SchedulerFact) -> None:
         return
     turn.set(scheduler=fact)
     if turn.state.commanded:
-        # The end is the effect of our own command: its outcome tells of it, the verdict stands.
+        # The command caused this end. Its outcome reports that, and the verdict stays.
         return
     end(turn)
     settle_if_due(turn)
@@ -39,7 +39,7 @@ def _waits_or_runs(turn: Turn, fact: SchedulerFact) -> None:
 
 
 def on_outcome(turn: Turn, outcome: Outcome) -> None:
-    """What became of a command; decide hears of it in the order of truth."""
+    """Fold the outcome of a command, and forward it to decide in the order of `events`."""
     state = turn.state
     if outcome.attempt == state.attempt:
         if outcome.state == "accepted":
@@ -54,7 +54,7 @@ def on_outcome(turn: Turn, outcome: Outcome) -> None:
 
 
 def on_spec(turn: Turn, spec: SpecEvent) -> None:
-    """How the job is to be watched."""
+    """Fold the spec, which says how to watch the job."""
     turn.set(spec=spec, nodes=max(spec.nodes, 1))
     turn.emit(Forwarded(spec))
     if spec.incarnation:
@@ -62,11 +62,11 @@ def on_spec(turn: Turn, spec: SpecEvent) -> None:
 
 
 def on_act(turn: Turn, act: PersonAct) -> None:
-    """A person's hand on the wheel."""
+    """Fold a person's act, such as arm or disarm."""
     spec = turn.state.spec
     if spec is not None and act.act in ("arm", "disarm"):
         turn.set(spec=replace(spec, armed=act.act == "arm"))
     if act.act == "arm":
-        # Who arms a job answers for what the log no longer tells of it.
+        # The person who arms a job takes responsibility for its deleted history.
         turn.set(whole=True)
     turn.emit(Forwarded(act))

@@ -1,4 +1,4 @@
-"""What progress lines say: how far the job has come, and that what stood against it did not end it."""
+"""Progress: how far the job has come. Later progress also clears lines that were suspected to end the job."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ _STEPS_TO_WITHDRAW = 2
 
 @dataclass(frozen=True, slots=True)
 class ProgressLine:
-    """One progress line. `step` -1: the line tells of the phase alone, and with `count` that its loop goes
-    round: a bar, a batch of its epoch, a clock that is printed with each event."""
+    """One progress line.
+
+    `step` -1: the line shows only the phase. Its `count` then rises with each round of a loop: a progress
+    bar, a batch of an epoch, a clock.
+    """
 
     rule: str
     node: str
@@ -37,15 +40,15 @@ class ProgressLine:
 
     @property
     def file(self) -> tuple[str, str]:
-        """Where its number counts."""
+        """The file (node and path) in which its number counts."""
         return (self.node, self.path)
 
 
 def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
-    """Progress lines of one node, in order, with no other line between them.
+    """Fold progress lines of one node, in order, with no other line between them.
 
-    A chunk holds hundreds of them, so what they say of the job is written into its state once, behind the
-    last: nothing that a step sets off reads it.
+    A chunk holds hundreds of them. So the fold writes step, phase and losses into the state only once, after
+    the last line. No effect of a single step reads those fields.
     """
     if not lines:
         return
@@ -74,7 +77,7 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
 
 
 def _still_diverged(line: ProgressLine, held: Held) -> bool:
-    """A run goes on with broken numbers as well as with good ones: only a finite loss speaks for it."""
+    """Whether broken numbers remain. A run goes on with them, so only a finite loss shows their end."""
     if held.hit.error_type != "numerical_instability":
         return False
     try:
@@ -83,7 +86,7 @@ def _still_diverged(line: ProgressLine, held: Held) -> bool:
         return True
 
 
-def _standing(line: ProgressLine, held: Iterable[Held]) -> Iterator[Held]:
+def _held_after_step(line: ProgressLine, held: Iterable[Held]) -> Iterator[Held]:
     for each in held:
         if not earlier(each.hit.line, line):
             yield replace(each, step=line.step) if line.step > each.step else each
@@ -91,7 +94,7 @@ def _standing(line: ProgressLine, held: Iterable[Held]) -> Iterator[Held]:
             yield each
 
 
-def _counting(line: ProgressLine, count: float, held: Iterable[Held]) -> Iterator[Held]:
+def _held_after_count(line: ProgressLine, count: float, held: Iterable[Held]) -> Iterator[Held]:
     for each in held:
         if not earlier(each.hit.line, line) or _still_diverged(line, each) or (each.count or count) > count:
             yield each
@@ -104,34 +107,34 @@ def _counting(line: ProgressLine, count: float, held: Iterable[Held]) -> Iterato
 
 
 def _counted_on(turn: Turn, line: ProgressLine) -> None:
-    """A loop that prints no step goes on: it counted twice beyond where it was first seen behind the line."""
+    """Drop held lines after which a loop without steps went on: its count rose twice after the line."""
     try:
         count = float(line.count)
     except ValueError:
         return
     held = turn.state.held
-    kept = tuple(_counting(line, count, held))
+    kept = tuple(_held_after_count(line, count, held))
     if kept == held:
         return
     turn.set(held=kept)
     incident = turn.state.incident
     if incident is not None and incident.state == "suspected" and not kept:
-        withdraw(turn, "the job went on: its loop goes round")
+        withdraw(turn, "the job went on: its loop counts on")
 
 
 def _went_on(turn: Turn, line: ProgressLine) -> None:
-    """A step after a suspicion: the line did not end the job once the step passes two beyond it."""
+    """Drop held lines after which the job went on: its step is two beyond the step of the line."""
     held = turn.state.held
-    kept = tuple(_standing(line, held)) if held else ()
+    kept = tuple(_held_after_step(line, held)) if held else ()
     if kept != held:
         turn.set(held=kept)
     noted = turn.state.noted
-    if noted and (still := tuple(_standing(line, noted))) != noted:
+    if noted and (still := tuple(_held_after_step(line, noted))) != noted:
         turn.set(noted=still)
     incident = turn.state.incident
     ended = turn.state.ended_ms is not None and turn.state.stalled is None
     if incident is None or ended:
-        # Word of an end may overtake the lines: a step that comes now was made before it.
+        # The report of an end may overtake the lines, so this step was made before the end.
         return
     if turn.state.stalled is not None and turn.state.scheduler is None:
         if line.step >= (incident.verdict.step or 0) + _STEPS_TO_WITHDRAW:

@@ -196,7 +196,7 @@ def test_a_job_without_its_beginning_is_observed_only_and_the_decision_says_why(
     assert _judged(log.refold(snapshot)[1], scene)[-1].action == "restart"
     held = _judged(log.refold(snapshot + 1)[1], scene)[-1]
     assert (held.action, held.command) == ("hold", "")
-    assert "no carry sums up what came before" in held.reason
+    assert "no snapshot sums up what came before" in held.reason
     assert "nccl is transient" in held.near_misses
 
 
