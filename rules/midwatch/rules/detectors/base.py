@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from midwatch.streams.records import Phase
 
 State = TypeVar("State")
 
 
-@dataclass(frozen=True, slots=True)
-class StepSeen:
+class StepSeen(NamedTuple):
     """A progress line that names its step. What it printed stays text: `loss` may be "nan", or "" for none.
 
     `at_ms` is the broker's time of the record that brought the line, in milliseconds since 1970.

@@ -28,36 +28,37 @@ class Watch:
 
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
+        detectors = turn.detectors.items()
+        self._own = [(name, each) for name, each in detectors if name in DETECTORS]
+        self._foreign = [(name, each) for name, each in detectors if name not in DETECTORS]
         self._before: dict[str, Any] = {}
-        self._now: dict[str, Any] = {}
+        self._now: dict[str, Any] = {
+            name: getattr(turn.state, _FIELDS[name]) if name in _FIELDS else each.start()
+            for name, each in self._own
+        }
         self._failed = {name for name in turn.detectors if self._has_failed(name)}
 
     def show(self, seen: Sighting) -> None:
         """Ask every detector what follows, in the order of the mapping."""
-        for name, detector in self._turn.detectors.items():
-            if name in DETECTORS:
-                self._ask(name, detector, seen)
-            elif name not in self._failed:
+        for name, detector in self._own:
+            self._now[name], signs = detector.observe(self._now[name], seen)
+            for sign in signs:
+                self._heed(name, sign)
+        for name, detector in self._foreign:
+            if name not in self._failed:
                 self._ask_foreign(name, detector, seen)
 
     def keep(self) -> None:
         """Write what changed into the job's state."""
         state = self._turn.state
-        own = {_FIELDS[name]: now for name, now in self._now.items() if name in _FIELDS}
+        fields = {_FIELDS[name]: now for name, now in self._now.items() if name in _FIELDS}
+        own = {field: now for field, now in fields.items() if now is not getattr(state, field)}
         foreign = {name: now for name, now in self._now.items() if name not in DETECTORS}
         changed = {name: now for name, now in foreign.items() if now != self._before[name]}
         if changed or self._failed - {name for name, known in state.detectors.items() if known.failed}:
             own["detectors"] = {**state.detectors, **self._memories(changed)}
         if own:
             self._turn.set(**own)
-
-    def _ask(self, name: str, detector: Detector[Any], seen: Sighting) -> None:
-        if name not in self._now:
-            field = _FIELDS.get(name)
-            self._now[name] = getattr(self._turn.state, field) if field else detector.start()
-        self._now[name], signs = detector.observe(self._now[name], seen)
-        for sign in signs:
-            self._heed(name, sign)
 
     def _ask_foreign(self, name: str, detector: Detector[Any], seen: Sighting) -> None:
         """Whatever it raises, the job's incident must go on: it is told of once, by its kind alone."""

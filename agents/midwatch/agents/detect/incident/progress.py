@@ -145,12 +145,5 @@ def _went_on(turn: Turn, line: ProgressLine) -> None:
 
 def _seen(line: ProgressLine, now_ms: int) -> StepSeen:
     return StepSeen(
-        at_ms=now_ms,
-        node=line.node,
-        path=line.path,
-        number=line.number,
-        step=line.step,
-        phase=line.phase,
-        loss=line.loss,
-        grad_norm=line.grad_norm,
+        now_ms, line.node, line.path, line.number, line.step, line.phase, line.loss, line.grad_norm
     )
