@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import subprocess
@@ -11,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from house.tree import ROOT
+from midwatch.agents.rulesets.extensions import extensions_of
 
 PAGE = ROOT / "docs" / "extending.md"
 SHELF = Path(__file__).with_name("shelf.py")
@@ -46,6 +48,14 @@ def lay_out(into: Path, changes: Mapping[str, str]) -> Path:
     files[f"{about}/entry_points.txt"] = "".join(groups)
     _write(files, into, changes)
     return into
+
+
+def forget() -> None:
+    """This process imports the package anew: another copy of it may stand on the path."""
+    extensions_of.cache_clear()
+    for name in [name for name in sys.modules if name.startswith(("night_parts", "day_parts"))]:
+        del sys.modules[name]
+    importlib.invalidate_caches()
 
 
 def variables(installed: Path) -> dict[str, str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from embedded_stack import embedded, stack
-from foreign_package import install
+from foreign_package import forget, install
 
 __all__ = ["embedded", "stack"]
 
@@ -19,7 +20,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def installed(built: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def installed(built: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The same, on this process's own path."""
     monkeypatch.syspath_prepend(built)
-    return built
+    forget()
+    yield built
+    forget()

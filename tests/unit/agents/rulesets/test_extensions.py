@@ -6,14 +6,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from foreign_package import install, lay_out, variables
+from foreign_package import forget, install, lay_out, variables
 from midwatch.agents.rulesets.content import bundle, bundle_hash, content
 from midwatch.agents.rulesets.extensions import extensions_of
 from midwatch.agents.schedulers.calls import SystemCaller
@@ -136,16 +136,15 @@ def test_a_name_that_nobody_offers_ends_the_command_with_exit_code_3(log: Path, 
 
 
 @pytest.fixture
-def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, str]], None]:
-    """Lays the package out for this process, with changes; modules of earlier tests are forgotten."""
-    extensions_of.cache_clear()
+def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[dict[str, str]], None]]:
+    """Lays the package out for this process, with changes; before and behind the test it is forgotten."""
 
     def lay(changes: dict[str, str]) -> None:
         monkeypatch.syspath_prepend(lay_out(tmp_path / f"parts{len(list(tmp_path.iterdir()))}", changes))
-        for name in [name for name in sys.modules if name.startswith(("night_parts", "day_parts"))]:
-            monkeypatch.delitem(sys.modules, name)
 
-    return lay
+    forget()
+    yield lay
+    forget()
 
 
 @pytest.mark.parametrize(
