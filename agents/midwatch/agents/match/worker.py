@@ -97,7 +97,7 @@ def run(settings: Settings) -> NoReturn:
     _log.info("bundle %s is in force: %d rules", content.hash, len(content.rules))
     app = build(settings, rules.watched_for)
     follower = Follower(settings, app.counters, rules.take, partial(write_dead_letter, settings))
-    follower.begin(begun.standing, content)
+    follower.begin(begun.current, content)
     edits = EditWatch(settings, follower, begun)
     follower.start()
     edits.start()

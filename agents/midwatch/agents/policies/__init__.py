@@ -1,4 +1,4 @@
-"""Policies: one file for each kind of reasoning, registered here; the shipped ones are YAML in `packs`."""
+"""Policies: each kind of reasoning is one file, listed in `JUDGES`. `packs` holds the shipped policies."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ POLICIES: Mapping[str, Judge] = {
 def choose(
     policy: Policy, incident: Incident, past: Past | None = None, judges: Mapping[str, Judge] = POLICIES
 ) -> tuple[Clause, PolicyChoice]:
-    """The clause that this incident falls under, and its answer. `past`: None, nothing was done before."""
+    """The clause for this incident, and its choice. `past` None: nothing was done for the job before."""
     clause = policy.clause(incident.verdict.mode)
     choice = judges[clause.kind](clause, incident, past or Past())
-    words = clause.restart_reason if choice.action == "restart" else clause.stop_reason
-    return clause, replace(choice, reason=f"{choice.reason} ({words})") if words else choice
+    note = clause.restart_reason if choice.action == "restart" else clause.stop_reason
+    return clause, replace(choice, reason=f"{choice.reason} ({note})") if note else choice

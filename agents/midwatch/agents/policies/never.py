@@ -1,4 +1,4 @@
-"""No restart: the watch only says what it sees."""
+"""No restart: the watch only reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shipped reasoning: what is transient is restarted, what is permanent is stopped, the rest is asked."""
+"""The shipped reasoning: restart a transient failure, stop a permanent one, hold the rest for a person."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from midwatch.streams.records.error_types import named_in
 
 
 def judge(clause: Clause, incident: Incident, _past: Past) -> PolicyChoice:
-    """By the verdict's transience alone; excluded types are never restarted."""
+    """Decides by the verdict's transience alone. An excluded error type is never restarted."""
     verdict = incident.verdict
     if named_in(verdict.error_type, clause.exclude_error_types):
         missed = (f"transient, but {verdict.error_type} is excluded",) if verdict.transient else ()

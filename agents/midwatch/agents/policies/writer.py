@@ -1,4 +1,4 @@
-"""A policy as the text of a policy file: what `read_policy` reads back as the same policy. Pure."""
+"""A policy as the text of a policy file. `read_policy` reads the same policy back. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from midwatch.rules.files.writer import yaml_text
 
 
 def policy_text(policy: Policy) -> str:
-    """The file; its notes are not part of it."""
+    """The text of the file, without the policy's notes."""
     document: dict[str, object] = {"policy": policy.name, "description": policy.description}
     if policy.restart_cancelled:
         document["restart_cancelled"] = True

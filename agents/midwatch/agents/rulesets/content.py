@@ -1,8 +1,8 @@
-"""A bundle of the topic `rules` as values, and what its hash is made over. Pure.
+"""A bundle of the topic `rules` as values, and the content that its hash covers. Pure.
 
-Only what differs from a rule's defaults is written, so a later midwatch, whose rules may have more fields,
-reads an older bundle as the same one. A bundle that says more than this midwatch understands is told by its
-hash, which then is not that of what was read.
+A record holds only the fields that differ from a rule's defaults. So a later midwatch, whose rules may have
+more fields, reads an older bundle as the same one. A newer bundle may say more than this midwatch
+understands. Then the part that was read has another hash than the bundle.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from midwatch.streams.records import ForeignParts, RuleBundle
 from midwatch.streams.records import Phase as RecordPhase
 
 _PLACE = "location"
-"""Where a rule stands in its file is told, and changes nothing."""
+"""A rule's place in its file is part of the record, but not of the hash."""
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a watch judges by. `policies`: by name, and as the settings name them."""
+    """The rules and policies of a bundle. Keys of `policies` are names, and file paths from the settings."""
 
     hash: str
     rules: tuple[Rule, ...]
@@ -53,7 +53,7 @@ def bundle(
     any_line: bool,
     foreign: ForeignParts | None = None,
 ) -> RuleBundle:
-    """The record of these. `policy_files` maps paths to names of policies, `foreign` names foreign parts."""
+    """The record of a bundle. `policy_files` maps paths to names of policies."""
     return RuleBundle(
         rules=tuple(_plain(rule) for rule in rules),
         silence={cast(RecordPhase, str(phase)): seconds for phase, seconds in silence.items()},
@@ -65,8 +65,8 @@ def bundle(
 
 
 def bundle_hash(record: RuleBundle) -> str:
-    """SHA-256 (hex) of what the bundle says; places in files and the order of mappings do not count."""
-    said: dict[str, object] = {
+    """SHA-256 (hex) of the bundle's content. Places in files and the order of mappings do not count."""
+    hashed: dict[str, object] = {
         "rules": [{name: value for name, value in rule.items() if name != _PLACE} for rule in record.rules],
         "silence": {phase: float(seconds) for phase, seconds in record.silence.items()},
         "any_line": record.any_line,
@@ -74,16 +74,16 @@ def bundle_hash(record: RuleBundle) -> str:
         "policy_files": record.policy_files,
     }
     if record.foreign:
-        said["foreign"] = record.foreign
-    return hashlib.sha256(msgspec.json.encode(said, order="sorted")).hexdigest()
+        hashed["foreign"] = record.foreign
+    return hashlib.sha256(msgspec.json.encode(hashed, order="sorted")).hexdigest()
 
 
 def content(hash_: str, record: RuleBundle, extensions: Extensions = NO_EXTENSIONS) -> Content:
-    """The bundle that was published under this hash, judged with the foreign parts at hand.
+    """The content of the bundle that was published under this hash.
 
     Raises:
-        NewerRecord: this midwatch does not understand it, its hash is another one, or it names a foreign part
-            that is not at hand.
+        NewerRecord: this midwatch does not understand all of it, its hash is another one, or it names a
+            foreign part that is not at hand.
     """
     try:
         rules = tuple(msgspec.convert(rule, type=Rule) for rule in record.rules)
@@ -100,7 +100,7 @@ def content(hash_: str, record: RuleBundle, extensions: Extensions = NO_EXTENSIO
         record.foreign,
     )
     if bundle_hash(read) != hash_:
-        raise _not_understood(hash_, "what was read of it has another hash")
+        raise _not_understood(hash_, "the part that was read has another hash")
     parts = record.foreign or ForeignParts()
     foreign, judges = policies_in(parts, extensions)
     detectors = detectors_in(parts, extensions)
@@ -111,27 +111,27 @@ def content(hash_: str, record: RuleBundle, extensions: Extensions = NO_EXTENSIO
 def _not_understood(hash_: str, why: str) -> NewerRecord:
     return NewerRecord(
         f"the bundle of rules {hash_} cannot be used: {why}",
-        remedy="upgrade this midwatch to the one that published it; until then the last good one stays",
+        remedy="upgrade this midwatch to the one that published it; until then the last good bundle stays",
     )
 
 
 def _plain(rule: Rule) -> dict[str, Any]:
     whole: dict[str, Any] = msgspec.to_builtins(rule)
-    return {name: value for name, value in whole.items() if not _usual(name, getattr(rule, name))}
+    return {name: value for name, value in whole.items() if not _is_default(name, getattr(rule, name))}
 
 
-def _usual(name: str, value: object) -> bool:
+def _is_default(name: str, value: object) -> bool:
     return name in _DEFAULTS and _DEFAULTS[name] == value
 
 
 def _defaults() -> dict[str, object]:
-    found: dict[str, object] = {}
+    defaults: dict[str, object] = {}
     for each in fields(Rule):
         if each.default is not MISSING:
-            found[each.name] = each.default
+            defaults[each.name] = each.default
         elif each.default_factory is not MISSING:
-            found[each.name] = each.default_factory()
-    return found
+            defaults[each.name] = each.default_factory()
+    return defaults
 
 
 _DEFAULTS = _defaults()

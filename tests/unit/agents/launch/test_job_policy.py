@@ -142,7 +142,7 @@ def test_how_retries_are_counted_is_the_settings_choice() -> None:
 
 
 def test_it_is_told_that_nothing_acts_until_armed() -> None:
-    assert any("nothing acts until it is armed" in str(note) for note in job_policy(RUN, Settings()).notes)
+    assert any("midwatch acts only on armed jobs" in str(note) for note in job_policy(RUN, Settings()).notes)
 
 
 def hung(armed: bool = True) -> Scene:

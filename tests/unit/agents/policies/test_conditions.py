@@ -104,5 +104,5 @@ def test_mistakes_in_a_condition_are_told() -> None:
     read_condition(tree, errors)
     said = [error.what for error in errors]
     assert any("`cooldown` is not a duration" in what for what in said)
-    assert any("asks one thing" in what for what in said)
+    assert any("a condition has one key" in what for what in said)
     assert any("unknown key `sometimes`" in what for what in said)

@@ -132,7 +132,7 @@ def test_captures_must_name_groups_of_the_pattern() -> None:
 def test_two_groups_of_one_name_are_refused() -> None:
     data = rule_file("  - {name: a, error_type: oom, pattern: 'a(?P<r>1)|b(?P<r>2)'}")
     start = place(data, "'a(")
-    assert mistakes(data) == [f"{start}: group 'r' stands twice in the pattern"]
+    assert mistakes(data) == [f"{start}: group 'r' is in the pattern twice"]
 
 
 def test_two_rules_of_one_name_are_refused_across_files() -> None:
