@@ -54,6 +54,7 @@ _NEIGHBOURS_S = 10.0
 @click.option(
     "--wait", is_flag=True, help="Show a local job's output until it ends, and return its exit code."
 )
+@click.option("--scheduler", default="", metavar="NAME", help="A foreign scheduler that the settings name.")
 @json_option
 @click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED)
 @with_settings(connected=True)
