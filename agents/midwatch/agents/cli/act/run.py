@@ -54,6 +54,7 @@ _NEIGHBOURS_S = 10.0
 @click.option(
     "--wait", is_flag=True, help="Show a local job's output until it ends, and return its exit code."
 )
+@click.option("--scheduler", default="", metavar="NAME", help="A foreign scheduler that the settings name.")
 @json_option
 @click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED)
 @with_settings(connected=True)
@@ -90,8 +91,15 @@ def run(
         limits={**policy.limits, **dict(_limit(text) for text in limits)},
         max_restarts=options["max_restarts"],
         variables=options["variables"],
+        scheduler=options["scheduler"],
         settings=_as_variables(settings, click.get_current_context().params),
     )
+    if options["scheduler"] and (options["wait"] or is_sbatch(argv)):
+        raise UsageError(
+            "a job of a foreign scheduler is neither waited for nor one of sbatch",
+            where="--scheduler",
+            remedy="name its program, midwatch run --scheduler NAME -- python train.py",
+        )
     if options["wait"] and is_sbatch(argv):
         raise UsageError(
             "--wait works for a local job only",
