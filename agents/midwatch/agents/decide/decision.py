@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal
 
-from midwatch.agents.policies import choose
-from midwatch.agents.policies.base import Policy, PolicyChoice, PolicyMode
+from midwatch.agents.policies import POLICIES, choose
+from midwatch.agents.policies.base import Judge, Policy, PolicyChoice, PolicyMode
 from midwatch.agents.policies.conditions import Past
 from midwatch.agents.policies.reader import read_policy
 from midwatch.rules.errors import RuleErrors
@@ -80,6 +80,7 @@ class Rulebook:
     issuer: str = "midwatch-decide"
     command_lifetime_ms: int = 300_000
     reissues: int = 3
+    judges: Mapping[str, Judge] = field(default_factory=lambda: POLICIES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +244,7 @@ def _choice(
     if fact is not None and fact.by_person and not policy.restart_cancelled:
         missed = (f"{verdict.error_type} would be judged, but a person ended it",) if verdict.rule else ()
         return PolicyChoice("none", f"{fact.by_person} cancelled it", missed), None, 0
-    clause, choice = choose(policy, incident, _past(state, now_ms))
+    clause, choice = choose(policy, incident, _past(state, now_ms), book.judges)
     used = sum(state.restarts.values()) if clause.across_modes else state.restarts.get(_mode(incident), 0)
     if choice.action in ("restart", "cancel"):
         choice = _without_doubt(state, incident, choice)

@@ -68,7 +68,9 @@ class DecideFold:
             return self.book
         if bundle not in self.contents:
             raise ContentMissing(bundle)
-        return replace(self.book, policies={**self.book.policies, **self.contents[bundle].policies})
+        content = self.contents[bundle]
+        policies = {**self.book.policies, **content.policies}
+        return replace(self.book, policies=policies, judges=content.judges)
 
     def on_poison(self, states: Mapping[bytes, Fields], message: Message, error: Exception) -> Applied:
         """Holds the job from here on until a person arms it, and writes one decision that says so.

@@ -15,6 +15,8 @@ from midwatch.agents.detect.incident.fold import Folded, fire_due, fold_with_tim
 from midwatch.agents.detect.incident.state import Job, JobState, NodeState
 from midwatch.agents.rulesets.content import Content
 from midwatch.agents.rulesets.reload.activation import activated, bundle_in
+from midwatch.rules.detectors import DETECTORS
+from midwatch.rules.detectors.base import Detectors
 from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.streams.errors import MalformedRecord, MisdirectedRecord
 from midwatch.streams.records import Activation, Event, Finding, Heartbeat, Hits, IncidentRecord, Tick, codec
@@ -55,7 +57,8 @@ class DetectFold:
         """Fire the due timers, then fold the record."""
         draft = _Draft(states, self.incidents, message)
         limits = self._limits(draft.states[PARTITION])
-        self._fire(draft, message.now_ms, limits)
+        detectors = self._detectors(draft.states[PARTITION])
+        self._fire(draft, message.now_ms, limits, detectors)
         if message.value is None:
             raise MalformedRecord("a record without a value", where="events")
         event = codec.decode(message.value)
@@ -76,6 +79,7 @@ class DetectFold:
                 event,
                 message.now_ms,
                 limits,
+                detectors=detectors,
                 cut=message.now_ms <= draft.cut_ms + int(_SNAPSHOTS * self.limits.carry_every * 1000),
             ),
         )
@@ -84,10 +88,11 @@ class DetectFold:
     def on_poison(self, states: Mapping[bytes, Fields], message: Message, error: Exception) -> Applied:
         """Open the finding that holds the job. A timer that raises is cleared, and the others fire."""
         draft, limits = _Draft(states, self.incidents, message), self._limits(states[PARTITION])
+        detectors = self._detectors(states[PARTITION])
         for job in [job for job, due in _dues(states[PARTITION]).items() if due <= message.now_ms]:
             try:
                 if job in states:
-                    draft.take(job, fire_due(draft.job(job), message.now_ms, limits))
+                    draft.take(job, fire_due(draft.job(job), message.now_ms, limits, detectors))
             except Exception:  # the partition must go on, whatever a timer raises
                 draft.partition[_DUE + job] = None
         if message.key in states and not isinstance(error, MalformedRecord):
@@ -122,10 +127,15 @@ class DetectFold:
         silence = {str(phase): seconds for phase, seconds in self.contents[bundle].silence.items()}
         return replace(self.limits, **silence)
 
-    def _fire(self, draft: _Draft, now_ms: int, limits: WatchLimits) -> None:
+    def _detectors(self, partition: Fields) -> Detectors:
+        """Those of the bundle in force, which `_limits` found."""
+        bundle = bundle_in(partition)
+        return self.contents[bundle].detectors if bundle else DETECTORS
+
+    def _fire(self, draft: _Draft, now_ms: int, limits: WatchLimits, detectors: Detectors) -> None:
         dues = sorted((due, job) for job, due in _dues(draft.states[PARTITION]).items() if due <= now_ms)
         for _, job in dues:
-            draft.take(job, fire_due(draft.job(job), now_ms, limits))
+            draft.take(job, fire_due(draft.job(job), now_ms, limits, detectors))
 
     def _check(self, event: Event, message: Message) -> None:
         assert message.key is not None  # noqa: S101  # the caller checked

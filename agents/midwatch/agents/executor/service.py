@@ -27,6 +27,7 @@ from midwatch.agents.reporter import Reporter, received, say
 from midwatch.agents.schedulers import cluster
 from midwatch.agents.schedulers.base import Cluster
 from midwatch.agents.schedulers.calls import Caller, SystemCaller
+from midwatch.agents.schedulers.foreign import foreign_clusters
 from midwatch.agents.schedulers.local.effect_file import prune
 from midwatch.agents.signing import ensure_keys, load_verifier
 from midwatch.agents.watcher.census_reader import CensusReader
@@ -76,7 +77,7 @@ def run(settings: Settings, caller: Caller | None = None) -> int:
 
 
 def _serve(settings: Settings, caller: Caller, stopping: list[int]) -> None:
-    clusters = _clusters(settings.state_directory, caller)
+    clusters = _clusters(settings, caller)
     claims = Claims(redis_client(settings), settings.topics.prefix, settings.state_directory)
     if claims.join(now_ms()):
         say("Redis has lost earlier claims: the executor lets older commands expire")
@@ -125,10 +126,15 @@ def _serve(settings: Settings, caller: Caller, stopping: list[int]) -> None:
         reporter.close()
 
 
-def _clusters(state_directory: Path, caller: Caller) -> dict[str, Cluster]:
-    """The drivers by the names that specs use: `local` always, `slurm` where `squeue` is installed."""
+def _clusters(settings: Settings, caller: Caller) -> dict[str, Cluster]:
+    """The drivers by the names that specs use: `local` always, `slurm` where `squeue` is installed.
+
+    Beside them stand the foreign ones that the settings name.
+    """
+    directory = settings.state_directory
     kinds = ["local", *(["slurm"] if shutil.which("squeue") else [])]
-    return {kind: cluster(kind, kind, state_directory, caller) for kind in kinds}
+    ours = {kind: cluster(kind, kind, directory, caller) for kind in kinds}
+    return ours | foreign_clusters(settings.extensions, directory, caller)
 
 
 def _limits(settings: Settings, clusters: dict[str, Cluster]) -> AdmissionLimits:

@@ -10,20 +10,20 @@ from midwatch.agents.policies.base import Clause, ClauseKind, Judge, Policy, Pol
 from midwatch.agents.policies.conditions import Past
 from midwatch.streams.records import Incident
 
-JUDGES: Mapping[ClauseKind, Judge] = {
+POLICIES: Mapping[str, Judge] = {
     ClauseKind.VERDICT: verdict.judge,
     ClauseKind.SELECTIVE: selective.judge,
     ClauseKind.ALWAYS: always.judge,
     ClauseKind.NEVER: never.judge,
+    ClauseKind.GUARDED: guarded.judge,
 }
 
 
-def choose(policy: Policy, incident: Incident, past: Past | None = None) -> tuple[Clause, PolicyChoice]:
+def choose(
+    policy: Policy, incident: Incident, past: Past | None = None, judges: Mapping[str, Judge] = POLICIES
+) -> tuple[Clause, PolicyChoice]:
     """The clause for this incident, and its choice. `past` None: nothing was done for the job before."""
     clause = policy.clause(incident.verdict.mode)
-    if clause.kind is ClauseKind.GUARDED:
-        choice = guarded.judge(clause, incident, past or Past())
-    else:
-        choice = JUDGES[clause.kind](clause, incident)
+    choice = judges[clause.kind](clause, incident, past or Past())
     note = clause.restart_reason if choice.action == "restart" else clause.stop_reason
     return clause, replace(choice, reason=f"{choice.reason} ({note})") if note else choice

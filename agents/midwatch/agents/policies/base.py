@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from midwatch.agents.policies.conditions import Always, Condition
+from midwatch.agents.policies.conditions import Always, Condition, Past
 from midwatch.rules.model import Note
 from midwatch.streams.records import Action, Incident
 
@@ -53,7 +53,7 @@ class Clause:
     `guards`.
     """
 
-    kind: ClauseKind
+    kind: ClauseKind | str  # a word of the latter kind names a foreign policy
     max_restarts: int | None = 3
     default_action: Action = "stop"
     restart_on_error_types: tuple[str, ...] = ()
@@ -92,4 +92,4 @@ class PolicyChoice:
     not_before_ms: int = 0
 
 
-Judge = Callable[[Clause, Incident], PolicyChoice]
+Judge = Callable[[Clause, Incident, Past], PolicyChoice]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from midwatch.agents.policies.base import Clause, PolicyChoice
+from midwatch.agents.policies.conditions import Past
 from midwatch.streams.records import Incident
 from midwatch.streams.records.error_types import named_in
 
 
-def judge(clause: Clause, incident: Incident) -> PolicyChoice:
+def judge(clause: Clause, incident: Incident, _past: Past) -> PolicyChoice:
     """Decides by the verdict's transience alone. An excluded error type is never restarted."""
     verdict = incident.verdict
     if named_in(verdict.error_type, clause.exclude_error_types):

@@ -28,7 +28,7 @@ def _clause(clause: Clause) -> dict[str, object]:
         "signals": clause.restart_on_signals,
     }
     restart_on = {key: list(values) for key, values in lists.items() if values}
-    written: dict[str, object] = {"kind": clause.kind.value, **limit, "default": clause.default_action}
+    written: dict[str, object] = {"kind": str(clause.kind), **limit, "default": clause.default_action}
     optional: dict[str, object] = {
         "across_modes": clause.across_modes,
         "restart_on": restart_on,

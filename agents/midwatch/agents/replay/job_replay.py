@@ -18,6 +18,8 @@ from midwatch.agents.replay.log_files import (
 )
 from midwatch.agents.replay.pipeline import JobWatch, PipelineStep, step
 from midwatch.agents.rulesets.bundles import CompiledBundle
+from midwatch.rules.detectors import DETECTORS
+from midwatch.rules.detectors.base import Detectors
 from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.streams.records import (
     Decision,
@@ -46,7 +48,13 @@ class Replayed:
 
 
 def replay(
-    job: str, files: Sequence[LogFile], watched: CompiledBundle, book: Rulebook, limits: WatchLimits
+    job: str,
+    files: Sequence[LogFile],
+    watched: CompiledBundle,
+    book: Rulebook,
+    limits: WatchLimits,
+    *,
+    detectors: Detectors = DETECTORS,
 ) -> Replayed:
     """Watch all files of one job. The time of the lines counts, and the order of `files` does not."""
     records: list[Hits] = []
@@ -56,7 +64,7 @@ def replay(
             found = match(chunk, watched.rules, watched.hash, 0, when=times, any_line=watched.any_line)
             if found is not None:
                 records.append(found)
-    run = _JobReplay(job, book, limits)
+    run = _JobReplay(job, book, limits, detectors)
     merged = _merged(job, watched, records)
     if records:
         run.take(merged)
@@ -70,8 +78,8 @@ def replay(
 class _JobReplay:
     """The watch over one job while it runs. Its clock counts events, because nothing here waits."""
 
-    def __init__(self, job: str, book: Rulebook, limits: WatchLimits) -> None:
-        self.job, self.book, self.limits = job, book, limits
+    def __init__(self, job: str, book: Rulebook, limits: WatchLimits, detectors: Detectors) -> None:
+        self.job, self.book, self.limits, self.detectors = job, book, limits, detectors
         self.watch = JobWatch()
         self.now_ms = 0
         self.findings: dict[str, Finding] = {}
@@ -81,7 +89,13 @@ class _JobReplay:
     def take(self, event: Event) -> None:
         self.now_ms += 1
         result: PipelineStep = step(
-            self.watch, self.job, event, self.now_ms, limits=self.limits, book=self.book
+            self.watch,
+            self.job,
+            event,
+            self.now_ms,
+            limits=self.limits,
+            book=self.book,
+            detectors=self.detectors,
         )
         self.watch = result.watch
         for record in result.records:

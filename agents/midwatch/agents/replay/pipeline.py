@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from midwatch.agents.decide.decision import Decided, DecideState, Rulebook, decide
 from midwatch.agents.detect.incident.fold import Folded, fire_due, fold_with_timers
 from midwatch.agents.detect.incident.state import Job, JobState
+from midwatch.rules.detectors import DETECTORS
+from midwatch.rules.detectors.base import Detectors
 from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.streams.records import Command, Decision, Event, IncidentRecord
 
@@ -34,10 +36,18 @@ class PipelineStep:
 
 
 def step(
-    watch: JobWatch, name: str, event: Event, now_ms: int, *, limits: WatchLimits, book: Rulebook
+    watch: JobWatch,
+    name: str,
+    event: Event,
+    now_ms: int,
+    *,
+    limits: WatchLimits,
+    book: Rulebook,
+    detectors: Detectors = DETECTORS,
 ) -> PipelineStep:
     """Take one event of one job through detect and decide."""
-    return _on(watch, fold_with_timers(watch.job, name, event, now_ms, limits), now_ms, book)
+    folded = fold_with_timers(watch.job, name, event, now_ms, limits, detectors=detectors)
+    return _on(watch, folded, now_ms, book)
 
 
 def wait_until(watch: JobWatch, now_ms: int, limits: WatchLimits, book: Rulebook) -> PipelineStep:

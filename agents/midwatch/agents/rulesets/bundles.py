@@ -133,7 +133,7 @@ def policies_of(settings: Settings) -> dict[str, Policy]:
     for file in policy_sources(settings.rules.directories):
         policy = load_policy(file, counting)
         policies[policy.name] = policy
-    if settings.policy not in policies:
+    if settings.policy not in policies and settings.policy not in settings.extensions.policies:
         named = load_policy(settings.policy, counting)
         log_notes(named.notes)
         policies[settings.policy] = named

@@ -14,14 +14,18 @@ from typing import Any, cast
 
 import msgspec
 
-from midwatch.agents.policies.base import Policy
+from midwatch.agents.policies import POLICIES
+from midwatch.agents.policies.base import Judge, Policy
 from midwatch.agents.policies.reader import read_policy
 from midwatch.agents.policies.writer import policy_text
+from midwatch.agents.rulesets.foreign_parts import NO_EXTENSIONS, Extensions, detectors_in, policies_in
+from midwatch.rules.detectors import DETECTORS
+from midwatch.rules.detectors.base import Detectors
 from midwatch.rules.errors import RuleErrors
 from midwatch.rules.model import Phase, Rule
 from midwatch.streams.errors import NewerRecord
+from midwatch.streams.records import ForeignParts, RuleBundle
 from midwatch.streams.records import Phase as RecordPhase
-from midwatch.streams.records import RuleBundle
 
 _PLACE = "location"
 """A rule's place in its file is part of the record, but not of the hash."""
@@ -36,6 +40,8 @@ class Content:
     silence: Mapping[RecordPhase, float] = field(default_factory=dict)
     any_line: bool = False
     policies: Mapping[str, Policy] = field(default_factory=dict)
+    detectors: Detectors = field(default_factory=lambda: DETECTORS)
+    judges: Mapping[str, Judge] = field(default_factory=lambda: POLICIES)
 
 
 def bundle(
@@ -45,6 +51,7 @@ def bundle(
     policy_files: Mapping[str, str],
     *,
     any_line: bool,
+    foreign: ForeignParts | None = None,
 ) -> RuleBundle:
     """The record of a bundle. `policy_files` maps paths to names of policies."""
     return RuleBundle(
@@ -53,26 +60,30 @@ def bundle(
         any_line=any_line,
         policies={policy.name: policy_text(policy) for policy in policies},
         policy_files=policy_files,
+        foreign=foreign if foreign is not None and foreign != ForeignParts() else msgspec.UNSET,
     )
 
 
 def bundle_hash(record: RuleBundle) -> str:
     """SHA-256 (hex) of the bundle's content. Places in files and the order of mappings do not count."""
-    hashed = {
+    hashed: dict[str, object] = {
         "rules": [{name: value for name, value in rule.items() if name != _PLACE} for rule in record.rules],
         "silence": {phase: float(seconds) for phase, seconds in record.silence.items()},
         "any_line": record.any_line,
         "policies": record.policies,
         "policy_files": record.policy_files,
     }
+    if record.foreign:
+        hashed["foreign"] = record.foreign
     return hashlib.sha256(msgspec.json.encode(hashed, order="sorted")).hexdigest()
 
 
-def content(hash_: str, record: RuleBundle) -> Content:
+def content(hash_: str, record: RuleBundle, extensions: Extensions = NO_EXTENSIONS) -> Content:
     """The content of the bundle that was published under this hash.
 
     Raises:
-        NewerRecord: this midwatch does not understand all of it, or its hash is another one.
+        NewerRecord: this midwatch does not understand all of it, its hash is another one, or it names a
+            foreign part that is not at hand.
     """
     try:
         rules = tuple(msgspec.convert(rule, type=Rule) for rule in record.rules)
@@ -86,10 +97,15 @@ def content(hash_: str, record: RuleBundle) -> Content:
         record.any_line,
         record.policies,
         record.policy_files,
+        record.foreign,
     )
     if bundle_hash(read) != hash_:
         raise _not_understood(hash_, "the part that was read has another hash")
-    return Content(hash_, rules, record.silence, record.any_line, policies | by_file)
+    parts = record.foreign or ForeignParts()
+    foreign, judges = policies_in(parts, extensions)
+    detectors = detectors_in(parts, extensions)
+    policies |= by_file | foreign
+    return Content(hash_, rules, record.silence, record.any_line, policies, detectors, judges)
 
 
 def _not_understood(hash_: str, why: str) -> NewerRecord:

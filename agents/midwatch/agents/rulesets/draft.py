@@ -16,14 +16,16 @@ from midwatch.agents.policies.oellm import RetryCounting
 from midwatch.agents.rulesets.admission import admit_edit, admit_user_rules, divided, speeds_without_scan
 from midwatch.agents.rulesets.bundles import apply_too_slow, combined, shadowed
 from midwatch.agents.rulesets.content import bundle, bundle_hash
+from midwatch.agents.rulesets.extensions import extensions_of
 from midwatch.agents.rulesets.user_files import YAML, policy_sources, rule_sources
 from midwatch.rules.errors import LocatedError, RuleErrors
 from midwatch.rules.loader import load_bundle
 from midwatch.rules.matching.admission import Speeds
 from midwatch.rules.model import Bundle, Note, NoteKind, Phase, Rule, SourceLocation
+from midwatch.streams.errors import ConfigurationError
 from midwatch.streams.records import RuleBundle
 from midwatch.streams.settings.kinds import TooSlow
-from midwatch.streams.settings.schema import RulesSettings, Settings
+from midwatch.streams.settings.schema import ExtensionSettings, RulesSettings, Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ def read_draft(
     """
     paths = settings.rules.directories if user_paths is None else tuple(user_paths)
     names = (*(settings.rules.presets if presets is None else presets), *rule_sources(paths))
+    extensions = extensions_of(settings.extensions)
     errors: list[LocatedError] = []
     bundles: list[Bundle] = []
     for name in names:
@@ -62,10 +65,16 @@ def read_draft(
     policies = _Policies(settings, errors)
     for file in policy_sources(paths):
         policies.read(file)
-    if settings.policy not in policies.by_name:
+    if settings.policy not in policies.by_name and settings.policy not in extensions.policies:
         policies.read(settings.policy)
     if errors:
         raise RuleErrors(errors)
+    for name in policies.by_name.keys() & extensions.policies.keys():
+        raise ConfigurationError(
+            f"a policy file and an installed package both call a policy {name!r}",
+            where="extensions.policies",
+            remedy="give the one in the file another name",
+        )
     silence: dict[Phase, float] = {}
     for each in bundles:
         silence |= each.silence
@@ -76,6 +85,7 @@ def read_draft(
         policies.by_name.values(),
         policies.files,
         any_line=any(each.any_line for each in bundles),
+        foreign=extensions.named(),
     )
     notes = (*(note for each in bundles for note in each.notes), *shadowed(bundles), *policies.notes)
     files = _user_files(paths, policies)
@@ -127,20 +137,30 @@ _prepared: dict[frozenset[str], Speeds] = {}
 """The speeds of the rules with these patterns, as `prepare` measured them."""
 
 
-def prepare(policy: str, rules: RulesSettings, patterns: frozenset[str]) -> None:
+def prepare(
+    policy: str, rules: RulesSettings, extensions: ExtensionSettings, patterns: frozenset[str]
+) -> None:
     """Prepares a later `edit` in the same process, as far as that is possible before the edit."""
-    shipped, user_rules = divided(read_draft(Settings(policy=policy, rules=rules)).rules)
+    shipped, user_rules = divided(
+        read_draft(Settings(policy=policy, rules=rules, extensions=extensions)).rules
+    )
     in_use = (*shipped, *(rule for rule in user_rules if rule.pattern in patterns))
     _prepared[patterns] = speeds_without_scan(in_use)
 
 
-def edit(policy: str, rules: RulesSettings, in_force: frozenset[str], patterns: frozenset[str]) -> Edit:
+def edit(
+    policy: str,
+    rules: RulesSettings,
+    extensions: ExtensionSettings,
+    in_force: frozenset[str],
+    patterns: frozenset[str],
+) -> Edit:
     """The result of an edit of the files that these settings name.
 
     `in_force`: the hashes that mean no change. `patterns` are in use now, and need no second admission.
     Raises as `read_draft`.
     """
-    draft = read_draft(Settings(policy=policy, rules=rules))
+    draft = read_draft(Settings(policy=policy, rules=rules, extensions=extensions))
     if draft.hash in in_force:
         return Edit(draft)
     try:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from midwatch.streams.errors import ServiceUnreachable
 from midwatch.streams.records import Mode
@@ -98,6 +98,7 @@ class Hint:
     text: str = ""
 
 
+@runtime_checkable
 class Cluster(Protocol):
     """One scheduler. `holds`: a submitted job can wait until `release` lets it run."""
 

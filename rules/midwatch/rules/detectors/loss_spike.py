@@ -11,6 +11,8 @@ import math
 from dataclasses import dataclass, replace
 from statistics import median
 
+from midwatch.rules.detectors.base import Cleared, Opened, Sighting, Sign, StepSeen
+
 
 @dataclass(frozen=True, slots=True)
 class LossWindow:
@@ -37,8 +39,32 @@ class LossSpikeDetector:
     window: int = 32
     warm_up: int = 8
     factor: float = 2.0
+    name: str = "loss_spike"
+    version: str = "1"
 
-    def observe(self, state: LossWindow, step: int, loss: float) -> tuple[LossWindow, LossSpike | None]:
+    def start(self) -> LossWindow:
+        """Nothing was printed yet."""
+        return LossWindow()
+
+    def observe(self, state: LossWindow, seen: Sighting) -> tuple[LossWindow, tuple[Sign, ...]]:
+        """Only steps that print a loss count."""
+        if not isinstance(seen, StepSeen):
+            return state, ()
+        try:
+            loss = float(seen.loss)
+        except ValueError:
+            return state, ()
+        state, spike = self.weigh(state, seen.step, loss)
+        if spike is None:
+            return state, ()
+        place = f"{seen.path}:{seen.number}"
+        if not spike.open:
+            return state, (Cleared(f"the loss is back at {seen.loss} at step {seen.step} ({place})"),)
+        numbers = {"step": str(seen.step), "loss": seen.loss, "usual": f"{spike.usual:.6g}"}
+        told = f"the loss is {seen.loss} at step {seen.step} ({place}); lately it was {spike.usual:.4g}"
+        return state, (Opened(told, numbers),)
+
+    def weigh(self, state: LossWindow, step: int, loss: float) -> tuple[LossWindow, LossSpike | None]:
         """Fold the loss of one step. Call it in the order in which the job prints the losses."""
         if not math.isfinite(loss):
             return self._non_finite(state, step, loss)

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
+from midwatch.rules.detectors.base import Sighting, Sign, SilenceSeen, Stalled
+
 MISSED_INTERVALS = 3  # a node whose last heartbeat is older than this many of its intervals is missing
 
 
@@ -108,3 +110,26 @@ def silence_of_job(pulses: Mapping[str, Pulse], seen: Quorum) -> float:
     if not seen.holds or not seen.present:
         return 0.0
     return min(pulses[n].silence for n in seen.present)
+
+
+@dataclass(frozen=True, slots=True)
+class NoState:
+    """What a detector remembers that weighs each sighting by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class SilenceDetector:
+    """A job that is silent for as long as its phase allows hangs. The counts are those of its nodes."""
+
+    name: str = "silence"
+    version: str = "1"
+
+    def start(self) -> NoState:
+        """Nothing is remembered here."""
+        return NoState()
+
+    def observe(self, state: NoState, seen: Sighting) -> tuple[NoState, tuple[Sign, ...]]:
+        """At the limit, and again at each look behind it."""
+        if isinstance(seen, SilenceSeen) and seen.silence >= seen.limit:
+            return state, (Stalled(seen.silence),)
+        return state, ()

@@ -52,6 +52,18 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
+class DetectorMemory:
+    """What a foreign detector remembers of one attempt: its state as JSON, and the version that wrote it.
+
+    `failed`: it raised, or gave what no detector may give, and is not asked again.
+    """
+
+    version: str
+    state: str
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """A job's history for a fold that begins after it (`docs/design.md`, Snapshots).
 
@@ -91,3 +103,4 @@ class Snapshot:
     members: tuple[Member, ...] = ()
     stopped: tuple[str, ...] = ()
     rates: Mapping[str, Spent] = field(default_factory=dict)
+    detectors: Mapping[str, DetectorMemory] = field(default_factory=dict)

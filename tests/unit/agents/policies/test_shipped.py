@@ -78,7 +78,7 @@ def test_conservative_restarts_clear_network_trouble_and_hangs_alone() -> None:
     assert limits(policy) == {"crash": 2, "stall": 1}
     clear = {"hang", "nccl_timeout", "distributed_timeout", "watchdog_timeout"}
     assert restarted(policy, *PASSES, *LASTS, "torch", "never_heard_of") == clear
-    assert policy.clause("timeout").kind.value == "never"
+    assert str(policy.clause("timeout").kind) == "never"
     assert restarted(policy, "timeout", mode="timeout") == set()
     assert PolicyMode.TIMEOUT not in policy.clauses
 

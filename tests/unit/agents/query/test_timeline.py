@@ -99,7 +99,7 @@ def test_why_tells_verdict_root_line_decision_and_what_was_done() -> None:
     assert "node n3, rank 3, step 120, phase training" in text[first:]
     assert "/logs/rank_3.log:812 [n3, rank 3]  cause nccl_timeout" in text[first:]
     assert "restart attempt 1 of 3, policy verdict: transient" in text[first:]
-    assert "ordered → done, id 41 → 57, from the checkpoint of step 100" in text[first:]
+    assert "issued → done, id 41 → 57, from the checkpoint of step 100" in text[first:]
     assert "\x1b" not in text
 
 
@@ -146,7 +146,7 @@ def test_why_of_a_job_that_failed_alike_till_its_budget_was_spent_tells_what_spo
 def test_why_says_blind_and_jobs_does_not_say_running() -> None:
     hold = Decision(JOB, 1, "", 0, "hold", "verdict", "blind: no quorum of beats", NOW, True)
     one = told(BLIND, hold, beats=(NOW,))
-    assert re.search("blind +no beat of a node that printed progress: nothing is concluded", why(one))
+    assert re.search("blind +no beat of a node that printed progress: midwatch concludes nothing", why(one))
     assert "hold, policy verdict: blind: no quorum of beats" in why(one)
     assert one.state_at(NOW) == "blind"
     seeing = told(BLIND, hold, replace(BLIND, open=False, at_ms=NOW + 1), beats=(NOW,))
@@ -204,7 +204,7 @@ def test_progress_and_modes_are_told() -> None:
     assert one.last_step == 6
     assert re.search("policy +verdict, armed", why(one))
     disarmed = told(spec, PersonAct(JOB, "disarm", "ann", 1.0))
-    assert "observed: it is said, not done" in why(disarmed)
+    assert "observed: midwatch says what it would do and does nothing" in why(disarmed)
     assert "no spec, so midwatch cannot start this job again" in why(told(FIRST))
 
 

@@ -14,7 +14,7 @@ from midwatch.rules.detectors.loss_spike import LossSpike, LossSpikeDetector, Lo
 def _watch(losses: list[float]) -> list[LossSpike]:
     detector, state, told = LossSpikeDetector(), LossWindow(), []
     for step, loss in enumerate(losses):
-        state, spike = detector.observe(state, step, loss)
+        state, spike = detector.weigh(state, step, loss)
         if spike is not None:
             told.append(spike)
     return told

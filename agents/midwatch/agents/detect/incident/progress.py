@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from midwatch.agents.detect.incident.detecting import Watch
 from midwatch.agents.detect.incident.quorum import forget_silence
 from midwatch.agents.detect.incident.settling import withdraw
 from midwatch.agents.detect.incident.turn import Turn
 from midwatch.agents.detect.line_order import earlier
-from midwatch.rules.detectors.loss_spike import LossWindow
+from midwatch.rules.detectors.base import StepSeen
 from midwatch.streams.records import Held, Line, Phase
 
 _STEPS_TO_WITHDRAW = 2
@@ -34,6 +35,7 @@ class ProgressLine:
     total: int | None
     loss: str
     count: str = ""
+    grad_norm: str = ""
     line: Line | None = None
 
     @property
@@ -53,7 +55,7 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
     forget_silence(turn)
     state = turn.state
     step, phase, total = state.step, state.phase, state.total
-    nodes, printed, losses = state.progress_nodes, state.progress_line, state.losses
+    nodes, printed, watch = state.progress_nodes, state.progress_line, Watch(turn)
     for line in lines:
         reached = step if step is not None else -1
         if line.step > reached:
@@ -67,10 +69,11 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
         if line.step >= 0:
             step = max(line.step, reached)
             _went_on(turn, line)
-            losses = _loss(turn, losses, line)
+            watch.show(_seen(line, turn.now_ms))
         elif line.count and turn.state.held:
             _counted_on(turn, line)
-    turn.set(step=step, phase=phase, total=total, progress_nodes=nodes, progress_line=printed, losses=losses)
+    turn.set(step=step, phase=phase, total=total, progress_nodes=nodes, progress_line=printed)
+    watch.keep()
 
 
 def _still_diverged(line: ProgressLine, held: Held) -> bool:
@@ -140,19 +143,7 @@ def _went_on(turn: Turn, line: ProgressLine) -> None:
         withdraw(turn, f"the job went on: step {line.step}")
 
 
-def _loss(turn: Turn, losses: LossWindow, line: ProgressLine) -> LossWindow:
-    try:
-        loss = float(line.loss)
-    except ValueError:
-        return losses
-    losses, spike = turn.spikes.observe(losses, line.step, loss)
-    if spike is None:
-        return losses
-    numbers = {"step": str(line.step), "loss": line.loss, "usual": f"{spike.usual:.6g}"}
-    place = f"{line.path}:{line.number}"
-    if spike.open:
-        detail = f"the loss is {line.loss} at step {line.step} ({place}); lately it was {spike.usual:.4g}"
-        turn.open_finding("loss_spike", detail, quantities=numbers)
-    else:
-        turn.clear_finding("loss_spike", f"the loss is back at {line.loss} at step {line.step} ({place})")
-    return losses
+def _seen(line: ProgressLine, now_ms: int) -> StepSeen:
+    return StepSeen(
+        now_ms, line.node, line.path, line.number, line.step, line.phase, line.loss, line.grad_norm
+    )

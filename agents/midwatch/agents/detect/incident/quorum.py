@@ -6,9 +6,11 @@ from dataclasses import replace
 
 from midwatch.agents.detect.incident.attempts import meet, older_heartbeats
 from midwatch.agents.detect.incident.clocks import SAMPLES, correct_held_lines
+from midwatch.agents.detect.incident.detecting import show
 from midwatch.agents.detect.incident.settling import end, revise, settle_if_due
 from midwatch.agents.detect.incident.state import NodeState
 from midwatch.agents.detect.incident.turn import Turn
+from midwatch.rules.detectors.base import HeartbeatSeen, SilenceSeen
 from midwatch.rules.detectors.silence import (
     MISSED_INTERVALS,
     Pulse,
@@ -62,6 +64,18 @@ def on_heartbeat(turn: Turn, heartbeat: Heartbeat) -> None:
     )
     if prints and turn.state.spec is not None and turn.state.spec.any_line:
         forget_silence(turn)
+    show(
+        turn,
+        HeartbeatSeen(
+            at_ms=turn.now_ms,
+            node=origin.node,
+            step=turn.state.step,
+            phase=turn.state.phase,
+            interval=heartbeat.interval,
+            alive=heartbeat.alive,
+            samples=heartbeat.samples,
+        ),
+    )
     look(turn)
     speaking = _speaking(turn)
     if turn.running() and len(speaking) >= turn.state.nodes and all(n.final for n in speaking.values()):
@@ -98,8 +112,9 @@ def look(turn: Turn) -> None:
         return
     silence = silence_of_job(_pulses(turn), sight)
     # A job that reported success may clean up in silence without a limit.
-    if not turn.state.succeeded and silence >= turn.limits.silence(turn.state.phase):
-        end(turn, stalled=silence)
+    if not turn.state.succeeded:
+        phase = turn.state.phase
+        show(turn, SilenceSeen(turn.now_ms, silence, turn.limits.silence(phase), phase))
 
 
 def forget_silence(turn: Turn) -> None:

@@ -132,6 +132,7 @@ def _summary(turn: Turn) -> Snapshot:
         members=_members(turn),
         stopped=state.stopped,
         rates=state.rates,
+        detectors=state.detectors,
     )
 
 
@@ -217,6 +218,7 @@ def _continued(state: JobState, snapshot: Snapshot) -> JobState:
         findings={**snapshot.findings, **state.findings},
         stopped=tuple(dict.fromkeys((*snapshot.stopped, *state.stopped))),
         rates={**snapshot.rates, **state.rates},
+        detectors={**snapshot.detectors, **state.detectors},
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from midwatch.rules.detectors.loss_spike import LossWindow
 from midwatch.rules.detectors.silence import Pulse
 from midwatch.streams.records import (
+    DetectorMemory,
     Finding,
     Held,
     Hit,
@@ -90,6 +91,7 @@ class JobState:
     carry_ms: int | None = None  # when the next daily snapshot is due
     stopped: tuple[str, ...] = ()  # rules whose watch has ended
     rates: Mapping[str, Spent] = field(default_factory=dict)  # of rules with a rate limit
+    detectors: Mapping[str, DetectorMemory] = field(default_factory=dict)  # of foreign detectors
 
 
 @dataclass(frozen=True, slots=True)

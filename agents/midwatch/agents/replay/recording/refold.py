@@ -14,6 +14,7 @@ from midwatch.agents.decide.fold import DecideFold
 from midwatch.agents.detect.fold import DetectFold, beginning
 from midwatch.agents.replay.recording.recording_file import Recording, RecordingSource
 from midwatch.agents.rulesets.content import Content, content
+from midwatch.agents.rulesets.foreign_parts import NO_EXTENSIONS, Extensions
 from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.streams.errors import MalformedRecord, NewerRecord, UsageError
 from midwatch.streams.records import (
@@ -47,18 +48,20 @@ class Refolded:
     differences: tuple[str, ...]
 
 
-def bundles_in(recording: Recording) -> dict[str, Content]:
+def bundles_in(recording: Recording, extensions: Extensions = NO_EXTENSIONS) -> dict[str, Content]:
     """The bundles in a recording, by their hashes.
 
     Raises:
-        UsageError: a bundle does not match its hash, or is newer than this midwatch.
+        UsageError: a bundle does not match its hash, is newer than this midwatch, or names a foreign part
+            that is not at hand.
     """
     found: dict[str, Content] = {}
     for message in recording.rules:
         hash_ = (message.key or b"").decode(errors="replace")
         try:
             record = codec.decode(message.value or b"")
-            found[hash_] = content(hash_, record if isinstance(record, RuleBundle) else RuleBundle(()))
+            bundle = record if isinstance(record, RuleBundle) else RuleBundle(())
+            found[hash_] = content(hash_, bundle, extensions)
         except (MalformedRecord, NewerRecord) as error:
             raise UsageError(error.what, where=hash_, remedy=error.remedy) from error
     return found

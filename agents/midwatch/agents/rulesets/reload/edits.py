@@ -149,7 +149,9 @@ class EditWatch(threading.Thread):
         current, settings = self._follower.current, self._settings
         hashes = frozenset((current.in_force.bundle, current.in_force.made_of) if current else ())
         reader = self._reader or HelperProcess()
-        result_of = reader.begin(edit, settings.policy, settings.rules, hashes, self._patterns_in_force())
+        result_of = reader.begin(
+            edit, settings.policy, settings.rules, settings.extensions, hashes, self._patterns_in_force()
+        )
         with closing(RulesWriter(settings)) as writer:  # it connects while the helper reads the files
             found = result_of(self._stop_requested)
             self._read = found.draft.read
@@ -183,7 +185,9 @@ class EditWatch(threading.Thread):
             return
         settings = self._settings
         with contextlib.suppress(OSError):  # the next look tries again
-            self._reader = HelperProcess(prepare, settings.policy, settings.rules, self._patterns_in_force())
+            self._reader = HelperProcess(
+                prepare, settings.policy, settings.rules, settings.extensions, self._patterns_in_force()
+            )
 
     def _close_reader(self) -> None:
         if self._reader is not None:

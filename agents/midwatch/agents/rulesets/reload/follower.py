@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from midwatch.agents.rulesets.content import Content
+from midwatch.agents.rulesets.extensions import extensions_of
 from midwatch.agents.rulesets.reload.topic import CurrentBundle, DeadLetterWriter, RulesTopic, fetch_bundle
 from midwatch.streams.errors import MidwatchError, NewerRecord
 from midwatch.streams.records import RefusedRules
@@ -41,6 +42,7 @@ class Follower(threading.Thread):
         dead_letter: DeadLetterWriter | None = None,
     ) -> None:
         super().__init__(name="rules", daemon=True)
+        extensions_of(settings.extensions)  # a mistake in them is reported before the start
         self.current: CurrentBundle | None = None
         self.contents: dict[str, Content] = {}
         self._settings = settings

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from midwatch.agents.rulesets.content import Content, bundle_hash, content
+from midwatch.agents.rulesets.extensions import extensions_of
 from midwatch.streams.errors import (
     ConfigurationError,
     MalformedRecord,
@@ -60,6 +61,7 @@ class RulesTopic:
         self.known: dict[str, int] = {}
         """The offset of each published bundle, by its hash."""
         self._where = ", ".join(settings.kafka.bootstrap)
+        self._extensions = settings.extensions
         self._topic = settings.topic_names.rules
         self._tp = TopicPartition(self._topic, 0)
         with _answering(self._where):
@@ -96,9 +98,9 @@ class RulesTopic:
 
         Raises:
             ServiceUnreachable: it is not in the topic, or Kafka did not give it in `patience_s` seconds.
-            NewerRecord: it is there, and this midwatch does not understand it.
+            NewerRecord: it is there, and this midwatch does not understand it, or lacks a part that it names.
         """
-        return content(hash_, self.record(hash_, patience_s))
+        return content(hash_, self.record(hash_, patience_s), extensions_of(self._extensions))
 
     def record(self, hash_: str, patience_s: float = PATIENCE_S) -> RuleBundle:
         """The record of a bundle. Raises as `bundle`."""

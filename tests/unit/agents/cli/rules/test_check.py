@@ -154,7 +154,7 @@ def test_a_directory_without_rules_is_said_to_be_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["rules", "check", str(tmp_path)]) == 2
-    assert "there are no files of rules" in capsys.readouterr().err
+    assert "there are no rule files" in capsys.readouterr().err
 
 
 def test_a_name_that_the_default_rules_have_is_told(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:

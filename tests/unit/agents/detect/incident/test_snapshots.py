@@ -11,8 +11,8 @@ from midwatch.agents.detect.incident.fold import fire_due, fold_event, fold_with
 from midwatch.agents.detect.incident.snapshots import snapshot_of
 from midwatch.agents.detect.incident.state import Job, JobState, NodeState
 from midwatch.agents.detect.incident.turn import Turn
+from midwatch.rules.detectors import DETECTORS
 from midwatch.rules.detectors.limits import WatchLimits
-from midwatch.rules.detectors.loss_spike import LossSpikeDetector
 from midwatch.streams.records import (
     Decision,
     Event,
@@ -253,7 +253,7 @@ def test_a_carry_of_a_vast_job_still_fits_into_a_record() -> None:
         scene.beat(node)
     state = log.job.state
     vast = {node: NodeState(FIRST, judged={f"{n}:{node}": n for n in range(20)}) for node in nodes}
-    snapshot = snapshot_of(Turn(Job(state, vast), LIMITS, LossSpikeDetector(), 1))
+    snapshot = snapshot_of(Turn(Job(state, vast), LIMITS, DETECTORS, 1))
     assert len(codec.encode(snapshot)) < 900_000
     assert snapshot.attempt == 1
 
