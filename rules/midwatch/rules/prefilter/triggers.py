@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from sys import byteorder
 
 from midwatch.rules.prefilter.literals import (
     MIN_LENGTH,
@@ -133,6 +134,28 @@ def grams(literal: str) -> list[str]:
     return list(dict.fromkeys(literal[i : i + _GRAM] for i in range(len(literal) - _GRAM + 1)))
 
 
+@lru_cache(maxsize=2)
+def _gram_counts(background: bytes) -> dict[int, Counter[bytes]]:
+    """How often each short byte string stands in the background, by length.
+
+    It is kept because admission compiles many sets with one background.
+    """
+    longest: Counter[int] = Counter()
+    for offset in range(_GRAM):
+        whole = (len(background) - offset) // _GRAM * _GRAM
+        if whole > 0:  # four bytes read as one integer are counted several times faster than a slice
+            longest.update(memoryview(background)[offset : offset + whole].cast("I").tolist())
+    counts = {_GRAM: Counter({gram.to_bytes(_GRAM, byteorder): n for gram, n in longest.items()})}
+    for length in range(_GRAM - 1, MIN_LENGTH - 1, -1):
+        shorter: Counter[bytes] = Counter()
+        for gram, n in counts[length + 1].items():
+            shorter[gram[:length]] += n
+        if len(background) >= length:  # no longer string begins with the last one
+            shorter[background[-length:]] += 1
+        counts[length] = shorter
+    return counts
+
+
 class _Selection:
     """Each way of each pattern chooses one of its demands, and a gram for each literal of the demand."""
 
@@ -140,11 +163,7 @@ class _Selection:
         self.owners = [index for index, ways in enumerate(patterns) for _ in ways]
         self.demands = [demands for ways in patterns for demands in ways]
         self.background = background
-        text = background.decode("latin-1")
-        self.seen = {
-            length: Counter(text[i : i + length] for i in range(len(text) - length + 1))
-            for length in range(MIN_LENGTH, _GRAM + 1)
-        }
+        self.seen = _gram_counts(background)
         self.megabytes = max(len(background) / 1e6, 0.02)
         self.costs: dict[str, float] = {}
         self.users: defaultdict[str, set[int]] = defaultdict(set)
@@ -195,7 +214,7 @@ class _Selection:
     def count(self, spelling: bytes) -> int:
         """How often the spelling stands in the background."""
         if len(spelling) in self.seen:
-            return self.seen[len(spelling)][spelling.decode("latin-1")]
+            return self.seen[len(spelling)][spelling]
         return self.background.count(spelling)
 
     def liking(self, gram: str) -> tuple[float, int, str]:

@@ -9,6 +9,7 @@ that the libraries print. Numbers and hosts vary, so that no cache of the engine
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 from midwatch.rules.prefilter.chatter import CHATTER
 
@@ -194,6 +195,7 @@ def storm(size: int, seed: int = 3) -> bytes:
 WORKLOADS: dict[str, Callable[[int], bytes]] = {"progress": progress, "noise": noise, "storm": storm}
 
 
+@lru_cache(maxsize=2)
 def background(size: int = 1 << 17) -> bytes:
     """Text in which few rules should hit; the selection of triggers counts literals in it."""
     numbers = _Numbers(5)
