@@ -64,6 +64,7 @@ def end(turn: Turn, *, stalled: float | None = None) -> None:
     turn.set(
         ended_ms=turn.now_ms if state.ended_ms is None else state.ended_ms, stalled=stalled or state.stalled
     )
+    turn.clear_finding("blind", "the attempt is over")
     diagnosis = present_diagnosis(turn, ())
     incident = state.incident
     if incident is not None and incident.state == "settled":
