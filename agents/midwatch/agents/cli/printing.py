@@ -219,8 +219,9 @@ def job_rows(told: Iterable[tuple[Timeline, Arming]], now_ms: int) -> Iterator[T
     """The table of `midwatch jobs`."""
     rows: list[tuple[str | Text, ...]] = [("JOB", "STATE", "ACTING", "ATTEMPT", "STEP", "LAST BEAT", "WHY")]
     for job, arming in told:
-        incident = job.standing
-        why = what(incident.verdict) if incident else (printable(job.blind.detail) if job.blind else "")
+        blind = printable(job.blind.detail) if job.blind else ""
+        cancelled = f"cancelled by {printable(job.cancelled_by)}" if job.cancelled_by else blind
+        why = what(job.standing.verdict) if job.standing else cancelled
         rows.append(
             (
                 printable(job.job),

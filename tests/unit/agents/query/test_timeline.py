@@ -29,6 +29,7 @@ from midwatch.streams.records import (
     PersonAct,
     Progress,
     SchedulerFact,
+    Snapshot,
     Spec,
     SpecEvent,
     Verdict,
@@ -263,3 +264,92 @@ def test_another_start_of_a_job_lives_until_it_is_said_to_have_ended(
     records: tuple[object, ...], beats: tuple[int, ...], lives: bool
 ) -> None:
     assert told(*records, beats=beats).lives_at(NOW + 2, besides="slurm:58:0") is lives
+
+
+def fact(incarnation: str, new: str, *, ended: bool, by_person: str = "") -> SchedulerFact:
+    return SchedulerFact(
+        JOB, incarnation, incarnation.split(":")[1], "RUNNING", new, ended, by_person=by_person
+    )
+
+
+def row(one: Timeline, now_ms: int = NOW) -> list[str]:
+    """The job's line of `jobs`, by its columns."""
+    head, line = (each.plain for each in job_rows([(one, ARMED)], now_ms))
+    names = ("JOB", "STATE", "ACTING", "ATTEMPT", "STEP", "LAST BEAT", "WHY")
+    places = [*(head.index(name) for name in names), None]
+    return [line[a:b].strip() for a, b in zip(places, places[1:], strict=False)]
+
+
+REQUEUED = replace(FIRST, verdict=OOM, superseded_by="slurm:41:1")
+SECOND_BEAT = Timed(NOW, Heartbeat(replace(ORIGIN, incarnation="slurm:41:1"), 1, 0.0, 0.0, 5.0, True, 0))
+
+
+@pytest.mark.parametrize(
+    ("seen", "state"),
+    [
+        ([fact("slurm:41:0", "REQUEUED", ended=True)], "queued"),
+        ([fact("slurm:41:1", "PENDING", ended=False)], "queued"),
+        ([fact("slurm:41:1", "RUNNING", ended=False)], "running"),
+        ([SECOND_BEAT.record], "running"),
+        ([fact("slurm:41:1", "RUNNING", ended=False), fact("slurm:41:1", "COMPLETED", ended=True)], "ended"),
+    ],
+)
+def test_a_job_that_slurm_requeued_is_at_its_second_attempt_and_not_failed(
+    seen: list[object], state: str
+) -> None:
+    one = told(beat(NOW).record, REQUEUED, *seen)
+    assert row(one)[1:2] + row(one)[3:4] == [state, "2"]
+    assert one.standing is None
+    assert f"{JOB}  {state}  attempt 2" in why(one)
+
+
+def test_a_second_attempt_that_fails_too_is_failed() -> None:
+    again = replace(REQUEUED, id="i2", attempt=2, incarnation="slurm:41:1", superseded_by="")
+    one = told(REQUEUED, SECOND_BEAT.record, again)
+    assert (one.state_at(NOW), one.latest and one.latest.number) == ("failed", 2)
+
+
+@pytest.mark.parametrize(
+    "record", [beat(NOW).record, EVENT, fact("slurm:41:0", "RUNNING", ended=False), Hits(ORIGIN, "b")]
+)
+def test_a_first_attempt_has_its_number(record: object) -> None:
+    assert row(told(record))[3] == "1"
+
+
+def test_an_attempt_has_the_number_that_detect_gave_it() -> None:
+    snapshot = Snapshot(JOB, 3, {"slurm:39:0": 1, "slurm:40:0": 2, "slurm:41:0": 3}, None, None)
+    assert row(told(beat(NOW).record, snapshot))[3] == "3"
+    assert row(told(replace(FIRST, attempt=4), beat(NOW).record))[3] == "4"
+    foreign = Hits(replace(ORIGIN, incarnation=""), "b")
+    assert row(told(foreign, foreign, beat(NOW).record))[3] == "1", "its incarnation is known later"
+
+
+def test_a_name_without_any_start_has_no_attempt() -> None:
+    assert row(told(SPEC))[3] == "-"
+
+
+ENDED = replace(FIRST, state="ended", revision=0, verdict=Verdict("unknown", "ended"), evidence=())
+
+
+def test_a_healthy_end_is_not_failed_until_the_scheduler_s_next_sweep() -> None:
+    one = told(beat(NOW).record, ENDED)
+    assert (one.state_at(NOW), one.standing) == ("ended", None)
+    unsaid = told(beat(NOW).record, ENDED, replace(ENDED, state="settled", revision=1))
+    assert unsaid.state_at(NOW) == "ended", "nobody has said how"
+    assert unsaid.standing is not None, "and so a person is asked"
+
+
+def test_an_end_with_a_cause_is_failed_once_it_has_settled() -> None:
+    assert told(replace(FIRST, state="ended")).state_at(NOW) == "failing"
+    assert told(FIRST).state_at(NOW) == "failed"
+
+
+@pytest.mark.capability("S001-64")
+@pytest.mark.parametrize("state", ["ended", "settled"])
+def test_a_job_that_a_person_cancelled_is_cancelled(state: str) -> None:
+    end = fact("slurm:41:0", "CANCELLED", ended=True, by_person="ann")
+    verdict = Verdict("failed", "ended", "cancelled", "stopped", "slurm")
+    one = told(beat(NOW).record, end, replace(ENDED, state=state, verdict=verdict, scheduler=end))  # type: ignore[arg-type]  # a state of an incident
+    assert (one.state_at(NOW), one.standing) == ("cancelled", None)
+    assert row(one)[6] == "cancelled by ann"
+    assert told(fact("slurm:41:0", "CANCELLED", ended=True, by_person="ann")).state_at(NOW) == "cancelled"
