@@ -69,6 +69,15 @@ def what(verdict: Verdict) -> str:
     return f"{verdict.mode or 'end'} by {verdict.error_type} ({verdict.family}), {lasting}{complete}{silent}"
 
 
+def what_happened(incident: Incident) -> str:
+    """An incident in one phrase. Until something has ended there is no verdict, only the line that matched."""
+    if incident.state == "withdrawn":
+        return f"none: {printable(incident.verdict.remedy)}"
+    if incident.state == "suspected" and incident.evidence:
+        return f"nothing has ended, but a line says {printable(incident.evidence[0].error_type)}"
+    return what(incident.verdict)
+
+
 def timeline_text(told: Timeline, now_ms: int) -> Iterator[Text]:
     """The answer of `midwatch why`."""
     head = Text.assemble((printable(told.job), "bold"), "  ", state_text(told.state_at(now_ms)))
@@ -136,7 +145,7 @@ def _without_repeats(decisions: Iterable[Decision]) -> Iterator[Decision]:
 
 def _incident_rows(incident: Incident) -> Iterator[tuple[str, str | Text]]:
     verdict = incident.verdict
-    yield "verdict", f"{what(verdict)}, {incident.state} (revision {incident.revision})"
+    yield "verdict", f"{what_happened(incident)}, {incident.state} (revision {incident.revision})"
     if verdict.root_line:
         yield "root line", Text.assemble((place(verdict), "cyan"), f"  {printable(verdict.root_line)}")
     around = {
@@ -153,7 +162,7 @@ def _incident_rows(incident: Incident) -> Iterator[tuple[str, str | Text]]:
         yield "where", ", ".join(known)
     if incident.silence is not None:
         yield "silence", f"{incident.silence:.0f} s counted by beats"
-    if verdict.remedy:
+    if verdict.remedy and incident.state != "withdrawn":
         yield "remedy", printable(verdict.remedy)
     for hit in incident.evidence[:_EVIDENCE_SHOWN]:
         yield "evidence", _evidence(hit)
@@ -221,7 +230,7 @@ def job_rows(told: Iterable[tuple[Timeline, Arming]], now_ms: int) -> Iterator[T
     for job, arming in told:
         blind = printable(job.blind.detail) if job.blind else ""
         cancelled = f"cancelled by {printable(job.cancelled_by)}" if job.cancelled_by else blind
-        why = what(job.standing.verdict) if job.standing else cancelled
+        why = what_happened(job.standing) if job.standing else cancelled
         rows.append(
             (
                 printable(job.job),
@@ -250,7 +259,7 @@ def incident_rows(listed: Iterable[tuple[Incident, bool, Attempt]]) -> Iterator[
                 str(incident.attempt),
                 Text(incident.state, _STYLES["failed"] if stands else ""),
                 f"{decision}, done" if attempt.restarted else decision,
-                what(incident.verdict),
+                what_happened(incident),
                 place(incident.verdict) or "-",
             )
         )

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from midwatch.agents.cli.ask.shared import timeline_json
-from midwatch.agents.cli.printing import columns, job_rows, timeline_text
+from midwatch.agents.cli.printing import columns, incident_rows, job_rows, timeline_text
 from midwatch.agents.executor.arming import Arming
 from midwatch.agents.query.timeline import Timed, Timeline, find_jobs, timeline, timelines
 from midwatch.streams.records import (
@@ -353,3 +353,25 @@ def test_a_job_that_a_person_cancelled_is_cancelled(state: str) -> None:
     assert (one.state_at(NOW), one.standing) == ("cancelled", None)
     assert row(one)[6] == "cancelled by ann"
     assert told(fact("slurm:41:0", "CANCELLED", ended=True, by_person="ann")).state_at(NOW) == "cancelled"
+
+
+SUSPECTED = replace(FIRST, state="suspected", revision=0, verdict=Verdict("unknown"))
+
+
+def test_a_suspected_incident_is_told_by_its_line() -> None:
+    one = told(beat(NOW).record, SUSPECTED)
+    assert "nothing in the lines says why" not in why(one)
+    assert re.search(
+        r"verdict +nothing has ended, but a line says nccl_timeout, suspected \(revision 0\)", why(one)
+    )
+    assert row(one)[6] == "nothing has ended, but a line says nccl_timeout"
+    (_, listed) = (each.plain for each in incident_rows([(SUSPECTED, True, one.attempts[0])]))
+    assert "nothing has ended, but a line says nccl_timeout" in listed
+
+
+def test_a_withdrawn_incident_is_told_by_what_withdrew_it() -> None:
+    verdict = Verdict("unknown", remedy="the job went on: step 12")
+    text = why(told(beat(NOW).record, SUSPECTED, replace(SUSPECTED, state="withdrawn", verdict=verdict)))
+    assert "nothing in the lines says why" not in text
+    assert re.search("verdict +none: the job went on: step 12, withdrawn", text)
+    assert "remedy" not in text
