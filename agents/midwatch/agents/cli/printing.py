@@ -70,7 +70,7 @@ def what(verdict: Verdict) -> str:
 
 
 def what_happened(incident: Incident) -> str:
-    """An incident in one phrase. Until something has ended there is no verdict, only the line that matched."""
+    """An incident in one phrase. Before an end there is no verdict, only the line that matched."""
     if incident.state == "withdrawn":
         return f"none: {printable(incident.verdict.remedy)}"
     if incident.state == "suspected" and incident.evidence:
@@ -106,7 +106,8 @@ def _summary(told: Timeline) -> Iterator[tuple[str, str]]:
     if told.last_step is not None:
         yield "step", f"{told.last_step}, the last seen"
     if told.last_heartbeat_ms is not None:
-        yield "beat", f"{moment(told.last_heartbeat_ms)}, the last of {len(told.nodes)} node(s)"
+        nodes = f" of {len(told.nodes)} node(s)" if told.nodes else ""
+        yield "beat", f"{moment(told.last_heartbeat_ms)}, the last{nodes}"
     elif told.steps:
         yield "beat", "none lately: without beats a stall cannot be told from silence"
     if told.policy is not None:

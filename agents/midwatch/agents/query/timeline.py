@@ -262,12 +262,13 @@ def timeline(job: str, records: Sequence[Timed]) -> Timeline:
                     attempts.get(record.attempt, Attempt(record.attempt)), timed.at_ms, record
                 )
         steps.append(Timed(timed.at_ms, record))
-    numbers = attempt_numbers([_unwrapped(timed.record) for timed in records])
+    unwrapped = [_unwrapped(timed.record) for timed in records]
+    numbers = attempt_numbers(unwrapped)
     latest = max((*attempts, *numbers.values()), default=0)
     if latest:
         attempts.setdefault(latest, Attempt(latest))
     return replace(
-        so_far,
+        _with_kept_signs(so_far, unwrapped),
         attempts=tuple(attempts[n] for n in sorted(attempts)),
         incarnation=next((name for name, number in numbers.items() if number == latest), ""),
         steps=tuple(steps),
@@ -301,6 +302,25 @@ def _sign_of_life(timeline: Timeline, at_ms: int, record: Heartbeat | Hits) -> T
         return replace(timeline, heartbeat_of=record.origin.incarnation)
     steps = [step for progress in record.progress for step in progress.steps[-1:]]
     return replace(timeline, nodes=nodes, last_step=max(steps) if steps else timeline.last_step)
+
+
+def _with_kept_signs(seen: Timeline, records: Sequence[object]) -> Timeline:
+    """The timeline with the last step and heartbeat that detect's records keep, if it has seen none itself."""
+    step, heard_ms, of = None, None, ""
+    for record in records:
+        match record:
+            case Snapshot():
+                step = record.step if record.step is not None else step
+            case Incident():
+                step = record.verdict.step if record.verdict.step is not None else step
+                if record.heard_ms is not None:
+                    heard_ms, of = record.heard_ms, record.incarnation
+            case Finding() if record.open:
+                step = record.step if record.step is not None else step
+                heard_ms = record.heard_ms if record.heard_ms is not None else heard_ms
+    if seen.last_heartbeat_ms is None and heard_ms is not None:
+        seen = replace(seen, last_heartbeat_ms=heard_ms, heartbeat_of=of)
+    return seen if seen.last_step is not None else replace(seen, last_step=step)
 
 
 def find_jobs(name: str, known: dict[str, Timeline]) -> tuple[str, ...]:

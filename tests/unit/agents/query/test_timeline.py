@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from itertools import pairwise
 
 import msgspec
 import pytest
 
+from midwatch.agents.activity import moment
 from midwatch.agents.cli.ask.shared import timeline_json
 from midwatch.agents.cli.printing import columns, incident_rows, job_rows, timeline_text
 from midwatch.agents.executor.arming import Arming
@@ -277,7 +279,7 @@ def row(one: Timeline, now_ms: int = NOW) -> list[str]:
     head, line = (each.plain for each in job_rows([(one, ARMED)], now_ms))
     names = ("JOB", "STATE", "ACTING", "ATTEMPT", "STEP", "LAST BEAT", "WHY")
     places = [*(head.index(name) for name in names), None]
-    return [line[a:b].strip() for a, b in zip(places, places[1:], strict=False)]
+    return [line[a:b].strip() for a, b in pairwise(places)]
 
 
 REQUEUED = replace(FIRST, verdict=OOM, superseded_by="slurm:41:1")
@@ -375,3 +377,22 @@ def test_a_withdrawn_incident_is_told_by_what_withdrew_it() -> None:
     assert "nothing in the lines says why" not in text
     assert re.search("verdict +none: the job went on: step 12, withdrawn", text)
     assert "remedy" not in text
+
+
+def test_a_job_that_ended_long_ago_keeps_its_last_step_and_heartbeat() -> None:
+    ended = replace(FIRST, heard_ms=NOW - 5000)
+    assert row(told(ended))[4:6] == ["120", moment(NOW - 5000)]
+    assert told(ended).state_at(NOW) == "failed"
+    seen = told(beat(NOW - 9000).record, replace(BLIND, step=77, heard_ms=NOW - 4000))
+    assert row(seen)[4] == "77"
+    assert row(told(replace(BLIND, step=77, heard_ms=NOW - 4000)))[4:6] == ["77", moment(NOW - 4000)]
+
+
+def test_a_job_that_has_made_no_step_lately_keeps_its_last_one() -> None:
+    snapshot = Snapshot(JOB, 2, {"slurm:40:0": 1, "slurm:41:0": 2}, None, None, step=900)
+    assert row(told(beat(NOW).record, snapshot))[3:5] == ["2", "900"]
+
+
+def test_what_was_seen_of_an_earlier_attempt_is_no_sign_of_the_latest() -> None:
+    one = told(replace(REQUEUED, heard_ms=NOW))
+    assert (one.state_at(NOW), one.last_heartbeat_ms) == ("known", NOW)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from midwatch.rules.detectors.limits import WatchLimits
-from unit.agents.detect.incident.scene import Scene
+from midwatch.streams.records import Finding
+from unit.agents.detect.incident.scene import START_S, Scene
 
 
 @pytest.mark.capability("S002-04", "N-6", "S001-57")
@@ -219,3 +220,19 @@ def test_a_job_of_which_no_node_and_no_scheduler_speaks_is_a_blind_spot_until_it
     scene.now += 5
     scene.ended()
     assert scene.findings("blind") == [True, False]
+
+
+def test_findings_and_incidents_keep_the_last_step_and_heartbeat() -> None:
+    """The lists of jobs read few events, so these are all that they have of a job that is over."""
+    scene = Scene()
+    scene.spec()
+    scene.train(range(1, 21))
+    last_ms = int((START_S + scene.now) * 1000)
+    scene.now += 60
+    scene.spec()
+    (blind,) = (r for r in scene.records if isinstance(r, Finding) and r.kind == "blind")
+    assert (blind.step, blind.heard_ms) == (20, last_ms)
+    scene.ended()
+    scene.now += 200
+    scene.spec()
+    assert [(i.verdict.step, i.heard_ms) for i in scene.settled()] == [(20, last_ms)]
