@@ -39,6 +39,8 @@ def attempt_numbers(records: Sequence[object]) -> dict[str, int]:
             if name in numbers or (name == _UNKNOWN and numbers):
                 continue
             following = max(max(numbers.values(), default=0) + 1, without_name)
+            while following in given.values():
+                following += 1
             if list(numbers) == [_UNKNOWN] and name not in given:
                 following = numbers.pop(_UNKNOWN)
             numbers[name] = given.get(name, following)
@@ -53,6 +55,8 @@ def _given(records: Sequence[object]) -> Iterator[tuple[str, int]]:
                 yield from record.incarnations.items()
             case Incident() if record.incarnation:
                 yield record.incarnation, record.attempt
+                if record.superseded_by:
+                    yield record.superseded_by, record.attempt + 1
 
 
 def _incarnations(record: object) -> tuple[str, ...]:

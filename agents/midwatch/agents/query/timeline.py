@@ -305,7 +305,7 @@ def _sign_of_life(timeline: Timeline, at_ms: int, record: Heartbeat | Hits) -> T
 
 
 def _with_kept_signs(seen: Timeline, records: Sequence[object]) -> Timeline:
-    """The timeline with the last step and heartbeat that detect's records keep, if it has seen none itself."""
+    """The timeline, with the last step and heartbeat that detect's records keep where it has seen none."""
     step, heard_ms, of = None, None, ""
     for record in records:
         match record:

@@ -396,3 +396,7 @@ def test_a_job_that_has_made_no_step_lately_keeps_its_last_one() -> None:
 def test_what_was_seen_of_an_earlier_attempt_is_no_sign_of_the_latest() -> None:
     one = told(replace(REQUEUED, heard_ms=NOW))
     assert (one.state_at(NOW), one.last_heartbeat_ms) == ("known", NOW)
+
+
+def test_a_heartbeat_of_the_second_attempt_may_be_the_first_record_in_view() -> None:
+    assert row(told(SECOND_BEAT.record, replace(FIRST, superseded_by="")))[1:4:2] == ["running", "2"]
