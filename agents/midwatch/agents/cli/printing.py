@@ -63,6 +63,8 @@ def what(verdict: Verdict) -> str:
         return "no failure"
     if verdict.state == "unknown":
         return "unknown: nothing in the lines says why"
+    if verdict.at_time_limit:
+        return "time limit reached" + ("" if verdict.step is None else f" at step {verdict.step}")
     lasting = {True: "transient", False: "permanent", None: "unknown whether transient"}[verdict.transient]
     complete = "" if verdict.complete else ", incomplete"
     silent = f" (no word from {', '.join(verdict.given_up)})" if verdict.given_up else ""

@@ -20,6 +20,8 @@ from midwatch.streams.records.events import (
 )
 from midwatch.streams.records.words import Mode, Phase
 
+_TIME_LIMIT = ("slurm_failure", "timeout", "unknown")  # error types that schedulers give to a time limit
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -44,6 +46,11 @@ class Verdict:
     quantities: Mapping[str, str] = field(default_factory=dict)
     complete: bool = True
     given_up: tuple[str, ...] = ()
+
+    @property
+    def at_time_limit(self) -> bool:
+        """Whether a scheduler's time limit ended the attempt, and no other cause was found."""
+        return self.mode == "timeout" and self.error_type in _TIME_LIMIT
 
 
 @dataclass(frozen=True, slots=True)

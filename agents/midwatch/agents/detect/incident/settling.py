@@ -36,6 +36,7 @@ def present_diagnosis(turn: Turn, given_up: Sequence[str]) -> Diagnosis:
         progress=state.progress_line,
         left=state.left,
         noted=tuple(noted.hit for noted in state.noted),
+        checkpoints=state.spec.checkpoint_directory if state.spec else "",
     )
     return diagnose([held.hit for held in state.held], ending)
 
