@@ -85,7 +85,7 @@ def told(stack: Endpoints, tmp_path_factory: pytest.TempPathFactory) -> dict[str
     prefix = f"read-{secrets.token_hex(4)}"
     topics = Topics(settings_of(stack, tmp_path_factory.mktemp("read"), TOPICS__PREFIX=prefix))
     for job in (JOB, CALM, BLIND):
-        origin = Origin(job, "n3", 1, "slurm:41:0", "b", "s")
+        origin = Origin(job, "n3", 1, "slurm:57:0" if job == JOB else "slurm:41:0", "b", "s")
         topics.put(job, "events", Heartbeat(origin, 1, 0.0, 0.0, 60.0, True, 0))
     topics.put(JOB, "events", SchedulerFact(JOB, "slurm:41:0", "41", "running", "failed", True, exit_code=1))
     topics.put(JOB, "incidents", INCIDENT)

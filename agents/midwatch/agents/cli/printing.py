@@ -63,10 +63,21 @@ def verdict_phrase(verdict: Verdict) -> str:
         return "no failure"
     if verdict.state == "unknown":
         return "unknown: no line says why"
+    if verdict.at_time_limit:
+        return "time limit reached" + ("" if verdict.step is None else f" at step {verdict.step}")
     lasting = {True: "transient", False: "permanent", None: "unknown whether transient"}[verdict.transient]
     complete = "" if verdict.complete else ", incomplete"
     silent = f" (no word from {', '.join(verdict.given_up)})" if verdict.given_up else ""
     return f"{verdict.mode or 'end'} by {verdict.error_type} ({verdict.family}), {lasting}{complete}{silent}"
+
+
+def incident_phrase(incident: Incident) -> str:
+    """An incident in one phrase. Before an end there is no verdict, only the line that matched."""
+    if incident.state == "withdrawn":
+        return f"none: {printable(incident.verdict.remedy)}"
+    if incident.state == "suspected" and incident.evidence:
+        return f"nothing has ended, but a line says {printable(incident.evidence[0].error_type)}"
+    return verdict_phrase(incident.verdict)
 
 
 def timeline_text(timeline: Timeline, now_ms: int) -> Iterator[Text]:
@@ -97,7 +108,8 @@ def _summary(timeline: Timeline) -> Iterator[tuple[str, str]]:
     if timeline.last_step is not None:
         yield "step", f"{timeline.last_step}, the last one seen"
     if timeline.last_heartbeat_ms is not None:
-        yield "heartbeat", f"{moment(timeline.last_heartbeat_ms)}, the last of {len(timeline.nodes)} node(s)"
+        nodes = f" of {len(timeline.nodes)} node(s)" if timeline.nodes else ""
+        yield "heartbeat", f"{moment(timeline.last_heartbeat_ms)}, the last{nodes}"
     elif timeline.steps:
         yield "heartbeat", "none lately: without heartbeats midwatch cannot find a stall"
     if timeline.policy is not None:
@@ -136,7 +148,7 @@ def _without_repeats(decisions: Iterable[Decision]) -> Iterator[Decision]:
 
 def _incident_rows(incident: Incident) -> Iterator[tuple[str, str | Text]]:
     verdict = incident.verdict
-    yield "verdict", f"{verdict_phrase(verdict)}, {incident.state} (revision {incident.revision})"
+    yield "verdict", f"{incident_phrase(incident)}, {incident.state} (revision {incident.revision})"
     if verdict.root_line:
         yield "root line", Text.assemble((place(verdict), "cyan"), f"  {printable(verdict.root_line)}")
     around = {
@@ -153,7 +165,7 @@ def _incident_rows(incident: Incident) -> Iterator[tuple[str, str | Text]]:
         yield "where", ", ".join(known)
     if incident.silence is not None:
         yield "silence", f"{incident.silence:.0f} s counted by heartbeats"
-    if verdict.remedy:
+    if verdict.remedy and incident.state != "withdrawn":
         yield "remedy", printable(verdict.remedy)
     for hit in incident.evidence[:_EVIDENCE_SHOWN]:
         yield "evidence", _evidence(hit)
@@ -221,12 +233,9 @@ def job_rows(jobs: Iterable[tuple[Timeline, Arming]], now_ms: int) -> Iterator[T
         ("JOB", "STATE", "ACTING", "ATTEMPT", "STEP", "LAST HEARTBEAT", "WHY")
     ]
     for job, arming in jobs:
-        incident = job.standing
-        why = (
-            verdict_phrase(incident.verdict)
-            if incident
-            else (printable(job.blind.detail) if job.blind else "")
-        )
+        blind = printable(job.blind.detail) if job.blind else ""
+        cancelled = f"cancelled by {printable(job.cancelled_by)}" if job.cancelled_by else blind
+        why = incident_phrase(job.standing) if job.standing else cancelled
         rows.append(
             (
                 printable(job.job),
@@ -255,7 +264,7 @@ def incident_rows(listed: Iterable[tuple[Incident, bool, Attempt]]) -> Iterator[
                 str(incident.attempt),
                 Text(incident.state, _STYLES["failed"] if stands else ""),
                 f"{decision}, done" if attempt.restarted else decision,
-                verdict_phrase(incident.verdict),
+                incident_phrase(incident),
                 place(incident.verdict) or "-",
             )
         )

@@ -67,6 +67,7 @@ class DecideState:
     counted: tuple[int, ...] = ()  # the attempts whose restart was accepted: each counts once
     ended: tuple[int, str] = (0, "")  # the attempt that settled last, and the mode of its end
     due_ms: int | None = None
+    resumed_from: int | None = None  # the checkpoint's step from which the last restart resumed
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,8 @@ def _on_forwarded(state: DecideState, record: Forwarded, now_ms: int, book: Rule
 
 def _on_outcome(state: DecideState, outcome: Outcome, now_ms: int, book: Rulebook) -> Decided:
     state = _counted(state, outcome)
+    if outcome.action == "restart" and outcome.state == "done":
+        state = replace(state, resumed_from=outcome.checkpoint_step)
     issued = state.issued
     if issued is None or issued.id != outcome.command:
         return Decided(state)
@@ -273,7 +276,7 @@ def _past(state: DecideState, now_ms: int) -> Past:
     issued = state.issued
     restarted = issued is not None and issued.accepted and issued.action == "restart"
     restarted_ms = issued.at_ms if issued is not None and restarted else None
-    return Past(sum(state.restarts.values()), restarted_ms, now_ms)
+    return Past(sum(state.restarts.values()), restarted_ms, now_ms, state.resumed_from)
 
 
 def _choice_without_policy(state: DecideState, incident: Incident) -> PolicyChoice | None:

@@ -30,6 +30,13 @@ class PolicyMode(StrEnum):
     SUCCESS = "success"
 
 
+class OnTimeLimit(StrEnum):
+    """What a policy does after the scheduler's time limit."""
+
+    CONTINUE = "continue"
+    STOP = "stop"
+
+
 @dataclass(frozen=True, slots=True)
 class Guard:
     """One request of a guarded clause: its action, if one of its rules has a hit and its condition holds.
@@ -68,13 +75,17 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Clauses by mode. A mode without a clause gets no restart. `notes` come from reading its file."""
+    """Clauses by mode. A mode without a clause gets no restart. `notes` come from reading its file.
+
+    `on_time_limit` None: the clause for the mode `timeout` judges a time limit too.
+    """
 
     name: str
     clauses: Mapping[PolicyMode, Clause] = field(default_factory=dict)
     restart_cancelled: bool = False
     description: str = ""
     notes: tuple[Note, ...] = ()
+    on_time_limit: OnTimeLimit | None = None
 
     def clause(self, mode: str | None) -> Clause:
         """The clause for a verdict's mode."""

@@ -75,11 +75,15 @@ Condition = Always | AttemptsBelow | Cooldown | FactIs | AllOf | AnyOf | Not | N
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """The job's past: accepted restarts after every mode, and the time of the last restart command."""
+    """The job's past: accepted restarts after every mode, and the time of the last restart command.
+
+    `resumed_from`: the checkpoint's step from which the last restart resumed; None if it found none.
+    """
 
     restarts: int = 0
     last_restart_ms: int | None = None
     now_ms: int = 0
+    resumed_from: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

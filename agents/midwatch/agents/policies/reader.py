@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from midwatch.agents.policies.base import Clause, ClauseKind, Guard, Policy, PolicyMode
+from midwatch.agents.policies.base import Clause, ClauseKind, Guard, OnTimeLimit, Policy, PolicyMode
 from midwatch.agents.policies.condition_reader import read_condition
 from midwatch.agents.policies.conditions import Always
 from midwatch.rules.errors import LocatedError, RuleErrors
@@ -54,6 +54,7 @@ def _policy(tree: YamlNode, errors: list[LocatedError]) -> Policy:
     name = fields.text("policy", required=True)
     description = fields.text("description")
     cancelled = fields.flag("restart_cancelled") or False
+    on_time_limit = fields.choice("on_time_limit", OnTimeLimit)
     clauses: dict[PolicyMode, Clause] = {}
     for key, (place, node) in fields.mapping("modes").items():
         if key not in [mode.value for mode in PolicyMode]:
@@ -61,7 +62,7 @@ def _policy(tree: YamlNode, errors: list[LocatedError]) -> Policy:
             continue
         clauses[PolicyMode(key)] = _clause(node, errors)
     fields.done()
-    return Policy(name, clauses, cancelled, description)
+    return Policy(name, clauses, cancelled, description, on_time_limit=on_time_limit)
 
 
 def _clause(node: YamlNode, errors: list[LocatedError]) -> Clause:

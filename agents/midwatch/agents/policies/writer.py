@@ -14,6 +14,8 @@ def policy_text(policy: Policy) -> str:
     document: dict[str, object] = {"policy": policy.name, "description": policy.description}
     if policy.restart_cancelled:
         document["restart_cancelled"] = True
+    if policy.on_time_limit is not None:
+        document["on_time_limit"] = policy.on_time_limit.value
     document["modes"] = {mode.value: _clause(clause) for mode, clause in policy.clauses.items()}
     return yaml_text(document)
 

@@ -175,8 +175,8 @@ def who_armed(timeline: Timeline, state_directory: Path) -> Arming:
 
 
 def _events_since(timeline: Timeline, now_ms: int) -> int:
-    latest = timeline.latest
-    opened = latest.incident.opened_ms if latest and latest.incident else 0
+    latest = next((a.incident for a in reversed(timeline.attempts) if a.incident), None)
+    opened = latest.opened_ms if latest else 0
     return max(
         min(opened - _BEFORE_INCIDENT_MS if opened else now_ms, now_ms - LIVE_MS), now_ms - _EVENTS_AT_MOST_MS
     )

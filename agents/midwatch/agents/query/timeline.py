@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from midwatch.agents.query.attempt_numbers import attempt_numbers
 from midwatch.streams.records import (
     Command,
     Decision,
@@ -29,6 +30,7 @@ from midwatch.streams.records.identity import native_id
 
 _MISSED = 3
 """A job counts as unheard after so many intervals without a heartbeat."""
+_REQUEUED = "REQUEUED"  # SLURM's word for a start that it ended to start the job again
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +69,12 @@ class Timeline:
     `steps`: records in the sequence of time, without heartbeats, hits, specs and snapshots. `spec`: what
     detect knows of the spec. `signed`: the spec itself. `act`: the latest act that armed or disarmed the
     job. `real`: another record than a person's act names the job; an act may name a job that nobody has.
+    `incarnation`: of the latest attempt; "" if no record names it.
     """
 
     job: str
     attempts: tuple[Attempt, ...] = ()
+    incarnation: str = ""
     steps: tuple[Timed, ...] = ()
     spec: SpecEvent | None = None
     signed: Spec | None = None
@@ -110,13 +114,23 @@ class Timeline:
 
     @property
     def standing(self) -> Incident | None:
-        """The incident that still needs somebody: of the latest attempt, not healthy and not restarted."""
-        if self.latest is None or self.latest.restarted:
+        """The incident that still needs somebody: of the latest attempt, not healthy and not restarted.
+
+        None after a person's cancel, and while an end has no cause and may yet turn out to be healthy.
+        """
+        if self.latest is None or self.latest.restarted or self.cancelled_by:
             return None
         incident = self.latest.incident
         if incident is None or incident.state == "withdrawn" or incident.verdict.state == "healthy":
             return None
-        return incident
+        return None if incident.state == "ended" and incident.verdict.state == "unknown" else incident
+
+    @property
+    def cancelled_by(self) -> str:
+        """Who cancelled the latest attempt; "" if nobody did."""
+        incident = self.latest.incident if self.latest else None
+        fact = incident.scheduler if incident and incident.scheduler else self.last_fact
+        return fact.by_person if fact and fact.ended and self._is_latest(fact.incarnation) else ""
 
     @property
     def open_findings(self) -> tuple[Finding, ...]:
@@ -137,22 +151,25 @@ class Timeline:
     def state_at(self, now_ms: int) -> str:
         """One word for a list of jobs. It is never `running` once the heartbeats have stopped."""
         if self.standing:
-            return "failing" if self.standing.state == "suspected" else "failed"
+            return _word_of(self.standing)
         life = self._life(now_ms)
+        incident = self.latest.incident if self.latest else None
         if self.latest and self.latest.restarted:
             return life if life == "running" else "restarted"
-        incident = self.latest.incident if self.latest else None
         if incident is not None and incident.state in ("ended", "settled"):
-            return "ended"
-        return "blind" if self.blind else life
+            return "cancelled" if self.cancelled_by else "ended"
+        if self.blind:
+            return "blind"
+        if incident is None and any(attempt.restarted for attempt in self.attempts[-2:-1]):
+            return life if life in ("running", "ended", "cancelled") else "restarted"
+        return life
 
     def lives_at(self, now_ms: int, besides: str) -> bool:
         """Whether another incarnation than `besides` runs or waits, by the last record of it.
 
         A start that only a spec event names counts as living.
         """
-        heard = self._life(now_ms) == "running" and self.last_heartbeat_ms is not None
-        lives = {self.heartbeat_of: True} if heard else {}
+        lives = {self.heartbeat_of: True} if self._heard(now_ms) else {}
         for step in self.steps:
             match step.record:
                 case SchedulerFact():
@@ -162,16 +179,31 @@ class Timeline:
         return any(living for incarnation, living in lives.items() if incarnation not in ("", besides))
 
     def _life(self, now_ms: int) -> str:
-        if self.last_fact is not None and self.last_fact.ended and self.latest is None:
-            return "ended"
-        if self.last_heartbeat_ms is not None:
-            missed = now_ms - self.last_heartbeat_ms > _MISSED * 1000 * self.heartbeat_interval
-            return "unheard" if missed else "running"
-        if self.last_fact is None:
-            return "known"
-        if self.last_fact.ended:
-            return "ended"
-        return "queued" if self.last_fact.waits else "running"
+        """The life of the latest attempt by its own records. Those of an older one say nothing about it."""
+        fact = self.last_fact
+        current = fact is not None and self._is_latest(fact.incarnation)
+        if fact is not None and current and fact.ended:
+            return "cancelled" if fact.by_person else "ended"
+        if self.last_heartbeat_ms is not None and self._is_latest(self.heartbeat_of):
+            return "running" if self._heard(now_ms) else "unheard"
+        if fact is None or not current:
+            return "queued" if fact is not None and fact.new == _REQUEUED else "known"
+        return "queued" if fact.waits else "running"
+
+    def _heard(self, now_ms: int) -> bool:
+        """Whether a heartbeat came within the last intervals."""
+        last = self.last_heartbeat_ms
+        return last is not None and now_ms - last <= _MISSED * 1000 * self.heartbeat_interval
+
+    def _is_latest(self, incarnation: str) -> bool:
+        return not self.incarnation or incarnation in ("", self.incarnation)
+
+
+def _word_of(standing: Incident) -> str:
+    """The word for an incident that needs somebody. Until it has settled, its verdict may change."""
+    if standing.state == "settled":
+        return "ended" if standing.verdict.state == "unknown" else "failed"
+    return "failing"
 
 
 def timelines(records: Iterable[Timed]) -> dict[str, Timeline]:
@@ -185,8 +217,7 @@ def timelines(records: Iterable[Timed]) -> dict[str, Timeline]:
 
 def job_of(record: object) -> str:
     """The job that a record is about; "" for those of no job."""
-    if isinstance(record, Forwarded):
-        record = record.record
+    record = _unwrapped(record)
     if isinstance(record, Hits | Heartbeat):
         return record.origin.job
     return str(getattr(record, "job", ""))
@@ -200,7 +231,7 @@ def timeline(job: str, records: Sequence[Timed]) -> Timeline:
     seen: set[bytes] = set()
     ids: set[str] = set()
     for timed in records:
-        record = timed.record.record if isinstance(timed.record, Forwarded) else timed.record
+        record = _unwrapped(timed.record)
         if not isinstance(record, PersonAct | Snapshot):
             so_far = replace(so_far, real=True) if not so_far.real else so_far
             ids |= _native_ids(record)
@@ -231,9 +262,22 @@ def timeline(job: str, records: Sequence[Timed]) -> Timeline:
                     attempts.get(record.attempt, Attempt(record.attempt)), timed.at_ms, record
                 )
         steps.append(Timed(timed.at_ms, record))
-    numbers = sorted(attempts)
-    found = frozenset(ids - {""})
-    return replace(so_far, attempts=tuple(attempts[n] for n in numbers), steps=tuple(steps), native_ids=found)
+    unwrapped = [_unwrapped(timed.record) for timed in records]
+    numbers = attempt_numbers(unwrapped)
+    latest = max((*attempts, *numbers.values()), default=0)
+    if latest:
+        attempts.setdefault(latest, Attempt(latest))
+    return replace(
+        _with_kept_signs(so_far, unwrapped),
+        attempts=tuple(attempts[n] for n in sorted(attempts)),
+        incarnation=next((name for name, number in numbers.items() if number == latest), ""),
+        steps=tuple(steps),
+        native_ids=frozenset(ids - {""}),
+    )
+
+
+def _unwrapped(record: object) -> object:
+    return record.record if isinstance(record, Forwarded) else record
 
 
 def _add(attempt: Attempt, at_ms: int, record: Incident | Finding | Decision | Command | Outcome) -> Attempt:
@@ -258,6 +302,25 @@ def _sign_of_life(timeline: Timeline, at_ms: int, record: Heartbeat | Hits) -> T
         return replace(timeline, heartbeat_of=record.origin.incarnation)
     steps = [step for progress in record.progress for step in progress.steps[-1:]]
     return replace(timeline, nodes=nodes, last_step=max(steps) if steps else timeline.last_step)
+
+
+def _with_kept_signs(seen: Timeline, records: Sequence[object]) -> Timeline:
+    """The timeline, with the last step and heartbeat that detect's records keep where it has seen none."""
+    step, heard_ms, of = None, None, ""
+    for record in records:
+        match record:
+            case Snapshot():
+                step = record.step if record.step is not None else step
+            case Incident():
+                step = record.verdict.step if record.verdict.step is not None else step
+                if record.heard_ms is not None:
+                    heard_ms, of = record.heard_ms, record.incarnation
+            case Finding() if record.open:
+                step = record.step if record.step is not None else step
+                heard_ms = record.heard_ms if record.heard_ms is not None else heard_ms
+    if seen.last_heartbeat_ms is None and heard_ms is not None:
+        seen = replace(seen, last_heartbeat_ms=heard_ms, heartbeat_of=of)
+    return seen if seen.last_step is not None else replace(seen, last_step=step)
 
 
 def find_jobs(name: str, known: dict[str, Timeline]) -> tuple[str, ...]:

@@ -67,9 +67,10 @@ class DetectorMemory:
 class Snapshot:
     """A job's history for a fold that begins after it (`docs/design.md`, Snapshots).
 
-    Detect writes a snapshot at each attempt's start, and daily while the job lives. It sums up all earlier
-    records of the job. For a job with very many nodes or lines it leaves out the largest parts. Then detect
-    judges resent lines again and learns node names anew from heartbeats.
+    Detect writes a snapshot at each attempt's start, and daily while the job lives. Without progress it
+    writes one every ten minutes. A snapshot sums up all earlier records of the job. For a job with very many
+    nodes or lines it leaves out the largest parts. Then detect judges resent lines again and learns node
+    names anew from heartbeats.
     """
 
     job: JobText

@@ -13,6 +13,7 @@ from typing import Literal
 
 from midwatch.agents.detect.diagnosis.hindsight import explanation, is_bare_end
 from midwatch.agents.detect.diagnosis.peer_exits import after_peer_exits
+from midwatch.agents.detect.diagnosis.time_limit import with_way_on
 from midwatch.agents.detect.line_order import earlier, in_order, maybe_earlier
 from midwatch.streams.lines.log_levels import is_quiet
 from midwatch.streams.records import Hit, Line, Mode, Phase, SchedulerFact, Verdict
@@ -41,6 +42,7 @@ class AttemptEnd:
 
     `silence`: counted seconds, if the attempt hangs. `left`: the latest line in which a process reported its
     end while the job as a whole went on. `noted`: lines since the last steps, no evidence by themselves.
+    `checkpoints`: the directory of the job's checkpoints; "" if its spec names none.
     """
 
     scheduler: SchedulerFact | None
@@ -55,6 +57,7 @@ class AttemptEnd:
     progress: Line | None = None
     left: Hit | None = None
     noted: tuple[Hit, ...] = ()
+    checkpoints: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +253,7 @@ def diagnose(hits: Sequence[Hit], ending: AttemptEnd) -> Diagnosis:
     root = _explained(_process_that_left(root_of(hits), ending.left), ending)
     others = sorted((hit for hit in hits if hit is not root), key=in_order)
     evidence = ((root,) if root else ()) + tuple(others[:15])
-    return Diagnosis(_judge(root, ending), evidence)
+    return Diagnosis(with_way_on(_judge(root, ending), ending.checkpoints), evidence)
 
 
 def _judge(root: Hit | None, ending: AttemptEnd) -> Verdict:
@@ -274,8 +277,8 @@ def _judge(root: Hit | None, ending: AttemptEnd) -> Verdict:
         return _verdict(ending, "ended", "unknown", stand_in=_StandIn(remedy=short))
     error_type = fact.error_type if fact and fact.error_type else "unknown"
     stand_in = _StandIn(error_type, line=_fact_line(fact) if fact else "", remedy=_LOOK_ELSEWHERE)
-    state: _State = "failed" if fact and (fact.exit_code or fact.signal) else "unknown"
-    return _verdict(ending, mode, state, stand_in=stand_in)
+    known = fact is not None and bool(fact.exit_code or fact.signal or fact.mode == "timeout")
+    return _verdict(ending, mode, "failed" if known else "unknown", stand_in=stand_in)
 
 
 _LEFT_ALONE = (

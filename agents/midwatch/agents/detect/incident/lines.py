@@ -33,7 +33,7 @@ def on_hits(turn: Turn, record: Hits) -> None:
     if not current or turn.state.commanded:
         # The lines of another attempt, or the output of a job that our own command ends.
         return
-    turn.set(bundle=record.bundle)
+    turn.set(bundle=record.bundle, shown_ms=turn.now_ms if record.progress else turn.state.shown_ms)
     if origin.shipper.startswith(FOREIGN):
         name = origin.shipper.removeprefix(FOREIGN)
         turn.open_finding(

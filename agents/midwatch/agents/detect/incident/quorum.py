@@ -101,7 +101,7 @@ def look(turn: Turn) -> None:
     if not sight.holds:
         turn.set(quorum_held=False)
         unheard = turn.now_ms >= _first_heartbeats_due(turn) and "no_beats" not in turn.state.findings
-        if sight.missing or unheard:
+        if (sight.missing or unheard) and turn.now_ms >= _blind_from(turn, sight):
             turn.open_finding("blind", f"blind: {sight.reason}; silence proves nothing")
         return
     turn.clear_finding("no_beats", "enough nodes send heartbeats")
@@ -132,7 +132,21 @@ def sight_due(turn: Turn) -> int | None:
     due = [n.pulse.missing_at() for n in speaking.values() if not n.final and not n.missing]
     if len(speaking) < turn.state.nodes and turn.now_ms < _first_heartbeats_due(turn):
         due.append(_first_heartbeats_due(turn))
+    if not turn.state.quorum_held and "blind" not in turn.state.findings:
+        told_at = _blind_from(turn, _quorum(turn))
+        due += [told_at] if told_at > turn.now_ms else []
     return min(due, default=None)
+
+
+def _blind_from(turn: Turn, sight: Quorum) -> int:
+    """From when a lost quorum is told as `blind`: at once while another node of the job is in sight.
+
+    Shippers may have ended with their job. So once all of them are silent, the scheduler may speak first.
+    """
+    speaking = _speaking(turn).values()
+    if sight.present or not speaking:
+        return turn.now_ms
+    return max(n.pulse.missing_at() for n in speaking) + int(turn.limits.scheduler_wait * 1000)
 
 
 def _first_heartbeats_due(turn: Turn) -> int:

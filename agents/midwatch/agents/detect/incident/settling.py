@@ -36,6 +36,7 @@ def present_diagnosis(turn: Turn, given_up: Sequence[str]) -> Diagnosis:
         progress=state.progress_line,
         left=state.left,
         noted=tuple(noted.hit for noted in state.noted),
+        checkpoints=state.spec.checkpoint_directory if state.spec else "",
     )
     return diagnose([held.hit for held in state.held], ending)
 
@@ -64,6 +65,7 @@ def end(turn: Turn, *, stalled: float | None = None) -> None:
     turn.set(
         ended_ms=turn.now_ms if state.ended_ms is None else state.ended_ms, stalled=stalled or state.stalled
     )
+    turn.clear_finding("blind", "the attempt is over")
     diagnosis = present_diagnosis(turn, ())
     incident = state.incident
     if incident is not None and incident.state == "settled":

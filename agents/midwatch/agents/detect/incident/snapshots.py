@@ -20,6 +20,7 @@ from midwatch.streams.records.codec import encode
 
 _HELD = 64
 _JUDGED = 4000  # file generations of all nodes together
+_QUIET_MS = 600_000  # shorter than the time for which the lists of jobs read `events`
 _BYTES = 600_000  # Kafka's clients refuse a record a little above 1,000,000
 
 
@@ -41,16 +42,20 @@ def next_snapshot_ms(turn: Turn) -> int | None:
 
 
 def write_snapshot_if_due(turn: Turn) -> None:
-    """Write a snapshot at the start of an attempt, and then every `carry_every` while it lives."""
+    """Write a snapshot at the start of an attempt, and then every `carry_every` while it lives.
+
+    A job that sends heartbeats without progress gets one every ten minutes. A reader of the last `events`
+    finds the number of the attempt and its step there.
+    """
     state = turn.state
     if not state.whole or not _lives(turn):
         return
     due = next_snapshot_ms(turn)
-    if not turn.began and (due is None or due > turn.now_ms):
+    if not turn.began and not _quiet(turn) and (due is None or due > turn.now_ms):
         if state.carry_ms is None:
             turn.set(carry_ms=turn.now_ms + _pause_ms(turn))
         return
-    turn.set(carry_ms=turn.now_ms + _pause_ms(turn))
+    turn.set(carry_ms=turn.now_ms + _pause_ms(turn), shown_ms=turn.now_ms)
     turn.snapshot(snapshot_of(turn))
 
 
@@ -92,6 +97,7 @@ def on_snapshot(turn: Turn, snapshot: Snapshot) -> None:
         spec=state.spec or snapshot.spec,
         awaited_ms=turn.now_ms,
         carry_ms=turn.now_ms + _pause_ms(turn),
+        shown_ms=turn.now_ms,
     )
     incident = turn.state.incident
     if incident is not None:
@@ -229,6 +235,13 @@ def _lives(turn: Turn) -> bool:
         return False
     speaking = [node for node in turn.nodes.values() if node.incarnation == state.incarnation]
     return not speaking or not all(node.final for node in speaking)
+
+
+def _quiet(turn: Turn) -> bool:
+    """Whether a heartbeat comes now, and nothing has shown the job's progress for a while."""
+    state = turn.state
+    shown_ms = max(state.shown_ms, state.started_ms)
+    return turn.now_ms - shown_ms >= _QUIET_MS and state.incident is None and turn.heard_ms() == turn.now_ms
 
 
 def _pause_ms(turn: Turn) -> int:

@@ -89,6 +89,7 @@ class JobState:
     awaited_ms: int = 0  # start of the wait for its nodes, if that is later than `started_ms`
     queued: bool = False  # the scheduler reports that the job waits for nodes, so no node can send yet
     carry_ms: int | None = None  # when the next daily snapshot is due
+    shown_ms: int = 0  # append time of the last record of its progress: hits or a snapshot
     stopped: tuple[str, ...] = ()  # rules whose watch has ended
     rates: Mapping[str, Spent] = field(default_factory=dict)  # of rules with a rate limit
     detectors: Mapping[str, DetectorMemory] = field(default_factory=dict)  # of foreign detectors

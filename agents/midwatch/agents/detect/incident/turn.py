@@ -46,7 +46,7 @@ class Turn:
 
     def incident(self, incident: Incident) -> None:
         """Keep the incident in the state and send it to decide."""
-        incident = replace(incident, cut=not self.state.whole)
+        incident = replace(incident, cut=not self.state.whole, heard_ms=self.heard_ms())
         self.set(incident=incident)
         self.emit(incident)
 
@@ -62,7 +62,16 @@ class Turn:
         if name in self.state.findings:
             return
         finding = Finding(
-            self.state.job, self.state.attempt, name, True, self.now_ms, detail, lines, quantities or {}
+            self.state.job,
+            self.state.attempt,
+            name,
+            True,
+            self.now_ms,
+            detail,
+            lines,
+            quantities or {},
+            self.state.step,
+            self.heard_ms(),
         )
         self.set(findings={**self.state.findings, name: finding})
         self.emit(finding)
@@ -74,6 +83,11 @@ class Turn:
             return
         self.set(findings={k: v for k, v in self.state.findings.items() if k != name})
         self.emit(replace(finding, open=False, at_ms=self.now_ms, detail=detail))
+
+    def heard_ms(self) -> int | None:
+        """The append time of the present attempt's last heartbeat; None without one."""
+        present = (n for n in self.nodes.values() if n.incarnation == self.state.incarnation)
+        return max((n.pulse.last_ms for n in present if n.pulse.shipper), default=None)
 
     def running(self) -> bool:
         """Whether the present attempt has neither ended nor stalled."""

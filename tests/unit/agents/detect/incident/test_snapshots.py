@@ -269,3 +269,28 @@ def test_lines_that_were_judged_before_the_carry_are_not_judged_again() -> None:
     job, told = log.refold(first)
     assert job.state.held == ()
     assert not any(isinstance(record, Incident) for record in told)
+
+
+def test_a_job_without_progress_is_summed_up_every_ten_minutes_while_its_nodes_are_heard() -> None:
+    """The list of jobs reads a quarter of an hour of events, and finds number and step there."""
+    log = Log()
+    scene = _staged(log)
+    scene.spec(limits={"evaluation": 86_400.0})
+    scene.train(range(1, 21))
+    scene.progress(20, phase="evaluation")
+    scene.beats(seconds=3600)
+    assert [(s.attempt, s.step) for s in log.snapshots] == [(1, 1), *[(1, 20)] * 6]
+    assert log.told == [record for record in log.told if isinstance(record, Forwarded)]
+    scene.now += 7200
+    scene.spec()
+    assert len(log.snapshots) == 7, "nobody is heard any more"
+
+
+def test_a_job_that_makes_steps_is_summed_up_once_a_day() -> None:
+    log = Log()
+    scene = _staged(log)
+    scene.spec()
+    for number in range(1, 200):
+        scene.progress(number)
+        scene.beats(seconds=20)
+    assert len(log.snapshots) == 1
