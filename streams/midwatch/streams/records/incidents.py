@@ -71,6 +71,10 @@ class Incident:
     cut: bool = False  # the job's history begins neither at its start nor at a snapshot
 
 
+RESUMED = "resumed"
+"""The kind of a finding that only says where an attempt went on. It is never open."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A fact that is no incident: a spike, a silent node, a blind spot. It opens and clears."""

@@ -156,8 +156,8 @@ def test_a_line_without_a_script_says_so(tmp_path: Path) -> None:
 def test_where_only_some_variables_may_reach_the_job_ours_are_named_too(
     tmp_path: Path, option: str, line: str, export: str
 ) -> None:
-    (tmp_path / "train.sh").write_text(f"#!/bin/sh\n#SBATCH {line}\nhostname\n")
-    argv = submission(tmp_path, *filter(None, [option]), "train.sh")
+    (tmp_path / "other.sh").write_text(f"#!/bin/sh\n#SBATCH {line}\nhostname\n")
+    argv = submission(tmp_path, *filter(None, [option]), "other.sh")
     point = ResumePoint(40, "/ckpt/step_40", "/ckpt", 0)
     made = start_spec(spec(argv=argv, cluster="slurm"), attempt=2, resume=point)
     assert made.export == export

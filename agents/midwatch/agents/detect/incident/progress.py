@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from midwatch.agents.detect.incident.quorum import forget_silence
+from midwatch.agents.detect.incident.resumption import judge
 from midwatch.agents.detect.incident.settling import withdraw
 from midwatch.agents.detect.incident.turn import Turn
 from midwatch.agents.detect.line_order import earlier
@@ -54,6 +55,7 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
     state = turn.state
     step, phase, total = state.step, state.phase, state.total
     nodes, printed, losses = state.progress_nodes, state.progress_line, state.losses
+    first, interval = state.resumption.first_step, state.resumption.interval
     for line in lines:
         reached = step if step is not None else -1
         if line.step > reached:
@@ -65,12 +67,17 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
         phase = line.phase
         total = line.total if line.total is not None else total
         if line.step >= 0:
+            if line.phase == "training":
+                first = line.step if first is None else first
+                interval = line.step - reached if line.step > reached >= 0 else interval
             step = max(line.step, reached)
             _went_on(turn, line)
             losses = _loss(turn, losses, line)
         elif line.count and turn.state.held:
             _counted_on(turn, line)
     turn.set(step=step, phase=phase, total=total, progress_nodes=nodes, progress_line=printed, losses=losses)
+    turn.set(resumption=replace(turn.state.resumption, first_step=first, interval=interval))
+    judge(turn)
 
 
 def _still_diverged(line: ProgressLine, held: Held) -> bool:
