@@ -151,6 +151,7 @@ class OpenCommands:
                 else:
                     hint = cluster.submit_held(start, key, after if cluster.holds else "")
             case r.Release():
+                self._say_if_newer(claim, spec)
                 self._log(claim, "held → release", step.reason, new=native_id(step.incarnation))
                 hint = cluster.release(step.incarnation, key)
             case _:
@@ -166,6 +167,13 @@ class OpenCommands:
             self._log(claim, "act → refused", hint.text)
         if memory != step.memory:
             self._keep(claim, memory)
+
+    def _say_if_newer(self, claim: Claim, spec: Spec) -> None:
+        """Says so if the held job was told an older checkpoint than the old start has left behind."""
+        point = _resume_point(spec)
+        told = claim.memory.get("checkpoint", "")
+        if point is not None and point.path != told:
+            say(f"{spec.job}: the checkpoint {point.path} is newer than what the new start was told: {told}")
 
     def _look(self, command: Command, cluster: Cluster, known: r.Memory) -> r.View:
         at, key = now_ms() / 1000, _key(command)
