@@ -24,6 +24,7 @@ from midwatch.streams.records import (
     SchedulerFact,
     SpecEvent,
 )
+from midwatch.streams.records.incidents import RESUMED
 
 _LONGEST = 500
 _CALENDAR_MS = 60_000_000_000_000  # some hundred years short of the year 10000, and of the year 0
@@ -104,6 +105,8 @@ def _incident(incident: Incident) -> str:
 
 
 def _finding(finding: Finding) -> str:
+    if finding.kind == RESUMED:
+        return f"{finding.job}: attempt {finding.attempt} {printable(finding.detail)}"
     state = "open" if finding.open else "clear"
     return f"{finding.job}: " + _join(
         f"finding {printable(finding.kind)} → {state}",
@@ -131,8 +134,9 @@ def _outcome(outcome: Outcome, command: Command | None) -> str:
     number = ""
     if command is not None and command.action == "restart":
         number = count(command.restart_number, command.restart_limit)
+    told = "told to load" if outcome.checkpoint else "from"
     checkpoint = (
-        "" if outcome.checkpoint_step is None else f"from the checkpoint of step {outcome.checkpoint_step}"
+        "" if outcome.checkpoint_step is None else f"{told} the checkpoint of step {outcome.checkpoint_step}"
     )
     return f"{outcome.job}: " + _join(
         f"{outcome.action} → {outcome.state}",

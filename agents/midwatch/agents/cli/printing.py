@@ -15,6 +15,7 @@ from midwatch.agents.activity import moment, printable
 from midwatch.agents.executor.arming import Arming
 from midwatch.agents.query.timeline import Attempt, Timeline
 from midwatch.streams.records import Command, Decision, Finding, Hit, Incident, Line, Verdict
+from midwatch.streams.records.incidents import RESUMED
 
 _EVIDENCE_SHOWN = 8
 _STYLES = {
@@ -192,6 +193,8 @@ def line_place(line: Line) -> str:
 
 
 def _finding(finding: Finding) -> Text:
+    if finding.kind == RESUMED:
+        return Text.assemble((printable(finding.kind), "green"), f": {printable(finding.detail)}")
     state = "open" if finding.open else "clear again"
     return Text.assemble((printable(finding.kind), "yellow"), f" ({state}): {printable(finding.detail)}")
 
@@ -219,7 +222,7 @@ def _command(command: Command, attempt: Attempt) -> str:
         else ""
     )
     from_step = (
-        f", from the checkpoint of step {last.checkpoint_step}"
+        f", {'told to load' if last.checkpoint else 'from'} the checkpoint of step {last.checkpoint_step}"
         if last and last.checkpoint_step is not None
         else ""
     )

@@ -18,6 +18,7 @@ from midwatch.agents.executor.consumer import Desk, armed, final_outcome
 from midwatch.agents.reporter import say, step_line
 from midwatch.agents.schedulers.base import Cluster, ClusterUnreachable, Hint, SchedulerJob, StartSpec
 from midwatch.agents.schedulers.checkpoints import discover
+from midwatch.agents.schedulers.resume import ResumePoint, is_below
 from midwatch.agents.schedulers.wrapping import start_spec
 from midwatch.agents.watcher.cancellation_notes import note_cancellation
 from midwatch.streams.errors import ConfigurationError
@@ -31,7 +32,7 @@ _BLIND_PAUSE_S = 2.0
 _DISARMED_PAUSE_S = 1.0
 _DUPLICATES_S = 300.0
 _DUPLICATES_PAUSE_S = 10.0
-_CHECKPOINT = "checkpoint_step"
+_CHECKPOINT = ("checkpoint_step", "checkpoint", "checkpoint_written_ms")
 _LOST = "Redis lost the claim while it was being carried out"
 
 
@@ -131,8 +132,10 @@ class OpenCommands:
         self, claim: Claim, step: r.Submit | r.Release | r.Cancel, cluster: Cluster, spec: Spec, view: r.View
     ) -> None:
         command, key = claim.command, _key(claim.command)
-        starts = isinstance(step, r.Release) or (isinstance(step, r.Submit) and not cluster.holds)
-        kept = self._keep(claim, step.memory, _checkpoint(spec) if starts else {})
+        resume = _resume_point(spec) if isinstance(step, r.Submit) else None
+        if isinstance(step, r.Submit):
+            claim = replace(claim, memory={**_without_checkpoint(claim.memory), **_words(resume)})
+        kept = self._keep(claim, step.memory)
         if kept is None:  # another executor has the command, or Redis has lost it: look again before any act
             return
         claim = kept
@@ -141,8 +144,14 @@ class OpenCommands:
             case r.Submit():
                 self._log(claim, f"{view.old.word.lower() or 'old'} → submit", step.reason)
                 after = native_id(command.incarnation)
-                hint = _submitted(cluster, spec, key, after if cluster.holds else "", command)
+                try:
+                    start = _start(spec, command, resume)
+                except ConfigurationError as error:
+                    hint = Hint("refused", str(error))
+                else:
+                    hint = cluster.submit_held(start, key, after if cluster.holds else "")
             case r.Release():
+                self._say_if_newer(claim, spec)
                 self._log(claim, "held → release", step.reason, new=native_id(step.incarnation))
                 hint = cluster.release(step.incarnation, key)
             case _:
@@ -158,6 +167,13 @@ class OpenCommands:
             self._log(claim, "act → refused", hint.text)
         if memory != step.memory:
             self._keep(claim, memory)
+
+    def _say_if_newer(self, claim: Claim, spec: Spec) -> None:
+        """Says so if the held job was told an older checkpoint than the old start has left behind."""
+        point = _resume_point(spec)
+        told = claim.memory.get("checkpoint", "")
+        if point is not None and point.path != told:
+            say(f"{spec.job}: the checkpoint {point.path} is newer than what the new start was told: {told}")
 
     def _look(self, command: Command, cluster: Cluster, known: r.Memory) -> r.View:
         at, key = now_ms() / 1000, _key(command)
@@ -188,15 +204,14 @@ class OpenCommands:
         others = [name for name in later if name not in ours and native_id(name) != known.winner]
         return next(iter([*requeued, *others]), "")
 
-    def _keep(self, claim: Claim, memory: r.Memory, extra: Mapping[str, str] | None = None) -> Claim | None:
-        checkpoint = {_CHECKPOINT: claim.memory[_CHECKPOINT]} if _CHECKPOINT in claim.memory else {}
-        words = {**checkpoint, **(extra or {}), **memory.words()}
-        return self._desk.claims.remember(replace(claim, memory=words))
+    def _keep(self, claim: Claim, memory: r.Memory) -> Claim | None:
+        checkpoint = {name: claim.memory[name] for name in _CHECKPOINT if name in claim.memory}
+        return self._desk.claims.remember(replace(claim, memory={**checkpoint, **memory.words()}))
 
     def _finish(self, claim: Claim, step: r.Finish, cluster: Cluster) -> None:
         command = claim.command
         state = {"done": "done", "expired": "expired"}.get(step.result, "failed")
-        checkpoint = claim.memory.get(_CHECKPOINT)
+        told = claim.memory if step.incarnation and claim.memory.get("checkpoint_step") else {}
         new = native_id(step.incarnation) if step.incarnation else ""
         outcome = final_outcome(
             command,
@@ -204,7 +219,9 @@ class OpenCommands:
             step.reason,
             new_native_id=new,
             new_incarnation=step.incarnation,
-            checkpoint_step=int(checkpoint) if checkpoint and step.incarnation else None,
+            checkpoint_step=int(told["checkpoint_step"]) if told else None,
+            checkpoint=told.get("checkpoint", ""),
+            checkpoint_written_ms=int(told.get("checkpoint_written_ms") or 0),
         )
         # The outcome goes out before the claim closes: a death in between sends it twice, which is harmless.
         self._desk.reporter.event(outcome, command=command)
@@ -244,26 +261,42 @@ class OpenCommands:
         say(step_line(claim.command, now_ms(), change=change, ids=ids, reason=reason))
 
 
-def _checkpoint(spec: Spec) -> dict[str, str]:
-    """The checkpoint that the new start resumes from; empty if this host cannot see the checkpoints."""
+def _resume_point(spec: Spec) -> ResumePoint | None:
+    """The checkpoint that the new start is told to load; None if this host sees no complete one."""
     if not spec.checkpoint_directory:
-        return {}
+        return None
+    directory = Path(spec.checkpoint_directory)
     try:
-        found = discover(Path(spec.checkpoint_directory))
+        found = discover(directory)
     except OSError as error:
         say(f"{spec.job}: this host cannot read the checkpoints: {error}")
-        return {}
+        return None
     for checkpoint in found.passed_over:
         say(f"{spec.job}: skips the checkpoint {checkpoint.path}: {checkpoint.reason}")
-    return {_CHECKPOINT: str(found.latest.step)} if found.latest else {}
+    latest = found.latest
+    if latest is None:
+        return None
+    if not is_below(latest.path, directory):
+        say(f"{spec.job}: skips the checkpoint {latest.path}: it lies outside {directory}")
+        return None
+    return ResumePoint(latest.step, str(latest.path), str(directory), int(latest.written_at * 1000))
 
 
-def _submitted(cluster: Cluster, spec: Spec, key: str, after: str, command: Command) -> Hint:
-    try:
-        start: StartSpec = start_spec(spec, exclude_nodes=str(command.parameters.get("exclude", "")))
-    except ConfigurationError as error:
-        return Hint("refused", str(error))
-    return cluster.submit_held(start, key, after)
+def _words(point: ResumePoint | None) -> dict[str, str]:
+    """The checkpoint as the claim remembers it."""
+    if point is None:
+        return {}
+    return dict(zip(_CHECKPOINT, (str(point.step), point.path, str(point.written_ms)), strict=True))
+
+
+def _without_checkpoint(memory: Mapping[str, str]) -> dict[str, str]:
+    return {name: text for name, text in memory.items() if name not in _CHECKPOINT}
+
+
+def _start(spec: Spec, command: Command, resume: ResumePoint | None) -> StartSpec:
+    """The start that follows the command's attempt. Raises ConfigurationError if its script has changed."""
+    exclude = str(command.parameters.get("exclude", ""))
+    return start_spec(spec, attempt=command.attempt + 1, resume=resume, exclude_nodes=exclude)
 
 
 def _key(command: Command) -> str:

@@ -44,6 +44,7 @@ class RunRequest:
     log_paths: tuple[str, ...] = ()
     node_logs: tuple[str, ...] = ()  # on every node of a SLURM job; `%N` is the node's name
     checkpoint_directory: str = ""
+    resume_arguments: tuple[str, ...] = ()  # a template of words for a start that has a checkpoint
     policy: str = ""
     policy_text: str = ""  # where the job brings a policy of its own
     any_line: bool = False  # any line of the job ends its silence
@@ -204,6 +205,7 @@ def _spec(request: RunRequest, settings: Settings, kind: str, job: str) -> Spec:
         nodes=request.nodes,
         limits={name: float(seconds) for name, seconds in (request.limits or {}).items()},
         max_restarts=request.max_restarts,
+        resume_arguments=request.resume_arguments,
     )
 
 

@@ -88,6 +88,7 @@ class StartSpec:
     environment: Mapping[str, str] = field(default_factory=dict)
     user: str = ""
     exclude_nodes: str = ""  # as the scheduler writes a list of nodes
+    export: str = ""  # SLURM's `--export`, if only some of the variables may reach the job
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from midwatch.streams.records.events import (
 from midwatch.streams.records.incidents import Finding, Forwarded, Incident, IncidentRecord, Verdict
 from midwatch.streams.records.logs import LINES_READ, Anchor, Chunk, Generation, Heartbeat, Origin, Section
 from midwatch.streams.records.rules import CURRENT, REFUSED, ForeignParts, InForce, RefusedRules, RuleBundle
-from midwatch.streams.records.snapshot import DetectorMemory, Held, Member, Snapshot, Spent
+from midwatch.streams.records.snapshot import DetectorMemory, Held, Member, Resumption, Snapshot, Spent
 from midwatch.streams.records.words import Action, Mode, Phase, Role
 
 Event = Hits | Heartbeat | SpecEvent | SchedulerFact | Outcome | PersonAct | Snapshot | Activation | Tick
@@ -69,6 +69,7 @@ __all__ = [
     "Progress",
     "Rate",
     "RefusedRules",
+    "Resumption",
     "Role",
     "RuleBundle",
     "SchedulerFact",

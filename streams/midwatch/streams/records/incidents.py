@@ -82,6 +82,10 @@ class Incident:
     heard_ms: Millis | None = field(default=None, compare=False)  # append time of its last heartbeat
 
 
+RESUMED = "resumed"
+"""The kind of a finding that only says where an attempt went on. It is never open."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A fact that is no incident: a spike, a silent node, a blind spot. It opens and clears.

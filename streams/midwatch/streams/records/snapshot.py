@@ -35,6 +35,24 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True)
+class Resumption:
+    """What shows where an attempt went on. Steps are those that the job prints in training.
+
+    `interval`: how far apart this attempt's last two steps were, 0 if unknown. `from_zero`: an attempt that
+    was told no checkpoint began at step 0. `written_ms`: when the checkpoint was written, 0 if unknown.
+    """
+
+    told_step: Whole | None = None  # of the checkpoint that the attempt was told to load
+    first_step: Whole | None = None
+    interval: Count = 0
+    step_before: Whole | None = None  # the last step of the attempts before
+    interval_before: Count = 0
+    from_zero: bool = False
+    written_ms: Millis = 0
+    judged: bool = False  # it was said where the attempt went on
+
+
+@dataclass(frozen=True, slots=True)
 class Member:
     """One node. A node that is not `present` sent records only in earlier attempts.
 
@@ -105,3 +123,4 @@ class Snapshot:
     stopped: tuple[str, ...] = ()
     rates: Mapping[str, Spent] = field(default_factory=dict)
     detectors: Mapping[str, DetectorMemory] = field(default_factory=dict)
+    resumption: Resumption = field(default_factory=Resumption)

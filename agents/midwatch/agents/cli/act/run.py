@@ -32,6 +32,13 @@ _NEIGHBOURS_S = 10.0
 )
 @click.option("--checkpoint-dir", default="", metavar="DIR", help="Where the training keeps its checkpoints.")
 @click.option(
+    "--resume-arg",
+    "resume_arguments",
+    multiple=True,
+    metavar="WORDS",
+    help="Added to a restart's command line: '--load {checkpoint}'; also {step}, {directory}.",
+)
+@click.option(
     "--policy",
     default="",
     help="The job's policy: a name or a file [default: the settings' policy].",
@@ -83,6 +90,7 @@ def run(
         log_paths=logs,
         node_logs=options["node_logs"],
         checkpoint_directory=options["checkpoint_dir"],
+        resume_arguments=_resume_arguments(options["resume_arguments"], options["checkpoint_dir"], argv),
         policy=policy.name,
         policy_text=policy.text,
         any_line=policy.any_line,
@@ -126,6 +134,27 @@ def _as_variables(settings: Settings, parameters: dict[str, Any]) -> dict[str, s
         name, _, value = change.partition("=")
         variables[variable_name(tuple(name.split(".")))] = value
     return variables
+
+
+def _resume_arguments(texts: tuple[str, ...], directory: str, argv: tuple[str, ...]) -> tuple[str, ...]:
+    """The template for a restart's arguments. Raises UsageError where nothing could fill or read them."""
+    from midwatch.agents.schedulers.resume import template
+    from midwatch.agents.schedulers.slurm.sbatch_argv import split
+    from midwatch.agents.schedulers.wrapping import is_sbatch
+
+    if texts and not directory:
+        raise UsageError(
+            "no directory is known to hold checkpoints",
+            where="--resume-arg",
+            remedy="name it: --checkpoint-dir DIR",
+        )
+    if texts and is_sbatch(argv) and any(option.name == "wrap" for option in split(argv[1:])[0]):
+        raise UsageError(
+            "a wrapped command takes no arguments",
+            where="--resume-arg",
+            remedy='write the command to a script that passes "$@" on: midwatch run -- sbatch train.sh',
+        )
+    return template(texts)
 
 
 def _limit(text: str) -> tuple[str, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from midwatch.agents.detect.incident.resumption import next_attempt
 from midwatch.agents.detect.incident.settling import settle
 from midwatch.agents.detect.incident.state import JobState, NodeState
 from midwatch.agents.detect.incident.turn import Turn
@@ -65,6 +66,7 @@ def _begin(turn: Turn, incarnation: str, by: str) -> None:
         nodes=old.spec.nodes if old.spec else 1,
         spec=old.spec,
         whole=old.whole,
+        resumption=next_attempt(old.resumption, old.step),
     )
     turn.began = True
     # Judged offsets outlive the attempt, because a new shipper may read an old file from its beginning.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from midwatch.agents.detect.incident.attempts import meet, older_ended
+from midwatch.agents.detect.incident.resumption import judge
 from midwatch.agents.detect.incident.settling import end, settle_if_due
 from midwatch.agents.detect.incident.turn import Turn
 from midwatch.streams.records import Forwarded, Outcome, PersonAct, SchedulerFact, SpecEvent
@@ -51,6 +52,11 @@ def on_outcome(turn: Turn, outcome: Outcome) -> None:
         return
     if meet(turn, outcome.new_incarnation, by=f"command:{outcome.command}"):
         turn.set(checkpoint_step=outcome.checkpoint_step)
+        if outcome.checkpoint:  # an older executor names the step and tells the start nothing
+            known = turn.state.resumption
+            written_ms = outcome.checkpoint_written_ms
+            turn.set(resumption=replace(known, told_step=outcome.checkpoint_step, written_ms=written_ms))
+            judge(turn)
 
 
 def on_spec(turn: Turn, spec: SpecEvent) -> None:

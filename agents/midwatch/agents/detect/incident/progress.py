@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from midwatch.agents.detect.incident.detecting import Watch
 from midwatch.agents.detect.incident.quorum import forget_silence
+from midwatch.agents.detect.incident.resumption import judge
 from midwatch.agents.detect.incident.settling import withdraw
 from midwatch.agents.detect.incident.turn import Turn
 from midwatch.agents.detect.line_order import earlier
@@ -56,6 +57,7 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
     state = turn.state
     step, phase, total = state.step, state.phase, state.total
     nodes, printed, watch = state.progress_nodes, state.progress_line, Watch(turn)
+    first, interval = state.resumption.first_step, state.resumption.interval
     for line in lines:
         reached = step if step is not None else -1
         if line.step > reached:
@@ -67,6 +69,9 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
         phase = line.phase
         total = line.total if line.total is not None else total
         if line.step >= 0:
+            if line.phase == "training":
+                first = line.step if first is None else first
+                interval = line.step - reached if line.step > reached >= 0 else interval
             step = max(line.step, reached)
             _went_on(turn, line)
             watch.show(_seen(line, turn.now_ms))
@@ -74,6 +79,8 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
             _counted_on(turn, line)
     turn.set(step=step, phase=phase, total=total, progress_nodes=nodes, progress_line=printed)
     watch.keep()
+    turn.set(resumption=replace(turn.state.resumption, first_step=first, interval=interval))
+    judge(turn)
 
 
 def _still_diverged(line: ProgressLine, held: Held) -> bool:

@@ -15,7 +15,7 @@ from midwatch.agents.detect.incident.state import JobState, NodeState
 from midwatch.agents.detect.incident.turn import Turn
 from midwatch.rules.detectors.loss_spike import LossWindow
 from midwatch.rules.detectors.silence import Pulse
-from midwatch.streams.records import Event, Held, Member, Snapshot, SpecEvent
+from midwatch.streams.records import Event, Held, Member, Resumption, Snapshot, SpecEvent
 from midwatch.streams.records.codec import encode
 
 _HELD = 64
@@ -139,6 +139,7 @@ def _summary(turn: Turn) -> Snapshot:
         stopped=state.stopped,
         rates=state.rates,
         detectors=state.detectors,
+        resumption=state.resumption,
     )
 
 
@@ -225,6 +226,19 @@ def _continued(state: JobState, snapshot: Snapshot) -> JobState:
         stopped=tuple(dict.fromkeys((*snapshot.stopped, *state.stopped))),
         rates={**snapshot.rates, **state.rates},
         detectors={**snapshot.detectors, **state.detectors},
+        resumption=_resumption(state.resumption, snapshot.resumption),
+    )
+
+
+def _resumption(newer: Resumption, known: Resumption) -> Resumption:
+    """The snapshot's knowledge of earlier attempts, with the steps seen since."""
+    return replace(
+        known,
+        told_step=known.told_step if known.told_step is not None else newer.told_step,
+        first_step=known.first_step if known.first_step is not None else newer.first_step,
+        interval=newer.interval or known.interval,
+        written_ms=known.written_ms or newer.written_ms,
+        judged=known.judged or newer.judged,
     )
 
 

@@ -19,6 +19,7 @@ from midwatch.streams.records import (
     Incident,
     Line,
     Phase,
+    Resumption,
     SchedulerFact,
     SpecEvent,
     Spent,
@@ -84,7 +85,8 @@ class JobState:
     incidents: int = 0
     findings: Mapping[str, Finding] = field(default_factory=dict)
     due_ms: int | None = None
-    checkpoint_step: int | None = None  # the step that the attempt resumed from, as the executor reported
+    checkpoint_step: int | None = None  # of the checkpoint that the executor told the attempt to load
+    resumption: Resumption = field(default_factory=Resumption)
     whole: bool = True  # the history begins at the job's start or at a snapshot
     awaited_ms: int = 0  # start of the wait for its nodes, if that is later than `started_ms`
     queued: bool = False  # the scheduler reports that the job waits for nodes, so no node can send yet
