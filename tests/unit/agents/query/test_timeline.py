@@ -303,7 +303,7 @@ def fact(incarnation: str, new: str, *, ended: bool, by_person: str = "") -> Sch
 def row(one: Timeline, now_ms: int = NOW) -> list[str]:
     """The job's line of `jobs`, by its columns."""
     head, line = (each.plain for each in job_rows([(one, ARMED)], now_ms))
-    names = ("JOB", "STATE", "ACTING", "ATTEMPT", "STEP", "LAST BEAT", "WHY")
+    names = ("JOB", "STATE", "ACTING", "ATTEMPT", "STEP", "LAST HEARTBEAT", "WHY")
     places = [*(head.index(name) for name in names), None]
     return [line[a:b].strip() for a, b in pairwise(places)]
 
