@@ -68,7 +68,7 @@ CASES = (
     ),
     _case(
         "a record of another topic",
-        "no place among the lines",
+        "does not belong in the topic",
         b'{"record":"tick","v":1,"due_ms":0}',
         "misdirected",
     ),
@@ -81,9 +81,9 @@ CASES = (
         codec.Encoded(TEXT, (("chunk", chunk().headers[0][1][:-20]),)),
     ),
     _case("a table that does not add up", "does not add up", _section(size=len(TEXT) - 1)),
-    _case("a table with too many lines", "it says 9 lines, its text has 2", _section(lines=9)),
+    _case("a table with too many lines", "it claims 9 lines, its text has 2", _section(lines=9)),
     _case("text that ends within a line", "ends within a line", chunk(TEXT[:-1], size=len(TEXT) - 1)),
-    _case("a section without an anchor", "without an anchor", _section(anchors=[])),
+    _case("a section without an anchor", "no anchor", _section(anchors=[])),
     _case(
         "anchors out of order",
         "not in order",
@@ -91,7 +91,7 @@ CASES = (
     ),
     _case(
         "an anchor behind the last line",
-        "behind its last line",
+        "after its last line",
         _section(anchors=[{"index": i, "offset": 0, "number": 1} for i in (0, 9)]),
     ),
     _case("more context than lines", "3 lines of context", _section(context=3)),
