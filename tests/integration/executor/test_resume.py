@@ -78,6 +78,7 @@ def restart(world: World, started: Started, shown: Path) -> dict[str, Any]:
     return starts(shown)[1]
 
 
+@pytest.mark.capability("S002-05")
 def test_a_new_start_is_told_the_checkpoint_and_gets_the_arguments_for_it(world: World) -> None:
     world.executor()
     directory = world.directory / "its checkpoints"

@@ -119,6 +119,7 @@ def test_steps_of_another_unit_than_the_checkpoints_prove_nothing() -> None:
     assert not ignored(scene)
 
 
+@pytest.mark.capability("S000-11")
 def test_the_age_of_the_checkpoint_is_told() -> None:
     scene = restarted(first=range(1, 46), second=range(41, 43), checkpoint=40, written=15.0)
     assert said(scene) == [
