@@ -73,7 +73,7 @@ def test_json_tells_what_a_script_needs(world: World) -> None:
         (["--limit", "trainig=30s", "--", "true"], 2, "a phase is one of"),
         (["--limit", "training=30", "--", "true"], 2, "not a duration"),
         (["--job", "a b", "--", "true"], 3, "cannot be part of a job's name"),
-        (["--wait", "--", "sbatch", "x.sh"], 2, "not waited for"),
+        (["--wait", "--", "sbatch", "x.sh"], 2, "for a local job only"),
         (["--", "sbatch", "absent.sh"], 2, "cannot be read"),
     ],
 )
