@@ -24,9 +24,9 @@ def test_a_shipping_process_that_never_begins_costs_the_training_nothing(pipe: M
             lines = numbered(0, chance.randint(100, 5_000))
             running = pipe("--drain=1", MIDWATCH_FAILPOINT="child")
             passed, said = running.communicate("".join(f"{line}\n" for line in lines).encode(), timeout=60)
-            for _ in range(said.count(b"the shipping process ended with -9")):
+            for _ in range(said.count(b"the shipping process ended with status -9")):
                 count.hit("failpoint child")
-            assert b"the shipping process ended with -9" in said
+            assert b"the shipping process ended with status -9" in said
             arrived = passed.decode().splitlines()
             count.add(lines=len(lines), lost=len(set(lines) - set(arrived)))
             assert (arrived, running.returncode) == (lines, 0)
