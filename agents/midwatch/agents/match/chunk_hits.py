@@ -10,7 +10,7 @@ in backticks: such a hit is context.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
@@ -28,7 +28,7 @@ from midwatch.streams.lines.blocks import claimed_rank
 from midwatch.streams.lines.log_levels import is_quiet, is_warning, stands_aside, was_left_out
 from midwatch.streams.lines.normalise import LinePlace, places
 from midwatch.streams.lines.times import line_time
-from midwatch.streams.records import Chunk, Hit, HitCount, Hits, Line, Phase, Progress, Rate, Section, Stop
+from midwatch.streams.records import Chunk, Hit, HitCount, Hits, Line, Phase, Progress, Rate, Section, Shows, Stop
 from midwatch.streams.records import Mode as RecordMode
 from midwatch.streams.records import Role as RecordRole
 
@@ -125,7 +125,8 @@ def _placed(row: Row) -> bool:
 
 
 def _telling(rows: Iterable[Row]) -> list[Row]:
-    """Without the fallbacks on lines of which another rule knows more; progress tells of no failure."""
+    """Without the fallbacks on lines of which another rule knows more; progress tells of no failure, so it
+    is weighed by itself."""
     told: list[Row] = []
     for _, same_line in groupby(rows, key=_start):
         found = list(same_line)
@@ -133,6 +134,7 @@ def _telling(rows: Iterable[Row]) -> list[Row]:
             told += found
             continue
         progress = [row for row in found if _rule(row).role is Role.PROGRESS]
+        progress = [row for row in progress if not _rule(row).fallback] or progress
         others = [row for row in found if _rule(row).role is not Role.PROGRESS]
         known = [row for row in others if not _rule(row).fallback]
         known = known or [row for row in others if not _knows_nothing(_rule(row))]
@@ -151,6 +153,7 @@ class _Column:
     section: Section
     rule: str
     phase: Phase
+    shows: Shows
     total: int | None = None
     steps: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
@@ -177,6 +180,7 @@ class _Column:
             total=self.total,
             rank=self.section.rank,
             last=self._last(node),
+            shows=self.shows,
         )
 
     def _last(self, node: str) -> Line | None:
@@ -261,7 +265,7 @@ class _Found:
     def sign_of_life(self, section: Section, last: LinePlace) -> None:
         """The job printed something; that is all that is said."""
         column = _Column(
-            section, ANY_LINE, "training", None, [-1], [last.end], [last.number], [section.read_at]
+            section, ANY_LINE, "training", "life", None, [-1], [last.end], [last.number], [section.read_at]
         )
         self.columns[section.generation.key(), ANY_LINE] = column
 
@@ -274,18 +278,25 @@ class _Found:
         captures = hit.captures()
         key = (section.generation.key(), hit.rule.name)
         phase = cast(Phase, str(hit.rule.phase) if hit.rule.phase else "training")
-        column = self.columns.setdefault(key, _Column(section, hit.rule.name, phase))
+        shows = cast(Shows, str(hit.rule.shows))
+        column = self.columns.setdefault(key, _Column(section, hit.rule.name, phase, shows))
         column.steps.append(_whole(captures.get("step"), -1))
         column.ends.append(place.end)
         column.numbers.append(place.number)
         column.times.append(time)
         column.last = (hit, place)
         column.losses.append(captures.get("loss", ""))
-        column.counts.append(captures.get("count", ""))
+        column.counts.append(_count_of(captures))
         column.grad_norms.append(captures.get("grad_norm", ""))
         total = _whole(captures.get("total_steps"), -1)
         if total >= 0:
             column.total = total
+
+
+def _count_of(captures: Mapping[str, str]) -> str:
+    """How far a loop is that prints no step. A batch counts anew in each epoch, so the epoch stands first."""
+    batch = captures.get("batch") or captures.get("count", "")
+    return ":".join(part for part in (captures.get("epoch", ""), batch) if part)
 
 
 def _only_an_end(rule: Rule) -> bool:

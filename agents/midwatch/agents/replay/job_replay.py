@@ -152,7 +152,7 @@ def _failed(run: _JobReplay, hits: tuple[Hit, ...]) -> Replayed:
 
 def _went_well(run: _JobReplay, hits: tuple[Hit, ...]) -> Replayed:
     state = run.watch.job.state
-    seen = state.succeeded or state.step is not None
+    seen = state.succeeded or state.trained or state.step is not None
     verdict = Verdict(
         state="healthy" if seen else "unknown",
         mode="success" if state.succeeded else None,

@@ -39,7 +39,8 @@ _QUANTITIES = (
 class AttemptEnd:
     """How the attempt ended, beside its lines. `silence`: seconds counted, if it hangs. `left`: the latest
     line in which a process said that it is done, while the job as a whole was not. `noted`: lines since the
-    last steps that are no evidence by themselves."""
+    last steps that are no evidence by themselves. `trained`: that it made a step is known, by its number or
+    by what else only a loop that trains prints."""
 
     scheduler: SchedulerFact | None
     silence: float | None
@@ -53,6 +54,11 @@ class AttemptEnd:
     progress: Line | None = None
     left: Hit | None = None
     noted: tuple[Hit, ...] = ()
+    trained: bool = False
+
+    def made_a_step(self) -> bool:
+        """Whether the same start is known to work."""
+        return self.trained or self.step is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +236,10 @@ _LOOK_ELSEWHERE = (
 _LOOK_AT_THE_LAGGARD = (
     "see which rank lags; if it hangs again at this step, look at that node and the data there"
 )
+NO_STEP_SEEN = (
+    "no training step was seen, so nothing shows that the same start would work; if it had trained, name its "
+    "progress line in a rule with `role: progress` and a group `step`, in a folder of `rules.directories`"
+)
 _TRANSIENT_FACTS = ("preemption", "hardware", "slurm_failure", "ray_node_died")
 
 
@@ -248,14 +258,15 @@ def _judge(root: Hit | None, ending: AttemptEnd) -> Verdict:
     if mode == "success" and not _stopped_short(ending):
         return _verdict(ending, "success", "healthy", said=_StandIn(error_type=""))
     if root is not None and (root.role == "cause" or not telling):
-        return _unproven(_shown(_verdict(ending, mode, "failed", root=root), ending), root)
+        return _unproven(_shown(_verdict(ending, mode, "failed", root=root), ending), root, ending)
     if said is not None and telling:
         transient = True if said.error_type in _TRANSIENT_FACTS else None
         fact = _StandIn(said.error_type, transient, said.cluster or "slurm", _spoken(said))
         return _verdict(ending, mode, "failed", said=fact)
     if ending.silence is not None:
-        hang = _StandIn("hang", True if ending.step is not None else None, remedy=_LOOK_AT_THE_LAGGARD)
-        return _shown(_verdict(ending, "stall", "failed", said=hang), ending)
+        hang = _StandIn("hang", True if ending.made_a_step() else None, remedy=_LOOK_AT_THE_LAGGARD)
+        doubt = "" if ending.made_a_step() else NO_STEP_SEEN
+        return replace(_shown(_verdict(ending, "stall", "failed", said=hang), ending), doubt=doubt)
     if mode == "success":
         short = (
             f"it ended without an error at step {ending.step} of {ending.total}: look at the job's own log"
@@ -314,13 +325,13 @@ def _shown(verdict: Verdict, ending: AttemptEnd) -> Verdict:
     )
 
 
-def _unproven(verdict: Verdict, root: Hit) -> Verdict:
+def _unproven(verdict: Verdict, root: Hit, ending: AttemptEnd) -> Verdict:
     """Who waits for a peer, was left by one, or hangs, says nothing of why. Where the run never made a step
     either, nothing shows that another start would go better."""
     left = verdict.family == "comms" and (root.fallback or root.error_type != "nccl")
     waited = verdict.family == "stall" or (root.role == "consequence" and left)
-    if waited and verdict.step is None and verdict.transient:
-        return replace(verdict, transient=None)
+    if waited and not ending.made_a_step() and verdict.transient:
+        return replace(verdict, transient=None, doubt=NO_STEP_SEEN)
     return verdict
 
 

@@ -112,6 +112,7 @@ def _step(column: Progress, index: int, node: str, clock: NodeClock) -> Progress
         loss=column.losses[index] if index < len(column.losses) else "",
         count=column.counts[index] if index < len(column.counts) else "",
         line=column.last if index == len(column.steps) - 1 else None,
+        shows=column.shows,
     )
 
 

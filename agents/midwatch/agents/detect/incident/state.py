@@ -17,6 +17,7 @@ from midwatch.streams.records import (
     HitCount,
     Incident,
     Line,
+    Loop,
     Phase,
     SchedulerFact,
     SpecEvent,
@@ -63,6 +64,8 @@ class JobState:
     phase: Phase = "startup"
     step: int | None = None
     total: int | None = None
+    trained: bool = False  # by a step, a loss, an epoch and its batch, a checkpoint or a count that climbed
+    loops: Mapping[str, Loop] = field(default_factory=dict)  # by kind and file, until it is known to have trained
     progress_nodes: tuple[str, ...] = ()
     progress_line: Line | None = None  # the latest sign of progress, as it was printed
     left: Hit | None = None  # a process that said it is done, while the job as a whole was not
