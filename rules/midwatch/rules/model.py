@@ -68,9 +68,9 @@ class Phase(StrEnum):
 class Shows(StrEnum):
     """What a line of a progress rule proves.
 
-    `STEP`: the job goes on; that it trains, only the number shows that the line gives (a step, a loss, a batch of
-    an epoch, a count that climbs). `TRAINING`: the line itself shows it, as a complete checkpoint does. `CLIMB`:
-    its count shows it once it has climbed, and nothing else: the silence goes on.
+    `STEP`: the job goes on; that it trains, only the line's number shows (a step, a loss, a batch of an
+    epoch, a count that climbs). `TRAINING`: the line itself shows it, as a complete checkpoint does.
+    `CLIMB`: its count shows it once it has climbed; the silence goes on.
     """
 
     STEP = "step"
@@ -143,7 +143,8 @@ class Rule:
     match tells of that line, the fold takes no hit behind it. A `fallback` (the last line of any traceback,
     a bare signal) counts only on a line in which no other rule was found. A line that calls itself a warning
     or less is no failure, except to a rule with `any_level`. With `at_start` the match counts only where it
-    begins the line, but for what a launcher prints in front. `shows` is of progress rules alone. `source` says where the knowledge comes from.
+    begins the line, but for what a launcher prints in front. `shows`: see `Shows`.
+    `source` says where the knowledge comes from.
     """
 
     name: str

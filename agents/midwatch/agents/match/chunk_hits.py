@@ -28,7 +28,19 @@ from midwatch.streams.lines.blocks import claimed_rank
 from midwatch.streams.lines.log_levels import is_quiet, is_warning, stands_aside, was_left_out
 from midwatch.streams.lines.normalise import LinePlace, places
 from midwatch.streams.lines.times import line_time
-from midwatch.streams.records import Chunk, Hit, HitCount, Hits, Line, Phase, Progress, Rate, Section, Shows, Stop
+from midwatch.streams.records import (
+    Chunk,
+    Hit,
+    HitCount,
+    Hits,
+    Line,
+    Phase,
+    Progress,
+    Rate,
+    Section,
+    Shows,
+    Stop,
+)
 from midwatch.streams.records import Mode as RecordMode
 from midwatch.streams.records import Role as RecordRole
 

@@ -6,7 +6,6 @@ from midwatch.agents.policies.base import Clause, PolicyChoice
 from midwatch.streams.records import Incident
 from midwatch.streams.records.error_types import named_in
 
-
 _UNKNOWN = "it is not known whether a restart can help"
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from midwatch.agents.detect.diagnosis.collectives import went_apart
 from midwatch.agents.detect.diagnosis.hindsight import explanation, is_bare_end
 from midwatch.agents.detect.diagnosis.peer_exits import after_peer_exits
 from midwatch.agents.detect.line_order import earlier, in_order, maybe_earlier
@@ -249,7 +250,7 @@ def diagnose(hits: Sequence[Hit], ending: AttemptEnd) -> Diagnosis:
     root = _explained(_who_left(root_of(hits), ending.left), ending)
     others = sorted((hit for hit in hits if hit is not root), key=in_order)
     evidence = ((root,) if root else ()) + tuple(others[:15])
-    return Diagnosis(_judge(root, ending), evidence)
+    return Diagnosis(_out_of_step(_judge(root, ending), hits), evidence)
 
 
 def _judge(root: Hit | None, ending: AttemptEnd) -> Verdict:
@@ -333,6 +334,14 @@ def _unproven(verdict: Verdict, root: Hit, ending: AttemptEnd) -> Verdict:
     if waited and not ending.made_a_step() and verdict.transient:
         return replace(verdict, transient=None, doubt=NO_STEP_SEEN)
     return verdict
+
+
+def _out_of_step(verdict: Verdict, hits: Sequence[Hit]) -> Verdict:
+    """Ranks that waited in different collectives went apart by the program's own doing."""
+    if verdict.family != "comms" or not verdict.transient or not (kinds := went_apart(hits)):
+        return verdict
+    doubt = f"ranks waited in different collectives ({', '.join(kinds)}): the same start may go apart again"
+    return replace(verdict, transient=None, doubt=doubt)
 
 
 def _stopped_short(ending: AttemptEnd) -> bool:

@@ -64,8 +64,10 @@ class JobState:
     phase: Phase = "startup"
     step: int | None = None
     total: int | None = None
-    trained: bool = False  # by a step, a loss, an epoch and its batch, a checkpoint or a count that climbed
-    loops: Mapping[str, Loop] = field(default_factory=dict)  # by kind and file, until it is known to have trained
+    trained: bool = False  # known by a step, a loss, a batch of an epoch, a checkpoint, a count that climbed
+    loops: Mapping[str, Loop] = field(
+        default_factory=dict
+    )  # by kind and file, while not known to have trained
     progress_nodes: tuple[str, ...] = ()
     progress_line: Line | None = None  # the latest sign of progress, as it was printed
     left: Hit | None = None  # a process that said it is done, while the job as a whole was not
