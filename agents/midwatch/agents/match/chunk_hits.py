@@ -23,6 +23,7 @@ from midwatch.agents.match.tracebacks import TracebackPlace as Standing
 from midwatch.agents.match.tracebacks import begins_line, is_logged, place_of
 from midwatch.rules.matching.compiler import RuleSet
 from midwatch.rules.matching.hits import Match, Row
+from midwatch.rules.model import Phase as RulePhase
 from midwatch.rules.model import Role, Rule
 from midwatch.streams.lines.blocks import claimed_rank
 from midwatch.streams.lines.log_levels import is_quiet, is_warning, stands_aside, was_left_out
@@ -137,8 +138,8 @@ def _placed(row: Row) -> bool:
 
 
 def _telling(rows: Iterable[Row]) -> list[Row]:
-    """Without the fallbacks on lines of which another rule knows more; progress tells of no failure, so it
-    is weighed by itself."""
+    """Without the fallbacks on lines of which another rule knows more. Progress tells of no failure, so it is
+    weighed by itself; a batch that is evaluated is none of the training."""
     told: list[Row] = []
     for _, same_line in groupby(rows, key=_start):
         found = list(same_line)
@@ -147,6 +148,7 @@ def _telling(rows: Iterable[Row]) -> list[Row]:
             continue
         progress = [row for row in found if _rule(row).role is Role.PROGRESS]
         progress = [row for row in progress if not _rule(row).fallback] or progress
+        progress = [row for row in progress if _rule(row).phase is RulePhase.EVALUATION] or progress
         others = [row for row in found if _rule(row).role is not Role.PROGRESS]
         known = [row for row in others if not _rule(row).fallback]
         known = known or [row for row in others if not _knows_nothing(_rule(row))]

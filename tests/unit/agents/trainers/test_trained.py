@@ -58,3 +58,37 @@ def test_what_is_no_training_shows_none(watch: Watch, sample: dict[str, Any]) ->
     assert (done.verdict.transient, done.decision.action) == (None, "hold")
     assert "no training step was seen" in done.decision.reason
     assert "role: progress" in done.decision.reason
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[titan] root - INFO - Finished saving the checkpoint (or staging) in 5.53 seconds.",
+        "[INFO] [Torch] Saved /ckpt/global_step100/mp_rank_00_model_states.pt.",
+        "Saved checkpoint to /ckpt/toy/step_500.pt",
+        "  successfully saved checkpoint from iteration     500 to /ckpt/toy [ t 1/2, p 1/1 ]",
+        "| saved checkpoint toy/checkpoint_1_500.pt (epoch 1 @ 500 updates) (writing took 3.1 seconds)",
+    ],
+)
+def test_a_complete_checkpoint_shows_that_the_run_had_trained(watch: Watch, line: str) -> None:
+    assert _timed_out(watch, [line]).decision.action == "restart"
+
+
+def test_numbers_that_climb_in_any_loop_show_it_too(watch: Watch) -> None:
+    seen = _timed_out(watch, [f"the toy did step {number} in 1.2 s" for number in (10, 20, 30)])
+    assert (seen.verdict.step, seen.decision.action) == (None, "restart")
+    assert _timed_out(watch, ["the toy did step 10 in 1.2 s"]).decision.action == "hold"
+
+
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        ("Epoch 1, Step 10, Loss: 2.31", "epoch_batch"),  # its step counts anew in each epoch
+        ("Validation epoch 1 step 10 loss 2.31", "evaluation_batch"),
+        ("Evaluating:  40%|####      | 4/10 [00:04<00:06,  1.01it/s, loss=2.31]", "evaluation_bar"),
+    ],
+)
+def test_the_rule_that_knows_most_of_a_line_reads_it(watch: Watch, line: str, kept: str) -> None:
+    done = _timed_out(watch, [line] * 3)
+    assert done.verdict.step is None
+    assert done.verdict.phase == ("training" if kept == "epoch_batch" else "evaluation")
