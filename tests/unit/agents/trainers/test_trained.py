@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -92,3 +93,9 @@ def test_the_rule_that_knows_most_of_a_line_reads_it(watch: Watch, line: str, ke
     done = _timed_out(watch, [line] * 3)
     assert done.verdict.step is None
     assert done.verdict.phase == ("training" if kept == "epoch_batch" else "evaluation")
+
+
+def test_the_page_on_rules_lists_them() -> None:
+    page = (_HERE.parents[3] / "docs" / "rules.md").read_text("utf-8")
+    listed = page.partition("trained.yaml)):")[2].partition("A loop of your own")[0]
+    assert set(re.findall("`([^`]+)`", listed)) == {sample["source"].split()[0] for sample in TRAINED}
