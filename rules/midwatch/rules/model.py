@@ -68,8 +68,8 @@ class Phase(StrEnum):
 class Shows(StrEnum):
     """What a line of a progress rule proves.
 
-    `STEP`: the job goes on; that it trains, only the line's number shows (a step, a loss, a batch of an
-    epoch, a count that climbs). `TRAINING`: the line itself shows it, as a complete checkpoint does.
+    `STEP`: the job goes on. That it trains, only the line's number shows: a step, a loss, a batch of an
+    epoch, a count that climbs. `TRAINING`: the line itself shows it, as a complete checkpoint does.
     `CLIMB`: its count shows it once it has climbed; the silence goes on.
     """
 

@@ -10,7 +10,7 @@ in backticks: such a hit is context.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
@@ -18,6 +18,7 @@ from typing import TypeVar, cast
 
 from midwatch.agents.match.call_sites import placed
 from midwatch.agents.match.error_stacks import is_outer
+from midwatch.agents.match.loop_counts import count_of
 from midwatch.agents.match.shell_traces import was_asked_for_output
 from midwatch.agents.match.tracebacks import TracebackPlace as Standing
 from midwatch.agents.match.tracebacks import begins_line, is_logged, place_of
@@ -300,17 +301,11 @@ class _Found:
         column.times.append(time)
         column.last = (hit, place)
         column.losses.append(captures.get("loss", ""))
-        column.counts.append(_count_of(captures))
+        column.counts.append(count_of(captures))
         column.grad_norms.append(captures.get("grad_norm", ""))
         total = _whole(captures.get("total_steps"), -1)
         if total >= 0:
             column.total = total
-
-
-def _count_of(captures: Mapping[str, str]) -> str:
-    """How far a loop is that prints no step. A batch counts anew in each epoch, so the epoch stands first."""
-    batch = captures.get("batch") or captures.get("count", "")
-    return ":".join(part for part in (captures.get("epoch", ""), batch) if part)
 
 
 def _only_an_end(rule: Rule) -> bool:
