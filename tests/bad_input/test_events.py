@@ -148,7 +148,7 @@ EVENTS = (
         value=codec.encode(replace(ENDED, job="local:eve/elsewhere")),
         key=b"local:eve/elsewhere",
     ),
-    Case("a key that is no text", "no UTF-8", value=codec.encode(BEAT), key=b"\xff\xfe"),
+    Case("a key that is no text", "not UTF-8", value=codec.encode(BEAT), key=b"\xff\xfe"),
     Case("no key", "without the key of its job", value=codec.encode(BEAT), key=b""),
     Case("the key of our own state of the partition", "under the key", "misdirected",
          value=codec.encode(BEAT), key=PARTITION),

@@ -156,7 +156,7 @@ def test_a_job_of_a_foreign_shipper_is_no_stall_and_why_says_that_none_can_be_fo
     stage.now_ms += 3_600_000
     fact = SchedulerFact(JOB, "slurm:7:0", "7", "pending", "running", False)
     assert stage.take(JOB, fact).commands == ()
-    assert "its lines come by vector, which gives no beats: no stall can be found" in stage.shown(JOB)
+    assert "vector ships its lines and sends no heartbeats: midwatch cannot see a stall" in stage.shown(JOB)
     assert "two_alive" not in stage.shown(JOB)
     stage.take(JOB, replace(fact, new="failed", ended=True, exit_code=1))
     stage.now_ms += 600_000

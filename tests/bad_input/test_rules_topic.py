@@ -96,7 +96,7 @@ class ClosedProducer(Producer):
 class Read:
     """What a worker made of a topic: the bundle in force, what it counted and said, and the dead letters."""
 
-    standing: CurrentBundle
+    current: CurrentBundle
     counters: Counters
     said: list[str]
     sent: list[Send]
@@ -117,11 +117,11 @@ def read(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> C
         follower = Follower(SETTINGS, counters, dead_letter=partial(match.write_dead_letter, SETTINGS))
         follower.start()
         try:
-            wait_for(lambda: follower.standing is not None, "a bundle is in force", 30)
+            wait_for(lambda: follower.current is not None, "a bundle is in force", 30)
         finally:
             follower.stop()
-        assert follower.standing is not None
-        return Read(follower.standing, counters, [r.getMessage() for r in caplog.records], producer.sent)
+        assert follower.current is not None
+        return Read(follower.current, counters, [r.getMessage() for r in caplog.records], producer.sent)
 
     return made
 
@@ -131,7 +131,7 @@ def test_what_names_no_bundle_is_set_aside_and_the_next_one_is_in_force(
     case: Case, read: Callable[..., Read]
 ) -> None:
     found = read((case.key or CURRENT, case.value))
-    assert (found.standing.said.who, found.standing.offset) == ("bob@here", 3)
+    assert (found.current.in_force.who, found.current.offset) == ("bob@here", 3)
     outcome = Outcome().sort(found.sent, SETTINGS.topic_names.dead)
     outcome.counted = {kind: count for (_, kind), count in found.counters.refused.items()}
     assert_refused(outcome, case)

@@ -1,1 +1,1 @@
-"""What is done: incidents, verdicts, decisions, commands, and their execution."""
+"""The agents: they turn log lines into incidents, verdicts, decisions and commands, and carry these out."""

@@ -1,8 +1,8 @@
-"""Every transition and every step of a rescue as one line: when, whose, old → new, action, reason. Pure.
+"""One line for every transition and step of a rescue: time, job, old → new, action, reason. Pure.
 
-The executor, the watcher, `up`, the demo and `why` all print these lines, so what a person saw at night can
-be found in every log by the same words. Times are UTC with milliseconds. Text that came from a job is made
-harmless first: a log line may hold anything a terminal obeys.
+The executor, the watcher, `up`, the demo and `why` all print these lines. A person can therefore find the
+same words in every log. Times are UTC with milliseconds. Text from a job is escaped first, because it may
+hold control characters that a terminal obeys.
 """
 
 from __future__ import annotations
@@ -24,41 +24,41 @@ from midwatch.streams.records import (
     SchedulerFact,
     SpecEvent,
 )
+from midwatch.streams.records.incidents import RESUMED
 
 _LONGEST = 500
 _CALENDAR_MS = 60_000_000_000_000  # some hundred years short of the year 10000, and of the year 0
 
 
 def line(record: object, at_ms: int, *, command: Command | None = None) -> str | None:
-    """The record's line; None for kinds that are no step (beats, hits, ticks).
+    """The line of a record; None for a kind that is no step, such as heartbeat, hits or tick.
 
-    `command` is the one that an outcome speaks of, where the caller knows it: the outcome alone does not
-    say which restart of how many it was.
+    Give the `command` of an outcome if you have it: only the command has the number of the restart.
     """
     if isinstance(record, Forwarded):
         record = record.record
     if isinstance(record, Outcome):
         return f"{moment(at_ms)} {_outcome(record, command)}"
-    tell = _LINES.get(type(record))
-    return f"{moment(at_ms)} {tell(record)}" if tell else None
+    line_of = _LINES.get(type(record))
+    return f"{moment(at_ms)} {line_of(record)}" if line_of else None
 
 
 def moment(at_ms: int) -> str:
-    """Milliseconds since 1970 as a UTC time that sorts as text; one beyond any calendar as its number."""
+    """Milliseconds since 1970 as a UTC time that sorts as text. Beyond any calendar: the number."""
     if abs(at_ms) > _CALENDAR_MS:
         return f"({at_ms} ms)"
     return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{at_ms % 1000:03d}Z"
 
 
 def printable(text: str, longest: int = _LONGEST) -> str:
-    """Text with everything a terminal would obey spelled out, cut to a length that can be read."""
+    """Cuts the text to `longest` characters, then escapes every character that is not printable."""
     if len(text) > longest:
         text = f"{text[:longest]}…"
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def count(number: int, limit: int | None) -> str:
-    """Which restart of how many."""
+    """The number of a restart and its limit, as `attempt 2 of 3`."""
     return f"attempt {number} of {'any number' if limit is None else limit}"
 
 
@@ -93,9 +93,7 @@ def _incident(incident: Incident) -> str:
     verdict = incident.verdict
     kind = f"{verdict.mode or 'end'} by {verdict.error_type}" if verdict.state == "failed" else verdict.state
     place = f" at {printable(verdict.root_file)}:{verdict.root_line_number}" if verdict.root_file else ""
-    if (
-        incident.state == "suspected" and incident.evidence
-    ):  # no verdict yet, but the line that woke the watch
+    if incident.state == "suspected" and incident.evidence:  # no verdict yet: show the line that matched
         hit = incident.evidence[0]
         kind, place = printable(hit.error_type), f" at {printable(hit.line.path)}:{hit.line.number}"
     return f"{incident.job}: " + _join(
@@ -107,6 +105,8 @@ def _incident(incident: Incident) -> str:
 
 
 def _finding(finding: Finding) -> str:
+    if finding.kind == RESUMED:
+        return f"{finding.job}: attempt {finding.attempt} {printable(finding.detail)}"
     state = "open" if finding.open else "clear"
     return f"{finding.job}: " + _join(
         f"finding {printable(finding.kind)} → {state}",
@@ -126,7 +126,7 @@ def _decision(decision: Decision) -> str:
 def _command(command: Command) -> str:
     number = count(command.restart_number, command.restart_limit) if command.action == "restart" else ""
     return f"{command.job}: " + _join(
-        f"ordered → {command.action}", number, f"command {command.id[:12]}", _because(command.reason)
+        f"command → {command.action}", number, f"command {command.id[:12]}", _because(command.reason)
     )
 
 
@@ -134,8 +134,9 @@ def _outcome(outcome: Outcome, command: Command | None) -> str:
     number = ""
     if command is not None and command.action == "restart":
         number = count(command.restart_number, command.restart_limit)
+    told = "told to load" if outcome.checkpoint else "from"
     checkpoint = (
-        "" if outcome.checkpoint_step is None else f"from the checkpoint of step {outcome.checkpoint_step}"
+        "" if outcome.checkpoint_step is None else f"{told} the checkpoint of step {outcome.checkpoint_step}"
     )
     return f"{outcome.job}: " + _join(
         f"{outcome.action} → {outcome.state}",
@@ -156,16 +157,16 @@ def _spec(spec: SpecEvent) -> str:
     return f"{spec.job}: " + _join(f"spec → {spec.spec[:12]}", f"policy {spec.policy}", mode)
 
 
-def _in_force(said: InForce) -> str:
-    how = "pushed" if said.by == "push" else "read from files"
-    return f"rules: bundle {said.bundle[:12]} → in force, {how} by {printable(said.who)}"
+def _in_force(record: InForce) -> str:
+    source = "pushed" if record.by == "push" else "read from files"
+    return f"rules: bundle {record.bundle[:12]} → in force, {source} by {printable(record.who)}"
 
 
-def _refused(said: RefusedRules) -> str:
-    what = "push" if said.by == "push" else "edit"
-    first = printable(said.errors[0]) if said.errors else ""
-    more = f"and {len(said.errors) - 1} more" if len(said.errors) > 1 else ""
-    return "rules: " + _join(f"{what} → refused, the last good bundle stays", _because(first), more)
+def _refused(record: RefusedRules) -> str:
+    change = "push" if record.by == "push" else "edit"
+    first = printable(record.errors[0]) if record.errors else ""
+    more = f"and {len(record.errors) - 1} more" if len(record.errors) > 1 else ""
+    return "rules: " + _join(f"{change} → refused, the last good bundle stays", _because(first), more)
 
 
 _LINES: dict[type, Callable[[Any], str]] = {

@@ -1,4 +1,4 @@
-"""A person's act, told to `events` so that the agents and `why` know of it. Shell."""
+"""Writes a person's act to `events`, so that the agents and `why` know of it. Shell."""
 
 from __future__ import annotations
 
@@ -13,33 +13,37 @@ from midwatch.streams.services.reachable import check_kafka
 from midwatch.streams.settings.schema import Settings
 
 
-def known_job(settings: Settings, asked: str, now_ms: int) -> str:
-    """The whole name of the job that a person means, as `midwatch why` finds it.
+def known_job(settings: Settings, name: str, now_ms: int) -> str:
+    """The whole name of the job that `name` means, as `midwatch why` finds it.
 
     Raises:
-        UsageError: no job, or more than one, is meant.
-        ServiceUnreachable: Kafka cannot be asked.
+        UsageError: no job has this name, or more than one.
+        ServiceUnreachable: Kafka does not answer.
     """
-    return ask_name(with_connection(settings), asked, now_ms)
+    return ask_name(with_connection(settings), name, now_ms)
 
 
-def coming_job(asked: str) -> str:
-    """A job that need not be there yet: its name must be whole, for nothing tells its cluster.
+def coming_job(name: str) -> str:
+    """The name of a job that may not exist yet. It must be whole, because no record gives its cluster.
 
     Raises:
-        UsageError: it is not whole.
+        UsageError: the name is not whole.
     """
-    if is_job(asked.encode()):
-        return asked
+    if is_job(name.encode()):
+        return name
     raise UsageError(
-        f"{asked!r} does not say which job is to come",
+        f"{name!r} is not the whole name of a job",
         where="--future",
-        remedy="give its whole name, cluster:user/run, as `midwatch run --job run` would start it",
+        remedy="give cluster:user/run, the name that `midwatch run --job run` would give the job",
     )
 
 
 def tell_act(settings: Settings, mark: Mark, act: str) -> None:
-    """Raises ServiceUnreachable when Kafka cannot be told."""
+    """Writes the act to `events`.
+
+    Raises:
+        ServiceUnreachable: Kafka does not take the record.
+    """
     connected = with_connection(settings)
     check_kafka(connected)
     reporter = Reporter(connected)

@@ -1,4 +1,4 @@
-"""What the executor and the watcher say: records on `events`, and one line each on standard error."""
+"""Writes the records of the executor and the watcher to Kafka, and a line for each to standard error."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ACKNOWLEDGED_S = 30.0
 
 
 class Reporter:
-    """Sends and waits: when a call returns, the record is Kafka's. May be used by several threads."""
+    """Sends records to Kafka. Each call returns once Kafka has the record. Several threads may share it."""
 
     def __init__(self, settings: Settings) -> None:
         self._topics = settings.topic_names
@@ -41,28 +41,32 @@ class Reporter:
     def event(
         self, record: Outcome | SchedulerFact | SpecEvent | PersonAct, *, command: Command | None = None
     ) -> None:
-        """One record of a job to `events`, and its line. Raises ServiceUnreachable if Kafka refuses it."""
+        """Sends one record of a job to `events`, and logs its line.
+
+        Raises:
+            ServiceUnreachable: Kafka does not take the record.
+        """
         self._send(self._topics.events, record.job.encode(), encode(record))
-        said = activity.line(record, now_ms(), command=command)
-        if said:
-            say(said)
+        line = activity.line(record, now_ms(), command=command)
+        if line:
+            say(line)
 
     def spec(self, spec: Spec) -> None:
-        """How to start the job again, to `specs`."""
+        """Sends a spec, which says how to start the job again, to `specs`. Raises as `event`."""
         self._send(self._topics.specs, spec.job.encode(), encode(spec))
 
     def dead(self, message: Message, error: Exception) -> None:
-        """What could not be read or believed: set aside, counted and told of."""
+        """Sends a message that is unreadable or unproven to the dead-letter topic, counts it and logs it."""
         refused = refusal(error)
         self.counters.refuse(message.topic, refused.kind)
         letter = dead_letter(self._topics.dead, message, refused)
         self._send(letter.topic, letter.key or b"", letter.value or b"")
         place = f"{message.topic}/{message.partition}/{message.offset}"
         at = activity.moment(now_ms())
-        say(f"{at} a record was set aside in {letter.topic}: {place}: {refused.reason}")
+        say(f"{at} a record went to the dead-letter topic {letter.topic}: {place}: {refused.reason}")
 
     def close(self) -> None:
-        """What Kafka did not take is told again after the next start."""
+        """Drops what Kafka has not taken; the executor sends it again after its next start."""
         abandon(self._producer)
 
     def _send(self, topic: str, key: bytes, value: bytes) -> None:
@@ -72,24 +76,24 @@ class Reporter:
             raise ServiceUnreachable(
                 f"Kafka did not take a record of {topic}: {error}",
                 where=self._where,
-                remedy="it is sent again after the restart of this process",
+                remedy="this process sends it again after its restart",
             ) from error
 
 
 def received(message: Any) -> Message:
-    """A message of the plain consumers, as the pure core sees one."""
+    """A message of a plain Kafka consumer, as a message of the pure core."""
     at = max(message.timestamp, 0)
     return Message(message.topic, message.partition, message.offset, at, at, message.key, message.value)
 
 
 def say(line: str) -> None:
-    """One line for the person at the terminal or the log."""
+    """Writes one line to standard error."""
     sys.stderr.write(line + "\n")
     sys.stderr.flush()
 
 
 def step_line(command: Command, at_ms: int, *, change: str, ids: tuple[str, str], reason: str) -> str:
-    """The line of one step of a rescue: old → new, action, attempt n of N, old id → new id, reason."""
+    """The line of one step of a command: change, action, attempt n of N, old id → new id, reason."""
     old, new = ids
     number = (
         f", {activity.count(command.restart_number, command.restart_limit)}"

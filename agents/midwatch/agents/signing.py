@@ -1,8 +1,8 @@
 """Ed25519 signatures of commands and specs. The shell part is two small files in the state directory.
 
-`signing.key` (0600) signs: decide has it for commands, `midwatch run` for specs. `signing.pub` verifies: it
-is all that the executor reads. A signature covers the canonical bytes of every other field of the record,
-behind the record's kind, so a signature of one kind never passes for the other.
+`signing.key` (mode 0600) signs: decide signs commands with it, and `midwatch run` signs specs.
+`signing.pub` verifies. The signed bytes are the record's kind and the canonical bytes of every other
+field. A signature of one kind therefore never passes for the other kind.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ Signed = TypeVar("Signed", Command, Spec)
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """The public half: tells whether a record was signed by the one private key of this installation."""
+    """The public key: checks whether this installation's private key signed a record."""
 
     key: Ed25519PublicKey
 
     def accepts(self, record: Command | Spec) -> bool:
-        """False for a missing, broken or foreign signature; never raises on what a stranger may send."""
+        """False for a missing, broken or foreign signature. Never raises, whatever a stranger sends."""
         try:
             self.key.verify(base64.b64decode(record.signature, validate=True), _message(record))
         except (InvalidSignature, binascii.Error, ValueError):
@@ -50,7 +50,7 @@ class Verifier:
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """The private half. It never shows the key, not even in its repr."""
+    """The private key. Its repr does not show the key's bytes."""
 
     key: Ed25519PrivateKey
 
@@ -64,19 +64,19 @@ class Signer:
 
 
 def spec_hash(spec: Spec) -> str:
-    """What a command and a spec event call this spec: SHA-256, in hex, of all but its signature."""
+    """The hash by which commands and spec events name a spec: SHA-256 in hex, without the signature."""
     return hashlib.sha256(canonical(spec)).hexdigest()
 
 
 def new_signer() -> Signer:
-    """A fresh key that lies in no file."""
+    """A signer with a new key, which no file holds."""
     return Signer(Ed25519PrivateKey.generate())
 
 
 def ensure_keys(state_directory: Path) -> Signer:
-    """The installation's signer; makes the two files where they are missing.
+    """The installation's signer. Creates each of the two files if absent.
 
-    Two processes may call this at once: one key wins, both get it.
+    Two processes may call this at once: both get the same key.
 
     Raises:
         ConfigurationError: the private file is broken or readable by others.
@@ -92,9 +92,9 @@ def ensure_keys(state_directory: Path) -> Signer:
         create_if_absent(public, raw, mode=0o644)
     if _read(public) != raw:
         raise ConfigurationError(
-            "the public key is not that of the private key beside it",
+            "the public key does not belong to the private key beside it",
             where=str(public),
-            remedy="delete the public file; the next start writes the right one",
+            remedy="delete this file; the next start writes the right one",
         )
     return signer
 
@@ -109,7 +109,7 @@ def load_signer(state_directory: Path) -> Signer:
     raw = _read(path)
     if stat.S_IMODE(path.stat().st_mode) & 0o077:
         raise ConfigurationError(
-            "the private signing key can be read by others",
+            "other users can read the private signing key",
             where=str(path),
             remedy=f"chmod 600 {path}",
         )
@@ -117,7 +117,7 @@ def load_signer(state_directory: Path) -> Signer:
 
 
 def load_verifier(state_directory: Path) -> Verifier:
-    """The public key of this installation; reads nothing else.
+    """The public key of this installation. Does not read the private key.
 
     Raises:
         ConfigurationError: missing or broken.
@@ -140,8 +140,8 @@ def _read(path: Path) -> bytes:
         ) from error
     if len(raw) != _KEY_BYTES:
         raise ConfigurationError(
-            f"not a signing key: {len(raw)} bytes where {_KEY_BYTES} are due",
+            f"not a signing key: {len(raw)} bytes, but a key has {_KEY_BYTES}",
             where=str(path),
-            remedy="delete both key files; specs signed by the lost key must be written again",
+            remedy="delete both key files, then write every spec again that the lost key signed",
         )
     return raw

@@ -1,1 +1,1 @@
-"""What is looked for: rules, their compiler and matcher, detectors, and packs of YAML."""
+"""Rules: their model, reader, compiler and matcher, the detectors, and the shipped packs of YAML."""

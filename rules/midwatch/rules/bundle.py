@@ -1,4 +1,4 @@
-"""A bundle of either form: our own rule files, or a configuration of oellm-autoexp."""
+"""Read a bundle of either form: midwatch rule files, or a configuration of oellm-autoexp."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from midwatch.rules.oellm.reading import read_foreign_bundle
 
 
 def read_bundle(name: str, files: Mapping[str, bytes]) -> Bundle:
-    """The bundle whose root is the file `name`: its path, or its name without folder and ending.
+    """The bundle whose root file is `name`: a path, or a name without folder and ending.
 
-    Only the root and what it names are read. Raises RuleErrors with every mistake of every file read.
+    Reads only the root and the files that it names. Raises RuleErrors with every mistake of these files.
     """
     return read_foreign_bundle(name, files) or read_rule_bundle(name, files)

@@ -1,4 +1,4 @@
-"""What is wrong in a rule file: every error at once, each with file:line:column and its remedy."""
+"""Mistakes in rule files: all of them at once, each with file:line:column and its remedy."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from midwatch.streams.strict_yaml import LocatedError
 __all__ = ["LocatedError", "RuleErrors"]
 
 
-class RuleErrors(ConfigurationError):  # it is many errors
+class RuleErrors(ConfigurationError):
     """Rule files that cannot be used. `errors` holds all mistakes of all files, in file order.
 
-    Nothing was changed by the attempt: whoever holds an older rule set keeps it.
+    A failed reading changes nothing: a caller with an older rule set keeps it.
     """
 
     def __init__(self, errors: Iterable[LocatedError]) -> None:
@@ -22,7 +22,7 @@ class RuleErrors(ConfigurationError):  # it is many errors
         super().__init__(
             f"{count} mistake{'s' if count != 1 else ''} in rule files",
             where=str(self.errors[0].location) if self.errors else "",
-            remedy="Correct the places named; `midwatch rules check` lists them again.",
+            remedy="Correct these places; `midwatch rules check` lists them again.",
         )
 
     def __reduce__(self) -> tuple[type[RuleErrors], tuple[object, ...]]:

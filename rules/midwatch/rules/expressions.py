@@ -1,9 +1,9 @@
-"""The one door to google-re2: compiled expressions and sets of them, over bytes.
+"""Compiled expressions and sets of them, over bytes. Only this module calls google-re2.
 
-The public API spends ten times the engine's own time on encoding and on match objects, so the raw
-binding is called where this version has it (`_regexp.Match`, `_set.Match`; the version is pinned), and the
-public one elsewhere. A set is only ever handed out compiled and tested: in this binding `Match` after a
-failed `Compile` kills the interpreter, and before one it answers None.
+The public API spends ten times the engine's time on encoding and on match objects. So this module calls the
+raw binding where the pinned version has it (`_regexp.Match`, `_set.Match`), and the public API elsewhere. It
+returns a set only compiled and tested. In this binding `Match` returns None before `Compile`, and kills the
+interpreter after a failed `Compile`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import re2
 Span = tuple[int, int]
 
 SET_MEMORY = 256 << 20
-"""A ceiling in bytes for the automaton of a set; it costs nothing until used."""
+"""Most bytes for the automaton of a set. Unused bytes cost nothing."""
 
 UNANCHORED: Any = re2._Anchor.UNANCHORED
 ANCHORED: Any = re2._Anchor.ANCHOR_START
@@ -24,39 +24,39 @@ ANCHORED: Any = re2._Anchor.ANCHOR_START
 
 
 class PatternError(ValueError):
-    """A pattern that RE2 refuses; the text says why."""
+    """RE2 refuses a pattern; the text says why."""
 
 
 def is_bytewise(pattern: str) -> bool:
-    """Whether the pattern is compiled for single bytes (LATIN1) and not for UTF-8.
+    """Whether the pattern is compiled for single bytes (LATIN1) instead of UTF-8.
 
-    True for ASCII patterns: `.` is then any byte, so a line with a damaged character still matches.
+    True for ASCII patterns. Their `.` matches any byte, so a line with a damaged character still matches.
     """
     return pattern.isascii()
 
 
 def options(*, bytewise: bool, within_lines: bool = False, memory: int = 0) -> Any:
     """RE2's options. `within_lines`: no part of the pattern may match a line feed."""
-    chosen = re2.Options()
-    chosen.log_errors = False
-    chosen.never_nl = within_lines
+    re2_options = re2.Options()
+    re2_options.log_errors = False
+    re2_options.never_nl = within_lines
     if bytewise:
-        chosen.encoding = re2.Options.Encoding.LATIN1
+        re2_options.encoding = re2.Options.Encoding.LATIN1
     if memory:
-        chosen.max_mem = memory
-    return chosen
+        re2_options.max_mem = memory
+    return re2_options
 
 
 class Expression:
-    """One compiled pattern. `search(line)` is the match and its groups, or None."""
+    """One compiled pattern. `search(line)` gives the spans of match and groups, or None."""
 
     __slots__ = ("_regexp", "group_count", "group_numbers", "pattern", "program_size", "raw_match")
 
     def __init__(self, pattern: str, *, within_lines: bool = False, multi_line: bool = False) -> None:
         source = f"(?m){pattern}" if multi_line else pattern
         try:
-            chosen = options(bytewise=is_bytewise(pattern), within_lines=within_lines)
-            self._regexp = re2._Regexp(source.encode(), chosen)
+            re2_options = options(bytewise=is_bytewise(pattern), within_lines=within_lines)
+            self._regexp = re2._Regexp(source.encode(), re2_options)
         except re2.error as error:
             raise PatternError(_reason(error)) from None
         except UnicodeEncodeError as error:
@@ -69,12 +69,12 @@ class Expression:
         self.raw_match: Callable[[Any, bytes, int, int], Sequence[Span]] = self._regexp._regexp.Match
 
     def search(self, line: bytes) -> Sequence[Span] | None:
-        """The span of the leftmost match and of each group ((-1, -1): took no part), or None."""
+        """The span of the leftmost match and of each group, or None; an unused group has (-1, -1)."""
         spans = self.raw_match(UNANCHORED, line, 0, len(line))
         return spans if spans[0][0] >= 0 else None
 
     def search_from(self, text: bytes, start: int) -> Sequence[Span] | None:
-        """The same, from an offset of a longer text to its end; offsets count from the text's start."""
+        """The same from `start` to the end of a text; offsets count from the start of the text."""
         spans = self.raw_match(UNANCHORED, text, start, len(text))
         return spans if spans[0][0] >= 0 else None
 
@@ -82,10 +82,10 @@ class Expression:
 def compile_set(
     patterns: Sequence[str], *, within_lines: bool = False, memory: int = SET_MEMORY
 ) -> Callable[[bytes], list[int]]:
-    """A function from bytes to a new list of the patterns found in them, by index, in no particular order.
+    """A function from bytes to a new list: the indexes of the patterns found in them, in no order.
 
-    All patterns must be of one kind (`is_bytewise`). With `within_lines` a text of many lines may be
-    asked as if each line were asked alone. Raises PatternError.
+    All patterns must be of one kind (`is_bytewise`). With `within_lines` no match crosses a line feed, so a
+    text of many lines gives what its lines give alone. Raises PatternError.
     """
     bytewise = is_bytewise(patterns[0])
     if any(is_bytewise(pattern) != bytewise for pattern in patterns):

@@ -1,4 +1,4 @@
-"""The known keys of one YAML mapping, read with their types; every mistake is collected with its place."""
+"""Read the known keys of one YAML mapping with their types, and collect every mistake with its place."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def duration_seconds(text: str) -> float | None:
-    """Seconds of "90s", "15m", "1.5h", "500ms" or "2d"; None where it is no duration with a unit."""
+    """Seconds of "90s", "15m", "1.5h", "500ms" or "2d"; None if the text is not a duration with a unit."""
     match = _DURATION.match(text.strip())
     return float(match.group(1)) * _SECONDS[match.group(2)] if match else None
 
 
 def describe(node: YamlNode) -> str:
-    """What a person would call the node: "text", "a list", .."""
+    """The kind of a node in a person's words: "text", "a list", ..."""
     if isinstance(node, YamlScalar):
         return type_name[type(node.value)]
     return "a list" if isinstance(node, YamlList) else "a mapping"
 
 
 class Fields:
-    """Reads one mapping key by key. Call `done()` last: it reports the keys nobody asked for.
+    """Reads one mapping key by key. Call `done()` last: it reports the keys that nobody read.
 
-    A value of a wrong type is reported and read as if the key were missing, so that reading goes on and
-    all mistakes of a file come at once.
+    A value of a wrong type is reported, and then read as a missing key. So the reading goes on and reports
+    all mistakes of a file at once.
     """
 
     def __init__(self, node: YamlNode, errors: list[LocatedError], what: str) -> None:
@@ -55,7 +55,7 @@ class Fields:
         self.errors.append(LocatedError(location, what, remedy))
 
     def place(self, key: str) -> SourceLocation:
-        """Where the key's value stands, or the mapping itself."""
+        """The place of the key's value; without the key, the place of the mapping."""
         return self.entries[key][1].location if key in self.entries else self.location
 
     def node(self, key: str, *, required: bool = False) -> YamlNode | None:
@@ -69,7 +69,7 @@ class Fields:
         return entry[1]
 
     def text(self, key: str, default: str = "", *, required: bool = False) -> str:
-        """A text. A number or true/false is refused: YAML read it as no text."""
+        """A text. Refuses a number or true/false, because YAML does not read it as text."""
         node = self.node(key, required=required)
         if node is None:
             return default
@@ -85,7 +85,7 @@ class Fields:
             return None
         if isinstance(node, YamlScalar) and isinstance(node.value, bool):
             return node.value
-        remedy = "YAML 1.2 knows only `true` and `false`: yes, no, on and off are text."
+        remedy = "Write `true` or `false`: in YAML 1.2 yes, no, on and off are text."
         self.complain(node.location, f"`{key}` is {describe(node)}, not true or false", remedy)
         return None
 
@@ -111,7 +111,7 @@ class Fields:
         return None
 
     def duration(self, key: str, *, required: bool = False) -> float | None:
-        """Seconds of a duration with its unit; a bare number is refused, since nobody could say of what."""
+        """Seconds of a duration with its unit. Refuses a bare number, because its unit is unknown."""
         node = self.node(key, required=required)
         if node is None:
             return None
@@ -119,7 +119,7 @@ class Fields:
         seconds = duration_seconds(value) if isinstance(value, str) else None
         if seconds is None or seconds <= 0:
             remedy = "Write a number above 0 and its unit: ms, s, m, h or d, for example `15m`."
-            self.complain(node.location, f"`{key}` is no duration", remedy)
+            self.complain(node.location, f"`{key}` is not a duration", remedy)
             return None
         return seconds
 
@@ -149,7 +149,7 @@ class Fields:
         return []
 
     def texts(self, key: str) -> list[tuple[str, SourceLocation]]:
-        """The texts of a list with their places."""
+        """The texts of a list, each with its place."""
         found: list[tuple[str, SourceLocation]] = []
         for item in self.items(key):
             if isinstance(item, YamlScalar) and isinstance(item.value, str):
@@ -160,7 +160,7 @@ class Fields:
         return found
 
     def mapping(self, key: str) -> dict[str, tuple[SourceLocation, YamlNode]]:
-        """Keys and values of a mapping; {} where the key is missing."""
+        """The entries of a mapping; {} where the key is missing."""
         node = self.node(key)
         if node is None:
             return {}
@@ -172,7 +172,7 @@ class Fields:
         return {}
 
     def done(self) -> None:
-        """Report every key that was not asked for, with the known key that it resembles."""
+        """Report every key that nobody read, with the known key that it resembles."""
         for key, (location, _) in self.entries.items():
             if key in self.known:
                 continue

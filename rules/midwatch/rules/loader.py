@@ -1,4 +1,4 @@
-"""The shell of the rules: from directories to (name, bytes). The only module here that touches files."""
+"""The shell of the rules: it reads files into bytes by name. No other module of the rules touches files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ENDINGS = (".yaml", ".yml")
 
 
 def shipped_files() -> dict[str, bytes]:
-    """The packs and presets that come with midwatch, by `packs/<name>.yaml` and `presets/<name>.yaml`."""
+    """The shipped packs and presets, by `packs/<name>.yaml` and `presets/<name>.yaml`."""
     root = resources.files("midwatch.rules")
     return {
         f"{folder}/{entry.name}": entry.read_bytes()
@@ -30,7 +30,7 @@ def shipped_files() -> dict[str, bytes]:
 
 
 def directory_files(directory: Path) -> dict[str, bytes]:
-    """The YAML files of a directory, not of those below it, by their path as given."""
+    """The YAML files of a directory, without its subdirectories, by their path as given."""
     try:
         return {
             str(path): path.read_bytes()
@@ -39,7 +39,7 @@ def directory_files(directory: Path) -> dict[str, bytes]:
         }
     except OSError as error:
         raise ConfigurationError(
-            f"the rules cannot be read: {error.strerror}",
+            f"cannot read the rules: {error.strerror}",
             where=str(error.filename or directory),
             remedy="Name a directory or a file of rules that this user may read.",
         ) from error
@@ -48,15 +48,15 @@ def directory_files(directory: Path) -> dict[str, bytes]:
 def load_bundle(name: str) -> Bundle:
     """The bundle of a shipped preset or pack (`megatron_production`), or of a file (`./mine.yaml`).
 
-    A file may include what is shipped and the files beside it. A configuration of oellm-autoexp is read as
-    such, with the files that it names. Raises RuleErrors, or ConfigurationError where there is no such file.
+    A file may include shipped files and the files beside it. A configuration of oellm-autoexp is read with
+    the files that it names. Raises RuleErrors, or ConfigurationError if there is no such file.
     """
     files, root = bundle_files(name)
     return read_bundle(root, files)
 
 
 def bundle_files(name: str) -> tuple[Mapping[str, bytes], str]:
-    """The files that a bundle may be made of, and the key of its root: what `read_bundle` wants."""
+    """The arguments of `read_bundle`: the files that a bundle may name, and the key of its root."""
     shipped = shipped_files()
     if not name.endswith(_ENDINGS):
         return shipped, name
@@ -66,7 +66,7 @@ def bundle_files(name: str) -> tuple[Mapping[str, bytes], str]:
         raise ConfigurationError(
             "there is no such file of rules",
             where=name,
-            remedy="`midwatch rules list` shows the shipped ones.",
+            remedy="`midwatch rules list` shows the shipped rules.",
         )
     if is_config(str(path), beside[str(path)]):
         root, disk = path.as_posix(), _OnDisk()
@@ -76,18 +76,18 @@ def bundle_files(name: str) -> tuple[Mapping[str, bytes], str]:
 
 
 def is_config(path: str, content: bytes) -> bool:
-    """Whether a file is a configuration of oellm-autoexp, and none of ours."""
+    """Whether a file is a configuration of oellm-autoexp and not a midwatch rule file."""
     tree = read_yaml(path, content, [])
     return tree is not None and is_foreign(tree)
 
 
 def load_config(path: str) -> Config:
-    """A configuration of oellm-autoexp with all that it names. Raises RuleErrors."""
+    """A configuration of oellm-autoexp with all files that it names. Raises RuleErrors."""
     return read_config(Path(path).as_posix(), _OnDisk())
 
 
 class _OnDisk:
-    """Files by their path, read when they are asked for."""
+    """Files by path, each read when it is needed."""
 
     def __contains__(self, path: object) -> bool:
         return Path(str(path)).is_file()
@@ -97,7 +97,7 @@ class _OnDisk:
             return Path(path).read_bytes()
         except OSError as error:
             raise ConfigurationError(
-                f"the configuration cannot be read: {error.strerror}",
+                f"cannot read the configuration: {error.strerror}",
                 where=path,
                 remedy="Name a file that this user may read.",
             ) from error

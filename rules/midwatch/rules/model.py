@@ -1,6 +1,6 @@
-"""The rule: what is looked for in a line, and what it means when it is found.
+"""The rule: what to look for in a line, and what a hit means.
 
-Everything here is a value. A rule says nothing about what to do: that is the policy's business.
+Everything here is a value. A rule does not say what to do; a policy does.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _IN_CODE = SourceLocation("<code>")
 
 
 class Role(StrEnum):
-    """What a hit of the rule is evidence of.
+    """The meaning of a rule's hit as evidence.
 
-    Only a `CAUSE` may become the root of a verdict while one stands; a `CONSEQUENCE` (a peer died, a
-    watchdog fired, a launcher's summary) stands in where no cause was seen. `CONTEXT` makes no failure; above
-    severity `info` it is named as the cause of one that is known by its bare end alone.
+    While there is a `CAUSE`, only a cause may become the root of a verdict. Without one, a `CONSEQUENCE` may:
+    a peer died, a watchdog fired, a launcher's summary. `CONTEXT` makes no failure. Above severity `info` it
+    is named as the cause of a failure of which nothing but its end is known.
     """
 
     CAUSE = "cause"
@@ -47,7 +47,7 @@ class Role(StrEnum):
 
 
 class Severity(StrEnum):
-    """How loud a hit is shown. It decides one thing: context that is only an `INFO` never explains an end."""
+    """How prominently a hit is shown. It decides one thing: `INFO` context never explains an end."""
 
     CRITICAL = "critical"
     ERROR = "error"
@@ -56,7 +56,7 @@ class Severity(StrEnum):
 
 
 class Phase(StrEnum):
-    """What the job is doing; each phase has its own silence limit."""
+    """The job's activity; each phase has a silence limit."""
 
     STARTUP = "startup"
     COMPILE = "compile"
@@ -88,24 +88,24 @@ class Mode(StrEnum):
 
 
 class BlockKind(StrEnum):
-    """What a rule is asked of that is not asked of single lines; see `midwatch.streams.lines.blocks`."""
+    """The kind of block that a rule is searched in instead of a line; see `midwatch.streams.lines.blocks`."""
 
     TRACEBACK = "traceback"
 
 
 class NoteKind(StrEnum):
-    """What a note of the reading is about."""
+    """The subject of a note about a file."""
 
-    ARMING = "arming"  # whether anything acts at all
-    MOOT = "moot"  # accepted, and without an effect here
-    NOT_EXECUTED = "not executed"  # would run a command or touch a file: read, listed, never done
-    CHANGED = "changed"  # means something else than it looks like
-    WARNING = "warning"  # taken as it is, and probably not what its writer wants
+    ARMING = "arming"  # whether midwatch may act
+    MOOT = "moot"  # accepted, without an effect here
+    NOT_EXECUTED = "not executed"  # would run a command or touch a file: listed, never executed
+    CHANGED = "changed"  # means something else here than it seems to
+    WARNING = "warning"  # accepted as it is, but probably a mistake
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something worth knowing about a file that could be read: where, what, and what may be done."""
+    """A remark about a file that was read: its place, its text and its remedy."""
 
     kind: NoteKind
     location: SourceLocation
@@ -119,10 +119,10 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """Of one rule and attempt at most `hits` in `seconds` count against the job; the rest are only counted.
+    """At most `hits` of the rule within `seconds` count against the job, in one attempt.
 
-    Told by the times of the lines, not by a clock. A cause that is held back so is no cause: keep it for
-    what is printed again and again without harm.
+    Further hits are only counted. The times of the lines decide, not a clock. The trap: a cause above the
+    limit is no cause. Use a limit only for lines that a job prints again and again without harm.
     """
 
     hits: int
@@ -133,18 +133,21 @@ class RateLimit:
 class Rule:
     """One thing to look for.
 
-    `pattern` is RE2 syntax, searched in one line at a time without its line end; with a `block` in a whole
-    one, whose lines stand without their speaker and are joined by line feeds: `(?s)` lets `.` cross them.
-    A pattern of ASCII characters only is compiled for bytes (LATIN1), so `.` also matches a byte that is no
-    valid UTF-8. `captures` maps a named group of the pattern to what it means (`rank`, `step`, `loss`,
-    `size`, ..); a group that is not listed means itself, and two groups may mean the same (alternatives).
-    `transient`: True, the same start may succeed; False, it cannot; None, it depends.
-    `stop_pattern` ends the rule's watch for the rest of the attempt once a line of the job matches it:
-    match tells of that line, the fold takes no hit behind it. A `fallback` (the last line of any traceback,
-    a bare signal) counts only on a line in which no other rule was found. A line that calls itself a warning
-    or less is no failure, except to a rule with `any_level`. With `at_start` the match counts only where it
-    begins the line, but for what a launcher prints in front. `shows`: see `Shows`.
-    `source` says where the knowledge comes from.
+    `pattern` is RE2 syntax. It is searched in one line at a time, without the line end. With a `block` it is
+    searched in a whole block. The lines of a block are joined by line feeds and lack the prefix of their
+    speaker; `(?s)` lets `.` cross the line feeds. A pattern of ASCII characters is compiled for bytes
+    (LATIN1), so its `.` also matches a byte that is not valid UTF-8.
+
+    `captures` maps a named group of the pattern to its meaning: `rank`, `step`, `loss`, `size` and so on. An
+    unlisted group means its name. Two groups may have the same meaning (alternatives). `transient` is True if
+    the same start may succeed, False if it cannot, None if it depends.
+
+    `stop_pattern` ends the rule's watch for the rest of the attempt once a line of the job matches it. Match
+    reports that line, and the fold ignores later hits of the rule. A `fallback` counts only on a line where
+    no other rule matches; examples are the last line of any traceback and a bare signal. A line that calls
+    itself a warning or less is no failure, except for a rule with `any_level`. With `at_start` the match must
+    begin the line, apart from a launcher's prefix. `shows`: see `Shows`. `source` says where the knowledge
+    comes from.
     """
 
     name: str
@@ -174,7 +177,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SilenceLimit:
-    """How long a job may print no progress in a phase before it counts as silent."""
+    """Seconds without progress in a phase after which a job counts as silent."""
 
     phase: Phase
     seconds: float
@@ -182,7 +185,7 @@ class SilenceLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleFile:
-    """One file of rules as it was read: what it includes, and what it adds."""
+    """One rule file as it was read: its includes and its own rules."""
 
     name: str
     description: str = ""
@@ -195,12 +198,12 @@ class RuleFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
-    """What one watch looks for: the rules of a file and of all that it includes.
+    """The rules of a file and of all files that it includes.
 
-    `content_hash` is the SHA-256 (hex) over names and bytes of the files that were read, so two bundles
-    with one hash are the same. `silence` holds one limit per phase, the including file's above the
-    included ones'. With `any_line` every new line of the job, whatever it says, ends its silence; without it
-    only progress does. `notes` is what the reading wants a person to know.
+    `content_hash` is the SHA-256 (hex) over the names and bytes of the files, so bundles with one hash are
+    the same. `silence` holds one limit per phase; a file's limits override those of the files that it
+    includes. With `any_line` every new line of the job ends its silence; without it only progress does.
+    `notes` holds remarks for the person who wrote the files.
     """
 
     name: str

@@ -103,7 +103,7 @@ def test_its_partition_waits_the_others_go_on_and_the_upgrade_reads_it(
             say(going, codec.encode(record))
         wait_for(lambda: any(map(reader.said, told(going))), "the other partition goes on", SOON)
         log = watch.directory / f"{reader.name}.log"
-        wait_for(lambda: "stands still until this worker is upgraded" in log.read_text(), "it says so", SOON)
+        wait_for(lambda: "is stopped until this worker is upgraded" in log.read_text(), "it says so", SOON)
         assert "version 2; this midwatch reads up to 1" in log.read_text()
         assert told(waiting) == []
 

@@ -134,7 +134,7 @@ def test_bad_records_on_logs_are_set_aside_by_match(watch: Installation, topics:
     letters = _await_letters(topics, topics.names.logs, kinds)
     assert any("set foreign.shipper" in letter.reason for letter in letters)
     assert any("does not add up" in letter.reason for letter in letters)
-    assert _log(watch, "match").count("a record was set aside") == len(kinds)
+    assert _log(watch, "match").count("wrote a record to the dead-letter topic") == len(kinds)
     _still_watched(job)
 
 
@@ -149,7 +149,7 @@ def test_bad_records_on_events_are_set_aside_by_detect_and_hold_nobody(
     topics.write(topics.names.events, codec.encode(replace(good, origin=ORIGIN)), name.encode())
     topics.write(topics.names.events, codec.encode(good), b"\xff\xfe")
     _await_letters(topics, topics.names.events, ["malformed", "malformed", "misdirected", "malformed"])
-    assert _log(watch, "detect").count("a record was set aside") == 4
+    assert _log(watch, "detect").count("wrote a record to the dead-letter topic") == 4
     _still_watched(job)
     assert not job.findings("poisoned")
 
@@ -175,7 +175,7 @@ def test_bad_orders_are_set_aside_by_the_executor_and_do_nothing(
     topics.write(commands, DEEP.replace(b"beat", b"command"), name.encode())
     topics.write(commands, b"x" * 900_000, name.encode())
     _await_letters(topics, commands, ["unsigned", "unsigned", "misdirected", "malformed", "malformed"])
-    assert _log(watch, "executor").count("a record was set aside") >= 5
+    assert _log(watch, "executor").count("a record went to the dead-letter topic") >= 5
     _still_watched(job)
     assert job.starts() == 1
     assert not [r for r in job.records() if isinstance(r, Outcome)], "a stranger's order is answered nowhere"

@@ -8,8 +8,9 @@ from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.query.topic_reader import messages_of, read_topics
 from midwatch.agents.replay.recording.export import export
 from midwatch.agents.replay.recording.recording_file import lines_of, read
-from midwatch.agents.replay.recording.refold import Refolded, refold
+from midwatch.agents.replay.recording.refold import Refolded, bundles_in, refold
 from midwatch.agents.rulesets.bundles import policies_of
+from midwatch.agents.rulesets.extensions import extensions_of
 from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.streams.records import Decision, Hits, Incident, SpecEvent, codec
 from midwatch.streams.settings.schema import Settings
@@ -79,7 +80,8 @@ def _again(settings: Settings, job: str) -> Again:
     recording = read(file.splitlines(), job)
     head = recording.head
     book = Rulebook(policies_of(settings), lambda c: c, head.policy, acting=head.acting)
-    derived = refold(recording, WatchLimits(**head.limits), book)
+    contents = bundles_in(recording, extensions_of(settings.extensions))
+    derived = refold(recording, WatchLimits(**head.limits), book, contents)
     names = settings.topic_names
     decided = records_of(settings, names.decisions, job)
     return Again(

@@ -7,6 +7,7 @@ import json
 import secrets
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,8 @@ from typing import Any
 from integration.chain.installation import Installation, Job, installation, midwatch
 from midwatch.agents.local.demo.judge import TrainingLedger, read_ledger
 from midwatch.agents.local.embedded.stack import Endpoints
+from midwatch.agents.query.inquiry import ask_all
+from midwatch.agents.query.timeline import run_of
 from midwatch.streams.records import Outcome
 from slurm_lab.lab import Lab
 
@@ -103,6 +106,14 @@ class Training:
 def decided(job: Job) -> list[str]:
     """What was decided of the job's incidents, in order."""
     return [d.action for d in job.decisions() if d.incident]
+
+
+def shown(job: Job) -> tuple[str, int]:
+    """The state and the attempt that `midwatch jobs` shows of the job."""
+    now = int(time.time() * 1000)
+    told = ask_all(job.installation.settings, now - 3_600_000, now).timelines
+    (one,) = (timeline for timeline in told.values() if run_of(timeline.job) == job.name)
+    return one.state_at(now), one.latest.number if one.latest else 0
 
 
 def restarted(job: Job) -> Outcome | None:

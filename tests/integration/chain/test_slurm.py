@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from integration.chain.installation import Installation
-from integration.chain.slurm_training import SOON, Training, decided, restarted, slurm_installation
+from integration.chain.slurm_training import SOON, Training, decided, restarted, shown, slurm_installation
 from midwatch.agents.local.embedded.stack import Endpoints
 from processes import wait_for
 from slurm_lab.lab import Lab
@@ -74,6 +74,8 @@ def test_what_a_person_cancels_stays_cancelled(watch: Installation, tmp_path: Pa
     wait_for(lambda: job.step() > 5, "progress is seen", SOON)
     slurm.run("scancel", training.ledger().starts[0].native_id)
     wait_for(lambda: decided(job) == ["none"], "it is known for what it is", SOON)
+    assert shown(job) == ("cancelled", 1)
+    assert job.findings("blind") == []
     assert [row.state for row in slurm.queue() if row.id not in before] == ["CANCELLED"]
     assert len(training.ledger().starts) == 1
     assert job.commands() == []

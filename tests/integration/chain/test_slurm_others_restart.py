@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from integration.chain.installation import Installation, Job
-from integration.chain.slurm_training import SOON, Training, decided, slurm_installation
+from integration.chain.slurm_training import SOON, Training, decided, shown, slurm_installation
 from midwatch.agents.local.embedded.stack import Endpoints
+from midwatch.agents.query.topic_reader import read_topics
 from midwatch.streams.records import Snapshot
 from processes import wait_for
 from slurm_lab.lab import Lab
@@ -35,7 +36,13 @@ def _node_of(training: Training) -> str:
 
 def _attempts(job: Job) -> dict[str, int]:
     """The number of each start that detect knows of."""
-    snapshots = [record for record in job.records() if isinstance(record, Snapshot)]
+    name = _whole_name(job).encode()
+    events = job.installation.settings.topic_names.events
+    snapshots = [
+        seen.record
+        for seen in read_topics(job.installation.settings, [events], only_key=name).seen
+        if isinstance(seen.record, Snapshot)
+    ]
     return dict(snapshots[-1].incarnations) if snapshots else {}
 
 
@@ -56,6 +63,7 @@ def test_what_slurm_itself_starts_again_is_the_next_attempt_without_a_command(
         both = {f"slurm:{native}:0": 1, f"slurm:{native}:1": 2}
         wait_for(lambda job=job, both=both: _attempts(job) == both, "it is attempt 2", SOON)  # type: ignore[misc]  # as above
         wait_for(lambda one=training: len(one.noted("start")) == 2, "it trains again", SOON)  # type: ignore[misc]  # as above
+        wait_for(lambda job=job: shown(job) == ("running", 2), "`jobs` shows it", SOON)  # type: ignore[misc]  # as above
         assert training.native_ids() == [native, native], "the same job of SLURM"
         assert [row["restarts"] for row in training.noted("start")] == [0, 1]
         assert training.noted("overlap") == []

@@ -101,8 +101,15 @@ ENDS = {
 }
 
 
-@pytest.mark.capability("S001-36", "S001-37")
-@pytest.mark.parametrize("text", list(ENDS))
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("exit 0", marks=pytest.mark.capability("S001-37")),
+        pytest.param("exit 3", marks=pytest.mark.capability("S001-36")),
+        "kill -9 $$",
+        "sh -c 'kill -9 $$'",
+    ],
+)
 def test_how_a_job_ended(slurm: Lab, text: str) -> None:
     job = slurm.submit(script=text)
     word, mode, error_type, code, number = ENDS[text]

@@ -86,7 +86,7 @@ def test_a_closed_order_tells_its_outcome_and_keeps_its_effects(claims: Claims) 
     assert claims.close(order(), done, release=False)
     assert not claims.close(order(), done, release=False)
     assert claims.claim(order(), 6) == Claimed("closed", outcome=done)
-    assert claims.standing(order()) == Claimed("closed", outcome=done)
+    assert claims.earlier(order()) == Claimed("closed", outcome=done)
     assert claims.claim(order(seq=2), 7).state == "held"
     assert claims.open() == ()
 

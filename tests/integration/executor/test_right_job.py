@@ -123,7 +123,7 @@ def test_a_name_that_lives_on_another_cluster_is_warned_of(world: World) -> None
     publish(world, other, incarnation="slurm:41:0")
     told = midwatch(world, "run", "--job", "both", "--", "true").stderr
     assert f"{other.job} runs already" in told
-    assert "name the whole of it" in told
+    assert "give its whole name" in told
 
 
 def test_a_checkpoint_directory_that_a_live_job_writes_to_is_told(world: World) -> None:

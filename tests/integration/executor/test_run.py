@@ -155,4 +155,4 @@ def test_every_step_of_a_rescue_is_one_line_with_its_time_reason_count_and_ids(w
         "restart → done",
     ]
     assert all("because " in m["rest"] and f"id {old} → " in m["rest"] for m in lines)
-    assert f"id {old} → {done.new_native_id}, from the checkpoint of step 10" in lines[-1]["rest"]
+    assert f"id {old} → {done.new_native_id}, told to load the checkpoint of step 10" in lines[-1]["rest"]

@@ -224,3 +224,46 @@ def test_a_job_disarmed_by_its_short_name_is_not_restarted(slurm: Lab, cluster: 
     cluster.send(order)
     assert "disarmed by" in cluster.await_outcome(order, "refused", "done").reason
     assert ours(slurm, effect_key(job, 1, "start")) == []
+
+
+@pytest.mark.parametrize("exported", ["", "#SBATCH --export=NONE\n", "#SBATCH --export=PATH\n"])
+def test_a_restarted_job_is_told_the_checkpoint_and_a_requeue_by_slurm_is_not(
+    slurm: Lab, cluster: World, exported: str
+) -> None:
+    cluster.executor()
+    name = f"told-{secrets.token_hex(4)}"
+    checkpoints, shown = cluster.directory / f"{name} checkpoints", cluster.directory / f"{name}.txt"
+    folder = checkpoints / "step_40"
+    folder.mkdir(parents=True)
+    (folder / "manifest.json").write_text('{"shards": [{"file": "w.pt", "bytes": 1}]}')
+    (folder / "w.pt").write_bytes(b"w")
+    script = cluster.directory / f"{name}.sh"
+    script.write_text(
+        f"#!/bin/bash\n#SBATCH --requeue\n{exported}\n"
+        'say() { echo "$MIDWATCH_RESUME_FROM|$MIDWATCH_RESUME_STEP|$MIDWATCH_ATTEMPT|$*" >>'
+        f" '{shown}'; }}\n"
+        'say "$@"\n[ -n "$MIDWATCH_ATTEMPT" ] && sleep 600\nexit 1\n'
+    )
+    started = cluster.run(
+        "sbatch",
+        f"--job-name={name}",
+        str(script),
+        "--lr",
+        job=name,
+        checkpoint_directory=str(checkpoints),
+        resume_arguments=("--load", "{checkpoint}"),
+    )
+    cluster.await_end(started, 120)
+    order = cluster.order(started)
+    cluster.send(order)
+    done = cluster.await_outcome(order, "done", "failed", limit=120)
+    wait_for(lambda: len(shown.read_text().splitlines()) > 1, "the second start", 60)
+    slurm.run("scontrol", "requeue", done.new_native_id)
+    wait_for(lambda: len(shown.read_text().splitlines()) > 2, "SLURM starts it again", 120)
+
+    assert (done.checkpoint_step, done.checkpoint) == (40, str(folder))
+    assert shown.read_text().splitlines() == [
+        "|||--lr",
+        f"{folder}|40|2|--lr --load {folder}",
+        "|||--lr",
+    ]

@@ -76,7 +76,7 @@ def _judged(watch: Installation, job: Job, case: str) -> tuple[list[Incident], l
         )
         assert done.returncode == 0, done.stderr
         told.update(_replayed(file))
-        assert all("does not stand in incidents" in each for each in told["differences"]), told["differences"]
+        assert all("incidents lack it" in each for each in told["differences"]), told["differences"]
         return not told["differences"]
 
     wait_for(exported, "an export without differences", SOON)

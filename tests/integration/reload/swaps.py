@@ -149,7 +149,7 @@ def _edit(watch: Installation, marker: str, seen: Seen) -> _Edited:
         draft.replace(file)
         wait_for(lambda: topic.read_on(100) and topic.current != before, f"{marker} is in force", SOON)
         assert topic.current is not None
-        bundle = topic.current.said.bundle
+        bundle = topic.current.in_force.bundle
     finally:
         topic.close()
     wait_for(lambda: seen.everywhere(bundle), f"{marker} is seen everywhere", SOON)

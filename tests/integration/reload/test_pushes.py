@@ -51,7 +51,7 @@ def watch(stack: Endpoints, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield made
 
 
-def _standing(watch: Installation) -> CurrentBundle:
+def _current(watch: Installation) -> CurrentBundle:
     topic = RulesTopic(watch.settings)
     try:
         topic.read_to_end()
@@ -105,7 +105,7 @@ def _activated(watch: Installation, topic: str) -> dict[int, str]:
 def test_a_push_is_in_force_in_every_partition_of_both_topics(watch: Installation, tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(OWN.format(what="racks"))
     hash_ = pushed(watch, str(tmp_path / "own.yaml"))
-    assert _standing(watch).said.bundle == hash_
+    assert _current(watch).in_force.bundle == hash_
     names = watch.settings.topic_names
     for topic in (names.events, names.incidents):
         wait_for(lambda: set(_activated(watch, topic).values()) == {hash_}, f"active in {topic}", SOON)  # noqa: B023  # waited for within the round
@@ -118,7 +118,7 @@ def test_a_push_is_in_force_in_every_partition_of_both_topics(watch: Installatio
 
 @pytest.mark.capability("X-42")
 def test_a_broken_push_changes_nothing_and_is_told_everywhere(watch: Installation, tmp_path: Path) -> None:
-    before = _standing(watch)
+    before = _current(watch)
     file = tmp_path / "broken.yaml"
     file.write_text(BROKEN)
     done = push(watch, "--json", str(file))
@@ -126,13 +126,13 @@ def test_a_broken_push_changes_nothing_and_is_told_everywhere(watch: Installatio
     assert f"{file}:4:" in done.stderr
     assert f"{file}:6:" in done.stderr, "all mistakes at once"
     assert json.loads(done.stdout)["error"]["exit_code"] == 3
-    assert _standing(watch) == before
-    stays = f"bundle {before.said.bundle} stays in force: a push by "
+    assert _current(watch) == before
+    stays = f"bundle {before.in_force.bundle} stays in force: a push by "
     for worker in ("match", "detect", "decide"):
         wait_for(lambda: stays in _log(watch, worker), f"{worker} tells of it", SOON)  # noqa: B023  # waited for within the round
     code, said = _said(watch, "doctor")
     assert code == 1
-    assert f"was refused, bundle {before.said.bundle[:12]} stays" in said
+    assert f"was refused, bundle {before.in_force.bundle[:12]} stays" in said
     assert f"{file}:4:" in said
     pushed(watch, str(_file(tmp_path, OWN.format(what="cages"))))
     assert "was refused" not in _said(watch, "doctor")[1]
@@ -147,34 +147,34 @@ def _file(directory: Path, text: str) -> Path:
 @pytest.mark.capability("C-8", "X-42")
 def test_an_edited_file_is_in_force_and_a_broken_edit_is_not(watch: Installation) -> None:
     file = watch.directory / "rules" / "own.yaml"
-    before = _standing(watch)
+    before = _current(watch)
     file.write_text(OWN.format(what="halls"))
-    wait_for(lambda: _standing(watch) != before, "the edit is taken", SOON)
-    edited = _standing(watch)
-    assert (edited.said.by, edited.said.files) == ("files", (str(file),))
+    wait_for(lambda: _current(watch) != before, "the edit is taken", SOON)
+    edited = _current(watch)
+    assert (edited.in_force.by, edited.in_force.files) == ("files", (str(file),))
     file.write_text(BROKEN)
     wait_for(lambda: "own.yaml:4:" in _said(watch, "rules", "list", "--in-force")[1], "it is told", SOON)
-    assert _standing(watch) == edited
+    assert _current(watch) == edited
     assert "an edit by" in _log(watch, "match")
     file.write_text(OWN.format(what="halls"))
     wait_for(lambda: "was refused" not in _said(watch, "doctor")[1], "put right", SOON)
-    assert _standing(watch) == edited
+    assert _current(watch) == edited
 
 
 def test_a_worker_that_dies_while_its_files_are_broken_works_on_by_the_last_good_bundle(
     watch: Installation,
 ) -> None:
-    good, killed = _standing(watch), watch.processes["match"].pid
+    good, killed = _current(watch), watch.processes["match"].pid
     file = watch.directory / "rules" / "own.yaml"
     file.write_text(BROKEN)
     watch.kill("match")
     wait_for(lambda: watch.processes["match"].pid != killed, "it is started again", SOON)
     watch.ready("match")
-    assert _standing(watch) == good
+    assert _current(watch) == good
     wait_for(lambda: "own.yaml:4:" in _said(watch, "doctor")[1], "it is told", SOON)
     file.unlink()
-    wait_for(lambda: _standing(watch) != good, "without the file the rest is in force", SOON)
-    assert _standing(watch).said.files == ()
+    wait_for(lambda: _current(watch) != good, "without the file the rest is in force", SOON)
+    assert _current(watch).in_force.files == ()
 
 
 def test_a_policy_acts_from_its_activation_on_and_a_person_s_own_word_wins(
@@ -193,8 +193,8 @@ def test_a_policy_acts_from_its_activation_on_and_a_person_s_own_word_wins(
     own.write_text(POLICY.format(name="mine", kind="always"))
     done = push(watch, str(own), str(verdict))
     assert done.returncode == 0
-    assert "policy 'verdict' stands in place of the shipped one" in done.stderr
-    hash_ = _standing(watch).said.bundle
+    assert "policy 'verdict' replaces the shipped one" in done.stderr
+    hash_ = _current(watch).in_force.bundle
     incidents = watch.settings.topic_names.incidents
     wait_for(lambda: set(_activated(watch, incidents).values()) == {hash_}, "it is active", SOON)
     job = watch.run(tmp_path / "second", "--policy=mine", "--nodes=1", nodes=("n0",))
@@ -212,5 +212,5 @@ def test_a_worker_that_starts_late_judges_by_what_is_in_force(watch: Installatio
     hash_ = pushed(watch, str(_file(tmp_path, OWN.format(what="late"))))
     second_match(watch, "late")
     assert f"bundle {hash_} is in force" in _log(watch, "late")
-    assert "own rule files are not in force" in _log(watch, "late")
-    assert _standing(watch).said.bundle == hash_
+    assert "the rule files of this worker are not in force" in _log(watch, "late")
+    assert _current(watch).in_force.bundle == hash_

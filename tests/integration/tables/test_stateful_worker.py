@@ -43,7 +43,7 @@ def test_a_newer_record_stops_its_partition_and_no_other(place: Workplace) -> No
         place.send(place.names.events, b"new job", value, 0)
     place.send(place.names.events, b"old job", b"count", 1)
     wait_for(lambda: len(place.values(place.names.incidents)) == 2, "the other partition goes on")
-    wait_for(lambda: "stands still until this worker is upgraded" in worker.log(), "the worker says so")
+    wait_for(lambda: "is stopped until this worker is upgraded" in worker.log(), "the worker says so")
     place.send(place.names.events, b"old job", b"count", 1)
     wait_for(lambda: place.state(1, b"old job") == {b"count": b"2"}, "and on")
     assert place.state(0, b"new job") == {b"count": b"1"}
@@ -107,7 +107,7 @@ def test_state_newer_than_the_log_ends_the_worker_loudly(place: Workplace) -> No
     place.redis.set(keys.offset_key(place.group, place.names.events, 0), b"1000 somebody-1")
     worker = place.worker()
     assert worker.exit_code() == 1
-    assert "were processed, but the log ends at 0" in worker.log()
+    assert "are folded, but the log ends at 0" in worker.log()
 
 
 def test_a_missing_topic_ends_the_worker_before_it_starts_and_says_what_to_do(

@@ -107,7 +107,7 @@ async def test_a_worker_that_believes_it_owns_a_partition_crashes_when_fenced(ta
     await one.assign({0: EMPTY})
     await other.assign({0: EMPTY})
     await count(other, 0)
-    with pytest.raises(Fenced, match="another worker has written"):
+    with pytest.raises(Fenced, match="another worker has written this partition"):
         await count(one, 0)
 
 

@@ -85,7 +85,7 @@ def told(stack: Endpoints, tmp_path_factory: pytest.TempPathFactory) -> dict[str
     prefix = f"read-{secrets.token_hex(4)}"
     topics = Topics(settings_of(stack, tmp_path_factory.mktemp("read"), TOPICS__PREFIX=prefix))
     for job in (JOB, CALM, BLIND):
-        origin = Origin(job, "n3", 1, "slurm:41:0", "b", "s")
+        origin = Origin(job, "n3", 1, "slurm:57:0" if job == JOB else "slurm:41:0", "b", "s")
         topics.put(job, "events", Heartbeat(origin, 1, 0.0, 0.0, 60.0, True, 0))
     topics.put(JOB, "events", SchedulerFact(JOB, "slurm:41:0", "41", "running", "failed", True, exit_code=1))
     topics.put(JOB, "incidents", INCIDENT)
@@ -130,7 +130,7 @@ def test_why_answers_by_name_by_run_and_by_a_scheduler_s_id(ask: Ask, name: str)
     assert "near miss" in out
     assert "id 41 → 57" in out
     assert "running → failed, id 41, exit code 1" in out
-    assert "1 record(s) cannot be read by this midwatch" in err
+    assert "this midwatch cannot read 1 record(s)" in err
 
 
 def test_why_json_is_versioned(ask: Ask) -> None:
@@ -150,7 +150,7 @@ def test_why_of_a_job_that_only_beats(ask: Ask) -> None:
 def test_why_of_a_blind_job_says_so(ask: Ask) -> None:
     _, out, _ = ask("why", "blind")
     assert out.startswith(f"{BLIND}  blind")
-    assert "no quorum of beats: nothing is concluded from silence" in out
+    assert "no quorum of beats: midwatch concludes nothing from silence" in out
 
 
 def test_jobs_incidents_and_decisions_list_them(ask: Ask) -> None:
@@ -185,7 +185,7 @@ def test_an_incident_that_stands_is_exit_code_1(
 def test_a_job_that_nobody_knows_is_a_usage_error(ask: Ask) -> None:
     code, _, err = ask("why", "nobody")
     assert code == 2
-    assert "`midwatch jobs` lists those that are known" in err
+    assert "`midwatch jobs` lists the known jobs" in err
 
 
 def test_without_topics_the_error_says_who_makes_them(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:

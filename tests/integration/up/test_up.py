@@ -60,7 +60,7 @@ def test_a_killed_process_is_started_again(up: Up, name: str) -> None:
     os.kill(killed, signal.SIGKILL)
     wait_for(lambda: up.pid_of(name) not in (0, killed), f"{name} is ready again", 60)
     wait_for(lambda: f"{name} is ready (pid {up.pid_of(name)})" in up.said, f"{name} is told to be ready")
-    assert f"{name} ended with status 137; it is started again in 0." in up.said
+    assert f"{name} ended with status 137; midwatch starts it again in 0." in up.said
 
 
 def test_a_killed_worker_takes_its_own_place_in_the_group(up: Up) -> None:
@@ -105,7 +105,7 @@ def test_a_second_one_in_the_same_directory_is_refused(up: Up) -> None:
 
 def test_it_ends_in_good_order_and_leaves_nothing(up: Up) -> None:
     assert up.stop() == 0, up.said
-    assert up.said.rstrip().endswith("stopped; nothing of it runs any more")
+    assert up.said.rstrip().endswith("stopped; all its processes have ended")
     assert up.processes() == []
     done = up.midwatch("jobs")
     assert done.returncode == 4

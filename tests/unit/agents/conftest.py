@@ -1,8 +1,9 @@
-"""Replay as a person gets it without options, compiled once."""
+"""Rules are compiled once in a process; replay as a person gets it without options."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 import pytest
 
@@ -10,16 +11,36 @@ from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.policies.loader import load_policy
 from midwatch.agents.replay.job_replay import Replayed, replay
 from midwatch.agents.replay.log_files import LogFile
-from midwatch.agents.rulesets.bundles import watched_rules
+from midwatch.agents.rulesets import bundles
 from midwatch.rules.detectors.limits import WatchLimits
+from midwatch.rules.matching.compiler import RuleSet, compile_rules
+from midwatch.rules.model import Rule
 
 Watch = Callable[..., Replayed]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_once() -> Iterator[None]:
+    """Tests that load the same rules without a scan share one rule set, which nothing can change."""
+
+    @lru_cache(maxsize=4)
+    def unscanned(rules: tuple[Rule, ...], _places: tuple[object, ...]) -> RuleSet:
+        return compile_rules(rules, scan=False)
+
+    def compiled(rules: tuple[Rule, ...], *, scan: bool = True) -> RuleSet:
+        if scan:
+            return compile_rules(rules)
+        return unscanned(rules, tuple(rule.location for rule in rules))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bundles, "compile_rules", compiled)
+        yield
 
 
 @pytest.fixture(scope="session")
 def watch() -> Watch:
     """From the text of a log, or of each of several, to what is said of the run."""
-    watched = watched_rules(("default",), scan=False)
+    watched = bundles.watched_rules(("default",), scan=False)
     policy = load_policy("verdict")
     book = Rulebook({policy.name: policy}, sign=lambda command: command, default_policy=policy.name)
 

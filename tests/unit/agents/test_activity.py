@@ -53,7 +53,7 @@ OUTCOME = Outcome(JOB, COMMAND.id, 1, "restart", "done", "resumed", "41", "57", 
         pytest.param(
             SchedulerFact(JOB, "slurm:41:0", "41", "running", "failed", True, exit_code=137, reason="oom"),
             "running → failed, id 41, exit code 137, because oom",
-            marks=pytest.mark.capability("S001-39"),
+            marks=pytest.mark.capability("S001-39"), id="the scheduler's state",
         ),
         (
             SchedulerFact(JOB, "slurm:41:0", "41", "", "cancelled", True, signal=15, by_person="ann"),
@@ -62,7 +62,7 @@ OUTCOME = Outcome(JOB, COMMAND.id, 1, "restart", "done", "resumed", "41", "57", 
         pytest.param(
             Decision(JOB, 1, "i1", 2, "restart", "verdict", "transient", AT, True, 2, 3),
             "decided → restart, attempt 2 of 3, policy verdict, because transient",
-            marks=pytest.mark.capability("S001-49"),
+            marks=pytest.mark.capability("S001-49"), id="a decision",
         ),
         (
             Decision(JOB, 1, "i1", 2, "restart", "always", "transient", AT, False, 2, None),
@@ -74,14 +74,14 @@ OUTCOME = Outcome(JOB, COMMAND.id, 1, "restart", "done", "resumed", "41", "57", 
         ),
         pytest.param(
             COMMAND,
-            "ordered → restart, attempt 2 of 3, command c0ffeec0ffee, because a peer died",
-            marks=pytest.mark.capability("S001-50", "S001-54"),
+            "command → restart, attempt 2 of 3, command c0ffeec0ffee, because a peer died",
+            marks=pytest.mark.capability("S001-50", "S001-54"), id="a command",
         ),
         pytest.param(
             OUTCOME,
             "restart → done, attempt 2 of 3, id 41 → 57, from the checkpoint of step 900, "
             "command c0ffeec0ffee, because resumed",
-            marks=pytest.mark.capability("S001-53"),
+            marks=pytest.mark.capability("S001-53"), id="an outcome",
         ),
         (
             Incident("i1", JOB, 1, "x", "settled", 2, OOM),

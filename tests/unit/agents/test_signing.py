@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from base64 import b64encode
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from midwatch.agents import signing
 from midwatch.streams.errors import ConfigurationError
 from midwatch.streams.records import Command, Spec
-from midwatch.streams.records.codec import decode, encode
+from midwatch.streams.records.codec import canonical, decode, encode
 
 COMMAND = Command(
     id="c1",
@@ -63,6 +64,13 @@ def test_a_broken_signature_is_refused_and_does_not_crash(signature: str) -> Non
     assert not signing.new_signer().verifier().accepts(replace(COMMAND, signature=signature))
 
 
+@pytest.mark.parametrize("kind", [b"", b"Spec\n", b"Outcome\n"])
+def test_a_signature_made_for_another_kind_of_record_is_not_accepted(kind: bytes) -> None:
+    signer = signing.new_signer()
+    signature = b64encode(signer.key.sign(kind + canonical(COMMAND))).decode()
+    assert not signer.verifier().accepts(replace(COMMAND, signature=signature))
+
+
 def test_a_stranger_cannot_sign() -> None:
     assert not signing.new_signer().verifier().accepts(signing.new_signer().sign(COMMAND))
 
@@ -98,5 +106,5 @@ def test_a_missing_or_torn_key_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="midwatch up"):
         signing.load_verifier(tmp_path)
     (tmp_path / signing.PUBLIC_NAME).write_bytes(b"short")
-    with pytest.raises(ConfigurationError, match="5 bytes where 32"):
+    with pytest.raises(ConfigurationError, match="5 bytes, but a key has 32"):
         signing.load_verifier(tmp_path)

@@ -1,6 +1,6 @@
-"""The command `midwatch`. Importing it costs click alone: each sub-command loads when it is called.
+"""The command `midwatch`. Importing it loads click alone; each sub-command loads when it is called.
 
-A sub-command is one file beside this one and one line in `COMMANDS`. It returns its exit code (None is 0):
+A sub-command is one file in a folder below and one line in `COMMANDS`. It returns its exit code (None is 0):
 0 fine, 1 a finding or unhealthy, 2 usage, 3 configuration or rule, 4 a service that cannot be reached.
 """
 
@@ -20,29 +20,35 @@ INTERRUPTED = 130
 
 
 class Target(NamedTuple):
-    """Where a sub-command is, and its line in the list of all."""
+    """Where a sub-command is, and its line in `midwatch --help`."""
 
     place: str  # module:attribute
-    says: str
+    summary: str
 
 
 COMMANDS = {
-    "ship": Target("midwatch.agents.cli.serve.ship:ship", "Follow a job's files and send them on."),
-    "demo": Target("midwatch.agents.cli.serve.demo:demo", "See the whole chain rescue a failing training."),
-    "replay": Target("midwatch.agents.cli.ask.replay:replay", "Say what happened in log files, offline."),
-    "rules": Target("midwatch.agents.cli.rules.group:rules", "Look at, check and score the rules."),
+    "ship": Target("midwatch.agents.cli.serve.ship:ship", "Follow a job's log files and send them to Kafka."),
+    "demo": Target("midwatch.agents.cli.serve.demo:demo", "Show the whole chain rescue a failing training."),
+    "replay": Target("midwatch.agents.cli.ask.replay:replay", "Diagnose log files, offline."),
+    "rules": Target("midwatch.agents.cli.rules.group:rules", "List, check, explain, test and push rules."),
     "up": Target("midwatch.agents.cli.serve.up:up", "Run the whole watch on this machine."),
     "run": Target("midwatch.agents.cli.act.run:run", "Start a job, and record how to start it again."),
     "arm": Target("midwatch.agents.cli.act.arm:arm", "Let midwatch act for a job."),
-    "disarm": Target("midwatch.agents.cli.act.disarm:disarm", "Keep midwatch from acting, for a job or all."),
+    "disarm": Target(
+        "midwatch.agents.cli.act.disarm:disarm", "Keep midwatch from acting, for one job or all."
+    ),
     "worker": Target("midwatch.agents.cli.serve.worker:worker", "Run one agent: match, detect or decide."),
     "executor": Target(
-        "midwatch.agents.cli.serve.executor:executor", "Carry out commands, watch the scheduler."
+        "midwatch.agents.cli.serve.executor:executor", "Carry out commands and watch the scheduler."
     ),
-    "why": Target("midwatch.agents.cli.ask.why:why", "Say what happened to a job, and why (not)."),
-    "jobs": Target("midwatch.agents.cli.ask.jobs:jobs", "List the jobs that are watched."),
-    "incidents": Target("midwatch.agents.cli.ask.incidents:incidents", "List incidents, of all jobs or one."),
-    "export": Target("midwatch.agents.cli.ask.export:export", "Write a job's records as a file."),
+    "why": Target(
+        "midwatch.agents.cli.ask.why:why", "Show what happened to a job, and each decision's reason."
+    ),
+    "jobs": Target("midwatch.agents.cli.ask.jobs:jobs", "List the jobs under the watch."),
+    "incidents": Target(
+        "midwatch.agents.cli.ask.incidents:incidents", "List incidents of all jobs or of one."
+    ),
+    "export": Target("midwatch.agents.cli.ask.export:export", "Write a job's records to a file."),
     "decisions": Target("midwatch.agents.cli.ask.decisions:decisions", "List decisions with their reasons."),
     "doctor": Target("midwatch.agents.cli.ask.doctor:doctor", "Check settings, Kafka, Redis and topics."),
 }
@@ -66,7 +72,7 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name].says) for name in self.list_commands(ctx)])
+            formatter.write_dl([(name, COMMANDS[name].summary) for name in self.list_commands(ctx)])
 
 
 @click.group(
@@ -78,8 +84,10 @@ class LazyGroup(click.Group):
 def midwatch() -> None:
     """The watch from midnight to four over large training runs.
 
-    Sees a failure, a stall or a diverging loss, says why with the line that proves it, and restarts from the
-    last good checkpoint what a restart can save. It observes until you let it act.
+    midwatch sees a failure, a stall or a diverging loss, and shows the line that proves the cause. Where the
+    policy allows it, midwatch restarts the job; the training resumes from its last complete checkpoint.
+
+    midwatch only observes until you let it act.
     """
 
 
@@ -90,11 +98,11 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Runs one command line; what it has to say of errors goes to standard error."""
+    """Runs one command line and returns its exit code. Errors go to standard error."""
     try:
         code = midwatch.main(list(arguments), prog_name="midwatch", standalone_mode=False)
     except MidwatchError as error:
-        _tell(error, as_json="--json" in arguments)
+        _show_error(error, as_json="--json" in arguments)
         return error.exit_code
     except click.ClickException as error:
         error.show()
@@ -108,7 +116,7 @@ def run(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _tell(error: MidwatchError, *, as_json: bool) -> None:
+def _show_error(error: MidwatchError, *, as_json: bool) -> None:
     if as_json:
         import json
 

@@ -18,11 +18,11 @@ Handler = Callable[..., Any]
 
 
 def with_settings(*, connected: bool = False, arguments: bool = False) -> Callable[[Handler], Handler]:
-    """Gives the command `settings`, made from its options, the variables and the file.
+    """Gives the command its `settings`, read from its options, environment variables and the settings file.
 
-    With `connected`, what lacks of Kafka and Redis is taken from the `midwatch up` that runs with the same
-    state directory; nothing is contacted yet. With `arguments` the command also gets `settings_arguments`:
-    those options again, for child processes that run in the same directory and environment.
+    With `connected`, a missing address of Kafka or Redis comes from the running `midwatch up` of the same
+    state directory. Nothing is contacted yet. With `arguments`, the command also gets `settings_arguments`:
+    the same options again, for child processes in the same directory and environment.
     """
 
     def decorate(handler: Handler) -> Handler:
@@ -39,10 +39,10 @@ def with_settings(*, connected: bool = False, arguments: bool = False) -> Callab
         ) -> Any:
             from midwatch.streams.settings.file import load_settings
 
-            given = [_assignment(change) for change in changes]
+            assignments = [_assignment(change) for change in changes]
             if state_directory:
-                given.append(_assignment(f"state_directory={state_directory}", "--state-directory"))
-            settings = load_settings(config, options=given)
+                assignments.append(_assignment(f"state_directory={state_directory}", "--state-directory"))
+            settings = load_settings(config, options=assignments)
             if connected:
                 from midwatch.streams.services.connection import with_connection
 
@@ -76,7 +76,7 @@ def _assignment(change: str, where: str = "") -> Assignment:
         )
     if known[name].metadata["kind"].secret:
         raise UsageError(
-            "everybody on this machine can read a command line",
+            "every user of this machine can read a command line",
             where=f"--set {name}",
             remedy=f"name a file that holds the secret: --set {name}_file=FILE",
         )
@@ -90,5 +90,5 @@ retries_option = click.option(
     type=click.Choice(["documented", "compat"]),
     default="documented",
     show_default=True,
-    help="What max_retries N of an oellm-autoexp file allows: N restarts a mode, or N - 1 in all.",
+    help="How to read max_retries N of an oellm-autoexp file: N restarts for each mode, or N - 1 in all.",
 )

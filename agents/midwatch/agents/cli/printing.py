@@ -1,6 +1,6 @@
-"""How the read commands print: aligned plain text, a little colour on a terminal, NO_COLOR honoured.
+"""How the read commands print: aligned plain text, with some colour on a terminal unless NO_COLOR is set.
 
-Text that came from a job is made harmless (`activity.printable`) and never read as markup.
+`activity.printable` makes text of a job harmless. Nothing reads such text as markup.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from midwatch.agents.activity import moment, printable
 from midwatch.agents.executor.arming import Arming
 from midwatch.agents.query.timeline import Attempt, Timeline
 from midwatch.streams.records import Command, Decision, Finding, Hit, Incident, Line, Verdict
+from midwatch.streams.records.incidents import RESUMED
 
 _EVIDENCE_SHOWN = 8
 _STYLES = {
@@ -28,7 +29,7 @@ _STYLES = {
 
 
 def console() -> Console:
-    """Standard output. Lines are never wrapped, so that a pipe gets what a terminal shows."""
+    """Standard output, without line wrapping: a pipe gets the lines that a terminal shows."""
     return Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
@@ -50,60 +51,72 @@ def state_text(state: str) -> Text:
 
 
 def place(verdict: Verdict) -> str:
-    """Where the root line stands, as `file:line`; "" without one."""
+    """The place of the root line, as `file:line`; "" if the verdict has none."""
     if not verdict.root_file:
         return ""
     number = "" if verdict.root_line_number is None else f":{verdict.root_line_number}"
     return f"{printable(verdict.root_file)}{number}"
 
 
-def what(verdict: Verdict) -> str:
+def verdict_phrase(verdict: Verdict) -> str:
     """A verdict in one phrase: `crash by nccl_timeout (comms), transient`."""
     if verdict.state == "healthy":
         return "no failure"
     if verdict.state == "unknown":
-        return "unknown: nothing in the lines says why"
+        return "unknown: no line says why"
+    if verdict.at_time_limit:
+        return "time limit reached" + ("" if verdict.step is None else f" at step {verdict.step}")
     lasting = {True: "transient", False: "permanent", None: "unknown whether transient"}[verdict.transient]
     complete = "" if verdict.complete else ", incomplete"
     silent = f" (no word from {', '.join(verdict.given_up)})" if verdict.given_up else ""
     return f"{verdict.mode or 'end'} by {verdict.error_type} ({verdict.family}), {lasting}{complete}{silent}"
 
 
-def timeline_text(told: Timeline, now_ms: int) -> Iterator[Text]:
+def incident_phrase(incident: Incident) -> str:
+    """An incident in one phrase. Before an end there is no verdict, only the line that matched."""
+    if incident.state == "withdrawn":
+        return f"none: {printable(incident.verdict.remedy)}"
+    if incident.state == "suspected" and incident.evidence:
+        return f"nothing has ended, but a line says {printable(incident.evidence[0].error_type)}"
+    return verdict_phrase(incident.verdict)
+
+
+def timeline_text(timeline: Timeline, now_ms: int) -> Iterator[Text]:
     """The answer of `midwatch why`."""
-    head = Text.assemble((printable(told.job), "bold"), "  ", state_text(told.state_at(now_ms)))
-    if told.latest:
-        head.append(f"  attempt {told.latest.number}")
+    head = Text.assemble((printable(timeline.job), "bold"), "  ", state_text(timeline.state_at(now_ms)))
+    if timeline.latest:
+        head.append(f"  attempt {timeline.latest.number}")
     yield head
-    yield from columns([("", name, text) for name, text in _summary(told)] or [("", "", "")])
-    for attempt in reversed(told.attempts):
+    yield from columns([("", name, text) for name, text in _summary(timeline)] or [("", "", "")])
+    for attempt in reversed(timeline.attempts):
         yield from _attempt(attempt)
     yield Text("\nall steps", "bold")
-    for step in told.steps:
-        if line := activity.line(step.record, step.at_ms, command=told.command_of(step.record)):
+    for step in timeline.steps:
+        if line := activity.line(step.record, step.at_ms, command=timeline.command_of(step.record)):
             yield Text(f"  {line}")
 
 
-def _summary(told: Timeline) -> Iterator[tuple[str, str]]:
-    if told.blind:
+def _summary(timeline: Timeline) -> Iterator[tuple[str, str]]:
+    if timeline.blind:
         yield (
             "blind",
-            f"{printable(told.blind.detail)}: nothing is concluded from silence, so nothing is done",
+            f"{printable(timeline.blind.detail)}: midwatch concludes nothing from silence and does nothing",
         )
-    if told.last_fact:
-        fact = told.last_fact
+    if timeline.last_fact:
+        fact = timeline.last_fact
         exit_code = "" if fact.exit_code is None else f", exit code {fact.exit_code}"
         yield "scheduler", f"{printable(fact.new)} (id {printable(fact.native_id)}{exit_code})"
-    if told.last_step is not None:
-        yield "step", f"{told.last_step}, the last seen"
-    if told.last_heartbeat_ms is not None:
-        yield "beat", f"{moment(told.last_heartbeat_ms)}, the last of {len(told.nodes)} node(s)"
-    elif told.steps:
-        yield "beat", "none lately: without beats a stall cannot be told from silence"
-    if told.policy is not None:
-        mode = "armed" if told.armed else "observed: it is said, not done"
-        yield "policy", f"{printable(told.policy)}, {mode}"
-    elif told.attempts:
+    if timeline.last_step is not None:
+        yield "step", f"{timeline.last_step}, the last one seen"
+    if timeline.last_heartbeat_ms is not None:
+        nodes = f" of {len(timeline.nodes)} node(s)" if timeline.nodes else ""
+        yield "heartbeat", f"{moment(timeline.last_heartbeat_ms)}, the last{nodes}"
+    elif timeline.steps:
+        yield "heartbeat", "none lately: without heartbeats midwatch cannot find a stall"
+    if timeline.policy is not None:
+        mode = "armed" if timeline.armed else "observed: midwatch says what it would do and does nothing"
+        yield "policy", f"{printable(timeline.policy)}, {mode}"
+    elif timeline.attempts:
         yield "policy", "no spec, so midwatch cannot start this job again: use `midwatch run -- …`"
 
 
@@ -125,7 +138,7 @@ def _attempt(attempt: Attempt) -> Iterator[Text]:
 
 
 def _without_repeats(decisions: Iterable[Decision]) -> Iterator[Decision]:
-    """A later revision that is decided alike says nothing new to a person."""
+    """Leaves out each decision that only repeats the one before it, for a later revision."""
     last = None
     for decision in decisions:
         same = (decision.action, decision.policy, decision.reason, decision.near_misses, decision.command)
@@ -136,7 +149,7 @@ def _without_repeats(decisions: Iterable[Decision]) -> Iterator[Decision]:
 
 def _incident_rows(incident: Incident) -> Iterator[tuple[str, str | Text]]:
     verdict = incident.verdict
-    yield "verdict", f"{what(verdict)}, {incident.state} (revision {incident.revision})"
+    yield "verdict", f"{incident_phrase(incident)}, {incident.state} (revision {incident.revision})"
     if verdict.root_line:
         yield "root line", Text.assemble((place(verdict), "cyan"), f"  {printable(verdict.root_line)}")
     around = {
@@ -152,13 +165,13 @@ def _incident_rows(incident: Incident) -> Iterator[tuple[str, str | Text]]:
     ]:
         yield "where", ", ".join(known)
     if incident.silence is not None:
-        yield "silence", f"{incident.silence:.0f} s counted by beats"
-    if verdict.remedy:
+        yield "silence", f"{incident.silence:.0f} s counted by heartbeats"
+    if verdict.remedy and incident.state != "withdrawn":
         yield "remedy", printable(verdict.remedy)
     for hit in incident.evidence[:_EVIDENCE_SHOWN]:
         yield "evidence", _evidence(hit)
     if (hidden := len(incident.evidence) - _EVIDENCE_SHOWN) > 0:
-        yield "", f"and {hidden} more lines: --json has them all"
+        yield "", f"and {hidden} more lines; --json lists all"
     for tally in incident.counts:
         yield "", f"{tally.rule}: {tally.count} more in {printable(tally.path)}"
 
@@ -180,6 +193,8 @@ def line_place(line: Line) -> str:
 
 
 def _finding(finding: Finding) -> Text:
+    if finding.kind == RESUMED:
+        return Text.assemble((printable(finding.kind), "green"), f": {printable(finding.detail)}")
     state = "open" if finding.open else "clear again"
     return Text.assemble((printable(finding.kind), "yellow"), f" ({state}): {printable(finding.detail)}")
 
@@ -199,7 +214,7 @@ def decision_text(decision: Decision) -> Text:
 
 def _command(command: Command, attempt: Attempt) -> str:
     outcomes = [o for _, o in attempt.outcomes if o.command == command.id]
-    said = " → ".join(["ordered", *(o.state for o in outcomes)])
+    states = " → ".join(["issued", *(o.state for o in outcomes)])
     last = outcomes[-1] if outcomes else None
     ids = (
         f", id {printable(last.old_native_id)} → {printable(last.new_native_id)}"
@@ -207,20 +222,23 @@ def _command(command: Command, attempt: Attempt) -> str:
         else ""
     )
     from_step = (
-        f", from the checkpoint of step {last.checkpoint_step}"
+        f", {'told to load' if last.checkpoint else 'from'} the checkpoint of step {last.checkpoint_step}"
         if last and last.checkpoint_step is not None
         else ""
     )
     reason = f": {printable(last.reason)}" if last and last.reason else ""
-    return f"{command.action} {command.id[:12]} {said}{ids}{from_step}{reason}"
+    return f"{command.action} {command.id[:12]} {states}{ids}{from_step}{reason}"
 
 
-def job_rows(told: Iterable[tuple[Timeline, Arming]], now_ms: int) -> Iterator[Text]:
+def job_rows(jobs: Iterable[tuple[Timeline, Arming]], now_ms: int) -> Iterator[Text]:
     """The table of `midwatch jobs`."""
-    rows: list[tuple[str | Text, ...]] = [("JOB", "STATE", "ACTING", "ATTEMPT", "STEP", "LAST BEAT", "WHY")]
-    for job, arming in told:
-        incident = job.standing
-        why = what(incident.verdict) if incident else (printable(job.blind.detail) if job.blind else "")
+    rows: list[tuple[str | Text, ...]] = [
+        ("JOB", "STATE", "ACTING", "ATTEMPT", "STEP", "LAST HEARTBEAT", "WHY")
+    ]
+    for job, arming in jobs:
+        blind = printable(job.blind.detail) if job.blind else ""
+        cancelled = f"cancelled by {printable(job.cancelled_by)}" if job.cancelled_by else blind
+        why = incident_phrase(job.standing) if job.standing else cancelled
         rows.append(
             (
                 printable(job.job),
@@ -249,7 +267,7 @@ def incident_rows(listed: Iterable[tuple[Incident, bool, Attempt]]) -> Iterator[
                 str(incident.attempt),
                 Text(incident.state, _STYLES["failed"] if stands else ""),
                 f"{decision}, done" if attempt.restarted else decision,
-                what(incident.verdict),
+                incident_phrase(incident),
                 place(incident.verdict) or "-",
             )
         )

@@ -1,7 +1,7 @@
-"""From a settled incident to a decision with its reason, and at most one command. Pure.
+"""Turns a settled incident into a decision with its reason, and at most one command. Pure.
 
-State of one job goes in and comes out; `now_ms` is the append time of the record. Budgets count accepted
-commands by their forwarded outcomes, so a lost or refused command costs nothing.
+The state of one job goes in and comes out. `now_ms` is the append time of the record. Budgets count
+accepted commands by their forwarded outcomes, so a lost or refused command costs nothing.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal
 
-from midwatch.agents.policies import choose
-from midwatch.agents.policies.base import Policy, PolicyChoice, PolicyMode
+from midwatch.agents.policies import POLICIES, choose
+from midwatch.agents.policies.base import Judge, Policy, PolicyChoice, PolicyMode
 from midwatch.agents.policies.conditions import Past
 from midwatch.agents.policies.reader import read_policy
 from midwatch.rules.errors import RuleErrors
@@ -31,7 +31,7 @@ from midwatch.streams.records import (
 from midwatch.streams.records.effect_keys import command_id
 
 _CUT = (
-    "the log of this job begins in the middle of its history and no carry sums up what came before: "
+    "the log of this job begins in the middle of its history and no snapshot sums up what came before: "
     "it is observed only, until it is armed again"
 )
 _HOLDING_FINDINGS = ("blind", "two_alive", "poisoned")
@@ -39,7 +39,7 @@ _HOLDING_FINDINGS = ("blind", "two_alive", "poisoned")
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """A command that was written: for which mode of an end, and how far it got."""
+    """A command that decide wrote: for which incident and mode of its end, and whether it was accepted."""
 
     id: str
     attempt: int
@@ -59,19 +59,20 @@ class DecideState:
     job: str = ""
     spec: SpecEvent | None = None
     disarmed: bool = False
-    restarts: Mapping[str, int] = field(default_factory=dict)  # accepted, by mode
+    restarts: Mapping[str, int] = field(default_factory=dict)  # accepted restarts, by mode
     issued: Issued | None = None
     last: Decision | None = None
-    open: tuple[str, ...] = ()  # findings that stand open and hold the job
-    poisoned: str = ""  # why nothing is decided for this job any more
+    open: tuple[str, ...] = ()  # kinds of open findings that hold the job
+    poisoned: str = ""  # why decide holds this job until a person arms it; "" if it does not
     counted: tuple[int, ...] = ()  # the attempts whose restart was accepted: each counts once
     ended: tuple[int, str] = (0, "")  # the attempt that settled last, and the mode of its end
     due_ms: int | None = None
+    resumed_from: int | None = None  # the checkpoint's step from which the last restart resumed
 
 
 @dataclass(frozen=True, slots=True)
 class Rulebook:
-    """What decide judges by, and how it signs. `acting`: the watch may act; a job must be armed besides."""
+    """Policies, limits and the signer. `acting`: the watch may act; a job must also be armed."""
 
     policies: Mapping[str, Policy]
     sign: Callable[[Command], Command]
@@ -80,11 +81,12 @@ class Rulebook:
     issuer: str = "midwatch-decide"
     command_lifetime_ms: int = 300_000
     reissues: int = 3
+    judges: Mapping[str, Judge] = field(default_factory=lambda: POLICIES)
 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """The state behind the record, and what was decided and ordered."""
+    """The state after a record, with the decisions and commands to send."""
 
     state: DecideState
     decisions: tuple[Decision, ...] = ()
@@ -92,7 +94,7 @@ class Decided:
 
 
 def decide(state: DecideState, record: IncidentRecord, now_ms: int, book: Rulebook) -> Decided:
-    """One record of the topic `incidents`."""
+    """Folds one record of the topic `incidents` into the state of its job."""
     match record:
         case Incident():
             state = replace(state, job=record.job, spec=record.spec or state.spec)
@@ -119,35 +121,42 @@ def _on_forwarded(state: DecideState, record: Forwarded, now_ms: int, book: Rule
                 spec = replace(state.spec, armed=act.act == "arm") if state.spec else None
                 state = replace(state, job=act.job, spec=spec, disarmed=act.act == "disarm")
             if act.act == "arm":
-                # Who arms a job again has looked at what could not be read.
-                still = tuple(kind for kind in state.open if kind != "poisoned")
-                state = replace(state, poisoned="", open=still)
+                # Whoever arms a job again has looked at its unreadable record.
+                still_open = tuple(kind for kind in state.open if kind != "poisoned")
+                state = replace(state, poisoned="", open=still_open)
             return Decided(state)
 
 
 def _on_outcome(state: DecideState, outcome: Outcome, now_ms: int, book: Rulebook) -> Decided:
     state = _counted(state, outcome)
+    if outcome.action == "restart" and outcome.state == "done":
+        state = replace(state, resumed_from=outcome.checkpoint_step)
     issued = state.issued
     if issued is None or issued.id != outcome.command:
         return Decided(state)
     if outcome.state == "accepted":
         return Decided(replace(state, issued=replace(issued, accepted=True)))
     if outcome.state == "expired" and issued.seq < book.reissues:
-        # The next number has the same effect key, so what was done already is found and not done again.
+        # The next command has the same effect key, so the executor finds earlier effects and repeats none.
         return _issued_again(state, issued, now_ms, book)
     if outcome.state in ("refused", "failed", "expired"):
-        verb = {"refused": "refused", "failed": "could not carry out", "expired": "got too late"}[
-            outcome.state
-        ]
-        choice = PolicyChoice("hold", f"the executor {verb} the command: {outcome.reason}")
+        result = {
+            "refused": "refused the command",
+            "failed": "could not carry out the command",
+            "expired": "got the command too late",
+        }[outcome.state]
+        choice = PolicyChoice("hold", f"the executor {result}: {outcome.reason}")
         decision = _decision(state, issued.incident, choice, now_ms, book)
         return Decided(replace(state, last=decision), (decision,))
     return Decided(state)
 
 
 def _counted(state: DecideState, outcome: Outcome) -> DecideState:
-    """What was accepted is spent, whoever ordered it: after a loss of Redis the past is decided anew, by the
-    present policy and mode, and may not come out as it did."""
+    """Counts an accepted restart against the budget, even if this state issued no such command.
+
+    After a loss of Redis, decide judges the past again by the present policy and mode. It may then reach
+    other decisions than before.
+    """
     if outcome.action != "restart" or outcome.state not in ("accepted", "done"):
         return state
     if outcome.attempt in state.counted:
@@ -162,13 +171,13 @@ def _counted(state: DecideState, outcome: Outcome) -> DecideState:
 
 
 def _issued_again(state: DecideState, issued: Issued, now_ms: int, book: Rulebook) -> Decided:
-    """The next order for an attempt, judged as if it were the first: the budget pays for it once."""
-    bare = replace(state, issued=None)
+    """Judges an attempt again, as if for its first command, and issues the next. It costs the budget once."""
+    without = replace(state, issued=None)
     if issued.attempt in state.counted:
         restarts = {**state.restarts, issued.mode: state.restarts[issued.mode] - 1}
         counted = tuple(attempt for attempt in state.counted if attempt != issued.attempt)
-        bare = replace(bare, restarts=restarts, counted=counted)
-    turn = _on_settled(bare, issued.incident, now_ms, book, seq=issued.seq + 1)
+        without = replace(without, restarts=restarts, counted=counted)
+    turn = _on_settled(without, issued.incident, now_ms, book, seq=issued.seq + 1)
     return replace(turn, state=replace(turn.state, restarts=state.restarts, counted=state.counted))
 
 
@@ -227,18 +236,18 @@ def _on_settled(state: DecideState, incident: Incident, now_ms: int, book: Ruleb
 def _choice(
     state: DecideState, incident: Incident, now_ms: int, book: Rulebook
 ) -> tuple[PolicyChoice, int | None, int]:
-    """What is to be done, and of how many restarts that are allowed for it how many were made."""
-    standing = _standing_reason(state, incident)
-    if standing is not None:
-        return standing, None, 0
+    """The choice, its limit of restarts (None: no limit), and the restarts that count against the limit."""
+    without_policy = _choice_without_policy(state, incident)
+    if without_policy is not None:
+        return without_policy, None, 0
     policy = _policy(state, book)
     if isinstance(policy, str):
         return PolicyChoice("hold", policy), None, 0
-    said, verdict = incident.scheduler, incident.verdict
-    if said is not None and said.by_person and not policy.restart_cancelled:
+    fact, verdict = incident.scheduler, incident.verdict
+    if fact is not None and fact.by_person and not policy.restart_cancelled:
         missed = (f"{verdict.error_type} would be judged, but a person ended it",) if verdict.rule else ()
-        return PolicyChoice("none", f"{said.by_person} cancelled it", missed), None, 0
-    clause, choice = choose(policy, incident, _past(state, now_ms))
+        return PolicyChoice("none", f"{fact.by_person} cancelled it", missed), None, 0
+    clause, choice = choose(policy, incident, _past(state, now_ms), book.judges)
     used = sum(state.restarts.values()) if clause.across_modes else state.restarts.get(_mode(incident), 0)
     if choice.action in ("restart", "cancel"):
         choice = _without_doubt(state, incident, choice)
@@ -248,32 +257,32 @@ def _choice(
 
 
 def _policy(state: DecideState, book: Rulebook) -> Policy | str:
-    """The policy that judges this job: its own, where its spec brings one; or why there is none."""
-    name, own = _policy_name(state, book), state.spec.policy_text if state.spec else ""
-    if not own:
+    """The policy for this job, from its spec if that holds one; or the reason why there is none."""
+    name, text = _policy_name(state, book), state.spec.policy_text if state.spec else ""
+    if not text:
         return book.policies.get(name) or f"there is no policy called {name!r}"
     try:
-        return _own_policy(name, own)
+        return _job_policy(name, text)
     except RuleErrors as error:
         return f"the policy {name!r} that the job brings cannot be read: {error.errors[0].what}"
 
 
 @lru_cache(maxsize=256)
-def _own_policy(name: str, text: str) -> Policy:
+def _job_policy(name: str, text: str) -> Policy:
     return read_policy(name, text.encode())
 
 
 def _past(state: DecideState, now_ms: int) -> Past:
     issued = state.issued
     restarted = issued is not None and issued.accepted and issued.action == "restart"
-    ordered = issued.at_ms if issued is not None and restarted else None
-    return Past(sum(state.restarts.values()), ordered, now_ms)
+    restarted_ms = issued.at_ms if issued is not None and restarted else None
+    return Past(sum(state.restarts.values()), restarted_ms, now_ms, state.resumed_from)
 
 
-def _standing_reason(state: DecideState, incident: Incident) -> PolicyChoice | None:
-    """What decides before any policy is asked."""
+def _choice_without_policy(state: DecideState, incident: Incident) -> PolicyChoice | None:
+    """The choice where no policy is needed; None where the policy decides."""
     successor, attempt = incident.superseded_by, incident.attempt
-    out = attempt in state.counted or (state.issued is not None and state.issued.attempt == attempt)
+    issued = attempt in state.counted or (state.issued is not None and state.issued.attempt == attempt)
     reasons = (
         (incident.verdict.state == "healthy", PolicyChoice("none", "the job ended as it meant to")),
         (
@@ -281,13 +290,13 @@ def _standing_reason(state: DecideState, incident: Incident) -> PolicyChoice | N
             PolicyChoice("hold", f"a record of this job could not be read: {state.poisoned}"),
         ),
         (bool(successor), PolicyChoice("none", f"somebody has already started it again: {successor}")),
-        (out, PolicyChoice("none", f"a command for attempt {attempt} is already out")),
+        (issued, PolicyChoice("none", f"a command for attempt {attempt} is already out")),
     )
     return next((choice for applies, choice in reasons if applies), None)
 
 
 def _without_doubt(state: DecideState, incident: Incident, choice: PolicyChoice) -> PolicyChoice:
-    """An act that the policy wants, unless it is not sure what it would act on."""
+    """The policy's choice to act; `hold` while the state of the job is in doubt."""
     doubts = (
         ("two_alive" in state.open, "two attempts of this job are alive at once"),
         ("poisoned" in state.open, "a record of this job could not be folded: see the dead letters"),
@@ -300,25 +309,27 @@ def _without_doubt(state: DecideState, incident: Incident, choice: PolicyChoice)
 def _within_bounds(
     state: DecideState, incident: Incident, choice: PolicyChoice, limit: int | None, used: int
 ) -> PolicyChoice:
-    """A restart that the policy wants, unless the budget is spent or nobody proved the end."""
-    wanted = (*choice.near_misses, choice.reason)
+    """The policy's choice to restart; `stop` if the budget is spent, `hold` if nothing proves the end."""
+    missed = (*choice.near_misses, choice.reason)
     if limit is not None and used >= limit:
         return PolicyChoice(
-            "stop", f"the budget is spent: {used} of {limit} restarts after a {_mode(incident)}", wanted
+            "stop", f"the budget is spent: {used} of {limit} restarts after a {_mode(incident)}", missed
         )
     total, allowed = sum(state.restarts.values()), state.spec.max_restarts if state.spec else None
     if allowed is not None and total >= allowed:
-        return PolicyChoice("stop", f"the job's own budget is spent: {total} of {allowed} restarts", wanted)
+        return PolicyChoice("stop", f"the job's own budget is spent: {total} of {allowed} restarts", missed)
     if incident.silence is None and not incident.words:
         return PolicyChoice(
-            "hold", "neither the scheduler nor the process said that it ended; text alone never kills", wanted
+            "hold",
+            "neither the scheduler nor the process reported the end; log text alone is no proof",
+            missed,
         )
     return choice
 
 
 def _limit(state: DecideState, limit: int | None) -> int | None:
-    own = state.spec.max_restarts if state.spec else None
-    return min((n for n in (limit, own) if n is not None), default=None)
+    job_limit = state.spec.max_restarts if state.spec else None
+    return min((n for n in (limit, job_limit) if n is not None), default=None)
 
 
 def _decision(

@@ -25,14 +25,14 @@ class DecideFold:
     decisions: str
     commands: str
     contents: Mapping[str, Content] = field(default_factory=dict)
-    """Bundles by their hash; the shell adds what `apply` asks for."""
+    """Bundles by their hash; the shell adds the one that `apply` misses."""
 
     def keys(self, partition: Fields, message: Message) -> Collection[bytes]:  # noqa: ARG002  # no timers here
-        """The job of the record."""
+        """The key of the job whose state the record needs; none for a record without a key."""
         return () if message.key is None else (message.key,)
 
     def apply(self, states: Mapping[bytes, Fields], message: Message) -> Applied:
-        """One record: at most a few decisions and one command."""
+        """Folds one record into the state of its job; sends its decisions and at most one command."""
         if message.value is None:
             raise MalformedRecord("a record without a value", where="incidents")
         record = codec.decode(message.value)
@@ -58,28 +58,34 @@ class DecideFold:
         return Applied({PARTITION: changed})
 
     def _book(self, partition: Fields) -> Rulebook:
-        """What is decided by; the bundle's policies stand above the settings' own. Raises ContentMissing."""
+        """The policies in force; those of the bundle replace those of the settings by name.
+
+        Raises:
+            ContentMissing: the shell has not loaded the bundle yet.
+        """
         bundle = bundle_in(partition)
         if not bundle:
             return self.book
         if bundle not in self.contents:
             raise ContentMissing(bundle)
-        return replace(self.book, policies={**self.book.policies, **self.contents[bundle].policies})
+        content = self.contents[bundle]
+        policies = {**self.book.policies, **content.policies}
+        return replace(self.book, policies=policies, judges=content.judges)
 
     def on_poison(self, states: Mapping[bytes, Fields], message: Message, error: Exception) -> Applied:
-        """From here on nothing is decided for this job without a person, who is told so once.
+        """Holds the job from here on until a person arms it, and writes one decision that says so.
 
-        A record that is not this job's at all holds nobody: else one job could stop another.
+        A record that is another job's holds nobody: otherwise one job could stop another.
         """
         if message.key is None or not is_job(message.key) or isinstance(error, MisdirectedRecord):
             return Applied()
         old = _read(states.get(message.key, {}))
         reason = refusal(error).reason
         held = replace(old, job=message.key.decode(), poisoned=old.poisoned or reason)
-        sends = () if old.poisoned else (self._say_held(held, message),)
+        sends = () if old.poisoned else (self._hold(held, message),)
         return Applied({message.key: {_DECIDE: codec.state_to_bytes(held)}}, sends)
 
-    def _say_held(self, held: DecideState, message: Message) -> Send:
+    def _hold(self, held: DecideState, message: Message) -> Send:
         place = f"{message.topic}/{message.partition}/{message.offset}"
         decision = Decision(
             job=held.job,
@@ -88,26 +94,26 @@ class DecideFold:
             revision=0,
             action="hold",
             policy=held.spec.policy if held.spec and held.spec.policy else self.book.default_policy,
-            reason=f"a record of this job could not be read ({place}, set aside): {held.poisoned}; "
-            "`midwatch arm` lifts the hold once somebody has looked",
+            reason=f"a record of this job could not be read ({place}, dead-lettered): {held.poisoned}; "
+            "look at it, then lift the hold with `midwatch arm`",
             at_ms=message.now_ms,
             armed=False,
         )
         return Send(self.decisions, held.job.encode(), codec.encode(decision))
 
     def next_deadline(self, partition: Fields) -> int | None:  # noqa: ARG002  # decide has no timers
-        """Decide waits for nothing."""
+        """None: decide has no timers."""
         return None
 
     def tick_value(self) -> bytes:
-        """Never written."""
+        """A tick for the worker's interface; decide never writes one."""
         return codec.encode(Tick(due_ms=0))
 
 
 def _check(record: IncidentRecord, key: bytes) -> None:
-    said = getattr(record.record if isinstance(record, Forwarded) else record, "job", None)
-    if said is None or said.encode() != key:
-        raise MisdirectedRecord(f"a record of {said!r} under the key {key[:300]!r}", where="incidents")
+    job = getattr(record.record if isinstance(record, Forwarded) else record, "job", None)
+    if job is None or job.encode() != key:
+        raise MisdirectedRecord(f"a record of {job!r} under the key {key[:300]!r}", where="incidents")
 
 
 def _read(fields: Fields) -> DecideState:

@@ -18,7 +18,7 @@ from midwatch.streams.worker.stateful import stateful_agent
 
 
 def build(settings: Settings) -> App:
-    """The app of one decide worker; it alone holds the key that signs commands."""
+    """The app of one decide worker, with the key that signs commands."""
     topics = settings.topic_names
     book = Rulebook(
         policies=policies_of(settings),
@@ -35,5 +35,5 @@ def build(settings: Settings) -> App:
 
 
 def run(settings: Settings) -> NoReturn:
-    """Run until SIGTERM; the sign of readiness is renewed after every rebalance."""
+    """Runs until SIGTERM. Renews its ready file after every rebalance."""
     run_app(build(settings), ready_file=ready_file(settings.state_directory, "decide"))

@@ -1,1 +1,1 @@
-"""Step 3, detect: events of a job in, findings and incidents out. Its state is in a Redis table."""
+"""Step 3, detect: takes the events of a job and gives findings and incidents. Redis holds its state."""

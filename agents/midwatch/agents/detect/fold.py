@@ -1,9 +1,9 @@
 """Detect as a fold of the topic `events`: bytes of Redis fields and records in, bytes out. Pure.
 
-A job's state is the field `job` and one field `node:<name>` for each node, so that a beat of one node of a
-thousand writes two small fields. The partition holds one field `due:<job>` for each job with a timer, and
-in `cut` when its log began, if that was not at its first record. Which bundle judges it:
-`midwatch.agents.rulesets.reload.activation`.
+A job's state is the field `job` and one field `node:<name>` for each node. So a heartbeat of one node of a
+thousand writes two small fields. The partition's state has one field `due:<job>` for each job with a timer.
+Its field `cut` holds the time of the oldest record, if Kafka had deleted older ones.
+`midwatch.agents.rulesets.reload.activation` says which bundle is in force in a partition.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from midwatch.agents.detect.incident.fold import Folded, fire_due, fold_with_tim
 from midwatch.agents.detect.incident.state import Job, JobState, NodeState
 from midwatch.agents.rulesets.content import Content
 from midwatch.agents.rulesets.reload.activation import activated, bundle_in
+from midwatch.rules.detectors import DETECTORS
+from midwatch.rules.detectors.base import Detectors
 from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.streams.errors import MalformedRecord, MisdirectedRecord
 from midwatch.streams.records import Activation, Event, Finding, Heartbeat, Hits, IncidentRecord, Tick, codec
@@ -28,7 +30,7 @@ _POISONED = b"poisoned"
 
 _NEVER = -(2**53)
 _SNAPSHOTS = 2
-"""A job that was alive when the log was cut has written a carry within so many times their pause."""
+"""A job that lived when the log was cut writes a snapshot within so many times `carry_every`."""
 
 OwnerOf = Callable[[bytes], int]
 """The partition that Kafka's default partitioner gives a key."""
@@ -42,20 +44,21 @@ class DetectFold:
     incidents: str
     owner_of: OwnerOf
     contents: Mapping[str, Content] = field(default_factory=dict)
-    """Bundles by their hash; the shell adds what `apply` asks for."""
+    """Bundles by their hash. The shell adds the bundles that `apply` misses."""
 
     def keys(self, partition: Fields, message: Message) -> Collection[bytes]:
         """The job of the record, and every job whose timer is due."""
-        wanted = {job for job, due in _dues(partition).items() if due <= message.now_ms}
+        jobs = {job for job, due in _dues(partition).items() if due <= message.now_ms}
         if message.key is not None:
-            wanted.add(message.key)
-        return wanted
+            jobs.add(message.key)
+        return jobs
 
     def apply(self, states: Mapping[bytes, Fields], message: Message) -> Applied:
-        """Fire what is due, then fold the record."""
+        """Fire the due timers, then fold the record."""
         draft = _Draft(states, self.incidents, message)
         limits = self._limits(draft.states[PARTITION])
-        self._fire(draft, message.now_ms, limits)
+        detectors = self._detectors(draft.states[PARTITION])
+        self._fire(draft, message.now_ms, limits, detectors)
         if message.value is None:
             raise MalformedRecord("a record without a value", where="events")
         event = codec.decode(message.value)
@@ -76,19 +79,21 @@ class DetectFold:
                 event,
                 message.now_ms,
                 limits,
+                detectors=detectors,
                 cut=message.now_ms <= draft.cut_ms + int(_SNAPSHOTS * self.limits.carry_every * 1000),
             ),
         )
         return draft.applied()
 
     def on_poison(self, states: Mapping[bytes, Fields], message: Message, error: Exception) -> Applied:
-        """Say that the job holds; a timer that raises is cleared, the others fire."""
+        """Open the finding that holds the job. A timer that raises is cleared, and the others fire."""
         draft, limits = _Draft(states, self.incidents, message), self._limits(states[PARTITION])
+        detectors = self._detectors(states[PARTITION])
         for job in [job for job, due in _dues(states[PARTITION]).items() if due <= message.now_ms]:
             try:
                 if job in states:
-                    draft.take(job, fire_due(draft.job(job), message.now_ms, limits))
-            except Exception:  # whatever a timer raises, the partition must go on
+                    draft.take(job, fire_due(draft.job(job), message.now_ms, limits, detectors))
+            except Exception:  # the partition must go on, whatever a timer raises
                 draft.partition[_DUE + job] = None
         if message.key in states and not isinstance(error, MalformedRecord):
             self._hold(draft, message, error)
@@ -99,12 +104,12 @@ class DetectFold:
         return min(_dues(partition).values(), default=None)
 
     def tick_value(self) -> bytes:
-        """A tick says nothing but that time passed."""
+        """The record of a tick, which says only that time passed."""
         return codec.encode(Tick(due_ms=0))
 
     def _hold(self, draft: _Draft, message: Message, error: Exception) -> None:
-        """Say it once: every further record of the job may be poisoned in the same way."""
-        assert message.key is not None  # noqa: S101  # the caller asked
+        """Open the finding once, because every further record of the job may fail in the same way."""
+        assert message.key is not None  # noqa: S101  # the caller checked
         if _POISONED in draft.states[message.key]:
             return
         draft.changed.setdefault(message.key, {})[_POISONED] = b"1"
@@ -113,7 +118,7 @@ class DetectFold:
         draft.send(name, Finding(name, 0, "poisoned", True, message.now_ms, detail))
 
     def _limits(self, partition: Fields) -> WatchLimits:
-        """How long jobs may be silent, by the bundle in force. Raises ContentMissing."""
+        """The limits of silence, by the bundle in force. Raises ContentMissing."""
         bundle = bundle_in(partition)
         if not bundle:
             return self.limits
@@ -122,17 +127,22 @@ class DetectFold:
         silence = {str(phase): seconds for phase, seconds in self.contents[bundle].silence.items()}
         return replace(self.limits, **silence)
 
-    def _fire(self, draft: _Draft, now_ms: int, limits: WatchLimits) -> None:
+    def _detectors(self, partition: Fields) -> Detectors:
+        """Those of the bundle in force, which `_limits` found."""
+        bundle = bundle_in(partition)
+        return self.contents[bundle].detectors if bundle else DETECTORS
+
+    def _fire(self, draft: _Draft, now_ms: int, limits: WatchLimits, detectors: Detectors) -> None:
         dues = sorted((due, job) for job, due in _dues(draft.states[PARTITION]).items() if due <= now_ms)
         for _, job in dues:
-            draft.take(job, fire_due(draft.job(job), now_ms, limits))
+            draft.take(job, fire_due(draft.job(job), now_ms, limits, detectors))
 
     def _check(self, event: Event, message: Message) -> None:
-        assert message.key is not None  # noqa: S101  # the caller asked
-        said = event.origin.job if isinstance(event, Hits | Heartbeat) else getattr(event, "job", None)
-        if said is None or said.encode() != message.key:
+        assert message.key is not None  # noqa: S101  # the caller checked
+        job = event.origin.job if isinstance(event, Hits | Heartbeat) else getattr(event, "job", None)
+        if job is None or job.encode() != message.key:
             raise MisdirectedRecord(
-                f"a record of {said!r} under the key of {_text(message.key)!r}", where="events"
+                f"a record of {job!r} under the key of {_text(message.key)!r}", where="events"
             )
         if self.owner_of(message.key) != message.partition:
             raise MisdirectedRecord(
@@ -143,7 +153,7 @@ class DetectFold:
 
 
 class _Draft:
-    """The changes of one record."""
+    """The draft of all changes that one record makes."""
 
     def __init__(self, states: Mapping[bytes, Fields], topic: str, message: Message) -> None:
         self.states = states
@@ -155,13 +165,13 @@ class _Draft:
         self.sends: list[Send] = []
 
     def job(self, key: bytes) -> Job:
-        """The job as it stands, drafts included."""
+        """The job with the changes so far."""
         if key not in self.jobs:
             self.jobs[key] = _read(self.states.get(key, {}))
         return self.jobs[key]
 
     def take(self, key: bytes, folded: Folded) -> None:
-        """Note what changed between the job as it was and as it is."""
+        """Note the difference between the job before and after the fold, and what the fold sends."""
         old, new = self.job(key), folded.job
         fields = self.changed.setdefault(key, {})
         if new.state != old.state:
@@ -184,7 +194,7 @@ class _Draft:
         self.sends.append(Send(self.topic, job.encode(), codec.encode(record)))
 
     def applied(self) -> Applied:
-        """What one record did."""
+        """The changes and sends of the record."""
         changed: dict[bytes, Mapping[bytes, bytes | None]] = {k: v for k, v in self.changed.items() if v}
         if self.partition:
             changed[PARTITION] = self.partition
@@ -192,20 +202,21 @@ class _Draft:
 
 
 def beginning(cut_ms: int | None) -> dict[bytes, bytes]:
-    """The state of a partition of which nothing was folded yet: its log begins at its first record (None),
-    or was cut, and its first record now is that of the time `cut_ms`.
+    """The state of a partition before its first fold.
+
+    `cut_ms`: append time of the oldest record, if Kafka had deleted older ones; None if the log is whole.
     """
     return {_CUT: b"%d" % (_NEVER if cut_ms is None else cut_ms)}
 
 
 def _beginning(partition: Fields, message: Message) -> tuple[int, dict[bytes, bytes | None]]:
-    """When the log that the state was folded from begins, and the field to be noted at its first record."""
+    """When the folded log begins, and the field to write at its first record."""
     known = partition.get(_CUT)
     if known is not None:
         return int(known), {}
     cut = message.offset > 0 and not partition
-    noted = beginning(message.now_ms if cut else None)
-    return int(noted[_CUT]), {**noted}
+    fields = beginning(message.now_ms if cut else None)
+    return int(fields[_CUT]), {**fields}
 
 
 def _read(fields: Fields) -> Job:
@@ -226,4 +237,4 @@ def _text(key: bytes) -> str:
     try:
         return key.decode()
     except UnicodeDecodeError as error:
-        raise MalformedRecord(f"a key that is no UTF-8: {key[:64]!r}", where="events") from error
+        raise MalformedRecord(f"a key that is not UTF-8: {key[:64]!r}", where="events") from error

@@ -1,9 +1,9 @@
-"""Which of two lines of a job's logs came first. Pure.
+"""The order of two lines of a job's logs. Pure.
 
-Lines of one file stand in the order of their numbers. Lines of two files have only their times, and many have
-the same one: some print whole seconds, and those that print none have the time of their reading. Then nobody
-knows. What takes a line for granted as the earlier one asks `earlier`; what looks for an explanation and
-would lose it over an equal second asks `maybe_earlier`.
+Line numbers order the lines of one file, and times order the lines of two files. Times are often equal: some
+lines print whole seconds, and a line without a printed time has the time of its read. Equal times have no
+known order. Use `earlier` where the order must be certain. Use `maybe_earlier` in a search for an
+explanation, where an equal time must not exclude line.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from midwatch.streams.records import Hit
 
 
 class Placed(Protocol):
-    """A line with its place. `file` says where its number counts."""
+    """A line with its place. `file`: the file (node and path) in which its number counts."""
 
     @property
     def file(self) -> tuple[str, str]: ...
@@ -24,20 +24,20 @@ class Placed(Protocol):
     def time(self) -> float: ...
 
 
-def earlier(one: Placed, other: Placed) -> bool:
-    """Whether the one line is known to stand before the other."""
-    if one.file == other.file:
-        return one.number < other.number
-    return one.time < other.time
+def earlier(line: Placed, other: Placed) -> bool:
+    """Whether the line certainly stands before the other."""
+    if line.file == other.file:
+        return line.number < other.number
+    return line.time < other.time
 
 
-def maybe_earlier(one: Placed, other: Placed) -> bool:
-    """Whether the one line may stand before the other: it is another line, and not known to stand behind."""
-    if one.file == other.file:
-        return one.number < other.number
-    return one.time <= other.time
+def maybe_earlier(line: Placed, other: Placed) -> bool:
+    """Whether the line may stand before the other: it is not the same line, and not certainly behind it."""
+    if line.file == other.file:
+        return line.number < other.number
+    return line.time <= other.time
 
 
 def in_order(hit: Hit) -> tuple[float, str, str, int]:
-    """To sort by, the same in every run. Never to compare by: at one time it goes by the names of files."""
+    """A sort key, the same in every run. Never compare by it: it orders equal times by the names of files."""
     return (hit.line.time, hit.line.node, hit.line.path, hit.line.number)

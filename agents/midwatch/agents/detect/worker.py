@@ -1,4 +1,4 @@
-"""The detect agent: folds the topic `events` into incidents and findings; state of a job in Redis."""
+"""The detect agent: folds the topic `events` into incidents and findings. Redis holds the state of a job."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ def build(settings: Settings) -> App:
 
 
 def run(settings: Settings) -> NoReturn:
-    """Run until SIGTERM; the sign of readiness is renewed after every rebalance."""
+    """Run until SIGTERM. It renews its readiness file after every rebalance."""
     run_app(build(settings), ready_file=ready_file(settings.state_directory, "detect"))

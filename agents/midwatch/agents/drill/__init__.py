@@ -1,1 +1,1 @@
-"""Things that fail on purpose, so that a cluster and its watch can be drilled."""
+"""A training that fails on purpose, to drill a cluster and its watch."""

@@ -1,4 +1,4 @@
-"""How the ranks meet: a blocking all-gather over TCP, and the end of those who wait in vain."""
+"""The collectives of the drill: a blocking all-gather over TCP, and its timeout."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
-STARTUP_S = 60.0  # to meet the other ranks: they may start on other nodes, or on a busy machine
+STARTUP_S = 60.0  # to meet the other ranks, which may start on other nodes or on a busy machine
 
 
 def say(text: str, *, error: bool = False) -> None:
@@ -23,7 +23,7 @@ def stamp(form: str = "%Y-%m-%d %H:%M:%S.%f") -> str:
 
 
 class CollectiveTimeoutError(Exception):
-    """Not all ranks came to collective number `sequence` within `seconds`."""
+    """Collective number `sequence` timed out after `seconds`: not all ranks came."""
 
     def __init__(self, sequence: int, seconds: float) -> None:
         super().__init__(f"collective {sequence} waited {seconds:.3f} s")
@@ -31,7 +31,7 @@ class CollectiveTimeoutError(Exception):
 
 
 class Group:
-    """All-gather of small JSON values by way of rank 0, which leaves its address in the file `meeting`."""
+    """All-gather of small JSON values through rank 0, which writes its address into the file `meeting`."""
 
     def __init__(self, rank: int, world: int, meeting: Path, patience_s: float) -> None:
         self.rank, self.world, self.patience_s, self.sequence = rank, world, patience_s, 0
@@ -67,7 +67,7 @@ class Group:
                 time.sleep(0.02)
 
     def gather(self, value: object) -> list[Any]:
-        """The values of all ranks in the order of the ranks; raises `CollectiveTimeoutError`."""
+        """The values of all ranks in the order of the ranks; raises CollectiveTimeoutError."""
         self.sequence += 1
         began = time.monotonic()
         deadline = began + (STARTUP_S if self.sequence == 1 else self.patience_s)
@@ -88,7 +88,7 @@ class Group:
             if isinstance(error, ConnectionError):
                 where = f"{socket.gethostname()}:{os.getpid()}:{os.getpid()} [{self.rank}]"
                 say(f"{where} misc/socket.cc:58 NCCL WARN socketProgress: {error}")
-            time.sleep(max(0.0, deadline - time.monotonic()))  # as NCCL does: it learns of a dead peer late
+            time.sleep(max(0.0, deadline - time.monotonic()))  # NCCL, too, learns of a dead peer late
             raise CollectiveTimeoutError(self.sequence, time.monotonic() - began) from error
 
     def _line(self, peer: socket.socket, deadline: float) -> list[Any]:
@@ -104,7 +104,7 @@ class Group:
 
 
 def die_of_timeout(group: Group, late: CollectiveTimeoutError, elements: int) -> NoReturn:
-    """The watchdog's lines on a rank that waited in vain, and its SIGABRT."""
+    """Prints the watchdog's lines of a rank whose collective timed out, and aborts it by SIGABRT."""
     rank = group.rank
 
     def glog(line: int, text: str) -> None:

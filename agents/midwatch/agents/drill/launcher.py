@@ -1,4 +1,4 @@
-"""Starts the ranks of a drill on this host and reports their end in the form of torchrun."""
+"""Starts the ranks of a drill on this host and reports their end as torchrun does."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ TERMINATED = 128 + signal.SIGTERM
 
 
 def launch(script: Path, ranks: int, log_dir: Path, *, patience_s: float, quiet: bool) -> int:
-    """Runs `script` with our own arguments as `ranks` processes and returns the exit code of the whole.
+    """Runs `script` with this process's arguments as `ranks` processes. Returns one exit code for all.
 
-    After the first failure the others have `patience_s` to end by themselves (to print what they have to
-    say), then SIGTERM, then SIGKILL. 0 when all ended with 0, 143 when we were asked to end, else 1.
+    After the first failure the others have `patience_s` to print their errors and end by themselves. Then
+    they get SIGTERM, then SIGKILL. Exit code 0: all ended with 0. 143: this process got SIGTERM. Else 1.
     """
     log_dir.mkdir(parents=True, exist_ok=True)
     logged = json.dumps({file.name: file.stat().st_size for file in log_dir.glob("rank_*.log")})
     processes = [_start(script, rank, ranks, log_dir, logged) for rank in range(ranks)]
-    asked: list[float] = []
+    terminations: list[float] = []
 
     def on_term(*_: object) -> None:
-        asked.append(time.monotonic())
+        terminations.append(time.monotonic())
         _signal_all(processes, signal.SIGTERM)
 
     signal.signal(signal.SIGTERM, on_term)
@@ -40,9 +40,9 @@ def launch(script: Path, ranks: int, log_dir: Path, *, patience_s: float, quiet:
         if first is None:
             first = next((process for process in processes if process.poll()), None)
             failed_at = now
-        if signalled_at == 0.0 and ((first and now > failed_at + patience_s) or asked):
+        if signalled_at == 0.0 and ((first and now > failed_at + patience_s) or terminations):
             signalled_at = now
-            if not asked:  # else the handler has done it: a rank that is saving shall not be asked twice
+            if not terminations:  # else the handler did it: a rank that saves must not get a second signal
                 if not quiet:
                     _warn_survivors(processes)
                 _signal_all(processes, signal.SIGTERM)
@@ -51,7 +51,7 @@ def launch(script: Path, ranks: int, log_dir: Path, *, patience_s: float, quiet:
         time.sleep(POLL_S)
     if all(process.returncode == 0 for process in processes):
         return 0
-    if asked:
+    if terminations:
         return TERMINATED
     if not quiet:
         first = first or next(process for process in processes if process.returncode)

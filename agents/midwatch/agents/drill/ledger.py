@@ -1,8 +1,16 @@
-"""The judge of a drill: what the training itself says it did, one JSON object a line.
+"""The ledger of a drill: what the training itself did, one JSON object on each line. It is the judge.
 
-Events: `start` (attempt, first_step, native_id, restarts, node, environment, and in `logged` how many bytes
-each log file of this host held before it), `save`, `fault` (kind), `term`, `overlap` (a second writer while
-the first one lives), `done` (weights); all but `start` and `overlap` carry `step`.
+Its events:
+
+- `start`: attempt, first_step, native_id, restarts, node, environment. `logged` is the size in bytes that
+  each log file of this host had before.
+- `save`: a checkpoint is complete.
+- `fault`: a fault of this `kind` strikes.
+- `term`: the training got SIGTERM.
+- `overlap`: a second writer started while the first one lived.
+- `done`: the training is finished, with its weights.
+
+All events except `start` and `overlap` have `step`.
 """
 
 from __future__ import annotations
@@ -16,7 +24,7 @@ from pathlib import Path
 
 
 def note(directory: Path, event: str, **facts: object) -> None:
-    """Appends one line to the ledger by one short write, which other processes cannot tear."""
+    """Appends one line to the ledger by one short write, which no other process can split."""
     record = {"t": round(time.time(), 3), "event": event, "pid": os.getpid(), **facts}
     handle = os.open(directory / "ledger.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
@@ -26,7 +34,7 @@ def note(directory: Path, event: str, **facts: object) -> None:
 
 
 def open_attempt(directory: Path, first_step: int) -> int:
-    """Notes our start and says the how manieth it is; a writer that still lives is noted as `overlap`."""
+    """Notes this start and returns its number from 1. Notes `overlap` if an earlier writer still lives."""
     writer = os.open(directory / ".writer", os.O_RDWR | os.O_CREAT, 0o644)  # held until this process ends
     try:
         fcntl.flock(writer, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,6 +1,6 @@
-"""Checkpoints of the drill: shards, then a manifest, then the name, then `latest`, then Megatron's tracker.
+"""Checkpoints of the drill: shards, the manifest, the final name, `latest`, then Megatron's tracker.
 
-A step is complete when its manifest stands and every shard has the sha256 that the manifest says.
+A step is complete when its manifest exists and every shard has the sha256 of the manifest.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ TRACKER = "latest_checkpointed_iteration.txt"
 
 
 def durable(path: Path, content: bytes) -> dict[str, Any]:
-    """Writes and fsyncs one file; returns its line of the manifest."""
+    """Writes and fsyncs one file. Returns its entry for the manifest."""
     with path.open("wb") as file:
         file.write(content)
         file.flush()
@@ -35,7 +35,7 @@ def complete(step: Path) -> bool:
 
 
 def load(directory: Path, features: int) -> tuple[int, list[float]]:
-    """The step and weights of the latest complete checkpoint; (0, zeros) when there is none."""
+    """The step and weights of the latest complete checkpoint, or (0, zeros) without one."""
     numbers = [int(name) for step in directory.glob("step_*") if (name := step.name[5:]).isdigit()]
     weights = [0.0] * features
     for number in sorted(numbers, reverse=True):
@@ -49,13 +49,13 @@ def load(directory: Path, features: int) -> tuple[int, list[float]]:
 
 
 def begin(folder: Path) -> None:
-    """An empty folder, whatever a killed attempt left there."""
+    """Makes an empty folder, and removes what a killed attempt left there."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
 
 
 def publish(fresh: Path, final: Path, step: int, shards: list[dict[str, Any]]) -> None:
-    """Makes a folder of written shards the latest checkpoint; killed anywhere, the previous one stays it."""
+    """Makes a folder of written shards the latest checkpoint. A kill meanwhile keeps the previous one."""
     durable(fresh / "manifest.json", json.dumps({"step": step, "shards": shards}).encode())
     shutil.rmtree(final, ignore_errors=True)
     fresh.rename(final)

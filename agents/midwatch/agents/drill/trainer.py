@@ -1,23 +1,24 @@
 """A small real training that fails on command: `python trainer.py --checkpoint-dir DIR --fault nccl@25:1`.
 
-It fits a linear model by SGD on every rank (one process each), averages gradients over TCP, writes real
-checkpoints and resumes from the latest complete one. What it prints has the form that Megatron-LM, PyTorch
-and NCCL give it. The standard library is enough, so that this one file can be copied to any cluster.
+Each rank is one process. It fits a linear model by SGD and averages gradients over TCP. It writes real
+checkpoints, and resumes from the latest complete one. Its lines have the form of Megatron-LM, PyTorch and
+NCCL. It needs the standard library only.
 
-Started plainly it launches `--ranks` processes, each writing `rank_N.log`; in a SLURM step (or with RANK and
-WORLD_SIZE set) it is one rank. `--fault KIND[@ITERATION][:ATTEMPT]` may be repeated; without ATTEMPT it fires
-in every attempt. An attempt is the n-th `start` line of `ledger.jsonl` in the checkpoint directory: that
-ledger is the judge of a drill, because it is written by the training and by nothing that watches it.
+Without SLURM it starts `--ranks` processes, each with its own `rank_N.log`. In a SLURM step, or with RANK
+and WORLD_SIZE set, it is one rank. `--fault KIND[@ITERATION][:ATTEMPT]` may be repeated. Without ATTEMPT
+the fault strikes in every attempt. Attempt N is the N-th `start` line of `ledger.jsonl` in the checkpoint
+directory. That ledger is the judge of a drill: the training writes it, and nothing that watches the
+training does.
 
-  nccl       one rank is stuck, the others time out in a collective and abort
-  oom        one rank runs out of GPU memory, the others time out after it
-  exception, segv, sigkill   one rank ends that way, the others time out after it
-  hang       every rank lives and nobody prints
-  eval       a long, legal evaluation without an iteration line
-  spike      the loss jumps for a few iterations and recovers
-  torn       killed in the middle of a checkpoint, half of which stays
-  silent     everything ends with 1 without a word
-  exit0      everything ends with 0 without having finished
+- nccl: one rank hangs, the others time out in a collective and abort
+- oom: one rank runs out of GPU memory, the others time out after it
+- exception, segv, sigkill: one rank ends that way, the others time out after it
+- hang: every rank lives, and none prints
+- eval: a long, legal evaluation without an iteration line
+- spike: the loss jumps for a few iterations and recovers
+- torn: rank 0 is killed in the middle of a checkpoint, and half of the checkpoint stays
+- silent: all ranks end with exit code 1 and print nothing
+- exit0: all ranks end with exit code 0 before the last iteration
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ import traceback
 from pathlib import Path
 from typing import NamedTuple
 
-if not __package__:  # run by path: the folder that holds the namespace is three above ours
+if not __package__:  # run by path: the namespace's folder is three levels above this one
     sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from midwatch.agents.drill import shards
@@ -76,25 +77,38 @@ def arguments() -> argparse.Namespace:
     )
     add = parser.add_argument
     add("--checkpoint-dir", type=Path, required=True)
-    add("--log-dir", type=Path, help="for rank_N.log; the checkpoint directory's logs/, in a step stdout")
+    add(
+        "--log-dir",
+        type=Path,
+        help="for rank_N.log [default: logs/ in the checkpoint directory; in a step, stdout]",
+    )
     add("--ranks", type=int, default=8)
     add("--iterations", type=int, default=60)
     add("--iteration-ms", type=float, default=50.0)
     add("--save-every", type=int, default=10)
     add("--log-every", type=int, default=1)
-    add("--eval-every", type=int, default=0, help="iterations between evaluations; 0: only by the fault")
+    add(
+        "--eval-every",
+        type=int,
+        default=0,
+        help="iterations between evaluations; 0: only by the fault `eval`",
+    )
     add("--eval-ms", type=float, default=10_000.0, help="how long the evaluation of the fault `eval` takes")
     add("--collective-timeout-ms", type=int, default=3000)
     add("--seed", type=int, default=1234)
     add("--fault", type=fault, action="append", default=[], metavar="KIND[@ITERATION][:ATTEMPT]")
     add("--fault-rank", type=int, default=3, help="the rank that a fault of one rank strikes")
-    add("--progress-ranks", default="last", help="who prints iteration lines: last (Megatron), all, or 0,3")
+    add(
+        "--progress-ranks",
+        default="last",
+        help="ranks that print iteration lines: last (as Megatron), all, or 0,3",
+    )
     add("--save-on-term", action="store_true", help="on SIGTERM save and end with 0")
     return parser.parse_args()
 
 
 class OutOfMemoryError(RuntimeError):
-    """What PyTorch raises when its allocator finds no room on the card."""
+    """The error that PyTorch raises when its allocator finds no memory on the GPU."""
 
     __module__ = "torch"
 
@@ -106,11 +120,11 @@ class Trainer:
         self.options, self.rank, self.world = options, rank, world
         self.directory: Path = options.checkpoint_dir
         self.group = Group(rank, world, meeting, options.collective_timeout_ms / 1000)
-        told = None
+        resumed = None
         if rank == 0:
             step, weights = shards.load(self.directory, FEATURES)
-            told = [step, weights, open_attempt(self.directory, step + 1)]
-        step, weights, attempt = self.group.gather(told)[0]
+            resumed = [step, weights, open_attempt(self.directory, step + 1)]
+        step, weights, attempt = self.group.gather(resumed)[0]
         self.step: int = step
         self.weights: list[float] = weights
         self.faults = [
@@ -175,14 +189,14 @@ class Trainer:
         total, slope = 0.0, [0.0] * FEATURES
         for _ in range(SAMPLES):
             x = [draw(0, 1) for _ in range(FEATURES)]
-            wanted = math.fsum(a * b for a, b in zip(self.truth, x, strict=True)) + draw(0, noise)
-            error = math.fsum(a * b for a, b in zip(self.weights, x, strict=True)) - wanted
+            target = math.fsum(a * b for a, b in zip(self.truth, x, strict=True)) + draw(0, noise)
+            error = math.fsum(a * b for a, b in zip(self.weights, x, strict=True)) - target
             total += error * error / SAMPLES
             slope = [s + 2 * error * value / SAMPLES for s, value in zip(slope, x, strict=True)]
         return total, slope
 
     def train(self, current: int) -> tuple[float, float, bool]:
-        """One step of SGD: loss, gradient norm, and whether some rank was asked to end."""
+        """One step of SGD: loss, gradient norm, and whether a rank got SIGTERM."""
         spiked = any(k == "spike" and 0 <= current - i < SPIKE_ITERATIONS for k, i in self.faults)
         part = self.gradient(str(current), SPIKE_NOISE if spiked else NOISE)
         parts = self.group.gather([*part, self.terminate])
@@ -224,7 +238,7 @@ class Trainer:
             shards.begin(final if torn else fresh)
         self.group.gather("begun")
         content = json.dumps({i: self.weights[i] for i in range(self.rank, FEATURES, self.world)}).encode()
-        if torn and self.rank == 0:  # as a trainer that writes under the final name leaves it when killed
+        if torn and self.rank == 0:  # as a killed trainer leaves it that writes under the final name
             shards.durable(final / "shard_0.json", content[: len(content) // 2])
             note(self.directory, "fault", kind="torn", step=self.step)
             os.kill(os.getpid(), signal.SIGKILL)
@@ -237,7 +251,7 @@ class Trainer:
             say(f"  successfully saved checkpoint from iteration {place}")
 
     def strike(self, kind: str, current: int) -> None:
-        """The fault itself, on the ranks that it concerns; `spike` and `torn` happen elsewhere."""
+        """The fault itself, on its ranks. `train` makes the fault `spike`, and `save` makes `torn`."""
         noted_by = self.options.fault_rank % self.world if kind in ONE_RANK else 0
         if self.rank == noted_by and kind != "torn":
             note(self.directory, "fault", kind=kind, step=current)
@@ -250,7 +264,7 @@ class Trainer:
                 while True:
                     time.sleep(3600)
             case "silent" | "exit0":
-                self.group.gather(kind)  # all come here first, so that nobody lives to complain
+                self.group.gather(kind)  # all ranks meet first, so that none lives to print an error
                 os._exit(FAILURE if kind == "silent" else SUCCESS)
             case "sigkill":
                 os.kill(os.getpid(), signal.SIGKILL)

@@ -1,1 +1,1 @@
-"""Orders become effects here, once each: admit, claim, act, report."""
+"""Carries out commands, each of them once: admit, claim, act, report."""

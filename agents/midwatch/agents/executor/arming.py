@@ -1,8 +1,9 @@
-"""May the executor act? Marks in the state directory, read before every act: no Kafka, no Redis.
+"""Marks in the state directory that say whether the executor may act. It reads them before every act.
 
-`disarmed` stops every act of this installation until it is taken away. `arming/<hash of the job>` holds a
-person's last word on one job. Without one, the signed spec decides: `midwatch run --act` armed it.
-A mark that cannot be read counts as disarmed.
+The file `disarmed` stops every act of this installation until somebody removes it. The file
+`arming/<hash of the job>` holds what a person last set for one job. Without such a file the signed spec
+decides: `midwatch run --act` arms a job. A mark that the executor cannot read counts as disarmed.
+Marks need neither Kafka nor Redis.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _JOBS = "arming"
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Who said it, when (seconds since 1970, this host's clock) and what."""
+    """Who armed or disarmed what, and when. `at`: seconds since 1970, this host's clock."""
 
     job: str  # "" for all
     armed: bool
@@ -32,7 +33,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Arming:
-    """Whether to act for a job, and why. `by_person`: somebody said so, after the start or ahead of it."""
+    """Whether to act for a job, and why. `by_person`: a person set it, before or after the job's start."""
 
     armed: bool
     reason: str
@@ -40,12 +41,12 @@ class Arming:
 
     @property
     def word(self) -> str:
-        """One word for a list: armed, disarmed by a person, or observed for want of an order to act."""
+        """One word for a list: `armed`, `disarmed` (by a person), or `observed` (nobody armed it)."""
         return "armed" if self.armed else "disarmed" if self.by_person else "observed"
 
 
 def arming(state_directory: Path, job: str, *, armed_by_spec: bool) -> Arming:
-    """The present answer for a job. Never raises: what cannot be read is a no."""
+    """Whether the executor may act for the job now, and why. Never raises: an unreadable mark disarms."""
     marked = marked_arming(state_directory, job)
     if marked is not None:
         return marked
@@ -55,45 +56,50 @@ def arming(state_directory: Path, job: str, *, armed_by_spec: bool) -> Arming:
 
 
 def marked_arming(state_directory: Path, job: str) -> Arming | None:
-    """What the marks of this host say of a job; None where none speaks of it. Never raises, as `arming`."""
+    """The arming of a job by this host's marks; None without a mark for it. Never raises, as `arming`."""
     try:
         everything = disarmed_everything(state_directory)
-        own = _read(_path(state_directory, job))
+        job_mark = _read(_path(state_directory, job))
     except (OSError, msgspec.DecodeError) as error:
         return Arming(False, f"the arming marks in {state_directory} cannot be read: {error}")
     if everything is not None:
         return Arming(False, f"everything was disarmed by {everything.who}", by_person=True)
-    if own is not None:
-        return said_by(own.who, armed=own.armed)
+    if job_mark is not None:
+        return arming_by_person(job_mark.who, armed=job_mark.armed)
     return None
 
 
-def said_by(who: str, *, armed: bool) -> Arming:
-    """What a person's word on one job comes to."""
+def arming_by_person(who: str, *, armed: bool) -> Arming:
+    """The arming of a job that a person armed or disarmed."""
     return Arming(armed, f"{'armed' if armed else 'disarmed'} by {who}", by_person=True)
 
 
 def disarmed_everything(state_directory: Path) -> Mark | None:
-    """The general mark, if it stands. Raises OSError or msgspec.DecodeError if it cannot be read."""
+    """The mark that disarms everything; None if there is none.
+
+    Raises:
+        OSError: the mark cannot be read.
+        msgspec.DecodeError: the mark is broken.
+    """
     return _read(state_directory / _ALL)
 
 
 def mark_job(state_directory: Path, job: str, *, armed: bool, at: float) -> Mark:
-    """A person's word on one job; it outweighs the spec's."""
+    """Writes the mark of one job, which outweighs its spec."""
     mark = Mark(job, armed, getpass.getuser(), at)
     _write(_path(state_directory, job), mark)
     return mark
 
 
 def disarm_all(state_directory: Path, *, at: float) -> Mark:
-    """No act of this executor from now on, whatever is armed."""
+    """Stops every act of this executor from now on, whatever is armed."""
     mark = Mark("", False, getpass.getuser(), at)
     _write(state_directory / _ALL, mark)
     return mark
 
 
 def lift_disarm_all(state_directory: Path) -> bool:
-    """Takes the general mark away; each job is again as it was. False if there was none."""
+    """Removes the mark that disarms everything, so each job's mark counts again. False if there was none."""
     path = state_directory / _ALL
     existed = path.exists()
     path.unlink(missing_ok=True)
@@ -101,7 +107,7 @@ def lift_disarm_all(state_directory: Path) -> bool:
 
 
 def everything_disarmed(state_directory: Path) -> bool:
-    """Whether the general mark stands."""
+    """Whether the mark that disarms everything is there, readable or not."""
     return (state_directory / _ALL).exists()
 
 

@@ -1,7 +1,7 @@
-"""Carries out claimed orders: look, ask the reconciler, keep what it wants kept, act, look again. Shell.
+"""Carries out claimed commands: look, ask the reconciler, store its memory, act, look again. Shell.
 
-Nothing here decides. Before every act the arming marks are read; an order whose job was disarmed before
-anything was done ends there, one that has begun waits.
+The reconciler decides; this module carries out. It reads the arming marks before every act. If a person
+disarmed the job, a command that has done nothing yet ends, and a command that has begun waits.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from midwatch.agents.executor.consumer import Desk, armed, final_outcome
 from midwatch.agents.reporter import say, step_line
 from midwatch.agents.schedulers.base import Cluster, ClusterUnreachable, Hint, SchedulerJob, StartSpec
 from midwatch.agents.schedulers.checkpoints import discover
+from midwatch.agents.schedulers.resume import ResumePoint, is_below
 from midwatch.agents.schedulers.wrapping import start_spec
 from midwatch.agents.watcher.cancellation_notes import note_cancellation
 from midwatch.streams.errors import ConfigurationError
@@ -31,13 +32,13 @@ _BLIND_PAUSE_S = 2.0
 _DISARMED_PAUSE_S = 1.0
 _DUPLICATES_S = 300.0
 _DUPLICATES_PAUSE_S = 10.0
-_CHECKPOINT = "checkpoint_step"
+_CHECKPOINT = ("checkpoint_step", "checkpoint", "checkpoint_written_ms")
 _LOST = "Redis lost the claim while it was being carried out"
 
 
 @dataclass(slots=True)
 class Finished:
-    """An order that is closed but whose slow acts may still land. Times are monotonic."""
+    """A closed command whose slow acts may still take effect. Times are monotonic seconds."""
 
     command: Command
     cluster: Cluster
@@ -46,24 +47,27 @@ class Finished:
     next_look: float
 
 
-class Works:
-    """All open orders of this executor."""
+class OpenCommands:
+    """All open commands of this executor."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._due: dict[str, float] = {}
         self._finished: dict[str, Finished] = {}  # by start key
-        self._said: dict[str, str] = {}
+        self._logged_reasons: dict[str, str] = {}  # the last one of each open command, by its id
 
     def give_up_lost(self) -> None:
-        """At the start: what the last executor had accepted, and Redis lost while none ran. The message is
-        committed and never comes again, so nobody else would tell of the order's end."""
-        for told in self._desk.census.accepted():
-            if not self._desk.claims.knows(told.command):
-                self._desk.reporter.event(replace(told, state="expired", reason=_LOST))
+        """Ends the commands that an earlier executor accepted and that Redis lost while none ran.
+
+        Call it once at the start. Kafka does not deliver these commands again, because their offsets are
+        committed: nobody else would report their end.
+        """
+        for outcome in self._desk.census.accepted():
+            if not self._desk.claims.knows(outcome.command):
+                self._desk.reporter.event(replace(outcome, state="expired", reason=_LOST))
 
     def turn(self) -> float:
-        """One pass over all open orders that are due; seconds until the next one is, infinite without any."""
+        """Advances all open commands that are due. Returns seconds until the next is due, or infinity."""
         look = self._desk.claims.look(now_ms())
         self._give_up(look.lost)
         claims = look.open
@@ -73,13 +77,16 @@ class Works:
                 self._due[claim.command.id] = time.monotonic() + pause
         open_now = {claim.command.id for claim in claims}
         self._due = {name: due for name, due in self._due.items() if name in open_now}
-        self._said = {name: text for name, text in self._said.items() if name in open_now}
+        self._logged_reasons = {k: v for k, v in self._logged_reasons.items() if k in open_now}
         self._sweep_duplicates({_key(claim.command) for claim in claims})
         return max(0.0, min(self._due.values(), default=math.inf) - time.monotonic())
 
     def _give_up(self, commands: tuple[Command, ...]) -> None:
-        """Redis has lost the orders in our hands. How far they got shows at the scheduler, where their keys
-        stand: whoever works on the next order of the attempt looks there first."""
+        """Ends commands whose claims Redis lost.
+
+        The scheduler still shows how far each got, because its jobs carry the effect keys. Whoever carries
+        out the next command of the attempt looks there first.
+        """
         for command in commands:
             self._desk.reporter.event(final_outcome(command, "expired", _LOST), command=command)
 
@@ -88,7 +95,7 @@ class Works:
         spec = self._desk.census.spec(command.spec)
         cluster = self._desk.clusters.get(spec.cluster) if spec else None
         if spec is None or cluster is None:
-            return _BLIND_PAUSE_S  # it was there when the order was accepted; the topic may be read later
+            return _BLIND_PAUSE_S  # both were there at acceptance; the census may still be reading `specs`
         known = r.memory(claim.memory)
         pending = r.PendingCommand(
             old=command.incarnation,
@@ -99,7 +106,7 @@ class Works:
         try:
             view = self._look(command, cluster, known)
         except ClusterUnreachable as error:
-            self._say_once(claim, "blind → wait", error.what)
+            self._log_once(claim, "blind → wait", error.what)
             return _BLIND_PAUSE_S
         step = r.next_step(pending, known, view, r.SLURM if cluster.holds else r.LOCAL)
         match step:
@@ -111,47 +118,62 @@ class Works:
             case r.Finish():
                 self._finish(claim, step, cluster)
             case _:
-                standing = armed(self._desk, command.job, armed_by_spec=spec.armed)
-                if standing.armed:
+                arming = armed(self._desk, command.job, armed_by_spec=spec.armed)
+                if arming.armed:
                     self._act(claim, step, cluster, spec, view)
                 elif known.tried_at or known.first_cancelled_at:
-                    self._say_once(claim, "begun → wait", standing.reason)
+                    self._log_once(claim, "begun → wait", arming.reason)
                     return _DISARMED_PAUSE_S
                 else:
-                    self._finish(claim, r.Finish("failed", standing.reason, untouched=True), cluster)
+                    self._finish(claim, r.Finish("failed", arming.reason, untouched=True), cluster)
         return 0.0
 
     def _act(
         self, claim: Claim, step: r.Submit | r.Release | r.Cancel, cluster: Cluster, spec: Spec, view: r.View
     ) -> None:
         command, key = claim.command, _key(claim.command)
-        starts = isinstance(step, r.Release) or (isinstance(step, r.Submit) and not cluster.holds)
-        kept = self._keep(claim, step.memory, _checkpoint(spec) if starts else {})
-        if kept is None:  # another executor works on it, or Redis has lost it: look again before any act
+        resume = _resume_point(spec) if isinstance(step, r.Submit) else None
+        if isinstance(step, r.Submit):
+            claim = replace(claim, memory={**_without_checkpoint(claim.memory), **_words(resume)})
+        kept = self._keep(claim, step.memory)
+        if kept is None:  # another executor has the command, or Redis has lost it: look again before any act
             return
         claim = kept
         failpoint("act")
         match step:
             case r.Submit():
-                self._say(claim, f"{view.old.word.lower() or 'old'} → submit", step.reason)
+                self._log(claim, f"{view.old.word.lower() or 'old'} → submit", step.reason)
                 after = native_id(command.incarnation)
-                hint = _submitted(cluster, spec, key, after if cluster.holds else "", command)
+                try:
+                    start = _start(spec, command, resume)
+                except ConfigurationError as error:
+                    hint = Hint("refused", str(error))
+                else:
+                    hint = cluster.submit_held(start, key, after if cluster.holds else "")
             case r.Release():
-                self._say(claim, "held → release", step.reason, new=native_id(step.incarnation))
+                self._say_if_newer(claim, spec)
+                self._log(claim, "held → release", step.reason, new=native_id(step.incarnation))
                 hint = cluster.release(step.incarnation, key)
             case _:
                 if not step.key:
                     note_cancellation(self._desk.state_directory, step.incarnation)
-                self._say(
+                self._log(
                     claim, f"{'held' if step.key else view.old.word.lower() or 'live'} → cancel", step.reason
                 )
                 hint = cluster.cancel(step.incarnation, step.key, force=step.force)
         failpoint("record")
-        after_hint = r.answered(step.memory, hint)
+        memory = r.answered(step.memory, hint)
         if hint.result == "refused":
-            self._say(claim, "act → refused", hint.text)
-        if after_hint != step.memory:
-            self._keep(claim, after_hint)
+            self._log(claim, "act → refused", hint.text)
+        if memory != step.memory:
+            self._keep(claim, memory)
+
+    def _say_if_newer(self, claim: Claim, spec: Spec) -> None:
+        """Says so if the held job was told an older checkpoint than the old start has left behind."""
+        point = _resume_point(spec)
+        told = claim.memory.get("checkpoint", "")
+        if point is not None and point.path != told:
+            say(f"{spec.job}: the checkpoint {point.path} is newer than what the new start was told: {told}")
 
     def _look(self, command: Command, cluster: Cluster, known: r.Memory) -> r.View:
         at, key = now_ms() / 1000, _key(command)
@@ -169,28 +191,27 @@ class Works:
         )
 
     def _successor(self, command: Command, jobs: tuple[SchedulerJob, ...], key: str, known: r.Memory) -> str:
-        """A start of the job after the one that the order is for, which is not ours."""
+        """A later start of the job than the command's, made by somebody else; "" if there is none."""
         old = command.incarnation
         ours = {job.incarnation for job in jobs if job.effect_key == key}
-        again = [
+        requeued = [
             job.incarnation
             for job in jobs
             if job.native_id == native_id(old) and job.incarnation != old and not job.state.over
         ]
-        told = self._desk.census.incarnations(command.job)
-        later = told[told.index(old) + 1 :] if old in told else ()
+        incarnations = self._desk.census.incarnations(command.job)
+        later = incarnations[incarnations.index(old) + 1 :] if old in incarnations else ()
         others = [name for name in later if name not in ours and native_id(name) != known.winner]
-        return next(iter([*again, *others]), "")
+        return next(iter([*requeued, *others]), "")
 
-    def _keep(self, claim: Claim, memory: r.Memory, extra: Mapping[str, str] | None = None) -> Claim | None:
-        ours = {_CHECKPOINT: claim.memory[_CHECKPOINT]} if _CHECKPOINT in claim.memory else {}
-        words = {**ours, **(extra or {}), **memory.words()}
-        return self._desk.claims.remember(replace(claim, memory=words))
+    def _keep(self, claim: Claim, memory: r.Memory) -> Claim | None:
+        checkpoint = {name: claim.memory[name] for name in _CHECKPOINT if name in claim.memory}
+        return self._desk.claims.remember(replace(claim, memory={**checkpoint, **memory.words()}))
 
     def _finish(self, claim: Claim, step: r.Finish, cluster: Cluster) -> None:
         command = claim.command
         state = {"done": "done", "expired": "expired"}.get(step.result, "failed")
-        checkpoint = claim.memory.get(_CHECKPOINT)
+        told = claim.memory if step.incarnation and claim.memory.get("checkpoint_step") else {}
         new = native_id(step.incarnation) if step.incarnation else ""
         outcome = final_outcome(
             command,
@@ -198,65 +219,84 @@ class Works:
             step.reason,
             new_native_id=new,
             new_incarnation=step.incarnation,
-            checkpoint_step=int(checkpoint) if checkpoint and step.incarnation else None,
+            checkpoint_step=int(told["checkpoint_step"]) if told else None,
+            checkpoint=told.get("checkpoint", ""),
+            checkpoint_written_ms=int(told.get("checkpoint_written_ms") or 0),
         )
-        # Told before it is closed: a death in between tells it twice, which is harmless.
+        # The outcome goes out before the claim closes: a death in between sends it twice, which is harmless.
         self._desk.reporter.event(outcome, command=command)
         failpoint("close")
         self._desk.claims.close(command, outcome, release=step.untouched)
         now = time.monotonic()
         if cluster.holds and _key(command):
-            done = Finished(command, cluster, new, now + _DUPLICATES_S, now + _DUPLICATES_PAUSE_S)
-            self._finished[_key(command)] = done
+            finished = Finished(command, cluster, new, now + _DUPLICATES_S, now + _DUPLICATES_PAUSE_S)
+            self._finished[_key(command)] = finished
 
     def _sweep_duplicates(self, open_keys: set[str]) -> None:
-        """An act that was slow may land minutes later: its job is held, and is taken away.
+        """Cancels duplicate jobs of finished commands. A slow submission may appear minutes later, held.
 
-        Not where a later order has the same key in its hands: then the job may be that order's.
+        Leaves out keys that an open command uses: the job may be that command's.
         """
         now = time.monotonic()
         self._finished = {k: v for k, v in self._finished.items() if v.until > now and k not in open_keys}
-        for done in self._finished.values():
-            if done.next_look > now:
+        for finished in self._finished.values():
+            if finished.next_look > now:
                 continue
-            done.next_look = now + _DUPLICATES_PAUSE_S
+            finished.next_look = now + _DUPLICATES_PAUSE_S
+            key = _key(finished.command)
             try:
-                late = r.late_duplicates(_key(done.command), done.winner, done.cluster.sweep().jobs)
+                late = r.late_duplicates(key, finished.winner, finished.cluster.sweep().jobs)
             except ClusterUnreachable:
                 continue
             for incarnation in late:
-                done.cluster.cancel(incarnation, _key(done.command))
+                finished.cluster.cancel(incarnation, key)
 
-    def _say_once(self, claim: Claim, change: str, reason: str) -> None:
-        if self._said.get(claim.command.id) != reason:
-            self._said[claim.command.id] = reason
-            self._say(claim, change, reason)
+    def _log_once(self, claim: Claim, change: str, reason: str) -> None:
+        if self._logged_reasons.get(claim.command.id) != reason:
+            self._logged_reasons[claim.command.id] = reason
+            self._log(claim, change, reason)
 
-    def _say(self, claim: Claim, change: str, reason: str, new: str = "") -> None:
+    def _log(self, claim: Claim, change: str, reason: str, new: str = "") -> None:
         ids = (native_id(claim.command.incarnation), new or claim.memory.get("winner", ""))
         say(step_line(claim.command, now_ms(), change=change, ids=ids, reason=reason))
 
 
-def _checkpoint(spec: Spec) -> dict[str, str]:
-    """From where the new start will go on; nothing where that cannot be seen from this host."""
+def _resume_point(spec: Spec) -> ResumePoint | None:
+    """The checkpoint that the new start is told to load; None if this host sees no complete one."""
     if not spec.checkpoint_directory:
-        return {}
+        return None
+    directory = Path(spec.checkpoint_directory)
     try:
-        found = discover(Path(spec.checkpoint_directory))
+        found = discover(directory)
     except OSError as error:
-        say(f"{spec.job}: the checkpoints cannot be seen from here: {error}")
+        say(f"{spec.job}: this host cannot read the checkpoints: {error}")
+        return None
+    for checkpoint in found.passed_over:
+        say(f"{spec.job}: skips the checkpoint {checkpoint.path}: {checkpoint.reason}")
+    latest = found.latest
+    if latest is None:
+        return None
+    if not is_below(latest.path, directory):
+        say(f"{spec.job}: skips the checkpoint {latest.path}: it lies outside {directory}")
+        return None
+    return ResumePoint(latest.step, str(latest.path), str(directory), int(latest.written_at * 1000))
+
+
+def _words(point: ResumePoint | None) -> dict[str, str]:
+    """The checkpoint as the claim remembers it."""
+    if point is None:
         return {}
-    for passed in found.passed_over:
-        say(f"{spec.job}: {passed.path} is passed over: {passed.reason}")
-    return {_CHECKPOINT: str(found.latest.step)} if found.latest else {}
+    return dict(zip(_CHECKPOINT, (str(point.step), point.path, str(point.written_ms)), strict=True))
 
 
-def _submitted(cluster: Cluster, spec: Spec, key: str, after: str, command: Command) -> Hint:
-    try:
-        wanted: StartSpec = start_spec(spec, exclude_nodes=str(command.parameters.get("exclude", "")))
-    except ConfigurationError as error:
-        return Hint("refused", str(error))
-    return cluster.submit_held(wanted, key, after)
+def _without_checkpoint(memory: Mapping[str, str]) -> dict[str, str]:
+    return {name: text for name, text in memory.items() if name not in _CHECKPOINT}
+
+
+def _start(spec: Spec, command: Command, resume: ResumePoint | None) -> StartSpec:
+    """The start that follows the command's attempt. Raises ConfigurationError if its script has changed."""
+    exclude = str(command.parameters.get("exclude", ""))
+    return start_spec(spec, attempt=command.attempt + 1, resume=resume, exclude_nodes=exclude)
 
 
 def _key(command: Command) -> str:
@@ -264,5 +304,5 @@ def _key(command: Command) -> str:
 
 
 def _first_start(cluster: Cluster, native: str) -> str:
-    """The incarnation of a job of ours that the sweep does not show."""
+    """The incarnation of our job's first start, for a job that the sweep does not show."""
     return f"{cluster.kind}:{native}:0"

@@ -1,12 +1,12 @@
-"""Claims in Redis: who may bring an effect about. One script decides, so two executors never both win.
+"""Claims in Redis: which command may cause an effect. One script decides, so two executors never both win.
 
-A claim is made for all effects of an order at once and stays, whatever dies. Beside it lies what the
-reconciler must remember of the open order (`Claim.memory`), so another executor can go on with it.
+One claim covers all effects of a command and stays in Redis, whatever process dies. The claim also holds
+what the reconciler remembers of the open command (`Claim.memory`), so another executor can go on with it.
 
-Redis can lose its data. It therefore holds an epoch and a count of claims, and the state directory a copy
-of both: where they disagree, the memory of earlier claims is gone and every order written before that
-moment must be refused. Redis must not evict and must have each write on disk before it answers; `unsafe`
-says so.
+Redis can lose its data. Redis therefore holds an epoch and a count of claims, and the state directory
+holds a copy of both. Where they disagree, Redis has lost earlier claims. The executor must then refuse
+every command written before that moment. Redis must not evict keys, and must write to disk before it
+answers; `unsafe` checks both.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from midwatch.streams.records.effect_keys import effect_key, effects_of
 from midwatch.streams.services.redis_safety import unmet_demands
 
 _FILE = "executor.epoch"
-KEPT_S = 90 * 86_400  # as long as `commands` can deliver an order again
+KEPT_S = 90 * 86_400  # as long as `commands` can deliver a command again
 _ARRIVALS = 1000
 
 _CLAIM = """
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return {'lost', ''} end
 if tonumber(redis.call('GET', KEYS[2]) or '0') < tonumber(ARGV[4]) then return {'lost', ''} end
-local told = redis.call('GET', KEYS[4])
-if told then return {'closed', told} end
+local outcome = redis.call('GET', KEYS[4])
+if outcome then return {'closed', outcome} end
 local open = redis.call('HGET', KEYS[3], ARGV[2])
 if open then return {'open', open} end
 for i = 5, #KEYS do
@@ -67,9 +67,9 @@ return 1
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """An accepted order that is not finished. `memory` belongs to the reconciler: its own words and times.
+    """An accepted command that is not finished. `memory`: fields of the reconciler, as text.
 
-    `turn` counts how often the memory was kept: who read an older one may not write.
+    `turn` counts the writes of the memory: whoever read an older turn may not write.
     """
 
     command: Command
@@ -80,10 +80,11 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """The answer to an attempt to claim.
+    """The result of an attempt to claim.
 
-    `claimed`: ours now. `open`: it was ours before and is being worked on. `closed`: it is finished, with
-    `outcome`. `held`: another order, `holder`, has the effect. `lost`: Redis has forgotten; none is claimed.
+    `claimed`: the command has the claim now. `open`: it had the claim before and is not finished.
+    `closed`: it is finished, with `outcome`. `held`: another command, `holder`, has an effect.
+    `lost`: Redis has lost earlier claims, and this one was not made.
     """
 
     state: Literal["claimed", "open", "closed", "held", "lost"]
@@ -93,7 +94,7 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class OpenClaims:
-    """All unfinished orders, oldest first, and those that Redis has lost out of this process's hands."""
+    """All claims of unfinished commands, oldest first, and the commands whose claims Redis has lost."""
 
     open: tuple[Claim, ...]
     lost: tuple[Command, ...] = ()
@@ -101,7 +102,7 @@ class OpenClaims:
 
 @dataclass(frozen=True, slots=True)
 class RedisEpoch:
-    """What the state directory knows of Redis."""
+    """The state directory's copy of what Redis holds. `lost_ms`: when a loss was last found."""
 
     epoch: str
     claims: int
@@ -116,65 +117,62 @@ class Claims:
         self._prefix = f"{prefix}:executor"
         self._file = state_directory / _FILE
         self._epoch = RedisEpoch("", 0, None)
-        self._in_hand: dict[str, Command] = {}  # said to be accepted and not closed, by what we know
-        self._told_ms: int | None = None  # the loss whose orders `look` has given out
+        self._open_commands: dict[str, Command] = {}  # accepted and, as far as this process knows, not closed
+        self._reported_loss_ms: int | None = None  # the loss whose commands `look` has returned
 
     @property
     def lost_ms(self) -> int | None:
-        """When the memory of earlier claims was found lost; orders written before are to be refused."""
+        """When a loss of earlier claims was last found; refuse every command written before."""
         return self._epoch.lost_ms
 
     def join(self, now_ms: int) -> bool:
-        """Compares both memories and begins a new epoch where Redis has forgotten. True if it has."""
-        ours = self._load()
+        """Compares Redis with the copy, and begins an epoch if Redis has none. True if Redis lost claims."""
+        copy = self._load()
         epoch = _text(self._redis.get(self._key("epoch")))
         count = int(_text(self._redis.get(self._key("count"))) or 0)
         if not epoch:
             # SET NX: of two executors that start at once, both must end with the same epoch.
             self._redis.set(self._key("epoch"), secrets.token_hex(16), nx=True)
             epoch = _text(self._redis.get(self._key("epoch")))
-        lost = ours is not None and (ours.epoch != epoch or count < ours.claims)
-        earlier = ours.lost_ms if ours else None
-        self._store(RedisEpoch(epoch, count, now_ms if lost else earlier))
+        lost = copy is not None and (copy.epoch != epoch or count < copy.claims)
+        earlier_loss_ms = copy.lost_ms if copy else None
+        self._store(RedisEpoch(epoch, count, now_ms if lost else earlier_loss_ms))
         return lost
 
     def look(self, now_ms: int) -> OpenClaims:
-        """What is open now. If Redis has lost its memory since the last look, or a part of it, `lost_ms` says
-        when that was found, and the orders that went with it are told here, once.
+        """The claims that are open now. Call it from the thread that claims.
 
-        An order is lost from the moment on that we have claimed it, not only once it was looked at: a loss
-        right behind the word "accepted" must not leave that order without an end. To be called by the
-        thread that claims.
+        If Redis has lost claims since the last look, the result holds their commands, once. `lost_ms` then
+        says when the loss was found. This covers commands claimed since the last look: a loss right after
+        the outcome `accepted` must not leave a command without an end.
         """
-        with self._redis.pipeline(transaction=True) as both:  # a loss in between would show half of it
-            both.mget(self._key("epoch"), self._key("count"))
-            both.hvals(self._key("open"))
-            (epoch, count), values = both.execute()
+        with self._redis.pipeline(transaction=True) as pipeline:  # a loss between two reads would show half
+            pipeline.mget(self._key("epoch"), self._key("count"))
+            pipeline.hvals(self._key("open"))
+            (epoch, count), values = pipeline.execute()
         if _text(epoch) != self._epoch.epoch or int(_text(count) or 0) < self._epoch.claims:
             self.join(now_ms)
         claims = _oldest_first(values)
-        standing = {claim.command.id: claim.command for claim in claims}
-        lost = [c for name, c in self._in_hand.items() if name not in standing] if self._lost_anew() else []
-        self._in_hand = standing
-        self._told_ms = self.lost_ms
+        still_open = {claim.command.id: claim.command for claim in claims}
+        gone = [command for name, command in self._open_commands.items() if name not in still_open]
+        # Without a new loss, another executor closed the commands that are gone.
+        lost = gone if self.lost_ms != self._reported_loss_ms else []
+        self._open_commands = still_open
+        self._reported_loss_ms = self.lost_ms
         return OpenClaims(claims, tuple(lost))
 
-    def _lost_anew(self) -> bool:
-        """Without a loss, an order that is gone was closed by another executor."""
-        return self.lost_ms != self._told_ms
-
     def unsafe(self) -> str:
-        """Why this Redis cannot be trusted with a claim; "" if it can."""
+        """Why this Redis may lose a claim; "" if it is safe."""
         unmet = next(iter(unmet_demands(self._redis, to_act=True)), None)
         if unmet is None:
             return ""
         return f"Redis has {unmet.name} {unmet.found or 'hidden'}; acting needs {unmet.wanted}"
 
     def claim(self, command: Command, now_ms: int) -> Claimed:
-        """Claims all effects of the order, or none."""
+        """Claims all effects of the command, or none."""
         body = msgspec.json.encode(Claim(command, now_ms, {}))
         keys = [self._key("epoch"), self._key("count"), self._key("open"), self._outcome(command.id)]
-        state, rest = self._redis.eval(
+        state, detail = self._redis.eval(
             _CLAIM,
             len(keys) + len(self._effects(command)),
             *keys,
@@ -185,55 +183,58 @@ class Claims:
             self._epoch.claims,
         )
         if _text(state) in ("claimed", "open"):
-            self._in_hand[command.id] = command
+            self._open_commands[command.id] = command
         match _text(state):
             case "claimed":
-                self._store(replace(self._epoch, claims=int(_text(rest))))
+                self._store(replace(self._epoch, claims=int(_text(detail))))
                 return Claimed("claimed")
             case "closed":
-                return Claimed("closed", outcome=msgspec.json.decode(rest, type=Outcome))
+                return Claimed("closed", outcome=msgspec.json.decode(detail, type=Outcome))
             case "held":
-                return Claimed("held", holder=_text(rest))
+                return Claimed("held", holder=_text(detail))
             case "lost":
                 self.join(now_ms)
                 return Claimed("lost")
             case _:
                 return Claimed("open")
 
-    def standing(self, command: Command) -> Claimed | None:
-        """What became of this very order when it came before; None if it never did, or was not accepted."""
-        told = self._redis.get(self._outcome(command.id))
-        if told is not None:
-            return Claimed("closed", outcome=msgspec.json.decode(told, type=Outcome))
+    def earlier(self, command: Command) -> Claimed | None:
+        """The claim or the outcome of an earlier delivery of this command; None if none was accepted."""
+        outcome = self._redis.get(self._outcome(command.id))
+        if outcome is not None:
+            return Claimed("closed", outcome=msgspec.json.decode(outcome, type=Outcome))
         if not self._redis.hexists(self._key("open"), command.id):
             return None
-        self._in_hand[command.id] = command
+        self._open_commands[command.id] = command
         return Claimed("open")
 
     def knows(self, command: str) -> bool:
-        """Whether an order of this id stands here, open or closed."""
+        """Whether Redis holds a command of this id, open or closed."""
         return bool(
             self._redis.hexists(self._key("open"), command) or self._redis.exists(self._outcome(command))
         )
 
     def open(self) -> tuple[Claim, ...]:
-        """All unfinished orders, oldest first. For any thread."""
+        """The claims of all unfinished commands, oldest first. May be called from any thread."""
         return _oldest_first(self._redis.hvals(self._key("open")))
 
     def remember(self, claim: Claim) -> Claim | None:
-        """Keeps the reconciler's memory of an open order, and returns the claim as it then is.
+        """Keeps the reconciler's memory of an open command, and returns the claim as it then is.
 
-        None if it is open no more, or if somebody else has kept something since `claim` was read: then
-        nothing may be done by what was read.
+        None if the command is no longer open, or if somebody else has written since `claim` was read.
+        The caller must then not act on `claim`.
         """
         kept = replace(claim, turn=claim.turn + 1)
         body, name = msgspec.json.encode(kept), claim.command.id
         return kept if self._redis.eval(_REMEMBER, 1, self._key("open"), name, body, claim.turn) else None
 
     def close(self, command: Command, outcome: Outcome, *, release: bool) -> bool:
-        """Finishes an order. `release` frees its effects for a later one: only if proven that none exists."""
+        """Finishes a command. False if it was not open.
+
+        `release` frees its effects for a later command. Set it only if it is proven that no effect exists.
+        """
         effects = self._effects(command)
-        self._in_hand.pop(command.id, None)
+        self._open_commands.pop(command.id, None)
         return bool(
             self._redis.eval(
                 _CLOSE,
@@ -249,14 +250,14 @@ class Claims:
         )
 
     def arrived(self, command: Command, arrival: Arrival) -> None:
-        """Notes an order for the rate and the breaker; the same order twice counts once."""
+        """Notes a command for the limits of rate and storm. The same id and result twice count once."""
         key = self._key("arrivals")
         member = msgspec.json.encode([command.id, arrival.job, arrival.accepted])
         self._redis.zadd(key, {member: arrival.at_ms})
         self._redis.zremrangebyrank(key, 0, -_ARRIVALS - 1)
 
     def recent(self, since_ms: int, *, without: str) -> Sequence[Arrival]:
-        """Orders that arrived since then, but for the one of the id `without`."""
+        """Commands that arrived since `since_ms`, without the one whose id is `without`."""
         rows = self._redis.zrangebyscore(self._key("arrivals"), since_ms, "+inf", withscores=True)
         decoded = ((msgspec.json.decode(m, type=tuple[str, str, bool]), int(score)) for m, score in rows)
         return [Arrival(job, at, accepted) for (id_, job, accepted), at in decoded if id_ != without]

@@ -1,7 +1,7 @@
-"""Takes orders from `commands`: admitted, claimed, answered, and only then acknowledged. Shell.
+"""Reads `commands`: admits, claims and answers each command, then commits its offset. Shell.
 
-A plain consumer. An order that was delivered before is answered with what was answered then and has no
-second effect; it is looked up before it is judged, because its own success would make it look outdated.
+A command that Kafka delivers again gets its earlier answer and has no second effect. The executor looks
+for that answer before it judges the command: the command's own success would make it look outdated.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ _CATCH_UP_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """What an order is judged by."""
+    """What the executor needs to judge commands and to carry them out."""
 
     claims: Claims
     census: CensusReader
     reporter: Reporter
     verifier: Verifier
     limits: AdmissionLimits
-    clusters: Mapping[str, Cluster]  # by the name that specs call them
+    clusters: Mapping[str, Cluster]  # by the names that specs use
     state_directory: Path
-    acting: bool  # the watch's mode
+    acting: bool  # False in observe mode
 
 
 class CommandConsumer:
-    """The executor's place in `commands`."""
+    """Reads the topic `commands` and keeps the executor's offsets."""
 
     def __init__(self, settings: Settings, desk: Desk) -> None:
         self._desk = desk
@@ -65,21 +65,21 @@ class CommandConsumer:
             **LASTING,
             **PATIENT,
             group_id=f"{settings.topics.prefix}.executor",
-            max_poll_records=1,  # what is not yet claimed must not be committed with what is
+            max_poll_records=1,  # a commit must not cover a command that is not claimed yet
         )
-        # Assigned by hand: the group only keeps the offsets. There is one executor, and joining a group
-        # before the client knows the topic leaves it without partitions for minutes.
+        # Assigned by hand: the group only keeps the offsets, and there is one executor. A consumer that
+        # joins a group before it knows the topic stays without partitions for minutes.
         partitions = self._consumer.partitions_for_topic(self._topic) or ()
         self._consumer.assign([TopicPartition(self._topic, number) for number in sorted(partitions)])
 
     def poll(self, timeout_ms: int) -> int:
-        """Handles what has come within the time; how many orders that was."""
+        """Waits at most `timeout_ms` for a message and handles it. Returns the number of messages."""
         polled = self._consumer.poll(timeout_ms=timeout_ms, max_records=1)
         messages = [message for batch in polled.values() for message in batch]
         for message in messages:
             self._handle(message)
-            place = TopicPartition(message.topic, message.partition)
-            self._consumer.commit({place: OffsetAndMetadata(message.offset + 1, "", -1)})
+            partition = TopicPartition(message.topic, message.partition)
+            self._consumer.commit({partition: OffsetAndMetadata(message.offset + 1, "", -1)})
         return len(messages)
 
     def close(self) -> None:
@@ -95,9 +95,10 @@ class CommandConsumer:
 
     def _answer(self, command: Command, sent_ms: int) -> Outcome:
         desk, now = self._desk, now_ms()
-        before = desk.claims.standing(command)
-        if before is not None:
-            return before.outcome or _outcome(command, "accepted", "delivered again; it is being carried out")
+        earlier = desk.claims.earlier(command)
+        if earlier is not None:
+            again = "delivered again; the executor is already carrying it out"
+            return earlier.outcome or _outcome(command, "accepted", again)
         admission = self._judge(command, sent_ms, now)
         desk.claims.arrived(command, Arrival(command.job, now, admission.state == "accepted"))
         if admission.state != "accepted":
@@ -108,17 +109,19 @@ class CommandConsumer:
         failpoint("claim")
         match claimed.state:
             case "held":
-                return _outcome(
-                    command, "refused", f"the command {claimed.holder[:12]} has this attempt in its hands"
-                )
+                holder = f"the command {claimed.holder[:12]} already acts on this attempt"
+                return _outcome(command, "refused", holder)
             case "lost":
-                return _outcome(command, "expired", "Redis has just lost the memory of earlier claims")
+                return _outcome(command, "expired", "Redis has just lost earlier claims")
             case _:
                 return claimed.outcome or _outcome(command, "accepted", admission.reason)
 
     def _retire(self, command: Command) -> None:
-        """Before the claim: once that stands, the watcher takes whatever carries the key for a start of this
-        job, and one of an earlier life of its name would pass for a start that somebody else has made."""
+        """Retires the effect key of an earlier job of the same name. Call it before the claim.
+
+        Once the claim is made, the watcher takes every start with the key for a start of this job. A start
+        of the earlier job would then look as if somebody else had started this one.
+        """
         spec = self._desk.census.spec(command.spec)
         cluster = self._desk.clusters.get(spec.cluster) if spec else None
         if cluster is not None and command.action == "restart":
@@ -146,7 +149,7 @@ class CommandConsumer:
 
 
 def _partitions(spec: Spec) -> tuple[str, ...]:
-    """None where the script is gone: then nothing is allowed, and the start would be refused anyway."""
+    """Empty if the script cannot be read; admission then refuses a command for SLURM, as the start would."""
     try:
         return partitions_of(spec.argv, verified_script(script_of(spec.argv)))
     except MidwatchError:
@@ -154,7 +157,7 @@ def _partitions(spec: Spec) -> tuple[str, ...]:
 
 
 def read_command(message: Any, verifier: Verifier, reporter: Reporter) -> Command | None:
-    """The order in a message, or None once it is set aside."""
+    """The command in a message; None if the message went to the dead-letter topic instead."""
     try:
         return _command(message, verifier)
     except (MalformedRecord, NewerRecord) as error:
@@ -163,28 +166,30 @@ def read_command(message: Any, verifier: Verifier, reporter: Reporter) -> Comman
 
 
 def _command(message: Any, verifier: Verifier) -> Command:
-    """The order in a message. An answer goes to the job that the order names, so that must be proven first:
-    a stranger's order is answered nowhere, and only set aside.
+    """The command in a message, once key and signature prove its job.
+
+    An answer goes to the job that the command names. A stranger's command therefore gets no answer and
+    goes to the dead-letter topic.
 
     Raises:
-        MalformedRecord: no order, under another job's key, or not signed by this installation's key.
+        MalformedRecord: no command, under another job's key, or not signed by this installation's key.
         NewerRecord: of a newer version, or of an unknown kind.
     """
     command = decode(message.value or b"")
     if not isinstance(command, Command):
-        raise MisdirectedRecord(f"a {type(command).__name__} has no place among the orders")
+        raise MisdirectedRecord(f"a {type(command).__name__} has no place among the commands")
     if message.key != command.job.encode():
-        raise MisdirectedRecord(f"an order for {command.job} under the key {(message.key or b'')[:300]!r}")
+        raise MisdirectedRecord(f"a command for {command.job} under the key {(message.key or b'')[:300]!r}")
     if not verifier.accepts(command):
         raise UnsignedRecord(
-            f"an order for {command.job} that is not signed by this installation's key",
-            remedy="decide and the executor must share their keys; if they do, somebody forges orders",
+            f"a command for {command.job} that is not signed by this installation's key",
+            remedy="decide and the executor must share their keys; if they do, somebody forges commands",
         )
     return command
 
 
 def armed(desk: Desk, job: str, *, armed_by_spec: bool) -> Arming:
-    """The executor's own word, read anew each time."""
+    """Whether the executor may act for the job now, and why. Reads the marks anew at each call."""
     if not desk.acting:
         return Arming(False, "the watch is in observe mode")
     return arming(desk.state_directory, job, armed_by_spec=armed_by_spec)
@@ -204,5 +209,5 @@ def _outcome(command: Command, state: Any, reason: str) -> Outcome:
 
 
 def final_outcome(command: Command, state: Any, reason: str, **more: Any) -> Outcome:
-    """The last word on an order; `more` are further fields of the outcome."""
+    """The outcome that ends a command; `more` are further fields of the outcome."""
     return replace(_outcome(command, state, reason), **more)

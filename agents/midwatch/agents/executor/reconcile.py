@@ -1,10 +1,14 @@
-"""What to do next for one claimed order, so that its effects come about exactly once. Pure.
+"""Decides the next step of one claimed command, so that its effects happen exactly once. Pure.
 
-Level-triggered: every pass looks at what the scheduler shows, does the one next missing thing, and looks
-again. It may be killed between any two steps, run twice at once, and outlive a crash of the scheduler. Five
-rules carry it: what is kept in `Memory` is kept before the act; the answer to an act is never believed; a
-new job is held until its record can no longer be lost, so that twins never run; the old start is gone
-before the new one runs; and once a job was let go, no other one is ever made.
+Every pass looks at what the scheduler shows, does the next missing step, and looks again. The executor
+may die between any two steps, run twice at once, and outlive a crash of the scheduler. Five rules make
+that safe:
+
+- The executor stores `Memory` before the act that it describes.
+- It never believes the answer to an act.
+- A new job stays held until the scheduler can no longer lose its record, so duplicate jobs never run.
+- The old start is gone before the new one runs.
+- Once a job was released, the executor never submits another one.
 """
 
 from __future__ import annotations
@@ -15,20 +19,20 @@ from typing import Literal
 
 from midwatch.agents.schedulers.base import Hint, SchedulerEpoch, SchedulerJob, StartState
 
-REFUSALS = 3  # the same complaint so often is believed
+REFUSALS = 3  # after so many refusals of an act the command fails
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds to wait before a look is trusted."""
+    """How long the reconciler waits before it trusts a look. Seconds."""
 
-    settle: float  # an act under way must have landed or died: more than twice the scheduler's own timeout
-    durable: float  # until a new job's record is on the scheduler's disk: a crash before forgets job and id
-    boot_settle: float  # a scheduler just started kills orphans of its last run first
-    confirm: float  # a release can be forgotten by a crash for as long
+    settle: float  # until a submission has taken effect or died: over twice the scheduler's own timeout
+    durable: float  # until the scheduler's disk holds a new job: a crash before loses the job and its id
+    boot_settle: float  # a scheduler that has just started first kills orphans of its last run
+    confirm: float  # for so long a crash of the scheduler can undo a release
     absent: float  # two looks so far apart, under one run of the scheduler, prove absence
     again: float  # before a cancel or a release is repeated
-    force: float  # what the polite way of cancelling gets
+    force: float  # from the first cancel of the old start until one with force
     remembered: float  # for how long the scheduler shows ended jobs, at most
 
 
@@ -38,17 +42,17 @@ LOCAL = Timing(settle=15, durable=0, boot_settle=0, confirm=0, absent=0, again=2
 
 @dataclass(frozen=True, slots=True)
 class PendingCommand:
-    """What one accepted command wants of the scheduler. Times: seconds since 1970, the executor's clock."""
+    """What one accepted command requires. Times: seconds since 1970, the executor's clock."""
 
-    old: str  # the incarnation to be ended; it must be gone before another one runs
+    old: str  # the incarnation to end; it must be gone before another one runs
     start_key: str  # "" to start nothing
     not_before: float = 0.0
-    expires: float = float("inf")  # nothing is begun after this; what was begun is brought to its end
+    expires: float = float("inf")  # nothing begins after this; what has begun is finished
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """How far it got. Times as in `PendingCommand`; 0 means never."""
+    """How far the command got. Times as in `PendingCommand`; 0 means never."""
 
     tried_at: float = 0.0
     winner: str = ""  # native id of the one job that may run
@@ -64,12 +68,12 @@ class Memory:
     refusal: str = ""
 
     def words(self) -> dict[str, str]:
-        """As text, for keeping."""
+        """The fields as text, without the empty ones."""
         return {name: str(value) for name, value in asdict(self).items() if value}
 
 
 def memory(words: Mapping[str, str]) -> Memory:
-    """From what `Memory.words` gave; unknown words of a newer version are ignored."""
+    """Reads what `Memory.words` gave. Ignores fields of a newer version."""
     texts = ("winner", "missing_epoch", "quiet_epoch", "refusal")
     known = [field.name for field in fields(Memory) if field.name in words]
     return Memory(**{name: words[name] if name in texts else float(words[name]) for name in known})  # type: ignore[arg-type] # each field is a text or a number, as `texts` says
@@ -77,27 +81,27 @@ def memory(words: Mapping[str, str]) -> Memory:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One successful look. A failed one is no view: wait and look again."""
+    """One successful look at the scheduler. A failed look gives no view: wait and look again."""
 
     at: float
     epoch: SchedulerEpoch
     holds: bool  # whether the cluster can submit without running
     old: StartState
-    ours: Sequence[SchedulerJob] = ()  # all that carry the start key
-    winner: StartState | None = None  # of `Memory.winner`, asked one by one, when it is not among `ours`
-    successor: str = ""  # an incarnation of the job that came after the old one by somebody else's hand
+    ours: Sequence[SchedulerJob] = ()  # all jobs that carry the start key
+    winner: StartState | None = None  # the state of `Memory.winner`, if it is not among `ours`
+    successor: str = ""  # a later incarnation of the job that somebody else started
 
 
 @dataclass(frozen=True, slots=True)
 class Remember:
-    """Keep this and look again."""
+    """Store `memory`, then look again."""
 
     memory: Memory
 
 
 @dataclass(frozen=True, slots=True)
 class Submit:
-    """Keep `memory`, then submit a held job after the old one."""
+    """Store `memory`, then submit a held job that depends on the end of the old one."""
 
     memory: Memory
     reason: str
@@ -105,6 +109,8 @@ class Submit:
 
 @dataclass(frozen=True, slots=True)
 class Release:
+    """Store `memory`, then let the held job run."""
+
     memory: Memory
     incarnation: str
     reason: str
@@ -112,7 +118,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """`key`: the start key if it is a job of ours, "" for the old one."""
+    """Store `memory`, then cancel a start. `key`: the start key for a job of ours, "" for the old start."""
 
     memory: Memory
     incarnation: str
@@ -129,9 +135,10 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """The order needs nothing more.
+    """The command needs nothing more.
 
-    `untouched`: it is proven that no job was made and nothing was ended, so the effects may be claimed again.
+    `untouched`: it is proven that the command made no job and ended nothing, so a later command may claim
+    its effects.
     """
 
     result: Literal["done", "failed", "superseded", "expired"]
@@ -143,42 +150,41 @@ class Finish:
 Step = Remember | Submit | Release | Cancel | Wait | Finish
 
 _LIVE = ("held", "queued", "running", "ending")
-_LET_GO = ("running", "ending")
+_RELEASED = ("running", "ending")
 
 
 def next_step(pending: PendingCommand, known: Memory, view: View, timing: Timing) -> Step:  # noqa: PLR0911 - one a rule
-    """The one next thing to do."""
+    """The next step of the command."""
     if view.at < pending.not_before:
-        return Wait(pending.not_before - view.at, "its time has not come")
+        return Wait(pending.not_before - view.at, "it may not begin yet")
     if not pending.start_key:
-        return _end_old(pending, known, view, timing) or Finish("done", f"the old one is {_word(view.old)}")
+        return _end_old(pending, known, view, timing) or Finish("done", f"the old start is {_word(view.old)}")
     foreign = view.successor not in {"", *(job.incarnation for job in view.ours)}
     if foreign and not known.released_at:
         return _give_way(pending, known, view)
     winner = next((job for job in view.ours if job.native_id == known.winner), None)
-    rival = next((j for j in view.ours if j is not winner and j.state.kind in _LET_GO), None)
+    rival = next((j for j in view.ours if j is not winner and j.state.kind in _RELEASED), None)
     if rival and not known.released_at and (winner is None or winner.state.kind in ("held", "queued")):
         return Remember(replace(known, winner=rival.native_id, winner_at=view.at, released_at=view.at))
     if winner is None:
-        return _make_one(pending, known, view, timing)
+        return _choose_or_submit(pending, known, view, timing)
     for duplicate in view.ours:
         if duplicate is not winner and duplicate.state.kind in ("held", "queued"):
-            return Cancel(
-                known, duplicate.incarnation, pending.start_key, False, f"twin of {winner.native_id}"
-            )
+            reason = f"duplicate of {winner.native_id}"
+            return Cancel(known, duplicate.incarnation, pending.start_key, False, reason)
     step = _end_old(pending, known, view, timing)
-    return step or _let_go(pending, known, view, timing, winner)
+    return step or _release(pending, known, view, timing, winner)
 
 
 def answered(known: Memory, hint: Hint) -> Memory:
-    """Keeps a refusal; every other answer to an act tells nothing that the next look does not tell better."""
+    """Counts a refusal of an act. Ignores every other answer, because the next look is more reliable."""
     if hint.result != "refused":
         return known
     return replace(known, refusals=known.refusals + 1, refusal=hint.text)
 
 
 def late_duplicates(start_key: str, winner: str, jobs: Sequence[SchedulerJob]) -> tuple[str, ...]:
-    """Incarnations to cancel after an order was finished: an act that was slow may land minutes later."""
+    """Incarnations to cancel after a command has finished: a slow submission may appear minutes later."""
     return tuple(
         job.incarnation
         for job in jobs
@@ -186,8 +192,10 @@ def late_duplicates(start_key: str, winner: str, jobs: Sequence[SchedulerJob]) -
     )
 
 
-def _make_one(pending: PendingCommand, known: Memory, view: View, timing: Timing) -> Step:  # noqa: PLR0911 - one a rule
-    """No job is chosen, or the chosen one is not to be seen."""
+def _choose_or_submit(  # noqa: PLR0911 - one a rule
+    pending: PendingCommand, known: Memory, view: View, timing: Timing
+) -> Step:
+    """The step if no job is chosen, or if the scheduler does not show the chosen one."""
     if known.released_at:
         return _vanished(known, view, timing)
     live = [job for job in view.ours if job.state.kind in _LIVE]
@@ -199,18 +207,18 @@ def _make_one(pending: PendingCommand, known: Memory, view: View, timing: Timing
         return Finish("failed", known.refusal, untouched=not known.first_cancelled_at)
     pause = timing.again * known.refusals if known.refusals else timing.settle
     if known.tried_at and view.at - known.tried_at < pause:
-        return Wait(pause - (view.at - known.tried_at), "an earlier submission may still land")
+        return Wait(pause - (view.at - known.tried_at), "an earlier submission may still take effect")
     if view.at > pending.expires and not known.tried_at:
-        return Finish("expired", "it could not be begun in time", untouched=not known.first_cancelled_at)
+        return Finish("expired", "it could not begin in time", untouched=not known.first_cancelled_at)
     if not view.holds and (step := _end_old(pending, known, view, timing)):
         return step
     return Submit(replace(known, tried_at=view.at, winner="", winner_at=0.0), "no job carries the key")
 
 
 def _vanished(known: Memory, view: View, timing: Timing) -> Step:
-    """The job was let go and is not shown any more: it is never made again, whatever became of it."""
+    """The step if the scheduler no longer shows the released job, which is never submitted again."""
     if view.winner is not None and view.winner.kind == "unknown":
-        return Wait(timing.again, "the scheduler does not say what became of the new job")
+        return Wait(timing.again, "the scheduler does not know the state of the new job")
     if (view.winner is not None and view.winner.over) or view.at - known.released_at > timing.remembered:
         return Finish("done", f"the new job {known.winner} has run and left the queue")
     step = _absence(known, view, timing)
@@ -220,30 +228,30 @@ def _vanished(known: Memory, view: View, timing: Timing) -> Step:
 def _end_old(  # noqa: PLR0911 - one a rule
     pending: PendingCommand, known: Memory, view: View, timing: Timing
 ) -> Step | None:
-    """None once the old start is gone for sure."""
+    """The next step to end the old start; None once it is proven gone."""
     state = view.old
     if state.over:
         return None
     if state.kind == "unknown":
-        return Wait(timing.again, f"the scheduler does not say what {pending.old} does")
+        return Wait(timing.again, f"the scheduler does not know the state of {pending.old}")
     if state.kind == "absent":
         return _absence(known, view, timing)
     if state.kind == "ending":
         if not known.first_cancelled_at or view.at - known.first_cancelled_at < timing.force:
             return Wait(0.5, f"{pending.old} is ending")
     elif view.at > pending.expires and not known.first_cancelled_at and not known.tried_at:
-        return Finish("expired", "it could not be begun in time", untouched=True)
+        return Finish("expired", "it could not begin in time", untouched=True)
     if known.refusals >= REFUSALS and not known.winner:
         return Finish("failed", known.refusal)
     if known.cancelled_at and view.at - known.cancelled_at < timing.again:
-        return Wait(0.5, f"{pending.old} was told to end and is {_word(state)}")
+        return Wait(0.5, f"{pending.old} has been cancelled and is {_word(state)}")
     first = known.first_cancelled_at or view.at
-    kept = replace(known, cancelled_at=view.at, first_cancelled_at=first)
-    return Cancel(kept, pending.old, "", view.at - first > timing.force, f"{pending.old} is {_word(state)}")
+    memory = replace(known, cancelled_at=view.at, first_cancelled_at=first)
+    return Cancel(memory, pending.old, "", view.at - first > timing.force, f"{pending.old} is {_word(state)}")
 
 
 def _absence(known: Memory, view: View, timing: Timing) -> Step | None:
-    """None once a start that the scheduler does not show has been missing for long enough."""
+    """The step while a missing start may still come back; None once it has been missing for long enough."""
     if not known.missing_at or known.missing_epoch != view.epoch.name:
         return Remember(replace(known, missing_at=view.at, missing_epoch=view.epoch.name))
     if view.at - known.missing_at < timing.absent:
@@ -251,10 +259,10 @@ def _absence(known: Memory, view: View, timing: Timing) -> Step | None:
     return None
 
 
-def _let_go(  # noqa: PLR0911 - one a rule
+def _release(  # noqa: PLR0911 - one a rule
     pending: PendingCommand, known: Memory, view: View, timing: Timing, winner: SchedulerJob
 ) -> Step:
-    """The old start is gone: let the chosen job run, and see that it stays let go."""
+    """Releases the chosen job after the old start is gone, then checks that the release lasts."""
     if winner.state.kind == "held":
         if known.refusals >= REFUSALS:
             return Cancel(known, winner.incarnation, pending.start_key, False, known.refusal)
@@ -265,24 +273,24 @@ def _let_go(  # noqa: PLR0911 - one a rule
         )
         if young > 0:
             return Wait(young, "held until the scheduler cannot lose it")
-        kept = replace(known, released_at=view.at, quiet_at=0.0)
-        return Release(kept, winner.incarnation, f"{pending.old} is gone")
+        memory = replace(known, released_at=view.at, quiet_at=0.0)
+        return Release(memory, winner.incarnation, f"{pending.old} is gone")
     if winner.state.over:
-        stillborn = winner.state.word == "CANCELLED" and not known.released_at
-        result: Literal["done", "failed"] = "failed" if stillborn else "done"
+        never_ran = winner.state.word == "CANCELLED" and not known.released_at
+        result: Literal["done", "failed"] = "failed" if never_ran else "done"
         return Finish(result, f"{winner.native_id} is {_word(winner.state)}", winner.incarnation)
-    if not known.released_at:  # a person let it go, or the cluster does not hold
+    if not known.released_at:  # a person released it, or the cluster holds no jobs
         return Remember(replace(known, released_at=view.at))
     if not known.quiet_at or known.quiet_epoch != view.epoch.name:
         return Remember(replace(known, quiet_at=view.at, quiet_epoch=view.epoch.name))
     rest = max(timing.confirm - (view.at - known.quiet_at), timing.boot_settle - view.epoch.age_s)
     if rest > 0:
-        return Wait(rest, "a release can still be forgotten")
+        return Wait(rest, "the scheduler can still lose the release")
     return Finish("done", f"{winner.native_id} is {_word(winner.state)}", winner.incarnation)
 
 
 def _give_way(pending: PendingCommand, known: Memory, view: View) -> Step:
-    """Somebody else has started the job again: what we hold must never run."""
+    """Cancels our held and queued jobs, because somebody else has started the job again."""
     for job in view.ours:
         if job.state.kind in ("held", "queued"):
             return Cancel(known, job.incarnation, pending.start_key, False, f"{view.successor} runs already")
@@ -290,7 +298,7 @@ def _give_way(pending: PendingCommand, known: Memory, view: View) -> Step:
 
 
 def _number(job: SchedulerJob) -> tuple[int, ...]:
-    """Lowest first: ids grow with the order in which the scheduler took the jobs."""
+    """Sort key: the scheduler's ids grow in the sequence in which it took the jobs."""
     return tuple(int(part) for part in job.native_id.split("_") if part.isdigit())
 
 

@@ -1,8 +1,9 @@
 """The executor as a process: consumer, reconciler, census and watcher on one host. Shell.
 
-Three threads. The first takes orders and works on the open ones, because only one may act; one reads
-`events` and `specs`; one watches the schedulers. If any of them dies the process dies, and its supervisor
-starts it again: all that matters is in Redis, in the topics and with the schedulers.
+It has three threads. The main thread takes commands and carries out the open ones, because only one
+thread may act. The census thread reads `events` and `specs`. The watcher thread watches the schedulers.
+If any thread dies, the process dies and its supervisor starts it again. No state is lost: Redis, the
+topics and the schedulers hold it.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from pathlib import Path
 import redis
 
 from midwatch.agents.executor.admission import AdmissionLimits
-from midwatch.agents.executor.claimed_work import Works
+from midwatch.agents.executor.claimed_work import OpenCommands
 from midwatch.agents.executor.claims import KEPT_S, Claims
 from midwatch.agents.executor.consumer import CommandConsumer, Desk
 from midwatch.agents.reporter import Reporter, received, say
 from midwatch.agents.schedulers import cluster
 from midwatch.agents.schedulers.base import Cluster
 from midwatch.agents.schedulers.calls import Caller, SystemCaller
+from midwatch.agents.schedulers.foreign import foreign_clusters
 from midwatch.agents.schedulers.local.effect_file import prune
 from midwatch.agents.signing import ensure_keys, load_verifier
 from midwatch.agents.watcher.census_reader import CensusReader
@@ -45,16 +47,16 @@ _RATE_WINDOW_MS = 3_600_000
 
 
 def run(settings: Settings, caller: Caller | None = None) -> int:
-    """Runs until SIGTERM or SIGINT, then returns 0. Any failure of a thread is raised.
+    """Runs until SIGTERM or SIGINT, then returns 0. Raises any failure of a thread.
 
-    `caller` is the one seam to schedulers and processes: a test passes one that counts.
+    All calls to schedulers and processes go through `caller`; a test passes one that counts them.
 
     Raises:
         ConfigurationError: another executor runs with this state directory, or Redis may lose a claim.
         ServiceUnreachable: Kafka, a topic or Redis is not there.
     """
     for name, level in (("kafka", logging.WARNING), ("kafka.net.sasl", logging.ERROR)):
-        logging.getLogger(name).setLevel(level)  # it tells of each connection, several times
+        logging.getLogger(name).setLevel(level)  # the library logs each connection several times
     check_topics(settings)
     check_redis(settings, safe_to_act=settings.armed)
     stopping: list[int] = []
@@ -69,16 +71,16 @@ def run(settings: Settings, caller: Caller | None = None) -> int:
             raise ServiceUnreachable(
                 f"Redis has stopped answering: {error}",
                 where=settings.redis.url.rpartition("@")[2],
-                remedy="the executor goes on where it was once it is started again",
+                remedy="start the executor again; it goes on where it was",
             ) from error
     return 0
 
 
 def _serve(settings: Settings, caller: Caller, stopping: list[int]) -> None:
-    clusters = _clusters(settings.state_directory, caller)
+    clusters = _clusters(settings, caller)
     claims = Claims(redis_client(settings), settings.topics.prefix, settings.state_directory)
     if claims.join(now_ms()):
-        say("Redis has forgotten earlier claims: commands older than this moment are refused")
+        say("Redis has lost earlier claims: the executor lets older commands expire")
     reporter = Reporter(settings)
     census = CensusReader(settings, lambda message, error: reporter.dead(received(message), error))
     desk = Desk(
@@ -101,17 +103,17 @@ def _serve(settings: Settings, caller: Caller, stopping: list[int]) -> None:
         last_words=LastWords(settings.state_directory, caller),
     )
     consumer = CommandConsumer(settings, desk)
-    works = Works(desk)
+    open_commands = OpenCommands(desk)
     census.start()
     try:
         census.catch_up(census.ends(), patience_s=300.0)
-        works.give_up_lost()
+        open_commands.give_up_lost()
         watcher.start()
         declare_ready(settings.state_directory, "executor")
         pause = 0.0
         while not stopping:
             consumer.poll(round(1000 * min(max(pause, _REST_AT_LEAST_S), _REST_AT_MOST_S)))
-            pause = works.turn()
+            pause = open_commands.turn()
             for thread in (census, watcher):
                 if thread.failure is not None:
                     raise thread.failure
@@ -124,10 +126,15 @@ def _serve(settings: Settings, caller: Caller, stopping: list[int]) -> None:
         reporter.close()
 
 
-def _clusters(state_directory: Path, caller: Caller) -> dict[str, Cluster]:
-    """The drivers by the name that specs call them: `local` always, `slurm` where its tools are."""
+def _clusters(settings: Settings, caller: Caller) -> dict[str, Cluster]:
+    """The drivers by the names that specs use: `local` always, `slurm` where `squeue` is installed.
+
+    Beside them stand the foreign ones that the settings name.
+    """
+    directory = settings.state_directory
     kinds = ["local", *(["slurm"] if shutil.which("squeue") else [])]
-    return {kind: cluster(kind, kind, state_directory, caller) for kind in kinds}
+    ours = {kind: cluster(kind, kind, directory, caller) for kind in kinds}
+    return ours | foreign_clusters(settings.extensions, directory, caller)
 
 
 def _limits(settings: Settings, clusters: dict[str, Cluster]) -> AdmissionLimits:
@@ -149,7 +156,7 @@ def _jobs_by_key(claims: Claims) -> dict[str, str]:
 
 @contextmanager
 def _alone(state_directory: Path) -> Iterator[None]:
-    """Two executors on one host would be safe and confusing: the second one is told so."""
+    """Allows one executor per state directory. Two would be safe, but would confuse people."""
     state_directory.mkdir(parents=True, exist_ok=True)
     path = state_directory / "executor.lock"
     try:

@@ -59,4 +59,6 @@ def job_policy(name: str, settings: Settings) -> JobPolicy:
 def _current_policies(settings: Settings) -> Collection[str]:
     """The names of the policies in the current bundle."""
     record = ask(settings).record if settings.kafka.bootstrap else None
-    return record.policies if record else ()
+    if record is None:
+        return ()
+    return {*record.policies, *(record.foreign.policies if record.foreign else ())}

@@ -31,6 +31,7 @@ from pathlib import Path
 from midwatch.agents.launch import backoff
 from midwatch.agents.launch.other_nodes import OtherNodes, nodes_of, step_argv
 from midwatch.agents.schedulers.local.wakeups import Wakeups
+from midwatch.agents.schedulers.resume import ADDED, VARIABLES
 from midwatch.agents.schedulers.wrapping import is_kept, verified_script
 from midwatch.streams.errors import MidwatchError
 from midwatch.streams.host.process_table import start_ticks
@@ -68,8 +69,10 @@ def main(argv: Sequence[str]) -> int:
     except MidwatchError as error:
         sys.stderr.write(f"midwatch: {error}\n")
         return _CONFIGURATION
+    requeued = int(os.environ.get("SLURM_RESTART_COUNT") or 0) > 0
+    script_argv, inherited_environment = told(script_argv, os.environ, requeued=requeued)
     environment = {
-        **os.environ,
+        **inherited_environment,
         "MIDWATCH_JOB": _job(arguments.job, os.environ, incarnation),
         "MIDWATCH_INCARNATION": incarnation,
     }
@@ -108,6 +111,22 @@ def main(argv: Sequence[str]) -> int:
             time.sleep(_POLL_S)
         step.kill()
     return 128 - script.returncode if script.returncode < 0 else script.returncode
+
+
+def told(
+    argv: Sequence[str], environment: Mapping[str, str], *, requeued: bool
+) -> tuple[list[str], dict[str, str]]:
+    """The script's argv and variables. A start by SLURM itself loses what our start was told to load.
+
+    SLURM starts a requeued job with the variables and arguments of its submission. The checkpoint that they
+    name is an old one by then.
+    """
+    added = environment.get(ADDED, "0")
+    kept = {name: value for name, value in environment.items() if name != ADDED}
+    if not requeued:
+        return list(argv), kept
+    words = len(argv) - int(added if added.isascii() and added.isdigit() else 0)
+    return list(argv[: max(words, 1)]), {k: v for k, v in kept.items() if k not in VARIABLES}
 
 
 def on_all_nodes(arguments: ShimArguments, environment: Mapping[str, str]) -> ShimArguments:

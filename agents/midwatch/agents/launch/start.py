@@ -13,17 +13,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from midwatch.agents.launch.first_start import NotStarted, scheduler_of, submit_first
 from midwatch.agents.launch.submission import kept_submission
 from midwatch.agents.launch.variables import allowed
 from midwatch.agents.reporter import Reporter
-from midwatch.agents.schedulers.base import StartSpec
+from midwatch.agents.schedulers.base import Cluster, StartSpec
 from midwatch.agents.schedulers.calls import Caller, environment
 from midwatch.agents.schedulers.local.effect_file import read
 from midwatch.agents.schedulers.local.scheduler import LocalCluster
 from midwatch.agents.schedulers.wrapping import is_sbatch, shim_argv
 from midwatch.agents.signing import ensure_keys, spec_hash
 from midwatch.agents.watcher.cancellation_notes import note_cancellation
-from midwatch.streams.errors import MidwatchError, ServiceUnreachable, UsageError
+from midwatch.streams.errors import ServiceUnreachable, UsageError
 from midwatch.streams.records import Spec, SpecEvent
 from midwatch.streams.records.identity import job_name, local_incarnation, native_id, slurm_incarnation
 from midwatch.streams.services.reachable import check_kafka
@@ -31,10 +32,6 @@ from midwatch.streams.settings.schema import Settings
 
 _SUBMIT_S = 60.0
 _LOOK_S = 0.1
-
-
-class NotStarted(MidwatchError):
-    """The job was not started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +44,7 @@ class RunRequest:
     log_paths: tuple[str, ...] = ()
     node_logs: tuple[str, ...] = ()  # on every node of a SLURM job; `%N` is the node's name
     checkpoint_directory: str = ""
+    resume_arguments: tuple[str, ...] = ()  # a template of words for a start that has a checkpoint
     policy: str = ""
     policy_text: str = ""  # where the job brings a policy of its own
     any_line: bool = False  # any line of the job ends its silence
@@ -55,6 +53,7 @@ class RunRequest:
     limits: Mapping[str, float] | None = None
     max_restarts: int | None = None
     variables: tuple[str, ...] = ()  # names from our environment
+    scheduler: str = ""  # a foreign one, by its name; "" for the one that the command line shows
     settings: Mapping[str, str] | None = None  # MIDWATCH_* variables that give our settings to the shipper
 
 
@@ -79,18 +78,24 @@ def start(request: RunRequest, settings: Settings, caller: Caller) -> Started:
         ServiceUnreachable: Kafka does not take the spec, or SLURM does not answer. Unless the message says
             otherwise, no job was started.
     """
+    elsewhere = None
+    if request.scheduler:
+        elsewhere = scheduler_of(request.scheduler, settings.extensions, settings.state_directory, caller)
     check_kafka(settings)
     reporter = Reporter(settings)
     try:
         signer = ensure_keys(settings.state_directory)
-        kind = "slurm" if is_sbatch(request.argv) else "local"
+        kind = request.scheduler or ("slurm" if is_sbatch(request.argv) else "local")
         owner = _owner(settings, kind)
         name = _name(request.job, owner) if request.job else ""
         spec = _spec(request, settings, kind, name or ":".join(owner))
         if name:
             spec = signer.sign(spec)
             reporter.spec(spec)
-        started = _submit(spec, caller) if kind == "slurm" else _spawn(spec, settings, caller)
+        if elsewhere is not None:
+            started = _submit_elsewhere(spec, elsewhere)
+        else:
+            started = _submit(spec, caller) if kind == "slurm" else _spawn(spec, settings, caller)
         if not name:
             named = replace(spec, job=f"{spec.job}/{native_id(started.incarnation)}")
             started = replace(started, spec=signer.sign(named))
@@ -200,6 +205,7 @@ def _spec(request: RunRequest, settings: Settings, kind: str, job: str) -> Spec:
         nodes=request.nodes,
         limits={name: float(seconds) for name, seconds in (request.limits or {}).items()},
         max_restarts=request.max_restarts,
+        resume_arguments=request.resume_arguments,
     )
 
 
@@ -215,6 +221,12 @@ def _spawn(spec: Spec, settings: Settings, caller: Caller) -> Started:
         )
     log = settings.state_directory / "output" / f"{key}.log"
     return Started(spec, local_incarnation(record.pid, record.ticks), key, log)
+
+
+def _submit_elsewhere(spec: Spec, cluster: Cluster) -> Started:
+    argv = shim_argv(job=spec.job, nodes=spec.nodes, log_paths=spec.log_paths, argv=spec.argv)
+    wanted = StartSpec(tuple(argv), spec.cwd, spec.environment, spec.user)
+    return Started(spec, submit_first(cluster, wanted, secrets.token_hex(16)))
 
 
 def _submit(spec: Spec, caller: Caller) -> Started:

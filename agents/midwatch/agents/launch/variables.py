@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from midwatch.agents.schedulers.resume import VARIABLES
+
 _NAMES = frozenset(
     {
         "PATH",
@@ -58,7 +60,7 @@ _PREFIXES = (
 _OF_ONE_START = frozenset(
     f"MIDWATCH_{name}"
     for name in ("JOB", "JOB_PID", "INCARNATION", "NODE", "NODES", "RUN", "ATTEMPT", "FAILPOINT")
-)
+) | frozenset(VARIABLES)
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
 
 

@@ -1,1 +1,1 @@
-"""The watch on one machine: up, demo, and the services that they start."""
+"""The watch on one machine: `up`, the demo, and the services that both start."""

@@ -1,1 +1,1 @@
-"""Step 2, match: chunks of lines in, hits of rules out. Stateless."""
+"""Step 2, match: takes chunks of lines and gives the hits of the rules. Stateless."""

@@ -1,8 +1,8 @@
-"""What the frames of a traceback add to its last line: whose code gave up, and what it was doing. Pure.
+"""Call sites: the frames of a traceback say whose code raised, and what it was doing. Pure.
 
-A name such as RuntimeError or KeyboardInterrupt says little; that it came out of a library that reads
-checkpoints, out of an object store's client, or out of a wait for somebody else says what kind of failure
-it is. Frames are (file, function), the innermost first, as `midwatch.agents.match.tracebacks` gives them.
+A name such as RuntimeError or KeyboardInterrupt says little about the kind of failure. The code that raised
+says more: a checkpoint library, an object store's client, or a wait for another process. Frames are (file,
+function), the innermost first, as `midwatch.agents.match.tracebacks` gives them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from midwatch.streams.records import Hit
 
 Frames = Sequence[tuple[str, str]]
 
-_NEAR = 3  # frames that belong to what was being done, not to who asked for it
+_NEAR = 3  # innermost frames that show the operation; outer ones show its callers
 _OBJECT_STORES = re.compile(
     r"[/\\](?:aiobotocore|botocore|boto3|s3transfer|s3fs|fsspec|gcsfs|adlfs|smart_open|azure|webdataset"
     r"|google[/\\](?:cloud|api_core|resumable_media))[/\\]"
@@ -49,23 +49,23 @@ _CUT_OFF = re.compile(
 _ANY_EXCEPTION = "exception"
 
 
-def placed(hit: Hit, frames: Frames) -> Hit:
-    """The hit with what its traceback's frames make of it; a rule that knows its line keeps its word."""
+def reclassified(hit: Hit, frames: Frames) -> Hit:
+    """The hit with the error type that its frames show. Three patterns change any hit, others a fallback."""
     if not frames:
         return hit
     if hit.error_type == "user_interrupt" and _waited(frames):
         return replace(hit, error_type="hang", mode="stall")
     if hit.error_type == "oom" and "CUDA error" in hit.line.text and frames[0][1] == "barrier":
-        # A barrier allocates nothing of the job's own: the card is broken, or still held by another job.
+        # A barrier allocates no memory of the job. So the card is broken, or another job still holds it.
         return replace(hit, error_type="hardware", transient=True)
     if _CHILD.search(frames[0][0]) and _CUT_OFF.search(hit.line.text):
-        # The other end of the pipe was gone: a child tells so of its parent, a parent of its child.
+        # The process at the other end of the pipe had gone: the parent or the child of this one.
         return replace(hit, role="consequence", error_type=_ANY_EXCEPTION, fallback=True)
-    return replace(hit, **_better(hit, frames)) if hit.fallback else hit
+    return replace(hit, **_type_from(hit, frames)) if hit.fallback else hit
 
 
-def _better(hit: Hit, frames: Frames) -> dict[str, Any]:
-    """What a rule that knows no more than that something failed learns from the frames."""
+def _type_from(hit: Hit, frames: Frames) -> dict[str, Any]:
+    """The fields that the frames change in a hit of a fallback rule."""
     if hit.error_type == "communication" and _in(_OBJECT_STORES, frames):
         return {"error_type": "storage", "transient": True}
     if hit.error_type == _ANY_EXCEPTION:
@@ -83,7 +83,7 @@ def _kind(frames: Frames) -> str:
 
 
 def _waited(frames: Frames) -> bool:
-    """Whether the process stood in a wait for others: a lock, a queue, a child, a collective."""
+    """Whether the process waited for another: in a lock, a queue, a child or a collective."""
     file, function = frames[0]
     return _WAITING_ROOMS.search(file) is not None and _WAITS.match(function) is not None
 

@@ -1,11 +1,14 @@
-"""From one chunk of lines to one record of hits. Pure: the same chunk and rules give the same record.
+"""Chunk hits: one chunk of lines becomes one record of hits. Pure: equal chunks and rules give equal records.
 
-At most three full hits for each rule, role and rank; further ones are counted, as evidence that no
-threshold reads. Progress travels as columns, because a healthy job prints little else.
+A record has at most three full hits for each rule, role and rank. Further hits are counts, as evidence that
+no threshold reads. Progress travels as columns, because a healthy job prints little else.
 
-A rule says what its line means if the line is said in earnest. It is not where a traceback quotes it as
-source code, where Python ignored the exception, where its writer calls it a warning, or where a text cites it
-in backticks: such a hit is context.
+A rule's role holds only if the line itself reports the failure. Otherwise the hit is context, in four cases:
+
+- A traceback quotes the line as source code.
+- Python ignored the exception.
+- The writer calls the line a warning.
+- A text cites the line in backticks.
 """
 
 from __future__ import annotations
@@ -16,12 +19,11 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TypeVar, cast
 
-from midwatch.agents.match.call_sites import placed
+from midwatch.agents.match.call_sites import reclassified
 from midwatch.agents.match.error_stacks import is_outer
 from midwatch.agents.match.loop_counts import count_of
-from midwatch.agents.match.shell_traces import was_asked_for_output
-from midwatch.agents.match.tracebacks import TracebackPlace as Standing
-from midwatch.agents.match.tracebacks import begins_line, is_logged, place_of
+from midwatch.agents.match.shell_traces import is_captured
+from midwatch.agents.match.tracebacks import TracebackPlace, begins_line, is_logged, place_of
 from midwatch.rules.matching.compiler import RuleSet
 from midwatch.rules.matching.hits import Match, Row
 from midwatch.rules.model import Phase as RulePhase
@@ -47,15 +49,15 @@ from midwatch.streams.records import Mode as RecordMode
 from midwatch.streams.records import Role as RecordRole
 
 FULL_HITS = 3
-ANY_LINE = "any_line"  # stands for a rule where any new line ends the silence
-_ANY_EXCEPTION = "exception"  # the type that says least
-_LOOKED_AT = 64  # hits of a rule and rank in a chunk whose surroundings are read; a storm repeats itself
+ANY_LINE = "any_line"  # the rule's name in progress, where any new line ends the silence
+_ANY_EXCEPTION = "exception"  # the least specific type
+_EXAMINED = 64  # hits of a rule and file in a chunk whose context is read; a storm repeats itself
 _HITS = 128
 _COUNTS = 256
 _LINE_BYTES = 2048
 _SHOWN_BYTES = 512
 _LARGEST = 2**53
-Otherwise = TypeVar("Otherwise", int, None)
+Default = TypeVar("Default", int, None)
 
 _start: Callable[[Row], int] = itemgetter(2)
 
@@ -64,7 +66,7 @@ When = Callable[[Section, bytes, Match], float]
 
 
 def when_read(section: Section, text: bytes, hit: Match) -> float:  # noqa: ARG001  # one signature for all
-    """The time printed in the line if it lies between the two reads around it, else the present read's."""
+    """The printed time of the line if it lies between the reads around the line, else the later read's."""
     return line_time(hit.line, section.read_before, section.read_at)
 
 
@@ -77,16 +79,16 @@ def match(
     when: When = when_read,
     any_line: bool = False,
 ) -> Hits | None:
-    """What the rules find in the chunk; None if nothing.
+    """The hits of the rules in the chunk; None without a hit.
 
-    With `any_line` a section's last line counts as progress without a step: the job is not silent.
+    `any_line`: the last line of each section counts as progress without a step, so the job is not silent.
     """
     found = _Found(chunk.origin.node)
     start = 0
     for section in chunk.sections:
         text = chunk.text[start : start + section.size]
         start += section.size
-        rows = _telling(row for row in _all(rules, text) if _placed(row))
+        rows = _most_specific(row for row in _all(rules, text) if _at_its_place(row))
         fresh = _behind_context(section, text)
         for row, place in zip(rows, places(section, text, map(_start, rows)), strict=True):
             if _start(row) >= fresh:
@@ -109,13 +111,13 @@ def match(
 
 
 def _all(rules: RuleSet, text: bytes) -> Sequence[Row]:
-    """The hits in lines and in blocks, in the order of the lines; a block's before its last line's own."""
+    """The hits in lines and blocks, by line. A block's hits precede those of its last line."""
     in_lines, in_blocks = rules.match_chunk(text).rows, rules.match_blocks(text)
     return sorted([*in_blocks, *in_lines], key=_start) if in_blocks else in_lines
 
 
 def _behind_context(section: Section, text: bytes) -> int:
-    """The offset at which the lines begin that are not repeated."""
+    """The offset of the first line that the section does not repeat from an earlier chunk."""
     offset = 0
     for _ in range(section.context):
         offset = text.find(b"\n", offset) + 1 or len(text)
@@ -126,8 +128,8 @@ def _rule(row: Row) -> Rule:
     return row[0].rule
 
 
-def _placed(row: Row) -> bool:
-    """Whether the hit stands where its rule wants it."""
+def _at_its_place(row: Row) -> bool:
+    """Whether the hit stands at the start of its line, if its rule requires that."""
     rule = _rule(row)
     if rule.block or not rule.at_start:
         return True
@@ -138,28 +140,30 @@ def _placed(row: Row) -> bool:
     return is_logged(hit.line, start) and place_of(hit.chunk, hit.start, hit.end).ends_traceback
 
 
-def _telling(rows: Iterable[Row]) -> list[Row]:
-    """Without the fallbacks on lines of which another rule knows more. Progress tells of no failure, so it is
-    weighed by itself; a batch that is evaluated is none of the training."""
-    told: list[Row] = []
+def _most_specific(rows: Iterable[Row]) -> list[Row]:
+    """The hits, less fallbacks on lines with a more specific hit.
+
+    Progress is weighed by itself: it is not more specific. A batch of an evaluation is no training.
+    """
+    kept: list[Row] = []
     for _, same_line in groupby(rows, key=_start):
         found = list(same_line)
         if len(found) == 1:
-            told += found
+            kept += found
             continue
         progress = [row for row in found if _rule(row).role is Role.PROGRESS]
         progress = [row for row in progress if not _rule(row).fallback] or progress
         progress = [row for row in progress if _rule(row).phase is RulePhase.EVALUATION] or progress
         others = [row for row in found if _rule(row).role is not Role.PROGRESS]
-        known = [row for row in others if not _rule(row).fallback]
-        known = known or [row for row in others if not _knows_nothing(_rule(row))]
-        known = known or [row for row in others if not _rule(row).block]
-        told += progress + (known or others)
-    return told
+        specific = [row for row in others if not _rule(row).fallback]
+        specific = specific or [row for row in others if not _is_least_specific(_rule(row))]
+        specific = specific or [row for row in others if not _rule(row).block]
+        kept += progress + (specific or others)
+    return kept
 
 
-def _knows_nothing(rule: Rule) -> bool:
-    """That something failed is all that such a rule can say."""
+def _is_least_specific(rule: Rule) -> bool:
+    """Whether the rule knows only that something failed."""
     return rule.fallback and rule.role is Role.CAUSE and rule.error_type == _ANY_EXCEPTION
 
 
@@ -206,7 +210,7 @@ class _Column:
 
 
 @dataclass(slots=True)
-class _More:
+class _Count:
     count: int
     first: int
     last: int
@@ -219,15 +223,15 @@ class _Found:
     hits: list[Hit] = field(default_factory=list)
     columns: dict[tuple[str, str], _Column] = field(default_factory=dict)
     full: dict[tuple[str, str, str, int | None], int] = field(default_factory=dict)
-    looked_at: dict[tuple[str, str], int] = field(default_factory=dict)
-    more: dict[tuple[str, str, int | None], _More] = field(default_factory=dict)
+    examined: dict[tuple[str, str], int] = field(default_factory=dict)
+    further: dict[tuple[str, str, int | None], _Count] = field(default_factory=dict)
     stops: dict[tuple[str, str], Stop] = field(default_factory=dict)
 
     def empty(self) -> bool:
         return not self.hits and not self.columns and not self.stops
 
     def end_watches(self, section: Section, text: bytes, ends: Sequence[Match], when: When) -> None:
-        """Of each rule the first line of a file that ends its watch."""
+        """Note for each rule the first line of a file that ends the rule's watch."""
         generation, fresh = section.generation.key(), _behind_context(section, text)
         for hit in ends:
             if hit.start < fresh or (hit.rule.name, generation) in self.stops:
@@ -249,43 +253,46 @@ class _Found:
             self._progress(section, hit, place, when(section, text, hit))
             return
         name, path, rank = rule.name, section.path, section.rank
-        looked_at = self.looked_at.get((name, path), 0)
-        self.looked_at[name, path] = looked_at + 1
-        if looked_at >= _LOOKED_AT or len(self.hits) >= _HITS:
+        examined = self.examined.get((name, path), 0)
+        self.examined[name, path] = examined + 1
+        if examined >= _EXAMINED or len(self.hits) >= _HITS:
             self._count(name, path, rank, place)
             return
         hit = Match._make(row)
         outer = is_outer(text, hit.start, hit.end)
-        standing = Standing("quoted") if outer else place_of(text, hit.start, hit.end)
-        if _only_an_end(hit.rule) and was_asked_for_output(text, hit.start):
-            standing = Standing("ignored")
+        traceback = TracebackPlace("quoted") if outer else place_of(text, hit.start, hit.end)
+        if _is_bare_end(hit.rule) and is_captured(text, hit.start):
+            traceback = TracebackPlace("ignored")
         if was_left_out(text, hit.end):
-            standing = Standing("ignored")
-        role = _role(hit, standing)
-        seen = self.full.get((name, role, path, rank), 0)
-        if seen >= FULL_HITS:
+            traceback = TracebackPlace("ignored")
+        role = _role(hit, traceback)
+        known = self.full.get((name, role, path, rank), 0)
+        if known >= FULL_HITS:
             self._count(name, path, rank, place)
             return
-        self.full[name, role, path, rank] = seen + 1
+        self.full[name, role, path, rank] = known + 1
         time, excused = when(section, text, hit), None
-        if standing.handled is not None and (standing.probe or role == "context"):
-            excused = next(places(section, text, [standing.handled])).number
-        if standing.asserts is not None and hit.rule.fallback:
-            hit, place = _moved(hit, text, standing.asserts), next(places(section, text, [standing.asserts]))
-        full = placed(_full(self.node, section, hit, place, time), standing.frames)
+        if traceback.handled is not None and (traceback.probe or role == "context"):
+            excused = next(places(section, text, [traceback.handled])).number
+        if traceback.asserts is not None and hit.rule.fallback:
+            hit, place = (
+                _moved(hit, text, traceback.asserts),
+                next(places(section, text, [traceback.asserts])),
+            )
+        full = reclassified(_full(self.node, section, hit, place, time), traceback.frames)
         if role == "context":
-            full = replace(full, role=role, severity=_weight_of_context(hit, standing, full.severity))
+            full = replace(full, role=role, severity=_context_severity(hit, traceback, full.severity))
         self.hits.append(replace(full, excuses=excused))
 
     def sign_of_life(self, section: Section, last: LinePlace) -> None:
-        """The job printed something; that is all that is said."""
+        """Note that the job printed a line, as progress without a step."""
         column = _Column(
             section, ANY_LINE, "training", "life", None, [-1], [last.end], [last.number], [section.read_at]
         )
         self.columns[section.generation.key(), ANY_LINE] = column
 
     def _count(self, rule: str, path: str, rank: int | None, place: LinePlace) -> None:
-        more = self.more.setdefault((rule, path, rank), _More(0, place.number, place.number, path))
+        more = self.further.setdefault((rule, path, rank), _Count(0, place.number, place.number, path))
         more.count += 1
         more.last = place.number
 
@@ -308,32 +315,34 @@ class _Found:
             column.total = total
 
 
-def _only_an_end(rule: Rule) -> bool:
-    """Whether such a line knows no more than that some command did not end well."""
+def _is_bare_end(rule: Rule) -> bool:
+    """Whether the rule knows only that some command failed."""
     return rule.fallback and rule.role is Role.CONSEQUENCE and rule.error_type == _ANY_EXCEPTION
 
 
-def _role(hit: Match, standing: Standing) -> RecordRole:
+def _role(hit: Match, traceback: TracebackPlace) -> RecordRole:
     rule = hit.rule
     if rule.role not in (Role.CAUSE, Role.CONSEQUENCE):
         return cast(RecordRole, str(rule.role))
-    quiet = not (rule.any_level or standing.passed_on) and is_quiet(hit.line)
-    heard = standing.standing == "said" or (standing.standing == "beside" and not rule.fallback)
-    if not heard or quiet or _cited(hit):
+    quiet = not (rule.any_level or traceback.passed_on) and is_quiet(hit.line)
+    reported = traceback.kind == "reported" or (traceback.kind == "beside" and not rule.fallback)
+    if not reported or quiet or _cited(hit):
         return "context"
     return cast(RecordRole, str(rule.role))
 
 
 def _cited(hit: Match) -> bool:
-    """Whether a text cites the words in backticks, as a guide or a model's answer does."""
+    """Whether a text, such as a guide or a model's answer, cites the words in backticks."""
     start, end = hit.spans()[0]
     return not hit.rule.block and hit.line.count(b"`", 0, start) % 2 == 1 and b"`" in hit.line[end:]
 
 
-def _weight_of_context(hit: Match, standing: Standing, severity: str) -> str:
-    """What is quoted or cited, what Python ignored and what comes from beside the run tells nothing of its
-    end, and no more does a failure that its own writer calls an information."""
-    if standing.standing != "said" or stands_aside(hit.line) or _cited(hit):
+def _context_severity(hit: Match, traceback: TracebackPlace, severity: str) -> str:
+    """The severity of a context hit. Only a warning, or a rule for context, can explain the end of a run.
+
+    Quoted or cited lines, ignored exceptions and code beside the job are "info".
+    """
+    if traceback.kind != "reported" or stands_aside(hit.line) or _cited(hit):
         return "info"
     if hit.rule.role is Role.CONTEXT:
         return severity
@@ -341,7 +350,7 @@ def _weight_of_context(hit: Match, standing: Standing, severity: str) -> str:
 
 
 def _moved(hit: Match, text: bytes, start: int) -> Match:
-    """The same hit on another line of the text: a bare AssertionError tells nothing, its `assert` does."""
+    """The same hit on another line of the text: the `assert` says more than a bare AssertionError."""
     return hit.on_line(start, text.index(b"\n", start))
 
 
@@ -387,14 +396,14 @@ def _line(node: str, section: Section, raw: bytes, place: LinePlace, time: float
 
 
 def _counts(found: _Found) -> Iterator[HitCount]:
-    for (rule, path, rank), more in list(found.more.items())[:_COUNTS]:
+    for (rule, path, rank), more in list(found.further.items())[:_COUNTS]:
         yield HitCount(rule, rank, more.count, more.first, more.last, path)
 
 
-def _whole(text: str | None, otherwise: Otherwise) -> int | Otherwise:
-    """The number that a line prints; a number that no record can hold is none."""
+def _whole(text: str | None, default: Default) -> int | Default:
+    """The number in the text; `default` if it has none, or one that no record can hold."""
     try:
-        number = int(text) if text is not None else otherwise
+        number = int(text) if text is not None else default
     except ValueError:
-        return otherwise
-    return otherwise if number is None or abs(number) > _LARGEST else number
+        return default
+    return default if number is None or abs(number) > _LARGEST else number

@@ -1,6 +1,6 @@
-"""Error stacks that a C library prints by itself: one numbered entry for each call, the innermost last. Pure.
+"""Error stacks of a C library: one numbered entry for each call, the innermost last. Pure.
 
-The outer entries only pass on that something below them failed; the innermost says what.
+An outer entry says only that an inner call failed. The innermost entry says what failed.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ import re
 
 _ENTRY = re.compile(rb"#(\d{3}): \S+ line \d+ in \w+\(\): ")
 _FURTHER_BYTES = 8192
-_FURTHER = 12  # lines in which the next entry follows; each has lines of its own, and others write between
+_FURTHER = 12  # lines within which the next entry follows; others may write between
 
 
 def is_outer(text: bytes, start: int, end: int) -> bool:
-    """Whether the line from `start` to `end` is an entry of a stack that goes deeper below it."""
+    """Whether the line from `start` to `end` is an entry with a deeper entry of its stack below."""
     entry = _ENTRY.search(text, start, end)
     if entry is None:
         return False

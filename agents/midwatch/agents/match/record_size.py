@@ -1,9 +1,13 @@
-"""No record for `events` is larger than a limit, whatever a job prints. Pure.
+"""The record size limit: no record for `events` is larger, whatever a job prints. Pure.
 
 A chunk's lines can make more hits than a record may hold: many rules on long lines, or a progress line for
-every few bytes. What is said again and again is said shorter, in this order: every further hit of a rule on
-a rank becomes a count, then progress keeps its last lines, then the last hits become counts too. The first
-hit of each rule stays longest, because the cause stands early.
+every few bytes. Then repetition goes, in this order:
+
+1. Every further hit of a rule on a rank becomes a count.
+2. Progress keeps its last lines only.
+3. The last hits become counts.
+
+The first hit of each rule stays longest, because the cause stands early.
 """
 
 from __future__ import annotations
@@ -14,15 +18,15 @@ from dataclasses import replace
 from midwatch.streams.records import Hit, HitCount, Hits, Progress, codec
 
 EVENT_LIMIT = 256 * 1024
-"""Bytes of one record of `events`."""
+"""Bytes that one record of `events` may have."""
 
 _STEPS_KEPT = 512
 
 
 def encoded(record: Hits, limit: int = EVENT_LIMIT) -> bytes:
-    """The JSON of the record, or of as much of it as fits into `limit` bytes. Deterministic.
+    """The JSON of the record, or of as much of it as `limit` bytes hold. Deterministic.
 
-    A record that fits is encoded once.
+    It encodes a record within the limit only once.
     """
     if len(value := codec.encode(record)) <= limit:
         return value
@@ -37,7 +41,7 @@ def encoded(record: Hits, limit: int = EVENT_LIMIT) -> bytes:
 
 
 def _smaller(record: Hits) -> Hits | None:
-    """The next step: half of the progress, of the hits or of the counts goes; None where nothing is left."""
+    """The record without half of its progress, hits or counts; None if it holds none of them."""
     if record.progress:
         shorter = tuple(_last(column, max(len(column.steps) // 2, 1)) for column in record.progress)
         if shorter == record.progress:
@@ -52,19 +56,19 @@ def _smaller(record: Hits) -> Hits | None:
 
 def _repeated(hits: Iterable[Hit]) -> set[int]:
     seen: set[tuple[str, str, int | None]] = set()
-    again: set[int] = set()
+    repeated: set[int] = set()
     for index, hit in enumerate(hits):
         name = (hit.rule, hit.role, hit.line.rank)
         if name in seen:
-            again.add(index)
+            repeated.add(index)
         seen.add(name)
-    return again
+    return repeated
 
 
-def _counted(record: Hits, without: set[int]) -> Hits:
-    """The record with those hits as counts."""
-    kept = tuple(hit for index, hit in enumerate(record.hits) if index not in without)
-    dropped = (hit for index, hit in enumerate(record.hits) if index in without)
+def _counted(record: Hits, indices: set[int]) -> Hits:
+    """The record with the hits at these indices as counts."""
+    kept = tuple(hit for index, hit in enumerate(record.hits) if index not in indices)
+    dropped = (hit for index, hit in enumerate(record.hits) if index in indices)
     return replace(record, hits=kept, counts=tuple(_added(record.counts, dropped)))
 
 

@@ -1,4 +1,4 @@
-"""What a shell's own trace (`set -x`) tells of the command behind a line. Pure."""
+"""Shell traces (`set -x`): which command printed a line. Pure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _TRACED = re.compile(rb"^(?:\d+: ?)?(\++) (?:\w+=\S* )*(\S+)", re.MULTILINE)
 _LAUNCHERS = (b"srun", b"mpirun", b"mpiexec", b"docker", b"ssh", b"scontrol")
 
 
-def was_asked_for_output(text: bytes, start: int) -> bool:
-    """Whether the last command traced above ran inside another one, as `$(srun ..)` does.
+def is_captured(text: bytes, start: int) -> bool:
+    """Whether the last traced command above is a launcher inside another command, as in `$(srun ..)`.
 
-    The shell takes what it prints and goes on, however it ended. Lines above `text` are unknown.
+    The shell takes its output and goes on, even if the command failed. Lines above `text` are unknown.
     """
     window = text[max(0, start - _LOOK_BACK) : start]
     if b"++ " not in window:

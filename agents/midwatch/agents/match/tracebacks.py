@@ -1,8 +1,7 @@
-"""Where a line stands in a Python traceback: as quoted source, as the exception that ends it, as one that
-Python itself ignored. Pure: a chunk's text and the offset of a line in it.
+"""The place of a line in a Python traceback: quoted source, its last line, or an ignored exception.
 
-A traceback may be spoken by several ranks at once, so only lines of the same speaker are looked at: those
-with the same prefix (`[rank3]: `, `(Trainer pid=7) `).
+Pure: the input is a chunk's text and the offset of a line in it. Several ranks may print tracebacks at once.
+So the module reads only lines of one speaker, that is, with one prefix (`[rank3]: `, `(Trainer pid=7) `).
 """
 
 from __future__ import annotations
@@ -15,16 +14,16 @@ from itertools import islice
 from typing import Literal
 
 _LOOK_BACK = 120  # lines of a traceback read above its last one
-_INTERLEAVED = 400  # lines of other speakers passed over meanwhile
-_STRETCH = 8192  # bytes above that are searched at once
-_INNERMOST = 6  # frames that tell whose code raised
+_INTERLEAVED = 400  # lines of other speakers between them
+_STRETCH = 8192  # bytes of one search step upwards
+_INNERMOST = 6  # frames that show whose code raised
 
-# What a launcher, a scheduler or a notebook prints in front of a line: a rank, a host, a clock.
+# A launcher, a scheduler or a notebook prints this in front of a line: a rank, a host, a clock.
 _FRONT = (
     rb"[^A-Za-z_\n]{0,24}|.{0,100}?(?:[\]>)|\t]:?|\d:|stderr:|stdout:) ?"
     rb"|\d{4}-\d\d-\d\dT[\d:.,]+(?:Z|[+-]\d\d:?\d\d)? (?:std(?:out|err) [FP] )?"
 )
-# What a logger prints there, in front of each line of a message.
+# A logger prints this in front of each line of a message.
 _LOGGER = (
     rb".{0,80}?\b(?:ERROR|CRITICAL|FATAL|INFO|WARNING|DEBUG|stderr|stdout)\b(?: ?[-|:] ?| {1,4})"
     rb"(?:[\w.]{1,40}(?: - |: ?))?"
@@ -40,11 +39,11 @@ _CLOCK = re.compile(rb"\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d(?:[.,]\d+)?|\b[EFIW]\d{4}\
 _NO_DIGITS = bytes.maketrans(string.digits.encode(), b"0" * len(string.digits))
 _NAME = (string.ascii_letters + string.digits + "_.").encode()
 _FRAME = re.compile(rb'\A\s*File "[^"]*", line \d+|\A\s*-+> ?\d+ ')
-# A stack of HDF5's C library looks alike, but under each place stands what went wrong there.
+# A stack of HDF5's C library looks alike, but the line under a place is an error and no source code.
 _C_FRAME = re.compile(rb'\A\s*File "[^"]*\.c", line \d+, in H5\w+')
 _DEEP = re.compile(rb"\A(.{0,120}?)(\s{4,})\S")
-_SOURCE_LINES = 12  # of one statement that a frame may show
-_SOURCE_BYTES = 8192  # in which the frame stands above it, whoever writes between
+_SOURCE_LINES = 12  # lines of one statement that a frame may show
+_SOURCE_BYTES = 8192  # bytes above the line that hold its frame, with lines of other writers
 _PLACE = re.compile(rb'\A\s*File "([^"]*)", line \d+(?:,? in (\S+))?')
 _CARETS = re.compile(rb"\A\s*[\^~]+\s*\Z")
 _CODE = re.compile(
@@ -74,33 +73,35 @@ _CLEANS_UP = re.compile(
     r"^(?:__exit__|__aexit__|__del__|close|shutdown|stop|terminate|join|finali[sz]e|clean_?up)"
 )
 
-# What `warnings.warn` prints: the place, the category, which need not be called a warning, then its own call.
+# `warnings.warn` prints the place, the category (whose name may lack "Warning"), then its own call.
 _WARNED = re.compile(rb"\A\S+\.py:\d+: \w+: ")
 _WARNS = re.compile(rb"[ \t]+(?:[\w.]+\.)?warn\w*\(")
-# What runs beside the job: an exception there is printed, and the job goes on without it.
+# Code that runs beside the job: Python prints its exception, and the job goes on without it.
 _BESIDE = re.compile(
     rb"[/\\](?:wandb[/\\](?:sdk|proto|internal)|tensorboard|tensorboardX|comet_ml|neptune)[/\\]"
     rb"|[/\\]multiprocessing[/\\](?:resource_tracker|util)\.py$"
 )
 _THREAD = re.compile(rb"[/\\]threading\.py$")
 
-Standing = Literal["said", "quoted", "ignored", "beside"]
+PlaceKind = Literal["reported", "quoted", "ignored", "beside"]
 
 
 @dataclass(frozen=True, slots=True)
 class TracebackPlace:
-    """Where a line stands.
+    """The place of a line in a traceback, or outside of one.
 
-    `quoted`: the line is source code that a traceback shows. `ignored`: it ends a traceback that Python
-    printed and went on. `beside`: it ends one of what runs beside the job, such as a tracker's thread.
-    `asserts`: the offset of the `assert` that the line, a bare AssertionError, is about.
-    `handled`: the offset of the exception during whose handling this one was raised, and whether that one was
-    only a `probe` (a cache's KeyError, an optional import). `frames`: file and function of the innermost
-    frames of the traceback that the line ends, the innermost first; "" for a function that is not said.
-    `passed_on`: it is a line of a traceback that a logger only passes on, each line as an information.
+    - kind "reported": the line reports a failure, as far as the traceback shows.
+    - kind "quoted": the line is source code in a traceback.
+    - kind "ignored": the line ends a traceback after which the program went on.
+    - kind "beside": the line ends a traceback of code beside the job, such as a tracker's thread.
+    - asserts: offset of the failed `assert`, if the line is a bare AssertionError.
+    - handled: offset of the exception whose handling raised this one.
+    - probe: whether the handled exception was only a probe (a cache's KeyError, an optional import).
+    - frames: file and function of the innermost frames, the innermost first. An unknown function is "".
+    - passed_on: whether a logger only passes the traceback on, each line at level INFO.
     """
 
-    standing: Standing = "said"
+    kind: PlaceKind = "reported"
     asserts: int | None = None
     handled: int | None = None
     probe: bool = False
@@ -110,18 +111,18 @@ class TracebackPlace:
 
 
 def begins_line(line: bytes, start: int) -> bool:
-    """Whether the word that stands there begins the line, but for a launcher's prefix (a rank, a clock)."""
+    """Whether the word at `start` begins the line. A launcher's prefix (a rank, a clock) may precede it."""
     before = line[:start].rstrip(_NAME)
     return not before or _PREFIX.fullmatch(before) is not None
 
 
 def is_logged(line: bytes, start: int) -> bool:
-    """Whether a logger's stamp and level alone stand in front of the word: a message, or a line of one."""
+    """Whether only a logger's stamp and level precede the word at `start`, as in a message's first words."""
     return _LOGGED.fullmatch(line[:start].rstrip(_NAME)) is not None
 
 
 def place_of(text: bytes, start: int, end: int) -> TracebackPlace:
-    """Where the line from `start` to `end` stands; lines above `text` are unknown."""
+    """The place of the line from `start` to `end`. Lines above `text` are unknown."""
     line = text[start:end]
     if _CODE.match(line) or _is_source(text, start, line):
         return TracebackPlace("quoted")
@@ -132,16 +133,16 @@ def place_of(text: bytes, start: int, end: int) -> TracebackPlace:
     first = next(above, None)
     if first is None:
         return TracebackPlace()
-    said = line[len(speaker) :]
-    if said[:1].isspace():
+    words = line[len(speaker) :]
+    if words[:1].isspace():
         shown = _FRAME.match(first[1]) is not None and _C_FRAME.match(first[1]) is None
         return TracebackPlace("quoted") if shown else TracebackPlace()
-    place = _ending(said, first, above, last=_NOTHING_MORE.match(text, end) is not None)
+    place = _ending(words, first, above, last=_NOTHING_MORE.match(text, end) is not None)
     return replace(place, passed_on=True) if place.ends_traceback and b"INFO" in speaker else place
 
 
 def _is_source(text: bytes, start: int, line: bytes) -> bool:
-    """Whether a frame of the same writer stands right above the line, whatever prefix it writes in front."""
+    """Whether a frame of the same writer stands right above the line, with any prefix."""
     deep = _DEEP.match(line)
     if deep is None or text.rfind(b'File "', max(start - _SOURCE_BYTES, 0), start) < 0:
         return False
@@ -154,17 +155,20 @@ def _is_source(text: bytes, start: int, line: bytes) -> bool:
 
 
 def _ending(
-    said: bytes, first: tuple[int, bytes], above: Iterator[tuple[int, bytes]], *, last: bool
+    words: bytes, first: tuple[int, bytes], above: Iterator[tuple[int, bytes]], *, last: bool
 ) -> TracebackPlace:
-    """The line is at its speaker's margin: read the traceback above it, if it ends one. The `last` one of a
-    log is what came of it, where a loop had said again and again that it would try once more."""
+    """The place of a line at its speaker's margin, from the traceback above, if the line ends one.
+
+    `last`: this line ends the text. If a loop announced retry after retry before it, this
+    failure counts, because no retry followed.
+    """
     asserts = None
     at, before = first
     while _CARETS.match(before):
         at, before = next(above, (at, b""))
     if not (before[:1].isspace() or _FRAME.match(before)):
         return TracebackPlace()
-    if said.strip() in (b"AssertionError", b"AssertionError:") and before.strip().startswith(b"assert"):
+    if words.strip() in (b"AssertionError", b"AssertionError:") and before.strip().startswith(b"assert"):
         asserts = at
     frames, began, beside = _frames(before, above)
     if not began:
@@ -172,11 +176,11 @@ def _ending(
     _, lead = next(above, (0, b""))
     if not lead.strip():
         _, lead = next(above, (0, b""))
-    again = _GETS_OVER_IT.search(lead) is not None
-    if again and last:
+    retried = _GETS_OVER_IT.search(lead) is not None
+    if retried and last:
         _, before = next(above, (0, b""))
-        again = _DIGITS.sub(b"0", before) != _DIGITS.sub(b"0", lead)
-    if _IGNORED.search(lead) or again:
+        retried = _DIGITS.sub(b"0", before) != _DIGITS.sub(b"0", lead)
+    if _IGNORED.search(lead) or retried:
         return TracebackPlace("ignored", ends_traceback=True, frames=frames)
     handled, probe = None, False
     if lead.startswith(_HANDLING):
@@ -184,18 +188,18 @@ def _ending(
         if beside:
             return TracebackPlace("beside", handled=handled, ends_traceback=True, frames=frames)
         if _MISSED.match(earlier):
-            probe = _went_elsewhere(said, frames, above)
+            probe = _went_elsewhere(words, frames, above)
         else:
-            probe = _PROBE.match(earlier) is not None and not _tried_again(said, frames, earlier, above)
-    standing: Standing = "beside" if beside else "said"
-    return TracebackPlace(standing, asserts, handled, probe, ends_traceback=True, frames=frames)
+            probe = _PROBE.match(earlier) is not None and not _tried_again(words, frames, earlier, above)
+    kind: PlaceKind = "beside" if beside else "reported"
+    return TracebackPlace(kind, asserts, handled, probe, ends_traceback=True, frames=frames)
 
 
 def _tried_again(
-    said: bytes, frames: tuple[tuple[str, str], ...], earlier: bytes, above: Iterator[tuple[int, bytes]]
+    words: bytes, frames: tuple[tuple[str, str], ...], earlier: bytes, above: Iterator[tuple[int, bytes]]
 ) -> bool:
-    """Whether the same function looked for the same under another name, in vain as well."""
-    if said.partition(b":")[0] != earlier.partition(b":")[0]:
+    """Whether the same function tried a second time, under another name, and failed with the same error."""
+    if words.partition(b":")[0] != earlier.partition(b":")[0]:
         return False
     _, last = next(above, (0, b""))
     places, _, _ = _frames(last, above)
@@ -203,11 +207,13 @@ def _tried_again(
 
 
 def _went_elsewhere(
-    said: bytes, frames: tuple[tuple[str, str], ...], above: Iterator[tuple[int, bytes]]
+    words: bytes, frames: tuple[tuple[str, str], ...], above: Iterator[tuple[int, bytes]]
 ) -> bool:
-    """Whether what was not there (in a cache) was then fetched in another way, and that failed: the handler
-    called something, and did not merely put the miss into words of its own or clean up."""
-    if not frames or _MISSED.match(said) or any(_CLEANS_UP.match(function) for _, function in frames):
+    """Whether the handler of a missing file (of a cache, say) failed in another way to get it.
+
+    The handler called something else: it neither reworded the miss nor cleaned up.
+    """
+    if not frames or _MISSED.match(words) or any(_CLEANS_UP.match(function) for _, function in frames):
         return False
     handler = None
     for _, line in above:
@@ -224,8 +230,10 @@ def _went_elsewhere(
 def _frames(
     last: bytes, above: Iterator[tuple[int, bytes]]
 ) -> tuple[tuple[tuple[str, str], ...], bool, bool]:
-    """The innermost frames; whether the traceback's first line, or the text's, was reached; whether all of it
-    ran beside the job."""
+    """The innermost frames, whether the traceback's beginning was found, and whether it ran beside the job.
+
+    The beginning of the text counts as the beginning of the traceback.
+    """
     frames: list[tuple[str, str]] = []
     beside, outermost = False, b""
     line = last
@@ -251,18 +259,18 @@ def _speaker(line: bytes) -> bytes:
 
 
 def _above(text: bytes, start: int, speaker: bytes) -> Iterator[tuple[int, bytes]]:
-    """The lines above of the same speaker, nearest first: offset, and the line without the speaker."""
+    """The lines above of the same speaker, nearest first: offset, and the line without its prefix."""
     size, is_alike = len(speaker), _likeness(speaker)
     if is_alike is None:
         yield from islice(_with_prefix(text, start, speaker), _LOOK_BACK)
         return
-    passed = given = 0
+    passed = yielded = 0
     end = start - 1
-    while end >= 0 and passed < _INTERLEAVED and given < _LOOK_BACK:
+    while end >= 0 and passed < _INTERLEAVED and yielded < _LOOK_BACK:
         begin = text.rfind(b"\n", 0, end) + 1
         line = text[begin:end]
         if is_alike(line[:size]):
-            given += 1
+            yielded += 1
             yield begin, line[size:]
         else:
             passed += 1
@@ -270,8 +278,10 @@ def _above(text: bytes, start: int, speaker: bytes) -> Iterator[tuple[int, bytes
 
 
 def _with_prefix(text: bytes, start: int, prefix: bytes) -> Iterator[tuple[int, bytes]]:
-    """The lines above that begin with the prefix, as many as stand within `_INTERLEAVED` others. Where
-    hundreds of ranks speak at once nearly all lines are of others, so they are counted and not looked at."""
+    """The lines above that begin with the prefix, up to `_INTERLEAVED` lines of others.
+
+    Where hundreds of ranks print at once, most lines are of others. So it only counts those.
+    """
     passed, end, sought = 0, start - 1, b"\n" + prefix
     while end > 0:
         floor = text.rfind(b"\n", 0, max(end - _STRETCH, 0))
@@ -297,8 +307,10 @@ def _with_prefix(text: bytes, start: int, prefix: bytes) -> Iterator[tuple[int, 
 
 
 def _likeness(speaker: bytes) -> Callable[[bytes], bool] | None:
-    """Whether another prefix is of the same speaker: those that count lines or time differ in their digits
-    alone; those of ranks, which stand in brackets, in their clock. None: no other prefix is."""
+    """A test whether another prefix is of the same speaker; None if only the same prefix is.
+
+    Two prefixes in brackets (ranks) may differ in their clock, and others in all their digits.
+    """
     if not any(byte in speaker for byte in b"[("):
         shape = speaker.translate(_NO_DIGITS)
         return lambda prefix: prefix.translate(_NO_DIGITS) == shape

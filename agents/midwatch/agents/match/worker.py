@@ -1,6 +1,6 @@
-"""The match agent: every chunk of `logs` through the rules, hits and beats on to `events`. Stateless.
+"""The match agent: runs the rules on chunks of `logs`, and sends hits and heartbeats to `events`. Stateless.
 
-It sends in the order in which things came, so a beat never overtakes the lines that it vouches for.
+It sends in the order of `logs`, so a heartbeat never overtakes the lines that it vouches for.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _BUFFER = 256  # chunks of up to 256 KiB each
 def handle(
     message: Message, watched: CompiledBundle, events: str, foreign: ForeignReader | None = None
 ) -> tuple[Send, ...]:
-    """One record of `logs`: at most one record of `events`, under the key of its job."""
+    """Turn one record of `logs` into at most one record of `events`, under the key of its job."""
     record = _read(message, foreign)
     key = record.origin.job.encode()
     if isinstance(record, Heartbeat):
@@ -52,7 +52,7 @@ def _read(message: Message, foreign: ForeignReader | None) -> Chunk | Heartbeat:
     if is_foreign(message.value, message.headers):
         if foreign is None:
             raise ForeignLine(
-                "a JSON line of another shipper, and the settings name none",
+                "a JSON line of another shipper, and the settings name no such shipper",
                 where="logs",
                 remedy="set foreign.shipper to vector, fluent-bit, filebeat or rsyslog",
             )
@@ -63,30 +63,32 @@ def _read(message: Message, foreign: ForeignReader | None) -> Chunk | Heartbeat:
         raise MisdirectedRecord(
             f"a message of {origin.job} on {origin.node} under the key {(message.key or b'')[:300]!r}",
             where="logs",
-            remedy="a shipper's key is its job and node; who speaks for another job is not heard",
+            remedy="make the shipper use the key of its own job and node; match reads no other key",
         )
     return record
 
 
 def build(settings: Settings, watched: Callable[[int], CompiledBundle] | None = None) -> App:
-    """The app of one match worker. `watched` is asked once a record, with the record's size in bytes; None:
-    the settings' own rules."""
+    """The app of one match worker.
+
+    `watched` gives the bundle for each record, from the record's size in bytes; None: the settings' rules.
+    """
     foreign, topics = reader(settings.foreign, settings.cluster), settings.topic_names
-    asked = watched or partial(_same, rules_of(settings))
+    bundle_for = watched or partial(_same, rules_of(settings))
     app = create_app(settings, f"{settings.topics.prefix}.match", buffer=_BUFFER)
 
     def fold(message: Message) -> tuple[Send, ...]:
-        return handle(message, asked(len(message.value or b"")), topics.events, foreign)
+        return handle(message, bundle_for(len(message.value or b"")), topics.events, foreign)
 
     stateless_agent(app, fold, topic=topics.logs)
     return app
 
 
 def run(settings: Settings) -> NoReturn:
-    """Run until SIGTERM; the sign of readiness is renewed after every rebalance.
+    """Run until SIGTERM. It renews its readiness file after every rebalance.
 
-    It matches by the bundle in force in the topic `rules` and takes the next one while it works. Its own
-    files it puts in force at the first start, and whenever they are edited.
+    It matches by the bundle in force in the topic `rules`, and takes the next bundle while it works. It puts
+    its user files in force at the first start, and after every edit.
     """
     check_topics(settings)
     begun = begin(settings)
@@ -95,7 +97,7 @@ def run(settings: Settings) -> NoReturn:
     _log.info("bundle %s is in force: %d rules", content.hash, len(content.rules))
     app = build(settings, rules.watched_for)
     follower = Follower(settings, app.counters, rules.take, partial(write_dead_letter, settings))
-    follower.begin(begun.standing, content)
+    follower.begin(begun.current, content)
     edits = EditWatch(settings, follower, begun)
     follower.start()
     edits.start()

@@ -1,4 +1,4 @@
-"""What a policy is: for each mode of an end one clause, and what a clause answers. Pure values."""
+"""A policy as a value: one clause for each mode of an end, and the choice that a clause makes. Pure."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from midwatch.agents.policies.conditions import Always, Condition
+from midwatch.agents.policies.conditions import Always, Condition, Past
 from midwatch.rules.model import Note
 from midwatch.streams.records import Action, Incident
 
 
 class ClauseKind(StrEnum):
-    """Which reasoning a clause uses; each is one file of this folder."""
+    """The reasoning that a clause uses. Each is one file of this folder."""
 
     VERDICT = "verdict"
     SELECTIVE = "selective"
@@ -22,7 +22,7 @@ class ClauseKind(StrEnum):
 
 
 class PolicyMode(StrEnum):
-    """Which end a clause is for. A verdict of mode `ended` is judged by the clause for `crash`."""
+    """The end that a clause is for. The clause for `crash` also judges a verdict of mode `ended`."""
 
     CRASH = "crash"
     STALL = "stall"
@@ -30,11 +30,18 @@ class PolicyMode(StrEnum):
     SUCCESS = "success"
 
 
+class OnTimeLimit(StrEnum):
+    """What a policy does after the scheduler's time limit."""
+
+    CONTINUE = "continue"
+    STOP = "stop"
+
+
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """One wish of a guarded clause: what is done if one of its rules was hit and its condition holds.
+    """One request of a guarded clause: its action, if one of its rules has a hit and its condition holds.
 
-    `rules` empty: whatever was hit. `states`: the scheduler's transition in capitals, None for any state.
+    Empty `rules`: any rule. `states`: the scheduler's transition in capitals, None for any state.
     """
 
     action: Action
@@ -46,13 +53,14 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """What is done about one mode of an end. `max_restarts` None: as often as it happens.
+    """What to do about one mode of an end. `max_restarts` None: no limit.
 
-    With `across_modes` the restarts after every mode count against it. `restart_reason` and `stop_reason`
-    are the policy's own words, told behind the reason. `guards` are read by the kind `guarded` alone.
+    With `across_modes` the restarts after every mode count against the limit. `restart_reason` and
+    `stop_reason` are the policy's words: they follow the reason in brackets. Only the kind `guarded` reads
+    `guards`.
     """
 
-    kind: ClauseKind
+    kind: ClauseKind | str  # a word of the latter kind names a foreign policy
     max_restarts: int | None = 3
     default_action: Action = "stop"
     restart_on_error_types: tuple[str, ...] = ()
@@ -67,23 +75,27 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Clauses by mode; a mode without one is never acted on. `notes`: what reading it wants known."""
+    """Clauses by mode. A mode without a clause gets no restart. `notes` come from reading its file.
+
+    `on_time_limit` None: the clause for the mode `timeout` judges a time limit too.
+    """
 
     name: str
     clauses: Mapping[PolicyMode, Clause] = field(default_factory=dict)
     restart_cancelled: bool = False
     description: str = ""
     notes: tuple[Note, ...] = ()
+    on_time_limit: OnTimeLimit | None = None
 
     def clause(self, mode: str | None) -> Clause:
         """The clause for a verdict's mode."""
-        wanted = PolicyMode.CRASH if mode in ("ended", None) else PolicyMode(mode)
-        return self.clauses.get(wanted, Clause(ClauseKind.NEVER))
+        policy_mode = PolicyMode.CRASH if mode in ("ended", None) else PolicyMode(mode)
+        return self.clauses.get(policy_mode, Clause(ClauseKind.NEVER))
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyChoice:
-    """A clause's answer, before budget and arming are looked at. `not_before_ms`: an act waits until then."""
+    """A clause's choice, before budget and arming count. `not_before_ms`: an act waits until then."""
 
     action: Action
     reason: str
@@ -91,4 +103,4 @@ class PolicyChoice:
     not_before_ms: int = 0
 
 
-Judge = Callable[[Clause, Incident], PolicyChoice]
+Judge = Callable[[Clause, Incident, Past], PolicyChoice]

@@ -1,4 +1,4 @@
-"""Conditions as our policy files write them: one key says what is asked. Pure, and the inverse beside it."""
+"""Reads and writes the conditions of midwatch's policy files. Each is a mapping of one key. Pure."""
 
 from __future__ import annotations
 
@@ -24,43 +24,43 @@ _KEYS = ("always", "attempts_below", "cooldown", "fact", "all", "any", "not", "n
 
 
 def read_condition(node: YamlNode, errors: list[LocatedError]) -> Condition:
-    """One condition; a mistake is reported and read as one that nobody asks."""
+    """One condition. A mistake goes to `errors` and becomes a condition that is never asked."""
     fields = Fields(node, errors, "a condition")
-    given = [key for key in _KEYS if key in fields.entries]
-    made: Condition | None = None
-    if len(given) == 1:
-        made = _read(given[0], fields, errors)
+    keys = [key for key in _KEYS if key in fields.entries]
+    condition: Condition | None = None
+    if len(keys) == 1:
+        condition = _read(keys[0], fields, errors)
     elif fields.entries:
-        fields.complain(fields.location, "a condition asks one thing", f"Write one of: {', '.join(_KEYS)}.")
+        fields.complain(fields.location, "a condition has one key", f"Write one of: {', '.join(_KEYS)}.")
     fields.known += _KEYS
     fields.done()
-    return made if made is not None else NotAsked("a condition that could not be read")
+    return condition if condition is not None else NotAsked("a condition that could not be read")
 
 
 def _read(key: str, fields: Fields, errors: list[LocatedError]) -> Condition | None:
-    made: Condition | None = None
+    condition: Condition | None = None
     match key:
         case "always":
-            made = Always() if fields.flag(key) else Not(Always())
+            condition = Always() if fields.flag(key) else Not(Always())
         case "attempts_below":
             limit = fields.whole_number(key)
-            made = AttemptsBelow(limit) if limit is not None else None
+            condition = AttemptsBelow(limit) if limit is not None else None
         case "cooldown":
             seconds = fields.duration(key)
-            made = Cooldown(seconds) if seconds is not None else None
+            condition = Cooldown(seconds) if seconds is not None else None
         case "fact":
             node = fields.node(key)
-            made = _fact(node, errors) if node is not None else None
+            condition = _fact(node, errors) if node is not None else None
         case "all":
-            made = AllOf(_several(fields.items(key), errors))
+            condition = AllOf(_several(fields.items(key), errors))
         case "any":
-            made = AnyOf(_several(fields.items(key), errors))
+            condition = AnyOf(_several(fields.items(key), errors))
         case "not":
             node = fields.node(key)
-            made = Not(read_condition(node, errors)) if node is not None else None
+            condition = Not(read_condition(node, errors)) if node is not None else None
         case _:
-            made = NotAsked(fields.text(key))
-    return made
+            condition = NotAsked(fields.text(key))
+    return condition
 
 
 def _several(nodes: Iterable[YamlNode], errors: list[LocatedError]) -> tuple[Condition, ...]:

@@ -1,7 +1,7 @@
-"""Conditions on an act that can be answered from what is known, without asking a file or a command. Pure.
+"""Conditions on an act. They need only known facts, never a file or a command. Pure.
 
-An answer is yes, no, or that nobody asked (`None`): a condition that would read a file or run something is
-never carried out, so what hangs on it alone is neither granted nor refused.
+An answer is yes, no, or not asked (`None`). A condition that would read a file or run something is never
+asked. An act that depends on it alone is neither granted nor refused.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from midwatch.streams.records.error_types import named_in
 
 @dataclass(frozen=True, slots=True)
 class Always:
-    """Holds."""
+    """Always holds."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptsBelow:
-    """Holds while fewer attempts than this were made; the first start is attempt 1."""
+    """Holds while the number of attempts is below `limit`. The first start is attempt 1."""
 
     limit: int
 
 
 @dataclass(frozen=True, slots=True)
 class Cooldown:
-    """So many seconds have to lie between two restarts of a job: an earlier one waits."""
+    """Holds, but a restart waits until `seconds` have passed since the job's last one."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class FactIs:
-    """A fact of the line that told, or of the verdict, is one of `values`; empty: it is known at all.
+    """Holds if a fact of the line or of the verdict is one of `values`. Empty `values`: if it is known.
 
-    Of error types a coarse one covers its finer ones.
+    A coarse error type covers its finer ones.
     """
 
     key: str
@@ -44,28 +44,28 @@ class FactIs:
 
 @dataclass(frozen=True, slots=True)
 class AllOf:
-    """Every one holds."""
+    """Holds if every condition holds."""
 
     conditions: tuple[Condition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """One of them holds."""
+    """Holds if one condition holds."""
 
     conditions: tuple[Condition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The other does not hold."""
+    """Holds if `condition` does not hold."""
 
     condition: Condition
 
 
 @dataclass(frozen=True, slots=True)
 class NotAsked:
-    """Would touch a file, run a command or ask after another job. `what` names it."""
+    """A condition that would touch a file, run a command or look at another job. `what` names it."""
 
     what: str
 
@@ -75,16 +75,20 @@ Condition = Always | AttemptsBelow | Cooldown | FactIs | AllOf | AnyOf | Not | N
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What was done for the job before: accepted restarts after every mode, and when the last was ordered."""
+    """The job's past: accepted restarts after every mode, and the time of the last restart command.
+
+    `resumed_from`: the checkpoint's step from which the last restart resumed; None if it found none.
+    """
 
     restarts: int = 0
     last_restart_ms: int | None = None
     now_ms: int = 0
+    resumed_from: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ConditionAnswer:
-    """`held` None: nobody asked. `not_before_ms`: it holds, but only from then on."""
+    """Whether a condition holds. `held` None: not asked. `not_before_ms`: it holds only from then on."""
 
     held: bool | None
     why: str = ""
@@ -93,14 +97,14 @@ class ConditionAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ConditionFacts:
-    """What a condition may look at."""
+    """The facts that a condition may look at."""
 
     known: Mapping[str, str] = field(default_factory=dict)
     past: Past = Past()
 
 
 def ask(condition: Condition, facts: ConditionFacts) -> ConditionAnswer:
-    """Whether the condition holds, and why not."""
+    """The answer of the condition to these facts."""
     answer = ConditionAnswer(True)
     match condition:
         case AttemptsBelow(limit):
@@ -139,10 +143,10 @@ def _fact(key: str, values: tuple[str, ...], known: Mapping[str, str]) -> Condit
 
 
 def _all(answers: list[ConditionAnswer]) -> ConditionAnswer:
-    for wanted in (False, None):
-        found = next((answer for answer in answers if answer.held is wanted), None)
-        if found is not None:
-            return found
+    for held in (False, None):
+        first = next((answer for answer in answers if answer.held is held), None)
+        if first is not None:
+            return first
     return max(answers, key=lambda answer: answer.not_before_ms, default=ConditionAnswer(True))
 
 

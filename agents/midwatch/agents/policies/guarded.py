@@ -1,4 +1,4 @@
-"""A list of wishes, each with its guard: the first that applies and whose condition holds is granted."""
+"""A list of guarded requests: the first that applies and whose condition holds is granted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _RUNNING = ("RUNNING", "COMPLETING")
 
 
 def judge(clause: Clause, incident: Incident, past: Past) -> PolicyChoice:
-    """In the order of the list, excluded types before all of it. Nothing granted: the clause's default."""
+    """Excluded error types come first, then the guards in order, then the clause's default."""
     verdict = incident.verdict
     if named_in(verdict.error_type, clause.exclude_error_types):
         return PolicyChoice("stop", f"{verdict.error_type} is excluded from restarts")
@@ -35,12 +35,12 @@ def judge(clause: Clause, incident: Incident, past: Past) -> PolicyChoice:
 
 
 def _may_run(incident: Incident) -> bool:
-    """Whether there is something to end: it hangs, and nobody said that it is over."""
+    """Whether the attempt may still run: it is silent, and no line and no scheduler reports its end."""
     return incident.silence is not None and not incident.words and incident.scheduler is None
 
 
 def _hit(guard: Guard, incident: Incident) -> Hit | None:
-    """The line that the guard is about: one of its rules', else the root."""
+    """The hit that the guard is about: one of its rules', or the root hit if it names no rules."""
     if guard.rules:
         return next((hit for hit in incident.evidence if hit.rule in guard.rules), None)
     return incident.evidence[0] if incident.evidence and incident.verdict.rule else None
@@ -55,7 +55,7 @@ def _name(guard: Guard, hit: Hit | None) -> str:
 
 
 def _known(incident: Incident, hit: Hit | None) -> dict[str, str]:
-    """The facts that conditions ask for: of the line, above them those of the verdict where there is none."""
+    """The facts for conditions: those of the hit, else those of the verdict."""
     verdict = incident.verdict
     known = {
         "error_type": verdict.error_type,
@@ -65,40 +65,40 @@ def _known(incident: Incident, hit: Hit | None) -> dict[str, str]:
     }
     if hit is None:
         return known
-    told = {
+    facts = {
         "error_type": hit.error_type,
         "subsystem": hit.subsystem,
         "severity": hit.severity,
         "rule": hit.rule,
     }
-    return dict(hit.captures) | known | {key: value for key, value in told.items() if value}
+    return dict(hit.captures) | known | {key: value for key, value in facts.items() if value}
 
 
-def _follows(guard: Guard, said: SchedulerFact | None) -> bool:
-    """Whether the scheduler's last change is the one that the guard waits for."""
+def _follows(guard: Guard, fact: SchedulerFact | None) -> bool:
+    """Whether the scheduler's last change is the one that the guard names."""
     if guard.states is None:
         return True
-    if said is None:
+    if fact is None:
         return False
     old, new = guard.states
-    return _was(old, said) and _is(new, said)
+    return _was(old, fact) and _is(new, fact)
 
 
-def _was(old: str | None, said: SchedulerFact) -> bool:
-    # The watcher may have missed how it began, and a start that ended had run.
-    if old is None or not said.old or old in _RUNNING:
-        return said.old.upper() != "PENDING" or old is None
-    return said.old.upper() == old
+def _was(old: str | None, fact: SchedulerFact) -> bool:
+    # The watcher may have missed the first states, and a start that ended had run.
+    if old is None or not fact.old or old in _RUNNING:
+        return fact.old.upper() != "PENDING" or old is None
+    return fact.old.upper() == old
 
 
-def _is(new: str | None, said: SchedulerFact) -> bool:
-    if new is None or said.new.upper() == new:
+def _is(new: str | None, fact: SchedulerFact) -> bool:
+    if new is None or fact.new.upper() == new:
         return True
-    if said.cluster == "slurm":
+    if fact.cluster == "slurm":
         return False
-    # Other schedulers have other words for the same ends.
+    # Other schedulers name the same ends by other states.
     if new == "CANCELLED":
-        return said.error_type == "cancelled"
+        return fact.error_type == "cancelled"
     if new == "FAILED":
-        return said.mode in ("crash", None) and said.error_type != "cancelled"
-    return said.mode == _MODES.get(new)
+        return fact.mode in ("crash", None) and fact.error_type != "cancelled"
+    return fact.mode == _MODES.get(new)

@@ -1,4 +1,4 @@
-"""Shell: finds a policy by name among the shipped ones, or in a user's file."""
+"""Shell: loads a policy by its name if midwatch ships it, or from a user file."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def shipped_policies() -> tuple[str, ...]:
 
 
 def load_policy(name: str, counting: RetryCounting = RetryCounting.DOCUMENTED) -> Policy:
-    """A shipped policy by its name, or one from the file of that path, ours or of oellm-autoexp.
+    """A shipped policy by its name, or a policy from a file. The file is midwatch's or oellm-autoexp's.
 
-    `counting` says what `max_retries` of the latter means.
+    `counting` says what `max_retries` means in a file of oellm-autoexp.
 
     Raises:
         ConfigurationError: no such policy, an unreadable file, or errors in it.
@@ -51,6 +51,6 @@ def load_policy(name: str, counting: RetryCounting = RetryCounting.DOCUMENTED) -
 def _foreign(path: str, counting: RetryCounting) -> Policy:
     config = load_config(path)
     if config.policy is not None and config.policies is None and config.policy.name in shipped_policies():
-        ours = load_policy(config.policy.name)
-        return replace(ours, notes=config.notes)
+        shipped = load_policy(config.policy.name)
+        return replace(shipped, notes=config.notes)
     return policy_of(config, counting)

@@ -1,8 +1,7 @@
 """A configuration of oellm-autoexp as a policy. Pure.
 
-The first two generations have restart policies by mode, the others have actions with conditions at their
-events. A person's cancel is left alone under all of them: what a file says of cancelled jobs counts for
-cancels that nobody asked for.
+The first two generations have restart policies by mode. The others have events with actions and conditions.
+No generation undoes a person's cancel. What a file says of cancelled jobs counts for all other cancels.
 """
 
 from __future__ import annotations
@@ -11,28 +10,32 @@ from dataclasses import replace
 from enum import StrEnum
 
 from midwatch.agents.policies.base import Clause, ClauseKind, Guard, Policy, PolicyMode
-from midwatch.agents.policies.oellm_conditions import NEVER, Asker, all_of
+from midwatch.agents.policies.oellm_conditions import NEVER, ConditionScope, all_of
 from midwatch.rules.errors import LocatedError, RuleErrors
 from midwatch.rules.fields import Fields
 from midwatch.rules.model import Note, NoteKind, Role, SourceLocation
-from midwatch.rules.oellm.actions import Action, Deed
+from midwatch.rules.oellm.actions import Action, ActionKind
 from midwatch.rules.oellm.events import PatternType
 from midwatch.rules.oellm.generation import SchemaGeneration
 from midwatch.rules.oellm.meaning import rule_name
 from midwatch.rules.oellm.reading import Config, description_of
-from midwatch.streams.records import Action as Wish
+from midwatch.streams.records import Action as PolicyAction
 from midwatch.streams.strict_yaml import YamlNode
 
 _FAILURES = (PolicyMode.CRASH, PolicyMode.STALL, PolicyMode.TIMEOUT)
-_WISH: dict[Deed, Wish] = {Deed.RESTART: "restart", Deed.FINISH: "stop", Deed.CANCEL: "cancel"}
+_POLICY_ACTION: dict[ActionKind, PolicyAction] = {
+    ActionKind.RESTART: "restart",
+    ActionKind.FINISH: "stop",
+    ActionKind.CANCEL: "cancel",
+}
 _SELECTIVE_RETRIES = 3
 
 
 class RetryCounting(StrEnum):
     """What `max_retries: N` allows.
 
-    As documented: N restarts after each mode. Compatible with their code: it counts attempts from 1, one
-    counter for all modes, and stops at N, so that N - 1 restarts are made.
+    As documented: N restarts after each mode. Compatible with their code: one counter for all modes counts
+    attempts from 1 and stops at N. So it allows N - 1 restarts.
     """
 
     DOCUMENTED = "documented"
@@ -45,7 +48,7 @@ class _OellmDefault(StrEnum):
 
 
 def policy_of(config: Config, counting: RetryCounting = RetryCounting.DOCUMENTED) -> Policy:
-    """The policy that the configuration asks for; without any restart policy, none is ever restarted.
+    """The policy of the configuration. Without a restart policy in it, no job is ever restarted.
 
     Raises RuleErrors.
     """
@@ -59,10 +62,10 @@ def policy_of(config: Config, counting: RetryCounting = RetryCounting.DOCUMENTED
         raise RuleErrors(errors)
     restarts = any(clause.kind is not ClauseKind.NEVER for clause in clauses.values())
     if restarts:
-        what = "a cancel by a person is never undone; other cancels are judged as this file says"
+        what = "midwatch never undoes a person's cancel; other cancels are judged as this file says"
         notes.append(Note(NoteKind.CHANGED, SourceLocation(config.root), what))
     elif config.policies is None:
-        what = "nothing in this file asks for a restart: the watch only says what it sees"
+        what = "nothing in this file asks for a restart: the watch only reports"
         notes.append(Note(NoteKind.CHANGED, SourceLocation(config.root), what))
     return Policy(
         name=config.name,
@@ -92,7 +95,7 @@ class _Implementations:
                 continue
             found[mode] = self.clause(inner)
             if mode is PolicyMode.SUCCESS and found[mode].kind is not ClauseKind.NEVER:
-                what = "a job that ended as it meant to is never started again"
+                what = "midwatch never restarts a job that ended in success"
                 self.notes.append(Note(NoteKind.CHANGED, node.location, what))
         return found
 
@@ -132,9 +135,9 @@ class _Implementations:
     def texts(self, fields: Fields, key: str) -> tuple[str, ...]:
         return tuple(text for text, _ in fields.texts(key))
 
-    def limited(self, clause: Clause, fields: Fields, usual: int | None) -> Clause:
+    def limited(self, clause: Clause, fields: Fields, default: int | None) -> Clause:
         entry = fields.entries.get("max_retries")
-        retries = fields.whole_number("max_retries") if entry is not None else usual
+        retries = fields.whole_number("max_retries") if entry is not None else default
         if retries is None:
             what = "without `max_retries` a job may be restarted for ever"
             self.notes.append(Note(NoteKind.WARNING, fields.location, what, "Write for example 3."))
@@ -145,23 +148,23 @@ class _Implementations:
 
 
 def _guarded(config: Config, notes: list[Note]) -> dict[PolicyMode, Clause]:
-    """The wishes of all events, in the order of the lists: those of lines before those of states."""
+    """The guards of all events, in the order of the lists: log events before state events."""
     by_name = {rule.name: rule for rule in config.rules}
     found: dict[PolicyMode, list[Guard]] = {mode: [] for mode in _FAILURES}
     for event, name in zip(config.events, config.names, strict=True):
         rule = by_name.get(name)
-        asker = Asker((rule,) if rule else (), event.metadata, of_one_rule=True)
+        scope = ConditionScope((rule,) if rule else (), event.metadata, of_one_rule=True)
         silent = event.pattern_type is PatternType.INACTIVITY
         for action in event.actions:
-            guard = _guard(action, asker, notes)
+            guard = _guard(action, scope, notes)
             for mode in (PolicyMode.STALL,) if silent else _FAILURES:
                 if guard is not None and (silent or (rule is not None and rule.role is Role.CAUSE)):
                     found[mode].append(replace(guard, rules=() if silent else (name,)))
     newest = config.generation is SchemaGeneration.TRANSITIONS
     for state in config.state_events:
-        asker = Asker(config.rules, state.metadata, of_one_rule=False)
+        scope = ConditionScope(config.rules, state.metadata, of_one_rule=False)
         for action in state.actions:
-            guard = _guard(action, asker, notes)
+            guard = _guard(action, scope, notes)
             if guard is None:
                 continue
             if newest:
@@ -179,25 +182,25 @@ def _modes(name: str) -> tuple[PolicyMode, ...]:
     return tuple(mode for mode in _FAILURES if mode.value == name)
 
 
-def _guard(action: Action, asker: Asker, notes: list[Note]) -> Guard | None:
-    if action.deed not in _WISH:
+def _guard(action: Action, scope: ConditionScope, notes: list[Note]) -> Guard | None:
+    if action.kind not in _POLICY_ACTION:
         return None
-    condition = all_of(action.conditions, asker, notes)
+    condition = all_of(action.conditions, scope, notes)
     if condition == NEVER:
-        what = f"{action.class_name} can never be reached: its condition contradicts the event"
+        what = f"{action.class_name} is never reached: its condition contradicts the event"
         notes.append(Note(NoteKind.WARNING, action.location, what))
         return None
-    if action.deed is Deed.RESTART and not _bounded(action):
-        what = "this restart has no bound: a job that always fails is restarted for ever"
+    if action.kind is ActionKind.RESTART and not _bounded(action):
+        what = "this restart has no limit: a job that always fails is restarted for ever"
         remedy = "Guard it with MaxAttemptsCondition, or give the job `midwatch run --max-restarts`."
         notes.append(Note(NoteKind.WARNING, action.location, what, remedy))
-    if action.deed is Deed.CANCEL:
+    if action.kind is ActionKind.CANCEL:
         what = (
-            "a line alone ends no running job: this cancel is ordered once the job is silent while its nodes"
-            " give beats, and is a stop once it has ended"
+            "a line alone ends no running job: midwatch commands this cancel once the job is silent while its"
+            " nodes send heartbeats; once the job has ended, the cancel is a stop"
         )
         notes.append(Note(NoteKind.CHANGED, action.location, what))
-    return Guard(_WISH[action.deed], condition=condition, reason=action.reason)
+    return Guard(_POLICY_ACTION[action.kind], condition=condition, reason=action.reason)
 
 
 def _bounded(action: Action) -> bool:

@@ -1,7 +1,7 @@
-"""Conditions of oellm-autoexp as ours. Those that would touch a file, a command or another job stay unasked.
+"""Turns conditions of oellm-autoexp into midwatch conditions.
 
-What a MetadataCondition asks is known at load for all that a file says of its own events; only what a line
-or the verdict tells is left to be asked later.
+A condition that would touch a file, a command or another job is never asked. A MetadataCondition on the
+event's own metadata is answered when the file is loaded. One on a line or on the verdict is asked later.
 """
 
 from __future__ import annotations
@@ -22,124 +22,124 @@ from midwatch.agents.policies.conditions import (
 )
 from midwatch.rules.model import Note, NoteKind, Rule
 from midwatch.rules.oellm.generation import mappings, text_of
-from midwatch.rules.oellm.meaning import meant, rule_name
+from midwatch.rules.oellm.meaning import capture_name, rule_name
 from midwatch.streams.records.error_types import named_in
 from midwatch.streams.strict_yaml import YamlMapping, YamlNode, YamlScalar, plain
 
 NEVER = Not(Always())
-_TOLD_BY_THE_VERDICT = ("error_type", "subsystem", "severity")
+_VERDICT_FACTS = ("error_type", "subsystem", "severity")
 _NAMES = ("signal_name", "event_name")
 _NOT_KNOWN_HERE = ("job_name", "source", "source_path")
 _LATCHES = ("persistent_pass", "persistent_fail")
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
-    """Whose condition it is: the rules that it may be about, and what is said of the event itself."""
+class ConditionScope:
+    """What a condition is about: rules, and the metadata of its event."""
 
     rules: tuple[Rule, ...]
     metadata: Mapping[str, object]
     of_one_rule: bool
 
 
-def all_of(nodes: Iterable[YamlNode], asker: Asker, notes: list[Note]) -> Condition:
-    """Every condition that guards an action, as one."""
-    return _joined([_condition(node, asker, notes) for node in nodes])
+def all_of(nodes: Iterable[YamlNode], scope: ConditionScope, notes: list[Note]) -> Condition:
+    """All conditions that guard an action, as one condition."""
+    return _joined([_condition(node, scope, notes) for node in nodes])
 
 
 def _joined(conditions: list[Condition]) -> Condition:
-    telling = [condition for condition in conditions if condition != Always()]
-    if NEVER in telling:
+    relevant = [condition for condition in conditions if condition != Always()]
+    if NEVER in relevant:
         return NEVER
-    return telling[0] if len(telling) == 1 else AllOf(tuple(telling)) if telling else Always()
+    return relevant[0] if len(relevant) == 1 else AllOf(tuple(relevant)) if relevant else Always()
 
 
-def _condition(node: YamlNode, asker: Asker, notes: list[Note]) -> Condition:
+def _condition(node: YamlNode, scope: ConditionScope, notes: list[Note]) -> Condition:
     if not isinstance(node, YamlMapping):
         return Always()
     name = text_of(node, "class_name")
     for key in _LATCHES:
         if key in node.entries and plain(node.entries[key][1]):
-            what = f"`{key}`: a condition is asked once for each end, so there is nothing to latch"
+            what = f"`{key}`: midwatch asks a condition once for each end, so there is nothing to latch"
             notes.append(Note(NoteKind.MOOT, node.entries[key][0], what))
     match name:
         case "AlwaysTrueCondition":
-            made: Condition = Always()
+            condition: Condition = Always()
         case "MaxAttemptsCondition":
-            made = AttemptsBelow(int(_number(node, "max_attempts", 1)))
+            condition = AttemptsBelow(int(_number(node, "max_attempts", 1)))
         case "CooldownCondition":
             seconds = _number(node, "cooldown_seconds", 60)
-            made = Cooldown(seconds) if seconds > 0 else Always()
+            condition = Cooldown(seconds) if seconds > 0 else Always()
         case "MetadataCondition":
-            made = _metadata(node, asker)
+            condition = _metadata(node, scope)
         case "CompositeCondition" if text_of(node, "mode") == "any":
-            made = _any(_children(node, asker, notes))
+            condition = _any(_children(node, scope, notes))
         case "CompositeCondition" | "AndCondition":
-            made = _joined(_children(node, asker, notes))
+            condition = _joined(_children(node, scope, notes))
         case "OrCondition":
-            made = _any(_children(node, asker, notes))
+            condition = _any(_children(node, scope, notes))
         case "NotCondition":
-            made = _not(_joined(_children(node, asker, notes)))
+            condition = _not(_joined(_children(node, scope, notes)))
         case _:
-            made = NotAsked(name or "a condition without class_name")
-            what = f"{made.what} is not asked; what hangs on it waits for a person"
+            condition = NotAsked(name or "a condition without class_name")
+            what = f"{condition.what} is not asked: an action that depends on it waits for a person"
             notes.append(Note(NoteKind.NOT_EXECUTED, node.location, what))
-    return made
+    return condition
 
 
-def _children(node: YamlMapping, asker: Asker, notes: list[Note]) -> list[Condition]:
+def _children(node: YamlMapping, scope: ConditionScope, notes: list[Note]) -> list[Condition]:
     single = node.entries.get("condition")
     nodes = [*mappings(node, "conditions"), *([single[1]] if single is not None else [])]
-    return [_condition(child, asker, notes) for child in nodes]
+    return [_condition(child, scope, notes) for child in nodes]
 
 
 def _any(conditions: list[Condition]) -> Condition:
     if Always() in conditions:
         return Always()
-    telling = [condition for condition in conditions if condition != NEVER]
-    return telling[0] if len(telling) == 1 else AnyOf(tuple(telling)) if telling else NEVER
+    relevant = [condition for condition in conditions if condition != NEVER]
+    return relevant[0] if len(relevant) == 1 else AnyOf(tuple(relevant)) if relevant else NEVER
 
 
 def _not(condition: Condition) -> Condition:
     return condition.condition if isinstance(condition, Not) else Not(condition)
 
 
-def _number(node: YamlMapping, key: str, usual: float) -> float:
+def _number(node: YamlMapping, key: str, default: float) -> float:
     entry = node.entries.get(key)
     value = entry[1].value if entry is not None and isinstance(entry[1], YamlScalar) else None
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else usual
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else default
 
 
-def _metadata(node: YamlMapping, asker: Asker) -> Condition:
+def _metadata(node: YamlMapping, scope: ConditionScope) -> Condition:
     key = text_of(node, "key")
     values = _values(node)
-    made: Condition
+    condition: Condition
     if not key:
-        made = NEVER
+        condition = NEVER
     elif key in _NOT_KNOWN_HERE:
-        made = NotAsked(f"the metadata {key!r}")
+        condition = NotAsked(f"the metadata {key!r}")
     elif key == "state_key":
-        made = FactIs("mode", values)
+        condition = FactIs("mode", values)
     elif key in _NAMES:
-        made = FactIs("rule", tuple(rule_name(value, {}) for value in values))
-    elif key in asker.metadata:
-        made = Always() if _is(key, asker.metadata[key], values) else NEVER
-    elif key in _TOLD_BY_THE_VERDICT:
-        made = FactIs(key, values)
+        condition = FactIs("rule", tuple(rule_name(value, {}) for value in values))
+    elif key in scope.metadata:
+        condition = Always() if _is(key, scope.metadata[key], values) else NEVER
+    elif key in _VERDICT_FACTS:
+        condition = FactIs(key, values)
     else:
-        made = _of_rules(key, values, asker)
-    return made
+        condition = _of_rules(key, values, scope)
+    return condition
 
 
-def _of_rules(key: str, values: tuple[str, ...], asker: Asker) -> Condition:
-    """Rules of which the file says it are known by name; what a line tells is a capture of it."""
-    named = tuple(r.name for r in asker.rules if key in r.metadata and _is(key, r.metadata[key], values))
-    captured = any(meant(key) in rule.captures.values() for rule in asker.rules)
-    if asker.of_one_rule and named:
+def _of_rules(key: str, values: tuple[str, ...], scope: ConditionScope) -> Condition:
+    """Holds for the rules whose metadata in the file have the value, or whose captures do."""
+    named = tuple(r.name for r in scope.rules if key in r.metadata and _is(key, r.metadata[key], values))
+    captured = any(capture_name(key) in rule.captures.values() for rule in scope.rules)
+    if scope.of_one_rule and named:
         return Always()
     ways: list[Condition] = [FactIs("rule", named)] if named else []
     if captured:
-        ways.append(FactIs(meant(key), values))
+        ways.append(FactIs(capture_name(key), values))
     return _any(ways)
 
 

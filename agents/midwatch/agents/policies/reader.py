@@ -1,10 +1,10 @@
-"""From the text of a policy file to a policy, or to all its errors at once. Pure."""
+"""Reads the text of a policy file into a policy, or reports all its errors at once. Pure."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 
-from midwatch.agents.policies.base import Clause, ClauseKind, Guard, Policy, PolicyMode
+from midwatch.agents.policies.base import Clause, ClauseKind, Guard, OnTimeLimit, Policy, PolicyMode
 from midwatch.agents.policies.condition_reader import read_condition
 from midwatch.agents.policies.conditions import Always
 from midwatch.rules.errors import LocatedError, RuleErrors
@@ -19,7 +19,7 @@ class _Default(StrEnum):
     HOLD = "hold"
 
 
-class _Wish(StrEnum):
+class _GuardAction(StrEnum):
     RESTART = "restart"
     CANCEL = "cancel"
     STOP = "stop"
@@ -27,19 +27,19 @@ class _Wish(StrEnum):
 
 
 ANY_STATE = "any"
-_WISHES: dict[_Wish, Action] = {
-    _Wish.RESTART: "restart",
-    _Wish.CANCEL: "cancel",
-    _Wish.STOP: "stop",
-    _Wish.HOLD: "hold",
+_ACTIONS: dict[_GuardAction, Action] = {
+    _GuardAction.RESTART: "restart",
+    _GuardAction.CANCEL: "cancel",
+    _GuardAction.STOP: "stop",
+    _GuardAction.HOLD: "hold",
 }
 
 
 def read_policy(file: str, content: bytes) -> Policy:
-    """One policy.
+    """The policy of one file.
 
     Raises:
-        RuleErrors: everything that is wrong with the file, each with its line and column.
+        RuleErrors: every mistake of the file, each with its line and column.
     """
     errors: list[LocatedError] = []
     tree = read_yaml(file, content, errors)
@@ -54,14 +54,15 @@ def _policy(tree: YamlNode, errors: list[LocatedError]) -> Policy:
     name = fields.text("policy", required=True)
     description = fields.text("description")
     cancelled = fields.flag("restart_cancelled") or False
+    on_time_limit = fields.choice("on_time_limit", OnTimeLimit)
     clauses: dict[PolicyMode, Clause] = {}
     for key, (place, node) in fields.mapping("modes").items():
         if key not in [mode.value for mode in PolicyMode]:
-            fields.complain(place, f"{key!r} is no mode", "write crash, stall, timeout or success")
+            fields.complain(place, f"{key!r} is not a mode", "write crash, stall, timeout or success")
             continue
         clauses[PolicyMode(key)] = _clause(node, errors)
     fields.done()
-    return Policy(name, clauses, cancelled, description)
+    return Policy(name, clauses, cancelled, description, on_time_limit=on_time_limit)
 
 
 def _clause(node: YamlNode, errors: list[LocatedError]) -> Clause:
@@ -103,13 +104,13 @@ def _clause(node: YamlNode, errors: list[LocatedError]) -> Clause:
 
 def _guard(node: YamlNode, errors: list[LocatedError]) -> Guard:
     fields = Fields(node, errors, "a guard")
-    wish = fields.choice("do", _Wish)
-    if wish is None and "do" not in fields.entries:
+    action = fields.choice("do", _GuardAction)
+    if action is None and "do" not in fields.entries:
         fields.complain(fields.location, "a guard has no `do`", "Write restart, cancel, stop or hold.")
     rules = tuple(text for text, _ in fields.texts("rules"))
     states = [text for text, _ in fields.texts("states")]
     if len(states) not in (0, 2):
-        fields.complain(fields.place("states"), "`states` are two: before, after", "Write [RUNNING, FAILED].")
+        fields.complain(fields.place("states"), "`states` are two: old, new", "Write [RUNNING, FAILED].")
     when = fields.node("when")
     reason = fields.text("reason")
     fields.done()
@@ -117,7 +118,7 @@ def _guard(node: YamlNode, errors: list[LocatedError]) -> Guard:
         None if state == ANY_STATE else state.upper() for state in (*states, ANY_STATE, ANY_STATE)[:2]
     )
     return Guard(
-        action=_WISHES[wish or _Wish.HOLD],
+        action=_ACTIONS[action or _GuardAction.HOLD],
         rules=rules,
         states=(old, new) if states else None,
         condition=read_condition(when, errors) if when is not None else Always(),

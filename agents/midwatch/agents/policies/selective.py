@@ -1,14 +1,15 @@
-"""As oellm-autoexp's selective policy: excludes first, then any of three restart lists, then the default."""
+"""Oellm-autoexp's selective policy: excludes first, then any of three restart lists, then the default."""
 
 from __future__ import annotations
 
 from midwatch.agents.policies.base import Clause, PolicyChoice
+from midwatch.agents.policies.conditions import Past
 from midwatch.streams.records import Incident
 from midwatch.streams.records.error_types import named_in
 
 
-def judge(clause: Clause, incident: Incident) -> PolicyChoice:
-    """One list is enough; an excluded type is never restarted, whatever the other lists say."""
+def judge(clause: Clause, incident: Incident, _past: Past) -> PolicyChoice:
+    """One restart list is enough. An excluded error type is never restarted, even if a list names it."""
     verdict = incident.verdict
     listed = _listed(clause, incident)
     if named_in(verdict.error_type, clause.exclude_error_types):

@@ -1,16 +1,17 @@
-"""The shipped reasoning: what is transient is restarted, what is permanent is stopped, the rest is asked."""
+"""The shipped reasoning: restart a transient failure, stop a permanent one, hold the rest for a person."""
 
 from __future__ import annotations
 
 from midwatch.agents.policies.base import Clause, PolicyChoice
+from midwatch.agents.policies.conditions import Past
 from midwatch.streams.records import Incident
 from midwatch.streams.records.error_types import named_in
 
 _UNKNOWN = "it is not known whether a restart can help"
 
 
-def judge(clause: Clause, incident: Incident) -> PolicyChoice:
-    """By the verdict's transience alone; excluded types are never restarted."""
+def judge(clause: Clause, incident: Incident, _past: Past) -> PolicyChoice:
+    """Decides by the verdict's transience alone. An excluded error type is never restarted."""
     verdict = incident.verdict
     if named_in(verdict.error_type, clause.exclude_error_types):
         missed = (f"transient, but {verdict.error_type} is excluded",) if verdict.transient else ()

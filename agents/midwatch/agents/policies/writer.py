@@ -1,4 +1,4 @@
-"""A policy as the text of a policy file: what `read_policy` reads back as the same policy. Pure."""
+"""A policy as the text of a policy file. `read_policy` reads the same policy back. Pure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from midwatch.rules.files.writer import yaml_text
 
 
 def policy_text(policy: Policy) -> str:
-    """The file; its notes are not part of it."""
+    """The text of the file, without the policy's notes."""
     document: dict[str, object] = {"policy": policy.name, "description": policy.description}
     if policy.restart_cancelled:
         document["restart_cancelled"] = True
+    if policy.on_time_limit is not None:
+        document["on_time_limit"] = policy.on_time_limit.value
     document["modes"] = {mode.value: _clause(clause) for mode, clause in policy.clauses.items()}
     return yaml_text(document)
 
@@ -28,7 +30,7 @@ def _clause(clause: Clause) -> dict[str, object]:
         "signals": clause.restart_on_signals,
     }
     restart_on = {key: list(values) for key, values in lists.items() if values}
-    written: dict[str, object] = {"kind": clause.kind.value, **limit, "default": clause.default_action}
+    written: dict[str, object] = {"kind": str(clause.kind), **limit, "default": clause.default_action}
     optional: dict[str, object] = {
         "across_modes": clause.across_modes,
         "restart_on": restart_on,

@@ -1,1 +1,1 @@
-"""What the topics tell of jobs, for commands that only look."""
+"""Reads what the topics hold on jobs, for commands that change nothing."""

@@ -1,6 +1,6 @@
-"""What the topics tell of one job, put together for a person. Pure: records in, one value out.
+"""The timeline of one job, made for a person from the records of the topics. Pure: records in, value out.
 
-Nothing here decides or judges again; it repeats what detect, decide and the executor wrote down.
+Nothing here judges or decides: a timeline repeats what detect, decide and the executor wrote.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from midwatch.agents.query.attempt_numbers import attempt_numbers
 from midwatch.streams.records import (
     Command,
     Decision,
@@ -28,7 +29,8 @@ from midwatch.streams.records import (
 from midwatch.streams.records.identity import native_id
 
 _MISSED = 3
-"""Beats that may fail to come before a job counts as unheard."""
+"""A job counts as unheard after so many intervals without a heartbeat."""
+_REQUEUED = "REQUEUED"  # SLURM's word for a start that it ended to start the job again
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,10 @@ class Timed:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt: its incident as it stands, what was decided, ordered and done about it."""
+    """One attempt: its incident, and the decisions, commands and outcomes about it.
+
+    `outcomes`: each with its time in milliseconds.
+    """
 
     number: int
     incident: Incident | None = None
@@ -52,21 +57,24 @@ class Attempt:
 
     @property
     def restarted(self) -> Outcome | None:
-        """The outcome that says a new attempt was started in its place."""
+        """The last outcome `done` of a restart; None if nothing started a new attempt in its place."""
         done = [o for _, o in self.outcomes if o.action == "restart" and o.state == "done"]
         return done[-1] if done else None
 
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """One job. `steps` is everything in the order of time; beats and hits only leave their last mark.
+    """All that the topics hold on one job.
 
-    `spec`: what detect knows of the spec; `signed`: the spec itself; `act`: a person's last word on arming.
-    `real`: anything but a person's act speaks of the job; an act alone may be on a name that no job has.
+    `steps`: records in the sequence of time, without heartbeats, hits, specs and snapshots. `spec`: what
+    detect knows of the spec. `signed`: the spec itself. `act`: the latest act that armed or disarmed the
+    job. `real`: another record than a person's act names the job; an act may name a job that nobody has.
+    `incarnation`: of the latest attempt; "" if no record names it.
     """
 
     job: str
     attempts: tuple[Attempt, ...] = ()
+    incarnation: str = ""
     steps: tuple[Timed, ...] = ()
     spec: SpecEvent | None = None
     signed: Spec | None = None
@@ -74,8 +82,8 @@ class Timeline:
     real: bool = False
     native_ids: frozenset[str] = field(default_factory=frozenset)
     last_heartbeat_ms: int | None = None
-    heartbeat_interval: float = 0.0  # seconds, as the last beat said
-    heartbeat_of: str = ""  # the incarnation that sent it
+    heartbeat_interval: float = 0.0  # seconds, as in the last heartbeat
+    heartbeat_of: str = ""  # the incarnation of the last heartbeat
     last_step: int | None = None
     last_fact: SchedulerFact | None = None
     nodes: frozenset[str] = field(default_factory=frozenset)
@@ -94,7 +102,7 @@ class Timeline:
 
     @property
     def armed(self) -> bool:
-        """Whether it was armed, at its start or by a person's last word; the watch must act besides."""
+        """Whether its start or a person's latest act armed it. The watch must also be in act mode."""
         if self.act is not None and self.act.act == "disarm":
             return False
         return self.armed_by_spec or self.act is not None
@@ -106,72 +114,100 @@ class Timeline:
 
     @property
     def standing(self) -> Incident | None:
-        """The incident that still wants somebody: of the latest attempt, failed, and not yet rescued."""
-        if self.latest is None or self.latest.restarted:
+        """The incident that still needs somebody: of the latest attempt, not healthy and not restarted.
+
+        None after a person's cancel, and while an end has no cause and may yet turn out to be healthy.
+        """
+        if self.latest is None or self.latest.restarted or self.cancelled_by:
             return None
         incident = self.latest.incident
         if incident is None or incident.state == "withdrawn" or incident.verdict.state == "healthy":
             return None
-        return incident
+        return None if incident.state == "ended" and incident.verdict.state == "unknown" else incident
+
+    @property
+    def cancelled_by(self) -> str:
+        """Who cancelled the latest attempt; "" if nobody did."""
+        incident = self.latest.incident if self.latest else None
+        fact = incident.scheduler if incident and incident.scheduler else self.last_fact
+        return fact.by_person if fact and fact.ended and self._is_latest(fact.incarnation) else ""
 
     @property
     def open_findings(self) -> tuple[Finding, ...]:
-        """Findings that stand open in the latest attempt."""
+        """The open findings of the latest attempt."""
         return tuple(f for f in self.latest.findings if f.open) if self.latest else ()
 
     @property
     def blind(self) -> Finding | None:
-        """The finding that says nothing can be concluded from silence, if it stands."""
+        """The open finding `blind`: silence proves nothing. None if there is none."""
         return next((f for f in self.open_findings if f.kind == "blind"), None)
 
     def command_of(self, record: object) -> Command | None:
-        """The command that an outcome speaks of, where the story has it."""
+        """The command that an outcome answers, if the timeline has it; None for any other record."""
         if not isinstance(record, Outcome):
             return None
         return next((c for a in self.attempts for c in a.commands if c.id == record.command), None)
 
     def state_at(self, now_ms: int) -> str:
-        """One word for a list of jobs. Never `running` on the strength of beats that have stopped coming."""
+        """One word for a list of jobs. It is never `running` once the heartbeats have stopped."""
         if self.standing:
-            return "failing" if self.standing.state == "suspected" else "failed"
+            return _word_of(self.standing)
         life = self._life(now_ms)
+        incident = self.latest.incident if self.latest else None
         if self.latest and self.latest.restarted:
             return life if life == "running" else "restarted"
-        incident = self.latest.incident if self.latest else None
         if incident is not None and incident.state in ("ended", "settled"):
-            return "ended"
-        return "blind" if self.blind else life
+            return "cancelled" if self.cancelled_by else "ended"
+        if self.blind:
+            return "blind"
+        if incident is None and any(attempt.restarted for attempt in self.attempts[-2:-1]):
+            return life if life in ("running", "ended", "cancelled") else "restarted"
+        return life
 
     def lives_at(self, now_ms: int, besides: str) -> bool:
-        """Whether an incarnation besides this one runs or waits, by the last that was heard of it.
+        """Whether another incarnation than `besides` runs or waits, by the last record of it.
 
-        A start that was told and of which nothing else is known yet counts as living.
+        A start that only a spec event names counts as living.
         """
-        heard = self._life(now_ms) == "running" and self.last_heartbeat_ms is not None
-        last = {self.heartbeat_of: True} if heard else {}
+        lives = {self.heartbeat_of: True} if self._heard(now_ms) else {}
         for step in self.steps:
             match step.record:
                 case SchedulerFact():
-                    last[step.record.incarnation] = not step.record.ended
+                    lives[step.record.incarnation] = not step.record.ended
                 case SpecEvent():
-                    last.setdefault(step.record.incarnation, True)
-        return any(living for incarnation, living in last.items() if incarnation not in ("", besides))
+                    lives.setdefault(step.record.incarnation, True)
+        return any(living for incarnation, living in lives.items() if incarnation not in ("", besides))
 
     def _life(self, now_ms: int) -> str:
-        if self.last_fact is not None and self.last_fact.ended and self.latest is None:
-            return "ended"
-        if self.last_heartbeat_ms is not None:
-            missed = now_ms - self.last_heartbeat_ms > _MISSED * 1000 * self.heartbeat_interval
-            return "unheard" if missed else "running"
-        if self.last_fact is None:
-            return "known"
-        if self.last_fact.ended:
-            return "ended"
-        return "queued" if self.last_fact.waits else "running"
+        """The life of the latest attempt by its own records. Those of an older one say nothing about it."""
+        fact = self.last_fact
+        current = fact is not None and self._is_latest(fact.incarnation)
+        if fact is not None and current and fact.ended:
+            return "cancelled" if fact.by_person else "ended"
+        if self.last_heartbeat_ms is not None and self._is_latest(self.heartbeat_of):
+            return "running" if self._heard(now_ms) else "unheard"
+        if fact is None or not current:
+            return "queued" if fact is not None and fact.new == _REQUEUED else "known"
+        return "queued" if fact.waits else "running"
+
+    def _heard(self, now_ms: int) -> bool:
+        """Whether a heartbeat came within the last intervals."""
+        last = self.last_heartbeat_ms
+        return last is not None and now_ms - last <= _MISSED * 1000 * self.heartbeat_interval
+
+    def _is_latest(self, incarnation: str) -> bool:
+        return not self.incarnation or incarnation in ("", self.incarnation)
+
+
+def _word_of(standing: Incident) -> str:
+    """The word for an incident that needs somebody. Until it has settled, its verdict may change."""
+    if standing.state == "settled":
+        return "ended" if standing.verdict.state == "unknown" else "failed"
+    return "failing"
 
 
 def timelines(records: Iterable[Timed]) -> dict[str, Timeline]:
-    """The stories of all jobs in the records, by job, in the order of their first record."""
+    """The timelines of all jobs in the records, by job, in the sequence of their first records."""
     grouped: dict[str, list[Timed]] = defaultdict(list)
     for timed in records:
         if job := job_of(timed.record):
@@ -181,55 +217,67 @@ def timelines(records: Iterable[Timed]) -> dict[str, Timeline]:
 
 def job_of(record: object) -> str:
     """The job that a record is about; "" for those of no job."""
-    if isinstance(record, Forwarded):
-        record = record.record
+    record = _unwrapped(record)
     if isinstance(record, Hits | Heartbeat):
         return record.origin.job
     return str(getattr(record, "job", ""))
 
 
 def timeline(job: str, records: Sequence[Timed]) -> Timeline:
-    """The story of one job from its records in the order of time."""
+    """The timeline of one job from its records, which must be in the sequence of time."""
     attempts: dict[int, Attempt] = {}
-    told = Timeline(job)
+    so_far = Timeline(job)
     steps: list[Timed] = []
     seen: set[bytes] = set()
     ids: set[str] = set()
     for timed in records:
-        record = timed.record.record if isinstance(timed.record, Forwarded) else timed.record
+        record = _unwrapped(timed.record)
         if not isinstance(record, PersonAct | Snapshot):
-            told = replace(told, real=True) if not told.real else told
+            so_far = replace(so_far, real=True) if not so_far.real else so_far
             ids |= _native_ids(record)
-        # The same record comes twice: an outcome also forwarded by detect, an outbox sent again after a kill.
+        # A record can come twice: detect forwards outcomes, and a killed agent sends its outbox again.
         if not isinstance(record, Heartbeat | Hits):
-            if (same := codec.encode(record)) in seen:
+            if (encoded := codec.encode(record)) in seen:
                 continue
-            seen.add(same)
+            seen.add(encoded)
         match record:
             case Heartbeat() | Hits():
-                told = _sign_of_life(told, timed.at_ms, record)
+                so_far = _sign_of_life(so_far, timed.at_ms, record)
                 continue
             case SpecEvent():
-                # A start says anew whether it is armed; a person's no outlives it.
-                stays = told.act if told.act is not None and told.act.act == "disarm" else None
-                told = replace(told, spec=record, act=stays)
+                # A new start replaces an earlier `arm`, but not a person's `disarm`.
+                act = so_far.act if so_far.act is not None and so_far.act.act == "disarm" else None
+                so_far = replace(so_far, spec=record, act=act)
             case Spec():
-                told = replace(told, signed=record)
+                so_far = replace(so_far, signed=record)
                 continue
             case Snapshot():
                 continue
             case SchedulerFact():
-                told = replace(told, last_fact=record)
+                so_far = replace(so_far, last_fact=record)
             case PersonAct() if record.act in ("arm", "disarm"):
-                told = replace(told, act=record)
+                so_far = replace(so_far, act=record)
             case Incident() | Finding() | Decision() | Command() | Outcome():
                 attempts[record.attempt] = _add(
                     attempts.get(record.attempt, Attempt(record.attempt)), timed.at_ms, record
                 )
         steps.append(Timed(timed.at_ms, record))
-    numbers = sorted(attempts)
-    found = frozenset(ids - {""})
-    return replace(told, attempts=tuple(attempts[n] for n in numbers), steps=tuple(steps), native_ids=found)
+    unwrapped = [_unwrapped(timed.record) for timed in records]
+    numbers = attempt_numbers(unwrapped)
+    latest = max((*attempts, *numbers.values()), default=0)
+    if latest:
+        attempts.setdefault(latest, Attempt(latest))
+    return replace(
+        _with_kept_signs(so_far, unwrapped),
+        attempts=tuple(attempts[n] for n in sorted(attempts)),
+        incarnation=next((name for name, number in numbers.items() if number == latest), ""),
+        steps=tuple(steps),
+        native_ids=frozenset(ids - {""}),
+    )
+
+
+def _unwrapped(record: object) -> object:
+    return record.record if isinstance(record, Forwarded) else record
 
 
 def _add(attempt: Attempt, at_ms: int, record: Incident | Finding | Decision | Command | Outcome) -> Attempt:
@@ -247,23 +295,42 @@ def _add(attempt: Attempt, at_ms: int, record: Incident | Finding | Decision | C
             return replace(attempt, outcomes=(*attempt.outcomes, (at_ms, record)))
 
 
-def _sign_of_life(told: Timeline, at_ms: int, record: Heartbeat | Hits) -> Timeline:
-    nodes = told.nodes | {record.origin.node}
+def _sign_of_life(timeline: Timeline, at_ms: int, record: Heartbeat | Hits) -> Timeline:
+    nodes = timeline.nodes | {record.origin.node}
     if isinstance(record, Heartbeat):
-        told = replace(told, nodes=nodes, last_heartbeat_ms=at_ms, heartbeat_interval=record.interval)
-        return replace(told, heartbeat_of=record.origin.incarnation)
+        timeline = replace(timeline, nodes=nodes, last_heartbeat_ms=at_ms, heartbeat_interval=record.interval)
+        return replace(timeline, heartbeat_of=record.origin.incarnation)
     steps = [step for progress in record.progress for step in progress.steps[-1:]]
-    return replace(told, nodes=nodes, last_step=max(steps) if steps else told.last_step)
+    return replace(timeline, nodes=nodes, last_step=max(steps) if steps else timeline.last_step)
 
 
-def find_jobs(asked: str, known: dict[str, Timeline]) -> tuple[str, ...]:
-    """The jobs that a person may mean: by whole name, by run, else by a scheduler's id of any attempt."""
-    real = {job: told for job, told in known.items() if told.real}
-    if asked in real:
-        return (asked,)
-    if by_run := tuple(job for job in real if run_of(job) == asked):
+def _with_kept_signs(seen: Timeline, records: Sequence[object]) -> Timeline:
+    """The timeline, with the last step and heartbeat that detect's records keep where it has seen none."""
+    step, heard_ms, of = None, None, ""
+    for record in records:
+        match record:
+            case Snapshot():
+                step = record.step if record.step is not None else step
+            case Incident():
+                step = record.verdict.step if record.verdict.step is not None else step
+                if record.heard_ms is not None:
+                    heard_ms, of = record.heard_ms, record.incarnation
+            case Finding() if record.open:
+                step = record.step if record.step is not None else step
+                heard_ms = record.heard_ms if record.heard_ms is not None else heard_ms
+    if seen.last_heartbeat_ms is None and heard_ms is not None:
+        seen = replace(seen, last_heartbeat_ms=heard_ms, heartbeat_of=of)
+    return seen if seen.last_step is not None else replace(seen, last_step=step)
+
+
+def find_jobs(name: str, known: dict[str, Timeline]) -> tuple[str, ...]:
+    """The jobs that `name` may mean: by whole name, else by run, else by a scheduler's id of any attempt."""
+    real = {job: timeline for job, timeline in known.items() if timeline.real}
+    if name in real:
+        return (name,)
+    if by_run := tuple(job for job in real if run_of(job) == name):
         return by_run
-    return tuple(job for job, told in real.items() if asked in told.native_ids)
+    return tuple(job for job, timeline in real.items() if name in timeline.native_ids)
 
 
 def run_of(job: str) -> str:

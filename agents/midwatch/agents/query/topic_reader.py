@@ -1,4 +1,4 @@
-"""Reads topics to their present end, for commands that only look: no group, no commit, bounded time."""
+"""Reads topics to their present end, for commands that change nothing: no group, no commit, bounded time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from midwatch.streams.services.kafka_client import BOUNDED, plain_consumer
 from midwatch.streams.services.reachable import check_kafka, kafka_log
 from midwatch.streams.settings.schema import Settings
 
-PATIENCE = 30.0
+PATIENCE = 30.0  # seconds
 _POLL_MS = 500
 
 KeyFilter = Callable[[bytes | None], object]
@@ -23,7 +23,7 @@ KeyFilter = Callable[[bytes | None], object]
 
 @dataclass(frozen=True, slots=True)
 class SeenRecord:
-    """A record where it stands; `at_ms` is the message's time (the broker's, where the topic has it so)."""
+    """A record and its place. `at_ms`: the message's time, the broker's where the topic is set so."""
 
     topic: str
     partition: int
@@ -35,7 +35,7 @@ class SeenRecord:
 
 @dataclass(slots=True)
 class Reading:
-    """What was read, in the order of time; `unreadable` counts what this midwatch cannot read."""
+    """The records in the sequence of time. `unreadable` counts those that this midwatch cannot read."""
 
     seen: list[SeenRecord]
     unreadable: int = 0
@@ -45,15 +45,15 @@ def read_topics(
     settings: Settings,
     topics: Iterable[str],
     *,
-    wanted: KeyFilter = lambda _key: True,
+    key_filter: KeyFilter = lambda _key: True,
     since_ms: Mapping[str, int] | None = None,
     only_key: bytes | None = None,
     patience: float = PATIENCE,
 ) -> Reading:
-    """All records of the topics up to the ends that they have now, but those whose key is not `wanted`.
+    """All records of the topics up to their present ends whose key passes `key_filter`.
 
-    `since_ms` lets a topic begin at the first message of that time. Keys are tested before anything is
-    decoded; with `only_key` no other partition than that key's is read.
+    With `since_ms` a topic begins at its first message of that time. Only records whose key passes are
+    decoded. `only_key` takes the records of that key alone, from its partition. `patience` is in seconds.
 
     Raises:
         ServiceUnreachable: Kafka or a topic is not there, or the end was not reached within `patience`.
@@ -62,13 +62,13 @@ def read_topics(
     from kafka.errors import KafkaError
 
     if only_key is not None:
-        wanted = partial(eq, only_key)
+        key_filter = partial(eq, only_key)
     reading = Reading([])
     where = ", ".join(settings.kafka.bootstrap)
     with kafka_log():
         try:
             for topic, message in _messages(settings, tuple(topics), since_ms or {}, only_key, patience):
-                if not wanted(message.key):
+                if not key_filter(message.key):
                     continue
                 try:
                     record = codec.decode(message.value) if message.value is not None else None
@@ -89,7 +89,7 @@ def read_topics(
 
 
 def messages_of(settings: Settings, topic: str, key: bytes, patience: float = PATIENCE) -> Iterator[Any]:
-    """All messages, as they stand, of the partition of the topic that holds the key, in order.
+    """All messages, undecoded, of the topic's partition that holds the key, by offset.
 
     Raises as `read_topics`.
     """
@@ -131,7 +131,7 @@ def _messages(
                 for message in messages:
                     if end is not None and message.offset < end:
                         yield tp.topic, message
-            # The position, not the last message, tells the end: markers and compaction leave holes.
+            # The position, not the last message, shows the end: markers and compaction leave holes.
             done = [tp for tp, end in ends.items() if consumer.position(tp) >= end]
             for tp in done:
                 del ends[tp]
@@ -147,7 +147,7 @@ def _assign(
     since_ms: Mapping[str, int],
     only_key: bytes | None,
 ) -> dict[Any, int]:
-    """Takes every partition, seeks, and returns the ends of those that hold something to read."""
+    """Assigns and seeks the partitions. Returns the ends of those that hold something to read."""
     from kafka import TopicPartition
 
     from midwatch.streams.services.partitioner import partition_of
@@ -172,7 +172,7 @@ def _assign(
         starts[tp] = ends[tp] if found is None else found.offset
     for tp in partitions:
         consumer.seek(tp, starts[tp])
-    todo = {tp: ends[tp] for tp in partitions if ends[tp] > starts[tp]}
-    if idle := [tp for tp in partitions if tp not in todo]:
+    unread = {tp: ends[tp] for tp in partitions if ends[tp] > starts[tp]}
+    if idle := [tp for tp in partitions if tp not in unread]:
         consumer.pause(*idle)
-    return todo
+    return unread

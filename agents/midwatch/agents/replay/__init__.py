@@ -1,1 +1,1 @@
-"""The same watch over log files at rest: no Kafka, no Redis, the same pure functions as the stream."""
+"""The watch over log files at rest. It runs the pure functions of the stream, without Kafka and Redis."""

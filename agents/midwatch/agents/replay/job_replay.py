@@ -11,13 +11,15 @@ from midwatch.agents.replay.log_files import (
     INCARNATION,
     LogFile,
     PrintedTimes,
-    as_it_stands,
+    as_printed,
     chunks,
     origin_of,
     undated,
 )
 from midwatch.agents.replay.pipeline import JobWatch, PipelineStep, step
 from midwatch.agents.rulesets.bundles import CompiledBundle
+from midwatch.rules.detectors import DETECTORS
+from midwatch.rules.detectors.base import Detectors
 from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.streams.records import (
     Decision,
@@ -34,7 +36,7 @@ from midwatch.streams.records import (
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What the watch would have said of one job, and what had to be assumed to say it."""
+    """The verdict and decision of the watch on one job. `assumed`: the assumptions behind them."""
 
     job: str
     verdict: Verdict
@@ -46,9 +48,15 @@ class Replayed:
 
 
 def replay(
-    job: str, files: Sequence[LogFile], watched: CompiledBundle, book: Rulebook, limits: WatchLimits
+    job: str,
+    files: Sequence[LogFile],
+    watched: CompiledBundle,
+    book: Rulebook,
+    limits: WatchLimits,
+    *,
+    detectors: Detectors = DETECTORS,
 ) -> Replayed:
-    """All files of one job. They are folded by the time of their lines, whatever their order here."""
+    """Watch all files of one job. The time of the lines counts, and the order of `files` does not."""
     records: list[Hits] = []
     for index, file in enumerate(files):
         times = PrintedTimes(undated(file, files))
@@ -56,22 +64,22 @@ def replay(
             found = match(chunk, watched.rules, watched.hash, 0, when=times, any_line=watched.any_line)
             if found is not None:
                 records.append(found)
-    run = _JobReplay(job, book, limits)
+    run = _JobReplay(job, book, limits, detectors)
     merged = _merged(job, watched, records)
     if records:
         run.take(merged)
     hits = merged.hits
     if run.watch.job.state.held:
-        done = _failed(run, hits)
-        return replace(done, verdict=_with_the_files_own_line(done.verdict, files))
-    return _went_well(run, hits)
+        failed = _failed(run, hits)
+        return replace(failed, verdict=_with_line_as_printed(failed.verdict, files))
+    return _without_failure(run, hits)
 
 
 class _JobReplay:
-    """The watch over one job as it goes; time is a count, because nothing here waits."""
+    """The watch over one job while it runs. Its clock counts events, because nothing here waits."""
 
-    def __init__(self, job: str, book: Rulebook, limits: WatchLimits) -> None:
-        self.job, self.book, self.limits = job, book, limits
+    def __init__(self, job: str, book: Rulebook, limits: WatchLimits, detectors: Detectors) -> None:
+        self.job, self.book, self.limits, self.detectors = job, book, limits, detectors
         self.watch = JobWatch()
         self.now_ms = 0
         self.findings: dict[str, Finding] = {}
@@ -80,31 +88,37 @@ class _JobReplay:
 
     def take(self, event: Event) -> None:
         self.now_ms += 1
-        done: PipelineStep = step(
-            self.watch, self.job, event, self.now_ms, limits=self.limits, book=self.book
+        result: PipelineStep = step(
+            self.watch,
+            self.job,
+            event,
+            self.now_ms,
+            limits=self.limits,
+            book=self.book,
+            detectors=self.detectors,
         )
-        self.watch = done.watch
-        for record in done.records:
+        self.watch = result.watch
+        for record in result.records:
             if isinstance(record, Finding) and record.open:
                 self.findings.setdefault(record.kind, record)
             elif isinstance(record, Incident) and record.state == "settled":
                 self.incident = record
-        for decision in done.decisions:
+        for decision in result.decisions:
             if decision.incident:
                 self.decision = decision
 
 
-def _with_the_files_own_line(verdict: Verdict, files: Sequence[LogFile]) -> Verdict:
-    """A person who looks for the root line in the file finds it, whatever colours it was printed in."""
+def _with_line_as_printed(verdict: Verdict, files: Sequence[LogFile]) -> Verdict:
+    """The verdict with the root line as the file holds it, colours included, so that a search finds it."""
     number = verdict.root_line_number
     file = next((file for file in files if file.path == verdict.root_file), None)
     if file is None or number is None:
         return verdict
-    return replace(verdict, root_line=as_it_stands(file, number, verdict.root_line))
+    return replace(verdict, root_line=as_printed(file, number, verdict.root_line))
 
 
 def _merged(job: str, watched: CompiledBundle, records: Sequence[Hits]) -> Hits:
-    """One record of them all: within a record, lines of several files are folded by their time."""
+    """All records as one, because detect orders lines by time only within one record."""
     return Hits(
         origin=origin_of(job),
         bundle=watched.hash,
@@ -125,19 +139,21 @@ def _failed(run: _JobReplay, hits: tuple[Hit, ...]) -> Replayed:
             old="running",
             new="ended",
             ended=True,
-            reason="assumed: a failure stands in the log",
+            reason="assumed: the log holds a failure",
             cluster="replay",
         )
     )
     run.take(Heartbeat(origin_of(run.job), 1, 0.0, 0.0, 5.0, True, 0, final=True))
     incident, decision = run.incident, run.decision
     if incident is None or decision is None:
-        raise AssertionError("an end whose last node gave its final beat settles, and is decided")
+        raise AssertionError(
+            "detect settles an end after the last node's final heartbeat, and decide decides it"
+        )
     assumed = (
-        "the run ended, with an exit code that nobody knows",
-        "the whole budget of restarts is left",
+        "the run ended, and its exit code is unknown",
+        "no restart of the budget is spent",
         f"the policy is {decision.policy}",
-        "silence cannot be seen in a file: no stall is looked for",
+        "a file shows no silence, so replay looks for no stall",
     )
     return Replayed(
         job=run.job,
@@ -150,18 +166,18 @@ def _failed(run: _JobReplay, hits: tuple[Hit, ...]) -> Replayed:
     )
 
 
-def _went_well(run: _JobReplay, hits: tuple[Hit, ...]) -> Replayed:
+def _without_failure(run: _JobReplay, hits: tuple[Hit, ...]) -> Replayed:
     state = run.watch.job.state
-    seen = state.succeeded or state.trained or state.step is not None
+    known = state.succeeded or state.trained or state.step is not None
     verdict = Verdict(
-        state="healthy" if seen else "unknown",
+        state="healthy" if known else "unknown",
         mode="success" if state.succeeded else None,
         error_type="",
         step=state.step,
-        phase=state.phase if seen else None,
+        phase=state.phase if known else None,
         bundle=state.bundle,
     )
-    reason = "no failure stands in the log" if seen else "nothing in the log is known to the rules"
+    reason = "the log holds no failure" if known else "no rule knows a line of the log"
     decision = Decision(run.job, 1, "", 0, "none", run.book.default_policy, reason, run.now_ms, False)
-    assumed = ("silence cannot be seen in a file: no stall is looked for",)
+    assumed = ("a file shows no silence, so replay looks for no stall",)
     return Replayed(run.job, verdict, decision, tuple(run.findings.values()), (), hits, assumed)

@@ -1,4 +1,4 @@
-"""Log files as the chunks that a shipper would have sent. Pure: names and bytes in, chunks out."""
+"""Log files as the chunks that a shipper would send. Pure: names and bytes in, chunks out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ INCARNATION = "replay:file:0"
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """One file as it stands. `modified`: seconds since 1970."""
+    """One file at rest. `modified`: seconds since 1970."""
 
     path: str
     content: bytes
@@ -32,12 +32,12 @@ class LogFile:
 
 
 def origin_of(job: str) -> Origin:
-    """Nobody shipped these lines: one node, one start."""
+    """The origin of lines that no shipper sent: one node and one start stand for all."""
     return Origin(job, NODE, 1, INCARNATION, "", NODE)
 
 
 def chunks(job: str, file: LogFile, index: int) -> Iterator[Chunk]:
-    """The file in the order of its lines; each opens with the blocks that were cut before it."""
+    """The file's chunks in the order of its lines. A chunk repeats the open blocks of the chunk before it."""
     origin = origin_of(job)
     generation = Generation(0, index, file.path)
     unfinished: blocks.Unfinished = ()
@@ -68,11 +68,11 @@ def chunks(job: str, file: LogFile, index: int) -> Iterator[Chunk]:
 
 
 def undated(file: LogFile, files: Sequence[LogFile]) -> float:
-    """The time of lines above the first one that prints a time: that one's; in a file without any, the
-    file's last write, by the clock and in the zone that the job's files print.
+    """The time of lines that stand above the first printed time. Seconds, in the zone that the files print.
 
-    Zones differ by quarters of an hour, so the file's own date is moved by as many as bring it closest to
-    the latest time that any of the files prints.
+    It is the first printed time of the file, or the file's last write if the file prints none. Zones differ
+    by quarters of an hour. So the last write moves by as many quarters as bring it closest to the latest
+    printed time of all files.
     """
     first = _first_printed(file.content[:_TAIL].splitlines(), file.modified)
     if first is not None:
@@ -84,11 +84,11 @@ def undated(file: LogFile, files: Sequence[LogFile]) -> float:
     return file.modified - quarters * _QUARTER
 
 
-def as_it_stands(file: LogFile, number: int, text: str) -> str:
-    """The line of that number as the file shows it, colours and all, for a normalised `text` of it.
+def as_printed(file: LogFile, number: int, text: str) -> str:
+    """The line of that number as the file holds it, colours included. `text` is the normalised line.
 
-    The text itself where the two differ in more than what a terminal makes of them: a secret was taken out,
-    or the line was capped.
+    The result is `text` itself if the two differ in more than colours. Then normalising removed a secret or
+    capped the line.
     """
     raw = file.content.split(b"\n", number)[number - 1 : number]
     for segment in raw[0].split(b"\r") if raw else ():
@@ -116,10 +116,10 @@ def _next_line(content: bytes, offset: int) -> int:
 
 
 class PrintedTimes:
-    """The time of a line in a file at rest: what it prints, else what the nearest line above it prints.
+    """The time of a line in a file at rest: the printed time of the line, or of the nearest line above.
 
-    Nobody watched the file grow, so there is no read to hold a printed time against. In a file that prints
-    none so far, `otherwise` stands in: see `undated`.
+    Nobody watched the file grow, so no read confirms a printed time. `otherwise` is the time of lines above
+    the first printed one; see `undated`.
     """
 
     def __init__(self, otherwise: float) -> None:
@@ -127,7 +127,7 @@ class PrintedTimes:
         self._latest: dict[str, float] = {}
 
     def __call__(self, section: Section, text: bytes, hit: Match) -> float:
-        """As `midwatch.agents.match.chunk_hits.When`; to be called in the order of the lines."""
+        """As `midwatch.agents.match.chunk_hits.When`. The caller must keep the order of the lines."""
         printed = self._printed(section, text, hit)
         if printed is None:
             return self._latest.get(section.path, self._otherwise)
@@ -135,18 +135,18 @@ class PrintedTimes:
         return printed
 
     def _printed(self, section: Section, text: bytes, hit: Match) -> float | None:
-        end, own = hit.end, _own_part(section, text)
+        end, floor = hit.end, _behind_context(section, text)
         for _ in range(_LOOK_BACK):
             start = text.rfind(b"\n", 0, end) + 1
             printed = printed_time(text[start:end], read_at=section.read_at)
-            if printed is not None or start <= own:
+            if printed is not None or start <= floor:
                 return printed
             end = start - 1
         return None
 
 
-def _own_part(section: Section, text: bytes) -> int:
-    """Where the lines begin that no earlier section had."""
+def _behind_context(section: Section, text: bytes) -> int:
+    """The offset of the first line that no earlier section had."""
     start = 0
     for _ in range(section.context):
         start = text.index(b"\n", start) + 1

@@ -1,6 +1,6 @@
-"""What `midwatch replay` says: one JSON object a job, or lines for a person. Pure.
+"""The output of `midwatch replay`: one JSON object for each job, or lines for a person. Pure.
 
-The object is a contract: `docs/design.md`, Replay says what the stream says.
+The JSON object is a contract (`docs/design.md`, Replay says what the stream says).
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ VERSION = 1
 _EVIDENCE_SHOWN = 6
 
 
-def as_plain(done: Replayed) -> dict[str, Any]:
+def as_plain(replayed: Replayed) -> dict[str, Any]:
     """The JSON object of one job."""
-    verdict, decision = done.verdict, done.decision
+    verdict, decision = replayed.verdict, replayed.decision
     return {
         "version": VERSION,
-        "job": done.job,
-        "assumed": list(done.assumed),
+        "job": replayed.job,
+        "assumed": list(replayed.assumed),
         "verdict": {
             "state": verdict.state,
             "mode": verdict.mode,
@@ -38,10 +38,10 @@ def as_plain(done: Replayed) -> dict[str, Any]:
         },
         "decision": {"action": decision.action, "policy": decision.policy, "reason": decision.reason},
         "findings": [
-            {"kind": f.kind, "detail": f.detail, "quantities": dict(f.quantities)} for f in done.findings
+            {"kind": f.kind, "detail": f.detail, "quantities": dict(f.quantities)} for f in replayed.findings
         ],
-        "evidence": [_line(hit) for hit in done.evidence],
-        "hits": [_line(hit) for hit in done.hits],
+        "evidence": [_line(hit) for hit in replayed.evidence],
+        "hits": [_line(hit) for hit in replayed.hits],
     }
 
 
@@ -59,11 +59,12 @@ def _line(hit: Hit) -> dict[str, Any]:
     }
 
 
-def as_text(done: Replayed) -> list[str]:
+def as_text(replayed: Replayed) -> list[str]:
     """The lines for a person."""
-    verdict, decision = done.verdict, done.decision
-    what = verdict.state if verdict.state != "failed" else f"failed: {verdict.error_type} ({verdict.family})"
-    out = [f"{done.job}", f"  verdict   {what}"]
+    verdict, decision = replayed.verdict, replayed.decision
+    failed = verdict.state == "failed"
+    summary = f"failed: {verdict.error_type} ({verdict.family})" if failed else verdict.state
+    out = [f"{replayed.job}", f"  verdict   {summary}"]
     if verdict.root_line_number is not None:
         rank = f", rank {verdict.rank}" if verdict.rank is not None else ""
         out += [
@@ -77,11 +78,11 @@ def as_text(done: Replayed) -> list[str]:
     out.append(f"  decision  would {decision.action}: {decision.reason} (policy {decision.policy})")
     if verdict.remedy:
         out.append(f"  remedy    {verdict.remedy}")
-    out += [f"  finding   {f.detail}" for f in done.findings]
-    for hit in done.evidence[1 : 1 + _EVIDENCE_SHOWN]:
+    out += [f"  finding   {f.detail}" for f in replayed.findings]
+    for hit in replayed.evidence[1 : 1 + _EVIDENCE_SHOWN]:
         out.append(f"  evidence  {hit.line.path}:{hit.line.number} {hit.role} {hit.rule}")
-    more = len(done.evidence) - 1 - _EVIDENCE_SHOWN
+    more = len(replayed.evidence) - 1 - _EVIDENCE_SHOWN
     if more > 0:
         out.append(f"            and {more} more lines")
-    out += [f"  assumed   {what}" for what in done.assumed]
+    out += [f"  assumed   {assumption}" for assumption in replayed.assumed]
     return out

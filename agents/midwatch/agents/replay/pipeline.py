@@ -1,7 +1,7 @@
-"""The whole path of one job's events as one pure step: what happened, what is decided, what is ordered.
+"""The whole path of one job's event as one pure step: the incident, the decision, the command.
 
 The Faust agents call the two halves, `fold_with_timers` and `decide`, on either side of the topic
-`incidents`; `midwatch replay` calls `step`. There is no third way from an event to a command.
+`incidents`. `midwatch replay` calls `step`. No third path leads from an event to a command.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ from dataclasses import dataclass, field
 from midwatch.agents.decide.decision import Decided, DecideState, Rulebook, decide
 from midwatch.agents.detect.incident.fold import Folded, fire_due, fold_with_timers
 from midwatch.agents.detect.incident.state import Job, JobState
+from midwatch.rules.detectors import DETECTORS
+from midwatch.rules.detectors.base import Detectors
 from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.streams.records import Command, Decision, Event, IncidentRecord
 
 
 @dataclass(frozen=True, slots=True)
 class JobWatch:
-    """What is remembered of one job on both sides."""
+    """The state of one job in detect and in decide."""
 
     job: Job = field(default_factory=lambda: Job(JobState()))
     decided: DecideState = field(default_factory=DecideState)
@@ -25,7 +27,7 @@ class JobWatch:
 
 @dataclass(frozen=True, slots=True)
 class PipelineStep:
-    """The watch behind the event, and all that came of it, in order."""
+    """The watch after the event, with the records, decisions and commands of the event in order."""
 
     watch: JobWatch
     records: tuple[IncidentRecord, ...]
@@ -34,14 +36,22 @@ class PipelineStep:
 
 
 def step(
-    watch: JobWatch, name: str, event: Event, now_ms: int, *, limits: WatchLimits, book: Rulebook
+    watch: JobWatch,
+    name: str,
+    event: Event,
+    now_ms: int,
+    *,
+    limits: WatchLimits,
+    book: Rulebook,
+    detectors: Detectors = DETECTORS,
 ) -> PipelineStep:
-    """One event of one job, all the way."""
-    return _on(watch, fold_with_timers(watch.job, name, event, now_ms, limits), now_ms, book)
+    """Take one event of one job through detect and decide."""
+    folded = fold_with_timers(watch.job, name, event, now_ms, limits, detectors=detectors)
+    return _on(watch, folded, now_ms, book)
 
 
 def wait_until(watch: JobWatch, now_ms: int, limits: WatchLimits, book: Rulebook) -> PipelineStep:
-    """Time passes and nothing happens: only timers fire."""
+    """Let time pass without an event, so that only timers fire."""
     return _on(watch, fire_due(watch.job, now_ms, limits), now_ms, book)
 
 

@@ -1,10 +1,11 @@
 """How good the verdicts are on labelled logs: counts with Wilson intervals and a confusion table. Pure.
 
-What counts as right: a verdict is any statement that the run failed; its family is that of its error type;
-the root line is right if it is one line that holds the labelled one; a start again is right for what an
-operator would start again unchanged (`transient`), no new start for any other failure, nothing for a healthy
-log. Holding or cancelling starts nothing, so it counts as a stop. Excerpts of one thread are not independent;
-the intervals ignore that.
+- Verdict: any statement that the run failed. Its family is the family of its error type.
+- Root line: right if the prediction is one line that holds the labelled line.
+- Action: a restart is right for a failure that an operator would restart unchanged (`transient`). A stop is
+  right for every other failure, and no action for a healthy log. A hold or a cancel counts as a stop.
+
+The intervals assume independent excerpts; excerpts of one thread are not independent.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _Z = 1.959964  # of the 95 % interval
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """One excerpt with what it is known to show. `error_type` "none": the run was healthy."""
+    """One excerpt with its label. `error_type` "none": the run was healthy."""
 
     id: str
     log: str
@@ -39,14 +40,14 @@ class Labelled:
         return self.error_type != HEALTHY
 
     @property
-    def wanted(self) -> str:
-        """restart, stop or none."""
+    def right_action(self) -> str:
+        """The right action: restart, stop or none."""
         return "none" if not self.failed else "restart" if self.transient else "stop"
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What was said of one excerpt; no error type if it did not fail."""
+class Prediction:
+    """The diagnosis of one excerpt. `error_type` is empty if the diagnosis names no failure."""
 
     error_type: str = ""
     root_line: str = ""
@@ -59,26 +60,26 @@ class Said:
 
     @property
     def verdict(self) -> bool:
-        return bool(self.error_type) or self.done != "none"
+        return bool(self.error_type) or self.counted_action != "none"
 
     @property
-    def done(self) -> str:
-        """restart, stop or none: what starts no new attempt is a stop."""
+    def counted_action(self) -> str:
+        """restart, stop or none: an action that starts no new attempt counts as a stop."""
         return {"hold": "stop", "cancel": "stop"}.get(self.action, self.action)
 
 
-Judged = tuple[Labelled, Said]
+Judged = tuple[Labelled, Prediction]
 
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """How many of how many."""
+    """A count and its total."""
 
     hits: int
     of: int
 
     def interval(self) -> tuple[float, float] | None:
-        """The Wilson interval at 95 %, as fractions; None of nothing."""
+        """The Wilson interval at 95 %, as fractions; None if the total is 0."""
         if self.of == 0:
             return None
         share, spread = self.hits / self.of, 1 + _Z * _Z / self.of
@@ -95,10 +96,10 @@ class Ratio:
 
 
 def read_labelled(rows: Iterable[tuple[int, Mapping[str, Any]]], where: str) -> list[Labelled]:
-    """From numbered JSON objects.
+    """Read the labels from numbered JSON objects.
 
     Raises:
-        UsageError: a row lacks a field, with the file's name and the row's line.
+        UsageError: a row lacks a field; the error names the file and the line.
     """
     found = []
     for number, row in rows:
@@ -122,81 +123,89 @@ def read_labelled(rows: Iterable[tuple[int, Mapping[str, Any]]], where: str) -> 
     return found
 
 
-def root_named(row: Labelled, said: Said) -> bool:
+def root_named(row: Labelled, prediction: Prediction) -> bool:
     """Whether the predicted line holds the labelled one."""
-    line = said.root_line.strip()
+    line = prediction.root_line.strip()
     return bool(line) and bool(row.root_line) and "\n" not in line and row.root_line.strip() in line
 
 
-def root_near(row: Labelled, said: Said) -> bool:
-    """Whether it does, or stands at most three lines from it."""
-    if root_named(row, said):
+def root_near(row: Labelled, prediction: Prediction) -> bool:
+    """Whether the predicted line holds the labelled one, or stands at most three lines from it."""
+    if root_named(row, prediction):
         return True
     lines = [line.strip() for line in row.log.split("\n")]
-    if not said.root_line or not row.root_line:
+    if not prediction.root_line or not row.root_line:
         return False
-    wanted = [i for i, line in enumerate(lines) if line == row.root_line.strip()]
-    said_at = [i for i, line in enumerate(lines) if line == said.root_line.strip()]
-    return any(abs(a - b) <= _NEAR for a in wanted for b in said_at)
+    labelled = [i for i, line in enumerate(lines) if line == row.root_line.strip()]
+    predicted = [i for i, line in enumerate(lines) if line == prediction.root_line.strip()]
+    return any(abs(a - b) <= _NEAR for a in labelled for b in predicted)
 
 
-def _share(judged: Sequence[Judged], right: Callable[[Labelled, Said], bool]) -> Ratio:
-    return Ratio(sum(1 for row, said in judged if right(row, said)), len(judged))
+def _share(judged: Sequence[Judged], right: Callable[[Labelled, Prediction], bool]) -> Ratio:
+    return Ratio(sum(1 for row, prediction in judged if right(row, prediction)), len(judged))
 
 
 def measure(judged: Sequence[Judged]) -> dict[str, Ratio]:
-    """Every measure by name, in the order in which they are shown."""
-    failures = [(r, s) for r, s in judged if r.failed]
-    healthy = [(r, s) for r, s in judged if not r.failed]
-    transient = [(r, s) for r, s in failures if r.transient]
-    lasting = [(r, s) for r, s in failures if not r.transient]
-    cascades = [(r, s) for r, s in failures if r.cascade]
-    restarts = [(r, s) for r, s in judged if s.done == "restart"]
+    """Every measure by name, in the order of the output."""
+    failures = [(r, p) for r, p in judged if r.failed]
+    healthy = [(r, p) for r, p in judged if not r.failed]
+    transient = [(r, p) for r, p in failures if r.transient]
+    lasting = [(r, p) for r, p in failures if not r.transient]
+    cascades = [(r, p) for r, p in failures if r.cascade]
+    restarts = [(r, p) for r, p in judged if p.counted_action == "restart"]
 
-    def same_family(row: Labelled, said: Said) -> bool:
-        return said.family == family(row.error_type)
+    def same_family(row: Labelled, prediction: Prediction) -> bool:
+        return prediction.family == family(row.error_type)
 
     return {
-        "detected": _share(failures, lambda _, s: s.verdict),
+        "detected": _share(failures, lambda _, p: p.verdict),
         "family": _share(failures, same_family),
-        "exact type": _share(failures, lambda r, s: s.error_type == r.error_type),
+        "exact type": _share(failures, lambda r, p: p.error_type == r.error_type),
         "root line": _share(failures, root_named),
         "root line within 3 lines": _share(failures, root_near),
         "family of cascades": _share(cascades, same_family),
         "root line of cascades": _share(cascades, root_named),
-        "false alarms": _share(healthy, lambda _, s: s.verdict),
+        "false alarms": _share(healthy, lambda _, p: p.verdict),
         "restart precision": _share(restarts, lambda r, _: r.transient),
-        "restart recall": _share(transient, lambda _, s: s.done == "restart"),
-        "wrong restarts of lasting failures": _share(lasting, lambda _, s: s.done == "restart"),
-        "wrong restarts of healthy runs": _share(healthy, lambda _, s: s.done == "restart"),
-        "right stops of lasting failures": _share(lasting, lambda _, s: s.done == "stop"),
-        "action right": _share(judged, lambda r, s: s.done == r.wanted),
+        "restart recall": _share(transient, lambda _, p: p.counted_action == "restart"),
+        "wrong restarts of lasting failures": _share(lasting, lambda _, p: p.counted_action == "restart"),
+        "wrong restarts of healthy runs": _share(healthy, lambda _, p: p.counted_action == "restart"),
+        "right stops of lasting failures": _share(lasting, lambda _, p: p.counted_action == "stop"),
+        "action right": _share(judged, lambda r, p: p.counted_action == r.right_action),
     }
 
 
 def confusion(judged: Sequence[Judged]) -> dict[tuple[str, str], int]:
-    """How often a true family was called another: {(true, said): count}."""
+    """How often the diagnosis gave which family for a true one: {(true, predicted): count}."""
     return dict(
         Counter(
-            (family(row.error_type), said.family if said.error_type or not said.verdict else "other")
-            for row, said in judged
+            (
+                family(row.error_type),
+                prediction.family if prediction.error_type or not prediction.verdict else "other",
+            )
+            for row, prediction in judged
         )
     )
 
 
 def mistakes(judged: Sequence[Judged]) -> list[dict[str, str]]:
-    """What went wrong, a row each; no text of any log."""
+    """One row for each excerpt with a wrong measure. A row holds no text of a log."""
     return [
-        {"id": row.id, "is": row.error_type, "said": said.error_type or HEALTHY, "wrong": ", ".join(wrong)}
-        for row, said in judged
-        if (wrong := _wrong(row, said))
+        {
+            "id": row.id,
+            "is": row.error_type,
+            "said": prediction.error_type or HEALTHY,
+            "wrong": ", ".join(wrong),
+        }
+        for row, prediction in judged
+        if (wrong := _wrong(row, prediction))
     ]
 
 
-def _wrong(row: Labelled, said: Said) -> list[str]:
+def _wrong(row: Labelled, prediction: Prediction) -> list[str]:
     right = {
-        "family": said.family == family(row.error_type),
-        "root line": not row.failed or root_named(row, said),
-        "action": said.done == row.wanted,
+        "family": prediction.family == family(row.error_type),
+        "root line": not row.failed or root_named(row, prediction),
+        "action": prediction.counted_action == row.right_action,
     }
-    return [what for what, is_right in right.items() if not is_right]
+    return [name for name, is_right in right.items() if not is_right]

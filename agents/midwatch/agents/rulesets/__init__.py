@@ -1,1 +1,1 @@
-"""Rules and policies as a person writes them: read, admitted, bundled, put in force."""
+"""User rules and policies: read them, admit them, bundle them and put the bundle in force."""

@@ -1,7 +1,7 @@
-"""Shell: a person's own rules are measured beside the shipped ones before they join the watch.
+"""Shell: measures user rules together with the shipped ones before the watch uses them.
 
-The verdict is the same in `midwatch rules check` and in a worker: always beside the default rules, and beside
-whatever else is watched. Shipped rules are trusted, so a watch without own rules measures nothing.
+The result is the same in `midwatch rules check` and in a worker. Both measure beside the default rules and
+beside all other rules in use. Shipped rules are trusted, so a watch without user rules measures nothing.
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ from midwatch.rules.prefilter.literals import Literals, required_literals
 from midwatch.rules.prefilter.workloads import background
 
 _ROUNDS = 4
-_AS_FAST = 0.6
-_LOOKS = 2
+_FAST_ENOUGH = 0.6
+_REPEATS = 2
 BESIDE = "default"
 """The preset beside which rules are measured."""
 INSIST = (
-    "To watch all the same set `rules.too_slow: quarantine` (without the rule) or `rules.too_slow: accept`"
+    "To go on nevertheless set `rules.too_slow: quarantine` (without the rule) or `rules.too_slow: accept`"
     " (with it)."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """The own rules that are too slow.
+    """The user rules that are too slow.
 
-    `speeds` are megabytes a second and core by workload, with all others; empty where nothing was measured.
+    `speeds` are megabytes a second and core by workload, of all rules together. It is empty where nothing
+    was measured.
     """
 
     refused: tuple[SlowRule, ...]
@@ -42,53 +43,57 @@ class Admitted:
 
 
 def admit_user_rules(
-    shipped: Iterable[Rule], own: Iterable[Rule], measure: Measure | None = None
+    shipped: Iterable[Rule], user_rules: Iterable[Rule], measure: Measure | None = None
 ) -> Admitted:
-    """Measure the own rules beside the shipped ones; names must differ.
+    """Measures the user rules beside the shipped ones. All names must differ.
 
-    An own rule that looks for the same as a default one is a copy of it, and trusted as that is: who edits a
-    copy of all packs is not measured beside a watch of nothing. Costs two compilations where all fit, and a
-    few more where a rule does not. Raises RuleErrors where a pattern cannot be compiled at all.
+    A user rule that searches for the same text as a default rule counts as a copy of it, and is trusted.
+    So an edited copy of all packs is still measured beside the default rules. The cost is two compilations
+    where all rules are fast enough, and a few more where a rule is not. Raises RuleErrors where a pattern
+    does not compile.
     """
-    shipped, own = tuple(shipped), tuple(own)
-    usual = load_bundle(BESIDE).rules if own else ()
-    known = set(map(_sought, usual))
-    new = tuple(rule for rule in own if _sought(rule) not in known)
+    shipped, user_rules = tuple(shipped), tuple(user_rules)
+    defaults = load_bundle(BESIDE).rules if user_rules else ()
+    default_keys = set(map(_search_key, defaults))
+    new = tuple(rule for rule in user_rules if _search_key(rule) not in default_keys)
     if not new:
-        compile_rules((*shipped, *own), scan=False)
+        compile_rules((*shipped, *user_rules), scan=False)
         return Admitted((), {})
-    taken = {rule.name for rule in (*shipped, *own)}
-    copies = (rule for rule in own if _sought(rule) in known)
-    beside = (*shipped, *copies, *(rule for rule in usual if rule.name not in taken))
-    admission = admit(beside, new, measure or steady_measure())
+    taken = {rule.name for rule in (*shipped, *user_rules)}
+    copies = (rule for rule in user_rules if _search_key(rule) in default_keys)
+    trusted = (*shipped, *copies, *(rule for rule in defaults if rule.name not in taken))
+    admission = admit(trusted, new, measure or steady_measure())
     return Admitted(admission.refused, admission.speeds)
 
 
-def _sought(rule: Rule) -> tuple[str, BlockKind | None, str]:
-    """All of a rule that takes time."""
+def _search_key(rule: Rule) -> tuple[str, BlockKind | None, str]:
+    """The parts of a rule that cost time."""
     return rule.pattern, rule.block, rule.stop_pattern
 
 
 def admit_edit(
-    shipped: Iterable[Rule], own: Iterable[Rule], in_force: Collection[str], without: Speeds | None = None
+    shipped: Iterable[Rule],
+    user_rules: Iterable[Rule],
+    in_force: Collection[str],
+    without: Speeds | None = None,
 ) -> Admitted:
-    """As `admit_user_rules`, in a fraction of a second for what can be seen to be cheap.
+    """As `admit_user_rules`, but in a fraction of a second where all rules are plainly fast.
 
-    That are patterns that are `in_force` already, and those that demand a literal which lines that no rule is
-    for do not hold, and beside which the automaton of all rules stays as fast. Any other is measured.
-    `without`: what `speeds_without_scan` said of the rules in force a while ago.
+    A rule is plainly fast if its pattern is `in_force` already. Any other must require a literal that lines
+    of the background do not hold. And the automaton of all rules must stay as fast. Else all is measured.
+    `without`: an earlier result of `speeds_without_scan` for the rules in force.
     """
-    shipped, own = tuple(shipped), tuple(own)
-    new = tuple(rule for rule in own if rule.pattern not in in_force)
-    known = (*shipped, *(rule for rule in own if rule.pattern in in_force))
-    together = compile_rules((*shipped, *own), scan=False)
-    if new and not (_never_looked_at_in_vain(new) and _is_as_fast_as(together, known, without)):
-        return admit_user_rules(shipped, own)
+    shipped, user_rules = tuple(shipped), tuple(user_rules)
+    new = tuple(rule for rule in user_rules if rule.pattern not in in_force)
+    in_use = (*shipped, *(rule for rule in user_rules if rule.pattern in in_force))
+    together = compile_rules((*shipped, *user_rules), scan=False)
+    if new and not (_require_rare_literals(new) and _is_as_fast_as(together, in_use, without)):
+        return admit_user_rules(shipped, user_rules)
     return Admitted((), {})
 
 
-def _never_looked_at_in_vain(new: Sequence[Rule]) -> bool:
-    """Whether each of the rules demands a literal that no line of the background holds."""
+def _require_rare_literals(new: Sequence[Rule]) -> bool:
+    """Whether each rule requires a literal that no line of the background holds."""
     text = background().lower()
 
     def is_absent(literals: Literals) -> bool:
@@ -102,41 +107,41 @@ def _in_bytes(literal: str) -> bytes:
     return bytes(ord(unit) % 256 for unit in literal).lower()
 
 
-def _is_as_fast_as(together: RuleSet, known: Sequence[Rule], without: Speeds | None) -> bool:
-    """A counted gap makes the automaton of all rules forget its states: that shows without their scan too."""
-    if without is not None and keeps_up(together, _share(without, _AS_FAST), time.thread_time):
+def _is_as_fast_as(together: RuleSet, in_use: Sequence[Rule], without: Speeds | None) -> bool:
+    """Whether the automaton stays fast: a counted gap makes it forget states, even without the scan."""
+    if without is not None and keeps_up(together, _share(without, _FAST_ENOUGH), time.thread_time):
         return True
     measure = measured_by(time.thread_time)
     with_them = measure(together)
-    alone = compile_rules(known, scan=False)
+    alone = compile_rules(in_use, scan=False)
     without = measure(alone)
-    for _ in range(_LOOKS):
+    for _ in range(_REPEATS):
         if _as_fast(with_them, without):
             return True
-        # Other work can only make one of them look slower: again, one right after the other.
+        # Other work on the machine can only lower a speed, so both are measured again, one after the other.
         with_them, without = _best(with_them, measure(together)), _best(without, measure(alone))
     return _as_fast(with_them, without)
 
 
 def _as_fast(with_them: Speeds, without: Speeds) -> bool:
-    return all(with_them[name] >= speed for name, speed in _share(without, _AS_FAST).items())
+    return all(with_them[name] >= speed for name, speed in _share(without, _FAST_ENOUGH).items())
 
 
 def _share(speeds: Speeds, share: float) -> Speeds:
     return {name: speed * share for name, speed in speeds.items()}
 
 
-def _best(one: Speeds, other: Speeds) -> Speeds:
-    return {name: max(speed, other[name]) for name, speed in one.items()}
+def _best(first: Speeds, second: Speeds) -> Speeds:
+    return {name: max(speed, second[name]) for name, speed in first.items()}
 
 
 def speeds_without_scan(rules: Iterable[Rule]) -> Speeds:
-    """How fast the automaton of all these rules is, in a fraction of a second."""
+    """The speeds of the automaton of all these rules. It takes a fraction of a second."""
     return measured_by(time.thread_time)(compile_rules(rules, scan=False))
 
 
 def steady_measure() -> Measure:
-    """By this thread's clock; the best of several rounds, since a busy machine can only look slower."""
+    """Measures by this thread's clock, the best of several rounds: a busy machine only looks slower."""
     once = measured_by(time.thread_time)
 
     def measure(rule_set: RuleSet) -> Speeds:
@@ -147,20 +152,20 @@ def steady_measure() -> Measure:
 
 
 def divided(rules: Iterable[Rule]) -> tuple[tuple[Rule, ...], tuple[Rule, ...]]:
-    """Shipped rules and own ones, by the file that each stands in."""
-    ours, listed = shipped_places(), tuple(rules)
+    """Shipped rules and user rules, by the file of each."""
+    shipped, listed = shipped_places(), tuple(rules)
     return (
-        tuple(rule for rule in listed if rule.location.file in ours),
-        tuple(rule for rule in listed if rule.location.file not in ours),
+        tuple(rule for rule in listed if rule.location.file in shipped),
+        tuple(rule for rule in listed if rule.location.file not in shipped),
     )
 
 
 def shipped_places() -> frozenset[str]:
-    """The files of which a rule that says it stands there is ours."""
+    """The names of shipped files, except those that name a user file too."""
     return frozenset(name for name in shipped_files() if not Path(name).exists())
 
 
 def refusals(refused: Iterable[SlowRule]) -> list[LocatedError]:
-    """What is told of rules that are too slow: the place, the cost, what to change, how to insist."""
+    """An error for each rule that is too slow: its place, its cost, and what to change or to set."""
     errors = [refusal.error() for refusal in refused]
     return [replace(error, remedy=f"{error.remedy}\n  {INSIST}") for error in errors]

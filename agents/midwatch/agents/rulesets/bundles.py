@@ -1,4 +1,4 @@
-"""Shell: which rules and policies a worker judges by, from the settings."""
+"""Shell: loads the rules and policies that the settings name for a worker."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CompiledBundle:
-    """Compiled rules and the hash they go by in every hit. `any_line`: every new line ends a silence."""
+    """Compiled rules and the hash that every hit names. `any_line`: every new line ends a silence."""
 
     rules: RuleSet
     hash: str
@@ -34,43 +34,45 @@ class CompiledBundle:
 
 
 def watched_rules(names: tuple[str, ...], *, scan: bool = True) -> CompiledBundle:
-    """The rules of presets, packs or files; a rule that several of them bring counts once.
+    """The rules of presets, packs or files. A rule that several of them hold counts once.
 
-    Without `scan` they are ready at once, which is right for a few megabytes of text.
+    Without `scan` the rules are ready at once, which suits a few megabytes of text.
 
     Raises:
-        RuleErrors: everything wrong in them.
+        RuleErrors: every mistake in them.
     """
     bundles = [load_bundle(name) for name in names]
-    shipped, own = divided(combined(bundles))
-    return _watched(bundles, compile_rules((*shipped, *own), scan=scan))
+    shipped, user_rules = divided(combined(bundles))
+    return _watched(bundles, compile_rules((*shipped, *user_rules), scan=scan))
 
 
 def combined(bundles: Iterable[Bundle]) -> tuple[Rule, ...]:
-    """The rules of all bundles, each name once: a person's own stands in place of a shipped one, and of
-    several own ones the first stands."""
-    ours, rules = shipped_places(), dict[str, Rule]()
+    """The rules of all bundles, each name once. A user rule replaces a shipped one of its name.
+
+    Of several user rules of one name the first stays.
+    """
+    shipped, rules = shipped_places(), dict[str, Rule]()
     for rule in (rule for bundle in bundles for rule in bundle.rules):
         other = rules.setdefault(rule.name, rule)
-        if other.location.file in ours and rule.location.file not in ours:
+        if other.location.file in shipped and rule.location.file not in shipped:
             rules[rule.name] = rule
     return tuple(rules.values())
 
 
 def shadowed(bundles: Iterable[Bundle]) -> tuple[Note, ...]:
-    """A note for each rule that is not watched because another one of its name, which says otherwise, is."""
-    bundles, ours = tuple(bundles), shipped_places()
-    standing = {rule.name: rule for rule in combined(bundles)}
+    """A note for each rule that another, different rule of its name replaces."""
+    bundles, shipped = tuple(bundles), shipped_places()
+    used = {rule.name: rule for rule in combined(bundles)}
     notes: dict[Note, None] = {}
     for rule in (rule for bundle in bundles for rule in bundle.rules):
-        other = standing[rule.name]
+        other = used[rule.name]
         if replace(other, location=rule.location) == rule:
             continue
-        if rule.location.file in ours:
-            what = f"rule {rule.name!r} stands in place of the shipped one at {rule.location}"
-            note = Note(NoteKind.CHANGED, other.location, what, "Give it another name to watch both.")
+        if rule.location.file in shipped:
+            what = f"rule {rule.name!r} replaces the shipped one at {rule.location}"
+            note = Note(NoteKind.CHANGED, other.location, what, "Give it another name to use both.")
         else:
-            what = f"rule {rule.name!r} is not watched beside the one of that name at {other.location}"
+            what = f"rule {rule.name!r} is not used: a rule of that name is at {other.location}"
             note = Note(NoteKind.WARNING, rule.location, what, "Give it another name.")
         notes[note] = None
     return tuple(notes)
@@ -87,66 +89,65 @@ def _watched(bundles: Iterable[Bundle], compiled: RuleSet, notes: tuple[Note, ..
 
 
 def rules_of(settings: Settings, measure: Measure | None = None) -> CompiledBundle:
-    """The rules that the settings name: presets, then the user's own files, whose rules are measured first.
+    """The rules that the settings name: presets, then user files. User rules are measured first.
 
     Raises:
-        RuleErrors: everything wrong in them, and each own rule that slows the watch down, unless
-            `rules.too_slow` says otherwise.
+        RuleErrors: every mistake in them, and each user rule that is too slow, unless `rules.too_slow` says
+            otherwise.
     """
     user_files = rule_sources(settings.rules.directories)
     bundles = [load_bundle(name) for name in (*settings.rules.presets, *user_files)]
-    shipped, own = divided(combined(bundles))
-    admitted = admit_user_rules(shipped, own, measure)
-    kept, notes = let_in(admitted.refused, own, settings.rules.too_slow)
+    shipped, user_rules = divided(combined(bundles))
+    admitted = admit_user_rules(shipped, user_rules, measure)
+    kept, notes = apply_too_slow(admitted.refused, user_rules, settings.rules.too_slow)
     watched = _watched(bundles, compile_rules((*shipped, *kept)), notes)
-    tell(watched.notes)
+    log_notes(watched.notes)
     return watched
 
 
-def let_in(
-    refused: Iterable[SlowRule], own: Iterable[Rule], way: TooSlow
+def apply_too_slow(
+    refused: Iterable[SlowRule], user_rules: Iterable[Rule], setting: TooSlow
 ) -> tuple[tuple[Rule, ...], tuple[Note, ...]]:
-    """The own rules that are watched though some are too slow, and what is told of these.
+    """The user rules that stay, and a note on each slow one. `setting` is `rules.too_slow`.
 
-    Raises RuleErrors where the settings refuse them.
+    Raises RuleErrors where the setting refuses slow rules.
     """
     refused = tuple(refused)
-    if refused and way == "refuse":
+    if refused and setting == "refuse":
         raise RuleErrors(refusals(refused))
-    done = "watched all the same" if way == "accept" else "left out of the watch"
-    left_out = set() if way == "accept" else {refusal.rule.name for refusal in refused}
-    kept = tuple(rule for rule in own if rule.name not in left_out)
-    return kept, tuple(_insisted(refusal, done) for refusal in refused)
+    result = "used nevertheless" if setting == "accept" else "left out"
+    left_out = set() if setting == "accept" else {refusal.rule.name for refusal in refused}
+    kept = tuple(rule for rule in user_rules if rule.name not in left_out)
+    return kept, tuple(_slow_note(refusal, result) for refusal in refused)
 
 
-def _insisted(refusal: SlowRule, done: str) -> Note:
+def _slow_note(refusal: SlowRule, result: str) -> Note:
     error = refusal.error()
-    return Note(NoteKind.WARNING, error.location, f"{error.what}; it is {done}", error.remedy)
+    return Note(NoteKind.WARNING, error.location, f"{error.what}; it is {result}", error.remedy)
 
 
 def policies_of(settings: Settings) -> dict[str, Policy]:
-    """Every shipped policy and every own one, by its name; the one of the settings also as they name it."""
+    """All shipped and user policies by name. The settings' policy is also there under their name for it."""
     counting = RetryCounting(settings.rules.retries)
     policies = {name: load_policy(name) for name in shipped_policies()}
     for file in policy_sources(settings.rules.directories):
-        own = load_policy(file, counting)
-        policies[own.name] = own
-    if settings.policy not in policies:
+        policy = load_policy(file, counting)
+        policies[policy.name] = policy
+    if settings.policy not in policies and settings.policy not in settings.extensions.policies:
         named = load_policy(settings.policy, counting)
-        tell(named.notes)
+        log_notes(named.notes)
         policies[settings.policy] = named
     return policies
 
 
-def tell(notes: Iterable[Note]) -> None:
-    """What was read of a user's own files goes to the log once, when it is taken."""
+def log_notes(notes: Iterable[Note]) -> None:
+    """Logs the notes on user files. Call it once, when the files come into use."""
     for note in notes:
         _log.log(logging.INFO if note.kind is NoteKind.MOOT else logging.WARNING, "%s", note)
 
 
 def limits_of(settings: Settings) -> WatchLimits:
-    """How long jobs may be silent by the settings; above them stands the bundle in force, above both a
-    job's spec."""
+    """The silence limits of the settings. The bundle in force overrides them, a job's spec overrides both."""
     return WatchLimits(
         **settings.detect.limits.by_phase(),
         grace=settings.detect.settle_grace,

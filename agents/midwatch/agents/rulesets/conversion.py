@@ -1,4 +1,4 @@
-"""A configuration of oellm-autoexp in our own form: a file of rules and a file with the policy. Pure."""
+"""Converts a configuration of oellm-autoexp into a rule file and a policy file of midwatch. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KEPT = (NoteKind.NOT_EXECUTED, NoteKind.CHANGED, NoteKind.WARNING)
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """The text of both files; "" for the one of which the configuration says nothing."""
+    """The text of both files. A text is "" where the configuration says nothing about it."""
 
     rules: str
     policy: str
@@ -26,13 +26,13 @@ class Converted:
 def convert(
     config: Config, shipped: Mapping[str, bytes], counting: RetryCounting = RetryCounting.DOCUMENTED
 ) -> Converted:
-    """Both files of a configuration, with our presets (`shipped`) that stand in for theirs.
+    """Both files of a configuration. `shipped` are midwatch's presets, which replace missing files.
 
-    `max_retries` is written as the number of restarts that `counting` takes it for. What the reading had
-    to note stands above the rules as comments. Raises RuleErrors.
+    `counting` turns `max_retries` into a number of restarts. The notes become comments above the rules.
+    Raises RuleErrors.
     """
     policy = policy_of(config, counting)
-    asks = config.policies is not None or (config.watches and config.policy is None)
+    has_policy = config.policies is not None or (config.watches and config.policy is None)
     rules = ""
     if config.watches or config.presets:
         rules = _comments(config, policy.notes) + rules_text(
@@ -43,9 +43,9 @@ def convert(
             silence=bundle_of(config, shipped).silence,
             any_line=config.any_line,
         )
-    return Converted(rules, policy_text(policy) if asks else "", policy.notes)
+    return Converted(rules, policy_text(policy) if has_policy else "", policy.notes)
 
 
 def _comments(config: Config, notes: tuple[Note, ...]) -> str:
-    told = (f"# {' '.join(str(note).split())}\n" for note in notes if note.kind in _KEPT)
-    return f"# Converted from {config.root}\n{''.join(told)}"
+    lines = (f"# {' '.join(str(note).split())}\n" for note in notes if note.kind in _KEPT)
+    return f"# Converted from {config.root}\n{''.join(lines)}"

@@ -1,4 +1,4 @@
-"""Shell: which of a person's own files hold rules, which a policy, and which both."""
+"""Shell: finds which user files hold rules, which hold a policy, and which hold both."""
 
 from __future__ import annotations
 
@@ -10,22 +10,25 @@ from midwatch.streams.errors import ConfigurationError
 from midwatch.streams.strict_yaml import YamlMapping, read_yaml
 
 POLICY_ENDINGS = (".policy.yaml", ".policy.yml")
-"""A policy may lie beside the rules that it belongs to; `midwatch rules convert` writes such pairs."""
+"""A policy file may lie beside its rule file: `midwatch rules convert` writes such pairs."""
 YAML = (".yaml", ".yml")
 
 
 def rule_sources(paths: Iterable[Path]) -> tuple[str, ...]:
-    """The files of rules that paths of files and directories mean, for `load_bundle`."""
+    """The rule files of these files and directories, for `load_bundle`."""
     return tuple(str(path) for path in _files(paths) if not is_policy_file(path))
 
 
 def policy_sources(paths: Iterable[Path]) -> tuple[str, ...]:
-    """The files of policies among them, for `load_policy`; one of oellm-autoexp may hold both."""
+    """The policy files of these files and directories, for `load_policy`.
+
+    A file of oellm-autoexp may hold both rules and a policy.
+    """
     return tuple(str(path) for path in _files(paths) if is_policy_file(path) or _holds_a_policy(path))
 
 
 def is_policy_file(path: Path) -> bool:
-    """Whether a file holds one of our policies, and no rules."""
+    """Whether a file holds a midwatch policy, and no rules."""
     if path.name.endswith(POLICY_ENDINGS):
         return True
     tree = read_yaml(str(path), _content(path), [])
@@ -33,7 +36,7 @@ def is_policy_file(path: Path) -> bool:
 
 
 def _holds_a_policy(path: Path) -> bool:
-    """Where reading it fails, reading its rules tells why."""
+    """Whether a file of oellm-autoexp holds a policy. If it cannot be read, reading its rules reports why."""
     try:
         if not is_config(str(path), _content(path)):
             return False

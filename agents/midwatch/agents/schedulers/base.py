@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from midwatch.streams.errors import ServiceUnreachable
 from midwatch.streams.records import Mode
@@ -88,6 +88,7 @@ class StartSpec:
     environment: Mapping[str, str] = field(default_factory=dict)
     user: str = ""
     exclude_nodes: str = ""  # as the scheduler writes a list of nodes
+    export: str = ""  # SLURM's `--export`, if only some of the variables may reach the job
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,7 @@ class Hint:
     text: str = ""
 
 
+@runtime_checkable
 class Cluster(Protocol):
     """One scheduler. `holds`: a submitted job can wait until `release` lets it run."""
 

@@ -1,7 +1,8 @@
 """Finds the latest complete checkpoint of a directory, and says why it passed over newer ones.
 
-Two layouts may lie side by side. One is `step_N/` with a pointer `latest`, a link or a file. The other is
-Megatron's `iter_000000N/` with the pointer `latest_checkpointed_iteration.txt`. A trainer writes the pointer
+Two layouts may lie side by side. One is `step_N/` with a pointer `latest`, a link or a file. DeepSpeed calls
+its folders `global_stepN/`, and the Trainer of Hugging Face `checkpoint-N/`. The other layout is Megatron's
+`iter_000000N/` with the pointer `latest_checkpointed_iteration.txt`. A trainer writes the pointer
 last, so a checkpoint newer than the pointer is unfinished. The exception is a `step_N/` whose own manifest
 proves it complete. Megatron loads only what its pointer names, so no manifest helps a newer `iter_` folder.
 This module never loads or unpickles a checkpoint.
@@ -23,7 +24,7 @@ HASHED_BYTES = (
     64 * 1024 * 1024
 )  # larger files are checked by size alone: reading terabytes proves little more
 
-_STEP = re.compile(r"step_(\d+)")
+_STEP = re.compile(r"(?:step_|global_step|checkpoint-)(\d+)")
 _ITERATION = re.compile(r"iter_(\d{7,})")
 _WEIGHTS = frozenset({".pt", ".pth", ".bin", ".distcp", ".safetensors", ".ckpt"})
 

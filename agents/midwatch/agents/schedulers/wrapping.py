@@ -12,6 +12,7 @@ import sys
 from pathlib import Path, PurePath
 
 from midwatch.agents.schedulers.base import StartSpec
+from midwatch.agents.schedulers.resume import ResumePoint, filled, variables
 from midwatch.agents.schedulers.slurm.sbatch_argv import split
 from midwatch.streams.errors import ConfigurationError, UsageError
 from midwatch.streams.records import Spec
@@ -36,24 +37,46 @@ def shim_argv(
     return [sys.executable, *SHIM, "--job", job, "--nodes", str(nodes), *logs, "--", *argv]
 
 
-def start_spec(spec: Spec, *, exclude_nodes: str = "") -> StartSpec:
-    """The start that this spec describes.
+def start_spec(
+    spec: Spec, *, attempt: int, resume: ResumePoint | None = None, exclude_nodes: str = ""
+) -> StartSpec:
+    """The start that this spec describes, as the job's `attempt`. It is told to load `resume`, if given.
 
     Raises:
         ConfigurationError: the script of a SLURM job is gone, or was changed after it was signed.
     """
-    argv = spec.argv
+    arguments = filled(spec.resume_arguments, resume) if resume else ()
+    argv, export = (*spec.argv, *arguments), None
     if is_sbatch(argv):
-        verified_script(script_of(argv))
+        export = export_of(argv, verified_script(script_of(argv)))
     else:
-        argv = tuple(shim_argv(job=spec.job, nodes=spec.nodes, log_paths=spec.log_paths, argv=spec.argv))
+        argv = tuple(shim_argv(job=spec.job, nodes=spec.nodes, log_paths=spec.log_paths, argv=argv))
+    told = variables(attempt, resume, arguments)
     return StartSpec(
         argv=argv,
         cwd=spec.cwd,
-        environment={**spec.environment, "MIDWATCH_JOB": spec.job},
+        environment={**spec.environment, "MIDWATCH_JOB": spec.job, **told},
         user=spec.user,
         exclude_nodes=exclude_nodes,
+        export=",".join([*export, *told]) if export is not None else "",
     )
+
+
+def export_of(argv: tuple[str, ...], script: bytes) -> tuple[str, ...] | None:
+    """The variables to which `--export` limits the job's environment; None where ours need not be named.
+
+    The option stands on the line or in a line of the script. ALL lets every variable pass. NONE names none,
+    and like any list it lets SLURM load the user's own environment. NIL would not, so it stays as it is.
+    """
+    words = [word for line in _head(script) if line.startswith(b"#SBATCH") for word in _sbatch_words(line)]
+    for options in (split(argv[1:])[0], split(words)[0]):
+        given = [option.value or "" for option in options if option.name == "export"]
+        if given:
+            names = given[-1].split(",")
+            if {"ALL", "NIL"} & {name.upper() for name in names}:
+                return None
+            return tuple(name for name in names if name.upper() != "NONE")
+    return None
 
 
 def is_sbatch(argv: tuple[str, ...]) -> bool:

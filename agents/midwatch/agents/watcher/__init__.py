@@ -1,1 +1,1 @@
-"""The scheduler's own word, turned into events: states, exit codes, who cancelled."""
+"""Reports what the schedulers show as events: states, exit codes, who cancelled."""

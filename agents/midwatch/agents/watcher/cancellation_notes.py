@@ -1,7 +1,7 @@
-"""Notes on who ended a start on purpose, written before the deed: the scheduler often cannot tell.
+"""Cancellation notes: who ends a start on purpose. The scheduler often cannot tell.
 
-The executor notes its own ends, so that the watcher does not take them for a person's; `midwatch run` notes
-the person who pressed Ctrl-C. One small file for each, in the state directory.
+The executor writes a note before it cancels a start, so the watcher does not blame a person. `midwatch run`
+notes the person who pressed Ctrl-C. Each note is a small file in the state directory.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ class _Note(msgspec.Struct):
 
 
 def note_cancellation(state_directory: Path, incarnation: str, person: str = "") -> None:
-    """On disk when it returns. The first note on a start stands: who came first ended it."""
+    """Writes a note; it is on disk when this returns. Of several notes on one start, the first counts."""
     path = _path(state_directory, incarnation)
     path.parent.mkdir(parents=True, exist_ok=True)
     create_if_absent(path, msgspec.json.encode(_Note(incarnation, person)))
 
 
 def cancellation_of(state_directory: Path, incarnation: str) -> CancellationNote | None:
-    """None if nobody here ended it."""
+    """The note on a start; None if nobody on this host cancelled it."""
     try:
         note = msgspec.json.decode(_path(state_directory, incarnation).read_bytes(), type=_Note)
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""Which jobs there are and as what they ran, learnt from `events` alone. Pure.
+"""The census: all jobs and their starts, read from `events` alone. Pure.
 
-The executor asks it whether an order is meant for the present start of a job; the watcher asks it whom to
-look for. It is read anew from the topic at each start: there is no state to lose or to disagree with.
+The executor asks it whether a command is for the latest start of a job. The watcher asks it which starts
+to look for. The census is read anew from the topic at each start, so it has no state to lose.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ from midwatch.streams.records.codec import UNREADABLE, decode
 
 @dataclass(slots=True)
 class JobStart:
-    """One incarnation of a job. `alive_at`: reader's monotonic clock at its last beat with a live process.
-    `effect_key`: that of the effect which made it; "" for what somebody else has started."""
+    """One incarnation of a job.
+
+    `alive_at`: the reader's monotonic clock at its last heartbeat with a live process. `effect_key`: the
+    key of the effect that started it; "" if midwatch did not start it.
+    """
 
     job: str
     incarnation: str
@@ -32,17 +35,19 @@ class JobStart:
 
 @dataclass(slots=True)
 class Census:
-    """All jobs seen in `events`, and their starts in the order in which the topic told of them."""
+    """All jobs seen in `events`, and their starts in the sequence in which the topic names them."""
 
     jobs: dict[str, dict[str, JobStart]] = field(default_factory=dict)
     specs: dict[str, SpecEvent] = field(default_factory=dict)
     accepted: dict[str, Outcome] = field(default_factory=dict)
-    """Of each order, by its id, that was accepted and of whose end nobody has told: that word."""
+    """The outcome `accepted` of each command without a later outcome, by the command's id."""
 
     def apply(self, value: bytes, at: float, key: bytes | None = None) -> None:
-        """Folds one message of `events`; `at` is the reader's monotonic clock. What is unreadable, or speaks
-        of another job than its key, is skipped: detect answers for it, and an unknown start only makes the
-        executor refuse."""
+        """Folds one message of `events`; `at` is the reader's monotonic clock.
+
+        Skips a record that is unreadable, or whose job is not that of its key. Detect dead-letters such a
+        record. A start that the census does not know only makes the executor refuse.
+        """
         try:
             glimpse = _glimpse.decode(value)
         except UNREADABLE:
@@ -64,7 +69,7 @@ class Census:
         self._fold(record)
 
     def incarnations(self, job: str) -> tuple[str, ...]:
-        """As what the job ran, oldest first."""
+        """The incarnations of the job, oldest first."""
         return tuple(self.jobs.get(job, ()))
 
     def starts(self, cluster_kind: str) -> Iterator[JobStart]:
@@ -102,7 +107,7 @@ class Census:
 
 
 def _readable(value: bytes) -> bool:
-    """Whether detect would take it too: what it sets aside must make no start here."""
+    """Whether detect can read it too: a record that detect dead-letters must add no start here."""
     try:
         decode(value)
     except (MalformedRecord, NewerRecord):
@@ -116,7 +121,7 @@ class _Origin(msgspec.Struct):
 
 
 class _Glimpse(msgspec.Struct):
-    """The few fields of hits and beats that matter here; the rest of a message is not even built."""
+    """The few fields of hits and heartbeats that the census needs. The decoder skips all others."""
 
     record: str
     job: str = ""

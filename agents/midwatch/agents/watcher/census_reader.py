@@ -1,6 +1,6 @@
-"""Reads `events` and `specs` from their beginning into a census, in a thread of its own. Shell.
+"""Reads `events` and `specs` from their beginning into a census, in its own thread. Shell.
 
-It belongs to no consumer group and commits nothing: all that it knows can be read again.
+The reader belongs to no consumer group and commits no offsets: it reads everything again at each start.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _PAUSE_S = 0.02
 
 
 class CensusReader(threading.Thread):
-    """The census of all jobs, kept up to date. Its questions may be asked from any thread."""
+    """Keeps the census of all jobs up to date. The methods that read the census work in any thread."""
 
     def __init__(
         self,
         settings: Settings,
         dead_letter: Callable[[Any, Exception], None] = lambda _message, _error: None,
     ) -> None:
-        """`dead_letter` is told of each message of `specs` that cannot be read, again after each start."""
+        """Calls `dead_letter` for each unreadable message of `specs`, again after each start."""
         super().__init__(name="census", daemon=True)
         self._topics = settings.topic_names
         self._consumer: Any = plain_consumer(settings.kafka, **LASTING, **PATIENT)
@@ -48,7 +48,7 @@ class CensusReader(threading.Thread):
         self._lock = threading.Lock()
         self._census = Census()
         self._specs: dict[str, Spec] = {}
-        self._homes: dict[bytes, int] = {}
+        self._partition_of_key: dict[bytes, int] = {}
         self._read: dict[Any, int] = dict.fromkeys(self._partitions, 0)
         self._stopping = threading.Event()
         self.failure: BaseException | None = None
@@ -58,7 +58,7 @@ class CensusReader(threading.Thread):
             while not self._stopping.is_set():
                 self._turn()
         except BaseException as error:
-            # Kept for the main thread, which must die of it too.
+            # The main thread raises it too.
             self.failure = error
         finally:
             self._consumer.close()
@@ -67,23 +67,23 @@ class CensusReader(threading.Thread):
         self._stopping.set()
 
     def catch_up(self, ends: Mapping[Any, int], patience_s: float) -> None:
-        """Returns when everything below these offsets has been folded.
+        """Returns once the census has folded everything below these offsets.
 
         Raises:
-            ServiceUnreachable: it has not within `patience_s`.
+            ServiceUnreachable: the reader died, or needs longer than `patience_s` seconds.
         """
         deadline = time.monotonic() + patience_s
         while any(self._read.get(partition, 0) < end for partition, end in ends.items()):
             if self.failure is not None or time.monotonic() > deadline:
                 raise ServiceUnreachable(
-                    f"the topics of jobs could not be read to their ends: {self.failure or 'too slow'}",
+                    f"the executor did not reach the ends of its topics: {self.failure or 'too slow'}",
                     where=self._topics.events,
-                    remedy="the executor starts again by itself; nothing was done meanwhile",
+                    remedy="the executor starts again by itself; it has done nothing meanwhile",
                 )
             time.sleep(_PAUSE_S)
 
     def ends(self) -> Mapping[Any, int]:
-        """How far the topics reach now; only before the thread is started, whose consumer it asks."""
+        """The end offsets of the topics now. Call it only before the thread starts: both use one consumer."""
         ends: Mapping[Any, int] = self._consumer.end_offsets(self._partitions)
         return ends
 
@@ -97,22 +97,22 @@ class CensusReader(threading.Thread):
             return self._census.incarnations(job)
 
     def accepted(self) -> tuple[Outcome, ...]:
-        """What was said of each order that was accepted and has no end yet."""
+        """The outcome `accepted` of each command that has no later outcome yet."""
         with self._lock:
             return tuple(self._census.accepted.values())
 
     def starts(self, kind: str) -> tuple[JobStart, ...]:
-        """Copies, so that the caller can take its time."""
+        """Copies of all starts on this kind of scheduler; the thread does not change them."""
         with self._lock:
             return tuple(replace(start) for start in self._census.starts(kind))
 
     def spec(self, digest: str) -> Spec | None:
-        """The spec of that hash; its signature is the caller's to check."""
+        """The spec of that hash; None if the topic has none. The caller must check its signature."""
         with self._lock:
             return self._specs.get(digest)
 
     def spec_of(self, job: str) -> Spec | None:
-        """The job's present spec, as `spec` tells it; None if it has none, or none has come yet."""
+        """The spec that the job's latest spec event names, unchecked as in `spec`; None without one."""
         with self._lock:
             event = self._census.specs.get(job)
             return self._specs.get(event.spec) if event else None
@@ -123,25 +123,25 @@ class CensusReader(threading.Thread):
         for partition, messages in polled.items():
             with self._lock:
                 for message in messages:
-                    if message.value is None or not self._at_home(message):
+                    if message.value is None or not self._in_its_partition(message):
                         continue
                     if partition.topic == self._topics.events:
                         self._census.apply(message.value, at, message.key)
                     else:
                         self._keep(message)
-        # The position and not the last offset: a transaction's marks and compacted records have none.
+        # The position, not the last offset: the markers of transactions and compaction leave holes.
         for partition in self._partitions:
             self._read[partition] = self._consumer.position(partition)
 
-    def _at_home(self, message: Any) -> bool:
-        """Whether the record of a job lies in that job's partition; detect sets aside what does not."""
+    def _in_its_partition(self, message: Any) -> bool:
+        """Whether the record of a job lies in that job's partition; detect dead-letters any other."""
         if message.topic != self._topics.events or message.key is None:
             return True
-        home = self._homes.get(message.key)
-        if home is None:
-            count = sum(partition.topic == message.topic for partition in self._partitions)
-            home = self._homes[message.key] = partition_of(message.key, count)
-        return bool(home == message.partition)
+        partition = self._partition_of_key.get(message.key)
+        if partition is None:
+            count = sum(known.topic == message.topic for known in self._partitions)
+            partition = self._partition_of_key[message.key] = partition_of(message.key, count)
+        return bool(partition == message.partition)
 
     def _keep(self, message: Any) -> None:
         try:

@@ -1,10 +1,10 @@
-"""Ships what a local job printed last, when nobody of its own is left to do it. Shell.
+"""Ships the last output of a local job whose own shipper and shim are gone. Shell.
 
-A job's shipper drains its files, and the shim starts it again when it dies. Where both died with the job, or
-went before Kafka was back, the files are still on this host: a last shipper goes on where the checkpoint
-stands, for the same node and start, and says with its final beat that nothing more will come. It is begun
-anew until the checkpoint says so. Two at once are kept apart by the checkpoint's lock: who holds it drains,
-or is a killed one that is not gone yet.
+A job's shipper drains its files, and the shim starts a dead shipper again. Both may die with the job, or
+end before Kafka is back. The files are then still on this host. The executor starts a last shipper for
+the same node and start, which goes on at the checkpoint. Its final heartbeat says that no more output
+will come. The executor starts it again until the checkpoint says that it has finished. The checkpoint's
+lock lets only one shipper run at a time; a killed shipper may hold the lock for a moment.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from midwatch.streams.records import Spec
 from midwatch.streams.records.identity import local_incarnation, native_id
 
 PATIENCE_S = 60
-"""So long one last shipper waits for Kafka, or for a file; meanwhile no other start of the job can ship."""
+"""Seconds that a last shipper waits for Kafka or a file; no other start of the job can ship meanwhile."""
 PAUSE_S, LONGEST_PAUSE_S = 5.0, 60.0
 GIVEN_UP_S = 3600.0
 
 
 @dataclass(slots=True)
 class Owed:
-    """A start of which not all that it printed has arrived. Times are the watcher's monotonic seconds."""
+    """An ended start whose output has not all arrived. Times are the watcher's monotonic seconds."""
 
     start: JobStart
     spec: Spec
@@ -44,76 +44,81 @@ class Owed:
 
 @dataclass(slots=True)
 class LastWords:
-    """The drain of this host's own jobs. `owed`: by incarnation, whom to look after again."""
+    """Drains the local jobs of this host. `owed`: the starts to drain, by incarnation."""
 
     state_directory: Path
     caller: Caller
     owed: dict[str, Owed] = field(default_factory=dict)
 
     def ended(self, start: JobStart, spec: Spec | None, now: float) -> None:
-        """A start has ended, now or before this executor began: what is left of it is drained from here on.
+        """Begins to drain a start that has ended, now or before this executor began.
 
-        Without a spec nobody knows the job's files. The job's own environment is used, as its shim did.
+        Does nothing without a spec, because nobody then knows the job's files. The shipper gets the
+        environment of the spec, as it had from the shim.
         """
         if spec is not None and native_id(start.incarnation).isdigit():
             self.owed[start.incarnation] = Owed(start, spec, now + GIVEN_UP_S, now)
             self._look(self.owed[start.incarnation], now)
 
     def again(self, followed: Set[str], now: float) -> None:
-        """To be called at each look: whose pause is over is looked after again.
+        """Drains again each start whose pause is over. Call it at each look.
 
-        `followed`: incarnations known to have a later start of their job, whose own shipper drains the rest.
+        `followed`: incarnations with a later start of their job, whose own shipper drains the rest.
         """
-        for incarnation, each in list(self.owed.items()):
+        for incarnation, owed in list(self.owed.items()):
             if incarnation in followed:
                 del self.owed[incarnation]
-            elif each.due <= now:
-                self._look(each, now)
+            elif owed.due <= now:
+                self._look(owed, now)
 
     def _look(self, owed: Owed, now: float) -> None:
         start, pid = owed.start, int(native_id(owed.start.incarnation))
-        alive = start_ticks(pid)
-        if alive is not None and local_incarnation(pid, alive) == start.incarnation:
-            return  # a shim tells of the end a moment before it goes itself
-        own = self.state_directory / "output" / f"{start.effect_key}.log"
-        logs = [*owed.spec.log_paths, *([str(own)] if start.effect_key and own.exists() else [])]
+        ticks = start_ticks(pid)
+        if ticks is not None and local_incarnation(pid, ticks) == start.incarnation:
+            return  # a shim reports the end a moment before it exits
+        output_log = self.state_directory / "output" / f"{start.effect_key}.log"
+        captured = [str(output_log)] if start.effect_key and output_log.exists() else []
+        logs = [*owed.spec.log_paths, *captured]
         try:
             if not logs or now > owed.until or not self._unfinished(start):
                 del self.owed[start.incarnation]
                 return
         except UsageError:
-            return  # one of them is at it
+            return  # a shipper of this start runs
         argv = [sys.executable, "-P", "-m", "midwatch", "ship", "--until-pid", f"--drain={PATIENCE_S}"]
-        output = self.state_directory / "run" / f"ship-{start.incarnation.replace(':', '-')}.log"
-        output.parent.mkdir(parents=True, exist_ok=True)
+        shipper_log = self.state_directory / "run" / f"ship-{start.incarnation.replace(':', '-')}.log"
+        shipper_log.parent.mkdir(parents=True, exist_ok=True)
         environment = self._environment(start, owed.spec)
         try:
             self.caller.spawn(
-                [*argv, *dict.fromkeys(logs)], environment, cwd=owed.spec.cwd, output=output, reads=True
+                [*argv, *dict.fromkeys(logs)], environment, cwd=owed.spec.cwd, output=shipper_log, reads=True
             )
-        except OSError:  # its directory is gone, and with it whatever lay there
+        except OSError:  # the job's working directory is gone
             del self.owed[start.incarnation]
             return
-        # Until then it has the lock, or has failed: then the pauses grow, for what fails once may always.
+        # By then the shipper has the lock or has failed. A failure may repeat for ever, so the pauses grow.
         owed.due, owed.pause = now + owed.pause, min(2 * owed.pause, LONGEST_PAUSE_S)
 
     def _unfinished(self, start: JobStart) -> bool:
-        """Whether a shipper of this start began, did not come to its end, and runs no more. Raises UsageError
-        while one runs."""
-        place = checkpoint_directory(self.state_directory, start.job, socket.gethostname())
-        if not place.is_dir():
+        """Whether a shipper of this start began, did not finish, and is gone.
+
+        Raises:
+            UsageError: a shipper of this start still runs.
+        """
+        directory = checkpoint_directory(self.state_directory, start.job, socket.gethostname())
+        if not directory.is_dir():
             return False
         try:
-            checkpoint = ShipperDirectory(place)
+            checkpoint = ShipperDirectory(directory)
         except ConfigurationError:
             return False
         try:
-            known = checkpoint.load()
+            positions = checkpoint.load()
         except MidwatchError:
             return False
         finally:
             checkpoint.close()
-        return known.incarnation == start.incarnation or known == SentPositions()
+        return positions.incarnation == start.incarnation or positions == SentPositions()
 
     def _environment(self, start: JobStart, spec: Spec) -> Mapping[str, str]:
         return {

@@ -1,9 +1,11 @@
-"""From what a scheduler shows to facts. Pure: looks go in, changes come out.
+"""Turns what a scheduler shows into facts. Pure: looks go in, changes come out.
 
-A look is one successful sweep of a scheduler, with what it answered when asked about single starts. A failed
-sweep is no look, so it never makes a job absent. A start that the scheduler does not know in two looks
-`ABSENT_S` apart, under one boot of it, with accounting silent and without a beat of a live process in
-between, has ended; how is not known.
+A look is one successful sweep of a scheduler, with its answers about single starts. A failed sweep is no
+look, so it never makes a job absent. A start has ended in an unknown way if all of these hold:
+
+- The scheduler does not know it in two looks at least `ABSENT_S` apart, under one boot of the scheduler.
+- Accounting does not know it either.
+- No heartbeat of a live process came in between.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from midwatch.streams.records.identity import native_id
 ABSENT_S = 10.0
 ABSENT = "ABSENT"
 CANCELLED = "CANCELLED"
-_CUT_SHORT = (CANCELLED, ABSENT, "LOST")  # any other word says that it ended by itself before it was ended
+_CUT_SHORT = (CANCELLED, ABSENT, "LOST")  # with any other state it ended by itself before the cancel
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class SchedulerSweep:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Since when, and under which boot, a start has not been seen."""
+    """Since when, in monotonic seconds, and under which boot the scheduler has not shown a start."""
 
     since: float
     boot: str
@@ -43,15 +45,15 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class WatcherMemory:
-    """What the watcher remembers between two looks: only what it may forget, all else is in `events`."""
+    """What the watcher remembers between two looks. It may lose all of it: `events` holds the rest."""
 
-    told: Mapping[str, str] = field(default_factory=dict)  # incarnation -> the last state sent
+    sent: Mapping[str, str] = field(default_factory=dict)  # incarnation -> the last state sent
     missing: Mapping[str, Missing] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class CancellationNote:
-    """Who ended a start on purpose, as the executor's host knows it; `person` "" is a command of ours."""
+    """Who cancelled a start, as this host knows it. `person`: "" if a command of midwatch did."""
 
     person: str
 
@@ -67,7 +69,7 @@ class SweepResult:
 def questions(
     watched: WatcherMemory, jobs: Mapping[str, SchedulerJob], starts: Iterable[JobStart]
 ) -> tuple[str, ...]:
-    """The starts to ask the scheduler about one by one: who cancelled them, or where they are."""
+    """The incarnations to ask the scheduler about one by one: who cancelled them, or where they are."""
     known = {start.incarnation: start for start in starts}
     cancelled = [
         seen.incarnation
@@ -90,21 +92,20 @@ def facts(
 ) -> SweepResult:
     """What changed since the last look.
 
-    `starts` are those known from `events`; a sighted one that is not among them belongs to the job of an
-    earlier start of the same id, or to that whose effect key it carries. A fact sent twice is harmless.
+    `starts` are those known from `events`. Another start belongs to the job of an earlier start of the same
+    native id, or else to the job whose effect key it carries. A fact sent twice is harmless.
     """
     known = {start.incarnation: start for start in starts}
     by_native = {native_id(start.incarnation): start.job for start in known.values()}
-    told, missing, out = dict(watched.told), dict[str, Missing](), list[SchedulerFact]()
+    sent, missing, changes = dict(watched.sent), dict[str, Missing](), list[SchedulerFact]()
 
-    def tell(job: str, incarnation: str, state: StartState, key: str = "") -> None:
+    def send(job: str, incarnation: str, state: StartState, key: str = "") -> None:
         old, start = _last(watched, incarnation, known), known.get(incarnation)
         if old != state.word and not (start and start.ended and not state.over):
             cancellation = cancellations.get(incarnation)
-            out.append(
-                _fact(job, look.cluster, incarnation, old=old, state=_by(state, cancellation), key=key)
-            )
-            told[incarnation] = state.word
+            by = _cancelled_by(state, cancellation)
+            changes.append(_fact(job, look.cluster, incarnation, old=old, state=by, key=key))
+            sent[incarnation] = state.word
 
     for seen in look.jobs.values():
         start = known.get(seen.incarnation)
@@ -113,7 +114,7 @@ def facts(
         answer = look.answers.get(seen.incarnation)
         if job and not (start is None and _never_ran(seen.state)):
             state = answer if answer is not None and answer.over else seen.state
-            tell(job, seen.incarnation, state, seen.effect_key)
+            send(job, seen.incarnation, state, seen.effect_key)
     for name, start in known.items():
         answer = look.answers.get(name)
         if start.ended or name in look.jobs or answer is None or answer.kind == "unknown":
@@ -121,25 +122,25 @@ def facts(
                 missing[name] = watched.missing[name]
             continue
         if answer.kind != "absent":
-            tell(start.job, name, answer)
+            send(start.job, name, answer)
             continue
         gone = _absent(start, watched.missing.get(name), look)
         if isinstance(gone, Missing):
             missing[name] = gone
         else:
-            tell(start.job, name, gone)
-    # Ends first: what SLURM requeued has ended before it starts again, and is not alive beside itself.
-    return SweepResult(WatcherMemory(told, missing), tuple(sorted(out, key=lambda fact: not fact.ended)))
+            send(start.job, name, gone)
+    # Ends come first: a job that SLURM requeued must not look as if two of its starts were alive at once.
+    return SweepResult(WatcherMemory(sent, missing), tuple(sorted(changes, key=lambda fact: not fact.ended)))
 
 
 def _never_ran(state: StartState) -> bool:
-    """A job of ours that is still held, or a twin that was taken away before it ran: no start of the job."""
+    """Whether it is a held job of ours, or a duplicate cancelled before it ran: no start of the job."""
     return state.kind == "held" or (state.over and state.word == CANCELLED)
 
 
 def _last(watched: WatcherMemory, incarnation: str, known: Mapping[str, JobStart]) -> str:
     start = known.get(incarnation)
-    return watched.told.get(incarnation, start.state if start else "")
+    return watched.sent.get(incarnation, start.state if start else "")
 
 
 def _absent(start: JobStart, before: Missing | None, look: SchedulerSweep) -> Missing | StartState:
@@ -153,8 +154,8 @@ def _absent(start: JobStart, before: Missing | None, look: SchedulerSweep) -> Mi
     return StartState("ended", ABSENT, "ended", reason=reason)
 
 
-def _by(state: StartState, cancellation: CancellationNote | None) -> StartState:
-    """A cancel that a command of ours brought about is no person's act."""
+def _cancelled_by(state: StartState, cancellation: CancellationNote | None) -> StartState:
+    """The state with who cancelled the start: a person, or a command of midwatch."""
     if cancellation is None or state.word not in _CUT_SHORT:
         return state
     if cancellation.person:

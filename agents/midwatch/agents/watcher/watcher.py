@@ -1,4 +1,4 @@
-"""Looks at the schedulers again and again and tells `events` what changed, in a thread of its own. Shell."""
+"""Looks at the schedulers again and again and writes every change to `events`, in its own thread. Shell."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UID = "uid "
 
 
 class Watcher(threading.Thread):
-    """One thread for all clusters; a slow scheduler is asked less often, never in parallel."""
+    """One thread looks at all clusters in turn; a slow scheduler gets fewer looks, never two at once."""
 
     def __init__(
         self,
@@ -61,18 +61,18 @@ class Watcher(threading.Thread):
                         due[cluster.name] = time.monotonic() + pause
                 self._stopping.wait(max(0.01, min(due.values()) - time.monotonic()))
         except BaseException as error:
-            # Kept for the main thread, which must die of it too.
+            # The main thread raises it too.
             self.failure = error
 
     def stop(self) -> None:
         self._stopping.set()
 
     def look(self, cluster: Cluster) -> None:
-        """One look. A scheduler that does not answer is told once and asked again next time."""
+        """One look at one cluster. Logs once that a scheduler does not answer, and tries again next time."""
         starts = self._census.starts(cluster.kind)
-        words = self._last_words if not cluster.holds else None
-        if words is not None:
-            self._look_after(words, starts)
+        last_words = self._last_words if not cluster.holds else None
+        if last_words is not None:
+            self._drain_ended(last_words, starts)
         by_key = self._jobs_by_key()
         if not starts and not by_key:
             return
@@ -90,41 +90,41 @@ class Watcher(threading.Thread):
             for name in {*look.jobs, *look.answers}
             if (cancellation := cancellation_of(self._state_directory, name)) is not None
         }
-        seen = facts(watched, look, starts, jobs_by_key=by_key, cancellations=cancellations)
-        for fact in seen.facts:
-            if fact.ended and words is not None:
+        sweep = facts(watched, look, starts, jobs_by_key=by_key, cancellations=cancellations)
+        for fact in sweep.facts:
+            if fact.ended and last_words is not None:
                 start = JobStart(fact.job, fact.incarnation, effect_key=fact.effect_key)
-                words.ended(start, self._census.spec_of(fact.job), time.monotonic())
+                last_words.ended(start, self._census.spec_of(fact.job), time.monotonic())
             self._reporter.event(fact)
-        self._watched[cluster.name] = seen.watched
+        self._watched[cluster.name] = sweep.watched
 
-    def _look_after(self, words: LastWords, starts: tuple[JobStart, ...]) -> None:
-        """At the first look also those that ended under an earlier executor: their drain may have failed."""
+    def _drain_ended(self, last_words: LastWords, starts: tuple[JobStart, ...]) -> None:
+        """Drains ended starts. The first look includes those that ended under an earlier executor."""
         latest = {start.job: start for start in starts}
         ended = [start for start in latest.values() if start.ended and not self._recalled]
         for start in ended:
-            words.ended(start, self._census.spec_of(start.job), time.monotonic())
+            last_words.ended(start, self._census.spec_of(start.job), time.monotonic())
         self._recalled = True
-        # A start that events do not know yet is followed by none: an older one may still be their latest.
+        # A start that the census does not know yet has no follower: the latest one there may be older.
         followed = {start.incarnation for start in starts if latest[start.job] is not start}
-        words.again(followed, time.monotonic())
+        last_words.again(followed, time.monotonic())
 
     def _take(self, cluster: Cluster, watched: WatcherMemory, starts: tuple[JobStart, ...]) -> SchedulerSweep:
         jobs = {job.incarnation: job for job in cluster.sweep().jobs}
         if not cluster.holds:
-            # A process that our shim did not start may live on another host or in another container, where
-            # our /proc has no word on it.
+            # A process that our shim did not start may run on another host or in another container. This
+            # host's /proc does not show it.
             starts = tuple(start for start in starts if start.incarnation in jobs)
-        asked = questions(watched, jobs, starts)
-        answers = {name: _named(cluster.state(name)) for name in asked}
+        names = questions(watched, jobs, starts)
+        answers = {name: _with_user_name(cluster.state(name)) for name in names}
         boot = cluster.epoch().name if any(s.kind == "absent" for s in answers.values()) else ""
-        ours = {start.incarnation for start in starts} | {native_id(start.incarnation) for start in starts}
-        mine = {n: j for n, j in jobs.items() if j.effect_key or n in ours or j.native_id in ours}
-        return SchedulerSweep(cluster.name, time.monotonic(), boot, mine, answers)
+        known = {start.incarnation for start in starts} | {native_id(start.incarnation) for start in starts}
+        ours = {n: j for n, j in jobs.items() if j.effect_key or n in known or j.native_id in known}
+        return SchedulerSweep(cluster.name, time.monotonic(), boot, ours, answers)
 
 
-def _named(state: StartState) -> StartState:
-    """A person has a name; accounting only says the number."""
+def _with_user_name(state: StartState) -> StartState:
+    """Replaces the number of a user, which accounting may give, by the user's name."""
     if not state.by_person.startswith(_UID):
         return state
     try:

@@ -1,4 +1,4 @@
-"""How long a job may be silent, and how long its last words are waited for. Seconds throughout."""
+"""How long a job may be silent, and how long midwatch waits after its end. All in seconds."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from midwatch.streams.records import Phase, SpecEvent
 
 @dataclass(frozen=True, slots=True)
 class WatchLimits:
-    """Silence by phase, and the grace periods of settling (`docs/design.md`, Settling).
+    """Limits of silence by phase, and the grace periods of settling (`docs/design.md`, Settling).
 
-    `scheduler_wait` is how long a job whose processes are gone waits for the scheduler's own word, which
-    may turn a death into a person's cancel. `carry_every`: how often a live job is summed up in its topic.
+    When a job's processes are gone, `scheduler_wait` is the time to wait for the scheduler's report. The
+    report may show that a person cancelled the job. `carry_every` is the time between two snapshots of a live
+    job.
     """
 
     startup: float = 1800.0
@@ -37,6 +38,6 @@ class WatchLimits:
         return by_phase[phase]
 
     def of(self, spec: SpecEvent | None) -> WatchLimits:
-        """These limits with those that the job's own spec sets."""
-        known = {k: v for k, v in (spec.limits if spec else {}).items() if k in WatchLimits.__slots__}
-        return replace(self, **known) if known else self
+        """These limits, overridden by those of the job's spec."""
+        overrides = {k: v for k, v in (spec.limits if spec else {}).items() if k in WatchLimits.__slots__}
+        return replace(self, **overrides) if overrides else self

@@ -1,1 +1,1 @@
-"""Rule files in our own form: read, checked, written."""
+"""Rule files in midwatch's own format: their reader, their checks, their writer."""

@@ -1,4 +1,4 @@
-"""The JSON Schema of our rule files, for editors: made from the model, so that the two cannot drift apart."""
+"""The JSON Schema of midwatch's rule files, for editors. It is made from the model, so the two agree."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TEXTS = {"type": "array", "items": {"type": "string"}}
 
 
 def rule_file_schema() -> dict[str, object]:
-    """A draft 2020-12 schema. It cannot say what only reading proves: patterns, examples, includes."""
+    """A draft 2020-12 schema. It cannot check patterns, examples and includes: only the reader does."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "midwatch rules",
@@ -22,14 +22,14 @@ def rule_file_schema() -> dict[str, object]:
         "properties": {
             "version": {"const": VERSION},
             "description": {"type": "string"},
-            "include": _TEXTS | {"description": "Packs or files, by name without ending."},
+            "include": _TEXTS | {"description": "Packs or files to include, by name without ending."},
             "exclude": _TEXTS | {"description": "Names of included rules to leave out."},
             "silence": {
                 "type": "object",
                 "additionalProperties": False,
                 "properties": {phase.value: {"type": "string", "pattern": _DURATION} for phase in Phase},
             },
-            "any_line": {"type": "boolean", "description": "Every new line ends a silence."},
+            "any_line": {"type": "boolean", "description": "Every new line of the job ends its silence."},
             "rules": {"type": "array", "items": _rule()},
         },
     }
@@ -44,21 +44,24 @@ def _rule() -> dict[str, object]:
             "name": {"type": "string", "pattern": "^[a-z0-9][a-z0-9_.-]{0,63}$"},
             "pattern": {
                 "type": "string",
-                "description": "RE2 syntax, searched in one line at a time, or in a block.",
+                "description": "RE2 syntax. It is searched in one line at a time, or in a block.",
             },
             "role": _choice(Role),
             "error_type": {"type": "string"},
             "subsystem": {"type": "string"},
             "severity": _choice(Severity),
-            "transient": {"type": "boolean", "description": "Leave it out where it depends."},
+            "transient": {
+                "type": "boolean",
+                "description": "Whether the same start may succeed. Leave it out where that depends.",
+            },
             "captures": {"type": "object", "additionalProperties": {"type": "string"}},
             "remedy": {"type": "string"},
-            "match": _TEXTS | {"description": "Lines, or whole blocks, that must match."},
-            "no_match": _TEXTS | {"description": "Lines that must not."},
+            "match": _TEXTS | {"description": "Example lines, or whole blocks, that must match."},
+            "no_match": _TEXTS | {"description": "Example lines, or whole blocks, that must not match."},
             "metadata": {"type": "object"},
             "rate_limit": {
                 "type": "object",
-                "description": "So many hits count against the job in so much of its lines' time.",
+                "description": "At most `hits` in `per` count against the job, by the times of its lines.",
                 "additionalProperties": False,
                 "required": ["hits", "per"],
                 "properties": {
@@ -66,14 +69,24 @@ def _rule() -> dict[str, object]:
                     "per": {"type": "string", "pattern": _DURATION},
                 },
             },
-            "stop_pattern": {"type": "string", "description": "A line that ends this rule's watch."},
-            "fallback": {"type": "boolean", "description": "Counts only where no other rule was found."},
-            "any_level": {"type": "boolean", "description": "Counts on lines that call themselves warnings."},
-            "at_start": {"type": "boolean", "description": "Counts only where it begins the line."},
+            "stop_pattern": {
+                "type": "string",
+                "description": "A line that matches it ends the rule for the rest of the attempt.",
+            },
+            "fallback": {
+                "type": "boolean",
+                "description": "Counts only on lines that no other rule matches.",
+            },
+            "any_level": {
+                "type": "boolean",
+                "description": "Counts also on lines that call themselves warnings or less.",
+            },
+            "at_start": {"type": "boolean", "description": "Counts only where the match begins the line."},
             "phase": _choice(Phase),
             "shows": _choice(Shows) | {"description": "What a line of a progress rule proves."},
             "mode": _choice(Mode),
-            "block": _choice(BlockKind) | {"description": "Search whole blocks of lines, not single ones."},
+            "block": _choice(BlockKind)
+            | {"description": "Search whole blocks of lines instead of single lines."},
             "source": {"type": "string"},
         },
     }

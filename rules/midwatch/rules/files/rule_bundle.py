@@ -1,4 +1,4 @@
-"""A bundle in our own form: one file of rules with all that it includes, checked as a whole."""
+"""A bundle: one rule file with all files that it includes, checked as a whole."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from midwatch.rules.model import Bundle, Phase, Rule, RuleFile, SourceLocation
 
 
 def read_rule_bundle(name: str, files: Mapping[str, bytes]) -> Bundle:
-    """The bundle whose root is the file `name` (its path, or its name without folder and ending).
+    """The bundle of the root file `name` (its path, or its name without folder and ending).
 
-    Only the root and what it includes are read; a file is included once, however often it is named.
+    The reader reads the root and its includes only. It includes a file once, however often it is named.
     Included rules come first. Raises RuleErrors with every mistake of every file read.
     """
     return _Collector(files).bundle(name)
 
 
 def stem(path: str) -> str:
-    """The name under which a file is included: without folders and ending."""
+    """The name by which `include:` names a file: without folders and ending."""
     return PurePosixPath(path.replace("\\", "/")).stem
 
 
@@ -33,7 +33,7 @@ class _Collector:
         self.paths: dict[str, list[str]] = {}
         for path in files:
             self.paths.setdefault(stem(path), []).append(path)
-        self.done: dict[str, RuleFile] = {}
+        self.read_files: dict[str, RuleFile] = {}
         self.silence: dict[Phase, float] = {}
         self.rules: list[Rule] = []
 
@@ -45,7 +45,7 @@ class _Collector:
         if self.errors or path is None:
             raise RuleErrors(self.errors)
         digest = hashlib.sha256(path.encode())
-        for read in sorted(self.done):
+        for read in sorted(self.read_files):
             digest.update(f"\0{read}\0{len(self.files[read])}\0".encode())
             digest.update(self.files[read])
         return Bundle(
@@ -53,9 +53,9 @@ class _Collector:
             content_hash=digest.hexdigest(),
             rules=tuple(self.rules),
             silence=self.silence,
-            description=self.done[path].description,
-            files=tuple(self.done),
-            any_line=any(read.any_line for read in self.done.values()),
+            description=self.read_files[path].description,
+            files=tuple(self.read_files),
+            any_line=any(read.any_line for read in self.read_files.values()),
         )
 
     def find(self, name: str, location: SourceLocation) -> str | None:
@@ -73,14 +73,14 @@ class _Collector:
 
     def collect(self, path: str, above: tuple[str, ...]) -> None:
         read = read_rule_file(path, self.files[path], self.errors)
-        self.done[path] = read
+        self.read_files[path] = read
         first = len(self.rules)
         for name, location in read.include:
             included = self.find(name, location)
             if included in (*above, path):
                 what = f"{name!r} includes itself: {' -> '.join((*above, path, str(included)))}"
                 self.errors.append(LocatedError(location, what, "Remove one of the includes."))
-            elif included is not None and included not in self.done:
+            elif included is not None and included not in self.read_files:
                 self.collect(included, (*above, path))
         for name, location in read.exclude:
             kept = [rule for rule in self.rules if rule.name != name]

@@ -1,4 +1,4 @@
-"""From the bytes of rule files to rules: all mistakes at once, each rule tried on its own examples."""
+"""Reads rule files into rules. It reports all mistakes at once, and tries each rule on its examples."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _GROUP_NAME = re.compile(r"\(\?P?<([A-Za-z_]\w*)>")
 
 
 def read_rules(files: Mapping[str, bytes]) -> tuple[Rule, ...]:
-    """The rules of all files, in the order of the mapping; `include:` and silence limits are ignored.
+    """The rules of all files, in the order of the mapping. It ignores `include:` and silence limits.
 
-    The keys are the names that errors show. Raises RuleErrors with every mistake of every file.
+    The keys of `files` are the names that errors show. Raises RuleErrors with every mistake of every file.
     """
     errors: list[LocatedError] = []
     rules = tuple(rule for name, data in files.items() for rule in read_rule_file(name, data, errors).rules)
@@ -45,7 +45,7 @@ def read_rules(files: Mapping[str, bytes]) -> tuple[Rule, ...]:
 
 
 def read_rule_file(name: str, data: bytes, errors: list[LocatedError]) -> RuleFile:
-    """One file; mistakes are appended to `errors`, and what could be read is returned."""
+    """One file, as far as it can be read. It appends mistakes to `errors`."""
     root = read_yaml(name, data, errors)
     if root is None:
         return RuleFile(name=name)
@@ -72,7 +72,7 @@ def read_rule_file(name: str, data: bytes, errors: list[LocatedError]) -> RuleFi
 
 
 def refuse_double_names(rules: tuple[Rule, ...], errors: list[LocatedError]) -> None:
-    """Two rules of one name would make every hit ambiguous."""
+    """Reports each rule whose name another rule already has: its hits would be ambiguous."""
     first: dict[str, SourceLocation] = {}
     for rule in rules:
         if rule.name in first:
@@ -140,10 +140,8 @@ def _read_rule(node: YamlNode, errors: list[LocatedError]) -> Rule | None:
     )
     fields.done()
     if rule.block and (rule.at_start or rule.role is Role.PROGRESS):
-        what = (
-            f"{fields.what} is asked of a {rule.block}: `at_start` and `role: progress` are for single lines"
-        )
-        fields.complain(fields.place("block"), what, "Leave out `block:`, or the other.")
+        what = f"{fields.what} searches a {rule.block}: `at_start` and `role: progress` are for single lines"
+        fields.complain(fields.place("block"), what, "Leave out `block:`, or the other key.")
     if rule.shows is not Shows.STEP and rule.role is not Role.PROGRESS:
         what = f"{fields.what} is no progress: `shows` says what a line of `role: progress` proves"
         fields.complain(fields.place("shows"), what, "Leave it out, or set `role: progress`.")
@@ -153,7 +151,7 @@ def _read_rule(node: YamlNode, errors: list[LocatedError]) -> Rule | None:
 
 
 def usual_severity(role: Role) -> Severity:
-    """How loud a rule of this role is that does not say it."""
+    """The severity of a rule of this role that names none."""
     return Severity.ERROR if role in (Role.CAUSE, Role.CONSEQUENCE) else Severity.INFO
 
 
@@ -190,50 +188,50 @@ def _try_patterns(rule: Rule, fields: Fields) -> None:
     names = _GROUP_NAME.findall(rule.pattern)
     for name in sorted({name for name in names if names.count(name) > 1}):
         remedy = "Give each its own name and one meaning: `captures: {a: size, b: size}`."
-        fields.complain(place, f"group {name!r} stands twice in the pattern", remedy)
+        fields.complain(place, f"group {name!r} is in the pattern twice", remedy)
     for group, (location, _) in fields.mapping("captures").items():
         if group not in expression.group_numbers:
             remedy = f"Groups: {', '.join(expression.group_numbers) or 'none'}."
             fields.complain(location, f"the pattern has no group {group!r}", remedy)
     if expression.search(b"") is not None:
-        seen = rule.block or "line"
-        what = f"the pattern matches an empty {seen}, so it would match every {seen}"
-        fields.complain(place, what, "Demand at least one character that the message always has.")
-    for key, wanted in (("match", True), ("no_match", False)):
+        text_kind = rule.block or "line"
+        what = f"the pattern matches an empty {text_kind}, so it would match every {text_kind}"
+        fields.complain(place, what, "Require at least one character that the message always has.")
+    for key, must_match in (("match", True), ("no_match", False)):
         for line, location in fields.texts(key):
             if rule.block:
-                _try_block(expression, line, location, wanted, fields)
+                _try_block(expression, line, location, must_match, fields)
             else:
-                _try_example(expression, line, location, wanted, fields)
+                _try_example(expression, line, location, must_match, fields)
 
 
 def _try_example(
-    expression: Expression, line: str, location: SourceLocation, wanted: bool, fields: Fields
+    expression: Expression, line: str, location: SourceLocation, must_match: bool, fields: Fields
 ) -> None:
     if "\n" in line:
         what = "an example of more than one line"
         remedy = "A rule sees one line at a time: split the example, or write `block: traceback`."
         fields.complain(location, what, remedy)
-    elif (expression.search(line.encode("utf-8", "surrogateescape")) is not None) != wanted:
-        _complain_of_example(line, location, wanted, fields)
+    elif (expression.search(line.encode("utf-8", "surrogateescape")) is not None) != must_match:
+        _report_example(line, location, must_match, fields)
 
 
 def _try_block(
-    expression: Expression, text: str, location: SourceLocation, wanted: bool, fields: Fields
+    expression: Expression, text: str, location: SourceLocation, must_match: bool, fields: Fields
 ) -> None:
     blocks = [block.text for block in finished(text.encode("utf-8", "surrogateescape"))]
     if not blocks:
         what = f"an example without a whole traceback: {text!r}"
         remedy = "Write all its lines, from `Traceback (most recent call last):` to the exception, after `|`."
         fields.complain(location, what, remedy)
-    elif any(expression.search(block) is not None for block in blocks) != wanted:
-        _complain_of_example(text, location, wanted, fields)
+    elif any(expression.search(block) is not None for block in blocks) != must_match:
+        _report_example(text, location, must_match, fields)
 
 
-def _complain_of_example(text: str, location: SourceLocation, wanted: bool, fields: Fields) -> None:
+def _report_example(text: str, location: SourceLocation, must_match: bool, fields: Fields) -> None:
     what = (
         f"{fields.what} does not match its example"
-        if wanted
+        if must_match
         else f"{fields.what} matches the line that it must not match"
     )
     fields.complain(location, f"{what}: {text!r}", "Correct the pattern or the example.")

@@ -1,4 +1,4 @@
-"""What to write instead of the regular expression syntax that RE2 does not have."""
+"""What to write instead of regular expression syntax that RE2 lacks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ADVICE = (
 
 
 def advice_for(pattern: str) -> str:
-    """The remedy for a pattern that RE2 refused, by the first foreign construct in it."""
+    """The remedy for a pattern that RE2 refused, by the first construct in it that RE2 lacks."""
     for construct, advice in _ADVICE:
         if re.search(construct, pattern):
             return advice

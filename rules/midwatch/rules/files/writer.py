@@ -1,4 +1,4 @@
-"""Rules as the text of a rule file: what the strict reader reads back as the same rules. Pure."""
+"""Rules as the text of a rule file. The strict reader reads the same rules back. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def rules_text(
     silence: Mapping[Phase, float] | None = None,
     any_line: bool = False,
 ) -> str:
-    """The file. A key with its usual value is left out."""
+    """The text of the file, without keys that have their default value."""
     head: dict[str, object] = {
         "description": description,
         "include": list(include),
@@ -37,8 +37,8 @@ def rules_text(
 
 
 def plain_rule(rule: Rule) -> dict[str, object]:
-    """One rule with the keys that differ from what the reader takes anyway."""
-    usual_phase = Phase.TRAINING if rule.role is Role.PROGRESS else None
+    """One rule as a mapping, without keys whose value is the reader's default."""
+    default_phase = Phase.TRAINING if rule.role is Role.PROGRESS else None
     limit = rule.rate_limit
     written: dict[str, object] = {
         "role": rule.role.value,
@@ -47,7 +47,7 @@ def plain_rule(rule: Rule) -> dict[str, object]:
         "severity": rule.severity.value if rule.severity is not usual_severity(rule.role) else "",
         "transient": rule.transient,
         "mode": rule.mode.value if rule.mode else "",
-        "phase": rule.phase.value if rule.phase and rule.phase is not usual_phase else "",
+        "phase": rule.phase.value if rule.phase and rule.phase is not default_phase else "",
         "shows": rule.shows.value if rule.shows is not Shows.STEP else "",
         "captures": dict(rule.captures),
         "rate_limit": {"hits": limit.hits, "per": seconds_text(limit.seconds)} if limit else None,
@@ -68,12 +68,12 @@ def plain_rule(rule: Rule) -> dict[str, object]:
 
 
 def seconds_text(seconds: float) -> str:
-    """A duration as the reader wants it: with its unit, to the millisecond and never 0."""
+    """A duration as the reader expects it: with its unit, to the millisecond and never 0."""
     return f"{max(seconds, 0.001):.3f}".rstrip("0").rstrip(".") + "s"
 
 
 def yaml_text(document: Mapping[str, object]) -> str:
-    """YAML of the strict kind: no anchors, and every text quoted that could be read as something else."""
+    """YAML for the strict reader: no anchors, and quotes around text that YAML could read as another type."""
     text: str = yaml.dump(
         document,
         Dumper=_Dumper,

@@ -1,1 +1,1 @@
-"""Compiled rules over chunks of lines: what re2 finds line by line, and at which cost."""
+"""Matching: compiled rules over chunks of lines, with exactly the hits of RE2 line by line."""

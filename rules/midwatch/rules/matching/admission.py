@@ -1,7 +1,8 @@
-"""Which rules may join the watch: those that leave every kind of log fast enough to follow.
+"""Admission: it lets in the rules with which every kind of log is still matched fast enough.
 
-One pattern can slow all others down a hundredfold (a counted gap makes the set's automaton forget and rebuild
-its states for ever) without any error. So rules are measured together before they are let in.
+One slow pattern can slow all others down a hundredfold, without any error. For example, a counted gap makes
+the set's automaton drop and rebuild its states for ever. So admission measures rules together before it lets
+them in.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from midwatch.rules.prefilter.literals import required_literals
 from midwatch.rules.prefilter.workloads import WORKLOADS
 
 SLOWEST = 50.0
-"""Megabytes a second and core below which no rule may push a workload that was above it."""
+"""Megabytes a second on one core: no rule may push a workload from above this speed to below it."""
 SMALLEST_SHARE = 0.5
-"""Of the speed without the rule."""
+"""The smallest share of the speed without a rule that must remain with the rule."""
 _CHUNK = 1 << 16
 _CHUNKS = 4
 
 _AGAIN = 3
 _HOPELESS = 0.15
-"""Of the speed without the rules: what other work does not explain."""
+"""A share of the speed without the rules that other work on the machine cannot explain."""
 
 Speeds = Mapping[str, float]
 Measure = Callable[[RuleSet], Speeds]
@@ -34,7 +35,7 @@ Measure = Callable[[RuleSet], Speeds]
 
 @dataclass(frozen=True, slots=True)
 class SlowRule:
-    """A rule that is too dear: on which workload, and the megabytes a second with and without it."""
+    """A rule that is too slow: the workload, and its megabytes a second with and without the rule."""
 
     rule: Rule
     workload: str
@@ -42,7 +43,7 @@ class SlowRule:
     speed_without: float
 
     def error(self) -> LocatedError:
-        """The refusal as a mistake in the rule's file."""
+        """The refusal as a located mistake in the rule's file."""
         what = (
             f"rule {self.rule.name!r} slows all rules down: {self.speed:.0f} MB/s on {self.workload} lines,"
             f" {self.speed_without:.0f} without it"
@@ -52,7 +53,7 @@ class SlowRule:
 
 @dataclass(frozen=True, slots=True)
 class RuleAdmission:
-    """The rules that were let in, those refused, and the speeds (megabytes a second) of those let in."""
+    """The admitted rules, the refused ones, and the speeds (megabytes a second) with the admitted ones."""
 
     admitted: tuple[Rule, ...]
     refused: tuple[SlowRule, ...]
@@ -60,20 +61,20 @@ class RuleAdmission:
 
 
 def admit(trusted: Iterable[Rule], candidates: Iterable[Rule], measure: Measure) -> RuleAdmission:
-    """Let in as many candidates beside the trusted rules as the speed allows, the earlier ones first.
+    """Admit as many candidates beside the trusted rules as the speed allows, earlier candidates first.
 
-    Where all fit together two sets are compiled and measured; else halves are tried down to the single rule
-    that does not fit. What looks too slow is measured again, side by side with the set without it, before it
-    is believed. Raises RuleErrors where a pattern cannot be compiled at all.
+    If all candidates fit, two sets are compiled and measured. Otherwise halves are tried, down to the single
+    rule that does not fit. A set that looks too slow is measured again, together with the set without it.
+    Raises RuleErrors if a pattern does not compile.
     """
     return _Gatekeeper(tuple(trusted), measure).admit(tuple(candidates))
 
 
 def measured_by(clock: Clock, workloads: Mapping[str, Callable[[int], bytes]] = WORKLOADS) -> Measure:
-    """A measure by a clock that gives seconds of this thread's work (`time.thread_time`).
+    """A measure by a clock that gives the seconds of this thread's work (`time.thread_time`).
 
-    Each workload is cut into chunks; the first warms up, the best of the others counts. All differ, so an
-    automaton that never settles cannot hide behind what it has already seen.
+    Each workload is cut into chunks. The first chunk warms up, and the best of the others counts. All chunks
+    differ, so an automaton that rebuilds its states for ever shows its cost.
     """
     texts = {name: _chunks(make) for name, make in workloads.items()}
 
@@ -83,15 +84,17 @@ def measured_by(clock: Clock, workloads: Mapping[str, Callable[[int], bytes]] = 
     return measure
 
 
-def keeps_up(rule_set: RuleSet, asked: Speeds, clock: Clock) -> bool:
-    """Whether the set is as fast as asked on each of the usual workloads, told as soon as can be."""
-    return all(_reaches(rule_set, speed, _chunks(WORKLOADS[name]), clock) for name, speed in asked.items())
+def keeps_up(rule_set: RuleSet, required: Speeds, clock: Clock) -> bool:
+    """Whether the set reaches the required speed on each of these workloads; stops once it knows."""
+    return all(_reaches(rule_set, speed, _chunks(WORKLOADS[name]), clock) for name, speed in required.items())
 
 
 def advice(pattern: str) -> str:
-    """What to change in a pattern that is too dear."""
+    """How to change a pattern that is too slow."""
     if not required_literals(pattern):
-        return "Demand three or more fixed characters in a row, so that most lines need no look at all."
+        return (
+            "Put three or more fixed characters in a row into the pattern, so that most lines need no search."
+        )
     if "{" in pattern:
         return "Replace counted repetitions such as `.{10,90}` by `.*`, or anchor the pattern with `^`."
     return "Make the fixed part of the pattern longer or rarer, or split the rule."
@@ -116,15 +119,15 @@ def _speeds(rule_set: RuleSet, chunks: Sequence[bytes], clock: Clock) -> Iterato
 
 
 def _match(rule_set: RuleSet, chunk: bytes) -> None:
-    """All that a worker does with a chunk's text."""
+    """The matching that a worker does for each chunk."""
     rule_set.match_chunk(chunk)
     rule_set.match_blocks(chunk)
     rule_set.match_stops(chunk)
 
 
-def _best(one: Speeds, other: Speeds) -> Speeds:
-    """Other work can only make rules look slower."""
-    return {name: max(speed, other[name]) for name, speed in one.items()}
+def _best(first: Speeds, second: Speeds) -> Speeds:
+    """The higher speed of each workload: other work on the machine only makes rules look slower."""
+    return {name: max(speed, second[name]) for name, speed in first.items()}
 
 
 class _Gatekeeper:
@@ -137,10 +140,10 @@ class _Gatekeeper:
 
     def admit(self, candidates: tuple[Rule, ...]) -> RuleAdmission:
         first = len(self.inside)
-        self.let_in(candidates)
+        self.try_group(candidates)
         return RuleAdmission(self.inside[first:], tuple(self.refused), self.speeds)
 
-    def let_in(self, group: Sequence[Rule]) -> None:
+    def try_group(self, group: Sequence[Rule]) -> None:
         if not group:
             return
         joined = compile_rules((*self.inside, *group))
@@ -149,7 +152,7 @@ class _Gatekeeper:
         for _ in range(_AGAIN):
             if slowed is None or speeds[slowed] < self.speeds[slowed] * _HOPELESS:
                 break
-            # Other work may have begun between the two measurements: both again, one right after the other.
+            # Other work may have begun between the two measurements: repeat both, right after each other.
             self.speeds = _best(self.speeds, self.measure(self.compiled))
             speeds = _best(speeds, self.measure(joined))
             slowed = self.slowed(speeds)
@@ -160,11 +163,11 @@ class _Gatekeeper:
             self.refused.append(SlowRule(group[0], slowed, speeds[slowed], self.speeds[slowed]))
         else:
             middle = len(group) // 2
-            self.let_in(group[:middle])
-            self.let_in(group[middle:])
+            self.try_group(group[:middle])
+            self.try_group(group[middle:])
 
     def slowed(self, speeds: Speeds) -> str | None:
-        """The workload that suffers too much, or None."""
+        """The workload that becomes too slow, or None."""
         for name, before in self.speeds.items():
             if speeds[name] < before * SMALLEST_SHARE or speeds[name] < min(SLOWEST, before * 0.9):
                 return name

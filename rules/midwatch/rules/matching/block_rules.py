@@ -1,7 +1,7 @@
-"""Rules over whole blocks of lines: a traceback is asked as one text, once its last line is there.
+"""Rules over whole blocks of lines: they search a traceback as one text once its last line is there.
 
-They stand beside the rules over single lines and cost those nothing: a text without a traceback, or without
-a literal of any of these rules, is not looked at further.
+They do not slow the rules over single lines down. A text is searched only if it has a traceback and a literal
+of one of these rules.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MOST_SPELLINGS = 16
 
 
 class BlockRules:
-    """Compiled rules over blocks; never changed after they were made. Raises PatternError."""
+    """Compiled rules over blocks; immutable. The constructor raises PatternError."""
 
     __slots__ = ("_sets", "_words", "compiled")
 
@@ -34,7 +34,7 @@ class BlockRules:
         self._words = words_of([entry.rule.pattern for entry in self.compiled])
 
     def match(self, text: bytes) -> list[Match]:
-        """The hits of a chunk of whole lines, by the blocks' last lines and then by rule."""
+        """The hits in a chunk of whole lines, by the last line of the block and then by rule."""
         if not self.compiled or BLOCK_OPENS not in text or not any(word in text for word in self._words):
             return []
         hits: list[Match] = []
@@ -49,8 +49,10 @@ class BlockRules:
 
 
 def words_of(patterns: Sequence[str]) -> tuple[bytes, ...]:
-    """Byte strings of which one stands in every text with a block that a pattern matches; the empty one
-    where that is not known of a pattern."""
+    """Byte strings: every text with a block that a pattern matches contains at least one of them.
+
+    If that is unknown for a pattern, the result is the empty byte string, which every text contains.
+    """
     words: set[bytes] = set()
     for pattern in patterns:
         counted = [

@@ -1,4 +1,4 @@
-"""From rules to a rule set: every expression compiled and tested before anyone can use it."""
+"""The compiler makes a rule set from rules: it compiles and tests every expression before any use."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from midwatch.rules.prefilter.workloads import background as usual_background
 
 _MOST_WORDS = 16
 BACKGROUND_LIMIT = 1 << 20
-"""Bytes of background that the choice of triggers looks at."""
+"""Most bytes of background for the selection of triggers."""
 
 
 class RuleSet:
-    """Compiled rules; never changed after it was made, so a reload is one assignment.
+    """Compiled rules; immutable, so a reload is one assignment.
 
-    `content_hash` is a SHA-256 (hex) over the rules themselves, independent of files. `rules` are all;
-    `compiled` and `triggers` are of those over single lines. `plan` is None without a scan.
+    `content_hash` is a SHA-256 (hex) over the rules, independent of their files. `rules` holds all rules;
+    `compiled` and `triggers` belong to the rules over single lines. `plan` is None without a scan.
     """
 
     __slots__ = ("_blocks", "_machinery", "_stops", "content_hash", "plan", "rules", "triggers")
@@ -55,12 +55,12 @@ class RuleSet:
         self.content_hash = content_hash(rules)
 
     def with_plan(self, plan: PrefilterPlan) -> RuleSet:
-        """The same compiled rules behind a scan by this plan, in milliseconds: RE2 compiles no rule again.
+        """The same compiled rules with a scan by this plan. Takes milliseconds: RE2 compiles no rule again.
 
-        Raises ValueError if the plan was made for other rules.
+        Raises ValueError if the plan belongs to other rules.
         """
         if plan.rules != self.content_hash:
-            raise ValueError(f"a prefilter plan for the rules {plan.rules}, not {self.content_hash}")
+            raise ValueError(f"the prefilter plan belongs to the rules {plan.rules}, not {self.content_hash}")
         patterns = [entry.rule.pattern for entry in self.compiled]
         gates, every_line = _gates([patterns[index] for index in plan.triggers.unguarded])
         machinery = replace(
@@ -76,7 +76,7 @@ class RuleSet:
         """The prefilter plan for these rules; see `compile_rules` for `background`. Takes seconds."""
         patterns = [entry.rule.pattern for entry in self.compiled]
         text = usual_background() if background is None else background[:BACKGROUND_LIMIT]
-        # A line that a rule matches is no false candidate, so it must not count against the rule's literals.
+        # A line that a rule matches is not a false candidate, so it must not count against the literals.
         without_hits = b"\n".join(line for line in text.split(b"\n") if not self._machinery.find_rules(line))
         triggers = choose_triggers(patterns, without_hits)
         return PrefilterPlan(
@@ -94,7 +94,7 @@ class RuleSet:
 
     @property
     def machinery(self) -> Machinery:
-        """The compiled parts, for those who measure or explain them."""
+        """The compiled parts, for measurements and explanations."""
         return self._machinery
 
     def match_line(self, line: bytes) -> list[Match]:
@@ -106,21 +106,21 @@ class RuleSet:
         r"""The hits of a chunk, by line and then by rule.
 
         A chunk holds whole lines that end in `\n`; the last may lack it. A chunk that ends in `\n` has no
-        empty line behind it. Lines must have been normalised (`midwatch.streams.lines.normalise`). Chunks of
+        empty line behind it. The lines must be normalised (`midwatch.streams.lines.normalise`). Chunks of
         32 KiB and more are fastest; below 2 KiB most of the gain is lost.
         """
         return match_chunk(self._machinery, text)
 
     def match_blocks(self, text: bytes) -> list[Match]:
-        """The hits of the rules over blocks that end in a chunk, by the blocks' last lines."""
+        """The hits of the rules over blocks, for blocks that end in a chunk, by their last lines."""
         return self._blocks.match(text)
 
     def match_stops(self, text: bytes) -> Matches:
-        """The lines of a chunk that end the watch of a rule: the one whose name the hit's rule bears."""
+        """The lines of a chunk that end the watch of a rule. The hit's rule has the name of that rule."""
         return self._stops.match_chunk(text) if self._stops is not None else Matches(())
 
     def reference_chunk(self, text: bytes) -> list[Match]:
-        """The same, slowly: each line searched for each rule alone. What `match_chunk` is audited against."""
+        """The hits of `match_chunk`, slowly: one search for each line and rule. Audits compare the two."""
         hits: list[Match] = []
         start = 0
         for line in lines_of(text):
@@ -135,13 +135,13 @@ class RuleSet:
 
 
 def compile_rules(rules: Iterable[Rule], *, background: bytes | None = None, scan: bool = True) -> RuleSet:
-    """A rule set, or RuleErrors with every pattern that RE2 refuses.
+    """Compile rules into a rule set. Raises RuleErrors with every pattern that RE2 refuses.
 
-    Any pattern is compiled here, even one that matches every line: what a user may load is the reader's
-    and the admission's business. `background` is text in which the rules should not hit, best a sample of
-    what is about to be matched; it changes the speed and nothing else. To plan the scan and to test it takes
-    seconds of a core. Without `scan` it takes a twentieth of that: every line is then asked of the set, which
-    finds the same. `RuleSet.with_plan` adds the scan later.
+    It compiles any pattern, even one that matches every line; reader and admission decide what a user may
+    load. `background` is text in which the rules should not hit, best a sample of the logs to be matched. It
+    affects only the speed. To plan and test the scan takes seconds of a core. Without `scan` it takes a
+    twentieth of that; the set then searches every line, with the same hits. `RuleSet.with_plan` adds the scan
+    later.
     """
     everything = tuple(rules)
     errors: list[LocatedError] = []
@@ -156,8 +156,8 @@ def compile_rules(rules: Iterable[Rule], *, background: bytes | None = None, sca
             errors.append(LocatedError(rule.location, what, advice_for(rule.pattern)))
     if errors:
         raise RuleErrors(errors)
-    enders = [Rule(name=rule.name, pattern=rule.stop_pattern) for rule in everything if rule.stop_pattern]
-    stops = compile_rules(enders, background=background, scan=scan) if enders else None
+    stop_rules = [Rule(name=rule.name, pattern=rule.stop_pattern) for rule in everything if rule.stop_pattern]
+    stops = compile_rules(stop_rules, background=background, scan=scan) if stop_rules else None
     find_rules = _rule_finder([entry.rule.pattern for entry in compiled])
     machinery = Machinery(tuple(compiled), find_rules, scanner_of(()), (), every_line=True)
     blocks = BlockRules(rule for rule in everything if rule.block)
@@ -177,11 +177,11 @@ def _packed(literals: Sequence[bytes], sample: bytes) -> tuple[tuple[bytes, ...]
 
 
 def content_hash(rules: Sequence[Rule]) -> str:
-    """A SHA-256 (hex) over what the rules say; where they stand in their files does not count."""
+    """A SHA-256 (hex) over the fields of the rules, without their places in files."""
     digest = hashlib.sha256()
     for rule in rules:
-        said = {name: getattr(rule, name) for name in Rule.__slots__ if name != "location"}
-        digest.update(orjson.dumps(said, option=orjson.OPT_SORT_KEYS) + b"\n")
+        fields = {name: getattr(rule, name) for name in Rule.__slots__ if name != "location"}
+        digest.update(orjson.dumps(fields, option=orjson.OPT_SORT_KEYS) + b"\n")
     return digest.hexdigest()
 
 
@@ -217,13 +217,14 @@ def _rule_finder(patterns: Sequence[str]) -> FindRules:
 
 
 def _words_of(patterns: Sequence[str]) -> list[bytes]:
-    """Byte strings of which a line holds one if any of the patterns match it; the empty one where unknown.
+    """Byte strings: every line that one of the patterns matches holds at least one of them.
 
-    Few rules are not ASCII, and asking their set about each line would double the cost of all others.
+    If that is unknown for a pattern, the result is the empty byte string, which every line holds. Few rules
+    are not ASCII, and a search of each line for them would double the cost of all others.
     """
     words: set[bytes] = set()
     for pattern in patterns:
-        # Of two demands the one with fewer spellings, and of these the one with longer literals.
+        # Take the demand with the fewest spellings; of equal demands, the one with longer literals.
         counted = [
             (sum(map(spelling_count, demand)), -min(map(len, demand)), sorted(demand))
             for demand in required_literals(pattern)
@@ -236,11 +237,11 @@ def _words_of(patterns: Sequence[str]) -> list[bytes]:
 
 
 def _gates(patterns: Sequence[str]) -> tuple[tuple[Callable[[bytes], Sequence[int]], ...], bool]:
-    """Sets over a whole text for patterns without triggers, and whether one of them cannot be held by any."""
-    held = [pattern for pattern in patterns if _is_line_bound(pattern)]
-    kinds = [[p for p in held if is_bytewise(p) is bytewise] for bytewise in (True, False)]
+    """Sets that search a whole text for patterns without triggers; True if a pattern fits no such set."""
+    line_bound = [pattern for pattern in patterns if _is_line_bound(pattern)]
+    kinds = [[p for p in line_bound if is_bytewise(p) is bytewise] for bytewise in (True, False)]
     gates = tuple(compile_set(kind, within_lines=True) for kind in kinds if kind)
-    return gates, len(held) < len(patterns)
+    return gates, len(line_bound) < len(patterns)
 
 
 def _is_line_bound(pattern: str) -> bool:
@@ -251,13 +252,13 @@ def _is_line_bound(pattern: str) -> bool:
 
 
 def _self_test(rule_set: RuleSet) -> None:
-    """Matched as the stream is, every example of a rule must give what the rule alone says of it."""
+    """Raise MatcherDisagreement if a scan misses an example that the rule alone matches."""
     examples = [
         (entry, line.encode("utf-8", "surrogateescape"))
         for entry in rule_set.compiled
         for line in (*entry.rule.match, *entry.rule.no_match)
     ]
-    # A long line without a literal comes first, so that the chunk is scanned and not asked line by line.
+    # A long line without a literal comes first, so that the chunk is scanned and not searched line by line.
     text = b"\n".join((b"." * (2 * SMALL_CHUNK), *(line for _, line in examples)))
     found = {(hit.start, hit.compiled.index) for hit in rule_set.match_chunk(text)}
     start = 2 * SMALL_CHUNK + 1

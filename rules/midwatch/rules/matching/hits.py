@@ -1,4 +1,4 @@
-"""What matching tells: a rule found in a line, or in a block of lines that ends with it."""
+"""Hits: a rule found in a line, or in a block of lines that ends with that line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RUNS_ON = re.compile(r"\.[*+](?!\?|\)*$)")
 
 
 class MatcherDisagreement(MidwatchError):
-    """Two ways of matching gave different answers: a defect of the engine, not of the rule."""
+    """Two ways of matching gave different results: a defect of the engine, not of the rule."""
 
     def __init__(self, rule: Rule, text: bytes) -> None:
         super().__init__(
@@ -28,7 +28,7 @@ class MatcherDisagreement(MidwatchError):
 
 
 class CompiledRule:
-    """A rule with its expression, and which of its groups mean what."""
+    """A rule with its expression and the meanings of its groups."""
 
     __slots__ = ("_beginnings", "_raw_match", "expression", "index", "meanings", "rule")
 
@@ -36,19 +36,19 @@ class CompiledRule:
         self.rule = rule
         self.expression = expression
         self.index = index
-        # Backwards, so that of two groups of one meaning the first that took part is written last.
+        # In reverse order: of two groups with one meaning the first that took part is then written last.
         self.meanings = tuple(
             (rule.captures.get(name, name), number)
             for name, number in sorted(expression.group_numbers.items(), key=lambda item: -item[1])
         )
-        # Where `.*` may run to the text's end, it is dearer to start right than to know the end.
+        # Where `.*` may reach the end of the text, the search for a beginning costs more than it saves.
         self._beginnings = () if _RUNS_ON.search(rule.pattern) else beginnings(rule.pattern)
         self._raw_match = expression.raw_match
 
     def spans(self, text: bytes) -> Sequence[Span]:
-        """The span of the match in a text in which the rule was found, and of every group.
+        """The spans of the match and of every group, in a text in which the rule was found.
 
-        Raises MatcherDisagreement where the rule is not in the text.
+        Raises MatcherDisagreement if the rule does not match the text.
         """
         size = len(text)
         start = size
@@ -57,8 +57,9 @@ class CompiledRule:
             if 0 <= found < start:
                 start = found
         if start < size:
-            # No match begins before the first of these literals, so one that begins there is the leftmost. It
-            # costs RE2 half of a search, in which it looks for the match's end and then for its start.
+            # No match begins before the first of these literals, so a match that begins there is the
+            # leftmost. It costs RE2 half of a search, because a search looks for the match's end and then for
+            # its start.
             spans = self._raw_match(ANCHORED, text, start, size)
             if spans[0][0] >= 0:
                 return spans
@@ -69,11 +70,11 @@ class CompiledRule:
 
 
 class Match(NamedTuple):
-    """One rule found in one line of a chunk, or in a block of lines, by whose last one the hit then stands.
+    """One rule found in one line of a chunk, or in a block of lines. A block's hit is on its last line.
 
-    `start` and `end` are the byte offsets of that line in the chunk, without its line feed. `text` is what
-    the rule was asked of: the line, or all of the block. Captures are taken only when asked for: they cost
-    more than the match.
+    `start` and `end` are the byte offsets of that line in the chunk, without its line feed. `text` is the
+    text that the rule was searched in: the line, or the whole block. `captures` does its work on demand,
+    because captures cost more than the match.
     """
 
     compiled: CompiledRule
@@ -89,7 +90,7 @@ class Match(NamedTuple):
 
     @property
     def line_number(self) -> int:
-        """The line's number in the chunk, from 0. Counted anew each time: dear in a large chunk."""
+        """The line's number in the chunk, from 0. Each call counts anew, which is slow in a large chunk."""
         return self.chunk.count(b"\n", 0, self.start)
 
     @property
@@ -102,30 +103,31 @@ class Match(NamedTuple):
         return self.compiled.spans(self.text)
 
     def captures(self) -> dict[str, str]:
-        """What the named groups caught, by meaning; groups that took no part are left out.
+        """The texts of the named groups, by meaning; groups that took no part are left out.
 
-        Bytes that are no UTF-8 become U+FFFD. Of two groups of one meaning the first that took part counts.
+        Bytes that are not UTF-8 become U+FFFD. Of two groups with one meaning the first that took part
+        counts.
         """
-        caught: dict[str, str] = {}
+        captured: dict[str, str] = {}
         compiled, text = self.compiled, self.text
         if not compiled.meanings:
-            return caught
+            return captured
         spans = compiled.spans(text)
         if text.isascii():
-            said = text.decode()
+            decoded = text.decode()
             for meaning, number in compiled.meanings:
                 start, end = spans[number]
                 if start >= 0:
-                    caught[meaning] = said[start:end]
+                    captured[meaning] = decoded[start:end]
         else:
             for meaning, number in compiled.meanings:
                 start, end = spans[number]
                 if start >= 0:
-                    caught[meaning] = text[start:end].decode("utf-8", "replace")
-        return caught
+                    captured[meaning] = text[start:end].decode("utf-8", "replace")
+        return captured
 
     def on_line(self, start: int, end: int) -> Match:
-        """The same hit, to stand on another line of the chunk, where a rule over lines may find nothing."""
+        """The same hit, moved to another line of the chunk; a rule over lines may not match that line."""
         text = self.text if self.rule.block else self.chunk[start:end]
         return self._replace(start=start, end=end, text=text)
 
@@ -140,8 +142,10 @@ _as_match: Callable[[type[Match], Row], Match] = tuple.__new__
 
 @dataclass(frozen=True, slots=True)
 class Matches(Sequence[Match]):
-    """The hits of one chunk, in order. Each becomes a Match when it is looked at: in a storm most are only
-    counted, and the objects would be a tenth of the time. `rows` are their fields, for those who count.
+    """The hits of one chunk, in order. `rows` are the fields of the hits, for callers that only count them.
+
+    A row becomes a Match on access. In a storm most hits are only counted, and the objects would cost a tenth
+    of the time.
     """
 
     rows: Sequence[Row]

@@ -1,6 +1,6 @@
-"""What a person asks of rules: are the files right, why does this line (not) match, how fast is it.
+"""A person's questions about rules: are the files right, why does a line (not) match, how fast is it.
 
-All pure; the command line only prints these values.
+Everything here is pure; the command line only prints these values.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from midwatch.rules.model import Bundle, Rule
 
 @dataclass(frozen=True, slots=True)
 class LineMatch:
-    """A rule that matches a line: the text it matched, its captures, and the trigger that found the line."""
+    """A rule that matches a line: the matched text, its captures, and the trigger that found the line."""
 
     rule: Rule
     matched: str
@@ -28,7 +28,7 @@ class LineMatch:
 
 @dataclass(frozen=True, slots=True)
 class Miss:
-    """A rule that does not match a line although one of its own literals, `trigger`, stands in it."""
+    """A rule that does not match a line, although the line contains `trigger`, a literal of the rule."""
 
     rule: Rule
     trigger: str
@@ -36,7 +36,7 @@ class Miss:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """All that the rules say of one line. `misses` are the near ones: a literal stands there, no more."""
+    """The hits and near misses of all rules in one line. In a near miss only a literal stands in the line."""
 
     hits: tuple[LineMatch, ...]
     misses: tuple[Miss, ...]
@@ -44,7 +44,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class CheckedFiles:
-    """The outcome of a check: the bundle that would be used, or every mistake."""
+    """The result of a check: the bundle that a worker would use, or every mistake."""
 
     bundle: Bundle | None
     errors: tuple[LocatedError, ...]
@@ -52,7 +52,7 @@ class CheckedFiles:
 
 @dataclass(frozen=True, slots=True)
 class FileSpeed:
-    """How fast one text went through the rules, and what was found."""
+    """The speed at which the rules matched one text, and the hits by rule."""
 
     megabytes: float
     seconds: float
@@ -61,7 +61,7 @@ class FileSpeed:
 
     @property
     def megabytes_per_second(self) -> float:
-        """Of one core."""
+        """The speed of one core."""
         return self.megabytes / max(self.seconds, 1e-9)
 
 
@@ -76,14 +76,16 @@ def check_files(root: str, files: Mapping[str, bytes]) -> CheckedFiles:
 
 
 def explain_line(rule_set: RuleSet, line: bytes) -> Explanation:
-    """Which rules match a line and why, and which nearly do."""
+    """The rules that match a line, with the reason, and the near misses."""
     triggers, lowered = rule_set.triggers, line.lower()
     found = {match.rule.name: match for match in rule_set.match_line(line)}
     hits: list[LineMatch] = []
     misses: list[Miss] = []
     for entry, spellings in zip(rule_set.compiled, triggers.of_pattern, strict=True):
         rule, text = entry.rule, lowered if entry.index in triggers.folded else line
-        trigger = next((each for each in spellings if each in text), b"").decode("utf-8", "replace")
+        trigger = next((spelling for spelling in spellings if spelling in text), b"").decode(
+            "utf-8", "replace"
+        )
         match = found.get(rule.name)
         if match is not None:
             start, end = match.spans()[0]
@@ -96,7 +98,7 @@ def explain_line(rule_set: RuleSet, line: bytes) -> Explanation:
 
 
 def explain_blocks(rule_set: RuleSet, text: bytes) -> Explanation:
-    """Which rules over blocks match a traceback in the text and why, and which nearly do."""
+    """The rules over blocks that match a traceback in the text, with the reason, and the near misses."""
     found = {match.rule.name: match for match in rule_set.match_blocks(text)}
     hits: list[LineMatch] = []
     misses: list[Miss] = []
@@ -116,7 +118,7 @@ def explain_blocks(rule_set: RuleSet, text: bytes) -> Explanation:
 
 
 def bench_text(rule_set: RuleSet, text: bytes, clock: Clock, chunk: int = 1 << 16) -> FileSpeed:
-    """Match a text in chunks of whole lines and take the time."""
+    """Match a text in chunks of whole lines and measure the time."""
     hits: dict[str, int] = {}
     seconds = 0.0
     start = 0
@@ -148,10 +150,10 @@ def differences(before: Bundle, after: Bundle) -> tuple[tuple[str, str], ...]:
             found.append(("added", name))
         elif name not in new:
             found.append(("removed", name))
-        elif _said(old[name]) != _said(new[name]):
+        elif _content(old[name]) != _content(new[name]):
             found.append(("changed", name))
     return tuple(found)
 
 
-def _said(rule: Rule) -> dict[str, object]:
+def _content(rule: Rule) -> dict[str, object]:
     return {name: getattr(rule, name) for name in Rule.__slots__ if name != "location"}

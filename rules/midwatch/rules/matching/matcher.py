@@ -1,7 +1,7 @@
-"""Which rules match which lines of a chunk: exactly what RE2's search says for each line and rule.
+"""The matcher finds the rules in the lines of a chunk, exactly as RE2's search does for each line and rule.
 
-A chunk is scanned for triggers; only lines that hold one are asked, with one set of all rules each. What has
-no trigger is asked of the whole chunk first, by a set that cannot see beyond a line.
+It scans a chunk for triggers, and searches only lines with a trigger, each with one set of all rules. For
+rules without a trigger it first searches the whole chunk, with a set whose matches stay within a line.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from midwatch.rules.matching.scanner import Find
 SMALL_CHUNK = 2048
 """Bytes below which scanning for triggers costs more than it saves."""
 PROBE = 1024
-"""Bytes at each of a few places that tell a chunk's kind: where most lines hold a trigger, each is asked."""
+"""Bytes of a sample at each of a few places of a chunk.
+
+Where most lines of the samples hold a trigger, the matcher searches every line.
+"""
 _PROBES = 4
 
 FindRules = Callable[[bytes], list[int]]
@@ -23,11 +26,11 @@ FindRules = Callable[[bytes], list[int]]
 
 @dataclass(frozen=True, slots=True)
 class Machinery:
-    """The compiled parts that matching needs; made by the compiler only.
+    """The compiled parts that matching needs; only the compiler makes them.
 
     `find_rules` gives the indexes of all rules found in a line, in no order. `find_triggers` gives the sorted
-    offsets of triggers in a text. `gates` say of a whole text whether a rule without triggers may be in one
-    of its lines; `every_line` stands for rules that no gate can hold.
+    offsets of triggers in a text. `gates` search a whole text for rules without triggers. `every_line` is
+    True if there is a rule that no gate can search for; every line is then searched.
     """
 
     compiled: tuple[CompiledRule, ...]
@@ -38,7 +41,7 @@ class Machinery:
 
 
 def match_lines(machinery: Machinery, text: bytes) -> Matches:
-    """The hits of a chunk, each line asked."""
+    """The hits of a chunk, by a search in every line."""
     find_rules, compiled = machinery.find_rules, machinery.compiled
     hits: list[Row] = []
     add = hits.append
@@ -66,7 +69,7 @@ def match_chunk(machinery: Machinery, text: bytes) -> Matches:
 
 
 def _probe(text: bytes) -> bytes:
-    """Lines from all over the text, whole ones: a crowd of hits is a stretch of it at times."""
+    """Whole lines from several places of the text, because hits may crowd in one part of it."""
     step = len(text) // _PROBES
     size = min(step, PROBE)
     pieces: list[bytes] = []
@@ -80,7 +83,7 @@ def _probe(text: bytes) -> bytes:
 
 
 def _is_crowded(text: bytes, offsets: list[int]) -> bool:
-    """Whether half of the lines hold a trigger: from there on the scan costs more than it saves."""
+    """Whether more than half of the lines hold a trigger: the scan then costs more than it saves."""
     with_trigger = 0
     end = -1
     for offset in offsets:
@@ -94,7 +97,7 @@ def _is_crowded(text: bytes, offsets: list[int]) -> bool:
 
 
 def _match_around(machinery: Machinery, text: bytes, offsets: list[int]) -> Matches:
-    """The hits in the lines in which the offsets lie; the offsets are sorted."""
+    """The hits in the lines of these sorted offsets."""
     find_rules, compiled = machinery.find_rules, machinery.compiled
     find, rfind = text.find, text.rfind
     hits: list[Row] = []
@@ -119,7 +122,7 @@ def _match_around(machinery: Machinery, text: bytes, offsets: list[int]) -> Matc
 
 
 def lines_of(text: bytes) -> list[bytes]:
-    """The lines of a chunk without their line feeds; a line feed at the end begins no further line."""
+    """The lines of a chunk without their line feeds; a line feed at the end does not begin another line."""
     lines = text.split(b"\n")
     if not lines[-1]:
         lines.pop()

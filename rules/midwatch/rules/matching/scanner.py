@@ -1,4 +1,4 @@
-"""Finds where triggers stand in a chunk: a few SIMD automata of up to 32 literals each."""
+"""The scanner finds the triggers in a chunk, with a few SIMD automata of up to 32 literals each."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ Clock = Callable[[], float]
 def build_scanner(literals: Sequence[bytes], sample: bytes = b"") -> Find:
     """A function from a text to the sorted offsets at which a literal begins.
 
-    Of overlapping occurrences only the leftmost is told: as no literal holds a line feed, every line with an
-    occurrence has one that is told. The sample is text of the kind that will be scanned; it changes the speed
-    and nothing else.
+    Of overlapping occurrences it gives only the leftmost. No literal holds a line feed, so it gives an offset
+    in every line with an occurrence. `sample` is text like the text to be scanned; it affects only the speed.
     """
     return scanner_of(pack(literals, sample))
 
 
 def scanner_of(packed: Iterable[Sequence[bytes]], packed_lowered: Iterable[Sequence[bytes]] = ()) -> Find:
-    """The same of literals that are packed already: an automaton for each pack, literals in that order. The
-    second ones are looked for in the lower-cased text.
+    """The same for packed literals: each pack makes one automaton, with its literals in that order.
+
+    The literals of `packed_lowered` are searched in the lower-cased text.
     """
     automata, over_lowered = list(map(_automaton, packed)), list(map(_automaton, packed_lowered))
     if not automata and not over_lowered:
@@ -48,10 +48,10 @@ def scanner_of(packed: Iterable[Sequence[bytes]], packed_lowered: Iterable[Seque
 
 
 def _automaton(literals: Sequence[bytes]) -> Callable[[bytes], list[tuple[int, int, int]]]:
-    # Where three bytes tell the literals apart, the library looks for these bytes, however common they are:
-    # for `nan` and `inf` it is seven times slower than for thirty others. Decoys make it search as usual.
+    # If three bytes distinguish the literals, the library searches for these bytes, however common they are.
+    # For `nan` and `inf` that is seven times slower than thirty other literals. Decoys prevent it.
     decoys = _DECOYS if 1 < len(literals) <= _FEW else ()
-    # Only leftmost-first keeps the SIMD search in this library.
+    # The library uses its SIMD search only with leftmost-first.
     kind = ahocorasick_rs.MatchKind.LeftmostFirst
     built = ahocorasick_rs.BytesAhoCorasick((*literals, *decoys), matchkind=kind)
     return built.find_matches_as_indexes

@@ -1,7 +1,11 @@
-"""The monitoring configuration of oellm-autoexp, in all four generations, read as our own rules. Pure.
+"""The monitoring configuration of oellm-autoexp, in all four generations, read as midwatch rules. Pure.
 
-`composition` follows the Hydra `defaults:` lists, `generation` tells which of the four a file is,
-`events` and `monitor` read its keys, `patterns` and `meaning` turn an event into a rule, `reading` puts
-it all together. What an event's action asks for is read here too (`actions`); what is done about it is a
-policy's business, and policies are not known to this package.
+- `composition` follows the Hydra `defaults:` lists.
+- `generation` finds which of the four generations a file is.
+- `events` and `monitor` read its keys.
+- `actions` reads what an event's action asks for.
+- `patterns` and `meaning` turn an event into a rule.
+- `reading` joins the parts.
+
+A policy decides what is done about an action. This package knows no policies.
 """

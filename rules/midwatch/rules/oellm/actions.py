@@ -1,7 +1,7 @@
-"""What an event's actions ask for. Nothing of it is done here or by anyone who reads it.
+"""What an event's actions ask for. Neither this module nor its callers execute an action.
 
-Restart, finish and cancel are wishes that a policy may grant. What only notes something is taken as noted.
-What would run a command, write a file or start another job is listed, and never executed.
+Restart, finish and cancel are requests that a policy may grant. A note has no further effect.
+An action that would run a command, write a file or start another job is listed, and never executed.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from midwatch.rules.oellm.generation import SchemaGeneration, mappings, text_of
 from midwatch.streams.strict_yaml import YamlMapping, YamlNode, plain
 
 
-class Deed(StrEnum):
-    """What is asked for."""
+class ActionKind(StrEnum):
+    """What an action asks for."""
 
     RESTART = "restart"
-    FINISH = "finish"  # the monitor stops looking: no further start
-    CANCEL = "cancel"  # the running attempt is ended, and no further start
+    FINISH = "finish"  # stop the monitor, and start no further attempt
+    CANCEL = "cancel"  # end the running attempt, and start no further one
     NOTE = "note"
     REFUSED = "refused"
 
@@ -30,16 +30,20 @@ class Action:
     """One action of one event, with all conditions that guard it."""
 
     class_name: str
-    deed: Deed
+    kind: ActionKind
     location: SourceLocation
     reason: str = ""
     conditions: tuple[YamlNode, ...] = ()
-    says: str = ""  # what would have been run or written
+    detail: str = ""  # the command, file or job that it names
 
 
-WISHES = {"RestartAction": Deed.RESTART, "FinishAction": Deed.FINISH, "CancelAction": Deed.CANCEL}
+REQUESTS = {
+    "RestartAction": ActionKind.RESTART,
+    "FinishAction": ActionKind.FINISH,
+    "CancelAction": ActionKind.CANCEL,
+}
 _NOTES = frozenset({"ErrorNoteAction", "LogAction", "LogMessageAction", "TerminationAction"})
-_SAYING = (
+_DETAIL_KEYS = (
     "command",
     "script",
     "overrides",
@@ -55,10 +59,9 @@ _SAYING = (
 def actions_of(event: YamlMapping, generation: SchemaGeneration) -> tuple[Action, ...]:
     """All actions of an event, in order."""
     if generation is SchemaGeneration.MODES:
-        return ()  # `action` is a word for the log there
+        return ()  # here `action` is only text for the log
     guard = _nodes(event, "condition")
-    found = [_action(node, (*guard, *own), generation) for node, own in _listed(event)]
-    return tuple(found)
+    return tuple(_action(node, (*guard, *wrapped), generation) for node, wrapped in _listed(event))
 
 
 def _listed(event: YamlMapping) -> Iterator[tuple[YamlMapping, tuple[YamlNode, ...]]]:
@@ -72,7 +75,7 @@ def _listed(event: YamlMapping) -> Iterator[tuple[YamlMapping, tuple[YamlNode, .
 def _unwrapped(
     node: YamlMapping, outer: tuple[YamlNode, ...]
 ) -> Iterator[tuple[YamlMapping, tuple[YamlNode, ...]]]:
-    """An `EventAction` is a wrapper that adds conditions."""
+    """An `EventAction` wraps another action and adds conditions to it."""
     conditions = (*outer, *mappings(node, "conditions"), *_nodes(node, "condition"))
     inner = node.entries.get("action")
     if inner is not None and isinstance(inner[1], YamlMapping):
@@ -89,12 +92,12 @@ def _nodes(node: YamlMapping, key: str) -> tuple[YamlNode, ...]:
 def _action(node: YamlMapping, conditions: tuple[YamlNode, ...], generation: SchemaGeneration) -> Action:
     name = text_of(node, "class_name")
     if name in _NOTES or (generation is SchemaGeneration.STATES and name == "RestartAction"):
-        deed = Deed.NOTE  # with restart policies beside, a RestartAction only records that one was wished for
+        kind = ActionKind.NOTE  # restart policies decide; the RestartAction only records the request
     else:
-        deed = WISHES.get(name, Deed.REFUSED)
+        kind = REQUESTS.get(name, ActionKind.REFUSED)
     reason = text_of(node, "reason") or text_of(node, "note") or text_of(node, "message")
-    said = [_words(plain(node.entries[key][1])) for key in _SAYING if key in node.entries]
-    return Action(name, deed, node.location, reason, conditions, " ".join(word for word in said if word))
+    details = [_words(plain(node.entries[key][1])) for key in _DETAIL_KEYS if key in node.entries]
+    return Action(name, kind, node.location, reason, conditions, " ".join(text for text in details if text))
 
 
 def _words(value: object) -> str:

@@ -1,8 +1,8 @@
-"""Hydra's composition: a file with all that its `defaults:` list names, as one tree with its places kept.
+"""Hydra's composition: a file and the files of its `defaults:` list as one tree. Nodes keep their places.
 
-Mappings merge, the later one winning; a list replaces the list below it, and a note tells what was lost.
-Of the groups only those that the watch reads are followed (monitoring, restart, job). Interpolations
-(`${...}`) stay text: nothing is ever evaluated.
+Mappings merge, and the later one wins. A list replaces the list below it; a note names the events and
+policies that were lost. The composer follows only the groups that the watch reads: monitoring, restart, job.
+Interpolations (`${...}`) stay text: nothing is ever evaluated.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ GROUPS = ("monitoring", "restart", "job")
 _GLOBAL = re.compile(r"^#\s*@package\s+_global_\s*$", re.MULTILINE)
 _LISTS_OF_NAMES = ("log_signals", "log_events", "state_events", "policies")
 _DEEPEST = 12
-_DISTANT = 8  # folders above a file in which its configuration root is looked for
+_DISTANT = 8  # folders to search upwards from a file for its configuration root
 
 
 class Files(Protocol):
-    """Bytes by path with `/`; a mapping will do, or a folder that is read on demand."""
+    """Bytes by path with `/`: a mapping, or a folder that is read on demand."""
 
     def __contains__(self, path: object, /) -> bool: ...
 
@@ -35,7 +35,7 @@ class Files(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GroupChoice:
-    """A group's choice for which there is no file: one that we ship may stand in."""
+    """A group's choice for which there is no file. A shipped preset or policy may replace it."""
 
     group: str
     name: str
@@ -44,7 +44,7 @@ class GroupChoice:
 
 @dataclass(slots=True)
 class Composed:
-    """What the watch reads of a configuration. `monitor` is the section `monitoring`, or `job`."""
+    """What the watch reads of a configuration. `monitor` is the section `monitoring` or `job`."""
 
     root: str
     monitor: YamlMapping | None = None
@@ -56,31 +56,33 @@ class Composed:
 
 
 def compose(root: str, files: Files, errors: list[LocatedError]) -> Composed:
-    """The file `root` and what it names, out of `files` (by path with `/`); mistakes go to `errors`."""
+    """The file `root` with the files that it names (paths with `/`). It appends mistakes to `errors`."""
     composer = _Composer(files, errors)
     tree = composer.file(root, ())
-    made = Composed(root, missing=composer.missing, read=composer.read, notes=composer.notes)
+    composed = Composed(root, missing=composer.missing, read=composer.read, notes=composer.notes)
     monitoring, job = _section(tree, "monitoring"), _section(tree, "job")
     if monitoring is not None and (job is None or is_monitor(monitoring)):
-        made.monitor = monitoring
+        composed.monitor = monitoring
     elif job is not None:
-        made.monitor, made.is_job = job, True
+        composed.monitor, composed.is_job = job, True
     elif is_monitor(tree) or is_job(tree):
-        made.monitor, made.is_job = tree, is_job(tree)
+        composed.monitor, composed.is_job = tree, is_job(tree)
     restart = _section(tree, "restart")
     for holder, key in ((restart, "policies"), (tree, "restart_policies"), (tree, "policies")):
         entry = holder.entries.get(key) if holder is not None else None
         if entry is not None and isinstance(entry[1], YamlList):
-            made.policies = entry[1]
+            composed.policies = entry[1]
             break
     if "sweep" in tree.entries and _overrides(tree.entries["sweep"][1]):
         what = "the overrides of `sweep` that concern the watch are not read"
-        made.notes.append(Note(NoteKind.WARNING, tree.entries["sweep"][0], what, "Write them into a file."))
-    return made
+        composed.notes.append(
+            Note(NoteKind.WARNING, tree.entries["sweep"][0], what, "Write them into a file.")
+        )
+    return composed
 
 
 def merged(below: YamlMapping, above: YamlMapping, notes: list[Note]) -> YamlMapping:
-    """Both mappings as one. Neither is changed."""
+    """Both mappings as one new mapping, in which `above` wins."""
     out = YamlMapping(above.location, dict(below.entries))
     for key, (place, value) in above.entries.items():
         old = below.entries[key][1] if key in below.entries else None
@@ -88,19 +90,19 @@ def merged(below: YamlMapping, above: YamlMapping, notes: list[Note]) -> YamlMap
             out.entries[key] = (place, merged(old, value, notes))
             continue
         if isinstance(old, YamlList) and isinstance(value, YamlList):
-            _tell_lost(key, old, value, place, notes)
+            _note_lost(key, old, value, place, notes)
         out.entries[key] = (place, value)
     return out
 
 
-def _tell_lost(key: str, old: YamlList, new: YamlList, place: SourceLocation, notes: list[Note]) -> None:
+def _note_lost(key: str, old: YamlList, new: YamlList, place: SourceLocation, notes: list[Note]) -> None:
     if key not in _LISTS_OF_NAMES:
         return
     names = {_label(item) for item in new.items}
     lost = [label for item in old.items if (label := _label(item)) and label not in names]
     if lost:
         what = f"this `{key}` replaces the list at {old.location}; lost: {', '.join(lost)}"
-        remedy = "A list replaces, it does not add: repeat the entries here if they are wanted."
+        remedy = "A list replaces, it does not add: repeat the entries here to keep them."
         notes.append(Note(NoteKind.WARNING, place, what, remedy))
 
 
@@ -124,7 +126,7 @@ def _overrides(node: YamlNode) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """One line of a defaults list: `_self_`, a file beside, or a group's choice."""
+    """One line of a defaults list: `_self_`, a file of the same folder, or a group's choice."""
 
     name: str
     location: SourceLocation
@@ -142,20 +144,20 @@ class _Composer:
     notes: list[Note] = field(default_factory=list)
 
     def file(self, path: str, above: tuple[str, ...]) -> YamlMapping:
-        """A file's content in its own package, composed with what it names."""
-        own = self._content(path)
-        entries = list(self._defaults(own))
-        own = YamlMapping(own.location, {k: v for k, v in own.entries.items() if k != "defaults"})
+        """A file's content in its own package, composed with the files that it names."""
+        content = self._content(path)
+        entries = list(self._defaults(content))
+        content = YamlMapping(content.location, {k: v for k, v in content.entries.items() if k != "defaults"})
         if not any(entry.name == "_self_" for entry in entries):
-            entries.append(_Entry("_self_", own.location))
-        out = YamlMapping(own.location)
+            entries.append(_Entry("_self_", content.location))
+        out = YamlMapping(content.location)
         for entry in entries:
             if entry.name == "_self_":
-                out = merged(out, own, self.notes)
+                out = merged(out, content, self.notes)
                 continue
             found = self._find(path, entry)
             if found is None:
-                self._missed(entry, own)
+                self._note_missing(entry, content)
             elif found in (*above, path) or len(above) > _DEEPEST:
                 what = f"{entry.name!r} includes itself: {' -> '.join((*above, path, found))}"
                 self.errors.append(LocatedError(entry.location, what, "Remove one of the entries."))
@@ -182,8 +184,8 @@ class _Composer:
             self.errors.append(LocatedError(tree.location, "the file is no mapping", "Write `key: value`."))
         return YamlMapping(SourceLocation(path))
 
-    def _defaults(self, own: YamlMapping) -> Iterator[_Entry]:
-        entry = own.entries.get("defaults")
+    def _defaults(self, content: YamlMapping) -> Iterator[_Entry]:
+        entry = content.entries.get("defaults")
         if entry is None or not isinstance(entry[1], YamlList):
             return
         for item in entry[1].items:
@@ -197,11 +199,11 @@ class _Composer:
         words = key.split()
         group = words[-1].partition("@")[0].lstrip("/")
         if group not in GROUPS:
-            return  # the launch, not the watch
+            return  # other groups configure the launch
         for item in value.items if isinstance(value, YamlList) else [value]:
             if isinstance(item, YamlScalar) and isinstance(item.value, str):
                 if "${" in item.value:
-                    what = f"`{item.value}` names the {group} only once the launch has evaluated it"
+                    what = f"`{item.value}` names the {group} only after the launch has evaluated it"
                     self.notes.append(Note(NoteKind.WARNING, item.location, what, "Write the name itself."))
                 else:
                     yield _Entry(item.value, place, group, "override" in words, "optional" in words)
@@ -211,17 +213,17 @@ class _Composer:
         if not entry.group and not name.startswith("/"):
             beside = posixpath.normpath(posixpath.join(folder, f"{name}.yaml"))
             return beside if beside in self.files else None
-        wanted = f"{entry.group}/{name}.yaml" if entry.group else f"{name[1:]}.yaml"
+        relative = f"{entry.group}/{name}.yaml" if entry.group else f"{name[1:]}.yaml"
         for _ in range(_DISTANT):
-            candidate = posixpath.normpath(posixpath.join(folder, wanted))
+            candidate = posixpath.normpath(posixpath.join(folder, relative))
             if candidate in self.files:
                 return candidate
             folder = posixpath.normpath(posixpath.join(folder, ".."))
         return None
 
-    def _missed(self, entry: _Entry, own: YamlMapping) -> None:
+    def _note_missing(self, entry: _Entry, content: YamlMapping) -> None:
         group = entry.group or (
-            "monitoring" if is_monitor(own) else "restart" if "policies" in own.entries else ""
+            "monitoring" if is_monitor(content) else "restart" if "policies" in content.entries else ""
         )
         if group in ("monitoring", "restart"):
             self.missing.append(GroupChoice(group, entry.name, entry.location))
@@ -232,7 +234,7 @@ class _Composer:
                 self.errors.append(LocatedError(entry.location, what, remedy))
             else:
                 self.notes.append(
-                    Note(NoteKind.WARNING, entry.location, f"{what}, so nothing of it counts", remedy)
+                    Note(NoteKind.WARNING, entry.location, f"{what}, so it has no effect", remedy)
                 )
 
 

@@ -1,4 +1,4 @@
-"""The events of a configuration (`log_signals`, `log_events`, `state_events`) as values, by generation."""
+"""The events of a configuration (`log_signals`, `log_events`, `state_events`) as values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from midwatch.streams.strict_yaml import YamlList, YamlMapping, YamlNode, YamlSc
 
 
 class PatternType(StrEnum):
-    """How the pattern is to be understood."""
+    """How to read the pattern of an event."""
 
     REGEX = "regex"
     SUBSTRING = "substring"
@@ -24,7 +24,7 @@ class PatternType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LogEvent:
-    """Something looked for in the log. `mode` is the key of its state, "" where it has none."""
+    """Something to look for in the log. `mode` is the key of its state, "" where it has none."""
 
     name: str
     location: SourceLocation
@@ -41,7 +41,7 @@ class LogEvent:
 
 @dataclass(frozen=True, slots=True)
 class StateEvent:
-    """Something looked for in what the scheduler says. `name` is the mode, or a transition is given."""
+    """A state of the scheduler to look for: `name` is the mode, or `old` and `new` are the transition."""
 
     name: str
     location: SourceLocation
@@ -82,7 +82,7 @@ LOG_KEYS = frozenset(
 
 @dataclass(slots=True)
 class EventReader:
-    """Reads events; mistakes and notes are collected."""
+    """Reads events. It collects mistakes in `errors` and notes in `notes`."""
 
     generation: SchemaGeneration
     errors: list[LocatedError]
@@ -100,13 +100,13 @@ class EventReader:
     def _log_event(self, node: YamlMapping, number: int) -> LogEvent:
         name = text_of(node, "name") or f"event_{number}"
         fields = Fields(node, self.errors, f"event {name!r}")
-        kind = fields.choice("pattern_type", PatternType) or self._usual_type()
+        kind = fields.choice("pattern_type", PatternType) or self._default_type()
         pattern = fields.text("pattern", required=kind is not PatternType.INACTIVITY)
         metadata = _metadata(fields)
         for key, (place, value) in node.entries.items():
             if key not in LOG_KEYS:
                 metadata[key] = plain(value)
-                what = f"`{key}` of event {name!r} is not known and kept as metadata"
+                what = f"`{key}` of event {name!r} is unknown: midwatch keeps it as metadata"
                 self.notes.append(Note(NoteKind.WARNING, place, what))
         return LogEvent(
             name=name,
@@ -122,7 +122,7 @@ class EventReader:
             seconds=fields.number("inactivity_timeout_s") or 0.0,
         )
 
-    def _usual_type(self) -> PatternType:
+    def _default_type(self) -> PatternType:
         newest = self.generation is SchemaGeneration.TRANSITIONS
         return PatternType.SUBSTRING if newest else PatternType.REGEX
 
@@ -137,7 +137,7 @@ class EventReader:
         state = text_of(entry[1], "class_name")
         mode = text_of(entry[1], "key") or MODE_OF_STATE.get(state, "")
         if not mode:
-            what = f"event {name!r} has a state {state!r} that is not known"
+            what = f"event {name!r} has an unknown state {state!r}"
             remedy = f"Known: {', '.join(MODE_OF_STATE)}."
             self.errors.append(LocatedError(entry[1].location, what, remedy))
         return mode
@@ -149,7 +149,7 @@ class EventReader:
             if isinstance(value, (str, int)) and not isinstance(value, bool):
                 found[key] = value
             else:
-                what = f"`extract_groups` does not say from which group {key!r} is taken"
+                what = f"`extract_groups` names no group for {key!r}"
                 self.errors.append(LocatedError(place, what, "Write a group's name, its number, or `match`."))
         return found
 

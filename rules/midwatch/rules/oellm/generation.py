@@ -1,4 +1,4 @@
-"""Which generation of the configuration a file is, told from its keys alone."""
+"""Finds which generation of the configuration a file is, from its keys alone."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ JOB_KEYS = frozenset(
 )
 MONITORS = frozenset({"NullMonitor", "SlurmLogMonitor"})
 _SECTIONS = frozenset({"monitoring", "job", "restart", "restart_policies", "policies"})
-_OURS = frozenset({"version", "policy"})
+_MIDWATCH_KEYS = frozenset({"version", "policy"})
 
 
 class SchemaGeneration(IntEnum):
-    """By what an event carries."""
+    """The generations, by what an event holds."""
 
     MODES = 0  # `action` and `mode` as text
-    STATES = 1  # `state.class_name`, a list of `actions`; restart policies beside
+    STATES = 1  # `state.class_name`, a list of `actions`; separate restart policies
     BINDINGS = 2  # `log_events`, and `state_events` that carry the actions
     TRANSITIONS = 3  # one `action` an event, guarded by a `condition`; state events by transition
 
 
 def is_foreign(tree: YamlNode) -> bool:
-    """Whether this is a file of theirs. Ours always say `version` or `policy`."""
-    if not isinstance(tree, YamlMapping) or _OURS & tree.entries.keys():
+    """Whether this is a file of oellm-autoexp. A midwatch file always has `version` or `policy`."""
+    if not isinstance(tree, YamlMapping) or _MIDWATCH_KEYS & tree.entries.keys():
         return False
     if is_monitor(tree) or is_job(tree) or _SECTIONS & tree.entries.keys():
         return True
@@ -54,18 +54,18 @@ def is_foreign(tree: YamlNode) -> bool:
 
 
 def is_monitor(node: YamlMapping) -> bool:
-    """Whether the mapping is what stands under `monitoring`."""
+    """Whether the mapping is a section `monitoring`."""
     name = text_of(node, "class_name")
     return name in MONITORS or bool(MONITOR_KEYS & node.entries.keys())
 
 
 def is_job(node: YamlMapping) -> bool:
-    """Whether the mapping is what stands under `job` in the last generation."""
+    """Whether the mapping is a section `job` of the newest generation."""
     return bool(JOB_KEYS & node.entries.keys())
 
 
 def generation_of(monitor: YamlMapping | None, *, is_job: bool) -> SchemaGeneration:
-    """The generation; a file in which nothing tells them apart is read as the one with policies beside."""
+    """The generation. A file whose keys do not decide it counts as `STATES`."""
     if monitor is None:
         return SchemaGeneration.STATES
     signals = list(mappings(monitor, "log_signals"))
@@ -83,7 +83,7 @@ def generation_of(monitor: YamlMapping | None, *, is_job: bool) -> SchemaGenerat
 
 
 def mappings(node: YamlMapping, key: str) -> Iterator[YamlMapping]:
-    """The mappings in the list under a key; whatever else stands there is passed over."""
+    """The mappings in the list under a key. It skips all other items."""
     entry = node.entries.get(key)
     if entry is not None and isinstance(entry[1], YamlList):
         yield from (item for item in entry[1].items if isinstance(item, YamlMapping))

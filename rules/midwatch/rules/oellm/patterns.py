@@ -1,7 +1,7 @@
-r"""From Python's `re`, searched over a text of many lines, to RE2, searched in one line.
+r"""Translates patterns of Python's `re` over many lines into RE2 patterns for one line.
 
-What a captured field is called stands in `extract_groups`: by a group's name, its number, or the whole
-match. Rules name captures by named groups, so a numbered group gets a name and the whole match a group.
+`extract_groups` takes each field from a group by name, a group by number, or the whole match.
+Rules know only named groups. So a numbered group gets a name, and the whole match becomes a named group.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from midwatch.rules.files.syntax_advice import advice_for
 
 _WHOLE = "match"
 _NAME = re.compile(r"[A-Za-z_]\w{0,40}\Z")
-_WITHIN_A_LINE = re.compile(r"\[\^[^\]]*\]")  # a negated class may name the line feed in order to stop there
+_WITHIN_A_LINE = re.compile(r"\[\^[^\]]*\]")  # a negated class names the line feed to stop there
 _LINE_FEED = re.compile(r"(?<!\\)(?:\\\\)*(?:\\n|\n)(?![?*])")
 _MAYBE_ACROSS = re.compile(r"\(\?[a-z]*s[a-z]*[):]|\[\\s\\S\]|\[\\S\\s\]|\[\\w\\W\]|\\n[?*]")
 
 
 class NotTranslated(ValueError):
-    """A pattern that cannot be searched line by line with RE2; `remedy` says what to write instead."""
+    """RE2 cannot search the pattern line by line. `remedy` says what to write instead."""
 
     def __init__(self, what: str, remedy: str) -> None:
         super().__init__(what)
@@ -30,7 +30,7 @@ class NotTranslated(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Translated:
-    """The pattern as RE2 takes it, which field each group gives, and what may differ from before."""
+    """The pattern for RE2, the field of each group, and how its matches may differ from the original's."""
 
     pattern: str
     captures: Mapping[str, str]  # group -> field
@@ -39,7 +39,7 @@ class Translated:
 
 
 def translate_substring(text: str, groups: Mapping[str, str | int]) -> Translated:
-    """A text to be found as it stands; of it only the whole match can be captured."""
+    """A text to find literally. Only the whole match can be captured."""
     return _captured(quote(text), groups)
 
 
@@ -47,19 +47,19 @@ def translate(pattern: str, groups: Mapping[str, str | int]) -> Translated:
     """A regular expression. Raises NotTranslated."""
     if _LINE_FEED.search(_WITHIN_A_LINE.sub("", pattern)):
         raise NotTranslated(
-            "the pattern wants a line feed, but lines are searched one at a time",
-            "Look for the one line that tells; split the pattern into two rules if both lines matter.",
+            "the pattern needs a line feed, but midwatch searches one line at a time",
+            "Match the one line that shows the event. Write two rules if both lines matter.",
         )
-    done = _captured(pattern, groups)
+    translated = _captured(pattern, groups)
     try:
-        expression = Expression(done.pattern)
+        expression = Expression(translated.pattern)
     except PatternError as error:
         raise NotTranslated(f"RE2 does not accept the pattern: {error}", advice_for(pattern)) from None
     if expression.search(b"") is not None:
         what = "the pattern matches an empty line, so it would match every line"
-        raise NotTranslated(what, "Demand at least one character that the message always has.")
-    across = "the pattern may span lines, but only within one line is it found here"
-    return replace(done, differs=across) if _MAYBE_ACROSS.search(pattern) else done
+        raise NotTranslated(what, "Require at least one character that the message always has.")
+    across = "the pattern may span lines, but midwatch matches it within one line only"
+    return replace(translated, differs=across) if _MAYBE_ACROSS.search(pattern) else translated
 
 
 def _captured(pattern: str, groups: Mapping[str, str | int]) -> Translated:
@@ -69,24 +69,24 @@ def _captured(pattern: str, groups: Mapping[str, str | int]) -> Translated:
     captures: dict[str, str] = {}
     left_out: list[str] = []
     whole = ""
-    for wanted, group in groups.items():
+    for field, group in groups.items():
         if group in (_WHOLE, 0) and group not in names:
-            whole = whole or _fresh(wanted, names)
-            captures.setdefault(whole, wanted)
+            whole = whole or _fresh(field, names)
+            captures.setdefault(whole, field)
         elif isinstance(group, int):
             if not 1 <= group <= len(opened):
-                left_out.append(wanted)
+                left_out.append(field)
                 continue
             place, name = opened[group - 1]
-            name = name or insertions.get(place) or _fresh(wanted, names)
+            name = name or insertions.get(place) or _fresh(field, names)
             if not opened[group - 1][1]:
                 insertions[place] = name
-            captures.setdefault(name, wanted)
+            captures.setdefault(name, field)
         elif group in names:
-            if captures.setdefault(group, wanted) != wanted:
-                left_out.append(wanted)
+            if captures.setdefault(group, field) != field:
+                left_out.append(field)
         else:
-            left_out.append(wanted)
+            left_out.append(field)
     for place in sorted(insertions, reverse=True):
         pattern = f"{pattern[: place + 1]}?P<{insertions[place]}>{pattern[place + 1 :]}"
     if whole:
@@ -94,9 +94,9 @@ def _captured(pattern: str, groups: Mapping[str, str | int]) -> Translated:
     return Translated(pattern, captures, tuple(left_out))
 
 
-def _fresh(wanted: str, taken: set[str]) -> str:
-    """A group's name for a field: its own if that is one and free."""
-    stem = wanted if _NAME.match(wanted) else "field"
+def _fresh(field: str, taken: set[str]) -> str:
+    """A free group name for a field: the field's own name where that is possible."""
+    stem = field if _NAME.match(field) else "field"
     name, number = stem, 2
     while name in taken:
         name, number = f"{stem}_{number}", number + 1

@@ -1,4 +1,4 @@
-"""A whole configuration as a value: rules, silence limits, and what a policy needs to be made of it."""
+"""A whole configuration as a value: rules, silence limits, and the parts that a policy is made of."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from midwatch.rules.errors import LocatedError, RuleErrors
 from midwatch.rules.files.rule_bundle import read_rule_bundle
 from midwatch.rules.model import Bundle, Note, NoteKind, Phase, Rule, SourceLocation
-from midwatch.rules.oellm.actions import Action, Deed
+from midwatch.rules.oellm.actions import Action, ActionKind
 from midwatch.rules.oellm.composition import Composed, Files, GroupChoice, compose
 from midwatch.rules.oellm.events import EventReader, LogEvent, PatternType, StateEvent
 from midwatch.rules.oellm.generation import SchemaGeneration, generation_of, is_foreign, mappings, text_of
@@ -19,15 +19,16 @@ from midwatch.rules.oellm.monitor import arming_note, note_keys, silence_of, ter
 from midwatch.streams.strict_yaml import YamlList, YamlMapping, plain, read_yaml
 
 BUILT_IN = "default"
-"""Our preset that stands in for the signals that their monitor has built in."""
+"""The preset of midwatch that replaces the signals built into their monitor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What one file says, with all that it names.
+    """The content of one file and of all files that it names.
 
-    `names` gives the rule of each event (by its place in `events`; "" for one that is no rule). `presets`
-    are ours that stand in for theirs that were not found; `policy` likewise, where the file chose one.
+    `names` holds the rule of each event, in the order of `events`; "" for an event that is no rule.
+    `presets` are presets of midwatch that replace files which were not found. `policy` is the chosen restart
+    policy, where its file was not found.
     """
 
     name: str
@@ -69,7 +70,7 @@ def read_config(root: str, files: Files) -> Config:
     )
     notes = [arming_note(SourceLocation(root)), *composed.notes]
     for choice in composed.missing:
-        what = f"there is no file for the {choice.group} {choice.name!r}; ours of that name stands in"
+        what = f"there is no file for the {choice.group} {choice.name!r}: midwatch's of that name replaces it"
         notes.append(Note(NoteKind.CHANGED, choice.location, what))
     if composed.monitor is not None:
         config = _with_monitor(config, composed.monitor, errors, notes)
@@ -81,7 +82,7 @@ def read_config(root: str, files: Files) -> Config:
 
 
 def read_foreign_bundle(root: str, files: Mapping[str, bytes]) -> Bundle | None:
-    """The bundle of a root that is a configuration of theirs; None for any other. Raises RuleErrors."""
+    """The bundle of a root of oellm-autoexp's format; None for any other. Raises RuleErrors."""
     tree = read_yaml(root, files[root], []) if root in files else None
     if tree is None or not is_foreign(tree):
         return None
@@ -90,15 +91,15 @@ def read_foreign_bundle(root: str, files: Mapping[str, bytes]) -> Bundle | None:
 
 
 def bundle_of(config: Config, shipped: Mapping[str, bytes]) -> Bundle:
-    """The rules as a bundle, with our presets that stand in. Raises RuleErrors where one does not exist."""
-    own = {rule.name for rule in config.rules}
+    """The rules as a bundle, with `config.presets`. Raises RuleErrors where a preset does not exist."""
+    names = {rule.name for rule in config.rules}
     rules: list[Rule] = []
     silence: dict[Phase, float] = {}
     for name in config.presets:
         preset = read_rule_bundle(name, shipped)
-        rules += [rule for rule in preset.rules if rule.name not in own]
+        rules += [rule for rule in preset.rules if rule.name not in names]
         silence.update(preset.silence)
-        own |= {rule.name for rule in preset.rules}
+        names |= {rule.name for rule in preset.rules}
     return Bundle(
         name=config.name,
         content_hash=config.content_hash,
@@ -112,13 +113,13 @@ def bundle_of(config: Config, shipped: Mapping[str, bytes]) -> Bundle:
 
 
 def overridden(config: Config, shipped: Mapping[str, bytes]) -> tuple[str, ...]:
-    """Rules of our presets that stand in which the file has under the same name itself."""
-    theirs = {rule.name for name in config.presets for rule in read_rule_bundle(name, shipped).rules}
-    return tuple(rule.name for rule in config.rules if rule.name in theirs)
+    """Names of rules in `config.presets` that the file replaces by a rule of the same name."""
+    in_presets = {rule.name for name in config.presets for rule in read_rule_bundle(name, shipped).rules}
+    return tuple(rule.name for rule in config.rules if rule.name in in_presets)
 
 
 def description_of(config: Config) -> str:
-    """One line on where this comes from."""
+    """One line on where the rules come from."""
     return f"oellm-autoexp configuration of generation {config.generation.value}"
 
 
@@ -127,22 +128,22 @@ def _with_monitor(
 ) -> Config:
     generation = config.generation
     reader = EventReader(generation, errors, notes)
-    common = _job_metadata(monitor) | note_keys(monitor, generation, notes)
+    metadata = _job_metadata(monitor) | note_keys(monitor, generation, notes)
     events = tuple(
-        replace(event, metadata=common | dict(event.metadata)) for event in reader.log_events(monitor)
+        replace(event, metadata=metadata | dict(event.metadata)) for event in reader.log_events(monitor)
     )
     states = reader.state_events(monitor)
     rules: dict[str, Rule] = {}
-    names = tuple(_take(event, rules, errors, notes) for event in events)
-    done = termination_rule(monitor, rule_name("termination_string", rules))
-    if done is not None:
-        rules[done.name] = done
+    names = tuple(_add_rule(event, rules, errors, notes) for event in events)
+    termination = termination_rule(monitor, rule_name("termination_string", rules))
+    if termination is not None:
+        rules[termination.name] = termination
     for label, actions in [(e.name, e.actions) for e in events] + [(s.name, s.actions) for s in states]:
         _note_actions(label, actions, notes)
     presets = config.presets
     if not events and not presets and _has_built_ins(monitor, generation):
         presets = (BUILT_IN,)
-        what = "without signals of its own this monitor has three built in; our preset stands in for them"
+        what = "this monitor has no signals but three built-in ones: midwatch's preset replaces them"
         notes.append(Note(NoteKind.CHANGED, monitor.location, what))
     silence = silence_of(monitor, generation, events, notes)
     return replace(
@@ -157,13 +158,14 @@ def _with_monitor(
     )
 
 
-def _take(event: LogEvent, rules: dict[str, Rule], errors: list[LocatedError], notes: list[Note]) -> str:
+def _add_rule(event: LogEvent, rules: dict[str, Rule], errors: list[LocatedError], notes: list[Note]) -> str:
+    """The name of the rule that the event becomes; "" if it is no rule."""
     if event.pattern_type is PatternType.INACTIVITY:
         return ""
     name = rule_name(event.name, rules)
     if name != event.name:
         notes.append(
-            Note(NoteKind.CHANGED, event.location, f"event {event.name!r} is the rule {name!r} here")
+            Note(NoteKind.CHANGED, event.location, f"event {event.name!r} becomes the rule {name!r}")
         )
     rule = rule_of(event, name, errors, notes)
     if rule is not None:
@@ -173,8 +175,8 @@ def _take(event: LogEvent, rules: dict[str, Rule], errors: list[LocatedError], n
 
 def _job_metadata(monitor: YamlMapping) -> dict[str, object]:
     entry = monitor.entries.get("metadata")
-    found = plain(entry[1]) if entry is not None else None
-    return found if isinstance(found, dict) else {}
+    metadata = plain(entry[1]) if entry is not None else None
+    return metadata if isinstance(metadata, dict) else {}
 
 
 def _has_built_ins(monitor: YamlMapping, generation: SchemaGeneration) -> bool:
@@ -184,9 +186,9 @@ def _has_built_ins(monitor: YamlMapping, generation: SchemaGeneration) -> bool:
 
 def _note_actions(event: str, actions: tuple[Action, ...], notes: list[Note]) -> None:
     for action in actions:
-        if action.deed is Deed.REFUSED:
-            said = f": {action.says[:200]}" if action.says else ""
-            what = f"{action.class_name or 'an action'} of event {event!r} is not executed{said}"
+        if action.kind is ActionKind.REFUSED:
+            detail = f": {action.detail[:200]}" if action.detail else ""
+            what = f"{action.class_name or 'an action'} of event {event!r} is not executed{detail}"
             remedy = "A file of rules never makes midwatch run, write or start anything."
             notes.append(Note(NoteKind.NOT_EXECUTED, action.location, what, remedy))
 

@@ -1,1 +1,1 @@
-"""What is looked for before re2 is asked: literals, and how automata share them."""
+"""The prefilter: literals that the scan looks for before an re2 search, and their packing into automata."""

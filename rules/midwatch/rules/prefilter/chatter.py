@@ -1,5 +1,5 @@
 # ruff: noqa: E501  # a line of a log is one line here too
-"""Everyday lines of logs, our own, in which no rule should hit: triggers are weighed against them."""
+"""Made-up everyday log lines in which no rule should hit; the selection of triggers counts literals in them."""
 
 CHATTER = r"""
 Loading checkpoint shards: 100% 4/4 and all the weights were initialized from the model checkpoint

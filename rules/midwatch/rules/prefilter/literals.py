@@ -1,7 +1,7 @@
 """Literals that a line must contain for a rule to match it, derived from the pattern.
 
-A literal is a text of *units*: a unit below 256 is that byte, a unit of 256 and more stands for an ASCII
-letter in either case (`chr(256 + lower case letter)`). So `(?i)nan` is one literal and not eight.
+A literal is a text of *units*. A unit below 256 is that byte. A unit of 256 and more stands for an ASCII
+letter in either case (`chr(256 + lower case letter)`). So `(?i)nan` is one literal instead of eight.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from midwatch.rules.prefilter.syntax_tree import (
 )
 
 Literals = frozenset[str]
-"""Alternatives: at least one of them is in the line."""
+"""Alternatives: the line contains at least one of them."""
 
 _NOTHING_KNOWN: Literals = frozenset(("",))
 _MAX_ALTERNATIVES = 32
@@ -35,16 +35,17 @@ _MOST_BEGINNINGS = 4
 _BEFORE = 4
 _MIN_BEGINNING = 3
 _REMEMBERED = 4096
-"""Patterns: a swap of rules compiles hundreds of which one or two are new."""
+"""Patterns in the cache: a swap of rules compiles hundreds, and only one or two are new."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Knowledge:
-    """What every match of a node looks like.
+    """Facts that hold for every match of a node.
 
-    `exact`: it is one of these, or None. `first` and `last`: it begins, and ends, with one of these.
-    `inner`: for each of these, it contains one of the alternatives. `unless_empty`: it is empty or begins
-    with one of these characters, or None.
+    - `exact`: the match is one of these; None if unknown.
+    - `first` and `last`: the match begins, and ends, with one of these.
+    - `inner`: of each of these demands, the match contains one alternative.
+    - `unless_empty`: the match is empty or begins with one of these characters; None if unknown.
     """
 
     exact: Literals | None = None
@@ -54,7 +55,7 @@ class _Knowledge:
     unless_empty: Literals | None = None
 
     def best(self) -> Literals | None:
-        """The single best demand: the one whose shortest alternative is longest."""
+        """The best demand: the one with the longest shortest alternative."""
         demands = [known for known in (*self.inner, self.first, self.last) if "" not in known]
         return max(demands, key=lambda known: (min(map(len, known)), -len(known)), default=None)
 
@@ -63,9 +64,9 @@ _UNKNOWN = _Knowledge()
 
 
 def required_literals(pattern: str) -> tuple[Literals, ...]:
-    """Demands, each of which every matching line fulfils: it contains one of the demand's literals.
+    """The demands of a pattern: every matching line contains a literal of each demand.
 
-    () means that nothing is known. No literal is shorter than MIN_LENGTH or holds a line feed.
+    () means that nothing is known. No literal is shorter than MIN_LENGTH, and none holds a line feed.
     """
     try:
         tree = parse(pattern).tree
@@ -75,10 +76,10 @@ def required_literals(pattern: str) -> tuple[Literals, ...]:
 
 
 def required_by_way(pattern: str) -> tuple[tuple[Literals, ...], ...]:
-    """For each way in which the pattern can match, its demands; () if a way demands nothing.
+    """The demands of each way in which the pattern can match; () if one way demands nothing.
 
-    The ways are the alternatives of the whole pattern: every matching line fulfils all demands of one of
-    them. So each may be looked for by the literal that suits it best.
+    The ways are the alternatives of the whole pattern. Every matching line fulfils all demands of one way. So
+    each way may be searched by the literal that suits it best.
     """
     try:
         tree = parse(pattern).tree
@@ -91,7 +92,7 @@ def required_by_way(pattern: str) -> tuple[tuple[Literals, ...], ...]:
 
 @lru_cache(maxsize=_REMEMBERED)
 def beginnings(pattern: str) -> tuple[bytes, ...]:
-    """A few literals with one of which every match of the pattern begins; () where none are known."""
+    """A few literals: every match of the pattern begins with one of them; () if they are unknown."""
     try:
         tree = parse(pattern).tree
     except NotUnderstood:
@@ -120,7 +121,7 @@ def _usable(known: _Knowledge) -> tuple[Literals, ...]:
 
 
 def spellings(literal: str) -> list[bytes]:
-    """The byte strings that a literal stands for: two for each letter in either case."""
+    """The byte strings of a literal; each letter in either case doubles their number."""
     choices = [
         (ord(unit),)
         if ord(unit) < _EITHER_CASE
@@ -131,12 +132,12 @@ def spellings(literal: str) -> list[bytes]:
 
 
 def spelling_count(literal: str) -> int:
-    """How many byte strings `spellings` would give: twice as many for each letter in either case."""
+    """The number of byte strings that `spellings` gives; each letter in either case doubles it."""
     return 1 << sum(ord(unit) >= _EITHER_CASE for unit in literal)
 
 
 def lowered(literal: str) -> str:
-    """The literal as it stands in a lower-cased text."""
+    """The literal in a lower-cased text."""
     return "".join(chr(ord(unit) % _EITHER_CASE) for unit in literal).translate(_LOWER)
 
 
@@ -159,7 +160,7 @@ class _Derivation:
         return _UNKNOWN
 
     def units(self, node: Character) -> Literals | None:
-        """How the character is written, or None where that is not surely known."""
+        """The units that spell the character, or None if they are not surely known."""
         found: set[str] = set()
         for point in node.points:
             letter = chr(point)
@@ -188,12 +189,12 @@ class _Derivation:
             known = _in_series((known, once))
         if node.high == node.low <= 8:
             return known
-        # More repetitions may stand between the first and the last: only the ends are still known.
+        # More repetitions may stand between the first and the last, so only the ends are known.
         demands = (*known.inner, known.first) if "" not in known.first else known.inner
         return _Knowledge(None, known.first, once.last, demands)
 
     def initials(self, part: Tree, once: _Knowledge) -> Literals | None:
-        """The characters with which a part begins, as far as they stand in a line."""
+        """The characters with which a part begins, without a line feed; None if unknown."""
         first: Literals | None = once.first
         if isinstance(part, Character):
             first = self.units(Character(part.points - {ord("\n")}, part.fold)) if self.in_lines else None
@@ -211,12 +212,12 @@ def _joined(left: Literals, right: Literals) -> Literals | None:
 
 
 def _in_series(parts: Iterable[_Knowledge]) -> _Knowledge:
-    """Parts one after the other: a run of exact texts grows across them until something unknown ends it."""
+    """Knowledge of parts in series: exact texts join into a run until an unknown part ends it."""
     run: Literals = _NOTHING_KNOWN
     first: Literals | None = None
     inner: list[Literals] = []
-    before: Literals | None = None  # with what the run ended in front of parts that may be empty
-    beyond: Literals = frozenset()  # and with the first character of each of them
+    before: Literals | None = None  # the ends of the run before parts that may be empty
+    beyond: Literals = frozenset()  # these ends with the first character of each such part
     for part in parts:
         inner.extend(part.inner)
         if part.unless_empty is not None:

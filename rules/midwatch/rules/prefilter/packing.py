@@ -1,11 +1,13 @@
-"""How literals share an automaton: which of them in which order, so that the scan rarely stops in vain.
+"""Packing: which literals share an automaton, and in which order, so that the scan rarely stops for nothing.
 
-The SIMD search of the aho-corasick library (Teddy) holds eight buckets. Of a place in the text it sees, for
-each bucket, only whether the half-bytes of the next four bytes occur at these positions in any of the
-bucket's literals; where they do, it stops and compares. Thirty-two literals thrown together stop it every few
-bytes, and it runs at a fifth of its speed; put into buckets by likeness they cost it little more than eight.
-The bucket of a literal is 7 minus its place modulo 8, unless one with the same lower half-bytes came before:
-then it shares that one's.
+The SIMD search of the aho-corasick library (Teddy) has eight buckets. At each place of the text it compares
+the half-bytes of the next four bytes with the literals of a bucket, position by position. It stops where
+every half-byte occurs in some literal of the bucket, and then compares the text with the literals.
+
+Thirty-two unsorted literals stop the search every few bytes, and it runs at a fifth of its speed. Sorted into
+buckets of similar literals, they cost little more than eight literals. The bucket of a literal is 7 minus its
+place modulo 8. But a literal with the same lower half-bytes as an earlier one shares the earlier one's
+bucket.
 """
 
 from __future__ import annotations
@@ -16,16 +18,16 @@ from dataclasses import dataclass
 
 BUCKETS = 8
 PER_BUCKET = 4
-"""Literals; with more than 32 in all the library takes a search that is half as fast."""
+"""Most literals in a bucket. With more than 32 in all, the library takes a search that is half as fast."""
 WIDTH = 4
-"""Bytes that the library looks at, or fewer if one of the automaton's literals is shorter."""
+"""Bytes that the library compares; fewer if the automaton has a shorter literal."""
 _SAMPLE = 1 << 17
 _SLICES = 128
 _RARE = (0x10, 0xF0)
-"""Upper half-bytes that logs rarely hold; never that of the line feed."""
+"""Upper half-bytes that are rare in logs; never the one of the line feed."""
 
 _Masks = tuple[int, ...]
-"""For each position the lower and then the upper half-bytes that occur there, as sets of 16 bits."""
+"""For each position, the lower and then the upper half-bytes that occur there, as sets of 16 bits."""
 
 
 @dataclass(slots=True)
@@ -36,10 +38,10 @@ class _Bucket:
 
 
 def pack(literals: Iterable[bytes], sample: bytes) -> list[list[bytes]]:
-    """The literals of each automaton, in the order in which it must be given them, with decoys among them.
+    """The literals of each automaton, in the order that it needs, with decoys among them.
 
-    Where a decoy stands in a text, its line is looked at in vain. The sample is text of the kind that will
-    be scanned; any text gives a packing. None of the literals may be empty.
+    A decoy in a text makes its line a false candidate. `sample` is text like the text to be scanned; any text
+    gives a packing. No literal may be empty.
     """
     by_width: dict[int, list[bytes]] = {}
     for literal in sorted(set(literals)):
@@ -53,9 +55,9 @@ def pack(literals: Iterable[bytes], sample: bytes) -> list[list[bytes]]:
 
 
 class _Stops:
-    """Counts where in a sample a bucket would stop the scan.
+    """Counts the places of a sample where a bucket would stop the scan.
 
-    Each half-byte has a set of the places where it stands, as one long number: a bit for each byte.
+    For each half-byte it keeps the set of its places as one long number, with a bit for each byte.
     """
 
     def __init__(self, sample: bytes, width: int) -> None:
@@ -80,9 +82,9 @@ class _Stops:
 
     def of_mask(self, number: int, mask: int) -> int:
         places = 0
-        for half, those in enumerate(self.places[number & 1]):
+        for half, half_places in enumerate(self.places[number & 1]):
             if mask >> half & 1:
-                places |= those
+                places |= half_places
         return places << (number >> 1)
 
 
@@ -96,44 +98,47 @@ def _together(masks: _Masks, others: _Masks) -> _Masks:
 
 
 def _buckets(literals: Sequence[bytes], stops: _Stops) -> list[_Bucket]:
-    """As few full automata's buckets as hold all, by joining again and again the two that stop least more."""
-    wanted = -(-len(literals) // (BUCKETS * PER_BUCKET)) * BUCKETS
+    """The buckets of as few automata as hold all literals.
+
+    It joins two buckets again and again: always the two whose union adds the fewest stops.
+    """
+    target = -(-len(literals) // (BUCKETS * PER_BUCKET)) * BUCKETS
     buckets = {
         number: _Bucket(masks, [literal], stops.count(masks))
         for number, literal in enumerate(literals)
         for masks in (stops.masks(literal),)
     }
 
-    def dearer(one: _Bucket, other: _Bucket) -> int:
+    def added_stops(one: _Bucket, other: _Bucket) -> int:
         return stops.count(_together(one.masks, other.masks)) - one.stops - other.stops
 
     joins = [
-        (dearer(buckets[one], buckets[other]), one, other)
+        (added_stops(buckets[one], buckets[other]), one, other)
         for one in buckets
         for other in range(one)
-        if len(buckets) > wanted
+        if len(buckets) > target
     ]
     heapq.heapify(joins)
     following = len(buckets)
-    while len(buckets) > wanted and joins:
+    while len(buckets) > target and joins:
         _, first, second = heapq.heappop(joins)
         if first not in buckets or second not in buckets:
             continue
         one, other = buckets.pop(first), buckets.pop(second)
         masks = _together(one.masks, other.masks)
         joined = _Bucket(masks, one.literals + other.literals, stops.count(masks))
-        for number, each in buckets.items():
-            if len(each.literals) + len(joined.literals) <= PER_BUCKET:
-                heapq.heappush(joins, (dearer(joined, each), following, number))
+        for number, bucket in buckets.items():
+            if len(bucket.literals) + len(joined.literals) <= PER_BUCKET:
+                heapq.heappush(joins, (added_stops(joined, bucket), following, number))
         buckets[following] = joined
         following += 1
-    return _no_more_than(wanted, list(buckets.values()), stops)
+    return _no_more_than(target, list(buckets.values()), stops)
 
 
-def _no_more_than(wanted: int, buckets: list[_Bucket], stops: _Stops) -> list[_Bucket]:
-    """Deal the literals of the smallest buckets out over those with room."""
-    buckets.sort(key=lambda bucket: (-len(bucket.literals), [each[::-1] for each in bucket.literals]))
-    while len(buckets) > wanted:
+def _no_more_than(target: int, buckets: list[_Bucket], stops: _Stops) -> list[_Bucket]:
+    """Move the literals of the smallest buckets into buckets with room."""
+    buckets.sort(key=lambda bucket: (-len(bucket.literals), [literal[::-1] for literal in bucket.literals]))
+    while len(buckets) > target:
         for literal in buckets.pop().literals:
             masks = stops.masks(literal)
             _, place = min(
@@ -152,21 +157,21 @@ def _no_more_than(wanted: int, buckets: list[_Bucket], stops: _Stops) -> list[_B
 def _in_order(buckets: Sequence[_Bucket], width: int) -> list[bytes]:
     """The literals in an order that puts each into its bucket.
 
-    Where a bucket has no more of them while others have, a decoy keeps its place. It bears the lower
-    half-bytes of a literal, and so joins that one's bucket, and upper ones that logs rarely hold: the scan
-    stops no more often for it.
+    Where a bucket has no literals left while others have, a decoy takes its place. A decoy has the lower
+    half-bytes of a literal, so it joins that literal's bucket. Its upper half-bytes are rare in logs, so the
+    scan stops no more often for it.
     """
     waiting = [list(bucket.literals) for bucket in buckets]
     ordered: list[bytes] = []
     placed: list[bytes] = []
     while any(waiting):
         turn = len(ordered) % BUCKETS
-        own = waiting[turn] if turn < len(waiting) else []
-        all_waiting = [each for queue in waiting for each in queue]
-        new = [each for each in own if _key(each, width) not in placed]
-        anywhere = [each for each in all_waiting if _key(each, width) in placed]
+        of_bucket = waiting[turn] if turn < len(waiting) else []
+        all_waiting = [literal for queue in waiting for literal in queue]
+        new = [literal for literal in of_bucket if _key(literal, width) not in placed]
+        anywhere = [literal for literal in all_waiting if _key(literal, width) in placed]
         room = len(ordered) + len(all_waiting) < BUCKETS * PER_BUCKET
-        decoys = [each for each in _decoys(placed) if each not in ordered] if room else []
+        decoys = [decoy for decoy in _decoys(placed) if decoy not in ordered] if room else []
         literal = (new or anywhere or decoys or all_waiting)[0]
         for queue in waiting:
             if literal in queue:

@@ -9,11 +9,11 @@ from midwatch.rules.prefilter.triggers import Triggers
 
 @dataclass(frozen=True, slots=True)
 class PrefilterPlan:
-    """To make a plan takes seconds; to match by a finished one takes milliseconds to set up.
+    """The literals of a scan. To make a plan takes seconds; to set up a finished plan takes milliseconds.
 
-    `rules` is the content hash of the rules that the plan is for: for others the scan would miss hits.
-    `packed` and `packed_lowered` hold the literals of each automaton, in their order: first those for the
-    text as it is, then those for the lower-cased text. `stops` is the plan of the rules' stop patterns.
+    `rules` is the content hash of the plan's rules: with other rules the scan would miss hits. `packed` and
+    `packed_lowered` hold the literals of each automaton, in order. `packed` is for the text as it is, and
+    `packed_lowered` for the lower-cased text. `stops` is the plan for the rules' stop patterns.
     """
 
     rules: str

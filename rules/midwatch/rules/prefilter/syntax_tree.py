@@ -1,7 +1,7 @@
-"""RE2's syntax as a small tree, for the search for literals. Whatever is not surely understood is refused.
+"""RE2's syntax as a small tree, for the derivation of literals. The parser refuses what it does not know.
 
-The tree is an over-approximation: a node says which texts may match at most. So a construct may always be
-replaced by `ANYTHING`, and a pattern by no tree at all; the matcher is then slower, never wrong.
+The tree is an over-approximation: a node names at least all texts that can match. So `ANYTHING` may replace
+any construct, and a pattern may have no tree at all. The matcher is then slower, never wrong.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ MAX_NESTING = 100
 
 
 class NotUnderstood(Exception):
-    """The pattern holds something that this reader does not know; nothing is claimed about it."""
+    """The pattern holds a construct that this parser does not know."""
 
 
 @dataclass(frozen=True, slots=True)
 class Character:
-    """One character out of `points` (code points); `fold`: or any of another case."""
+    """One character out of `points` (code points); with `fold` in either case."""
 
     points: frozenset[int]
     fold: bool
@@ -39,7 +39,7 @@ class Anything:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One part after the other; no parts: the empty text."""
+    """The parts in sequence; without parts, the empty text."""
 
     parts: tuple[Tree, ...]
 
@@ -53,7 +53,7 @@ class Alternatives:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """The part at least `low` and at most `high` times (None: without end)."""
+    """The part at least `low` and at most `high` times (None: without limit)."""
 
     part: Tree
     low: int
@@ -68,7 +68,7 @@ _SPACE = Character(frozenset(map(ord, "\t\n\f\r ")), fold=False)
 
 @dataclass(frozen=True, slots=True)
 class Syntax:
-    """The tree of a pattern. `line_bound`: nothing in it asks for the ends of the whole text."""
+    """The tree of a pattern. `line_bound`: no part of it depends on the ends of the whole text."""
 
     tree: Tree
     line_bound: bool
@@ -100,7 +100,7 @@ class _PatternReader:
         return match
 
     def choice(self, *, fold: bool, depth: int) -> Tree:
-        """Alternatives up to the end or to a `)`. Flags set on the way hold to the end of the group."""
+        """Alternatives up to the end or to a `)`. A flag set among them holds to the end of the group."""
         if depth > MAX_NESTING:
             raise NotUnderstood(self.pattern)
         self.fold = fold
@@ -120,7 +120,7 @@ class _PatternReader:
         return Series(tuple(parts))
 
     def quoted(self) -> list[Tree]:
-        # A quantifier behind \E would repeat the last character only: easily misread, so not understood.
+        # A quantifier behind \E repeats only the last character. That is rare, so it is refused here.
         end = self.pattern.find("\\E", self.position)
         text = self.pattern[self.position + 2 : end if end >= 0 else None]
         self.position = end + 2 if end >= 0 else len(self.pattern)
@@ -203,7 +203,7 @@ class _PatternReader:
         return self.character(self.escaped_point())
 
     def escaped_point(self) -> int:
-        """The character behind a backslash, where it stands for one character."""
+        """The code point of an escape that stands for one character."""
         letter = self.pattern[self.position : self.position + 1]
         if match := self.take(_HEXADECIMAL):
             return int(match.group(1) or match.group(2), 16)
@@ -218,7 +218,7 @@ class _PatternReader:
         raise NotUnderstood(self.pattern)
 
     def bracket(self) -> Tree:
-        """A class. Small ones of single characters are kept; the others are any text."""
+        """A class. A small class of single characters is kept; any other becomes `ANYTHING`."""
         self.position += 1
         known = not self.at("^")
         self.position += not known

@@ -1,4 +1,4 @@
-"""Triggers: a few short literals, at least one of which stands in every line that a rule can match."""
+"""Triggers: a few short literals. Every line that a rule can match holds at least one of them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from sys import byteorder
 
 from midwatch.rules.prefilter.literals import (
     MIN_LENGTH,
@@ -18,28 +19,29 @@ from midwatch.rules.prefilter.literals import (
 )
 
 TRIGGER_COST = 4.0
-"""What one more literal costs, in microseconds a megabyte: its share of a pass, and what it tells of hits."""
+"""The cost of one more literal, in microseconds a megabyte: its share of a pass and of the offsets found."""
 SHORT_COST = 40.0
-"""What one of fewer than four bytes costs on top: such literals are scanned for in a pass of their own."""
+"""The extra cost of a literal below four bytes: such literals need a separate pass."""
 FALSE_LINE_COST = 0.7
-"""What one false candidate costs, in microseconds: a line that holds a literal and that no rule matches. It
-is somewhat less than the measured cost, because the background holds more of such lines than logs do."""
+"""The cost of one false candidate, in microseconds: a line that holds a literal and that no rule matches.
+
+It is a little below the measured cost, because the background holds more such lines than logs do.
+"""
 LOWER_COST = 240.0
-"""What lower-casing costs, in microseconds a megabyte: about 60 literals more."""
+"""The cost of lower-casing, in microseconds a megabyte: as much as about 60 literals."""
 
 _GRAM = 4
-_MAX_LENGTH = 12  # `Exception: ` and `Exception (` are told apart from `Exception raised`
+_MAX_LENGTH = 12  # this distinguishes `Exception: ` and `Exception (` from `Exception raised`
 _ROUNDS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Triggers:
-    """`spellings`: the byte strings to scan for in the text as it is; `lowered`: those to scan for in the
-    lower-cased text.
+    """The byte strings to scan for: `spellings` in the text as it is, `lowered` in the lower-cased text.
 
-    `folded` are the indexes of the patterns that are guarded in the lower-cased text, and `unguarded` of
-    those that need another way. `of_pattern` holds, for the pattern of each index, the spellings that stand
-    for it; () for the unguarded. `cost` is an estimate in microseconds a megabyte.
+    `folded` holds the indexes of the patterns whose triggers are in the lower-cased text. `unguarded` holds
+    those of the patterns without triggers. `of_pattern` holds the spellings for each pattern, by index; ()
+    without triggers. `cost` is an estimate in microseconds a megabyte.
     """
 
     spellings: tuple[bytes, ...]
@@ -53,8 +55,8 @@ class Triggers:
 def choose_triggers(patterns: Sequence[str], background: bytes) -> Triggers:
     """The cheapest triggers found for all patterns together.
 
-    `background` is text in which no rule should hit; a literal costs more, the more often it stands
-    there. Any text gives correct triggers, only slower ones. The same input always gives the same triggers.
+    `background` is text in which no rule should hit. A literal costs more, the more often it stands there.
+    Any text gives correct triggers; only their speed differs. The same input gives the same triggers.
     """
     ways = [required_by_way(pattern) for pattern in patterns]
     as_written = _Selection(ways, background).result()
@@ -66,7 +68,7 @@ def choose_triggers(patterns: Sequence[str], background: bytes) -> Triggers:
     }
     if not folded or len(as_written.spellings) * TRIGGER_COST < LOWER_COST:
         return plain
-    # Only these: in lower case, more lines hold what the other patterns are looked for by.
+    # Lower-case only these: in lower case more lines would hold the literals of the other patterns.
     written = [() if pattern in folded else way for pattern, way in enumerate(ways)]
     lower = [_lowered(way) if pattern in folded else () for pattern, way in enumerate(ways)]
     mixed = _triggers(
@@ -88,14 +90,14 @@ def _lowered(way: _Way) -> _Way:
 
 @dataclass(frozen=True, slots=True)
 class _Selected:
-    """What is scanned for, and the grams that stand for each pattern that has any."""
+    """The byte strings to scan for, and the chosen grams of each pattern that has any."""
 
     spellings: frozenset[bytes]
     of_pattern: Mapping[int, frozenset[str]]
     cost: float
 
     def spellings_of(self, pattern: int) -> Iterator[bytes]:
-        """All that stand for it."""
+        """All spellings of the pattern's grams."""
         for gram in self.of_pattern.get(pattern, ()):
             yield from spellings(gram)
 
@@ -108,15 +110,17 @@ def _triggers(count: int, written: _Selected, lower: _Selected) -> Triggers:
         sorted({spelling for chosen in (written, lower) for spelling in chosen.spellings_of(pattern)})
         for pattern in range(count)
     ]
-    # A line that holds the one as it is written holds the other in lower case.
+    # A lower-case trigger inside a spelling finds every line of that spelling too.
     needed = (
-        each for each in written.spellings if not any(other in each.lower() for other in lower.spellings)
+        spelling
+        for spelling in written.spellings
+        if not any(trigger in spelling.lower() for trigger in lower.spellings)
     )
     return Triggers(
         spellings=tuple(sorted(needed)),
         lowered=tuple(sorted(lower.spellings)),
         folded=frozenset(lower.of_pattern),
-        unguarded=tuple(pattern for pattern, those in enumerate(of_pattern) if not those),
+        unguarded=tuple(pattern for pattern, found in enumerate(of_pattern) if not found),
         of_pattern=tuple(map(tuple, of_pattern)),
         cost=written.cost + lower.cost + (LOWER_COST if lower.spellings else 0.0),
     )
@@ -124,24 +128,42 @@ def _triggers(count: int, written: _Selected, lower: _Selected) -> Triggers:
 
 @lru_cache(maxsize=1 << 14)
 def grams(literal: str) -> list[str]:
-    """The short pieces of a literal that can stand for it, each once, in order."""
+    """The short pieces of a literal that can be its trigger, each once, in order."""
     if len(literal) <= _GRAM:
         return [literal]
     return list(dict.fromkeys(literal[i : i + _GRAM] for i in range(len(literal) - _GRAM + 1)))
 
 
+@lru_cache(maxsize=2)
+def _gram_counts(background: bytes) -> dict[int, Counter[bytes]]:
+    """How often each short byte string stands in the background, by length.
+
+    It is kept because admission compiles many sets with one background.
+    """
+    longest: Counter[int] = Counter()
+    for offset in range(_GRAM):
+        whole = (len(background) - offset) // _GRAM * _GRAM
+        if whole > 0:  # four bytes read as one integer are counted several times faster than a slice
+            longest.update(memoryview(background)[offset : offset + whole].cast("I").tolist())
+    counts = {_GRAM: Counter({gram.to_bytes(_GRAM, byteorder): n for gram, n in longest.items()})}
+    for length in range(_GRAM - 1, MIN_LENGTH - 1, -1):
+        shorter: Counter[bytes] = Counter()
+        for gram, n in counts[length + 1].items():
+            shorter[gram[:length]] += n
+        if len(background) >= length:  # no longer string begins with the last one
+            shorter[background[-length:]] += 1
+        counts[length] = shorter
+    return counts
+
+
 class _Selection:
-    """Every way of every pattern chooses one of its demands, and for each literal of it a gram."""
+    """Each way of each pattern chooses one of its demands, and a gram for each literal of the demand."""
 
     def __init__(self, patterns: Sequence[_Way], background: bytes) -> None:
         self.owners = [index for index, ways in enumerate(patterns) for _ in ways]
         self.demands = [demands for ways in patterns for demands in ways]
         self.background = background
-        text = background.decode("latin-1")
-        self.seen = {
-            length: Counter(text[i : i + length] for i in range(len(text) - length + 1))
-            for length in range(MIN_LENGTH, _GRAM + 1)
-        }
+        self.seen = _gram_counts(background)
         self.megabytes = max(len(background) / 1e6, 0.02)
         self.costs: dict[str, float] = {}
         self.users: defaultdict[str, set[int]] = defaultdict(set)
@@ -154,8 +176,8 @@ class _Selection:
         self.at_first = True
 
     def result(self) -> _Selected:
-        """What all ways choose together in the end."""
-        # Who has little choice chooses first, and the others follow.
+        """The final selection of all ways together."""
+        # Ways with few grams choose first; the others then share those grams.
         freedom = [
             max(min(len(grams(literal)) for literal in demand) for demand in demands)
             for demands in self.demands
@@ -174,38 +196,38 @@ class _Selection:
             of_pattern[owner].update(longer[gram][literal] for literal, gram in chosen.items())
         return _Selected(
             spellings=frozenset(_without_longer(spelling for gram in final for spelling in spellings(gram))),
-            of_pattern={owner: frozenset(those) for owner, those in of_pattern.items() if those},
+            of_pattern={owner: frozenset(chosen) for owner, chosen in of_pattern.items() if chosen},
             cost=sum(map(self.cost, final)),
         )
 
     def cost(self, gram: str) -> float:
-        """Microseconds a megabyte that the gram costs when nothing else has chosen it yet."""
+        """The cost of the gram in microseconds a megabyte, if no other way has chosen it."""
         known = self.costs.get(gram)
         if known is None:
             written = spellings(gram)
             hits = sum(map(self.count, written))
-            each = TRIGGER_COST if len(written[0]) >= _GRAM else TRIGGER_COST + SHORT_COST
-            known = each * len(written) + FALSE_LINE_COST * hits / self.megabytes
+            trigger_cost = TRIGGER_COST if len(written[0]) >= _GRAM else TRIGGER_COST + SHORT_COST
+            known = trigger_cost * len(written) + FALSE_LINE_COST * hits / self.megabytes
             self.costs[gram] = known
         return known
 
     def count(self, spelling: bytes) -> int:
-        """How often it stands in the background."""
+        """How often the spelling stands in the background."""
         if len(spelling) in self.seen:
-            return self.seen[len(spelling)][spelling.decode("latin-1")]
+            return self.seen[len(spelling)][spelling]
         return self.background.count(spelling)
 
     def liking(self, gram: str) -> tuple[float, int, str]:
-        """First choices are of what others may share; later everyone has chosen, and only the cost counts."""
+        """A sort key. In the first round a popular gram is cheaper; later only the cost counts."""
         cost, popularity = self.cost(gram), self.popularity[gram]
         return (cost / popularity if self.at_first else cost, -popularity, gram)
 
     def in_use(self) -> list[str]:
-        """The grams that some pattern has chosen."""
+        """The grams that at least one way has chosen."""
         return [gram for gram, users in self.users.items() if users]
 
     def choose(self, index: int, grams_of_literals: dict[str, str]) -> None:
-        """Let one way rely on these grams and on no others."""
+        """Make one way use exactly these grams."""
         for gram in set(self.chosen[index].values()):
             self.users[gram].discard(index)
         self.chosen[index] = grams_of_literals
@@ -213,7 +235,7 @@ class _Selection:
             self.users[gram].add(index)
 
     def improve(self, index: int) -> bool:
-        """Choose anew for one way, given what all others have chosen; True when that changed anything."""
+        """Choose anew for one way, with the choices of all others fixed; True if its choice changed."""
         before = self.chosen[index]
         self.choose(index, {})
         options = [self.cover(demand) for demand in self.demands[index]]
@@ -222,7 +244,7 @@ class _Selection:
         return best != before
 
     def dropped(self, gram: str) -> bool:
-        """Do without one gram if all that rely on it find something cheaper together."""
+        """Drop one gram if all ways that use it find cheaper grams together; True if it was dropped."""
         relying = sorted(self.users[gram])
         before = [self.chosen[index] for index in relying]
         saved = self.cost(gram)
@@ -245,7 +267,7 @@ class _Selection:
         return False
 
     def cover(self, demand: Literals) -> tuple[float, list[str], dict[str, str]]:
-        """The cheapest grams for all alternatives of one demand; what is in use already is free."""
+        """The cheapest grams for all alternatives of one demand; a gram in use is free."""
         taken: dict[str, str] = {}
         grams_taken: set[str] = set()
         total = 0.0
@@ -262,7 +284,7 @@ class _Selection:
         return total, sorted(taken.values()), taken
 
     def relying(self, gram: str) -> list[str]:
-        """The literals for which the gram was chosen."""
+        """The literals whose chosen gram this is."""
         return sorted(
             {
                 literal
@@ -273,9 +295,9 @@ class _Selection:
         )
 
     def lengthened(self, gram: str, literals: Sequence[str]) -> dict[str, str]:
-        """For each literal the gram with more of what stands around it there: fewer false candidates.
+        """For each literal, the gram with more of the characters around it, for fewer false candidates.
 
-        Where they differ in it, each goes its own way if all of these together cost less than the gram.
+        Literals with different characters get different grams, if these together cost less than the gram.
         """
         best = dict.fromkeys(literals, gram)
         price = self.cost(gram)
@@ -290,8 +312,8 @@ class _Selection:
             if gram in parts or least > price or (before and least == price):
                 continue
             found: dict[str, str] = {}
-            for part, those in parts.items():
-                found.update(self.lengthened(part, those))
+            for part, of_part in parts.items():
+                found.update(self.lengthened(part, of_part))
             cost = sum(map(self.cost, set(found.values())))
             if cost < price or (cost == price and len(parts) == 1):
                 best, price = found, cost
@@ -299,7 +321,7 @@ class _Selection:
 
 
 def _without_longer(written: Iterable[bytes]) -> set[bytes]:
-    """Drop what contains another trigger: the shorter one finds its lines too."""
+    """Drop each spelling that contains another one: the shorter one finds its lines too."""
     kept: set[bytes] = set()
     for spelling in sorted(written, key=lambda spelling: (len(spelling), spelling)):
         if not any(shorter in spelling for shorter in kept):

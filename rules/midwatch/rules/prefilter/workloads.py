@@ -1,14 +1,15 @@
 # ruff: noqa: E501  # a line of a log is one line here too
-"""Three kinds of log text, made up line by line: what admission and the benchmark match against.
+"""Workloads: three kinds of made-up log text, with which admission and the benchmark measure the rules.
 
-`progress` is rank 0 of a training run, nearly every line a hit; `noise` is NCCL_DEBUG=INFO, progress bars and
-configuration, one line in a thousand a hit; `storm` is 128 ranks that die at once. All lines are our own, in the form
-that the libraries print; numbers and hosts vary, so that no cache of the engine sees one line twice.
+`progress` is rank 0 of a training run; nearly every line is a hit. `noise` is NCCL_DEBUG=INFO, progress bars and
+configuration; one line in a thousand is a hit. `storm` is 128 ranks that die at once. We wrote all lines, in the form
+that the libraries print. Numbers and hosts vary, so that no cache of the engine sees a line twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 from midwatch.rules.prefilter.chatter import CHATTER
 
@@ -139,7 +140,7 @@ _EPILOGUE = (
 
 
 class _Numbers:
-    """A small generator of numbers of its own: the same text on every machine and in every release."""
+    """A small generator of numbers, so that every machine and every release makes the same text."""
 
     def __init__(self, seed: int) -> None:
         self.state = seed * 2654435761 % (1 << 32) or 1
@@ -181,24 +182,25 @@ def progress(size: int, seed: int = 1) -> bytes:
 def noise(size: int, seed: int = 2) -> bytes:
     """At least `size` bytes of text in which one line in a thousand is a hit.
 
-    Among these are progress bars: of a run of them the shipper leaves one.
+    The text has progress bars; of a run of them the shipper leaves one.
     """
     return _text(size, _noise_lines(_Numbers(seed)))
 
 
 def storm(size: int, seed: int = 3) -> bytes:
-    """At least `size` bytes of 128 ranks' last words, interleaved."""
+    """At least `size` bytes of the last lines of 128 ranks, interleaved."""
     return _text(size, _storm_lines(_Numbers(seed)))
 
 
 WORKLOADS: dict[str, Callable[[int], bytes]] = {"progress": progress, "noise": noise, "storm": storm}
 
 
+@lru_cache(maxsize=2)
 def background(size: int = 1 << 17) -> bytes:
-    """Text in which few rules should hit: what the choice of triggers is weighed against."""
+    """Text in which few rules should hit; the selection of triggers counts literals in it."""
     numbers = _Numbers(5)
     dying = tuple(f"[rank{{r}}]: {line}" for line in _TRACEBACK)
-    # What logs are fullest of counts for most.
+    # The most frequent kinds of lines have the most weight.
     templates = (
         *(*_NCCL * 6, *_CONFIGURATION, *_EVERYDAY, *_STARTING),
         *(*_TRACEBACK, *dying, *_FRAMES, *_FALLING * 3, _BAR, *_OTHER_PROGRESS),

@@ -28,8 +28,8 @@ from midwatch.streams.records.events import (
 )
 from midwatch.streams.records.incidents import Finding, Forwarded, Incident, IncidentRecord, Verdict
 from midwatch.streams.records.logs import LINES_READ, Anchor, Chunk, Generation, Heartbeat, Origin, Section
-from midwatch.streams.records.rules import CURRENT, REFUSED, InForce, RefusedRules, RuleBundle
-from midwatch.streams.records.snapshot import Held, Loop, Member, Snapshot, Spent
+from midwatch.streams.records.rules import CURRENT, REFUSED, ForeignParts, InForce, RefusedRules, RuleBundle
+from midwatch.streams.records.snapshot import DetectorMemory, Held, Loop, Member, Resumption, Snapshot, Spent
 from midwatch.streams.records.words import Action, Mode, Phase, Role, Shows
 
 Event = Hits | Heartbeat | SpecEvent | SchedulerFact | Outcome | PersonAct | Snapshot | Activation | Tick
@@ -45,8 +45,10 @@ __all__ = [
     "Command",
     "DeadLetter",
     "Decision",
+    "DetectorMemory",
     "Event",
     "Finding",
+    "ForeignParts",
     "Forwarded",
     "Generation",
     "Heartbeat",
@@ -68,6 +70,7 @@ __all__ = [
     "Progress",
     "Rate",
     "RefusedRules",
+    "Resumption",
     "Role",
     "RuleBundle",
     "SchedulerFact",

@@ -70,6 +70,7 @@ _encoder = msgspec.json.Encoder()
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """The errors of a decoder on a stranger's bytes. The last one means that they are nested too deeply."""
 _KIND_SHOWN = 60
+_YOUNGER_FIELDS = ("resume_arguments",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +162,15 @@ def out_of_bounds(record: object) -> str:
 
 
 def canonical(record: r.Command | r.Spec) -> bytes:
-    """The bytes that a signature covers: every field but the signature, with sorted keys."""
+    """The bytes that a signature covers: every field but the signature, with sorted keys.
+
+    A field that is younger than the first signatures is left out while it is empty. A record without it
+    therefore keeps its bytes, its hash and its signature.
+    """
     bare = asdict(replace(record, signature=""))
+    for name in _YOUNGER_FIELDS:
+        if name in bare and not bare[name]:
+            del bare[name]
     return msgspec.json.encode(bare, order="sorted")
 
 

@@ -71,6 +71,7 @@ class Spec:
     limits: Mapping[str, Duration] = field(default_factory=dict)
     max_restarts: Count | None = None
     rules: str = ""
+    resume_arguments: tuple[str, ...] = ()  # a template; see `midwatch.agents.schedulers.resume`
     signature: str = ""
 
 

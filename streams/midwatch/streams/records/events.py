@@ -208,8 +208,10 @@ class Outcome:
     old_native_id: str = ""
     new_native_id: str = ""
     new_incarnation: Name = ""
-    checkpoint_step: Count | None = None
+    checkpoint_step: Count | None = None  # of the checkpoint that the new start was told to load
     incident: str = ""
+    checkpoint: str = ""  # its path
+    checkpoint_written_ms: Millis = 0  # by its file system's clock; 0 if unknown
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from midwatch.streams.records.bounds import Count, JobText, Millis, Name
+from midwatch.streams.records.bounds import Count, JobText, Millis, Name, Whole
 from midwatch.streams.records.events import (
     Activation,
     Hit,
@@ -19,6 +19,8 @@ from midwatch.streams.records.events import (
     Tick,
 )
 from midwatch.streams.records.words import Mode, Phase
+
+_TIME_LIMIT = ("slurm_failure", "timeout", "unknown")  # error types that schedulers give to a time limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +48,18 @@ class Verdict:
     given_up: tuple[str, ...] = ()
     doubt: str = ""  # why it is not known whether it is transient, and what would tell
 
+    @property
+    def at_time_limit(self) -> bool:
+        """Whether a scheduler's time limit ended the attempt, and no other cause was found."""
+        return self.mode == "timeout" and self.error_type in _TIME_LIMIT
+
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """The end or the hang of one attempt, as detect sees it at `revision`."""
+    """The end or the hang of one attempt, as detect sees it at `revision`.
+
+    `heard_ms` is for people and takes no part in a comparison. An older midwatch did not write it.
+    """
 
     id: str
     job: JobText
@@ -70,11 +80,19 @@ class Incident:
     words: tuple[str, ...] = ()  # who reported the attempt's end: "scheduler", "process"
     line_ms: Millis | None = None  # append time of the record that held the root line
     cut: bool = False  # the job's history begins neither at its start nor at a snapshot
+    heard_ms: Millis | None = field(default=None, compare=False)  # append time of its last heartbeat
+
+
+RESUMED = "resumed"
+"""The kind of a finding that only says where an attempt went on. It is never open."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A fact that is no incident: a spike, a silent node, a blind spot. It opens and clears."""
+    """A fact that is no incident: a spike, a silent node, a blind spot. It opens and clears.
+
+    `step`, and `heard_ms` as in an incident, are what detect knew when the finding opened.
+    """
 
     job: JobText
     attempt: Count
@@ -84,6 +102,8 @@ class Finding:
     detail: str
     lines: tuple[Line, ...] = ()
     quantities: Mapping[str, str] = field(default_factory=dict)
+    step: Whole | None = field(default=None, compare=False)
+    heard_ms: Millis | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

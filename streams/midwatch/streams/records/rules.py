@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from msgspec import UNSET, UnsetType
+
 from midwatch.streams.records.bounds import Duration, Millis, Name
 from midwatch.streams.records.words import Phase
 
@@ -15,6 +17,14 @@ REFUSED = b"refused"
 """The key of the only `RefusedRules`. A record without a value withdraws it."""
 
 Way = Literal["push", "files"]
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignParts:
+    """Versions, by name, of the foreign detectors and policies."""
+
+    detectors: Mapping[Name, str] = field(default_factory=dict)
+    policies: Mapping[Name, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +40,7 @@ class RuleBundle:
     any_line: bool = False
     policies: Mapping[str, str] = field(default_factory=dict)
     policy_files: Mapping[str, str] = field(default_factory=dict)
+    foreign: ForeignParts | UnsetType = UNSET  # where there are none, the bytes are those of earlier bundles
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,24 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True)
+class Resumption:
+    """What shows where an attempt went on. Steps are those that the job prints in training.
+
+    `interval`: how far apart this attempt's last two steps were, 0 if unknown. `from_zero`: an attempt that
+    was told no checkpoint began at step 0. `written_ms`: when the checkpoint was written, 0 if unknown.
+    """
+
+    told_step: Whole | None = None  # of the checkpoint that the attempt was told to load
+    first_step: Whole | None = None
+    interval: Count = 0
+    step_before: Whole | None = None  # the last step of the attempts before
+    interval_before: Count = 0
+    from_zero: bool = False
+    written_ms: Millis = 0
+    judged: bool = False  # it was said where the attempt went on
+
+
+@dataclass(frozen=True, slots=True)
 class Member:
     """One node. A node that is not `present` sent records only in earlier attempts.
 
@@ -59,12 +77,25 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
+class DetectorMemory:
+    """What a foreign detector remembers of one attempt: its state as JSON, and the version that wrote it.
+
+    `failed`: it raised, or gave what no detector may give, and is not asked again.
+    """
+
+    version: str
+    state: str
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """A job's history for a fold that begins after it (`docs/design.md`, Snapshots).
 
-    Detect writes a snapshot at each attempt's start, and daily while the job lives. It sums up all earlier
-    records of the job. For a job with very many nodes or lines it leaves out the largest parts. Then detect
-    judges resent lines again and learns node names anew from heartbeats.
+    Detect writes a snapshot at each attempt's start, and daily while the job lives. Without progress it
+    writes one every ten minutes. A snapshot sums up all earlier records of the job. For a job with very many
+    nodes or lines it leaves out the largest parts. Then detect judges resent lines again and learns node
+    names anew from heartbeats.
     """
 
     job: JobText
@@ -99,3 +130,5 @@ class Snapshot:
     members: tuple[Member, ...] = ()
     stopped: tuple[str, ...] = ()
     rates: Mapping[str, Spent] = field(default_factory=dict)
+    detectors: Mapping[str, DetectorMemory] = field(default_factory=dict)
+    resumption: Resumption = field(default_factory=Resumption)

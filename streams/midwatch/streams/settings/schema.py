@@ -235,6 +235,21 @@ class ForeignSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ExtensionSettings:
+    """Foreign parts by name; no other one is looked for or imported (`docs/extending.md`)."""
+
+    detectors: tuple[str, ...] = setting(
+        kinds.several(kinds.name()), (), "detectors of installed packages that watch every job beside ours"
+    )
+    policies: tuple[str, ...] = setting(
+        kinds.several(kinds.name()), (), "policies of installed packages that a job may name"
+    )
+    schedulers: tuple[str, ...] = setting(
+        kinds.several(kinds.name()), (), "schedulers of installed packages that the executor acts on"
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerSettings:
     """How match, detect and decide run."""
 
@@ -277,6 +292,7 @@ class Settings:
     executor: ExecutorSettings = field(default_factory=ExecutorSettings)
     rules: RulesSettings = field(default_factory=RulesSettings)
     foreign: ForeignSettings = field(default_factory=ForeignSettings)
+    extensions: ExtensionSettings = field(default_factory=ExtensionSettings)
     worker: WorkerSettings = field(default_factory=WorkerSettings)
     sources: tuple[str, ...] = field(default=(), metadata={"internal": True})
 

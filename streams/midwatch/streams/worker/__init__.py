@@ -1,1 +1,1 @@
-"""The Faust shell of an agent: apps, stateful and stateless folds, ticks, tables, the watchdog."""
+"""The Faust shell of an agent: app, stateful and stateless agents, ticks, tables, watchdog."""

@@ -1,4 +1,4 @@
-"""The Faust app of one agent: proven settings, our transport, and the readers that hold the positions."""
+"""The Faust app of one agent: its settings, its transport, and the readers that keep its positions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Assignment = dict[str, list[int]]
 
 
 class NoTables(TableManager):
-    """Faust's own tables, of which there are none: a start need not wait a second for them to be named."""
+    """Faust's table manager without tables: a start does not wait a second for tables to be registered."""
 
     async def on_start(self) -> None:
         await self._update_channels()
@@ -37,11 +37,11 @@ class App(faust.App):
         self.counters = Counters()
         self.readers: dict[str, PartitionReader] = {}
         self.before_start: list[Task] = []
-        """Run before the consumer starts, in order; what raises here ends the process."""
+        """Tasks that run in order before the consumer starts; an exception in one ends the process."""
         self.on_ready: list[Callable[[Assignment], None]] = []
-        """Called after every rebalance, once positions are taken up and records flow."""
+        """Callbacks that run after every rebalance, once the positions are set and records flow."""
         self.keeps_state = False
-        """Whether an agent of it needs Redis."""
+        """Whether one of its agents needs Redis."""
         self._closers: list[Task] = []
         super().__init__(group, **options)
 
@@ -59,7 +59,7 @@ class App(faust.App):
         tasks: Sequence[Task] = (),
         close: Task | None = None,
     ) -> None:
-        """Register what reads a topic: its agent body, and tasks that live as long as the worker.
+        """Register the reader of a topic, its agent body, and tasks that live as long as the worker.
 
         A task that raises crashes the worker.
         """
@@ -81,7 +81,7 @@ class App(faust.App):
             self._closers.append(close)
 
     def accompany(self, task: Task) -> None:
-        """A coroutine function that runs beside the agents; the worker crashes if it raises."""
+        """Run a coroutine function beside the agents; the worker crashes if it raises."""
 
         async def guarded() -> None:
             try:
@@ -103,14 +103,14 @@ class App(faust.App):
 
     def on_rebalance_end(self) -> None:
         super().on_rebalance_end()
-        held = {topic: sorted(reader.owned()) for topic, reader in self.readers.items()}
-        self.log.info("ready: group %s holds %s", self.group, held)
+        assignment = {topic: sorted(reader.owned()) for topic, reader in self.readers.items()}
+        self.log.info("ready: group %s reads the partitions %s", self.group, assignment)
         for callback in self.on_ready:
-            callback(held)
+            callback(assignment)
 
 
 def create_app(settings: Settings, group: str, *, buffer: int = 4096) -> App:
-    """An app with every setting that the faults of the real broker asked for. Register agents on it next.
+    """An app with the settings that faults of a real broker proved necessary. Register agents on it next.
 
     `group` names the consumer group and is part of every Redis key of the agent: never rename it.
     `buffer` bounds the records in memory; keep it small where records are large (chunks of lines).

@@ -1,9 +1,9 @@
-"""What aiokafka 0.14 does not survive on uvloop: a write to a connection that has just broken.
+"""Repairs for aiokafka 0.14 on uvloop, which does not survive a write to a connection that has just broken.
 
-asyncio's transport takes such a write in silence; uvloop's raises RuntimeError ("the handler is closed"), for
-which aiokafka is not prepared. Its task that keeps the metadata then ended without a word, and whoever asked
-for new metadata, the search for the group's coordinator first of all, waited for ever: a worker alive, out of
-its group. It takes a broker that dies while a request is about to be written.
+asyncio's transport ignores such a write. uvloop's raises RuntimeError ("the handler is closed"), which
+aiokafka does not expect. Its metadata task then ends without a log line. Every caller that waits for new
+metadata waits for ever, the search for the group's coordinator first of all. The worker lives on outside its
+group. The fault needs a broker that dies just before a request is written.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _log = logging.getLogger(__name__)
 
 
 def patient(client: AIOKafkaClient) -> None:
-    """Pause after a failed metadata update, and let none end the task that makes them.
+    """Make the client pause after a failed metadata update, and keep its metadata task alive.
 
-    While no leader is known (a cleanly stopped broker), aiokafka 0.14 asks for metadata without any pause:
-    most of a core and thousands of log lines a second in each worker.
+    While no leader is known (a cleanly stopped broker), aiokafka 0.14 asks for metadata without any pause.
+    Each worker would spend most of a core and write thousands of log lines a second.
     """
     update = client._metadata_update
 
@@ -34,7 +34,7 @@ def patient(client: AIOKafkaClient) -> None:
         try:
             done = bool(await update(*args))
         except Exception:
-            _log.exception("aiokafka's update of the metadata failed; it is made again")
+            _log.exception("the metadata update of aiokafka failed; trying again")
             done = False
         if not done:
             await asyncio.sleep(METADATA_PAUSE_S)
@@ -44,7 +44,7 @@ def patient(client: AIOKafkaClient) -> None:
 
 
 def _breaking(send: Callable[..., Any]) -> Callable[..., Any]:
-    """The same, but a closed transport is a broken connection, which all of aiokafka expects."""
+    """The same function, but a closed transport raises KafkaConnectionError, which aiokafka expects."""
 
     @wraps(send)
     def sends(self: AIOKafkaConnection, *args: Any, **options: Any) -> Any:
@@ -58,8 +58,8 @@ def _breaking(send: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def expect_broken_connections() -> None:
-    """Once per process, before the first connection; more do no harm."""
+    """Call once per process, before the first connection; further calls do no harm."""
     for name in ("send", "_send_sasl_token"):
-        own = getattr(AIOKafkaConnection, name)
-        if not hasattr(own, "__wrapped__"):
-            setattr(AIOKafkaConnection, name, _breaking(own))
+        method = getattr(AIOKafkaConnection, name)
+        if not hasattr(method, "__wrapped__"):
+            setattr(AIOKafkaConnection, name, _breaking(method))

@@ -1,8 +1,8 @@
-"""What a stateful agent asks of its pure core: state and one record in, changes and sends out.
+"""The pure core of a stateful agent: state and one record in, changes and sends out.
 
 The shell (`stateful.py`) owns Kafka and Redis; a `Fold` owns the meaning of the records. Everything here
-is a value. A fold must be deterministic: after a rollback the same record is folded again, and whatever
-it sent the first time must come out again with the same content, because its id is made from the offset.
+is a value. A fold must be deterministic: after a rollback the shell folds the same record again. The fold
+must then give the same sends with the same content, because the id of a send is made from the offset.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from midwatch.streams.records.codec import encode
 from midwatch.streams.worker.refusals import Refusal
 
 PARTITION = b"\0partition"
-"""The key of the state that belongs to a partition as a whole; it is loaded for every record."""
+"""The key of the state of a partition as a whole; the shell loads it for every record."""
 
 Fields = Mapping[bytes, bytes]
-"""The state under one key: named fields, of which only the changed ones are written."""
+"""The state under one key: named fields. The shell writes only the changed ones."""
 
 SEND_LIMIT = 900_000
-"""Bytes of one outgoing record; Kafka's clients refuse a little above (1,000,000)."""
+"""Most bytes of one outgoing record. Kafka's clients refuse a record a little above it (1,000,000)."""
 DEAD_VALUE_LIMIT = 256 * 1024
-"""Bytes of an unreadable value that a dead letter keeps; the rest is cut off."""
+"""Most bytes of an unreadable value in a dead letter; the rest is cut off."""
 DEAD_KEY_LIMIT = 1024
 
 
@@ -49,7 +49,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """One record to be written downstream; without `partition` the key chooses it."""
+    """One outgoing record. Without `partition` the key chooses the partition."""
 
     topic: str
     key: bytes | None
@@ -60,10 +60,9 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What one record did: changed fields by key (None deletes a field), and what to send, in order.
+    """The result of one record: changed fields by key (None deletes a field), and sends in order.
 
-    Only keys that were named by `Fold.keys` (and PARTITION) may be changed. A key whose last field is
-    deleted is gone.
+    A fold may change only PARTITION and the keys that `Fold.keys` named. A key without fields is gone.
     """
 
     changed: Mapping[bytes, Mapping[bytes, bytes | None]] = field(default_factory=dict)
@@ -74,59 +73,63 @@ class Fold(Protocol):
     """The pure core of one stateful agent. No method may read a clock, a file or a random number."""
 
     def keys(self, partition: Fields, message: Message) -> Collection[bytes]:
-        """The state keys that `apply` will need for this record: its job, and the jobs whose timers are
-        due at `message.now_ms` by the partition's state. PARTITION is always there and need not be named.
+        """The state keys that `apply` needs for this record: its job, and each job with a due timer.
+
+        The partition's state says which timers are due at `message.now_ms`. PARTITION is always loaded and
+        need not be named.
         """
         ...
 
     def apply(self, states: Mapping[bytes, Fields], message: Message) -> Applied:
-        """Fold one record. `states` holds PARTITION and every key named by `keys`; an unknown key is an
-        empty mapping. Due timers fire in here, before the record.
+        """Fold one record, after the timers that are due.
 
-        Raising `ContentMissing` asks for content by hash and is followed by another call. Raising
-        `NewerRecord` stops the partition before this record; any other exception dead-letters it
-        and calls `on_poison`.
+        `states` holds PARTITION and every key named by `keys`; an unknown key is an empty mapping. Raise
+        `ContentMissing` to ask for content by hash: the shell fetches it and calls again. Raise `NewerRecord`
+        to stop the partition before this record. Any other exception dead-letters it and calls `on_poison`.
         """
         ...
 
     def on_poison(self, states: Mapping[bytes, Fields], message: Message, error: Exception) -> Applied:
-        """The record made `apply` (or `keys`) raise: put its job on hold.
+        """Put the job of a record on hold whose `apply` (or `keys`) raised.
 
-        The trap: if a due timer raised, it is still due, and every later record of the partition would
-        be poisoned by it. Clear it here. If `keys` raised, only PARTITION is in `states`. If this raises
-        too, the record is dead-lettered and no state changes.
+        The trap: a due timer that raised is still due, and would poison every later record of the partition.
+        Clear it here. If `keys` raised, only PARTITION is in `states`. If this raises too, the record is
+        dead-lettered and no state changes.
         """
         ...
 
     def next_deadline(self, partition: Fields) -> int | None:
-        """When the earliest timer of the partition is due, in the time of `now_ms`; None without one."""
+        """The time of the partition's earliest timer, in the time of `now_ms`; None without a timer."""
         ...
 
     def tick_value(self) -> bytes:
-        """The value of a tick record. What counts is the append time that it gets."""
+        """The value of a tick record. Only its append time counts."""
         ...
 
 
 class ContentMissing(MidwatchError):
     """A fold needs content, by its hash, that this process has not read yet.
 
-    The shell fetches it and asks again; nothing of the record was folded. It cannot change what the fold
-    says, because what has a hash never changes.
+    Nothing of the record is folded yet. The shell fetches the content and folds the record again. The result
+    stays deterministic, because content under a hash never changes.
     """
 
     def __init__(self, content: str) -> None:
-        super().__init__(f"the bundle {content} is not at hand", remedy="it is read from the topic of rules")
+        super().__init__(
+            f"the bundle {content} has not been read yet",
+            remedy="The worker reads it from the topic of rules.",
+        )
         self.content = content
 
 
 class RecordTooLarge(MidwatchError):
-    """A record was to be sent that Kafka would refuse for ever."""
+    """An outgoing record is too large: Kafka would refuse it for ever."""
 
     refusal = "too_large"
 
 
 def check_size(sends: Iterable[Send]) -> None:
-    """Raises RecordTooLarge: better the input is set aside than that a worker crashes on it for ever."""
+    """Raises RecordTooLarge, so that the input is dead-lettered and does not crash the worker for ever."""
     for send in sends:
         size = len(send.value or b"") + len(send.key or b"") + sum(len(v) for _, v in send.headers)
         if size > SEND_LIMIT:
@@ -134,9 +137,9 @@ def check_size(sends: Iterable[Send]) -> None:
 
 
 def dead_letter(topic: str, message: Message, refused: Refusal) -> Send:
-    """The record that could not be read or folded, with the reason, for the topic of dead letters.
+    """The send that writes an unreadable or failed record, with the reason, to the dead-letter topic.
 
-    The key is the source, `topic/partition/offset`. Value and key are cut at their limits.
+    Its key is the source, `topic/partition/offset`. Value and key of the record are cut at their limits.
     """
     letter = DeadLetter(
         topic=message.topic,

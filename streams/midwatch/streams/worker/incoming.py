@@ -1,4 +1,4 @@
-"""A record as Faust hands it over, taken out of Faust's hands."""
+"""A record as Faust delivers it, turned into a plain value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LOG_APPEND_TIME = 1
 
 @dataclass(frozen=True, slots=True)
 class RawRecord:
-    """The bytes and coordinates of one record; `append_time` tells whether the broker set its time."""
+    """The bytes and coordinates of one record; `append_time` says whether the broker set its time."""
 
     topic: str
     partition: int
@@ -27,7 +27,7 @@ class RawRecord:
     headers: tuple[tuple[str, bytes], ...]
 
     def message(self, now_ms: int) -> Message:
-        """The record as the pure core sees it, at that time of its partition."""
+        """The record as the pure core reads it; `now_ms` is the time of its partition."""
         return Message(
             topic=self.topic,
             partition=self.partition,
@@ -41,7 +41,7 @@ class RawRecord:
 
 
 def raw(message: Any) -> RawRecord:
-    """The record of a Faust message (its key and value are the undecoded bytes)."""
+    """The record of a Faust message whose key and value are undecoded bytes."""
     headers = message.headers or ()
     pairs = headers.items() if isinstance(headers, Mapping) else headers
     return RawRecord(
@@ -57,8 +57,8 @@ def raw(message: Any) -> RawRecord:
 
 
 def batches(stream: StreamT[Any], most: int, within_s: float) -> AsyncIterator[Sequence[EventT[Any]]]:
-    """Events as they come, up to `most` at a time, `within_s` apart, and none acknowledged.
+    """Batches of up to `most` unacknowledged events, at most `within_s` seconds apart.
 
-    Faust's `take` loses what follows an exception; this is the variant that does not acknowledge.
+    Faust's `take` loses the events that follow an exception. This variant acknowledges none.
     """
     return cast("AsyncIterator[Sequence[EventT[Any]]]", cast(Any, stream).noack_take(most, within=within_s))

@@ -1,4 +1,4 @@
-"""Run one app as the process: services checked first, a clean end on SIGTERM, a non-zero end on a crash."""
+"""Run one app as the process: check the services first, end with 0 on SIGTERM and with 1 on a crash."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from midwatch.streams.worker.app import App, Assignment
 from midwatch.streams.worker.watchdog import LagWatch, LoopWatch
 
 
-def _tell_ready(path: Path, group: str, held: Assignment) -> None:
-    """Replace the file that says which partitions this process reads; written after every rebalance."""
-    replace_file(path, json.dumps({"pid": os.getpid(), "group": group, "partitions": held}).encode())
+def _write_ready_file(path: Path, group: str, assignment: Assignment) -> None:
+    """Replace the file that names the partitions of this process; each rebalance writes it anew."""
+    replace_file(path, json.dumps({"pid": os.getpid(), "group": group, "partitions": assignment}).encode())
 
 
 def run(
@@ -30,10 +30,10 @@ def run(
 ) -> NoReturn:
     """Run the app until SIGTERM (exit code 0 within seconds) or a crash (exit code 1).
 
-    Raises ServiceUnreachable or ConfigurationError before anything starts if Kafka, a topic or Redis is
-    missing or not as it must be: Faust would wait for a missing topic in silence. `ready_file` tells, as
-    JSON, which partitions this process reads; it is written anew after every rebalance. Logging must be
-    set up by the caller. `topics_checked`: the caller has done that part.
+    It first checks Kafka, the topics and Redis, because Faust waits silently for a missing topic. Raises
+    ServiceUnreachable or ConfigurationError if one of them is missing or set up wrongly. `ready_file` names,
+    as JSON, the partitions that this process reads; each rebalance writes it anew. The caller must set up
+    logging. `topics_checked`: the caller has already checked the topics.
     """
     settings = app.settings
     logging.getLogger().setLevel(loglevel)
@@ -46,9 +46,9 @@ def run(
     asyncio.set_event_loop(asyncio.new_event_loop())
     Path(app.conf.datadir).mkdir(mode=0o700, parents=True, exist_ok=True)
     if ready_file is not None:
-        app.on_ready.append(lambda held: _tell_ready(ready_file, app.group, held))
+        app.on_ready.append(lambda assignment: _write_ready_file(ready_file, app.group, assignment))
     loop_watch = LoopWatch(stopping=lambda: app.should_stop, crashed=lambda: app.crashed)
-    app.accompany(loop_watch.beat)
+    app.accompany(loop_watch.count_turns)
     app.accompany(LagWatch(app).run)
     loop_watch.start()
     worker = faust.Worker(app, loglevel=loglevel, quiet=True, override_logging=False, redirect_stdouts=False)

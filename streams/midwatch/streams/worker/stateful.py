@@ -1,7 +1,7 @@
 """The generic stateful agent: one topic in, state in a Redis table, effects exactly once.
 
-It reads raw records, lets a pure `Fold` judge them, and writes state, offset and outgoing records of
-each partition in one script. What it sends is published from the outbox by a task of its own.
+The agent reads raw records and passes them to a pure `Fold`. One script writes the state, the offset and
+the outgoing records of a partition. A separate task publishes the outgoing records from the outbox.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from midwatch.streams.worker.ticks import TickWriter
 log = logging.getLogger(__name__)
 
 Fetch = Callable[[str], Awaitable[None]]
-"""Brings content, by its hash, to where the fold looks for it. Raises NewerRecord if it cannot be read."""
+"""Puts content, by its hash, where the fold looks for it. Raises NewerRecord if it cannot read it."""
 
 
 class StatefulAgent:
-    """One stateful agent, registered on its app; also the app's reader of the topic."""
+    """One stateful agent on its app; it is also the app's reader of the topic."""
 
     def __init__(
         self,
@@ -48,21 +48,21 @@ class StatefulAgent:
         self.table = table
         self.stopped: dict[int, str] = {}
         self.seen: dict[int, tuple[int, float]] = {}
-        """Per owned partition: its highest append time, and our monotonic clock when we first knew it."""
+        """By owned partition: the highest append time (ms), and our monotonic clock when we first saw it."""
         self._app = app
         self._link = link
         self._dead_topic = app.settings.topic_names.dead
         self._marked = marked
         self._fetch = fetch
 
-    # -- what the consumer asks
+    # -- calls by the consumer
 
     async def assign(self, bounds: Mapping[int, Bounds]) -> Mapping[int, Position]:
         positions = await self.table.assign(bounds)
         for partition in positions:
-            _, own = self.table.partition_state(partition)
-            if (now := own.get(NOW)) is not None:
-                self._saw(partition, int(now))
+            _, shell_state = self.table.partition_state(partition)
+            if (now := shell_state.get(NOW)) is not None:
+                self._note_time(partition, int(now))
         return positions
 
     def disown(self, partitions: Collection[int]) -> None:
@@ -73,10 +73,10 @@ class StatefulAgent:
             self._app.counters.stopped.pop((self.topic, partition), None)
 
     async def settle(self) -> None:
-        """Nothing to wait for: a batch in flight lands, or is fenced and done by the next owner."""
+        """Wait for nothing: a batch in flight is written, or it is fenced and the next owner repeats it."""
 
     def partition_state(self, partition: int) -> Fields:
-        """The state that belongs to an owned partition as a whole."""
+        """The fold's state of an owned partition as a whole."""
         return self.table.partition_state(partition)[0]
 
     def owned(self) -> Collection[int]:
@@ -98,7 +98,7 @@ class StatefulAgent:
             await self.process(events)
             for event in events:
                 event.ack()
-            if self._app.should_stop:  # our cancellation may have been swallowed by what we awaited
+            if self._app.should_stop:  # an awaited call may have swallowed our cancellation
                 return
 
     async def process(self, events: Sequence[EventT[Any]]) -> None:
@@ -133,17 +133,17 @@ class StatefulAgent:
                 tp = TP(self.topic, partition)
                 log_start = (await self._app.consumer.earliest_offsets(tp))[tp]
                 if partition not in self.table.offsets:
-                    continue  # revoked while we asked
+                    continue  # revoked while the broker answered
                 verdict = accept(self.table.offsets[partition] + 1, offsets, log_start)
             if verdict.hole is not None:
                 raise HoleInLog(
-                    f"offset {offsets[verdict.hole]} came, records before it are missing",
+                    f"offset {offsets[verdict.hole]} arrived, but records before it are missing",
                     where=f"{self.topic}/{partition}",
                     remedy="The input of a table must be a plain topic: neither compacted nor transactional.",
                 )
             counters.replayed += verdict.replayed
             if verdict.taken:
-                # Made now: the partition may be revoked at any later moment, and is then fenced.
+                # Create the batch now: the partition may be revoked at any later moment, and is then fenced.
                 taken[partition] = (self._batch(partition), [records[index] for index in verdict.taken])
         return taken
 
@@ -161,7 +161,7 @@ class StatefulAgent:
         for index, record in enumerate(records):
             message = self._message(batch, record)
             if missing := batch.missing(message):
-                # rare once copies are warm: then ask for all that the rest of the batch needs, at once
+                # Rare once most state is cached: load all keys of the rest of the batch in one round.
                 for later in records[index + 1 :]:
                     missing |= batch.missing(self._message(batch, later))
                 await self.table.load({partition: missing})
@@ -171,7 +171,7 @@ class StatefulAgent:
                 break
 
     async def _apply(self, batch: Batch, message: Message) -> bool:
-        """Apply one record, with what the fold asks for meanwhile."""
+        """Apply one record, and fetch the content that the fold asks for."""
         while True:
             try:
                 return batch.apply(message)
@@ -187,7 +187,7 @@ class StatefulAgent:
     def _message(self, batch: Batch, record: RawRecord) -> Message:
         if not record.append_time:
             raise ConfigurationError(
-                f"the records of {self.topic} carry the sender's time, not the broker's",
+                f"the records of {self.topic} carry the sender's time instead of the broker's append time",
                 where=f"topic {self.topic}",
                 remedy="Set message.timestamp.type=LogAppendTime on the topic.",
             )
@@ -202,11 +202,11 @@ class StatefulAgent:
             counters.refuse(self.topic, kind)
         counters.muted += tally.muted
         for poison in batch.poisons:
-            log.error("a record was set aside in %s: %s", self._dead_topic, poison)
+            log.error("wrote a record to the dead-letter topic %s: %s", self._dead_topic, poison)
         if partition in self.table.offsets:
-            self._saw(partition, int(batch.states[OWN][NOW]))
+            self._note_time(partition, int(batch.states[OWN][NOW]))
 
-    def _saw(self, partition: int, now_ms: int) -> None:
+    def _note_time(self, partition: int, now_ms: int) -> None:
         known = self.seen.get(partition)
         if known is None or now_ms > known[0]:
             self.seen[partition] = (now_ms, time.monotonic())
@@ -218,11 +218,11 @@ class StatefulAgent:
         self._app.counters.stopped[self.topic, partition] = reason
         self._app.consumer.pause_partitions({TP(self.topic, partition)})
         log.error(
-            "partition %s/%d stands still until this worker is upgraded: %s", self.topic, partition, reason
+            "partition %s/%d is stopped until this worker is upgraded: %s", self.topic, partition, reason
         )
 
     async def publish(self) -> None:
-        """The task that empties the outbox; a failed send crashes the worker, which then sends it again."""
+        """The task that empties the outbox. A failed send crashes the worker; its next start sends again."""
 
         async def send_record(send: Send, headers: list[tuple[str, bytes]]) -> Awaitable[Any]:
             return await self._app.producer.send(
@@ -247,9 +247,9 @@ def stateful_agent(
 ) -> StatefulAgent:
     """Register an agent that folds `topic` with `fold`; call once per topic, before `run`.
 
-    `marked`: the topic is written by another stateful agent, so records with an id are taken once, by
-    high-water mark. What cannot be folded goes to the topic of dead letters. The owner of a partition
-    writes its ticks, if the fold has deadlines. `fetch` brings the content, by hash, that the fold asks for.
+    `marked`: another stateful agent writes the topic, so a high-water mark drops records with a known id. The
+    agent writes a record that it cannot fold to the dead-letter topic. If the fold has deadlines, the owner
+    of a partition writes ticks into it. `fetch` brings the content, by hash, that the fold asks for.
     """
     link = RedisLink(app.settings.redis, app.counters, patience_s=redis_patience_s)
     table = table_class(link, app.group, topic, app.counters)

@@ -1,7 +1,7 @@
 """The generic stateless agent: records in, sends out, at least once.
 
-It commits only the offset up to which everything it sent is acknowledged by Kafka, and crashes on a
-failed send, so a record is handled again rather than lost. What reads its output must bear a repeat.
+The agent commits an offset only when Kafka has acknowledged all sends of the records below it. It crashes
+on a failed send. So it may handle a record twice, but loses none. Readers of its output must accept repeats.
 """
 
 from __future__ import annotations
@@ -25,20 +25,23 @@ from midwatch.streams.worker.tables.positions import Bounds, Position, reader_po
 log = logging.getLogger(__name__)
 
 Handler = Callable[[Message], Sequence[Send]]
-"""What one record gives, as a function of it and of immutable side inputs. An exception dead-letters it."""
+"""The sends of one record: a function of the record and of immutable side inputs.
+
+An exception dead-letters the record.
+"""
 
 BATCH_RECORDS = 64
-"""Large records: fewer at a time than the stateful agents take."""
+"""Smaller than the batch of the stateful agents, because these records are large."""
 IN_FLIGHT = 500
-"""Sends that wait for Kafka's answer before the agent waits too."""
+"""Unanswered sends above which the agent waits for Kafka."""
 
 
 @dataclass(slots=True)
 class PartitionProgress:
-    """One owned partition: what comes next, and which records have unacknowledged sends, oldest first.
+    """One owned partition: the next offset, and the records with unacknowledged sends, oldest first.
 
-    `fresh` until the first record after an assignment: only there may offsets be missing (retention, or
-    markers of a foreign transactional producer).
+    `fresh` holds until the first record after an assignment. Only before that record may offsets be missing:
+    by retention, or by markers of a foreign transactional producer.
     """
 
     next_offset: int
@@ -46,18 +49,18 @@ class PartitionProgress:
     open_sends: dict[int, int] = field(default_factory=dict)
 
     def committable(self) -> int:
-        """Everything below it is handled, and all its sends are in Kafka."""
+        """The offset to commit: all records below it are handled, and their sends are in Kafka."""
         return next(iter(self.open_sends), self.next_offset)
 
     def handled(self, offset: int, sends: int) -> None:
-        """A record is done but for the answers to its sends."""
+        """Note that a record is handled, with its number of unanswered sends."""
         self.next_offset = offset + 1
         self.fresh = False
         if sends:
             self.open_sends[offset] = sends
 
     def acknowledged(self, offset: int) -> None:
-        """Kafka has one of the sends of that record."""
+        """Note that Kafka has one send of that record."""
         left = self.open_sends[offset] - 1
         if left:
             self.open_sends[offset] = left
@@ -66,7 +69,7 @@ class PartitionProgress:
 
 
 class StatelessAgent:
-    """One stateless agent, registered on its app; also the app's reader of the topic."""
+    """One stateless agent on its app; it is also the app's reader of the topic."""
 
     def __init__(self, app: App, handle: Handler, *, topic: str) -> None:
         self.topic = topic
@@ -77,7 +80,7 @@ class StatelessAgent:
         self._in_flight = 0
         self._answered = asyncio.Event()
 
-    # -- what the consumer asks
+    # -- calls by the consumer
 
     async def assign(self, bounds: Mapping[int, Bounds]) -> Mapping[int, Position]:
         positions: dict[int, Position] = {}
@@ -88,7 +91,7 @@ class StatelessAgent:
                 continue
             position = reader_position(bound)
             if bound.committed is not None and bound.committed > bound.log_end:
-                log.warning("%s/%d ends before what was read of it: reading it again", self.topic, partition)
+                log.warning("%s/%d ends before its committed offset: reading it again", self.topic, partition)
             self._app.counters.retention_gap += position.retention_gap
             self._progress[partition] = PartitionProgress(position.next_offset)
             positions[partition] = position
@@ -99,7 +102,7 @@ class StatelessAgent:
             self._progress.pop(partition, None)
 
     async def settle(self) -> None:
-        """Wait for Kafka's answers, so that the next owner repeats nothing."""
+        """Wait for Kafka's answers, so that the next owner repeats no record."""
         while self._in_flight:
             await self._answer()
 
@@ -122,7 +125,7 @@ class StatelessAgent:
             await self.process(events)
             for event in events:
                 event.ack()
-            if self._app.should_stop:  # our cancellation may have been swallowed by what we awaited
+            if self._app.should_stop:  # an awaited call may have swallowed our cancellation
                 return
 
     async def process(self, events: Sequence[EventT[Any]]) -> None:
@@ -159,13 +162,13 @@ class StatelessAgent:
             self._app.counters.records += 1
         if verdict.hole is not None:
             raise HoleInLog(
-                f"offset {offsets[verdict.hole]} came, records before it are missing",
+                f"offset {offsets[verdict.hole]} arrived, but records before it are missing",
                 where=f"{self.topic}/{partition}",
-                remedy="Start the worker again: it reads on behind the last record that it handled.",
+                remedy="Start the worker again: it continues after the last record that it handled.",
             )
 
     def judge(self, message: Message) -> Sequence[Send]:
-        """What to send for one record: what the handler says, or a dead letter with the reason."""
+        """The sends for one record: the handler's, or a dead letter with the reason."""
         try:
             sends = self._handle(message)
             check_size(sends)
@@ -173,7 +176,9 @@ class StatelessAgent:
         except Exception as error:
             refused = refusal(error)
             place = f"{message.topic}/{message.partition}/{message.offset}"
-            log.error("a record was set aside in %s: %s: %s", self._dead_topic, place, refused.reason)
+            log.error(
+                "wrote a record to the dead-letter topic %s: %s: %s", self._dead_topic, place, refused.reason
+            )
             self._app.counters.refuse(message.topic, refused.kind)
             return (dead_letter(self._dead_topic, message, refused),)
 
@@ -205,7 +210,7 @@ class StatelessAgent:
 
 
 def stateless_agent(app: App, handle: Handler, *, topic: str) -> StatelessAgent:
-    """Register an agent that sends what `handle` makes of each record; call before `run`."""
+    """Register an agent that sends the results of `handle` for each record; call before `run`."""
     agent = StatelessAgent(app, handle, topic=topic)
     app.read(agent, agent.run)
     return agent

@@ -1,6 +1,6 @@
-"""Ticks: the owner of a partition says that time has passed, when a timer is due and nothing else arrives.
+"""Ticks: records that a partition's owner writes when a timer is due and no other record arrives.
 
-A timer fires only when a record is folded. A tick is such a record; what counts is its append time.
+A timer fires only when a record is folded. Of a tick only the append time counts.
 """
 
 from __future__ import annotations
@@ -24,16 +24,19 @@ BROKER_ANSWER_S = 5.0
 
 
 def is_due(deadline_ms: int, now_ms: int, since_s: float) -> bool:
-    """Whether a deadline has passed, by the highest append time and our own clock since we knew of it.
+    """Whether a deadline has passed: `since_s` is our own time since the append time `now_ms` was seen.
 
-    Our clock starts anew at an assignment, so a tick may be late then, never early.
+    An assignment starts our clock anew, so a tick may then be late but never early.
     """
     return now_ms + since_s * 1000.0 >= deadline_ms
 
 
 class Ticked(Protocol):
-    """An agent whose partitions get ticks. `seen`: by partition, the highest append time and when, by our
-    monotonic clock, it was seen; `stopped`: partitions that wait for a newer worker."""
+    """An agent whose partitions get ticks.
+
+    `seen` holds, by partition, the highest append time (ms) and our monotonic clock when we first saw it.
+    `stopped` holds the partitions that wait for a newer worker.
+    """
 
     @property
     def topic(self) -> str: ...
@@ -49,7 +52,7 @@ class Ticked(Protocol):
 
 
 class TickWriter:
-    """Watches the deadlines of an agent's owned partitions and writes their ticks."""
+    """Writes ticks for the owned partitions of an agent whose deadlines have passed."""
 
     def __init__(self, app: App, agent: Ticked) -> None:
         self._app = app
@@ -57,7 +60,7 @@ class TickWriter:
         self._written: dict[int, float] = {}
 
     async def run(self) -> None:
-        """The task. A tick that cannot be sent crashes the worker, as every send does."""
+        """The task. A tick that cannot be sent crashes the worker, as any failed send does."""
         while not self._app.should_stop:
             await asyncio.sleep(LOOK_EVERY_S)
             if not self._app.rebalancing:
@@ -84,12 +87,12 @@ class TickWriter:
         self._app.counters.ticks += 1
 
     async def _caught_up(self, partition: int) -> bool:
-        """Whether all of the log is folded. Without the broker's answer: no."""
+        """Whether all of the log is folded; False if the broker does not answer."""
         tp = TP(self._agent.topic, partition)
         try:
             async with asyncio.timeout(BROKER_ANSWER_S):
                 ends = await self._app.consumer.highwaters(tp)
         except Exception as error:
-            log.debug("no end of %s: %r", tp, error)
+            log.debug("the broker did not give the end of %s: %r", tp, error)
             return False
         return self._agent.next_offset(partition) == ends[tp]

@@ -1,7 +1,7 @@
-"""Our consumer and producer under Faust: they seek to, and commit, what the readers say.
+"""The consumer and producer under Faust: they seek to and commit the positions of the readers.
 
-Faust's own acknowledgements repeat and lose records; every hook here replaces a place where it would
-use them. Pinned to the versions in pyproject, because these are not Faust's public interface.
+Faust's acknowledgements repeat and lose records. Each hook here replaces a place where Faust uses them. The
+hooks are not Faust's public interface, so pyproject pins the versions.
 """
 
 from __future__ import annotations
@@ -20,48 +20,49 @@ from midwatch.streams.worker.tables.positions import Bounds, Position
 
 expect_broken_connections()
 FETCH_WAIT_MS = 500
-"""How long the broker may hold a fetch when there is nothing new; Faust's 1.5 s slow the start."""
+"""How long the broker may hold a fetch without new records; Faust's 1.5 s slow the start."""
 
 
 class PartitionReader(Protocol):
-    """What reads one topic in this process, and alone knows how far it has come."""
+    """The reader of one topic in this process; it alone knows its positions."""
 
     topic: str
 
     async def assign(self, bounds: Mapping[int, Bounds]) -> Mapping[int, Position]:
-        """These partitions are ours from here on: where to read on. Also called again within one
-        generation, for partitions that were ours all along.
+        """Take these partitions over and give the positions to continue at.
+
+        Faust may call it again within one generation, for partitions that this reader already owns.
         """
         ...
 
     def disown(self, partitions: Collection[int]) -> None:
-        """These partitions are no longer ours; at once, without waiting for anything."""
+        """Drop these partitions at once, without waiting for anything."""
         ...
 
     async def settle(self) -> None:
-        """Before partitions are given up: wait for what would otherwise be done twice. May do nothing."""
+        """Before partitions are given up: wait for work that the next owner would repeat. May do nothing."""
         ...
 
     def owned(self) -> Collection[int]: ...
 
     def next_offset(self, partition: int) -> int | None:
-        """The offset that will be handled next; None if the partition is not ours."""
+        """The offset that the reader handles next; None if it does not own the partition."""
         ...
 
     def committable(self, partition: int) -> int | None:
-        """What the group may commit for an owned partition; None: nothing yet."""
+        """The offset that the group may commit for an owned partition; None if there is none yet."""
         ...
 
 
 class HasReaders(Protocol):
-    """The part of our app that the transport needs."""
+    """The part of the app that the transport needs."""
 
     readers: Mapping[str, PartitionReader]
     counters: Counters
 
 
 class ConsumerThread(driver.AIOKafkaConsumerThread):
-    """Faust's consumer thread with a patient client and a shorter fetch."""
+    """Faust's consumer thread, with a client that survives broken connections and a shorter fetch."""
 
     def _create_worker_consumer(self, transport: driver.Transport) -> AIOKafkaConsumer:
         consumer = super()._create_worker_consumer(transport)
@@ -71,14 +72,14 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
 
 
 class Consumer(driver.Consumer):
-    """Seeks to the readers' positions on every (re)assignment and commits what they say."""
+    """Seeks to the readers' positions on every assignment, and commits the offsets that they allow."""
 
     _group_commits: Mapping[TP, int | None] = {}
     _term: object | None = None
-    """The present assignment; None from its revocation until the next one."""
+    """The current assignment; None from its revocation until the next one."""
 
     @property
-    def _ours(self) -> HasReaders:
+    def _shared(self) -> HasReaders:
         return cast(HasReaders, self.app)
 
     def _new_consumer_thread(self) -> ConsumerThread:
@@ -86,25 +87,25 @@ class Consumer(driver.Consumer):
 
     @property
     def thread_loop(self) -> asyncio.AbstractEventLoop | None:
-        """The loop in which aiokafka's consumer works."""
+        """The event loop of aiokafka's consumer."""
         loop: asyncio.AbstractEventLoop | None = getattr(self._thread, "thread_loop", None)
         return loop
 
     def knows_coordinator(self) -> bool:
-        """Whether it could tell its group that it lives; False while the broker is away, too."""
+        """Whether the consumer knows its group's coordinator; also False while the broker is away."""
         consumer = self._thread._consumer
         coordinator = getattr(consumer, "_coordinator", None)
         return getattr(coordinator, "coordinator_id", None) is not None
 
     async def perform_seek(self) -> None:
         await super().perform_seek()
-        # Faust takes the position for the commit; ours may differ while an outbox is being published.
+        # Faust takes the position for the commit; the two differ while an outbox is being published.
         for tp, committed in self._group_commits.items():
             self._committed_offset[tp] = committed
 
     async def seek_to_committed(self) -> Mapping[TP, int]:
-        # Faust takes a seek that outlasts its request timeout for a stopped service and then consumes
-        # nothing for ever, in silence. So: an earlier limit, and a crash.
+        # Faust takes a seek that outlasts its request timeout for a stopped service. It then silently
+        # consumes nothing for ever. So an earlier limit crashes the worker.
         limit_s = self.app.conf.broker_request_timeout * 0.8
         try:
             async with asyncio.timeout(limit_s):
@@ -115,19 +116,19 @@ class Consumer(driver.Consumer):
             raise
 
     async def _seek_readers(self) -> Mapping[TP, int]:
-        # A rebalance may overtake us, and Faust's fetcher seeks in the midst of one, where aiokafka still
-        # tells the old assignment. A reader given a revoked partition would keep it for good.
+        # A rebalance may happen meanwhile. Faust's fetcher also seeks during one, while aiokafka still gives
+        # the old assignment. A reader that gets a revoked partition here would keep it for good.
         term = self._term
         offsets = dict(await super().seek_to_committed())
-        owned = {tp for tp in self.assignment() if tp.topic in self._ours.readers}
+        owned = {tp for tp in self.assignment() if tp.topic in self._shared.readers}
         if not owned:
             return offsets
         self._group_commits = {tp: offsets.get(tp) for tp in owned}
         starts, ends = await self.earliest_offsets(*owned), await self.highwaters(*owned)
         seeks: dict[TP, int] = {}
-        for topic, reader in self._ours.readers.items():
-            mine = [tp for tp in owned if tp.topic == topic]
-            bounds = {tp.partition: Bounds(offsets.get(tp), starts[tp], ends[tp]) for tp in mine}
+        for topic, reader in self._shared.readers.items():
+            of_topic = [tp for tp in owned if tp.topic == topic]
+            bounds = {tp.partition: Bounds(offsets.get(tp), starts[tp], ends[tp]) for tp in of_topic}
             if term is None or term is not self._term:
                 return offsets
             for partition, position in (await reader.assign(bounds)).items():
@@ -136,35 +137,35 @@ class Consumer(driver.Consumer):
             return offsets
         await self.seek_wait(seeks)
         offsets.update(seeks)
-        self._ours.counters.seeks += 1
+        self._shared.counters.seeks += 1
         return offsets
 
     def _filter_tps_with_pending_acks(self, topics: Any = None) -> Iterator[TP]:
         for tp in super()._filter_tps_with_pending_acks(topics):
-            if tp.topic not in self._ours.readers:
+            if tp.topic not in self._shared.readers:
                 yield tp
-        for topic, reader in self._ours.readers.items():
+        for topic, reader in self._shared.readers.items():
             if topics is None or topic in topics:
                 yield from (TP(topic, partition) for partition in tuple(reader.owned()))
 
     def _new_offset(self, tp: TP) -> int | None:
-        reader = self._ours.readers.get(tp.topic)
+        reader = self._shared.readers.get(tp.topic)
         if reader is None:
             return super()._new_offset(tp)
         lists: tuple[MutableMapping[TP, Any], ...] = (self._acked, self._acked_index, self._gap)
-        for kept in lists:  # Faust's lists of acks decide nothing here, and would grow for ever
-            kept.pop(tp, None)
+        for acks in lists:  # Faust's lists of acks have no effect here, and would grow for ever
+            acks.pop(tp, None)
         return reader.committable(tp.partition) or None
 
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
         limit_s = self.app.conf.broker_session_timeout / 2
-        readers = self._ours.readers.values()
+        readers = self._shared.readers.values()
         try:
             async with asyncio.timeout(limit_s):
                 await asyncio.gather(*(reader.settle() for reader in readers))
                 await self.commit()
         except TimeoutError:
-            self.log.info("gave partitions up without a last commit; their new owner repeats a little")
+            self.log.info("gave up partitions without a last commit; their new owner repeats some records")
         finally:
             self._term = None
             for reader in readers:
@@ -177,7 +178,7 @@ class Consumer(driver.Consumer):
 
 
 class Producer(driver.Producer):
-    """Idempotent, acks=all: Faust has no setting for it."""
+    """An idempotent producer with acks=all, for which Faust has no setting."""
 
     def _new_producer(self, transactional_id: str | None = None) -> AIOKafkaProducer:
         producer = super()._new_producer(transactional_id)

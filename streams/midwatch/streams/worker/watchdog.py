@@ -1,7 +1,7 @@
-"""The last resort: a worker that stands still is killed, so that its supervisor starts it again.
+"""The last resort: the watchdog kills a worker that stands still, so that its supervisor starts it again.
 
-A blocked event loop is invisible to Kafka (heartbeats come from another thread), and so is a partition
-that silently stopped being read: both hold their partitions for ever and do nothing.
+Kafka does not see a blocked event loop, because another thread sends the consumer's heartbeats. Nor does it
+see a partition that the consumer silently stopped reading. Both would keep their partitions for ever.
 """
 
 from __future__ import annotations
@@ -27,30 +27,32 @@ log = logging.getLogger(__name__)
 
 LIMIT_S = 60.0
 STOP_LIMIT_S = 20.0
-"""A worker that was asked to stop is ended after this, stopped or not; its state bears it at any moment."""
+"""The watchdog kills a worker that has not stopped this long after the request; its state is always safe."""
 CRASH_LIMIT_S = 5.0
-"""The same after a crash: until it is gone nobody reads its partitions."""
+"""The same after a crash: until the process is gone, nobody reads its partitions."""
 LOOK_EVERY_S = 1.0
 BROKER_ANSWER_S = 5.0
 _LONGEST_LOOK_S = 20.0
 BUSY_SHARE = 0.1
-"""What a second counts for a partition that is not read while the worker works off others that lag too: with
-more to do than it can, one of them may have to wait for its turn for minutes, and a kill would only add work.
+"""How much a second counts for an unread partition while the worker reads other partitions that lag.
+
+An overloaded worker may leave one partition waiting for minutes. A kill would only add work.
 """
 EXIT_CODE = 70
 
 
 def die(reason: str) -> None:
-    """End the process at once: what stands still cannot be asked to stop."""
-    log.critical("watchdog: %s; this process ends now and must be started again", reason)
+    """End the process at once, because a worker that stands still cannot stop itself."""
+    log.critical("watchdog: %s; this process ends now and its supervisor must start it again", reason)
     logging.shutdown()
     os._exit(EXIT_CODE)
 
 
 class LoopWatch:
-    """A thread that counts its own looks at a beat of the event loop, and at a stop that does not end.
+    """A thread that ends the process when the event loop stands still or a stop does not end.
 
-    It counts looks, never clock time: a process that was stopped (SIGSTOP, a suspended machine) goes on.
+    It counts its own looks at the loop, never clock time. So a process that was itself stopped (SIGSTOP, a
+    suspended machine) goes on.
     """
 
     def __init__(
@@ -65,13 +67,13 @@ class LoopWatch:
         self._crashed = crashed
         self._limit_s = limit_s
         self._kill = kill
-        self._beats = 0
+        self._turns = 0
         self._end = threading.Event()
 
-    async def beat(self) -> None:
-        """The task in the loop."""
+    async def count_turns(self) -> None:
+        """The task in the loop; the thread sees by its count that the loop runs."""
         while True:
-            self._beats += 1
+            self._turns += 1
             await asyncio.sleep(LOOK_EVERY_S / 2)
 
     def start(self) -> None:
@@ -85,11 +87,11 @@ class LoopWatch:
         while not self._end.wait(LOOK_EVERY_S):
             stopping = stopping + LOOK_EVERY_S if self._stopping() else 0.0
             if stopping >= (CRASH_LIMIT_S if self._crashed() else STOP_LIMIT_S):
-                why = "crashed" if self._crashed() else "asked to stop"
-                self._kill(f"{why}, and not stopped after {stopping:.0f} s")
+                cause = "a crash" if self._crashed() else "a request to stop"
+                self._kill(f"still running {stopping:.0f} s after {cause}")
                 return
-            still = still + LOOK_EVERY_S if self._beats == last else 0.0
-            last = self._beats
+            still = still + LOOK_EVERY_S if self._turns == last else 0.0
+            last = self._turns
             if still >= self._limit_s:
                 self._kill(f"the event loop stood still for {still:.0f} s")
                 return
@@ -97,7 +99,7 @@ class LoopWatch:
 
 @dataclass(slots=True)
 class Stillness:
-    """For how long each partition has had records to read and read none."""
+    """For how long each partition has had unread records while its position did not move."""
 
     still_s: dict[TP, float] = field(default_factory=dict)
     last: dict[TP, int | None] = field(default_factory=dict)
@@ -105,10 +107,10 @@ class Stillness:
     def look(
         self, reached: Mapping[TP, int | None], ends: Mapping[TP, int], seconds: float
     ) -> tuple[TP, float]:
-        """Take note of one look, `seconds` after the one before; the partition that stands stillest.
+        """Add one look, `seconds` after the previous one; give the partition that stood still longest.
 
-        `reached` holds the next offset of each assigned partition, None where none was taken up. Only
-        looks that had the broker's answer count, so an absent broker is never our standstill.
+        `reached` holds the next offset of each assigned partition; None if the reader has no position yet.
+        Call it only with the broker's answer, so that an absent broker never counts as a standstill.
         """
         for tp in self.still_s.keys() - reached.keys():
             del self.still_s[tp]
@@ -125,22 +127,22 @@ class Stillness:
 
 @dataclass(slots=True)
 class Deafness:
-    """For how long our consumer has known nothing of its group while the broker answered others.
+    """For how long the consumer has had no group coordinator although the broker answers.
 
-    After a broker came back, aiokafka 0.14's consumer was seen to wait for its coordinator for ever: alive,
-    out of the group, and with nothing in its log.
+    We saw aiokafka 0.14's consumer wait for its coordinator for ever after a broker came back. It was alive
+    and outside the group, and it logged nothing.
     """
 
     deaf_s: float = 0.0
 
     def look(self, *, hears: bool, broker_answers: bool, seconds: float) -> float:
-        """Take note of one look, `seconds` after the one before."""
+        """Add one look, `seconds` after the previous one; give the seconds without a coordinator."""
         self.deaf_s = self.deaf_s + seconds if broker_answers and not hears else 0.0
         return self.deaf_s
 
 
 def _stacks(*loops: asyncio.AbstractEventLoop | None) -> str:
-    """Where each task of the loops waits: what a partition that is not read waits for is among it."""
+    """The stack of each task of the loops; one of them shows why a partition is not read."""
     text = io.StringIO()
     for loop in loops:
         for task in asyncio.all_tasks(loop):
@@ -149,7 +151,7 @@ def _stacks(*loops: asyncio.AbstractEventLoop | None) -> str:
 
 
 class LagWatch:
-    """The task that measures lag and looks for partitions that stand still."""
+    """The task that measures lag and finds partitions that stand still."""
 
     def __init__(
         self, app: App, limit_s: float = LIMIT_S, kill: Callable[[str], None] = die, every_s: float = 5.0
@@ -171,14 +173,16 @@ class LagWatch:
                     reached, ends = await self._measure()
                 hears = cast(Consumer, self._app.consumer).knows_coordinator()
             except Exception as error:
-                log.debug("no lag measured: %r", error)
+                log.debug("could not measure the lag: %r", error)
             else:
                 self._look_for_stillness(reached, ends)
-            # Looks take longer where nobody answers; a process that was stopped (SIGSTOP) looks once.
+            # A look takes longer without an answer. A process that was stopped (SIGSTOP) looks only once.
             passed, began = min(time.monotonic() - began, _LONGEST_LOOK_S), time.monotonic()
             answers = not hears and await self._broker_answers()
             if self._deafness.look(hears=hears, broker_answers=answers, seconds=passed) >= self._limit_s:
-                self._die(f"the consumer of {self._app.group} hears nothing of a broker that answers others")
+                self._die(
+                    f"the consumer of {self._app.group} has no coordinator, but the broker answers others"
+                )
 
     def _look_for_stillness(self, reached: Mapping[TP, int | None], ends: Mapping[TP, int]) -> None:
         worst, still_s = self._stillness.look(reached, ends, self._every_s)
@@ -186,9 +190,9 @@ class LagWatch:
             self._die(f"{worst.topic}/{worst.partition} has records and was not read for {still_s:.0f} s")
 
     def _die(self, reason: str) -> None:
-        theirs = getattr(self._app.consumer, "thread_loop", None)
-        told = _stacks(None, theirs) if theirs is not None else _stacks(None)
-        log.critical("watchdog: every task stands where it stands:\n%s", told)
+        consumer_loop = getattr(self._app.consumer, "thread_loop", None)
+        stacks = _stacks(None, consumer_loop) if consumer_loop is not None else _stacks(None)
+        log.critical("watchdog: the stack of every task:\n%s", stacks)
         self._kill(reason)
 
     async def _broker_answers(self) -> bool:

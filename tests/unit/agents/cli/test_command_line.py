@@ -36,7 +36,7 @@ def test_help_lists_every_command_and_imports_nothing_heavy() -> None:
     assert done.returncode == 0
     for name, target in COMMANDS.items():
         assert name in done.stdout
-        assert target.says.split()[0] in done.stdout
+        assert target.summary.split()[0] in done.stdout
     imported = {line.rpartition("|")[2].strip().split(".")[0] for line in done.stderr.splitlines()}
     assert "click" in imported
     assert not imported & HEAVY
@@ -66,7 +66,7 @@ def test_a_command_that_is_no_click_command_is_refused(monkeypatch: pytest.Monke
         (["why", "x", "--frob"], 2, "No such option"),
         (["why", "x", "--set", "kafka.bootsrap=a:1"], 2, "did you mean kafka.bootstrap=…?"),
         (["why", "x", "--set", "kafka.bootstrap"], 2, "is not KEY=VALUE"),
-        (["why", "x", "--set", "kafka.password=p"], 2, "everybody on this machine can read a command line"),
+        (["why", "x", "--set", "kafka.password=p"], 2, "every user of this machine can read a command line"),
         (["why", "x", "--set", "ship.interval=5"], 3, "--set ship.interval: ship.interval: 5 has no unit"),
         (["why", "x", "--config", "absent.yaml"], 3, "absent.yaml: the settings file cannot be read"),
         (["why", "x"], 4, "kafka.bootstrap: the settings name no Kafka, and no `midwatch up` runs"),
@@ -124,9 +124,9 @@ def test_doctor_tells_of_secrets_that_everybody_can_read(capsys: pytest.CaptureF
     )
     assert run(["doctor"]) == 4
     told = capsys.readouterr().out
-    assert "secret can be read by every user of this machine: chmod 600" in told
-    assert "broker.example.invalid:9092 is talked to without TLS" in told
-    assert "Redis is talked to without TLS" in told
+    assert "every user of this machine can read" in told
+    assert "broker.example.invalid:9092 has no TLS" in told
+    assert "the connection to Redis has no TLS" in told
     assert "the name broker.example.invalid is not known" in told
     assert "canary" not in told
 

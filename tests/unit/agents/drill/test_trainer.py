@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
+from house.cases import cases
 from midwatch.agents.drill import trainer as script
 from processes import wait_for
 
-RANKS = 8
+RANKS = max(5, cases(8))  # rank 3 is the one that faults: others are before and behind it
 PATIENT_MS, IMPATIENT_MS = 30_000, 1_500
 LOSS = re.compile(r"iteration +(\d+)/ +\d+ \|.* lm loss: ([\d.E+-]+) \|")
 
@@ -82,7 +83,7 @@ def test_a_resumed_run_ends_where_an_undisturbed_one_does(run: Run, tmp_path: Pa
     assert run.ledger("done")[-1]["weights"] == whole.ledger("done")[0]["weights"]
 
 
-def test_nccl_seven_ranks_accuse_and_the_stuck_one_is_mute(run: Run) -> None:
+def test_nccl_the_other_ranks_accuse_and_the_stuck_one_is_mute(run: Run) -> None:
     code, launcher = run.start("nccl@14:1")
     watchdog = "Watchdog caught collective operation timeout: WorkNCCL(SeqNum="
     assert code == 1
@@ -96,15 +97,17 @@ def test_nccl_seven_ranks_accuse_and_the_stuck_one_is_mute(run: Run) -> None:
 
 
 def test_oom_the_victim_speaks_first_and_the_others_louder(run: Run) -> None:
-    code, _ = run.start("oom@14", fault_rank=5)
+    victim = RANKS - 3
+    code, _ = run.start("oom@14", fault_rank=victim)
     assert code == 1
-    assert "[rank5]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB." in run.log(5)
-    assert "[rank5]: Traceback (most recent call last):" in run.log(5)
-    others = [run.log(rank) for rank in range(RANKS) if rank != 5]
+    said = run.log(victim)
+    assert f"[rank{victim}]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB." in said
+    assert f"[rank{victim}]: Traceback (most recent call last):" in said
+    others = [run.log(rank) for rank in range(RANKS) if rank != victim]
     assert all("taking the entire process down" in text for text in others)
     assert not any("out of memory" in text for text in others)
-    victim, peer = (run.directory / "logs" / f"rank_{rank}.log" for rank in (5, 7))
-    assert victim.stat().st_mtime < peer.stat().st_mtime
+    first, peer = (run.directory / "logs" / f"rank_{rank}.log" for rank in (victim, RANKS - 1))
+    assert first.stat().st_mtime < peer.stat().st_mtime
 
 
 @pytest.mark.parametrize(
@@ -159,8 +162,10 @@ def test_spike_the_loss_jumps_and_recovers(run: Run) -> None:
 
 def test_eval_is_a_long_pause_that_ends_well(run: Run) -> None:
     assert run.start("eval@14", patience_ms=PATIENT_MS, eval_ms=400)[0] == 0
-    assert "Evaluating on 128 samples" in run.log(0)
-    assert re.search(r"^ validation loss at iteration 13 \| lm loss value: [\d.E+]+ \|", run.log(7), re.M)
+    assert f"Evaluating on {RANKS * 16} samples" in run.log(0)
+    assert re.search(
+        r"^ validation loss at iteration 13 \| lm loss value: [\d.E+]+ \|", run.log(RANKS - 1), re.M
+    )
     assert list(run.losses()) == list(range(1, 25))
 
 
@@ -170,8 +175,15 @@ def test_a_fault_without_attempt_strikes_again(run: Run) -> None:
 
 
 def start_hung(run: Run, *extra: str) -> subprocess.Popen[bytes]:
-    flags = ["--fault=hang@12", "--iteration-ms=1", "--collective-timeout-ms=1000", *extra]
-    process = subprocess.Popen(run.argv(*flags), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    flags = [
+        f"--ranks={RANKS}",
+        "--fault=hang@12",
+        "--iteration-ms=1",
+        "--collective-timeout-ms=1000",
+        *extra,
+    ]
+    argv = run.argv(f"--ranks={RANKS}", *flags)
+    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wait_for(lambda: run.ledger("fault"), "the hang")
     return process
 
@@ -204,9 +216,18 @@ def test_a_killed_launcher_leaves_no_rank_behind(run: Run) -> None:
 
 
 def test_sigterm_may_save_and_end_well(run: Run) -> None:
-    flags = ["--save-on-term", "--iterations=100000", "--iteration-ms=5", "--save-every=50000"]
-    process = subprocess.Popen(run.argv(*flags))
-    wait_for(lambda: (run.directory / "logs/rank_7.log").exists() and run.losses(), "a first iteration")
+    flags = [
+        f"--ranks={RANKS}",
+        "--save-on-term",
+        "--iterations=100000",
+        "--iteration-ms=5",
+        "--save-every=50000",
+    ]
+    process = subprocess.Popen(run.argv(f"--ranks={RANKS}", *flags))
+    wait_for(
+        lambda: (run.directory / "logs" / f"rank_{RANKS - 1}.log").exists() and run.losses(),
+        "a first iteration",
+    )
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=60) == 0
     step = run.ledger("save")[-1]["step"]

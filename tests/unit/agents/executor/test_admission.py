@@ -143,7 +143,7 @@ def test_the_rate_counts_accepted_orders_of_all_jobs_in_the_window() -> None:
 def test_many_jobs_that_fail_together_are_held_and_one_that_fails_often_is_not() -> None:
     storm = [Arrival(f"local:ann/{n}", NOW - 1000, False) for n in range(4)]
     admission = admit(COMMAND, replace(KNOWN, recent=storm), LIMITS)
-    assert "5 jobs ask within 120 s" in admission.reason
+    assert "5 jobs have commands within 120 s" in admission.reason
     one = [Arrival(JOB, NOW - 1000 - n, False) for n in range(40)]
     assert admit(COMMAND, replace(KNOWN, recent=one), LIMITS).state == "accepted"
     calm = [replace(a, at_ms=NOW - LIMITS.storm_window_ms) for a in storm]

@@ -199,7 +199,7 @@ def test_a_running_old_one_is_told_to_end_and_again_by_force() -> None:
     assert isinstance(later, Cancel)
     assert later.force
     assert next_step(order, first.memory, view(GONE, at=1003), SLURM) == Finish(
-        "done", "the old one is failed"
+        "done", "the old start is failed"
     )
 
 
@@ -261,7 +261,7 @@ def test_a_refusal_is_believed_the_third_time() -> None:
 @pytest.mark.capability("S002-08")
 def test_nothing_is_begun_before_its_time_or_after_it() -> None:
     early = replace(RESTART, not_before=1030.0)
-    assert next_step(early, Memory(), view(GONE), SLURM) == Wait(30.0, "its time has not come")
+    assert next_step(early, Memory(), view(GONE), SLURM) == Wait(30.0, "it may not begin yet")
     late = next_step(replace(RESTART, expires=990.0), Memory(), view(RUNNING), SLURM)
     assert isinstance(late, Finish)
     assert (late.result, late.untouched) == ("expired", True)

@@ -83,6 +83,7 @@ def test_a_policy_that_cannot_be_read_holds_the_job_and_says_why() -> None:
     )
 
 
+@pytest.mark.capability("S001-83")
 def test_what_decide_knows_by_name_is_not_brought() -> None:
     assert job_policy("", Settings()) == JobPolicy()
     assert job_policy("megatron_transient", Settings()) == JobPolicy("megatron_transient")
@@ -142,7 +143,7 @@ def test_how_retries_are_counted_is_the_settings_choice() -> None:
 
 
 def test_it_is_told_that_nothing_acts_until_armed() -> None:
-    assert any("nothing acts until it is armed" in str(note) for note in job_policy(RUN, Settings()).notes)
+    assert any("midwatch acts only on armed jobs" in str(note) for note in job_policy(RUN, Settings()).notes)
 
 
 def hung(armed: bool = True) -> Scene:

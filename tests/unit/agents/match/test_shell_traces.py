@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from midwatch.agents.match.shell_traces import was_asked_for_output
+from midwatch.agents.match.shell_traces import is_captured
 
 LAST = b"srun: error: n4: task 0: Exited with exit code 1\n"
 
@@ -23,9 +23,9 @@ LAST = b"srun: error: n4: task 0: Exited with exit code 1\n"
     ],
 )
 def test_the_nearest_traced_command_decides(above: bytes, asked: bool) -> None:
-    assert was_asked_for_output(above + LAST, len(above)) is asked
+    assert is_captured(above + LAST, len(above)) is asked
 
 
 def test_what_was_traced_far_above_is_not_asked() -> None:
     above = b"++ srun facts.sh\n" + b"step\n" * 2000
-    assert not was_asked_for_output(above + LAST, len(above))
+    assert not is_captured(above + LAST, len(above))

@@ -25,8 +25,8 @@ def place(log: str, line: str) -> TracebackPlace:
 
 
 def test_source_below_a_frame_is_quoted() -> None:
-    assert place(f"{HEAD}\n{FRAME}\n    toy(a)\n", "    toy(a)").standing == "quoted"
-    assert place("-> 1045         raise Toy('x')\n", "-> 1045         raise Toy('x')").standing == "quoted"
+    assert place(f"{HEAD}\n{FRAME}\n    toy(a)\n", "    toy(a)").kind == "quoted"
+    assert place("-> 1045         raise Toy('x')\n", "-> 1045         raise Toy('x')").kind == "quoted"
 
 
 @pytest.mark.parametrize(
@@ -37,18 +37,18 @@ def test_source_below_a_frame_is_quoted_behind_any_prefix(prefix: str) -> None:
     statement = ["    raise ToyError(", '        "CUDA out of memory"', "    )"]
     log = "".join(f"{prefix}{line}\n" for line in [HEAD, FRAME, *statement, "ToyError: gone"])
     for line in statement:
-        assert place(log, f"{prefix}{line}").standing == "quoted"
-    assert place(log, f"{prefix}ToyError: gone").standing == "said"
+        assert place(log, f"{prefix}{line}").kind == "quoted"
+    assert place(log, f"{prefix}ToyError: gone").kind == "reported"
 
 
 def test_an_indented_line_of_another_writer_is_no_source() -> None:
     log = f"[rank0]: {HEAD}\n[rank0]: {FRAME}\npyxis:     mkdir: no toy\n"
-    assert place(log, "pyxis:     mkdir: no toy").standing == "said"
+    assert place(log, "pyxis:     mkdir: no toy").kind == "reported"
 
 
 def test_what_stands_below_a_place_in_c_is_said() -> None:
     log = '  File "H5FDsec2.c", line 9, in H5FD_sec2_lock\n    unable to lock file, errno = 11\n'
-    assert place(log, "    unable to lock file, errno = 11").standing == "said"
+    assert place(log, "    unable to lock file, errno = 11").kind == "reported"
 
 
 def test_a_line_of_its_own_is_said() -> None:
@@ -76,7 +76,7 @@ def test_numbered_lines_are_one_speaker() -> None:
 
 def test_what_python_ignored_is_ignored() -> None:
     log = f"Exception ignored in: <toy>\n{HEAD}\n{FRAME}\n    toy(a)\nOSError: gone\n"
-    assert place(log, "OSError: gone").standing == "ignored"
+    assert place(log, "OSError: gone").kind == "ignored"
 
 
 def test_an_exception_raised_while_another_was_handled_knows_it() -> None:
@@ -107,7 +107,7 @@ def test_printed_source_is_quoted() -> None:
         "    # OSError: gone, where the disk is slow",
         '  --again    on "OSError: gone" try again',
     ):
-        assert place(f"def toy(a):\n{line}\n", line).standing == "quoted", line
+        assert place(f"def toy(a):\n{line}\n", line).kind == "quoted", line
 
 
 def test_a_heading_is_no_source() -> None:
@@ -119,13 +119,13 @@ def test_what_runs_beside_the_job_is_told_apart() -> None:
     tracker = '  File "/opt/site-packages/wandb/sdk/internal/file_stream.py", line 2, in _send\n    toy(a)\n'
     wait = '  File "/opt/site-packages/requests/models.py", line 9, in toy\n    toy(a)\n'
     log = f"{HEAD}\n{thread}{tracker}{wait}OSError: gone\n"
-    assert place(log, "OSError: gone").standing == "beside"
+    assert place(log, "OSError: gone").kind == "beside"
     log = f"{HEAD}\n{FRAME}\n    toy(a)\n{tracker}{wait}OSError: gone\n"
-    assert place(log, "OSError: gone").standing == "said"
+    assert place(log, "OSError: gone").kind == "reported"
     log = f"{HEAD}\n{thread}{wait}OSError: gone\n"
-    assert place(log, "OSError: gone").standing == "said"
+    assert place(log, "OSError: gone").kind == "reported"
     last = '  File "/usr/lib/python3.10/multiprocessing/util.py", line 300, in _run_finalizers\n    toy(a)\n'
-    assert place(f"{HEAD}\n{last}{wait}OSError: gone\n", "OSError: gone").standing == "beside"
+    assert place(f"{HEAD}\n{last}{wait}OSError: gone\n", "OSError: gone").kind == "beside"
 
 
 OTHERS = st.integers(0, 3) | st.integers(90, 110) | st.integers(395, 405) | st.integers(600, 700)
@@ -149,19 +149,19 @@ def test_what_a_tracker_met_first_is_handled_by_it() -> None:
     tracker = '  File "/opt/site-packages/wandb/sdk/internal/sender.py", line 2, in _send\n    toy(a)\n'
     log = f"{HEAD}\n{FRAME}\n    toy(a)\nKeyError: 'a'\n\n{HANDLING}\n\n{HEAD}\n{tracker}OSError: gone\n"
     found = place(log, "OSError: gone")
-    assert (found.standing, found.handled) == ("beside", log.index("KeyError"))
+    assert (found.kind, found.handled) == ("beside", log.index("KeyError"))
 
 
 def test_a_warning_of_any_category_is_none() -> None:
     warned = "/opt/toy.py:916: ToyError: (65544) odd"
-    assert place(f"{warned}\n  warnings.warn(message, ToyError)\n", warned).standing == "ignored"
-    assert place(f"{warned}\nstep 3\n", warned).standing == "said"
+    assert place(f"{warned}\n  warnings.warn(message, ToyError)\n", warned).kind == "ignored"
+    assert place(f"{warned}\nstep 3\n", warned).kind == "reported"
 
 
 def test_the_last_traceback_is_what_came_of_trying_again_and_again() -> None:
     waits = "no answer. Retrying in {} seconds...\n"
     failed = f"{HEAD}\n{FRAME}\n    toy(a)\nOSError: gone\n"
-    assert place(waits.format(2) + failed, "OSError: gone").standing == "ignored"
+    assert place(waits.format(2) + failed, "OSError: gone").kind == "ignored"
     log = waits.format(2) + waits.format(4) + failed
-    assert place(f"{log}asking again\n", "OSError: gone").standing == "ignored"
-    assert place(log, "OSError: gone").standing == "said"
+    assert place(f"{log}asking again\n", "OSError: gone").kind == "ignored"
+    assert place(log, "OSError: gone").kind == "reported"

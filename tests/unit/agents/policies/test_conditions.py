@@ -103,6 +103,6 @@ def test_mistakes_in_a_condition_are_told() -> None:
     assert tree is not None
     read_condition(tree, errors)
     said = [error.what for error in errors]
-    assert any("`cooldown` is no duration" in what for what in said)
-    assert any("asks one thing" in what for what in said)
+    assert any("`cooldown` is not a duration" in what for what in said)
+    assert any("a condition has one key" in what for what in said)
     assert any("unknown key `sometimes`" in what for what in said)

@@ -14,7 +14,7 @@ KEYS = sorted(
     | generation.JOB_KEYS
     | monitor.KNOWN_KEYS
     | (events.LOG_KEYS - {"class_name", "actions", "condition"})
-    | actions.WISHES.keys()
+    | actions.REQUESTS.keys()
 )
 
 

@@ -35,7 +35,10 @@ COMMITS = {
 
 _MARKS = re.compile(rb"(?m)^(?:log_signals|log_events|state_events|policies|restart_policies|monitoring):")
 
-pytestmark = pytest.mark.skipif(not DIRECTORY, reason="OELLM names no clone of OpenEuroLLM/oellm-autoexp")
+pytestmark = [
+    pytest.mark.skipif(not DIRECTORY, reason="OELLM names no clone of OpenEuroLLM/oellm-autoexp"),
+    pytest.mark.third_party("a clone of OpenEuroLLM/oellm-autoexp"),
+]
 
 
 def git(*arguments: str, given: bytes = b"") -> bytes:

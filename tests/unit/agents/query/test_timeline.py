@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from itertools import pairwise
 
 import msgspec
 import pytest
 
+from midwatch.agents.activity import moment
 from midwatch.agents.cli.ask.shared import timeline_json
-from midwatch.agents.cli.printing import columns, job_rows, timeline_text
+from midwatch.agents.cli.printing import columns, incident_rows, job_rows, timeline_text
 from midwatch.agents.executor.arming import Arming
 from midwatch.agents.query.timeline import Timed, Timeline, find_jobs, timeline, timelines
 from midwatch.streams.records import (
@@ -29,10 +31,13 @@ from midwatch.streams.records import (
     PersonAct,
     Progress,
     SchedulerFact,
+    Snapshot,
     Spec,
     SpecEvent,
     Verdict,
 )
+from unit.agents.detect.incident.scene import JOB as SCENE_JOB
+from unit.agents.detect.incident.scene import Scene
 
 JOB = "night:me/gpt"
 NOW = 1_795_000_000_000
@@ -97,7 +102,7 @@ def test_why_tells_verdict_root_line_decision_and_what_was_done() -> None:
     assert "node n3, rank 3, step 120, phase training" in text[first:]
     assert "/logs/rank_3.log:812 [n3, rank 3]  cause nccl_timeout" in text[first:]
     assert "restart attempt 1 of 3, policy verdict: transient" in text[first:]
-    assert "ordered → done, id 41 → 57, from the checkpoint of step 100" in text[first:]
+    assert "issued → done, id 41 → 57, from the checkpoint of step 100" in text[first:]
     assert "\x1b" not in text
 
 
@@ -116,11 +121,35 @@ def test_why_tells_near_misses() -> None:
     assert "near miss  stall: matched, but excluded" in why(told(*RESCUE))
 
 
+@pytest.mark.capability("S001-76", "S001-77")
+def test_why_of_a_job_that_failed_alike_till_its_budget_was_spent_tells_what_spoke_for_a_restart() -> None:
+    scene = Scene(policy="megatron_transient")
+    scene.spec()
+    for attempt in range(1, 5):
+        scene.incarnation = f"local:{attempt}:1"
+        scene.sequences.clear()
+        scene.train(range(1, 11))
+        scene.line("nccl_timeout", role="consequence", transient=True)
+        scene.ended()
+        scene.last_words()
+        for command in scene.commands[attempt - 1 :]:
+            scene.accepted(command)
+            scene.done(command, f"local:{attempt + 1}:1")
+    records = [*scene.records, *scene.decisions]
+    text = why(timeline(SCENE_JOB, [Timed(NOW + n, record) for n, record in enumerate(records)]))
+    attempts = text.partition("\nall steps")[0]
+    assert attempts.count("crash by nccl_timeout (comms), transient") == 4
+    assert [n for n in (1, 2, 3) if f"restart attempt {n} of 3" not in attempts] == []
+    latest = attempts[attempts.index("\nattempt 4") : attempts.index("\nattempt 3")]
+    assert "stop, policy megatron_transient: the budget is spent: 3 of 3 restarts after a crash" in latest
+    assert "near miss  the error type nccl_timeout is to be restarted" in latest
+
+
 @pytest.mark.capability("X-14")
 def test_why_says_blind_and_jobs_does_not_say_running() -> None:
     hold = Decision(JOB, 1, "", 0, "hold", "verdict", "blind: no quorum of beats", NOW, True)
     one = told(BLIND, hold, beats=(NOW,))
-    assert re.search("blind +no beat of a node that printed progress: nothing is concluded", why(one))
+    assert re.search("blind +no beat of a node that printed progress: midwatch concludes nothing", why(one))
     assert "hold, policy verdict: blind: no quorum of beats" in why(one)
     assert one.state_at(NOW) == "blind"
     seeing = told(BLIND, hold, replace(BLIND, open=False, at_ms=NOW + 1), beats=(NOW,))
@@ -178,7 +207,7 @@ def test_progress_and_modes_are_told() -> None:
     assert one.last_step == 6
     assert re.search("policy +verdict, armed", why(one))
     disarmed = told(spec, PersonAct(JOB, "disarm", "ann", 1.0))
-    assert "observed: it is said, not done" in why(disarmed)
+    assert "observed: midwatch says what it would do and does nothing" in why(disarmed)
     assert "no spec, so midwatch cannot start this job again" in why(told(FIRST))
 
 
@@ -263,3 +292,137 @@ def test_another_start_of_a_job_lives_until_it_is_said_to_have_ended(
     records: tuple[object, ...], beats: tuple[int, ...], lives: bool
 ) -> None:
     assert told(*records, beats=beats).lives_at(NOW + 2, besides="slurm:58:0") is lives
+
+
+def fact(incarnation: str, new: str, *, ended: bool, by_person: str = "") -> SchedulerFact:
+    return SchedulerFact(
+        JOB, incarnation, incarnation.split(":")[1], "RUNNING", new, ended, by_person=by_person
+    )
+
+
+def row(one: Timeline, now_ms: int = NOW) -> list[str]:
+    """The job's line of `jobs`, by its columns."""
+    head, line = (each.plain for each in job_rows([(one, ARMED)], now_ms))
+    names = ("JOB", "STATE", "ACTING", "ATTEMPT", "STEP", "LAST HEARTBEAT", "WHY")
+    places = [*(head.index(name) for name in names), None]
+    return [line[a:b].strip() for a, b in pairwise(places)]
+
+
+REQUEUED = replace(FIRST, verdict=OOM, superseded_by="slurm:41:1")
+SECOND_BEAT = Timed(NOW, Heartbeat(replace(ORIGIN, incarnation="slurm:41:1"), 1, 0.0, 0.0, 5.0, True, 0))
+
+
+@pytest.mark.parametrize(
+    ("seen", "state"),
+    [
+        ([fact("slurm:41:0", "REQUEUED", ended=True)], "queued"),
+        ([fact("slurm:41:1", "PENDING", ended=False)], "queued"),
+        ([fact("slurm:41:1", "RUNNING", ended=False)], "running"),
+        ([SECOND_BEAT.record], "running"),
+        ([fact("slurm:41:1", "RUNNING", ended=False), fact("slurm:41:1", "COMPLETED", ended=True)], "ended"),
+    ],
+)
+def test_a_job_that_slurm_requeued_is_at_its_second_attempt_and_not_failed(
+    seen: list[object], state: str
+) -> None:
+    one = told(beat(NOW).record, REQUEUED, *seen)
+    assert row(one)[1:2] + row(one)[3:4] == [state, "2"]
+    assert one.standing is None
+    assert f"{JOB}  {state}  attempt 2" in why(one)
+
+
+def test_a_second_attempt_that_fails_too_is_failed() -> None:
+    again = replace(REQUEUED, id="i2", attempt=2, incarnation="slurm:41:1", superseded_by="")
+    one = told(REQUEUED, SECOND_BEAT.record, again)
+    assert (one.state_at(NOW), one.latest and one.latest.number) == ("failed", 2)
+
+
+@pytest.mark.parametrize(
+    "record", [beat(NOW).record, EVENT, fact("slurm:41:0", "RUNNING", ended=False), Hits(ORIGIN, "b")]
+)
+def test_a_first_attempt_has_its_number(record: object) -> None:
+    assert row(told(record))[3] == "1"
+
+
+def test_an_attempt_has_the_number_that_detect_gave_it() -> None:
+    snapshot = Snapshot(JOB, 3, {"slurm:39:0": 1, "slurm:40:0": 2, "slurm:41:0": 3}, None, None)
+    assert row(told(beat(NOW).record, snapshot))[3] == "3"
+    assert row(told(replace(FIRST, attempt=4), beat(NOW).record))[3] == "4"
+    foreign = Hits(replace(ORIGIN, incarnation=""), "b")
+    assert row(told(foreign, foreign, beat(NOW).record))[3] == "1", "its incarnation is known later"
+
+
+def test_a_name_without_any_start_has_no_attempt() -> None:
+    assert row(told(SPEC))[3] == "-"
+
+
+ENDED = replace(FIRST, state="ended", revision=0, verdict=Verdict("unknown", "ended"), evidence=())
+
+
+def test_a_healthy_end_is_not_failed_until_the_scheduler_s_next_sweep() -> None:
+    one = told(beat(NOW).record, ENDED)
+    assert (one.state_at(NOW), one.standing) == ("ended", None)
+    unsaid = told(beat(NOW).record, ENDED, replace(ENDED, state="settled", revision=1))
+    assert unsaid.state_at(NOW) == "ended", "nobody has said how"
+    assert unsaid.standing is not None, "and so a person is asked"
+
+
+def test_an_end_with_a_cause_is_failed_once_it_has_settled() -> None:
+    assert told(replace(FIRST, state="ended")).state_at(NOW) == "failing"
+    assert told(FIRST).state_at(NOW) == "failed"
+
+
+@pytest.mark.capability("S001-64")
+@pytest.mark.parametrize("state", ["ended", "settled"])
+def test_a_job_that_a_person_cancelled_is_cancelled(state: str) -> None:
+    end = fact("slurm:41:0", "CANCELLED", ended=True, by_person="ann")
+    verdict = Verdict("failed", "ended", "cancelled", "stopped", "slurm")
+    one = told(beat(NOW).record, end, replace(ENDED, state=state, verdict=verdict, scheduler=end))  # type: ignore[arg-type]  # a state of an incident
+    assert (one.state_at(NOW), one.standing) == ("cancelled", None)
+    assert row(one)[6] == "cancelled by ann"
+    assert told(fact("slurm:41:0", "CANCELLED", ended=True, by_person="ann")).state_at(NOW) == "cancelled"
+
+
+SUSPECTED = replace(FIRST, state="suspected", revision=0, verdict=Verdict("unknown"))
+
+
+def test_a_suspected_incident_is_told_by_its_line() -> None:
+    one = told(beat(NOW).record, SUSPECTED)
+    assert "nothing in the lines says why" not in why(one)
+    assert re.search(
+        r"verdict +nothing has ended, but a line says nccl_timeout, suspected \(revision 0\)", why(one)
+    )
+    assert row(one)[6] == "nothing has ended, but a line says nccl_timeout"
+    (_, listed) = (each.plain for each in incident_rows([(SUSPECTED, True, one.attempts[0])]))
+    assert "nothing has ended, but a line says nccl_timeout" in listed
+
+
+def test_a_withdrawn_incident_is_told_by_what_withdrew_it() -> None:
+    verdict = Verdict("unknown", remedy="the job went on: step 12")
+    text = why(told(beat(NOW).record, SUSPECTED, replace(SUSPECTED, state="withdrawn", verdict=verdict)))
+    assert "nothing in the lines says why" not in text
+    assert re.search("verdict +none: the job went on: step 12, withdrawn", text)
+    assert "remedy" not in text
+
+
+def test_a_job_that_ended_long_ago_keeps_its_last_step_and_heartbeat() -> None:
+    ended = replace(FIRST, heard_ms=NOW - 5000)
+    assert row(told(ended))[4:6] == ["120", moment(NOW - 5000)]
+    assert told(ended).state_at(NOW) == "failed"
+    seen = told(beat(NOW - 9000).record, replace(BLIND, step=77, heard_ms=NOW - 4000))
+    assert row(seen)[4] == "77"
+    assert row(told(replace(BLIND, step=77, heard_ms=NOW - 4000)))[4:6] == ["77", moment(NOW - 4000)]
+
+
+def test_a_job_that_has_made_no_step_lately_keeps_its_last_one() -> None:
+    snapshot = Snapshot(JOB, 2, {"slurm:40:0": 1, "slurm:41:0": 2}, None, None, step=900)
+    assert row(told(beat(NOW).record, snapshot))[3:5] == ["2", "900"]
+
+
+def test_what_was_seen_of_an_earlier_attempt_is_no_sign_of_the_latest() -> None:
+    one = told(replace(REQUEUED, heard_ms=NOW))
+    assert (one.state_at(NOW), one.last_heartbeat_ms) == ("known", NOW)
+
+
+def test_a_heartbeat_of_the_second_attempt_may_be_the_first_record_in_view() -> None:
+    assert row(told(SECOND_BEAT.record, replace(FIRST, superseded_by="")))[1:4:2] == ["running", "2"]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from house.cases import cases
 from midwatch.agents.cli.ask.replay import replay
 
 
@@ -96,7 +97,7 @@ def test_a_small_file_takes_less_than_a_second_with_everything(tmp_path: Path) -
     logs = _train(tmp_path, "nccl@25")
     midwatch = (sys.executable, "-P", "-m", "midwatch")
     start, replayed = 0.0, float("inf")
-    for _ in range(3):
+    for _ in range(cases(3)):
         start = max(start, _work_of(*midwatch, "--version")[0])
         seconds, done = _work_of(*midwatch, "replay", str(logs))
         assert done.returncode == 1

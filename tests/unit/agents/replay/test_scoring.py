@@ -9,18 +9,26 @@ from pathlib import Path
 import pytest
 
 from midwatch.agents.cli import run
-from midwatch.agents.replay.scoring import Labelled, Ratio, Said, confusion, measure, mistakes, read_labelled
+from midwatch.agents.replay.scoring import (
+    Labelled,
+    Prediction,
+    Ratio,
+    confusion,
+    measure,
+    mistakes,
+    read_labelled,
+)
 from midwatch.agents.rulesets import bundles
 from midwatch.streams.errors import UsageError
 
 LOG = "start\n  boom: A  \nx1\nx2\nx3\nx4\nlast"
 JUDGED = [
-    (Labelled("a", LOG, "oom", False, "boom: A"), Said("host_oom", " boom: A ", "stop")),
-    (Labelled("b", LOG, "hardware", True, "boom: A", cascade=True), Said("oom", "x3", "hold")),
-    (Labelled("c", LOG, "nccl", True, "boom: A"), Said("nccl_timeout", "start\nboom: A", "restart")),
-    (Labelled("d", LOG, "none", False, ""), Said()),
-    (Labelled("e", LOG, "none", False, ""), Said("weird", "last", "restart")),
-    (Labelled("f", LOG, "loss_spike", False, "last"), Said()),
+    (Labelled("a", LOG, "oom", False, "boom: A"), Prediction("host_oom", " boom: A ", "stop")),
+    (Labelled("b", LOG, "hardware", True, "boom: A", cascade=True), Prediction("oom", "x3", "hold")),
+    (Labelled("c", LOG, "nccl", True, "boom: A"), Prediction("nccl_timeout", "start\nboom: A", "restart")),
+    (Labelled("d", LOG, "none", False, ""), Prediction()),
+    (Labelled("e", LOG, "none", False, ""), Prediction("weird", "last", "restart")),
+    (Labelled("f", LOG, "loss_spike", False, "last"), Prediction()),
 ]
 
 
@@ -46,8 +54,8 @@ def test_each_measure_counts_what_it_names() -> None:
 
 def test_a_line_glued_behind_another_still_names_the_root() -> None:
     row = Labelled("a", LOG, "oom", False, "boom: A")
-    assert measure([(row, Said("oom", "40% | boom: A", "stop"))])["root line"].hits == 1
-    assert measure([(row, Said("oom", "boom", "stop"))])["root line"].hits == 0
+    assert measure([(row, Prediction("oom", "40% | boom: A", "stop"))])["root line"].hits == 1
+    assert measure([(row, Prediction("oom", "boom", "stop"))])["root line"].hits == 0
 
 
 def test_the_interval_is_wilsons() -> None:

@@ -60,7 +60,7 @@ def test_a_worker_does_not_start_with_a_slow_rule_and_says_place_cost_and_remedy
 
 @pytest.mark.parametrize(
     ("way", "there", "told"),
-    [("quarantine", False, "left out of the watch"), ("accept", True, "watched all the same")],
+    [("quarantine", False, "left out"), ("accept", True, "used nevertheless")],
 )
 def test_who_insists_watches_without_it_or_with_it_and_is_told(
     tmp_path: Path, way: TooSlow, there: bool, told: str, caplog: pytest.LogCaptureFixture
@@ -116,14 +116,14 @@ def test_a_person_s_rule_stands_in_place_of_the_shipped_one_of_its_name_and_that
     watched = rules_of(settings(tmp_path, text), measure)
     (rule,) = [rule for rule in watched.rules.rules if rule.name == "cuda_out_of_memory"]
     assert rule.pattern == "mine"
-    assert "own.yaml:2:9: changed: rule 'cuda_out_of_memory' stands in place of the shipped" in caplog.text
-    assert "Give it another name to watch both." in caplog.text
+    assert "own.yaml:2:9: changed: rule 'cuda_out_of_memory' replaces the shipped" in caplog.text
+    assert "Give it another name to use both." in caplog.text
 
 
 def test_a_copy_of_a_shipped_rule_needs_no_word(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     copy = shipped_files()["packs/memory.yaml"].decode()
     rules_of(settings(tmp_path, copy), measure)
-    assert "stands in place" not in caplog.text
+    assert "replaces" not in caplog.text
 
 
 def test_of_two_own_rules_of_one_name_the_first_is_watched(
@@ -133,4 +133,4 @@ def test_of_two_own_rules_of_one_name_the_first_is_watched(
     text = "version: 1\nrules: [{name: a, pattern: one, error_type: oom}]\n"
     watched = rules_of(settings(tmp_path, text), measure)
     assert [rule.pattern for rule in watched.rules.rules if rule.name == "a"] == ["one"]
-    assert "second.yaml:2:9: warning: rule 'a' is not watched beside the one of that name" in caplog.text
+    assert "second.yaml:2:9: warning: rule 'a' is not used: a rule of that name is at" in caplog.text

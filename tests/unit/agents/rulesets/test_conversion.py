@@ -18,6 +18,7 @@ from midwatch.agents.rulesets.bundles import CompiledBundle, watched_rules
 from midwatch.agents.rulesets.conversion import convert
 from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.rules.loader import load_bundle, load_config, shipped_files
+from midwatch.rules.oellm.reading import read_config
 from midwatch.streams.lines.normalise import normalise
 from midwatch.streams.records import Chunk, Command, Decision, Generation, Section
 from unit.agents.detect.incident.scene import START_S, Scene
@@ -191,6 +192,13 @@ def test_a_converted_pair_of_files_takes_the_same_decisions(
             acts[decision.action] = acts.get(decision.action, 0) + 1
     assert len(acts) >= 3, acts  # else the sequences would show nothing
     assert original.book.policies.keys() == converted.book.policies.keys()
+
+
+def test_for_a_preset_of_restarts_that_midwatch_brings_no_policy_is_written() -> None:
+    text = b"defaults:\n  - /monitoring: megatron_production\n  - /restart: megatron_transient\n"
+    converted = convert(read_config("basic.yaml", {"basic.yaml": text}), shipped_files())
+    assert "megatron_production" in converted.rules
+    assert converted.policy == ""
 
 
 def test_a_lost_guard_would_be_seen(tmp_path: Path) -> None:

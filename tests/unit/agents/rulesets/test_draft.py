@@ -50,7 +50,7 @@ def test_a_person_s_own_policy_stands_in_place_of_the_shipped_one_and_that_is_to
     (tmp_path / "verdict.policy.yaml").write_text(POLICY.format(name="verdict"))
     draft = read_draft(settings(tmp_path))
     assert "kind: never" in draft.record.policies["verdict"]
-    assert "policy 'verdict' stands in place of the shipped one" in _told(draft)
+    assert "policy 'verdict' replaces the shipped one" in _told(draft)
 
 
 def test_of_two_own_policies_of_one_name_the_first_is_taken_and_that_is_told(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_of_two_own_policies_of_one_name_the_first_is_taken_and_that_is_told(tmp
     (tmp_path / "b.policy.yaml").write_text(POLICY.format(name="mine").replace("never", "always"))
     draft = read_draft(settings(tmp_path))
     assert "kind: never" in draft.record.policies["mine"]
-    assert "b.policy.yaml:1:1: warning: policy 'mine' is not taken" in _told(draft)
+    assert "b.policy.yaml:1:1: warning: policy 'mine' is not used" in _told(draft)
 
 
 def test_the_same_files_elsewhere_are_the_same_bundle(tmp_path: Path) -> None:

@@ -190,3 +190,14 @@ def test_it_agrees_with_what_the_drill_resumes_from(tmp_path: Path, fault: str) 
     assert step_of(found) == 6
     assert list(reasons(found)) == (["step_8"] if "torn" in fault else [])
     assert attempt() == [1, 7]
+
+
+@pytest.mark.parametrize("form", ["global_step{}", "checkpoint-{}"])
+def test_the_folders_of_other_trainers_count_up_to_their_pointer(tmp_path: Path, form: str) -> None:
+    for step in (10, 20, 30):
+        folder = tmp_path / form.format(step)
+        folder.mkdir()
+        (folder / "model.safetensors").write_bytes(b"weights")
+    assert step_of(discover(tmp_path)) is None
+    (tmp_path / "latest").write_text(form.format(20))
+    assert step_of(discover(tmp_path)) == 20

@@ -13,6 +13,7 @@ import pytest
 
 from midwatch.agents.launch.submission import keep, kept_submission
 from midwatch.agents.launch.variables import allowed
+from midwatch.agents.schedulers.resume import ResumePoint
 from midwatch.agents.schedulers.wrapping import (
     file_name,
     is_kept,
@@ -54,10 +55,14 @@ def spec(**changes: object) -> Spec:
 
 
 def test_a_local_job_is_started_under_the_shim_with_its_own_words_untouched() -> None:
-    made = start_spec(spec(), exclude_nodes="n1")
+    made = start_spec(spec(), attempt=2, exclude_nodes="n1")
     assert made.argv[0] == sys.executable
     assert made.argv[made.argv.index("--") + 1 :] == ("python", "train.py", "--lr", "1e-4")
-    assert made.environment == {"NCCL_DEBUG": "INFO", "MIDWATCH_JOB": "local:ann/r"}
+    assert made.environment == {
+        "NCCL_DEBUG": "INFO",
+        "MIDWATCH_JOB": "local:ann/r",
+        "MIDWATCH_ATTEMPT": "2",
+    }
     assert (made.cwd, made.user, made.exclude_nodes) == ("/home/ann", "ann", "n1")
 
 
@@ -138,16 +143,36 @@ def test_a_line_without_a_script_says_so(tmp_path: Path) -> None:
         submission(tmp_path, "absent.sh")
 
 
+@pytest.mark.parametrize(
+    ("option", "line", "export"),
+    [
+        ("", "", ""),
+        ("--export=ALL,A=b", "--export=NONE", ""),
+        ("--export=NIL", "", ""),
+        ("--export=NONE", "", "MIDWATCH_ATTEMPT,MIDWATCH_RESUME_FROM,MIDWATCH_RESUME_STEP"),
+        ("", "--export=A,B", "A,B,MIDWATCH_ATTEMPT,MIDWATCH_RESUME_FROM,MIDWATCH_RESUME_STEP"),
+    ],
+)
+def test_where_only_some_variables_may_reach_the_job_ours_are_named_too(
+    tmp_path: Path, option: str, line: str, export: str
+) -> None:
+    (tmp_path / "other.sh").write_text(f"#!/bin/sh\n#SBATCH {line}\nhostname\n")
+    argv = submission(tmp_path, *filter(None, [option]), "other.sh")
+    point = ResumePoint(40, "/ckpt/step_40", "/ckpt", 0)
+    made = start_spec(spec(argv=argv, cluster="slurm"), attempt=2, resume=point)
+    assert made.export == export
+
+
 def test_a_script_that_was_changed_after_it_was_signed_is_not_started(tmp_path: Path) -> None:
     argv = submission(tmp_path, "train.sh")
-    made = start_spec(spec(argv=argv, cluster="slurm"))
+    made = start_spec(spec(argv=argv, cluster="slurm"), attempt=2)
     assert made.argv == argv
     script_of(argv).write_bytes(b"#!/bin/sh\nrm -rf /\n")
     with pytest.raises(ConfigurationError, match="changed after it was signed"):
-        start_spec(spec(argv=argv, cluster="slurm"))
+        start_spec(spec(argv=argv, cluster="slurm"), attempt=2)
     script_of(argv).unlink()
     with pytest.raises(ConfigurationError, match="cannot be read"):
-        start_spec(spec(argv=argv, cluster="slurm"))
+        start_spec(spec(argv=argv, cluster="slurm"), attempt=2)
 
 
 @pytest.mark.parametrize(

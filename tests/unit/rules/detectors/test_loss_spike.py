@@ -14,7 +14,7 @@ from midwatch.rules.detectors.loss_spike import LossSpike, LossSpikeDetector, Lo
 def _watch(losses: list[float]) -> list[LossSpike]:
     detector, state, told = LossSpikeDetector(), LossWindow(), []
     for step, loss in enumerate(losses):
-        state, spike = detector.observe(state, step, loss)
+        state, spike = detector.weigh(state, step, loss)
         if spike is not None:
             told.append(spike)
     return told
@@ -24,6 +24,14 @@ def test_a_spike_opens_and_clears_once() -> None:
     told = _watch([2.0] * 10 + [9.0] * 5 + [2.0] * 10)
     assert [(spike.open, spike.step) for spike in told] == [(True, 10), (False, 15)]
     assert told[0].usual == 2.0
+
+
+@pytest.mark.capability("S000-17", "S003-32", "C-4")
+@pytest.mark.parametrize(("loss", "spikes"), [(3.9, []), (4.0, []), (4.1, [(True, 10)])])
+def test_a_spike_is_a_loss_of_more_than_twice_the_usual_one(
+    loss: float, spikes: list[tuple[bool, int]]
+) -> None:
+    assert [(spike.open, spike.step) for spike in _watch([2.0] * 10 + [loss] * 2)] == spikes
 
 
 def test_a_long_divergence_cannot_make_itself_usual() -> None:

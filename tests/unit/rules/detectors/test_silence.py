@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ def _beat(pulse: Pulse, sequence: int, monotonic: float, *, at_end: bool = True,
     ).pulse
 
 
+@pytest.mark.capability("N-6")
 def test_a_gap_counts_two_intervals_at_most() -> None:
     pulse = _beat(_beat(Pulse(), 0, 0), 1, 1000)
     assert pulse.silence == 10
@@ -41,6 +43,7 @@ def _present(*names: str) -> dict[str, Pulse]:
     return {name: Pulse(last_ms=100_000, silence=7.0) for name in names}
 
 
+@pytest.mark.capability("X-14", "N-6")
 def test_a_tenth_of_many_nodes_may_be_missing_and_of_one_none() -> None:
     names = [f"n{i}" for i in range(40)]
     pulses = _present(*names)

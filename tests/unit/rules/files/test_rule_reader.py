@@ -132,7 +132,7 @@ def test_captures_must_name_groups_of_the_pattern() -> None:
 def test_two_groups_of_one_name_are_refused() -> None:
     data = rule_file("  - {name: a, error_type: oom, pattern: 'a(?P<r>1)|b(?P<r>2)'}")
     start = place(data, "'a(")
-    assert mistakes(data) == [f"{start}: group 'r' stands twice in the pattern"]
+    assert mistakes(data) == [f"{start}: group 'r' is in the pattern twice"]
 
 
 def test_two_rules_of_one_name_are_refused_across_files() -> None:
@@ -150,7 +150,7 @@ def test_transient_is_true_or_false_and_nothing_like_it(word: str, kind: str) ->
 @pytest.mark.parametrize("limit", ["900", "'15'", "-3m", "0s", "15 minutes"])
 def test_a_silence_limit_without_a_unit_is_refused(limit: str) -> None:
     data = f"version: 1\nsilence: {{training: {limit}}}\n".encode()
-    assert mistakes(data) == ["r.yaml:2:21: `training` is no duration"]
+    assert mistakes(data) == ["r.yaml:2:21: `training` is not a duration"]
 
 
 def test_an_example_is_one_line() -> None:

@@ -9,6 +9,7 @@ from midwatch.rules.loader import bundle_files, load_bundle, shipped_files
 from midwatch.rules.matching.compiler import compile_rules
 from midwatch.rules.matching.inspection import check_files
 from midwatch.rules.model import Bundle, Mode, NoteKind, Phase, Role, Rule
+from midwatch.rules.oellm.actions import ActionKind
 from midwatch.rules.oellm.generation import SchemaGeneration
 from midwatch.rules.oellm.reading import Config, bundle_of, read_config
 from unit.rules.oellm.fixture_files import FIXTURES, files
@@ -102,6 +103,41 @@ def test_captures_come_by_name_by_number_and_as_the_whole_match() -> None:
     assert captured(oldest["gpu_memory"], "out of memory: wanted 12 MiB") == {"size": "12 MiB"}
 
 
+@pytest.mark.parametrize(
+    ("event", "class_name", "reason"),
+    [
+        pytest.param(
+            "oom",
+            "RestartAction",
+            "a wish that the policy overrules",
+            marks=pytest.mark.capability("S001-23", "S001-74"),
+            id="RestartAction",
+        ),
+        pytest.param(
+            "limit",
+            "TerminationAction",
+            "the time is up",
+            marks=pytest.mark.capability("S001-24"),
+            id="TerminationAction",
+        ),
+        pytest.param(
+            "steps",
+            "ErrorNoteAction",
+            "progress_update",
+            marks=pytest.mark.capability("S001-21"),
+            id="ErrorNoteAction",
+        ),
+    ],
+)
+def test_an_action_that_asks_for_something_is_kept_with_its_reason_as_a_note(
+    event: str, class_name: str, reason: str
+) -> None:
+    read = config("gen1/monitoring/full.yaml")
+    (action,) = next(each.actions for each in read.events if each.name == event)
+    assert (action.class_name, action.kind, action.reason) == (class_name, ActionKind.NOTE, reason)
+    assert class_name not in "\n".join(told(read, NoteKind.NOT_EXECUTED))
+
+
 @pytest.mark.capability("S001-16")
 def test_the_usual_type_of_a_pattern_depends_on_the_generation() -> None:
     newest = rules(config("gen3/job/guarded.yaml"))
@@ -165,7 +201,7 @@ def test_a_preset_whose_file_is_not_there_is_taken_from_us_and_the_own_rules_win
     patterns = [rule.pattern for rule in bundle.rules if rule.name == "megatron_iteration"]
     assert patterns == ["mine (?P<step>[0-9]+)"]
     assert len(bundle.rules) > 10
-    assert any("ours of that name stands in" in note for note in told(read, NoteKind.CHANGED))
+    assert any("midwatch's of that name replaces it" in note for note in told(read, NoteKind.CHANGED))
 
 
 @pytest.mark.capability("S001-31", "S001-32")
@@ -194,7 +230,7 @@ def test_what_would_run_or_write_something_is_listed_as_not_executed(root: str, 
 @pytest.mark.parametrize("root", [name for name in files() if not name.startswith("broken/")])
 def test_every_file_says_that_nothing_acts_until_it_is_armed(root: str) -> None:
     (note,) = told(config(root), NoteKind.ARMING)
-    assert "nothing acts until it is armed" in note
+    assert "midwatch acts only on armed jobs" in note
 
 
 def test_a_list_that_replaces_another_says_what_was_lost() -> None:
@@ -205,7 +241,7 @@ def test_a_list_that_replaces_another_says_what_was_lost() -> None:
 
 def test_a_pattern_that_finds_healthy_lines_is_warned_of() -> None:
     read = written("log_signals:\n  - {name: n, pattern: 'loss.*nan', state: {class_name: CrashState}}\n")
-    assert any("also finds a healthy line" in note for note in told(read, NoteKind.WARNING))
+    assert any("also matches a healthy line" in note for note in told(read, NoteKind.WARNING))
 
 
 def test_an_interpolation_is_never_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,7 +272,7 @@ def test_mistakes_come_at_once_with_their_places_and_advice() -> None:
     assert places == [(4, 14), (8, 14), (12, 14), (16, 12)]
     said = str(raised.value)
     assert "no look-ahead or look-behind" in said
-    assert "split the pattern into two rules" in said
+    assert "Write two rules if both lines matter" in said
     assert all(error.remedy for error in raised.value.errors)
 
 

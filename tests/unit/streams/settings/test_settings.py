@@ -41,6 +41,7 @@ class Load:
         return [str(m).replace(f"{self.directory}/", "") for m in caught.value.mistakes]
 
 
+@pytest.mark.capability("S001-73")
 def test_without_a_file_every_setting_has_its_default(load: Load) -> None:
     settings = load()
     assert settings.watch.mode == "observe"

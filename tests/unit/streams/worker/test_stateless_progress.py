@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from midwatch.streams.worker.stateless import PartitionProgress
 
 
+@pytest.mark.capability("X-41")
 def test_the_commit_waits_for_the_oldest_unanswered_send() -> None:
     progress = PartitionProgress(10)
     for offset, sends in ((10, 0), (11, 2), (12, 0), (13, 1)):
@@ -29,6 +31,7 @@ def test_only_the_first_record_after_an_assignment_is_fresh() -> None:
     assert not progress.fresh
 
 
+@pytest.mark.capability("X-41")
 @given(counts=st.lists(st.integers(0, 3), min_size=1, max_size=20), seed=st.randoms())
 def test_no_order_of_answers_commits_an_unanswered_send(counts: list[int], seed: random.Random) -> None:
     progress = PartitionProgress(0)

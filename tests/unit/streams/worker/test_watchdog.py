@@ -60,8 +60,8 @@ def test_a_partition_that_was_given_up_is_forgotten() -> None:
 
 def test_a_consumer_that_hears_nothing_is_deaf_only_while_the_broker_answers_others() -> None:
     deaf = Deafness()
-    told = [deaf.look(hears=False, broker_answers=True, seconds=10.0) for _ in range(5)]
-    assert told[-1] == 50.0
+    kills = [deaf.look(hears=False, broker_answers=True, seconds=10.0) for _ in range(5)]
+    assert kills[-1] == 50.0
     assert deaf.look(hears=False, broker_answers=False, seconds=10.0) == 0.0, "it is away: nobody is deaf"
     deaf.look(hears=False, broker_answers=True, seconds=10.0)
     assert deaf.look(hears=True, broker_answers=False, seconds=10.0) == 0.0
@@ -97,7 +97,7 @@ async def test_a_worker_that_never_finds_its_group_again_ends_itself(
     watch = LagWatch(cast(App, app), limit_s=0.05, kill=kill, every_s=0.01)
     with suppress(TimeoutError):
         await asyncio.wait_for(watch.run(), 1.0)
-    assert (reasons == ["the consumer of g hears nothing of a broker that answers others"]) is ended
+    assert (reasons == ["the consumer of g has no coordinator, but the broker answers others"]) is ended
 
 
 @pytest.fixture
@@ -106,11 +106,11 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watchdog, "STOP_LIMIT_S", 0.2)
 
 
-Told = tuple[list[str], threading.Event, Callable[[str], None]]
+Kills = tuple[list[str], threading.Event, Callable[[str], None]]
 
 
 @pytest.fixture
-def told() -> Told:
+def kills() -> Kills:
     reasons: list[str] = []
     killed = threading.Event()
 
@@ -122,38 +122,38 @@ def told() -> Told:
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_blocked_event_loop_ends_the_process(told: Told) -> None:
-    reasons, killed, kill = told
+def test_a_blocked_event_loop_ends_the_process(kills: Kills) -> None:
+    reasons, killed, kill = kills
     watch = LoopWatch(stopping=lambda: False, limit_s=0.2, kill=kill)
 
     async def block() -> None:
-        beat = asyncio.ensure_future(watch.beat())
+        turns = asyncio.ensure_future(watch.count_turns())
         await asyncio.sleep(0)
         watch.start()
         assert killed.wait(10)  # in the loop: nothing else runs meanwhile
-        beat.cancel()
+        turns.cancel()
 
     asyncio.run(block())
     assert "event loop stood still" in reasons[0]
 
 
 @pytest.mark.usefixtures("quick")
-async def test_after_a_crash_a_stop_gets_less_time(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
-    reasons, killed, kill = told
+async def test_after_a_crash_a_stop_gets_less_time(kills: Kills, monkeypatch: pytest.MonkeyPatch) -> None:
+    reasons, killed, kill = kills
     monkeypatch.setattr(watchdog, "STOP_LIMIT_S", 1e9)
     monkeypatch.setattr(watchdog, "CRASH_LIMIT_S", 0.1)
     watch = LoopWatch(stopping=lambda: True, crashed=lambda: True, limit_s=1e9, kill=kill)
     watch.start()
     assert await asyncio.to_thread(killed.wait, 10)
-    assert "crashed" in reasons[0]
+    assert "after a crash" in reasons[0]
 
 
 @pytest.mark.usefixtures("quick")
-async def test_a_stop_that_does_not_end_is_ended(told: Told) -> None:
-    reasons, killed, kill = told
+async def test_a_stop_that_does_not_end_is_ended(kills: Kills) -> None:
+    reasons, killed, kill = kills
     watch = LoopWatch(stopping=lambda: True, kill=kill)
-    beat = asyncio.ensure_future(watch.beat())
+    turns = asyncio.ensure_future(watch.count_turns())
     watch.start()
     assert await asyncio.to_thread(killed.wait, 10)
-    beat.cancel()
-    assert "asked to stop" in reasons[0]
+    turns.cancel()
+    assert "after a request to stop" in reasons[0]

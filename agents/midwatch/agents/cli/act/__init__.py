@@ -1,1 +1,1 @@
-"""Commands by which a person acts: one file a command."""
+"""Commands by which a person acts, one file for each."""

@@ -1,1 +1,1 @@
-"""Commands that only look: one file a command."""
+"""Commands that only look, one file for each."""

@@ -1,4 +1,4 @@
-"""`midwatch decisions [JOB]`: what was decided, also to do nothing, and why."""
+"""`midwatch decisions [JOB]`: every decision with its reason, also to do nothing."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from midwatch.agents.cli.ask.shared import (
     looking_back,
     patience_option,
     print_json,
-    say_unreadable,
     since_option,
+    warn_unreadable,
 )
 from midwatch.agents.cli.options import json_option, with_settings
 from midwatch.streams.host.clock import now_ms
@@ -32,21 +32,23 @@ def decisions(job: str | None, since: str, as_json: bool, patience: float, setti
 
     now = now_ms()
     if job is None:
-        told = ask_all(settings, looking_back(since, now), now, patience)
-        found, unreadable = list(told.timelines.values()), told.unreadable
+        answer = ask_all(settings, looking_back(since, now), now, patience)
+        timelines, unreadable = list(answer.timelines.values()), answer.unreadable
     else:
-        one, unreadable = ask_job(settings, job, now, patience)
-        found = [one]
-    say_unreadable(unreadable)
-    made = [decision for timeline in found for attempt in timeline.attempts for decision in attempt.decisions]
-    made.sort(key=lambda decision: decision.at_ms)
+        timeline, unreadable = ask_job(settings, job, now, patience)
+        timelines = [timeline]
+    warn_unreadable(unreadable)
+    listed = [
+        decision for timeline in timelines for attempt in timeline.attempts for decision in attempt.decisions
+    ]
+    listed.sort(key=lambda decision: decision.at_ms)
     if as_json:
-        print_json({"decisions": made, "unreadable": unreadable})
-    elif not made:
+        print_json({"decisions": listed, "unreadable": unreadable})
+    elif not listed:
         click.echo("no decision", err=True)
     else:
         from midwatch.agents.cli.printing import console, decision_rows
 
         out = console()
-        for row in decision_rows(made):
+        for row in decision_rows(listed):
             out.print(row)

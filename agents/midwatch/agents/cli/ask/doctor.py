@@ -1,4 +1,4 @@
-"""`midwatch doctor`: is everything reachable, safe and configured."""
+"""`midwatch doctor`: checks whether everything is reachable, safe and configured."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MODES = {
 @json_option
 @with_settings()
 def doctor(as_json: bool, settings: Settings) -> int:
-    """Check settings, secrets, Kafka, topics and Redis. Changes nothing."""
+    """Check settings, secrets, Kafka, topics and Redis. It changes nothing."""
     from midwatch.streams.services.connection import with_connection
     from midwatch.streams.services.reachable import check_kafka, check_redis
     from midwatch.streams.services.topic_admin import check_topics
@@ -55,11 +55,11 @@ def doctor(as_json: bool, settings: Settings) -> int:
         check("topics are as they must be", lambda: check_topics(settings))
     if settings.redis.url:
         check("Redis answers and keeps state", lambda: check_redis(settings, safe_to_act=settings.armed))
-    told = _rules(settings, check) if "topics are as they must be" in passed else None
+    status = _rules(settings, check) if "topics are as they must be" in passed else None
     warnings = [*_open_secrets(settings), *_unsafe_links(settings)]
     disarmed = _disarmed_by(settings, warnings)
-    if told and told.refused:
-        warnings.append(told.warning())
+    if status and status.refused:
+        warnings.append(status.warning())
     if as_json:
         import json
 
@@ -70,7 +70,7 @@ def doctor(as_json: bool, settings: Settings) -> int:
             "passed": passed,
             "failed": [{"what": e.what, "where": e.where, "remedy": e.remedy} for e in failures],
             "warnings": warnings,
-            "rules": told.plain() if told else None,
+            "rules": status.plain() if status else None,
             "settings": as_plain(settings),
             "sources": list(settings.sources),
         }
@@ -80,8 +80,8 @@ def doctor(as_json: bool, settings: Settings) -> int:
         click.echo(f"the watch's mode: {_MODES[settings.watch.mode]}")
         for name in passed:
             click.echo(f"ok       {name}")
-        if told:
-            click.echo(f"         {told.line()}")
+        if status:
+            click.echo(f"         {status.line()}")
         for warning in warnings:
             click.echo(f"warning  {warning}")
         for error in failures:
@@ -90,7 +90,7 @@ def doctor(as_json: bool, settings: Settings) -> int:
 
 
 def _rules(settings: Settings, check: Callable[[str, Callable[[], object]], None]) -> RulesStatus | None:
-    """Which bundle is in force; a refused one stays visible here until a good one comes."""
+    """The bundle in force. A refused one stays visible here until a good one comes."""
     from midwatch.agents.rulesets.reload.status import ask
 
     found: list[RulesStatus] = []
@@ -99,17 +99,19 @@ def _rules(settings: Settings, check: Callable[[str, Callable[[], object]], None
 
 
 def _disarmed_by(settings: Settings, warnings: list[str]) -> str | None:
-    """Who disarmed everything on this host, which is also warned of; None if nobody did."""
+    """Who disarmed everything on this host, or None. Adds a warning if somebody did."""
     from midwatch.agents.executor.arming import disarmed_everything
 
     try:
         mark = disarmed_everything(settings.state_directory)
     except (OSError, ValueError) as error:
-        warnings.append(f"the mark of `midwatch disarm --all` cannot be read, so nothing is done: {error}")
+        warnings.append(
+            f"the mark of `midwatch disarm --all` cannot be read, so midwatch acts for no job: {error}"
+        )
         return "unknown"
     if mark is None:
         return None
-    warnings.append(f"{mark.who} said `midwatch disarm --all` here: nothing is done for any job")
+    warnings.append(f"{mark.who} ran `midwatch disarm --all` here: midwatch acts for no job")
     return mark.who
 
 
@@ -121,22 +123,22 @@ def _open_secrets(settings: Settings) -> list[str]:
         settings.state_directory / "signing.key",
     )
     return [
-        f"{file} can be read by every user of this machine: chmod 600 {file}"
+        f"every user of this machine can read {file}: chmod 600 {file}"
         for file in files
         if file is not None and file.exists() and stat.S_IMODE(file.stat().st_mode) & 0o004
     ]
 
 
 def _unsafe_links(settings: Settings) -> list[str]:
-    """Addresses on other machines that are talked to in the clear."""
+    """Warnings of connections to other machines without TLS."""
     found = []
     remote = [a for a in settings.kafka.bootstrap if not _is_local(a.rpartition(":")[0])]
     if remote and not settings.kafka.tls:
-        found.append(f"Kafka at {', '.join(remote)} is talked to without TLS: set kafka.tls: true")
+        found.append(f"the connection to Kafka at {', '.join(remote)} has no TLS: set kafka.tls: true")
     if settings.redis.url.startswith("redis:") and not _is_local(
         settings.redis.url.split("/")[2].split(":")[0]
     ):
-        found.append("Redis is talked to without TLS: use a rediss:// address")
+        found.append("the connection to Redis has no TLS: use a rediss:// address")
     return found
 
 

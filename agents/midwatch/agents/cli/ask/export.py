@@ -1,4 +1,4 @@
-"""`midwatch export JOB`: all that the watch knows of a job, as a file that can be folded again."""
+"""`midwatch export JOB`: a job's records as a file, which `midwatch replay --recording` folds again."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 def export(job: str, output: Path | None, patience: float, settings: Settings) -> None:
     """Write a job's records of the topics events and incidents as JSON lines.
 
-    `midwatch replay --recording FILE` comes to the same verdicts and decisions from it, without Kafka.
+    `midwatch replay --recording FILE` derives the same verdicts and decisions from it, without Kafka.
     """
     from midwatch.agents.query.inquiry import ask_job
     from midwatch.agents.replay.recording.export import export as record
     from midwatch.agents.replay.recording.recording_file import lines_of
 
-    told, _ = ask_job(settings, job, now_ms(), patience)
-    recording = record(settings, told.job, patience)
+    timeline, _ = ask_job(settings, job, now_ms(), patience)
+    recording = record(settings, timeline.job, patience)
     text = b"".join(line + b"\n" for line in lines_of(recording))
     if output is None:
         sys.stdout.buffer.write(text)
@@ -48,4 +48,4 @@ def export(job: str, output: Path | None, patience: float, settings: Settings) -
             remedy="give another file",
         ) from error
     count = len(recording.events) + len(recording.incidents)
-    click.echo(f"{count} records of {told.job} in {output}", err=True)
+    click.echo(f"{count} records of {timeline.job} in {output}", err=True)

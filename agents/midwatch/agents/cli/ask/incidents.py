@@ -1,4 +1,4 @@
-"""`midwatch incidents [JOB]`: ends and hangs of attempts, with their verdicts."""
+"""`midwatch incidents [JOB]`: attempts that ended or hang, with their verdicts."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from midwatch.agents.cli.ask.shared import (
     looking_back,
     patience_option,
     print_json,
-    say_unreadable,
     since_option,
+    warn_unreadable,
 )
 from midwatch.agents.cli.options import json_option, with_settings
 from midwatch.streams.host.clock import now_ms
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("job", required=False)
-@click.option("--withdrawn", is_flag=True, help="Show withdrawn ones too.")
+@click.option("--withdrawn", is_flag=True, help="List withdrawn incidents too.")
 @since_option
 @json_option
 @patience_option
@@ -30,20 +30,23 @@ if TYPE_CHECKING:
 def incidents(
     *, job: str | None, withdrawn: bool, since: str, as_json: bool, patience: float, settings: Settings
 ) -> int:
-    """List incidents, the latest first. Exit code 1 if one stands."""
+    """List incidents, the latest first.
+
+    Exit code 1: a job's latest attempt has an incident, and midwatch has not restarted the job.
+    """
     from midwatch.agents.query.inquiry import ask_all, ask_job
 
     now = now_ms()
     if job is None:
-        told = ask_all(settings, looking_back(since, now), now, patience)
-        found, unreadable = list(told.timelines.values()), told.unreadable
+        answer = ask_all(settings, looking_back(since, now), now, patience)
+        timelines, unreadable = list(answer.timelines.values()), answer.unreadable
     else:
-        one, unreadable = ask_job(settings, job, now, patience)
-        found = [one]
-    say_unreadable(unreadable)
+        timeline, unreadable = ask_job(settings, job, now, patience)
+        timelines = [timeline]
+    warn_unreadable(unreadable)
     listed = [
         (attempt.incident, timeline.standing is attempt.incident, attempt)
-        for timeline in found
+        for timeline in timelines
         for attempt in timeline.attempts
         if attempt.incident and (withdrawn or attempt.incident.state != "withdrawn")
     ]

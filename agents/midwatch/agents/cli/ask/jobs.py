@@ -1,4 +1,4 @@
-"""`midwatch jobs`: the jobs that are watched."""
+"""`midwatch jobs`: the jobs under the watch."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from midwatch.agents.cli.ask.shared import (
     looking_back,
     patience_option,
     print_json,
-    say_unreadable,
     since_option,
+    warn_unreadable,
 )
 from midwatch.agents.cli.options import json_option, with_settings
 from midwatch.streams.host.clock import now_ms
@@ -26,14 +26,19 @@ if TYPE_CHECKING:
 @patience_option
 @with_settings(connected=True)
 def jobs(since: str, as_json: bool, patience: float, settings: Settings) -> int:
-    """List jobs that were judged lately or live now. Exit code 1 if an incident of any stands."""
+    """List jobs that live now or had an incident lately.
+
+    Exit code 1: a job's latest attempt has an incident, and midwatch has not restarted the job.
+    """
     from midwatch.agents.query.inquiry import ask_all, who_armed
 
     now = now_ms()
-    told = ask_all(settings, looking_back(since, now), now, patience)
-    say_unreadable(told.unreadable)
-    found = sorted(told.timelines.values(), key=lambda timeline: (timeline.standing is None, timeline.job))
-    acting = {timeline.job: who_armed(timeline, settings.state_directory) for timeline in found}
+    answer = ask_all(settings, looking_back(since, now), now, patience)
+    warn_unreadable(answer.unreadable)
+    timelines = sorted(
+        answer.timelines.values(), key=lambda timeline: (timeline.standing is None, timeline.job)
+    )
+    armings = {timeline.job: who_armed(timeline, settings.state_directory) for timeline in timelines}
     if as_json:
         print_json(
             {
@@ -41,27 +46,27 @@ def jobs(since: str, as_json: bool, patience: float, settings: Settings) -> int:
                     {
                         "job": timeline.job,
                         "state": timeline.state_at(now),
-                        "armed": acting[timeline.job].armed,
-                        "armed_reason": acting[timeline.job].reason,
+                        "armed": armings[timeline.job].armed,
+                        "armed_reason": armings[timeline.job].reason,
                         "attempt": timeline.latest.number if timeline.latest else None,
                         "last_step": timeline.last_step,
                         "last_beat_ms": timeline.last_heartbeat_ms,
                         "standing": timeline.standing.id if timeline.standing else None,
                         "blind": timeline.blind.detail if timeline.blind else None,
                     }
-                    for timeline in found
+                    for timeline in timelines
                 ],
-                "unreadable": told.unreadable,
+                "unreadable": answer.unreadable,
             }
         )
-    elif not found:
-        click.echo("no job gave a sign: start one with `midwatch run -- …`, or ship its logs", err=True)
+    elif not timelines:
+        click.echo("no job found: start one with `midwatch run -- …`, or ship its logs", err=True)
     else:
         from midwatch.agents.cli.printing import console, job_rows
 
         out = console()
-        for row in job_rows([(timeline, acting[timeline.job]) for timeline in found], now):
+        for row in job_rows([(timeline, armings[timeline.job]) for timeline in timelines], now):
             out.print(row)
-        if not settings.armed and any(each.armed for each in acting.values()):
-            click.echo("by these settings the watch observes: it acts for none (watch.mode)", err=True)
-    return 1 if any(timeline.standing for timeline in found) else 0
+        if not settings.armed and any(arming.armed for arming in armings.values()):
+            click.echo("these settings say `watch.mode: observe`: midwatch acts for no job", err=True)
+    return 1 if any(timeline.standing for timeline in timelines) else 0

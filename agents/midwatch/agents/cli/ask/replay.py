@@ -1,25 +1,29 @@
-"""`midwatch replay FILE|DIR|-`: the verdict on logs at rest, without Kafka, Redis or Java."""
+"""`midwatch replay FILE|DIR|-`: the verdict on log files, without Kafka, Redis or Java."""
 
 from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from midwatch.agents.cli.options import json_option, retries_option
+from midwatch.agents.cli.options import json_option, retries_option, with_settings
 from midwatch.streams.errors import UsageError
 
 if TYPE_CHECKING:
     from midwatch.agents.decide.decision import Rulebook
+    from midwatch.agents.policies.base import Policy
+    from midwatch.agents.policies.oellm import RetryCounting
     from midwatch.agents.replay.log_files import LogFile
     from midwatch.agents.replay.recording.recording_file import Head
+    from midwatch.streams.settings.schema import Settings
 
 _WORTH_A_SCAN = 64 << 20
-"""Bytes of log above which the seconds pay that preparing the fast scan takes."""
+"""Bytes of log above which the fast scan saves more time than its preparation takes."""
 
 
 @click.command()
@@ -31,50 +35,65 @@ _WORTH_A_SCAN = 64 << 20
 @click.option(
     "--rules", "presets", multiple=True, default=("default",), show_default=True, help="Preset or file."
 )
-@click.option("--policy", help="Policy or file [default: verdict; of a recording its own].")
+@click.option("--policy", help="Policy or file [default: verdict; for a recording, its own].")
 @retries_option
 @json_option
+@with_settings()
 def replay(
-    paths: tuple[str, ...], job: str | None, presets: tuple[str, ...], policy: str | None, **asked: Any
+    *,
+    paths: tuple[str, ...],
+    job: str | None,
+    presets: tuple[str, ...],
+    policy: str | None,
+    settings: Settings,
+    **options: Any,
 ) -> int:
-    """Say what happened in log files, prove it, and say what the watch would have done.
+    """Show what happened in log files, the line that proves it, and what the watch would have decided.
 
-    Several files, or a directory of them, are one job. `-` reads standard input. Exit code 1: a failure.
+    Several files, or a directory of them, are one job. `-` reads standard input. Exit code 1: a failure or a
+    finding. Of the settings only `extensions` counts: foreign detectors and policies.
     """
-    if asked["recording"] is not None:
+    if options["recording"] is not None:
         if paths:
             raise click.UsageError("give log files or --recording, not both")
-        return _recording(asked["recording"], policy, as_json=asked["as_json"])
+        return _recording(options["recording"], policy, settings, as_json=options["as_json"])
     if not paths:
         raise click.UsageError("give log files, a directory, -, or --recording FILE")
     from midwatch.agents.decide.decision import Rulebook
-    from midwatch.agents.policies.loader import load_policy
     from midwatch.agents.policies.oellm import RetryCounting
     from midwatch.agents.replay.job_replay import replay as replay_files
     from midwatch.agents.replay.output import as_plain, as_text
     from midwatch.agents.rulesets.bundles import watched_rules
+    from midwatch.agents.rulesets.extensions import extensions_of
+    from midwatch.agents.rulesets.foreign_parts import detectors_in, policies_in
     from midwatch.rules.detectors.limits import WatchLimits
     from midwatch.streams.records import codec
 
+    extensions = extensions_of(settings.extensions)
+    foreign, judges = policies_in(extensions.named(), extensions)
     files = [file for path in paths for file in _files(path)]
-    loaded = load_policy(policy or "verdict", RetryCounting(asked["retries"]))
+    loaded = _policy(policy or "verdict", RetryCounting(options["retries"]), foreign)
     watched = watched_rules(presets, scan=sum(len(file.content) for file in files) > _WORTH_A_SCAN)
     for note in dict.fromkeys((*watched.notes, *loaded.notes)):
         click.echo(note, err=True)
-    book = Rulebook({loaded.name: loaded}, sign=lambda command: command, default_policy=loaded.name)
+    book = Rulebook(
+        {loaded.name: loaded}, sign=lambda command: command, default_policy=loaded.name, judges=judges
+    )
     name = job or _job_name(paths[0])
-    done = replay_files(name, files, watched, book, WatchLimits())
-    if asked["as_json"]:
-        click.echo(codec.plain_to_json(as_plain(done)))
+    detectors = detectors_in(extensions.named(), extensions)
+    result = replay_files(name, files, watched, book, WatchLimits(), detectors=detectors)
+    if options["as_json"]:
+        click.echo(codec.plain_to_json(as_plain(result)))
     else:
-        click.echo("\n".join(as_text(done)))
-    return 1 if done.verdict.state == "failed" or done.findings else 0
+        click.echo("\n".join(as_text(result)))
+    return 1 if result.verdict.state == "failed" or result.findings else 0
 
 
-def _recording(file: Path, policy: str | None, *, as_json: bool) -> int:
+def _recording(file: Path, policy: str | None, settings: Settings, *, as_json: bool) -> int:
     from midwatch.agents.replay.recording import recording_file as format_
     from midwatch.agents.replay.recording.refold import bundles_in, refold
     from midwatch.agents.replay.recording.refold_output import as_plain, as_text, replayed
+    from midwatch.agents.rulesets.extensions import extensions_of
     from midwatch.rules.detectors.limits import WatchLimits
     from midwatch.streams.records import codec
 
@@ -86,24 +105,25 @@ def _recording(file: Path, policy: str | None, *, as_json: bool) -> int:
             where=str(file),
             remedy="make one with `midwatch export JOB -o FILE`",
         ) from error
-    known = {name: value for name, value in recording.head.limits.items() if name in WatchLimits.__slots__}
-    contents, book = bundles_in(recording), _rulebook(recording.head, policy, lenient=bool(recording.rules))
+    limits = {name: value for name, value in recording.head.limits.items() if name in WatchLimits.__slots__}
+    contents = bundles_in(recording, extensions_of(settings.extensions))
+    book = _rulebook(recording.head, policy, lenient=bool(recording.rules))
     if policy is not None:
-        given = {recording.head.policy: book.policies[recording.head.policy]}
-        contents = {h: replace(c, policies={**c.policies, **given}) for h, c in contents.items()}
-    done = refold(recording, WatchLimits(**known), book, contents)
+        replaced = {recording.head.policy: book.policies[recording.head.policy]}
+        contents = {h: replace(c, policies={**c.policies, **replaced}) for h, c in contents.items()}
+    refolded = refold(recording, WatchLimits(**limits), book, contents)
     if as_json:
-        click.echo(codec.plain_to_json(as_plain(recording, done)))
+        click.echo(codec.plain_to_json(as_plain(recording, refolded)))
     else:
-        click.echo("\n".join(as_text(recording, done)))
-    said = replayed(recording, done)
-    return 1 if said.verdict.state == "failed" or said.findings else 0
+        click.echo("\n".join(as_text(recording, refolded)))
+    result = replayed(recording, refolded)
+    return 1 if result.verdict.state == "failed" or result.findings else 0
 
 
 def _rulebook(head: Head, policy: str | None, *, lenient: bool) -> Rulebook:
-    """The recording's own policy, or the one that is given in its place, beside all that are shipped.
+    """The shipped policies, and the recording's own policy or `policy` in its place.
 
-    `lenient`: the recording brings bundles along, so its own policy need not be a file on this machine.
+    `lenient`: the recording holds bundles, so its own policy need not be a file on this machine.
     """
     from midwatch.agents.decide.decision import Rulebook
     from midwatch.agents.policies.loader import load_policy, shipped_policies
@@ -113,6 +133,13 @@ def _rulebook(head: Head, policy: str | None, *, lenient: bool) -> Rulebook:
     if policy is not None or (head.policy not in policies and not lenient):
         policies[head.policy] = load_policy(policy or head.policy, RetryCounting(head.retries))
     return Rulebook(policies, lambda command: command, default_policy=head.policy, acting=head.acting)
+
+
+def _policy(name: str, counting: RetryCounting, foreign: Mapping[str, Policy]) -> Policy:
+    """By its name or file; a foreign policy by its name alone."""
+    from midwatch.agents.policies.loader import load_policy
+
+    return foreign[name] if name in foreign else load_policy(name, counting)
 
 
 def _job_name(path: str) -> str:

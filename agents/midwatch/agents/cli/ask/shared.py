@@ -1,4 +1,4 @@
-"""What the read commands share: how long to wait, how to print JSON."""
+"""Options and output that the read commands share."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ since_option = click.option(
 
 
 def looking_back(since: str, now: int) -> int:
-    """The time that `--since` means."""
+    """The start of the time that `--since` covers, in ms since the epoch."""
     from pathlib import Path
 
     from midwatch.streams.errors import UsageError
@@ -40,40 +40,40 @@ def looking_back(since: str, now: int) -> int:
 
 
 def print_json(body: dict[str, Any]) -> None:
-    """One object on standard output, with its version first."""
+    """Prints one object on standard output, with its version first."""
     import msgspec
 
     text = msgspec.json.encode({"version": 1, **body})
     click.echo(msgspec.json.format(text, indent=1))
 
 
-def say_unreadable(count: int) -> None:
-    """Tells on standard error that the answer may lack something."""
+def warn_unreadable(count: int) -> None:
+    """Warns on standard error that the answer may be incomplete."""
     if count:
         click.echo(
-            f"warning: {count} record(s) cannot be read by this midwatch and are left out; upgrade it",
+            f"warning: this midwatch cannot read {count} record(s) and leaves them out; upgrade it",
             err=True,
         )
 
 
-def timeline_json(told: Timeline, now: int) -> dict[str, Any]:
-    """A story as JSON: records as they are written in the topics, with their lines beside them."""
+def timeline_json(timeline: Timeline, now: int) -> dict[str, Any]:
+    """A timeline as JSON: records as the topics hold them, and the lines that `why` shows of them."""
     from midwatch.agents import activity
 
     steps = (
-        (step, activity.line(step.record, step.at_ms, command=told.command_of(step.record)))
-        for step in told.steps
+        (step, activity.line(step.record, step.at_ms, command=timeline.command_of(step.record)))
+        for step in timeline.steps
     )
     return {
-        "job": told.job,
-        "state": told.state_at(now),
-        "standing": told.standing.id if told.standing else None,
-        "blind": told.blind.detail if told.blind else None,
-        "last_beat_ms": told.last_heartbeat_ms,
-        "last_step": told.last_step,
-        "nodes": sorted(told.nodes),
-        "spec": told.spec,
-        "scheduler": told.last_fact,
+        "job": timeline.job,
+        "state": timeline.state_at(now),
+        "standing": timeline.standing.id if timeline.standing else None,
+        "blind": timeline.blind.detail if timeline.blind else None,
+        "last_beat_ms": timeline.last_heartbeat_ms,
+        "last_step": timeline.last_step,
+        "nodes": sorted(timeline.nodes),
+        "spec": timeline.spec,
+        "scheduler": timeline.last_fact,
         "attempts": [
             {
                 "attempt": attempt.number,
@@ -83,7 +83,7 @@ def timeline_json(told: Timeline, now: int) -> dict[str, Any]:
                 "commands": attempt.commands,
                 "outcomes": [outcome for _, outcome in attempt.outcomes],
             }
-            for attempt in told.attempts
+            for attempt in timeline.attempts
         ],
         "steps": [{"at_ms": step.at_ms, "line": line} for step, line in steps if line],
     }

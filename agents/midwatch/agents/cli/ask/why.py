@@ -1,4 +1,4 @@
-"""`midwatch why JOB`: what happened, why, and why (not) something was done about it."""
+"""`midwatch why JOB`: what happened to a job, why, and the reason of each decision."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from midwatch.agents.cli.ask.shared import patience_option, print_json, say_unreadable, timeline_json
+from midwatch.agents.cli.ask.shared import patience_option, print_json, timeline_json, warn_unreadable
 from midwatch.agents.cli.options import json_option, with_settings
 from midwatch.streams.host.clock import now_ms
 
@@ -20,21 +20,22 @@ if TYPE_CHECKING:
 @patience_option
 @with_settings(connected=True)
 def why(job: str, as_json: bool, patience: float, settings: Settings) -> int:
-    """Say what happened to JOB: verdict, root line, evidence, every decision with its reason.
+    """Show what happened to JOB: verdict, root line, evidence, every decision with its reason.
 
-    JOB is cluster:user/run, or the run alone, or a scheduler's id. Exit code 1 if an incident stands.
+    JOB is cluster:user/run, or the run alone, or a scheduler's id. Exit code 1: the latest attempt has an
+    incident, and midwatch has not restarted the job.
     """
     from midwatch.agents.query.inquiry import ask_job
 
     now = now_ms()
-    told, unreadable = ask_job(settings, job, now, patience)
-    say_unreadable(unreadable)
+    timeline, unreadable = ask_job(settings, job, now, patience)
+    warn_unreadable(unreadable)
     if as_json:
-        print_json({**timeline_json(told, now), "unreadable": unreadable})
+        print_json({**timeline_json(timeline, now), "unreadable": unreadable})
     else:
         from midwatch.agents.cli.printing import console, timeline_text
 
         out = console()
-        for line in timeline_text(told, now):
+        for line in timeline_text(timeline, now):
             out.print(line)
-    return 1 if told.standing else 0
+    return 1 if timeline.standing else 0

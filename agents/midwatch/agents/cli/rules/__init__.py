@@ -1,1 +1,1 @@
-"""`midwatch rules …`: one file a command."""
+"""`midwatch rules …`, one file for each command."""

@@ -1,4 +1,4 @@
-"""`midwatch rules bench FILE`: how fast one's own log goes through the rules."""
+"""`midwatch rules bench FILE`: how fast the rules match a log."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _SHOWN = 20
 @rules_option
 @json_option
 def bench(file: Path, names: tuple[str, ...], as_json: bool) -> None:
-    """Say how fast the lines of FILE (or -) are matched on one core, and which rules are found how often.
+    """Measure how fast one core matches the lines of FILE (or -), and count the hits of each rule.
 
-    Lines are matched as a worker matches them, after they were normalised; that part is not counted.
+    It matches lines as a worker does. The time does not include normalising them.
     """
     from midwatch.agents.rulesets.bundles import watched_rules
     from midwatch.rules.matching.inspection import bench_text

@@ -1,4 +1,4 @@
-"""`midwatch rules check FILE|DIR…`: everything that is wrong in rule files, at once."""
+"""`midwatch rules check FILE|DIR…`: every mistake in rule files, at once."""
 
 from __future__ import annotations
 
@@ -18,16 +18,19 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("paths", metavar="FILE|DIR...", nargs=-1, type=click.Path(path_type=Path, exists=True))
-@click.option("--insist", is_flag=True, help="Let rules pass that are too slow; they are still named.")
-@click.option("--no-measure", is_flag=True, help="Do not measure how fast the rules are; takes no seconds.")
+@click.option("--insist", is_flag=True, help="Accept rules that are too slow; they are still listed.")
+@click.option(
+    "--no-measure", is_flag=True, help="Do not measure how fast the rules are, which saves seconds."
+)
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of rule files, for editors.")
 @json_option
 def check(paths: tuple[Path, ...], insist: bool, no_measure: bool, schema: bool, as_json: bool) -> int:
-    """Say everything that is wrong in rule files, with file:line:column and what to write instead.
+    """Show every mistake in rule files, with file:line:column and what to write instead.
 
-    Ours and those of oellm-autoexp are read; of the latter it tells what has another effect here or none, and
-    what is not executed. A directory is read with all below it. Then the rules are measured beside the
-    default ones: one that slows the watch down is refused with its cost. Exit code 3: something is wrong.
+    It reads files of midwatch and of oellm-autoexp. For the latter it lists what has another effect here or
+    none, and what midwatch does not execute. Of a directory it reads all files below. Then it measures the
+    rules beside the default ones, and refuses a rule that slows the watch down. Exit code 3: a mistake or a
+    slow rule.
     """
     from midwatch.rules.errors import RuleErrors
     from midwatch.rules.files.file_schema import rule_file_schema
@@ -52,7 +55,7 @@ def check(paths: tuple[Path, ...], insist: bool, no_measure: bool, schema: bool,
 
 
 class _Checked:
-    """What was found in the files; rules are measured together, and only where all files can be read."""
+    """What the check found. It measures all rules together, and only if it could read all files."""
 
     def __init__(self, paths: tuple[Path, ...], *, measured: bool) -> None:
         from midwatch.agents.cli.rules.sources import load_all, rule_files
@@ -60,17 +63,17 @@ class _Checked:
         from midwatch.agents.rulesets.bundles import combined, shadowed
         from midwatch.rules.loader import load_bundle
 
-        usual = load_bundle(BESIDE)
+        default_rules = load_bundle(BESIDE)
         self.bundles: list[tuple[Path, Bundle]] = []
         self.errors: list[LocatedError] = []
         for file in rule_files(paths):
             bundles, errors = load_all([str(file)])
             for bundle in bundles:
-                notes = (*bundle.notes, *shadowed([usual, bundle]))
+                notes = (*bundle.notes, *shadowed([default_rules, bundle]))
                 self.bundles.append((file, replace(bundle, notes=notes)))
             self.errors += [*errors, *_policy_errors(file)]
         self.errors = list(dict.fromkeys(self.errors))
-        self.shipped, self.own = divided(combined(bundle for _, bundle in self.bundles))
+        self.shipped, self.user_rules = divided(combined(bundle for _, bundle in self.bundles))
         self.admitted: Admitted | None = None
         if measured and not self.errors:
             self.admitted = self._admit()
@@ -79,7 +82,7 @@ class _Checked:
     def _admit(self) -> Admitted:
         from midwatch.agents.rulesets.admission import admit_user_rules
 
-        return admit_user_rules(self.shipped, self.own)
+        return admit_user_rules(self.shipped, self.user_rules)
 
     def json(self, *, insist: bool) -> dict[str, Any]:
         from midwatch.agents.cli.rules.sources import error_json, note_json
@@ -104,32 +107,33 @@ class _Checked:
                     "megabytes_per_second": refusal.speed,
                     "megabytes_per_second_without": refusal.speed_without,
                     "insisted": insist,
-                    **error_json(told),
+                    **error_json(error),
                 }
-                for refusal, told in zip(refused, self.too_slow, strict=True)
+                for refusal, error in zip(refused, self.too_slow, strict=True)
             ],
             "megabytes_per_second": dict(self.admitted.speeds) if self.admitted else {},
         }
 
     def show(self, *, insist: bool) -> None:
-        told: dict[str, None] = {}
+        notes: dict[str, None] = {}
         for file, bundle in self.bundles:
             examples = _examples(bundle)
             click.echo(f"{file}: {_count(len(bundle.rules), 'rule')}, {_count(examples, 'example')}")
-            told |= dict.fromkeys(str(note) for note in bundle.notes)
+            notes |= dict.fromkeys(str(note) for note in bundle.notes)
         if self.admitted is not None and self.admitted.speeds:
             speeds = ", ".join(f"{name} {speed:.0f}" for name, speed in self.admitted.speeds.items())
             click.echo(f"beside the default rules, MB/s: {speeds}")
         if insist:
-            told |= dict.fromkeys(
-                f"{replace(error, what=f'warning: {error.what}; you insist')}" for error in self.too_slow
+            notes |= dict.fromkeys(
+                f"{replace(error, what=f'warning: {error.what}; accepted by --insist')}"
+                for error in self.too_slow
             )
-        for note in told:
+        for note in notes:
             click.echo(note, err=True)
 
 
 def _policy_errors(file: Path) -> tuple[LocatedError, ...]:
-    """A configuration of oellm-autoexp holds policies beside its rules."""
+    """The mistakes in the policies that a configuration of oellm-autoexp holds beside its rules."""
     from midwatch.agents.cli.rules.sources import content
     from midwatch.agents.policies.loader import load_policy
     from midwatch.rules.errors import RuleErrors
@@ -147,5 +151,5 @@ def _examples(bundle: Bundle) -> int:
     return sum(len(rule.match) + len(rule.no_match) for rule in bundle.rules)
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,4 +1,4 @@
-"""`midwatch rules convert FILE|DIR`: files of oellm-autoexp in our own form."""
+"""`midwatch rules convert FILE|DIR`: files of oellm-autoexp in midwatch's form."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("path", metavar="FILE|DIR", type=click.Path(path_type=Path, exists=True))
 @click.option(
-    "--output", type=click.Path(path_type=Path), default=".", show_default=True, help="Where to write to."
+    "--output", type=click.Path(path_type=Path), default=".", show_default=True, help="Directory to write to."
 )
-@click.option("--force", is_flag=True, help="Write over files that are there.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
 @retries_option
 @json_option
 def convert(path: Path, output: Path, retries: str, force: bool, as_json: bool) -> None:
-    """Write a configuration of oellm-autoexp as our own: NAME.rules.yaml and NAME.policy.yaml.
+    """Write a configuration of oellm-autoexp in midwatch's form: NAME.rules.yaml and NAME.policy.yaml.
 
-    All four generations are read, with the files that their `defaults:` lists name. Of a directory every file
-    that says something to the watch is converted. What is not executed, or means something else here, is told
-    on standard error. A mistake anywhere, and nothing is written.
+    It reads all four generations, with the files that their `defaults:` lists name. Of a directory it
+    converts every file that concerns the watch. Standard error lists what midwatch does not execute, and what
+    means something else here. If any file has a mistake, it writes nothing.
     """
     from midwatch.agents.policies.oellm import RetryCounting
     from midwatch.agents.rulesets.conversion import convert as convert_config
@@ -40,19 +40,19 @@ def convert(path: Path, output: Path, retries: str, force: bool, as_json: bool) 
 
     shipped = shipped_files()
     errors: list[LocatedError] = []
-    done: list[tuple[Path, Converted]] = []
+    converted: list[tuple[Path, Converted]] = []
     for file in _files(path):
         try:
             config = _config(file, alone=file == path)
             if config is not None:
-                done.append((file, convert_config(config, shipped, RetryCounting(retries))))
+                converted.append((file, convert_config(config, shipped, RetryCounting(retries))))
         except RuleErrors as error:
             errors += error.errors
     if errors:
         raise RuleErrors(errors)
     base = path if path.is_dir() else path.parent
-    written = [(file, made, _write(output / file.relative_to(base), made, force)) for file, made in done]
-    _tell(written, as_json=as_json)
+    written = [(file, made, _write(output / file.relative_to(base), made, force)) for file, made in converted]
+    _show(written, as_json=as_json)
 
 
 def _files(path: Path) -> list[Path]:
@@ -62,7 +62,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _config(file: Path, *, alone: bool) -> Config | None:
-    """None for a file of a directory that says nothing to the watch."""
+    """None for a file of a directory that does not concern the watch."""
     from midwatch.rules.loader import is_config, load_config
 
     if not is_config(str(file), content(file)):
@@ -74,8 +74,8 @@ def _config(file: Path, *, alone: bool) -> Config | None:
             )
         return None
     config = load_config(str(file))
-    says = config.watches or config.policies is not None or config.presets
-    return config if says or alone else None
+    concerns_the_watch = config.watches or config.policies is not None or config.presets
+    return config if concerns_the_watch or alone else None
 
 
 def _write(place: Path, made: Converted, force: bool) -> dict[str, str]:
@@ -85,27 +85,25 @@ def _write(place: Path, made: Converted, force: bool) -> dict[str, str]:
         if not text:
             continue
         if target.exists() and not force:
-            raise UsageError(
-                "the file is there already", where=str(target), remedy="give --output or --force"
-            )
+            raise UsageError("the file exists already", where=str(target), remedy="give --output or --force")
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
         written[kind] = str(target)
     return written
 
 
-def _tell(written: list[tuple[Path, Converted, dict[str, str]]], *, as_json: bool) -> None:
+def _show(written: list[tuple[Path, Converted, dict[str, str]]], *, as_json: bool) -> None:
     from midwatch.streams.records import codec
 
     if as_json:
         rows = [{"file": str(file), **files, "notes": list(_plain(made))} for file, made, files in written]
         click.echo(codec.plain_to_json({"version": 1, "converted": rows}))
         return
-    told: dict[str, None] = {}
+    notes: dict[str, None] = {}
     for file, made, files in written:
-        told |= dict.fromkeys(str(note) for note in made.notes)
-        click.echo(f"{file} → {', '.join(files.values()) or 'nothing: it says nothing to the watch'}")
-    for note in told:
+        notes |= dict.fromkeys(str(note) for note in made.notes)
+        click.echo(f"{file} → {', '.join(files.values()) or 'nothing: the file does not concern the watch'}")
+    for note in notes:
         click.echo(note, err=True)
 
 

@@ -1,4 +1,4 @@
-"""`midwatch rules diff A B`: what another set of rules would change."""
+"""`midwatch rules diff A B`: how two sets of rules differ."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from midwatch.agents.cli.options import json_option
 @click.argument("after", metavar="B")
 @json_option
 def diff(before: str, after: str, as_json: bool) -> int:
-    """Say which rules B adds, removes or changes against A: presets, packs or files.
+    """Show which rules B adds, removes or changes against A. Both are presets, packs or files.
 
-    Where a rule stands in its file does not count. Exit code 1 if they differ.
+    The place of a rule in its file does not count. Exit code 1 if they differ.
     """
     from midwatch.agents.cli.rules.sources import load_all
     from midwatch.rules.errors import RuleErrors

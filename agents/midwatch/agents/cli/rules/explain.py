@@ -1,4 +1,4 @@
-"""`midwatch rules explain LINE`: which rules match, by what, and why the others do not."""
+"""`midwatch rules explain LINE`: which rules match a line, and why the others do not."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ _NEAR, _PATTERN = 5, 160
 @rules_option
 @json_option
 def explain(line: str, names: tuple[str, ...], as_json: bool) -> int:
-    """Say which rules match LINE (- reads it), what the watch takes it for, and why others do not match.
+    """Show which rules match LINE, what the line counts as, and why other rules do not match.
 
-    A whole traceback is explained by its last line and as the block that it is.
+    `-` reads the line from standard input. A whole traceback is explained twice: by its last line and as a
+    block.
 
-    A rule is tried on a line only if one of its literals stands there; those that were tried in vain are
-    named. The line is looked at alone: what stands around it in a log may change what it counts for. Exit
-    code 1: no rule matches.
+    The watch tries a rule on a line only if the line holds one of the rule's literals. Rules that it tried
+    without a match are listed. The line is judged alone: its neighbours in a log may change what it counts
+    as. Exit code 1: no rule matches.
     """
     from midwatch.agents.rulesets.bundles import watched_rules
     from midwatch.rules.matching.inspection import Explanation, explain_blocks, explain_line
@@ -37,17 +38,17 @@ def explain(line: str, names: tuple[str, ...], as_json: bool) -> int:
 
     text = _normalised(line)
     rules = watched_rules(names).rules
-    told = explain_line(rules, text.rpartition(b"\n")[2])
+    explanation = explain_line(rules, text.rpartition(b"\n")[2])
     if b"\n" in text:
         block = explain_blocks(rules, text + b"\n")
-        told = Explanation((*block.hits, *told.hits), (*block.misses, *told.misses))
+        explanation = Explanation((*block.hits, *explanation.hits), (*block.misses, *explanation.misses))
     stops = [match.rule.name for match in rules.match_stops(text.rpartition(b"\n")[2])]
     counted = _counted(rules, text)
-    hits = [_hit(hit, counted) for hit in told.hits]
-    near = sorted(told.misses, key=lambda miss: -len(miss.trigger))
-    misses = [{"rule": miss.rule.name, "literal": miss.trigger, **_stood(miss.rule)} for miss in near]
-    unasked = 0 if b"\n" in text else sum(rule.block is not None for rule in rules.rules)
-    others = len(rules.rules) - unasked - len(hits) - len(misses)
+    hits = [_hit(hit, counted) for hit in explanation.hits]
+    near = sorted(explanation.misses, key=lambda miss: -len(miss.trigger))
+    misses = [{"rule": miss.rule.name, "literal": miss.trigger, **_origin(miss.rule)} for miss in near]
+    untried = 0 if b"\n" in text else sum(rule.block is not None for rule in rules.rules)
+    others = len(rules.rules) - untried - len(hits) - len(misses)
     if as_json:
         body = {
             "version": 1,
@@ -55,7 +56,7 @@ def explain(line: str, names: tuple[str, ...], as_json: bool) -> int:
             "hits": hits,
             "near": misses,
             "others": others,
-            "not_asked": unasked,
+            "not_asked": untried,
             "ends_watch_of": stops,
         }
         click.echo(codec.plain_to_json(body))
@@ -65,15 +66,17 @@ def explain(line: str, names: tuple[str, ...], as_json: bool) -> int:
     if not hits:
         click.echo("no rule matches")
     for miss in misses[:_NEAR]:
-        click.echo(f"not {miss['rule']}: {miss['literal']!r} stands there, the rest of its pattern does not")
+        click.echo(f"not {miss['rule']}: the line holds {miss['literal']!r}, but not the rest of its pattern")
         click.echo(f"    pattern  {_short(miss['pattern'])}")
     if len(misses) > _NEAR:
-        click.echo(f"not {len(misses) - _NEAR} more of which a literal stands there: --json lists them")
+        click.echo(
+            f"not {len(misses) - _NEAR} more rules of which the line holds a literal; --json lists them"
+        )
     for name in stops:
-        click.echo(f"ends the watch of {name}: behind this line it counts no more in this attempt")
-    click.echo(f"not the other {others}: no literal of theirs stands in the line")
-    if unasked:
-        click.echo(f"not asked: {unasked} over whole tracebacks; give one with -")
+        click.echo(f"ends the watch of {name}: after this line the rule no longer counts in this attempt")
+    click.echo(f"not the other {others} rules: the line holds none of their literals")
+    if untried:
+        click.echo(f"not tried: {untried} rules over whole tracebacks; give a traceback with -")
     return 0 if hits else 1
 
 
@@ -89,15 +92,15 @@ def _normalised(line: str) -> bytes:
         return text.rstrip(b"\n")
     if len(lines) != 1:
         raise UsageError(
-            f"{len(lines)} lines are neither a line nor a traceback to explain",
+            f"{len(lines)} lines are neither one line nor one traceback",
             where="LINE",
-            remedy="`midwatch replay -` reads many",
+            remedy="`midwatch replay -` reads many lines",
         )
     return lines[0]
 
 
 def _counted(rules: RuleSet, text: bytes) -> dict[str, str]:
-    """What the stream would make of the line: the role by rule, of the rules that it keeps."""
+    """The role that the line has in the stream, by rule; rules that the stream drops are absent."""
     from midwatch.agents.match.chunk_hits import match
     from midwatch.agents.replay.log_files import LogFile, chunks
 
@@ -115,11 +118,11 @@ def _hit(hit: LineMatch, counted: dict[str, str]) -> dict[str, Any]:
     role = counted.get(rule.name)
     why = ""
     if role is None and rule.at_start:
-        why = "set aside: it counts only where it begins the line, or another rule knows more"
+        why = "not counted: it counts only at the start of a line, or another rule knows more"
     elif role is None:
-        why = "set aside: another rule knows more of this line"
+        why = "not counted: another rule knows more about this line"
     elif role != rule.role:
-        why = f"counts as {role} only: the line does not say it in earnest (a warning, or quoted)"
+        why = f"counts as {role} only: the line is a warning or a quotation"
     return {
         "rule": rule.name,
         "role": rule.role.value,
@@ -130,19 +133,19 @@ def _hit(hit: LineMatch, counted: dict[str, str]) -> dict[str, Any]:
         "captures": dict(hit.captures),
         "counts_as": role,
         "why": why,
-        **_stood(rule),
+        **_origin(rule),
         "remedy": rule.remedy,
     }
 
 
-def _stood(rule: Rule) -> dict[str, str]:
+def _origin(rule: Rule) -> dict[str, str]:
     return {"pack": pack_of(rule), "where": str(rule.location), "pattern": rule.pattern}
 
 
 def _show(hit: dict[str, Any]) -> None:
     kind = f"{hit['role']}, {hit['error_type']}" if hit["error_type"] else hit["role"]
     click.echo(f"{hit['rule']} ({kind}; {hit['where']})")
-    found = f"found by {hit['literal']!r}" if hit["literal"] else "without a literal: tried on every line"
+    found = f"found by {hit['literal']!r}" if hit["literal"] else "no literal: tried on every line"
     click.echo(f"    matched  {hit['matched']!r}, {found}")
     click.echo(f"    pattern  {_short(hit['pattern'])}")
     for name, value in hit["captures"].items():

@@ -1,4 +1,4 @@
-"""`midwatch rules …`: what is looked for, and how good it is. Each sub-command loads when it is called."""
+"""`midwatch rules …`: commands about rules. Each sub-command loads when it is called."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ import importlib
 import click
 
 COMMANDS = {
-    "bench": ("midwatch.agents.cli.rules.bench:bench", "Say how fast a file is matched, and what is found."),
-    "check": ("midwatch.agents.cli.rules.check:check", "Say what is wrong in rule files, or too slow."),
+    "bench": ("midwatch.agents.cli.rules.bench:bench", "Measure how fast rules match a file."),
+    "check": ("midwatch.agents.cli.rules.check:check", "Show mistakes in rule files, and slow rules."),
     "diff": ("midwatch.agents.cli.rules.diff:diff", "Compare two presets or files of rules."),
     "explain": (
         "midwatch.agents.cli.rules.explain:explain",
-        "Say which rules match a line, and why not others.",
+        "Show which rules match a line, and why others do not.",
     ),
     "list": ("midwatch.agents.cli.rules.list:list_rules", "List rules: role, type, transience, pack."),
     "test": ("midwatch.agents.cli.rules.test:test", "Run the examples of rules."),
-    "convert": ("midwatch.agents.cli.rules.convert:convert", "Write files of oellm-autoexp as our own."),
+    "convert": (
+        "midwatch.agents.cli.rules.convert:convert",
+        "Convert files of oellm-autoexp to midwatch's form.",
+    ),
     "push": ("midwatch.agents.cli.rules.push:push", "Put rules and policies in force on all workers."),
     "score": ("midwatch.agents.cli.rules.score:score", "Score the diagnosis on labelled logs."),
 }
@@ -42,4 +45,4 @@ class _RulesGroup(click.Group):
 
 @click.group(cls=_RulesGroup)
 def rules() -> None:
-    """Rules: what is looked for in lines, and what it means."""
+    """Rules: what midwatch looks for in lines, and what it means."""

@@ -1,4 +1,4 @@
-"""`midwatch rules list`: what is looked for."""
+"""`midwatch rules list`: the rules of presets, packs, files, or of the running watch."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _TRANSIENT = {True: "transient", False: "lasting", None: "depends"}
 
 @click.command("list")
 @rules_option
-@click.option("--in-force", is_flag=True, help="Those that the running watch judges by.")
+@click.option("--in-force", is_flag=True, help="List the rules that the running watch uses.")
 @json_option
 @with_settings()
 def list_rules(*, names: tuple[str, ...], in_force: bool, as_json: bool, settings: Settings) -> None:
     """List the rules of presets, packs or files: name, role, error type, whether transient, and pack.
 
-    Transient: the same start may succeed with nothing changed. At the end come the names that --rules takes.
+    Transient: the same start may succeed with nothing changed. The last lines name what --rules takes.
     """
     if in_force:
         _list_in_force(settings, as_json=as_json)
@@ -53,17 +53,19 @@ def _list_in_force(settings: Settings, *, as_json: bool) -> None:
     from midwatch.streams.records import codec
     from midwatch.streams.services.connection import with_connection
 
-    told = ask(with_connection(settings))
-    found = content(told.standing.said.bundle, told.record) if told.standing and told.record else None
+    status = ask(with_connection(settings))
+    found = (
+        content(status.current.in_force.bundle, status.record) if status.current and status.record else None
+    )
     rules = found.rules if found else ()
     if as_json:
-        body = {"version": 1, "in_force": told.plain(), "rules": [_plain(rule) for rule in rules]}
+        body = {"version": 1, "in_force": status.plain(), "rules": [_plain(rule) for rule in rules]}
         click.echo(codec.plain_to_json(body))
         return
     _print(rules)
-    click.echo(told.line(), err=True)
-    if told.refused:
-        click.echo(f"warning: {told.warning()}", err=True)
+    click.echo(status.line(), err=True)
+    if status.refused:
+        click.echo(f"warning: {status.warning()}", err=True)
 
 
 def _print(rules: Sequence[Rule]) -> None:

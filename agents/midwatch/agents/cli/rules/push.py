@@ -1,4 +1,4 @@
-"""`midwatch rules push [PATH…]`: other rules and policies for all workers, while they run."""
+"""`midwatch rules push [PATH…]`: gives all running workers other rules and policies."""
 
 from __future__ import annotations
 
@@ -20,19 +20,23 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("paths", metavar="[FILE|DIR]...", nargs=-1, type=click.Path(path_type=Path, exists=True))
 @click.option(
-    "--preset", "presets", multiple=True, metavar="NAME", help="Shipped rules, not the settings' presets."
+    "--preset",
+    "presets",
+    multiple=True,
+    metavar="NAME",
+    help="Shipped rules, in place of the settings' presets.",
 )
-@click.option("--dry-run", is_flag=True, help="Check everything and say what would change; publish nothing.")
+@click.option("--dry-run", is_flag=True, help="Check everything and show what would change; publish nothing.")
 @json_option
 @with_settings(connected=True)
 def push(
     *, paths: tuple[Path, ...], presets: tuple[str, ...], dry_run: bool, as_json: bool, settings: Settings
 ) -> int:
-    """Put rules and policies in force everywhere, as one whole: presets, and the files given.
+    """Put rules and policies in force on all workers, as one bundle: the presets and the given files.
 
-    Without PATH the settings' own files. All is checked and measured first; a mistake changes nothing (exit
-    code 3). Workers of match take it within two seconds; detect and decide switch at one offset of each
-    partition, and keep what they know of every job.
+    Without a path it takes the files that the settings name. It checks and measures everything first. A
+    mistake changes nothing (exit code 3). Match workers switch within two seconds. Detect and decide switch
+    at one offset of each partition, and keep what they know of every job.
     """
     from midwatch.agents.rulesets.reload.topic import RulesTopic
     from midwatch.streams.services.reachable import kafka_log
@@ -43,7 +47,7 @@ def push(
         check_topics(settings)
     except ConfigurationError as error:
         if not dry_run:
-            _tell_workers(settings, error)
+            _publish_refusal(settings, error)
         raise
     with kafka_log():
         topic = RulesTopic(settings)
@@ -66,34 +70,34 @@ def _push(settings: Settings, draft: Draft, topic: RulesTopic, *, dry_run: bool,
     from midwatch.streams.host.clock import now_ms
     from midwatch.streams.records import InForce
 
-    before = topic.record(topic.current.said.bundle) if topic.current else None
+    before = topic.record(topic.current.in_force.bundle) if topic.current else None
     if draft.hash not in topic.known:
-        in_force = {str(rule["pattern"]) for rule in before.rules} if before else set[str]()
+        patterns = {str(rule["pattern"]) for rule in before.rules} if before else set[str]()
         try:
-            ready = admitted(draft, settings.rules.too_slow, in_force)
+            ready = admitted(draft, settings.rules.too_slow, patterns)
         except ConfigurationError as error:
             if not dry_run:
-                _tell_workers(settings, error)
+                _publish_refusal(settings, error)
             raise
     else:
         ready = draft  # it was admitted before it was published
-    changed = ready.hash != (topic.current.said.bundle if topic.current else "")
+    changed = ready.hash != (topic.current.in_force.bundle if topic.current else "")
     changes = _changes(before, ready.record)
     if changed and not dry_run:
-        said = InForce(ready.hash, "push", who(), now_ms(), ready.files, draft.hash)
+        in_force = InForce(ready.hash, "push", who(), now_ms(), ready.files, draft.hash)
         writer = RulesWriter(settings)
         try:
-            writer.publish(ready.record, said, known=ready.hash in topic.known)
+            writer.publish(ready.record, in_force, known=ready.hash in topic.known)
         finally:
             writer.close()
-    _say(ready, changes, changed=changed, dry_run=dry_run, as_json=as_json)
+    _show(ready, changes, changed=changed, dry_run=dry_run, as_json=as_json)
     return 0
 
 
 def _changes(before: RuleBundle | None, after: RuleBundle) -> dict[str, list[str]]:
-    """Names of rules and policies by what becomes of them."""
-    old = {str(rule["name"]): _said(rule) for rule in before.rules} if before else {}
-    new = {str(rule["name"]): _said(rule) for rule in after.rules}
+    """Names of rules and policies by kind of change."""
+    old = {str(rule["name"]): _content(rule) for rule in before.rules} if before else {}
+    new = {str(rule["name"]): _content(rule) for rule in after.rules}
     old_policies = dict(before.policies) if before else {}
     new_policies = dict(after.policies)
     return {
@@ -108,15 +112,17 @@ def _changes(before: RuleBundle | None, after: RuleBundle) -> dict[str, list[str
     }
 
 
-def _said(rule: Any) -> dict[str, Any]:
-    """Without its place; as JSON has it, where a list and a tuple are one."""
+def _content(rule: Any) -> dict[str, Any]:
+    """The rule without its place, as JSON: there a list equals a tuple."""
     import msgspec
 
     whole: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(rule))
     return {name: value for name, value in whole.items() if name != "location"}
 
 
-def _say(ready: Draft, changes: dict[str, list[str]], *, changed: bool, dry_run: bool, as_json: bool) -> None:
+def _show(
+    ready: Draft, changes: dict[str, list[str]], *, changed: bool, dry_run: bool, as_json: bool
+) -> None:
     from midwatch.agents.cli.rules.sources import note_json
     from midwatch.streams.records import codec
 
@@ -135,9 +141,9 @@ def _say(ready: Draft, changes: dict[str, list[str]], *, changed: bool, dry_run:
         return
     for note in ready.notes:
         click.echo(note, err=True)
-    for what, names in changes.items():
+    for change, names in changes.items():
         if names:
-            click.echo(f"{what:9}{', '.join(names[:20])}{' …' if len(names) > 20 else ''}")
+            click.echo(f"{change:9}{', '.join(names[:20])}{' …' if len(names) > 20 else ''}")
     about = f"bundle {ready.hash[:12]}: {len(ready.rules)} rules, {len(ready.record.policies)} policies"
     if not changed:
         click.echo(f"{about}; it is in force already")
@@ -147,7 +153,7 @@ def _say(ready: Draft, changes: dict[str, list[str]], *, changed: bool, dry_run:
         click.echo(f"{about}; it is in force now")
 
 
-def _tell_workers(settings: Settings, error: ConfigurationError) -> None:
+def _publish_refusal(settings: Settings, error: ConfigurationError) -> None:
     """A refused push shows in the logs and counts of the workers, and in `midwatch doctor`."""
     from midwatch.agents.rulesets.reload.topic import RulesWriter, refusal_of
     from midwatch.streams.services.reachable import kafka_log
@@ -162,4 +168,4 @@ def _tell_workers(settings: Settings, error: ConfigurationError) -> None:
             finally:
                 writer.close()
     except MidwatchError:
-        return  # the mistake itself is what the person is told
+        return  # the caller reports the mistake itself

@@ -1,4 +1,4 @@
-"""`midwatch rules score FILE.jsonl`: the shipped diagnosis on labelled logs, by replay's own path."""
+"""`midwatch rules score FILE.jsonl`: scores the diagnosis of `midwatch replay` on labelled logs."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from midwatch.streams.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from midwatch.agents.replay.scoring import Judged, Labelled, Said
+    from midwatch.agents.replay.scoring import Judged, Labelled, Prediction
 
 
 @click.command()
 @click.argument("path", metavar="FILE.jsonl", type=click.Path(path_type=Path))
-@click.option("--mistakes", "with_mistakes", is_flag=True, help="List what went wrong, by id.")
+@click.option("--mistakes", "with_mistakes", is_flag=True, help="List the wrong verdicts, by id.")
 @json_option
 def score(path: Path, with_mistakes: bool, as_json: bool) -> None:
     """Score the diagnosis on a file of labelled logs.
 
-    Each line of it is a JSON object with log, error_type ("none" for a healthy run), transient and root_line,
-    and may have id and cascade. Every log is judged as `midwatch replay` does without options.
+    Each line is a JSON object with log, error_type ("none" for a healthy run), transient and root_line. It
+    may have id and cascade. Every log is judged as by `midwatch replay` without options.
     """
     from midwatch.agents.replay import scoring
     from midwatch.streams.records import codec
@@ -38,7 +38,7 @@ def score(path: Path, with_mistakes: bool, as_json: bool) -> None:
     _show(judged)
     if with_mistakes:
         for wrong in scoring.mistakes(judged):
-            click.echo(f"{wrong['id']}: is {wrong['is']}, said {wrong['said']}; wrong: {wrong['wrong']}")
+            click.echo(f"{wrong['id']}: is {wrong['is']}, verdict {wrong['said']}; wrong: {wrong['wrong']}")
 
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
@@ -57,16 +57,16 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
             yield number, json.loads(line)
         except (ValueError, RecursionError) as error:
             raise UsageError(
-                f"the line is no JSON: {error}", where=f"{path}:{number}", remedy="write one object a line"
+                f"the line is not JSON: {error}", where=f"{path}:{number}", remedy="write one object a line"
             ) from error
 
 
-def _judge() -> Callable[[Labelled], Said]:
+def _judge() -> Callable[[Labelled], Prediction]:
     from midwatch.agents.decide.decision import Rulebook
     from midwatch.agents.policies.loader import load_policy
     from midwatch.agents.replay.job_replay import replay
     from midwatch.agents.replay.log_files import LogFile
-    from midwatch.agents.replay.scoring import Said
+    from midwatch.agents.replay.scoring import Prediction
     from midwatch.agents.rulesets.bundles import watched_rules
     from midwatch.rules.detectors.limits import WatchLimits
 
@@ -74,13 +74,13 @@ def _judge() -> Callable[[Labelled], Said]:
     policy = load_policy("verdict")
     book = Rulebook({policy.name: policy}, sign=lambda command: command, default_policy=policy.name)
 
-    def judge(row: Labelled) -> Said:
+    def judge(row: Labelled) -> Prediction:
         done = replay(
             "replay:file/log", [LogFile("log", row.log.encode(), 0.0)], watched, book, WatchLimits()
         )
         if done.verdict.state != "failed":
-            return Said(action=done.decision.action)
-        return Said(done.verdict.error_type, done.verdict.root_line, done.decision.action)
+            return Prediction(action=done.decision.action)
+        return Prediction(done.verdict.error_type, done.verdict.root_line, done.decision.action)
 
     return judge
 
@@ -113,7 +113,7 @@ def _show(judged: list[Judged]) -> None:
         click.echo(f"  {name:36}{ratio}")
     counts = scoring.confusion(judged)
     names = sorted({name for pair in counts for name in pair})
-    click.echo("\nfamily, true down, said across")
+    click.echo("\nfamily: the true one down, the verdict's across")
     click.echo(f"  {'':10}" + "".join(f"{name:>10}" for name in names))
     for true in names:
         row = "".join(f"{counts.get((true, said), 0) or '.':>10}" for said in names)

@@ -1,4 +1,4 @@
-"""What the commands about rules share: which rules are meant, and rules and mistakes as JSON."""
+"""What the commands about rules share: the rules that names mean, and notes and mistakes as JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ rules_option = click.option(
 
 
 def rule_files(paths: Iterable[Path]) -> list[Path]:
-    """The files of rules that paths mean. Of a directory, and those below it, all that concern the watch."""
+    """The rule files at `paths`. Of a directory: all files in and below it that concern the watch."""
     from midwatch.agents.rulesets.user_files import POLICY_ENDINGS
     from midwatch.rules.loader import is_config, load_config
 
@@ -30,7 +30,9 @@ def rule_files(paths: Iterable[Path]) -> list[Path]:
     for path in paths:
         if not path.is_dir():
             if path.suffix not in _ENDINGS:
-                raise UsageError("this is no YAML file", where=str(path), remedy="its name must end in .yaml")
+                raise UsageError(
+                    "this is not a YAML file", where=str(path), remedy="its name must end in .yaml"
+                )
             found.append(path)
             continue
         for file in sorted(path.rglob("*.y*ml")):
@@ -41,7 +43,7 @@ def rule_files(paths: Iterable[Path]) -> list[Path]:
             found.append(file)
     if not found:
         raise UsageError(
-            "there are no files of rules",
+            "there are no rule files",
             where=" ".join(map(str, paths)),
             remedy="name a YAML file or a directory of them",
         )
@@ -69,7 +71,7 @@ def content(file: Path) -> bytes:
 
 
 def load_all(names: Iterable[str]) -> tuple[list[Bundle], list[LocatedError]]:
-    """The bundles that could be read, and every mistake in the others."""
+    """The bundles of readable files, and every mistake in the others."""
     from midwatch.rules.errors import RuleErrors
     from midwatch.rules.loader import load_bundle
 
@@ -84,7 +86,7 @@ def load_all(names: Iterable[str]) -> tuple[list[Bundle], list[LocatedError]]:
 
 
 def pack_of(rule: Rule) -> str:
-    """The name of the file in which a rule stands."""
+    """The name of the file that holds a rule."""
     from midwatch.rules.files.rule_bundle import stem
 
     return stem(rule.location.file)
@@ -100,5 +102,5 @@ def error_json(error: LocatedError) -> dict[str, str]:
     return _placed(error)
 
 
-def _placed(said: Note | LocatedError) -> dict[str, str]:
-    return {"where": str(said.location), "what": said.what, "remedy": said.remedy}
+def _placed(mistake: Note | LocatedError) -> dict[str, str]:
+    return {"where": str(mistake.location), "what": mistake.what, "remedy": mistake.remedy}

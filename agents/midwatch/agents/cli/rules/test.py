@@ -1,4 +1,4 @@
-"""`midwatch rules test`: the examples of rules, run through all of them together as a worker would."""
+"""`midwatch rules test`: matches the examples of rules by all rules together, as a worker does."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 @click.argument("names", metavar="[FILE|DIR|PRESET]...", nargs=-1)
 @json_option
 def test(names: tuple[str, ...], as_json: bool) -> int:
-    """Run the `match:` and `no_match:` examples of rules; without an argument of the default preset.
+    """Run the `match:` and `no_match:` examples of rules; without an argument, of the default preset.
 
-    Each is matched by the compiled rules of all that is named, as in a worker. Exit code 3: an example fails,
-    or a file is wrong.
+    All named rules are compiled together, as in a worker. Exit code 3: an example fails, or a file has a
+    mistake.
     """
     from midwatch.agents.cli.rules.sources import error_json, load_all, rule_files
     from midwatch.agents.rulesets.bundles import combined
@@ -30,31 +30,31 @@ def test(names: tuple[str, ...], as_json: bool) -> int:
     from midwatch.rules.matching.compiler import compile_rules
     from midwatch.streams.records import codec
 
-    wanted: list[str] = []
+    sources: list[str] = []
     for name in names or ("default",):
-        wanted += [str(file) for file in rule_files([Path(name)])] if Path(name).is_dir() else [name]
-    bundles, errors = load_all(wanted)
+        sources += [str(file) for file in rule_files([Path(name)])] if Path(name).is_dir() else [name]
+    bundles, errors = load_all(sources)
     rules = combined(bundles)
     if not errors:
         errors = _failures(compile_rules(rules))
     positive, negative = sum(len(rule.match) for rule in rules), sum(len(rule.no_match) for rule in rules)
-    bare = [rule.name for rule in rules if not rule.match]
+    without_examples = [rule.name for rule in rules if not rule.match]
     if as_json:
         body = {
             "version": 1,
             "rules": len(rules),
             "match": positive,
             "no_match": negative,
-            "without_examples": bare,
+            "without_examples": without_examples,
             "errors": [error_json(error) for error in errors],
         }
         click.echo(codec.plain_to_json(body))
         return 3 if errors else 0
     if errors:
         raise RuleErrors(errors)
-    click.echo(f"{len(rules)} rules: {positive} lines match as they must, {negative} do not as they must not")
-    if bare:
-        click.echo(f"without an example: {', '.join(bare)}", err=True)
+    click.echo(f"{len(rules)} rules: {positive} lines match and {negative} do not match, as they should")
+    if without_examples:
+        click.echo(f"without an example: {', '.join(without_examples)}", err=True)
     return 0
 
 
@@ -69,11 +69,11 @@ def _failures(rule_set: RuleSet) -> list[LocatedError]:
     return [
         LocatedError(
             rule.location,
-            f"beside others rule {rule.name!r} {'misses its' if wanted else 'finds a wrong'} line {line!r}",
-            "The rule alone does right, so this is a fault of midwatch: please report it.",
+            f"among all rules, {rule.name!r} {'does not match' if expected else 'matches'} the line {line!r}",
+            "The rule alone is right, so this is a fault of midwatch: please report it.",
         )
         for rule in rule_set.rules
-        for wanted, lines in ((True, rule.match), (False, rule.no_match))
+        for expected, lines in ((True, rule.match), (False, rule.no_match))
         for line in lines
-        if found(rule, line) is not wanted
+        if found(rule, line) is not expected
     ]

@@ -1,1 +1,1 @@
-"""Commands that run until they are stopped: one file a command."""
+"""Commands that run until they are stopped, one file for each."""

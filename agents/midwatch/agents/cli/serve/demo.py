@@ -1,4 +1,4 @@
-"""`midwatch demo`: the whole real chain on this machine, judged from outside."""
+"""`midwatch demo`: the whole real chain on this machine, judged by the training's own ledger."""
 
 from __future__ import annotations
 
@@ -15,18 +15,23 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--directory", type=click.Path(path_type=Path), help="Where it works [default: a new one].")
 @click.option(
-    "--jars", type=click.Path(path_type=Path), metavar="DIR", help="Kafka's jars, copied here before."
+    "--directory", type=click.Path(path_type=Path), help="Its working directory [default: a new one]."
 )
-@click.option("--maven-mirror", metavar="URL", help="Download Kafka's jars from here.")
 @click.option(
-    "--patience", type=float, default=75.0, show_default=True, help="Seconds for all facts to hold."
+    "--jars",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Directory with Kafka's jars; nothing is downloaded.",
+)
+@click.option("--maven-mirror", metavar="URL", help="Download Kafka's jars from this mirror.")
+@click.option(
+    "--patience", type=float, default=75.0, show_default=True, help="Seconds until all facts must hold."
 )
 @click.option(
     "--without",
     type=click.Choice(["nccl-rule", "executor", "redis"]),
-    help="Break one part, and see the demo say which fact fails.",
+    help="Break one part; the demo then shows which fact fails.",
 )
 @with_settings(arguments=True)
 def demo(
@@ -39,18 +44,19 @@ def demo(
     settings: Settings,
     settings_arguments: list[str],
 ) -> int:
-    """Watch a toy training fail, be rescued, and fail for good.
+    """Show a toy training that fails, is rescued, and fails for good.
 
-    Starts Kafka, Redis, the agents and the executor, unless the settings name a Kafka and a Redis. The toy
-    training (8 processes) first dies of an NCCL timeout: one restart, from its checkpoint. Then its loss
-    spikes: a finding. Then one rank runs out of memory: no restart. Its own ledger judges; exit code 1 if a
-    fact does not hold.
+    The demo starts the agents, the executor, and a Kafka and a Redis unless the settings name them. The toy
+    training has 8 processes. First it dies of an NCCL timeout, and midwatch restarts it once; it resumes from
+    its checkpoint. Then its loss spikes, which is a finding. Then one rank runs out of memory, and midwatch
+    does not restart it. The training's own ledger is the judge. Exit code 1: a fact does not hold.
     """
     from midwatch.agents.local.demo.scenario import Options, default_directory, run
 
     up = [f"--jars={jars.absolute()}"] if jars else []
     up += [f"--maven-mirror={maven_mirror}"] if maven_mirror else []
-    where = directory or default_directory()
-    part = cast("Without | None", without)
-    options = Options(where, tuple(settings_arguments), tuple(up), part, patience)
+    broken = cast("Without | None", without)
+    options = Options(
+        directory or default_directory(), tuple(settings_arguments), tuple(up), broken, patience
+    )
     return run(settings, options, click.echo)

@@ -1,4 +1,4 @@
-"""`midwatch executor`: claims commands, acts on schedulers once, watches what they say."""
+"""`midwatch executor`: claims commands, carries each out at most once, and watches the scheduler."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def executor(settings: Settings) -> None:
     """Carry out commands and watch the scheduler. One per cluster, on a host with its tools.
 
-    Refuses to act with a Redis that could lose a claim; in `watch.mode observe` it only watches.
+    It refuses to act with a Redis that could lose a claim. With `watch.mode: observe` it only watches.
     """
     from midwatch.agents.cli.serve.process_log import log_to_stderr
     from midwatch.agents.executor.service import run

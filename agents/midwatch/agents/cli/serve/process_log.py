@@ -1,4 +1,4 @@
-"""How our server processes log: one line a record on standard error, UTC, nothing that obeys a terminal."""
+"""The log of our server processes: one line for each record, on standard error, with the time in UTC."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ def log_to_stderr(level: str = "INFO") -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter)
     logging.basicConfig(level=level, handlers=[handler], force=True)
-    # It warns of SASL without TLS at every connection; on loopback that is meant, elsewhere `doctor` says it.
+    # It warns of SASL without TLS at every connection. Loopback needs no TLS; elsewhere `doctor` warns.
     logging.getLogger("kafka.net.sasl.plain").setLevel(logging.ERROR)

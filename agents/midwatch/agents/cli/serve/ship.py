@@ -1,4 +1,4 @@
-"""`midwatch ship`: the sidecar. Imports no Faust, and Kafka's client only once it ships."""
+"""`midwatch ship`: the sidecar. It imports no Faust, and Kafka's client only when it ships."""
 
 from __future__ import annotations
 
@@ -38,27 +38,27 @@ class _Options(TypedDict):
 @click.option("--node", metavar="NAME", help="This node's name [default: the scheduler's, else the host's].")
 @click.option("--nodes", type=click.IntRange(min=1), help="How many nodes the job runs on.")
 @click.option("--pid", type=click.IntRange(min=1), help="The job's process here [default: MIDWATCH_JOB_PID].")
-@click.option("--until-pid", is_flag=True, help="End when that process has ended.")
+@click.option("--until-pid", is_flag=True, help="End when the job's process has ended.")
 @click.option(
     "--start",
     type=click.Choice(["checkpoint", "beginning", "end"]),
     default="checkpoint",
     show_default=True,
-    help="Where to begin in files that are there already.",
+    help="Where to begin in a file that exists already.",
 )
-@click.option("--drain", type=click.FloatRange(min=0.1), help="Seconds to send the rest after the end.")
+@click.option("--drain", type=click.FloatRange(min=0.1), help="Seconds to send the rest after the job's end.")
 @click.option("--config", type=click.Path(path_type=Path), help="Settings file [default: midwatch.yaml].")
 @click.option("--state-directory", metavar="DIR", help="Checkpoints [default: ~/.local/state/midwatch].")
 @click.option("--set", "changes", metavar="KEY=VALUE", multiple=True, help="Change one setting.")
 def ship(paths: tuple[str, ...], **options: Unpack[_Options]) -> int:
-    """Follow the log files of a job on this node and send them, with a sign of life every few seconds.
+    """Follow the log files of a job on this node and send their lines, with a heartbeat every few seconds.
 
     PATH is a file (it need not exist yet), a glob or a directory. With `-` the output of a training passes
     through, unchanged and at once:
 
         train 2>&1 | midwatch ship --job my-run -
 
-    Ends when told by SIGTERM, or with the job's process, once everything has arrived.
+    Ends at SIGTERM, or with --until-pid after the job's process. Before it ends, it sends the rest.
     """
     if "-" in paths and paths != ("-",):
         raise click.UsageError("'-' is the training's output; it cannot be followed together with files")
@@ -66,15 +66,15 @@ def ship(paths: tuple[str, ...], **options: Unpack[_Options]) -> int:
         from midwatch.shippers.messages import reporter
         from midwatch.shippers.pipe.producer import run_pipe
 
-        # The settings are read only once the output flows: a mistake in them must not end the training.
+        # It reads the settings only once the output flows: a mistake in them must not end the training.
         return run_pipe(lambda: _piped(options), reporter())
-    settings = _settings(options)  # first: with a mistake in them nothing else need be loaded
+    settings = _settings(options)  # first, so that a mistake in them is reported before slow imports
     from midwatch.shippers.ship import Shipment, run_ship
     from midwatch.shippers.sidecar import DRAIN
 
     shipment = Shipment(
         paths,
-        _told(options),
+        _identity_arguments(options),
         start=options["start"],
         until_pid=options["until_pid"],
         drain=options["drain"] or DRAIN,
@@ -91,14 +91,14 @@ def _piped(options: _Options) -> PipeShipment:
     from midwatch.shippers.ship import in_cluster, job_pid, machine
 
     settings = _settings(options)
-    told = in_cluster(_told(options), settings)
-    pid = job_pid(told, os.environ)
+    arguments = in_cluster(_identity_arguments(options), settings)
+    pid = job_pid(arguments, os.environ)
     return PipeShipment(
-        identify(told, os.environ, machine(pid)), settings, pid=pid, drain=options["drain"] or PIPE_DRAIN
+        identify(arguments, os.environ, machine(pid)), settings, pid=pid, drain=options["drain"] or PIPE_DRAIN
     )
 
 
-def _told(options: _Options) -> IdentityArguments:
+def _identity_arguments(options: _Options) -> IdentityArguments:
     from midwatch.shippers.identity import IdentityArguments
 
     return IdentityArguments(
@@ -107,7 +107,7 @@ def _told(options: _Options) -> IdentityArguments:
 
 
 def _settings(options: _Options) -> Settings:
-    """Kafka is all that a sidecar needs: where it is not given, that of the `midwatch up` on this machine."""
+    """The settings; without an address of Kafka, that of the `midwatch up` on this machine."""
     from midwatch.streams.services.connection import with_connection
 
     read = with_settings()(lambda *, settings: settings)

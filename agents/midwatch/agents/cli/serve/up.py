@@ -18,17 +18,19 @@ if TYPE_CHECKING:
     "--jars",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Kafka's jars, copied here before; nothing is downloaded.",
+    help="Directory with Kafka's jars; nothing is downloaded.",
 )
-@click.option("--maven-mirror", metavar="URL", help="Download Kafka's jars from here.")
-@click.option("--act", is_flag=True, help="Let the watch act on armed jobs, not only say what it would do.")
+@click.option("--maven-mirror", metavar="URL", help="Download Kafka's jars from this mirror.")
+@click.option(
+    "--act", is_flag=True, help="Let the watch act for armed jobs; else it only says what it would do."
+)
 @click.option(
     "--rules",
     type=click.Path(path_type=Path, exists=True),
     multiple=True,
-    help="A rule file, or a directory of them, besides the settings' own.",
+    help="A rule file or a directory of them, besides those of the settings.",
 )
-@click.option("--no-executor", is_flag=True, help="Start no executor: it runs on another host.")
+@click.option("--no-executor", is_flag=True, help="Start no executor, because it runs on another host.")
 @with_settings(arguments=True)
 def up(
     *,
@@ -42,8 +44,8 @@ def up(
 ) -> None:
     """Run the whole watch on this machine: Kafka and Redis, three agents, the executor.
 
-    Uses the Kafka and Redis that the settings name; without, it starts its own, which need no Docker. Other
-    commands with the same state directory find it by themselves. Ctrl-C stops everything.
+    It uses the Kafka and Redis that the settings name. If they name none, it starts its own, without Docker.
+    Other commands with the same state directory find it by themselves. Ctrl-C stops everything.
     """
     from dataclasses import replace
 
@@ -54,7 +56,7 @@ def up(
         settings = replace(settings, watch=replace(settings.watch, mode="act"))
         settings_arguments.append("--set=watch.mode=act")
     if rules:
-        own = tuple(path.absolute() for path in (*settings.rules.directories, *rules))
-        settings = replace(settings, rules=replace(settings.rules, directories=own))
-        settings_arguments.append("--set=rules.directories=" + ",".join(map(str, own)))
+        directories = tuple(path.absolute() for path in (*settings.rules.directories, *rules))
+        settings = replace(settings, rules=replace(settings.rules, directories=directories))
+        settings_arguments.append("--set=rules.directories=" + ",".join(map(str, directories)))
     run(settings, settings_arguments, Jars(jars, maven_mirror), click.echo, executor=not no_executor)

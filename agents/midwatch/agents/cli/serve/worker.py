@@ -1,4 +1,4 @@
-"""`midwatch worker match|detect|decide`: one agent as this process, until SIGTERM or a crash."""
+"""`midwatch worker match|detect|decide`: runs one agent in this process until SIGTERM or a crash."""
 
 from __future__ import annotations
 

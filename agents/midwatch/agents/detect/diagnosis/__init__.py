@@ -1,1 +1,1 @@
-"""What an attempt died of: the root among the lines, and the verdict."""
+"""Why an attempt ended: the root line, and the verdict."""

@@ -1,8 +1,7 @@
-"""What only warned, or told of something by the way, is held against a run once it has ended and nothing
-better explains why. Pure.
+"""Hindsight: warnings and remarks explain the end of a run that no other line explains. Pure.
 
-Such lines stand in healthy logs too, so they never make a failure of a run; they only name the cause of one
-that is known by its end alone (an exit code, a launcher's summary), and only where all of them point one way.
+Healthy logs hold such lines too, so they never prove a failure. They only name the cause of a failure that is
+known by its end alone (an exit code, a launcher's summary). They must all point to one family of error types.
 """
 
 from __future__ import annotations
@@ -14,23 +13,25 @@ from midwatch.agents.detect.line_order import in_order, maybe_earlier
 from midwatch.streams.records import Hit
 from midwatch.streams.records.error_types import family
 
-_SAYS_NOTHING = ("exception", "unknown", "")
+_UNSPECIFIC = ("exception", "unknown", "")
 
 
 def may_explain(hit: Hit) -> bool:
-    """Whether a line that is no evidence by itself is kept for the case that the run ends without another."""
-    return hit.role == "context" and hit.severity != "info" and hit.error_type not in _SAYS_NOTHING
+    """Whether detect keeps a context line, in case the run ends without any better explanation."""
+    return hit.role == "context" and hit.severity != "info" and hit.error_type not in _UNSPECIFIC
 
 
 def is_bare_end(hit: Hit) -> bool:
-    """A summary that knows that something ended badly, and not of what kind."""
-    vague = hit.role == "consequence" and hit.fallback and hit.error_type in _SAYS_NOTHING
+    """Whether the line is a summary that knows only that something failed."""
+    vague = hit.role == "consequence" and hit.fallback and hit.error_type in _UNSPECIFIC
     return vague and "exception" not in hit.captures
 
 
 def explanation(noted: Sequence[Hit], end: Hit | None) -> Hit | None:
-    """The earliest of the lines before the end, as its cause; None where they point different ways. That the
-    same start would go better is not known from it."""
+    """The earliest line before the end, as its cause; None if the lines are of several families.
+
+    Such a cause never proves that a restart would succeed, so `transient` is never True.
+    """
     before = [hit for hit in noted if may_explain(hit) and (end is None or maybe_earlier(hit.line, end.line))]
     if len({family(hit.error_type) for hit in before}) != 1:
         return None

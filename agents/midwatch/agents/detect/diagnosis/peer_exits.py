@@ -1,9 +1,11 @@
-"""Who left first: a check of native code that failed in a process that was already leaving, or whose peer had
-left, is no cause; nor is a link that broke, or a wait in vain, behind an end. Pure.
+"""Peer exits: failures that follow from the end of another process are no causes. Pure.
 
-Such a check fails in the race of an end (a socket is gone, a table is empty) as well as in the midst of work,
-and its words alone do not tell which. Who had been asked to end before does, and so does a second rule that
-knows from the same line that the peer was gone.
+A check of native code is no cause if its process was ending already, or if its peer had gone. A broken link
+or an expired wait is no cause after the end of another process.
+
+The text of a failed check does not show whether its process was ending (a closed socket, an empty table) or
+at work. An earlier request to end shows it. So does a second rule that knows from the same line of the peer's
+exit.
 """
 
 from __future__ import annotations
@@ -36,11 +38,13 @@ _WAITED = (
 
 
 def after_peer_exits(hits: Sequence[Hit], noted: Sequence[Hit]) -> list[Hit]:
-    """The hits with each such check, link and wait as a consequence of which nobody knows whether it passes;
-    the request to end is then one of them. `noted`: lines that only told of something, requests too."""
-    hits = _behind_an_end(hits)
-    asked = [hit for hit in (*hits, *noted) if family(hit.error_type) == "stopped"]
-    told = {_place(hit) for hit in hits if hit.role == "consequence" and not hit.fallback}
+    """The hits, with each check, link and wait after a peer's exit as a consequence of unknown transience.
+
+    A request to end that explains a check joins the hits. `noted`: context lines, requests to end among them.
+    """
+    hits = _after_an_end(hits)
+    requests = [hit for hit in (*hits, *noted) if family(hit.error_type) == "stopped"]
+    explained = {_place(hit) for hit in hits if hit.role == "consequence" and not hit.fallback}
     judged: list[Hit] = []
     before: list[Hit] = []
     for hit in hits:
@@ -48,20 +52,22 @@ def after_peer_exits(hits: Sequence[Hit], noted: Sequence[Hit]) -> list[Hit]:
             judged.append(hit)
             continue
         request = next(
-            (each for each in asked if _same_process(each, hit) and earlier(each.line, hit.line)), None
+            (each for each in requests if _same_process(each, hit) and earlier(each.line, hit.line)), None
         )
         if request is not None and request not in before and request not in hits:
             before.append(request)
-        if _place(hit) not in told:
+        if _place(hit) not in explained:
             judged.append(hit if request is None else replace(hit, role="consequence", transient=None))
     return [*judged, *(replace(hit, role="consequence", transient=None) for hit in before)]
 
 
-def _behind_an_end(hits: Sequence[Hit]) -> list[Hit]:
-    """The hits with each broken link, and each wait in vain, as a consequence where a process had ended of
-    itself before: its peers lose the way to it, or wait for it. One that came by itself stands before the
-    exceptions that follow."""
-    raised = [hit for hit in hits if hit.role == "cause" and hit.fallback and _is_own(hit)]
+def _after_an_end(hits: Sequence[Hit]) -> list[Hit]:
+    """The hits, with each broken link and each expired wait as a consequence if a process had failed before.
+
+    The peers of that process lose the link to it, or wait for it. A link that breaks by itself precedes the
+    exceptions that follow from it.
+    """
+    raised = [hit for hit in hits if hit.role == "cause" and hit.fallback and _ends_its_process(hit)]
     return [
         replace(hit, role="consequence", transient=None)
         if _is_about_peers(hit) and any(earlier(each.line, hit.line) for each in raised)
@@ -70,8 +76,8 @@ def _behind_an_end(hits: Sequence[Hit]) -> list[Hit]:
     ]
 
 
-def _is_own(hit: Hit) -> bool:
-    """Whether a process that ended tells of itself; broken numbers, for one, end none."""
+def _ends_its_process(hit: Hit) -> bool:
+    """Whether the line's own process ends by this failure. Broken numbers, for example, end none."""
     return family(hit.error_type) in ("code", "memory")
 
 
@@ -86,17 +92,17 @@ def _place(hit: Hit) -> tuple[tuple[str, str], int]:
     return (hit.line.file, hit.line.number)
 
 
-def _same_process(one: Hit, other: Hit) -> bool:
-    """Whether both lines name the same process; a line that names none may be anybody's."""
-    if one.line.node != other.line.node:
+def _same_process(hit: Hit, other: Hit) -> bool:
+    """Whether both lines name the same process. A line without a name may be of any process."""
+    if hit.line.node != other.line.node:
         return False
-    (front, number), (second, digits) = _process(one), _process(other)
+    (front, number), (second, digits) = _process(hit), _process(other)
     if number and digits:
         return number == digits and front == second
     return bool(front) and front == second
 
 
 def _process(hit: Hit) -> tuple[str, str]:
-    """What stands in front of the line for its process, and the process's number in a logger's stamp."""
+    """The process's name in front of the line, and the process's number in a logger's stamp."""
     front, number = _FRONT.match(hit.line.text), _NUMBER.search(hit.line.text)
     return (front[1] if front else "", (number[1] or number[2]) if number else "")

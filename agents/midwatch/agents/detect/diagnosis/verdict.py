@@ -1,7 +1,7 @@
-"""The verdict: what ended, or hung, an attempt, and which line proves it. Pure.
+"""The verdict: why an attempt ended or hangs, and which line proves it. Pure.
 
-The cause is the earliest line or scheduler's fact that is no consequence; where only consequences stand,
-the earliest of them, with its own type and transience (`docs/design.md`, Verdict).
+The cause is the earliest line or scheduler's fact that is no consequence. If all lines are consequences, the
+cause is the earliest of them, with its own type and transience (`docs/design.md`, Verdict).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Literal
 from midwatch.agents.detect.diagnosis.collectives import went_apart
 from midwatch.agents.detect.diagnosis.hindsight import explanation, is_bare_end
 from midwatch.agents.detect.diagnosis.peer_exits import after_peer_exits
+from midwatch.agents.detect.diagnosis.time_limit import with_way_on
 from midwatch.agents.detect.line_order import earlier, in_order, maybe_earlier
 from midwatch.streams.lines.log_levels import is_quiet
 from midwatch.streams.records import Hit, Line, Mode, Phase, SchedulerFact, Verdict
@@ -21,7 +22,7 @@ from midwatch.streams.records.error_types import family
 
 _EXCEPTION = re.compile(r"(?:^|[\s\])>:])(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): (.+)$")
 _BARE = re.compile(r"(?:^|[\s.])[A-Z]\w*(?:Error|Exception):?\s*$")
-_ENDINGS = ("exit_code", "signal_name", "exception")
+_END_CAPTURES = ("exit_code", "signal_name", "exception")
 _State = Literal["failed", "healthy", "unknown"]
 _QUANTITIES = (
     "size",
@@ -38,10 +39,13 @@ _QUANTITIES = (
 
 @dataclass(frozen=True, slots=True)
 class AttemptEnd:
-    """How the attempt ended, beside its lines. `silence`: seconds counted, if it hangs. `left`: the latest
-    line in which a process said that it is done, while the job as a whole was not. `noted`: lines since the
-    last steps that are no evidence by themselves. `trained`: that it made a step is known, by its number or
-    by what else only a loop that trains prints."""
+    """How the attempt ended, beyond its lines.
+
+    `silence`: counted seconds, if the attempt hangs. `left`: the latest line in which a process reported its
+    end while the job as a whole went on. `noted`: lines since the last steps, no evidence by themselves.
+    `checkpoints`: the directory of the job's checkpoints; "" if its spec names none. `trained`: the attempt
+    made a step, by its number or by another line that only a training loop prints.
+    """
 
     scheduler: SchedulerFact | None
     silence: float | None
@@ -55,34 +59,40 @@ class AttemptEnd:
     progress: Line | None = None
     left: Hit | None = None
     noted: tuple[Hit, ...] = ()
+    checkpoints: str = ""
     trained: bool = False
 
     def made_a_step(self) -> bool:
-        """Whether the same start is known to work."""
+        """Whether the attempt made a step, so the same start is known to work."""
         return self.trained or self.step is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The verdict and the lines that speak for it, the root first, then by time."""
+    """The verdict and its evidence: the root line first, then other lines by time."""
 
     verdict: Verdict
     evidence: tuple[Hit, ...]
 
 
 def _weight(hit: Hit) -> int:
-    """A specific cause, then one that knows only that something failed, then consequences alike; last come
-    summaries that do not even say of what kind, and among them those that do not say how it ended."""
+    """The rank of a line as root; lower is better. Causes are 0 (specific) or 1 (fallback).
+
+    Consequences are 2 (specific) or 3 (fallback). A fallback of unspecific type is 4, or 5 without a word on
+    how the process ended.
+    """
     if hit.role == "cause" and not _announces(hit):
         return int(hit.fallback)
     if not hit.fallback:
         return 2
-    return 3 + (1 + _mute(hit)) * _vague(hit)
+    return 3 + (1 + _lacks_end(hit)) * _vague(hit)
 
 
 def _announces(hit: Hit) -> bool:
-    """An exception whose message ends in a colon hands another one on, which is printed below it. Behind the
-    colon of an errno stands only a path, and a page that wraps its lines takes that to the next one."""
+    """Whether the exception's message ends in a colon, as the announcement of an exception below it.
+
+    The colon of an errno announces nothing: a path follows, maybe wrapped to the next line.
+    """
     if not hit.fallback or hit.error_type != "exception":
         return False
     message = _message(hit)
@@ -90,31 +100,33 @@ def _announces(hit: Hit) -> bool:
 
 
 def _vague(hit: Hit) -> bool:
-    """Of two rules on one line the one that says more comes first."""
+    """Whether the error type is unspecific. Of two rules on one line the specific one comes first."""
     return hit.error_type in ("exception", "unknown", "")
 
 
-def _mute(hit: Hit) -> bool:
-    """A launcher that stops the others does not say how the first one ended."""
-    return not any(name in hit.captures for name in _ENDINGS)
+def _lacks_end(hit: Hit) -> bool:
+    """Whether the line does not say how a process ended, as a launcher that stops the other ones."""
+    return not any(name in hit.captures for name in _END_CAPTURES)
 
 
 def precedence(hit: Hit) -> tuple[int, tuple[float, str, str, int], bool]:
-    """Of two lines the one with the lower value is rather the root."""
+    """The sort key of root lines: the line with the lowest value is the root."""
     return _weight(hit), in_order(hit), _vague(hit)
 
 
 def root_of(hits: Sequence[Hit]) -> Hit | None:
-    """The line that the verdict rests on, or None: of the lines that weigh most the earliest."""
-    telling = [h for h in hits if h.role in ("cause", "consequence") and not _cleaned_up(h, hits)]
-    telling = _without_echoes(telling)
-    root = min(telling, key=precedence, default=None)
-    return root and _innermost(_own_words(root, telling), telling)
+    """The root line: the earliest of the lines with the best rank, or None."""
+    candidates = [h for h in hits if h.role in ("cause", "consequence") and not _cleaned_up(h, hits)]
+    candidates = _without_echoes(candidates)
+    root = min(candidates, key=precedence, default=None)
+    return root and _innermost(_exception_of(root, candidates), candidates)
 
 
 def _cleaned_up(hit: Hit, hits: Sequence[Hit]) -> bool:
-    """srun cancels a step once a task of it failed, or once a person at its terminal interrupted it, and
-    kills the tasks that are left: then nobody else did."""
+    """Whether srun itself cancelled the step or killed its tasks, so that nobody else did.
+
+    srun does so after a task of the step failed, or after a person interrupted srun at its terminal.
+    """
     killed = hit.error_type == "host_oom" and hit.fallback
     if hit.subsystem != "slurm" or not (killed or hit.error_type == "cancelled"):
         return False
@@ -128,9 +140,11 @@ def _cleaned_up(hit: Hit, hits: Sequence[Hit]) -> bool:
 
 
 def _ended_by_srun(step: str, hits: Sequence[Hit]) -> bool:
-    """Whether srun itself ended the step, by its own words: a task failed, then it set about it. Nobody else
-    had ended it before, of which srun would have told. The node writes of the cancel to wherever the tasks'
-    output goes, so neither the place of its line nor the second that it prints tells which came first."""
+    """Whether srun itself ended the step: it reported a failed task and then the end of the step.
+
+    If somebody else had ended the step before, srun would have reported that. The node's line about the
+    cancel goes into the tasks' output, so neither its place nor its printed second shows the order.
+    """
     of_srun = [hit for hit in hits if hit.subsystem == "slurm" and hit.role == "consequence"]
     for ended in of_srun:
         if ended.captures.get("ended") != step:
@@ -141,20 +155,21 @@ def _ended_by_srun(step: str, hits: Sequence[Hit]) -> bool:
     return False
 
 
-def _without_echoes(telling: Sequence[Hit]) -> list[Hit]:
-    """Without what a process does while it dies of something else: it crashes behind an error that it
-    reported, or stumbles behind the interrupt that ended it. Of such lines only those that know no more than
-    that something failed."""
+def _without_echoes(candidates: Sequence[Hit]) -> list[Hit]:
+    """The hits without echoes: failures of a process that was ending for another reason.
+
+    An echo is a fallback cause: a crash after a reported error, or an exception after an interrupt.
+    """
     first: dict[tuple[str, str], Hit] = {}
     reported: dict[tuple[str, str], Hit] = {}
-    for hit in sorted(telling, key=in_order):
+    for hit in sorted(candidates, key=in_order):
         first.setdefault(hit.line.file, hit)
         if hit.role == "consequence" and not hit.fallback:
             reported.setdefault(hit.line.file, hit)
-    return [hit for hit in telling if not _echoes(hit, first[hit.line.file], reported.get(hit.line.file))]
+    return [hit for hit in candidates if not _is_echo(hit, first[hit.line.file], reported.get(hit.line.file))]
 
 
-def _echoes(hit: Hit, first: Hit, reported: Hit | None) -> bool:
+def _is_echo(hit: Hit, first: Hit, reported: Hit | None) -> bool:
     if not hit.fallback or hit.role != "cause":
         return False
     if hit.error_type == "native_crash":
@@ -170,24 +185,23 @@ def _speaker(hit: Hit) -> tuple[int | None, int | None]:
     return (hit.line.rank, hit.line.claimed_rank)
 
 
-def _own_words(root: Hit, telling: Sequence[Hit]) -> Hit:
-    """The exception itself, where the root only announces it: a logger repeats its message beforehand. Where
-    it is a bare name, the wrapper that says the same name and whose it was."""
+def _exception_of(root: Hit, candidates: Sequence[Hit]) -> Hit:
+    """The exception whose message the root repeats, or the wrapper's line that names a bare exception."""
     if _message(root) or is_quiet(root.line.text.encode()):
         return root
     if _BARE.search(root.line.text):
         name = root.line.text.rpartition(" ")[2].rpartition(".")[2].rstrip(":")
-        return next((h for h in telling if h.captures.get("exception") == name), root)
-    said = (h for h in telling if h.rule == root.rule and h.line.file == root.line.file)
-    return next((h for h in said if (message := _message(h)) and message in root.line.text), root)
+        return next((h for h in candidates if h.captures.get("exception") == name), root)
+    alike = (h for h in candidates if h.rule == root.rule and h.line.file == root.line.file)
+    return next((h for h in alike if (message := _message(h)) and message in root.line.text), root)
 
 
-_STACK_LINES = 12  # from one entry of a library's error stack to the next, at most
+_STACK_LINES = 12  # the longest distance between two entries of a library's error stack
 
 
-def _innermost(root: Hit, telling: Sequence[Hit]) -> Hit:
-    """Of a library's error stack the deepest entry; chunks may have brought more than that one."""
-    for hit in sorted(telling, key=in_order):
+def _innermost(root: Hit, candidates: Sequence[Hit]) -> Hit:
+    """The deepest entry of the root's error stack. Chunks may have brought several entries."""
+    for hit in sorted(candidates, key=in_order):
         beside = hit.rule == root.rule and hit.line.file == root.line.file
         if not beside or not 0 < hit.line.number - root.line.number <= _STACK_LINES:
             continue
@@ -217,7 +231,7 @@ def _mode(ending: AttemptEnd, root: Hit | None) -> Mode:
 
 @dataclass(frozen=True, slots=True)
 class _StandIn:
-    """What stands in for a root line where no line is the root."""
+    """The root fields of a verdict that no line proves."""
 
     error_type: str = "unknown"
     transient: bool | None = None
@@ -247,36 +261,37 @@ _TRANSIENT_FACTS = ("preemption", "hardware", "slurm_failure", "ray_node_died")
 def diagnose(hits: Sequence[Hit], ending: AttemptEnd) -> Diagnosis:
     """The verdict on an attempt that ended or hangs."""
     hits = after_peer_exits(hits, ending.noted)
-    root = _explained(_who_left(root_of(hits), ending.left), ending)
+    root = _explained(_process_that_left(root_of(hits), ending.left), ending)
     others = sorted((hit for hit in hits if hit is not root), key=in_order)
     evidence = ((root,) if root else ()) + tuple(others[:15])
-    return Diagnosis(_out_of_step(_judge(root, ending), hits), evidence)
+    judged = _out_of_step(_judge(root, ending), hits)
+    return Diagnosis(with_way_on(judged, ending.checkpoints), evidence)
 
 
 def _judge(root: Hit | None, ending: AttemptEnd) -> Verdict:
-    said, mode = ending.scheduler, _mode(ending, root)
-    telling = said is not None and _tells(said)
+    fact, mode = ending.scheduler, _mode(ending, root)
+    specific = fact is not None and _is_specific(fact)
     if mode == "success" and not _stopped_short(ending):
-        return _verdict(ending, "success", "healthy", said=_StandIn(error_type=""))
-    if root is not None and (root.role == "cause" or not telling):
-        return _unproven(_shown(_verdict(ending, mode, "failed", root=root), ending), root, ending)
-    if said is not None and telling:
-        transient = True if said.error_type in _TRANSIENT_FACTS else None
-        fact = _StandIn(said.error_type, transient, said.cluster or "slurm", _spoken(said))
-        return _verdict(ending, mode, "failed", said=fact)
+        return _verdict(ending, "success", "healthy", stand_in=_StandIn(error_type=""))
+    if root is not None and (root.role == "cause" or not specific):
+        return _unproven(_at_progress(_verdict(ending, mode, "failed", root=root), ending), root, ending)
+    if fact is not None and specific:
+        transient = True if fact.error_type in _TRANSIENT_FACTS else None
+        stand_in = _StandIn(fact.error_type, transient, fact.cluster or "slurm", _fact_line(fact))
+        return _verdict(ending, mode, "failed", stand_in=stand_in)
     if ending.silence is not None:
         hang = _StandIn("hang", True if ending.made_a_step() else None, remedy=_LOOK_AT_THE_LAGGARD)
         doubt = "" if ending.made_a_step() else NO_STEP_SEEN
-        return replace(_shown(_verdict(ending, "stall", "failed", said=hang), ending), doubt=doubt)
+        return replace(_at_progress(_verdict(ending, "stall", "failed", stand_in=hang), ending), doubt=doubt)
     if mode == "success":
         short = (
             f"it ended without an error at step {ending.step} of {ending.total}: look at the job's own log"
         )
-        return _verdict(ending, "ended", "unknown", said=_StandIn(remedy=short))
-    error_type = said.error_type if said and said.error_type else "unknown"
-    fact = _StandIn(error_type, line=_spoken(said) if said else "", remedy=_LOOK_ELSEWHERE)
-    state: _State = "failed" if said and (said.exit_code or said.signal) else "unknown"
-    return _verdict(ending, mode, state, said=fact)
+        return _verdict(ending, "ended", "unknown", stand_in=_StandIn(remedy=short))
+    error_type = fact.error_type if fact and fact.error_type else "unknown"
+    stand_in = _StandIn(error_type, line=_fact_line(fact) if fact else "", remedy=_LOOK_ELSEWHERE)
+    known = fact is not None and bool(fact.exit_code or fact.signal or fact.mode == "timeout")
+    return _verdict(ending, mode, "failed" if known else "unknown", stand_in=stand_in)
 
 
 _LEFT_ALONE = (
@@ -285,8 +300,8 @@ _LEFT_ALONE = (
 )
 
 
-def _who_left(root: Hit | None, left: Hit | None) -> Hit | None:
-    """Where nothing is known but that the others of a collective were left alone, who left them is why."""
+def _process_that_left(root: Hit | None, left: Hit | None) -> Hit | None:
+    """The line of the process that left, as the cause, if the root only shows a broken collective."""
     if root is None or left is None or root.role == "cause" or family(root.error_type) != "comms":
         return root
     speakers = {_speaker(root), _speaker(left)}
@@ -296,23 +311,23 @@ def _who_left(root: Hit | None, left: Hit | None) -> Hit | None:
 
 
 def _explained(root: Hit | None, ending: AttemptEnd) -> Hit | None:
-    """Where the end alone is known, and nobody outside of the job says why, what was noted before it."""
-    said = ending.scheduler
-    if not ending.noted or ending.succeeded or ending.silence is not None or (said and _tells(said)):
+    """The noted line that explains the end, if root and scheduler show only that the attempt ended."""
+    fact = ending.scheduler
+    if not ending.noted or ending.succeeded or ending.silence is not None or (fact and _is_specific(fact)):
         return root
     if root is None:
-        failed = said is not None and bool(said.exit_code or said.signal)
+        failed = fact is not None and bool(fact.exit_code or fact.signal)
         return explanation(ending.noted, None) if failed else None
     return (explanation(ending.noted, root) if is_bare_end(root) else None) or root
 
 
-def _tells(said: SchedulerFact) -> bool:
-    """Whether the scheduler knows more than that it ended."""
-    return said.error_type not in ("", "slurm_failure", "unknown")
+def _is_specific(fact: SchedulerFact) -> bool:
+    """Whether the scheduler knows more than that the job ended."""
+    return fact.error_type not in ("", "slurm_failure", "unknown")
 
 
-def _shown(verdict: Verdict, ending: AttemptEnd) -> Verdict:
-    """A hang is shown by the last sign of progress, not by who lost patience with it."""
+def _at_progress(verdict: Verdict, ending: AttemptEnd) -> Verdict:
+    """The verdict on a hang with the last progress line as its root line, not the line of a timeout."""
     line = ending.progress
     if verdict.error_type != "hang" or line is None:
         return verdict
@@ -327,8 +342,10 @@ def _shown(verdict: Verdict, ending: AttemptEnd) -> Verdict:
 
 
 def _unproven(verdict: Verdict, root: Hit, ending: AttemptEnd) -> Verdict:
-    """Who waits for a peer, was left by one, or hangs, says nothing of why. Where the run never made a step
-    either, nothing shows that another start would go better."""
+    """The verdict with unknown transience, if the run made no step and the root shows only a wait for peers.
+
+    Such a root gives no reason, and without a step nothing shows that a restart would succeed.
+    """
     left = verdict.family == "comms" and (root.fallback or root.error_type != "nccl")
     waited = verdict.family == "stall" or (root.role == "consequence" and left)
     if waited and not ending.made_a_step() and verdict.transient:
@@ -345,23 +362,28 @@ def _out_of_step(verdict: Verdict, hits: Sequence[Hit]) -> Verdict:
 
 
 def _stopped_short(ending: AttemptEnd) -> bool:
-    """Exit code 0 proves nothing if the job meant to go further and never said that it was done."""
+    """Whether the job ended before its last step without a line of success. Then exit code 0 is no proof."""
     if ending.succeeded or ending.step is None or ending.total is None:
         return False
     return ending.step < ending.total
 
 
-def _spoken(said: SchedulerFact) -> str:
-    how = said.reason or said.new
-    code = f", exit code {said.exit_code}" if said.exit_code is not None else ""
-    signal = f", signal {said.signal}" if said.signal else ""
-    return f"{said.cluster or 'scheduler'}: {said.native_id} {said.old} → {said.new} ({how}{code}{signal})"
+def _fact_line(fact: SchedulerFact) -> str:
+    how = fact.reason or fact.new
+    code = f", exit code {fact.exit_code}" if fact.exit_code is not None else ""
+    signal = f", signal {fact.signal}" if fact.signal else ""
+    return f"{fact.cluster or 'scheduler'}: {fact.native_id} {fact.old} → {fact.new} ({how}{code}{signal})"
 
 
 def _verdict(
-    ending: AttemptEnd, mode: Mode, state: _State, *, root: Hit | None = None, said: _StandIn | None = None
+    ending: AttemptEnd,
+    mode: Mode,
+    state: _State,
+    *,
+    root: Hit | None = None,
+    stand_in: _StandIn | None = None,
 ) -> Verdict:
-    common = Verdict(
+    base = Verdict(
         state=state,
         mode=mode,
         step=ending.step,
@@ -371,19 +393,19 @@ def _verdict(
         given_up=ending.given_up,
     )
     if root is None:
-        fact = said or _StandIn()
+        stand_in = stand_in or _StandIn()
         return replace(
-            common,
-            error_type=fact.error_type,
-            family=family(fact.error_type),
-            subsystem=fact.subsystem,
-            transient=fact.transient,
-            root_line=fact.line,
-            remedy=fact.remedy,
+            base,
+            error_type=stand_in.error_type,
+            family=family(stand_in.error_type),
+            subsystem=stand_in.subsystem,
+            transient=stand_in.transient,
+            root_line=stand_in.line,
+            remedy=stand_in.remedy,
         )
     line, kind = root.line, root.error_type or "unknown"
     return replace(
-        common,
+        base,
         error_type=kind,
         family=family(kind),
         subsystem=root.subsystem,

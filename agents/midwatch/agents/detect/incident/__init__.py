@@ -1,1 +1,1 @@
-"""All that happens to one attempt of a job, folded into findings and at most one incident. Pure."""
+"""Incident: folds all events of one attempt of a job into findings and at most one incident. Pure."""

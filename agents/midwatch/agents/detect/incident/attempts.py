@@ -1,22 +1,24 @@
-"""Numbering the attempts of a job: each unseen incarnation is the next one, whoever started it."""
+"""Attempts of a job: each new incarnation is the next attempt, whoever started it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from midwatch.agents.detect.incident.resumption import next_attempt
 from midwatch.agents.detect.incident.settling import settle
 from midwatch.agents.detect.incident.state import JobState, NodeState
 from midwatch.agents.detect.incident.turn import Turn
 from midwatch.streams.records.identity import native_id
 
 UNKNOWN = "unknown"
-"""The incarnation of an attempt of which only lines of a foreign shipper are known."""
+"""The incarnation of an attempt that only a foreign shipper has sent lines of."""
 
 
 def meet(turn: Turn, incarnation: str, *, nodes: int | None = None, by: str = "") -> bool:
-    """Note who speaks; returns whether it is the present attempt (an older one must not touch it).
+    """Note the incarnation of an event. Returns whether it is the present attempt's.
 
-    An empty incarnation is a foreign shipper's, which does not know: it speaks of the present attempt.
+    An event of an older attempt must not touch the present one. A foreign shipper knows no incarnation; an
+    empty one stands for the present attempt.
     """
     state = turn.state
     if not incarnation:
@@ -34,7 +36,7 @@ def meet(turn: Turn, incarnation: str, *, nodes: int | None = None, by: str = ""
 
 
 def _named(turn: Turn, incarnation: str) -> JobState:
-    """Until now only a foreign shipper spoke, which cannot tell one start from another: it was this one."""
+    """Give the incarnation to an attempt that only a foreign shipper has sent lines of so far."""
     incident = turn.state.incident
     turn.set(
         incarnation=incarnation,
@@ -64,37 +66,39 @@ def _begin(turn: Turn, incarnation: str, by: str) -> None:
         nodes=old.spec.nodes if old.spec else 1,
         spec=old.spec,
         whole=old.whole,
+        resumption=next_attempt(old.resumption, old.step),
     )
     turn.began = True
-    # Offsets already judged outlive the attempt: a new shipper may read an old file from its beginning.
+    # Judged offsets outlive the attempt, because a new shipper may read an old file from its beginning.
     turn.nodes = {name: NodeState(judged=node.judged) for name, node in turn.nodes.items()}
     if alive_beside:
         _two_alive(turn, old.incarnation, f"began while {old.incarnation} had not ended")
 
 
 def older_ended(turn: Turn, incarnation: str) -> None:
-    """An older incarnation is over: nobody lives beside the present attempt any more."""
+    """Clear the finding `two_alive`, if it is about the older incarnation, which has ended."""
     found = turn.state.findings.get("two_alive")
     if found is not None and found.quantities.get("older") == incarnation:
         turn.clear_finding("two_alive", f"{incarnation} has ended")
 
 
 def older_heartbeats(turn: Turn, incarnation: str, *, alive: bool, logged_ms: int) -> None:
-    """A sign of life, or its end, of an older start of the scheduler's same job.
+    """Take a heartbeat of an older incarnation of the scheduler's same job.
 
-    A scheduler that starts a job again under its id takes the older copy for dead. On a node that it has
-    lost sight of, that copy may live on beside the new one. `logged_ms`: when the beat was made, by the
-    broker's clock; one from before the present attempt proves nothing.
+    A scheduler that restarts a job under its id believes that the older copy is dead. On a node that it
+    cannot reach, that copy may live on beside the new one. `logged_ms`: the heartbeat's append time on
+    `logs`. A heartbeat from before the present attempt proves nothing.
     """
     if not alive:
         older_ended(turn, incarnation)
     elif _same_job(incarnation, turn.state.incarnation) and logged_ms > turn.state.started_ms:
-        _two_alive(turn, incarnation, f"runs while {incarnation} still gives signs of life")
+        _two_alive(turn, incarnation, f"runs while {incarnation} still sends heartbeats")
 
 
-def _same_job(one: str, other: str) -> bool:
+def _same_job(incarnation: str, other: str) -> bool:
     """Whether the scheduler gave both starts one id."""
-    return one.partition(":")[0] == other.partition(":")[0] and native_id(one) == native_id(other)
+    same_scheduler = incarnation.partition(":")[0] == other.partition(":")[0]
+    return same_scheduler and native_id(incarnation) == native_id(other)
 
 
 def _two_alive(turn: Turn, older: str, how: str) -> None:
@@ -106,6 +110,6 @@ def _two_alive(turn: Turn, older: str, how: str) -> None:
 
 
 def rename(turn: Turn, job: str) -> None:
-    """The first record of a job gives the state its name."""
+    """Give the state the job's name, at the first record of the job."""
     if not turn.state.job:
         turn.state = replace(turn.state, job=job)

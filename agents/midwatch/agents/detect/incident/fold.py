@@ -1,4 +1,4 @@
-"""The fold of one job's events: state and one event in, state and records for decide out."""
+"""The fold of one job: takes its state and one event, and gives the new state and records for decide."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from midwatch.agents.detect.incident.snapshots import (
 )
 from midwatch.agents.detect.incident.state import Job
 from midwatch.agents.detect.incident.turn import Turn
+from midwatch.rules.detectors import DETECTORS
+from midwatch.rules.detectors.base import Detectors
 from midwatch.rules.detectors.limits import WatchLimits
-from midwatch.rules.detectors.loss_spike import LossSpikeDetector
 from midwatch.streams.records import (
     Activation,
     Event,
@@ -36,7 +37,7 @@ from midwatch.streams.records import (
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """The job behind the event, what decide is to hear, in order, and what the job's own topic is to keep."""
+    """The job after the event, the records for decide in order, and the snapshots for `events`."""
 
     job: Job
     records: tuple[IncidentRecord, ...]
@@ -44,32 +45,48 @@ class Folded:
 
 
 def fold_with_timers(
-    job: Job, name: str, event: Event, now_ms: int, limits: WatchLimits, *, cut: bool = False
+    job: Job,
+    name: str,
+    event: Event,
+    now_ms: int,
+    limits: WatchLimits,
+    *,
+    detectors: Detectors = DETECTORS,
+    cut: bool = False,
 ) -> Folded:
-    """One event of one job; every timer due by `now_ms` fires before it, at its due time. `cut`: see
-    `fold_event`."""
-    fired = fire_due(job, now_ms, limits)
-    folded = fold_event(fired.job, name, event, now_ms, limits, cut=cut)
+    """Fold one event of one job. Every timer due by `now_ms` fires before it, at its due time.
+
+    `cut`: see `fold_event`.
+    """
+    fired = fire_due(job, now_ms, limits, detectors)
+    folded = fold_event(fired.job, name, event, now_ms, limits, detectors=detectors, cut=cut)
     return Folded(folded.job, fired.records + folded.records, fired.snapshots + folded.snapshots)
 
 
-def fire_due(job: Job, now_ms: int, limits: WatchLimits) -> Folded:
+def fire_due(job: Job, now_ms: int, limits: WatchLimits, detectors: Detectors = DETECTORS) -> Folded:
     """Fire the timers of one job that are due by `now_ms`, in order."""
     records, snapshots = tuple[IncidentRecord, ...](), tuple[Snapshot, ...]()
     while (due := job.state.due_ms) is not None and due <= now_ms:
-        fired = fire_timer(job, limits)
+        fired = fire_timer(job, limits, detectors)
         job, records, snapshots = fired.job, records + fired.records, snapshots + fired.snapshots
     return Folded(job, records, snapshots)
 
 
 def fold_event(
-    job: Job, name: str, event: Event, now_ms: int, limits: WatchLimits, *, cut: bool = False
+    job: Job,
+    name: str,
+    event: Event,
+    now_ms: int,
+    limits: WatchLimits,
+    *,
+    detectors: Detectors = DETECTORS,
+    cut: bool = False,
 ) -> Folded:
-    """One event of the job called `name`, appended at `now_ms`. Timers due by then must have fired before.
+    """Fold one event of the job `name`, appended at `now_ms`. Timers due by then must have fired before.
 
-    `cut`: if this is the first event of the job here, earlier ones may have been deleted from the log.
+    `cut`: Kafka may have deleted earlier events of the job, if this is the first one here.
     """
-    turn = Turn(job, limits, LossSpikeDetector(), now_ms)
+    turn = Turn(job, limits, detectors, now_ms)
     if not turn.state.job:
         turn.set(whole=begins_whole(event, cut=cut))
     rename(turn, name)
@@ -93,10 +110,10 @@ def fold_event(
     return _folded(turn)
 
 
-def fire_timer(job: Job, limits: WatchLimits) -> Folded:
+def fire_timer(job: Job, limits: WatchLimits, detectors: Detectors = DETECTORS) -> Folded:
     """Fire the job's earliest timer, at its due time."""
     due = job.state.due_ms
-    turn = Turn(job, limits, LossSpikeDetector(), due if due is not None else 0)
+    turn = Turn(job, limits, detectors, due if due is not None else 0)
     if due is not None:
         look(turn)
         settle_if_due(turn)
@@ -106,7 +123,7 @@ def fire_timer(job: Job, limits: WatchLimits) -> Folded:
 def _folded(turn: Turn) -> Folded:
     write_snapshot_if_due(turn)
     dues = [due for due in (sight_due(turn), settle_due(turn), next_snapshot_ms(turn)) if due is not None]
-    # A timer that changed nothing must not come due again at the same moment.
+    # A timer without effect must not be due again at the same moment.
     due = max(min(dues), turn.now_ms + 1) if dues else None
     turn.state = replace(turn.state, due_ms=due)
     return Folded(turn.result(), tuple(turn.out), tuple(turn.snapshots))

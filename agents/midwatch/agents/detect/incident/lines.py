@@ -1,4 +1,4 @@
-"""What the lines say: progress, causes, consequences, success. Resent lines change nothing."""
+"""Lines: hits and progress of a chunk change the job's state. Resent lines change nothing."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _GENERATIONS = 1024
 
 
 def on_hits(turn: Turn, record: Hits) -> None:
-    """What match found in one chunk."""
+    """Fold what match found in one chunk."""
     origin = record.origin
     current = meet(turn, origin.incarnation, nodes=origin.nodes)
     node = turn.nodes.get(origin.node, NodeState())
     turn.nodes[origin.node] = replace(node, judged=_raised(node.judged, record.ends))
     if not current or turn.state.commanded:
-        # Another attempt's lines, or what our own command makes the job print while it dies.
+        # The lines of another attempt, or the output of a job that our own command ends.
         return
-    turn.set(bundle=record.bundle)
+    turn.set(bundle=record.bundle, shown_ms=turn.now_ms if record.progress else turn.state.shown_ms)
     if origin.shipper.startswith(FOREIGN):
         name = origin.shipper.removeprefix(FOREIGN)
         turn.open_finding(
-            "no_beats", f"its lines come by {name}, which gives no beats: no stall can be found"
+            "no_beats", f"{name} ships its lines and sends no heartbeats: midwatch cannot see a stall"
         )
     fresh = False
     clock = NodeClock(offset(node.offsets), record.logged_ms / 1000)
@@ -62,7 +62,7 @@ def on_hits(turn: Turn, record: Hits) -> None:
 
 
 def _known(turn: Turn) -> list[Line]:
-    """What earlier reads brought and may yet be weighed against what comes."""
+    """The lines of earlier chunks that a diagnosis may compare with new ones."""
     state = turn.state
     lines = [each.hit.line for each in (*state.held, *state.noted)]
     return lines if state.left is None else [*lines, state.left.line]
@@ -71,8 +71,11 @@ def _known(turn: Turn) -> list[Line]:
 def _in_order(
     record: Hits, judged: Mapping[str, int], clock: NodeClock, known: Sequence[Line]
 ) -> Iterator[ProgressLine | Hit | Stop]:
-    """The lines not judged before, by corrected time; those of one file stay in the file's order, behind the
-    `known` ones above them too. A line may print its second alone, which began before they were read."""
+    """The lines not judged before, by corrected time. Lines of one file stay in the order of the file.
+
+    A line also gets no earlier time than the `known` lines above it in its file. Its printed time may be a
+    whole second, which began before those lines.
+    """
     node = record.origin.node
     files: dict[str, list[ProgressLine | Hit | Stop]] = {}
     for column in record.progress:
@@ -84,7 +87,7 @@ def _in_order(
             corrected = replace(hit, line=replace(hit.line, time=clock.corrected(hit.line.time)))
             files.setdefault(hit.line.path, []).append(corrected)
     for stop in record.stops:
-        # Last of a line's words: a hit on the very line that ends the watch still counts.
+        # A stop comes last, so a hit on the line that ends the watch still counts.
         if stop.end > judged.get(stop.generation, -1):
             files.setdefault(stop.path, []).append(replace(stop, time=clock.corrected(stop.time)))
     timed: list[tuple[float, int, ProgressLine | Hit | Stop]] = []
@@ -111,6 +114,7 @@ def _step(column: Progress, index: int, node: str, clock: NodeClock) -> Progress
         total=column.total,
         loss=column.losses[index] if index < len(column.losses) else "",
         count=column.counts[index] if index < len(column.counts) else "",
+        grad_norm=column.grad_norms[index] if index < len(column.grad_norms) else "",
         line=column.last if index == len(column.steps) - 1 else None,
         shows=column.shows,
     )
@@ -141,10 +145,10 @@ def _raised(judged: Mapping[str, int], ends: Mapping[str, int]) -> dict[str, int
 
 def _hold(turn: Turn, hit: Hit, logged_ms: int) -> None:
     if hit.role == "success":
-        # What stood against the job before it said that it is done did not end it.
+        # The held lines stand before the job's success, so they did not end it.
         turn.set(succeeded=True, held=(), noted=())
         if turn.running():
-            withdraw(turn, "the job says that it is done")
+            withdraw(turn, "the job reported success")
         return
     if hit.excuses is not None:
         _excuse(turn, hit)
@@ -165,7 +169,7 @@ def _hold(turn: Turn, hit: Hit, logged_ms: int) -> None:
         return
     held = (*state.held, Held(hit, state.step if state.step is not None else -1, logged_ms))
     if len(held) > _HELD:
-        # Thousands of ranks may wait for the one that says why: what counts least goes, whenever it came.
+        # Thousands of ranks may wait for the one with the cause, so the line of worst rank goes.
         least = max(held, key=lambda h: precedence(h.hit))
         count_one(turn, least.hit)
         if least.hit is hit:
@@ -176,7 +180,7 @@ def _hold(turn: Turn, hit: Hit, logged_ms: int) -> None:
 
 
 def _note(turn: Turn, hit: Hit, logged_ms: int) -> None:
-    """Of each rule and file the first line since the last steps; of many rules the latest."""
+    """Note the first line of each rule and file since the last steps. New notes replace the oldest."""
     state = turn.state
     if any(each.hit.rule == hit.rule and each.hit.line.file == hit.line.file for each in state.noted):
         return
@@ -185,7 +189,7 @@ def _note(turn: Turn, hit: Hit, logged_ms: int) -> None:
 
 
 def _excuse(turn: Turn, hit: Hit) -> None:
-    """What was raised while an exception was handled tells that the exception itself did no harm."""
+    """Drop the held exception whose handling raised this hit, because it did no harm itself."""
     place = (hit.line.file, hit.excuses)
     kept = tuple(h for h in turn.state.held if (h.hit.line.file, h.hit.line.number) != place)
     if len(kept) == len(turn.state.held):

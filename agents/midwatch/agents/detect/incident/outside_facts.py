@@ -1,17 +1,18 @@
-"""What others say of the job: the scheduler, the executor, a person, the job's own spec."""
+"""Outside facts: reports of the scheduler, the executor and a person, and the job's spec."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from midwatch.agents.detect.incident.attempts import meet, older_ended
+from midwatch.agents.detect.incident.resumption import judge
 from midwatch.agents.detect.incident.settling import end, settle_if_due
 from midwatch.agents.detect.incident.turn import Turn
 from midwatch.streams.records import Forwarded, Outcome, PersonAct, SchedulerFact, SpecEvent
 
 
 def on_scheduler(turn: Turn, fact: SchedulerFact) -> None:
-    """The scheduler's word on one incarnation."""
+    """Fold the scheduler's fact about one incarnation."""
     by = f"command:{fact.effect_key}" if fact.effect_key else ""
     if not meet(turn, fact.incarnation, by=by):
         if fact.ended:
@@ -24,7 +25,7 @@ def on_scheduler(turn: Turn, fact: SchedulerFact) -> None:
         return
     turn.set(scheduler=fact)
     if turn.state.commanded:
-        # The end is the effect of our own command: its outcome tells of it, the verdict stands.
+        # The command caused this end. Its outcome reports that, and the verdict stays.
         return
     end(turn)
     settle_if_due(turn)
@@ -39,7 +40,7 @@ def _waits_or_runs(turn: Turn, fact: SchedulerFact) -> None:
 
 
 def on_outcome(turn: Turn, outcome: Outcome) -> None:
-    """What became of a command; decide hears of it in the order of truth."""
+    """Fold the outcome of a command, and forward it to decide in the order of `events`."""
     state = turn.state
     if outcome.attempt == state.attempt:
         if outcome.state == "accepted":
@@ -51,10 +52,15 @@ def on_outcome(turn: Turn, outcome: Outcome) -> None:
         return
     if meet(turn, outcome.new_incarnation, by=f"command:{outcome.command}"):
         turn.set(checkpoint_step=outcome.checkpoint_step)
+        if outcome.checkpoint:  # an older executor names the step and tells the start nothing
+            known = turn.state.resumption
+            written_ms = outcome.checkpoint_written_ms
+            turn.set(resumption=replace(known, told_step=outcome.checkpoint_step, written_ms=written_ms))
+            judge(turn)
 
 
 def on_spec(turn: Turn, spec: SpecEvent) -> None:
-    """How the job is to be watched."""
+    """Fold the spec, which says how to watch the job."""
     turn.set(spec=spec, nodes=max(spec.nodes, 1))
     turn.emit(Forwarded(spec))
     if spec.incarnation:
@@ -62,11 +68,11 @@ def on_spec(turn: Turn, spec: SpecEvent) -> None:
 
 
 def on_act(turn: Turn, act: PersonAct) -> None:
-    """A person's hand on the wheel."""
+    """Fold a person's act, such as arm or disarm."""
     spec = turn.state.spec
     if spec is not None and act.act in ("arm", "disarm"):
         turn.set(spec=replace(spec, armed=act.act == "arm"))
     if act.act == "arm":
-        # Who arms a job answers for what the log no longer tells of it.
+        # The person who arms a job takes responsibility for its deleted history.
         turn.set(whole=True)
     turn.emit(Forwarded(act))

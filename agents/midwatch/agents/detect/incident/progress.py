@@ -1,4 +1,4 @@
-"""What progress lines say: how far the job has come, and that what stood against it did not end it."""
+"""Progress: how far the job has come. Later progress also clears lines that were suspected to end the job."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from midwatch.agents.detect.incident.detecting import Watch
 from midwatch.agents.detect.incident.quorum import forget_silence
+from midwatch.agents.detect.incident.resumption import judge
 from midwatch.agents.detect.incident.settling import withdraw
 from midwatch.agents.detect.incident.turn import Turn
 from midwatch.agents.detect.line_order import earlier
-from midwatch.rules.detectors.loss_spike import LossWindow
+from midwatch.rules.detectors.base import StepSeen
 from midwatch.streams.records import Held, Line, Loop, Phase, Shows
 
 _STEPS_TO_WITHDRAW = 2
@@ -21,9 +23,12 @@ _LOOPS = 32
 
 @dataclass(frozen=True, slots=True)
 class ProgressLine:
-    """One progress line. `step` -1: the line tells of the phase alone, and with `count` that its loop goes
-    round: a bar, an epoch, a batch behind its epoch, a clock that is printed with each event. `shows`: see
-    `midwatch.rules.model.Shows`; `life`: that the job printed something."""
+    """One progress line.
+
+    `step` -1: the line shows only the phase. Its `count` then rises with each round of a loop: a progress
+    bar, an epoch, a batch of an epoch, a clock. `shows`: see `midwatch.rules.model.Shows`; `life`: the job
+    printed something.
+    """
 
     rule: str
     node: str
@@ -35,6 +40,7 @@ class ProgressLine:
     total: int | None
     loss: str
     count: str = ""
+    grad_norm: str = ""
     line: Line | None = None
     shows: Shows = "step"
 
@@ -45,15 +51,15 @@ class ProgressLine:
 
     @property
     def file(self) -> tuple[str, str]:
-        """Where its number counts."""
+        """The file (node and path) in which its number counts."""
         return (self.node, self.path)
 
 
 def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
-    """Progress lines of one node, in order, with no other line between them.
+    """Fold progress lines of one node, in order, with no other line between them.
 
-    A chunk holds hundreds of them, so what they say of the job is written into its state once, behind the
-    last: nothing that a step sets off reads it.
+    A chunk holds hundreds of them. So the fold writes step, phase and losses into the state only once, after
+    the last line. No effect of a single step reads those fields.
     """
     if not lines:
         return
@@ -64,7 +70,8 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
             _shown_to_train(turn, line)
     state = turn.state
     step, phase, total = state.step, state.phase, state.total
-    nodes, printed, losses = state.progress_nodes, state.progress_line, state.losses
+    nodes, printed, watch = state.progress_nodes, state.progress_line, Watch(turn)
+    first, interval = state.resumption.first_step, state.resumption.interval
     for line in lines:
         if line.shows == "climb":
             continue
@@ -78,12 +85,18 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
         phase = line.phase
         total = line.total if line.total is not None else total
         if line.step >= 0:
+            if line.phase == "training":
+                first = line.step if first is None else first
+                interval = line.step - reached if line.step > reached >= 0 else interval
             step = max(line.step, reached)
             _went_on(turn, line)
-            losses = _loss(turn, losses, line)
+            watch.show(_seen(line, turn.now_ms))
         elif line.count and turn.state.held:
             _counted_on(turn, line)
-    turn.set(step=step, phase=phase, total=total, progress_nodes=nodes, progress_line=printed, losses=losses)
+    turn.set(step=step, phase=phase, total=total, progress_nodes=nodes, progress_line=printed)
+    watch.keep()
+    turn.set(resumption=replace(turn.state.resumption, first_step=first, interval=interval))
+    judge(turn)
 
 
 def _shown_to_train(turn: Turn, line: ProgressLine) -> None:
@@ -121,7 +134,7 @@ def _gone_round(loop: Loop | None, at: tuple[float, ...]) -> Loop:
 
 
 def _still_diverged(line: ProgressLine, held: Held) -> bool:
-    """A run goes on with broken numbers as well as with good ones: only a finite loss speaks for it."""
+    """Whether broken numbers remain. A run goes on with them, so only a finite loss shows their end."""
     if held.hit.error_type != "numerical_instability":
         return False
     try:
@@ -130,7 +143,7 @@ def _still_diverged(line: ProgressLine, held: Held) -> bool:
         return True
 
 
-def _standing(line: ProgressLine, held: Iterable[Held]) -> Iterator[Held]:
+def _held_after_step(line: ProgressLine, held: Iterable[Held]) -> Iterator[Held]:
     for each in held:
         if not earlier(each.hit.line, line):
             yield replace(each, step=line.step) if line.step > each.step else each
@@ -138,7 +151,7 @@ def _standing(line: ProgressLine, held: Iterable[Held]) -> Iterator[Held]:
             yield each
 
 
-def _counting(line: ProgressLine, at: tuple[float, ...], held: Iterable[Held]) -> Iterator[Held]:
+def _held_after_count(line: ProgressLine, at: tuple[float, ...], held: Iterable[Held]) -> Iterator[Held]:
     for each in held:
         if not earlier(each.hit.line, line) or _still_diverged(line, each):
             yield each
@@ -150,33 +163,33 @@ def _counting(line: ProgressLine, at: tuple[float, ...], held: Iterable[Held]) -
 
 
 def _counted_on(turn: Turn, line: ProgressLine) -> None:
-    """A loop that prints no step goes on: it counted twice beyond where it was first seen behind the line."""
+    """Drop held lines after which a loop without steps went on: its count rose twice after the line."""
     at = _place(line)
     if not at:
         return
     held = turn.state.held
-    kept = tuple(_counting(line, at, held))
+    kept = tuple(_held_after_count(line, at, held))
     if kept == held:
         return
     turn.set(held=kept)
     incident = turn.state.incident
     if incident is not None and incident.state == "suspected" and not kept:
-        withdraw(turn, "the job went on: its loop goes round")
+        withdraw(turn, "the job went on: its loop counts on")
 
 
 def _went_on(turn: Turn, line: ProgressLine) -> None:
-    """A step after a suspicion: the line did not end the job once the step passes two beyond it."""
+    """Drop held lines after which the job went on: its step is two beyond the step of the line."""
     held = turn.state.held
-    kept = tuple(_standing(line, held)) if held else ()
+    kept = tuple(_held_after_step(line, held)) if held else ()
     if kept != held:
         turn.set(held=kept)
     noted = turn.state.noted
-    if noted and (still := tuple(_standing(line, noted))) != noted:
+    if noted and (still := tuple(_held_after_step(line, noted))) != noted:
         turn.set(noted=still)
     incident = turn.state.incident
     ended = turn.state.ended_ms is not None and turn.state.stalled is None
     if incident is None or ended:
-        # Word of an end may overtake the lines: a step that comes now was made before it.
+        # The report of an end may overtake the lines, so this step was made before the end.
         return
     if turn.state.stalled is not None and turn.state.scheduler is None:
         if line.step >= (incident.verdict.step or 0) + _STEPS_TO_WITHDRAW:
@@ -185,19 +198,7 @@ def _went_on(turn: Turn, line: ProgressLine) -> None:
         withdraw(turn, f"the job went on: step {line.step}")
 
 
-def _loss(turn: Turn, losses: LossWindow, line: ProgressLine) -> LossWindow:
-    try:
-        loss = float(line.loss)
-    except ValueError:
-        return losses
-    losses, spike = turn.spikes.observe(losses, line.step, loss)
-    if spike is None:
-        return losses
-    numbers = {"step": str(line.step), "loss": line.loss, "usual": f"{spike.usual:.6g}"}
-    place = f"{line.path}:{line.number}"
-    if spike.open:
-        detail = f"the loss is {line.loss} at step {line.step} ({place}); lately it was {spike.usual:.4g}"
-        turn.open_finding("loss_spike", detail, quantities=numbers)
-    else:
-        turn.clear_finding("loss_spike", f"the loss is back at {line.loss} at step {line.step} ({place})")
-    return losses
+def _seen(line: ProgressLine, now_ms: int) -> StepSeen:
+    return StepSeen(
+        now_ms, line.node, line.path, line.number, line.step, line.phase, line.loss, line.grad_norm
+    )

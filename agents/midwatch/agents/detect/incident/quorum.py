@@ -1,14 +1,16 @@
-"""What can be seen of a job: which nodes speak, whether enough of them do, and how long it is silent."""
+"""The quorum of a job: which nodes send heartbeats, whether these suffice, and how long the job is silent."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from midwatch.agents.detect.incident.attempts import meet, older_heartbeats
-from midwatch.agents.detect.incident.clocks import SAMPLES, set_right
+from midwatch.agents.detect.incident.clocks import SAMPLES, correct_held_lines
+from midwatch.agents.detect.incident.detecting import show
 from midwatch.agents.detect.incident.settling import end, revise, settle_if_due
 from midwatch.agents.detect.incident.state import NodeState
 from midwatch.agents.detect.incident.turn import Turn
+from midwatch.rules.detectors.base import HeartbeatSeen, SilenceSeen
 from midwatch.rules.detectors.silence import (
     MISSED_INTERVALS,
     Pulse,
@@ -21,7 +23,7 @@ from midwatch.streams.records import LINES_READ, Heartbeat
 
 
 def on_heartbeat(turn: Turn, heartbeat: Heartbeat) -> None:
-    """A shipper's sign of life, and the silence that it counts."""
+    """Fold a heartbeat of a shipper, and the silence that it counts."""
     origin = heartbeat.origin
     if not meet(turn, origin.incarnation, nodes=origin.nodes):
         if heartbeat.final or heartbeat.alive is not None:
@@ -43,12 +45,12 @@ def on_heartbeat(turn: Turn, heartbeat: Heartbeat) -> None:
     if not taken.fresh:
         return
     if turn.state.queued:
-        turn.set(queued=False)  # it runs, though the scheduler's word of that is still on its way
+        turn.set(queued=False)  # the job runs, and the scheduler's report of that comes later
     lines = int(heartbeat.samples.get(LINES_READ, 0))
     prints = node.pulse.shipper == origin.shipper and lines > node.lines
     logged = heartbeat.logged_ms or turn.now_ms
     offsets = (*node.offsets, heartbeat.wall - logged / 1000)[-SAMPLES:]
-    set_right(turn, origin.node, node.offsets, offsets)
+    correct_held_lines(turn, origin.node, node.offsets, offsets)
     turn.nodes[origin.node] = replace(
         node,
         incarnation=origin.incarnation,
@@ -62,6 +64,18 @@ def on_heartbeat(turn: Turn, heartbeat: Heartbeat) -> None:
     )
     if prints and turn.state.spec is not None and turn.state.spec.any_line:
         forget_silence(turn)
+    show(
+        turn,
+        HeartbeatSeen(
+            at_ms=turn.now_ms,
+            node=origin.node,
+            step=turn.state.step,
+            phase=turn.state.phase,
+            interval=heartbeat.interval,
+            alive=heartbeat.alive,
+            samples=heartbeat.samples,
+        ),
+    )
     look(turn)
     speaking = _speaking(turn)
     if turn.running() and len(speaking) >= turn.state.nodes and all(n.final for n in speaking.values()):
@@ -73,55 +87,70 @@ def on_heartbeat(turn: Turn, heartbeat: Heartbeat) -> None:
 
 
 def look(turn: Turn) -> None:
-    """Who is missing now, whether we are blind, and whether the job hangs."""
+    """Open and clear findings about missing nodes and the quorum, and end the attempt if it hangs."""
     if not turn.running() or turn.state.queued:
         return
-    seen = _quorum(turn)
-    for name in seen.missing:
+    sight = _quorum(turn)
+    for name in sight.missing:
         turn.nodes[name] = replace(turn.nodes[name], missing=True)
-        turn.open_finding(f"node_silent:{name}", f"node {name} has given no beat for three intervals")
-    for name in seen.present:
+        turn.open_finding(f"node_silent:{name}", f"node {name} has sent no heartbeat for three intervals")
+    for name in sight.present:
         if turn.nodes[name].missing:
             turn.nodes[name] = replace(turn.nodes[name], missing=False)
-            turn.clear_finding(f"node_silent:{name}", f"node {name} gives beats again")
-    if not seen.holds:
+            turn.clear_finding(f"node_silent:{name}", f"node {name} sends heartbeats again")
+    if not sight.holds:
         turn.set(quorum_held=False)
-        unheard = turn.now_ms >= _all_heard_by(turn) and "no_beats" not in turn.state.findings
-        if seen.missing or unheard:
-            turn.open_finding("blind", f"blind: {seen.reason}; silence proves nothing")
+        unheard = turn.now_ms >= _first_heartbeats_due(turn) and "no_beats" not in turn.state.findings
+        if (sight.missing or unheard) and turn.now_ms >= _blind_from(turn, sight):
+            turn.open_finding("blind", f"blind: {sight.reason}; silence proves nothing")
         return
-    turn.clear_finding("no_beats", "enough nodes give beats")
+    turn.clear_finding("no_beats", "enough nodes send heartbeats")
     if not turn.state.quorum_held:
         turn.set(quorum_held=True)
         forget_silence(turn)
         turn.clear_finding("blind", "enough nodes are seen again; silence is counted from now")
         return
-    silence = silence_of_job(_pulses(turn), seen)
-    # A job that said it is done may tidy up in silence for as long as it likes.
-    if not turn.state.succeeded and silence >= turn.limits.silence(turn.state.phase):
-        end(turn, stalled=silence)
+    silence = silence_of_job(_pulses(turn), sight)
+    # A job that reported success may clean up in silence without a limit.
+    if not turn.state.succeeded:
+        phase = turn.state.phase
+        show(turn, SilenceSeen(turn.now_ms, silence, turn.limits.silence(phase), phase))
 
 
 def forget_silence(turn: Turn) -> None:
-    """Progress, or the return of a lost quorum, sets all counts to zero."""
+    """Reset the counted silence of all nodes: after progress, and after the return of a lost quorum."""
     for name, node in turn.nodes.items():
         if node.pulse.silence:
             turn.nodes[name] = replace(node, pulse=replace(node.pulse, silence=0.0))
 
 
 def sight_due(turn: Turn) -> int | None:
-    """When the next node would count as missing if it stayed silent."""
+    """When the next node counts as missing if it stays silent; None without such a time."""
     if not turn.running() or turn.state.queued:
         return None
     speaking = _speaking(turn)
     due = [n.pulse.missing_at() for n in speaking.values() if not n.final and not n.missing]
-    if len(speaking) < turn.state.nodes and turn.now_ms < _all_heard_by(turn):
-        due.append(_all_heard_by(turn))
+    if len(speaking) < turn.state.nodes and turn.now_ms < _first_heartbeats_due(turn):
+        due.append(_first_heartbeats_due(turn))
+    if not turn.state.quorum_held and "blind" not in turn.state.findings:
+        told_at = _blind_from(turn, _quorum(turn))
+        due += [told_at] if told_at > turn.now_ms else []
     return min(due, default=None)
 
 
-def _all_heard_by(turn: Turn) -> int:
-    """Until then a node that never gave a beat may still be starting."""
+def _blind_from(turn: Turn, sight: Quorum) -> int:
+    """From when a lost quorum is told as `blind`: at once while another node of the job is in sight.
+
+    Shippers may have ended with their job. So once all of them are silent, the scheduler may speak first.
+    """
+    speaking = _speaking(turn).values()
+    if sight.present or not speaking:
+        return turn.now_ms
+    return max(n.pulse.missing_at() for n in speaking) + int(turn.limits.scheduler_wait * 1000)
+
+
+def _first_heartbeats_due(turn: Turn) -> int:
+    """When a node without any heartbeat counts as missing. Until then it may still be starting."""
     since = max(turn.state.started_ms, turn.state.awaited_ms)
     return since + int(MISSED_INTERVALS * Pulse().interval * 1000)
 
@@ -131,7 +160,7 @@ def _speaking(turn: Turn) -> dict[str, NodeState]:
 
 
 def _pulses(turn: Turn) -> dict[str, Pulse]:
-    # A node that gave its final beat has ended on its own: it is neither missing nor able to break a silence.
+    # A node with a final heartbeat has ended: it is not missing, and it cannot end a silence.
     return {k: n.pulse for k, n in _speaking(turn).items() if not n.final}
 
 

@@ -1,6 +1,6 @@
-"""Which rules still count: those whose watch no line has ended, and that do not hit too often.
+"""Rule watches: a rule counts until a line ends its watch, and up to its rate limit.
 
-Counted by the times of the lines, so that a replay of the record gives the same answer.
+The rates use the times of the lines, so a refold of a recording gives the same result.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ _RULES = 1024
 
 
 def end_watch(turn: Turn, stop: Stop) -> None:
-    """From here on no hit of the rule counts in this attempt."""
+    """End the watch: from here on no hit of the rule counts in this attempt."""
     if stop.rule not in turn.state.stopped and len(turn.state.stopped) < _RULES:
         turn.set(stopped=(*turn.state.stopped, stop.rule))
 
 
 def is_watched(turn: Turn, rule: str) -> bool:
-    """Whether no line has ended the watch of the rule."""
+    """Whether hits of the rule still count: no line has ended its watch."""
     return rule not in turn.state.stopped
 
 
 def spend(turn: Turn, hit: Hit) -> bool:
-    """Whether the rate of the hit's rule allows it; if so, it is taken off.
+    """Count the hit against its rule's rate limit. Returns whether the limit allows the hit.
 
-    A window begins at the first hit behind the previous one's end. A line that comes late, of a time before
-    the present window, counts in it: windows never go back.
+    A window begins at the first hit after the end of the previous window. A late line, of a time before the
+    present window, counts in the present one: windows never go back.
     """
     limit = hit.limit
     if limit is None:
@@ -46,7 +46,7 @@ def spend(turn: Turn, hit: Hit) -> bool:
 
 
 def count(turn: Turn, further: Iterable[HitCount]) -> None:
-    """Note hits that are evidence only; those of one rule, rank and file are one count."""
+    """Note hits that are evidence only. All hits of one rule, rank and file are one count."""
     sums = {(more.rule, more.rank, more.path): more for more in turn.state.counts}
     for more in further:
         name = (more.rule, more.rank, more.path)
@@ -64,6 +64,6 @@ def count(turn: Turn, further: Iterable[HitCount]) -> None:
 
 
 def count_one(turn: Turn, hit: Hit) -> None:
-    """Note a hit as evidence only."""
+    """Note one hit that is evidence only."""
     line = hit.line
     count(turn, [HitCount(hit.rule, line.rank, 1, line.number, line.number, line.path)])

@@ -1,10 +1,11 @@
-"""From suspected to settled: when everything that could still speak about an end has spoken.
+"""Settling: an incident goes from suspected over ended to settled, when no more evidence can come.
 
-An incident is settled when each node has vouched for its lines past the end plus a grace, or gave its
-final beat; a node that is silent for three intervals is given up and named. Never later than `settle_max`.
+An incident settles when all nodes have sent their lines of the end. A node has done so with its final
+heartbeat, or with a heartbeat that vouches for its lines past the end plus a grace. Detect gives up a node
+after three intervals of silence, and names it. An incident settles `settle_max` after the end at the latest.
 
-That nothing arrives of a node may also be the fault of the path in between. So it is given up only once the
-path has shown another node's beat that was written three intervals after its last one.
+A broken path to Kafka may also silence a node. So detect gives up a node only after the path has shown life:
+another node's heartbeat, three intervals later than the silent node's last one.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from midwatch.streams.records import Hit, Incident, SchedulerFact, Verdict
 
 
 def present_diagnosis(turn: Turn, given_up: Sequence[str]) -> Diagnosis:
-    """What would be said of the attempt if nothing more were heard."""
+    """The diagnosis of the attempt from the evidence so far."""
     state = turn.state
     ending = AttemptEnd(
         scheduler=state.scheduler,
@@ -36,18 +37,19 @@ def present_diagnosis(turn: Turn, given_up: Sequence[str]) -> Diagnosis:
         progress=state.progress_line,
         left=state.left,
         noted=tuple(noted.hit for noted in state.noted),
+        checkpoints=state.spec.checkpoint_directory if state.spec else "",
     )
     return diagnose([held.hit for held in state.held], ending)
 
 
 def suspect(turn: Turn, hit: Hit) -> None:
-    """A line that could be the cause of an end was seen; nothing has ended yet."""
+    """Open an incident on a line that could be the cause of an end. Nothing has ended yet."""
     if turn.state.incident is None:
         turn.incident(_draft(turn, "suspected", Verdict(state="unknown"), (hit,)))
 
 
 def withdraw(turn: Turn, why: str) -> None:
-    """The job went on: whatever was suspected did not end it."""
+    """Withdraw the incident, because the job went on. `why` goes into the remedy."""
     incident = turn.state.incident
     if incident is None:
         return
@@ -56,11 +58,15 @@ def withdraw(turn: Turn, why: str) -> None:
 
 
 def end(turn: Turn, *, stalled: float | None = None) -> None:
-    """The attempt ended, or was found hanging: from here on its last words are waited for."""
+    """Note that the attempt ended, or hangs. From here on the incident waits for the last evidence.
+
+    `stalled`: seconds of silence, if the attempt hangs.
+    """
     state = turn.state
     turn.set(
         ended_ms=turn.now_ms if state.ended_ms is None else state.ended_ms, stalled=stalled or state.stalled
     )
+    turn.clear_finding("blind", "the attempt is over")
     diagnosis = present_diagnosis(turn, ())
     incident = state.incident
     if incident is not None and incident.state == "settled":
@@ -86,11 +92,11 @@ def end(turn: Turn, *, stalled: float | None = None) -> None:
 
 
 def settle_if_due(turn: Turn) -> None:
-    """Settle an ended incident once nothing is waited for any more."""
+    """Settle an ended incident if no evidence can come any more."""
     incident = turn.state.incident
     if incident is None or incident.state != "ended":
         return
-    waiting, given_up = _last_words(turn)
+    waiting, given_up = _last_evidence(turn)
     if turn.now_ms >= _ended(turn) + int(turn.limits.settle_max * 1000):
         given_up, waiting = (*given_up, *(name for name, _ in waiting)), ()
     if not waiting:
@@ -98,18 +104,18 @@ def settle_if_due(turn: Turn) -> None:
 
 
 def settle(turn: Turn, *, given_up: Sequence[str], superseded_by: str = "") -> None:
-    """The verdict, as it goes to decide."""
+    """Settle the incident: its verdict goes to decide."""
     diagnosis = present_diagnosis(turn, given_up)
     incident = turn.state.incident
     if incident is None:
         return
     words = tuple(
         word
-        for word, said in (
+        for word, is_known in (
             ("scheduler", turn.state.scheduler is not None),
             ("process", bool(turn.nodes) and all(n.final for n in _speaking(turn).values())),
         )
-        if said
+        if is_known
     )
     turn.incident(
         replace(
@@ -132,19 +138,19 @@ def settle(turn: Turn, *, given_up: Sequence[str], superseded_by: str = "") -> N
 
 
 def revise(turn: Turn) -> None:
-    """A fact came after settling: if it changes what is said, raise the revision."""
+    """Raise the revision of a settled incident, if a later fact changes its verdict."""
     incident = turn.state.incident
     if incident is None or incident.state != "settled" or turn.state.commanded:
         return
     given_up = _still_silent(turn, incident.verdict.given_up)
-    said, now = incident.verdict, present_diagnosis(turn, given_up).verdict
-    same = _without_progress(now) == _without_progress(said)
+    before, now = incident.verdict, present_diagnosis(turn, given_up).verdict
+    same = _without_progress(now) == _without_progress(before)
     if not same or incident.scheduler != turn.state.scheduler:
         settle(turn, given_up=given_up)
 
 
 def _without_progress(verdict: Verdict) -> Verdict:
-    """A hung job that creeps on is told by its withdrawal, not by a revision for every step."""
+    """The verdict without its progress, because progress withdraws a hang and must not revise it."""
     still = replace(verdict, step=None, phase=None)
     if verdict.error_type != "hang":
         return still
@@ -152,17 +158,17 @@ def _without_progress(verdict: Verdict) -> Verdict:
 
 
 def settle_due(turn: Turn) -> int | None:
-    """When an ended incident could settle by the passing of time alone."""
+    """When an ended incident settles if no event comes; None without such an incident."""
     incident = turn.state.incident
     if incident is None or incident.state != "ended":
         return None
-    waiting, _ = _last_words(turn)
+    waiting, _ = _last_evidence(turn)
     latest = _ended(turn) + int(turn.limits.settle_max * 1000)
     return min((latest, *(due for _, due in waiting)))
 
 
-def _last_words(turn: Turn) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:
-    """Who is still waited for and until when, and who is given up."""
+def _last_evidence(turn: Turn) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:
+    """The nodes and the scheduler that the incident waits for, with deadlines, and the nodes given up."""
     ended, waiting, given_up = _ended(turn), [], []
     speaking = _speaking(turn)
     shown_ms = max((node.logged_ms for node in speaking.values()), default=0)
@@ -180,7 +186,7 @@ def _last_words(turn: Turn) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...
     if unheard > 0:
         due = ended + _missed_ms(Pulse())
         if shown_ms <= ended:
-            # The path has shown nothing of the time after the end: a node may have spoken all along.
+            # The path has shown nothing since the end, so the silent nodes may have sent heartbeats.
             due = max(due, turn.state.started_ms + latest)
         if turn.now_ms < due:
             waiting.append((f"{unheard} never heard of", due))
@@ -194,7 +200,7 @@ def _last_words(turn: Turn) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...
 
 
 def _still_silent(turn: Turn, given_up: Sequence[str]) -> tuple[str, ...]:
-    """Those given up that have not answered since."""
+    """The given-up nodes that are still silent."""
     speaking = _speaking(turn)
     unheard = any(name not in speaking for name in given_up)
     silent = [
@@ -207,7 +213,7 @@ def _still_silent(turn: Turn, given_up: Sequence[str]) -> tuple[str, ...]:
 
 
 def _vouched(turn: Turn, node: NodeState) -> bool:
-    """Whether all lines of the node that belong to the end have come."""
+    """Whether all lines of the node up to the end have come."""
     return node.final or node.seen_ms > _ended(turn) + int(turn.limits.grace * 1000)
 
 
@@ -215,18 +221,18 @@ def _missed_ms(pulse: Pulse) -> int:
     return int(MISSED_INTERVALS * pulse.interval * 1000)
 
 
-def _node_failed(said: SchedulerFact | None) -> bool:
-    """The scheduler itself says that a node is gone."""
-    return said is not None and (
-        said.error_type == "ray_node_died" or said.new.upper().startswith("NODE_FAIL")
+def _node_failed(fact: SchedulerFact | None) -> bool:
+    """Whether the scheduler itself reports a lost node."""
+    return fact is not None and (
+        fact.error_type == "ray_node_died" or fact.new.upper().startswith("NODE_FAIL")
     )
 
 
-def _requeued_as(said: SchedulerFact | None) -> str:
-    """The next start of the same job, where SLURM itself has begun it; it may not be heard of yet."""
-    if said is None or said.new != "REQUEUED":
+def _requeued_as(fact: SchedulerFact | None) -> str:
+    """The incarnation of the job's next start, if SLURM has requeued the job; "" otherwise."""
+    if fact is None or fact.new != "REQUEUED":
         return ""
-    job, _, restarts = said.incarnation.rpartition(":")
+    job, _, restarts = fact.incarnation.rpartition(":")
     return f"{job}:{int(restarts) + 1}" if restarts.isdigit() else ""
 
 

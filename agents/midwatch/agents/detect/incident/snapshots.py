@@ -1,7 +1,7 @@
-"""Carries: what detect writes so that a fold may begin in the middle of a job, and how one begins there.
+"""Snapshots: detect writes them so that a fold may begin in the middle of a job.
 
-Records fall out of the log when they are old enough; a job may be older. Nothing is done for a job whose
-history begins neither at its own start nor at a carry: its attempts may have other numbers, and its budget
+Kafka deletes old records, and a job may be older than the log. Midwatch does nothing for a job whose history
+begins neither at its own start nor at a snapshot. The numbers of its attempts may be wrong, and its budget
 may be spent.
 """
 
@@ -15,22 +15,26 @@ from midwatch.agents.detect.incident.state import JobState, NodeState
 from midwatch.agents.detect.incident.turn import Turn
 from midwatch.rules.detectors.loss_spike import LossWindow
 from midwatch.rules.detectors.silence import Pulse
-from midwatch.streams.records import Event, Held, Member, Snapshot, SpecEvent
+from midwatch.streams.records import Event, Held, Member, Resumption, Snapshot, SpecEvent
 from midwatch.streams.records.codec import encode
 
 _HELD = 64
 _JUDGED = 4000  # file generations of all nodes together
+_QUIET_MS = 600_000  # shorter than the time for which the lists of jobs read `events`
 _BYTES = 600_000  # Kafka's clients refuse a record a little above 1,000,000
 
 
 def begins_whole(event: Event, *, cut: bool) -> bool:
-    """Whether a job whose first record is `event` is known from its start. `cut`: earlier ones may have
-    been deleted from the log. A spec is written at a start; a carry brings what came before it."""
+    """Whether the history of a job whose first record is `event` begins at its start.
+
+    `cut`: Kafka may have deleted earlier records. A spec marks a start, and a snapshot makes up for deleted
+    records.
+    """
     return not cut or isinstance(event, SpecEvent)
 
 
 def next_snapshot_ms(turn: Turn) -> int | None:
-    """When the next daily carry is due; None while the job is over, or its end is not yet judged."""
+    """When the next daily snapshot is due; None for a job that is over, or whose incident has to settle."""
     state, incident = turn.state, turn.state.incident
     if not state.whole or not _lives(turn) or (incident is not None and incident.state == "ended"):
         return None
@@ -38,21 +42,25 @@ def next_snapshot_ms(turn: Turn) -> int | None:
 
 
 def write_snapshot_if_due(turn: Turn) -> None:
-    """At the start of an attempt, and then daily while it lives."""
+    """Write a snapshot at the start of an attempt, and then every `carry_every` while it lives.
+
+    A job that sends heartbeats without progress gets one every ten minutes. A reader of the last `events`
+    finds the number of the attempt and its step there.
+    """
     state = turn.state
     if not state.whole or not _lives(turn):
         return
     due = next_snapshot_ms(turn)
-    if not turn.began and (due is None or due > turn.now_ms):
+    if not turn.began and not _quiet(turn) and (due is None or due > turn.now_ms):
         if state.carry_ms is None:
             turn.set(carry_ms=turn.now_ms + _pause_ms(turn))
         return
-    turn.set(carry_ms=turn.now_ms + _pause_ms(turn))
+    turn.set(carry_ms=turn.now_ms + _pause_ms(turn), shown_ms=turn.now_ms)
     turn.snapshot(snapshot_of(turn))
 
 
 def snapshot_of(turn: Turn) -> Snapshot:
-    """The job as it stands, in a record that Kafka takes."""
+    """The job's state in a record that Kafka takes. If it is too large, its largest parts go first."""
     whole = _summary(turn)
     lighter: tuple[Callable[[Snapshot], Snapshot], ...] = (
         lambda snapshot: replace(snapshot, members=tuple(replace(m, judged={}) for m in snapshot.members)),
@@ -67,13 +75,13 @@ def snapshot_of(turn: Turn) -> Snapshot:
 
 
 def on_snapshot(turn: Turn, snapshot: Snapshot) -> None:
-    """A fold may begin here: what came before is summed up in it. One that knows the job already goes on."""
+    """Begin the fold of a job at its snapshot. A fold that knows the job already ignores the snapshot."""
     state = turn.state
     if state.attempt and state.whole and snapshot.incarnations.get(state.incarnation, 0) <= state.attempt:
         return
-    since = [name for name in state.incarnations if name not in snapshot.incarnations]
+    later = [name for name in state.incarnations if name not in snapshot.incarnations]
     numbers = dict(snapshot.incarnations)
-    for name in sorted(since, key=state.incarnations.__getitem__):
+    for name in sorted(later, key=state.incarnations.__getitem__):
         numbers[name] = max(numbers.values(), default=0) + 1
     turn.nodes = _with_members(turn, snapshot)
     if state.incarnation and state.incarnation not in snapshot.incarnations:
@@ -89,6 +97,7 @@ def on_snapshot(turn: Turn, snapshot: Snapshot) -> None:
         spec=state.spec or snapshot.spec,
         awaited_ms=turn.now_ms,
         carry_ms=turn.now_ms + _pause_ms(turn),
+        shown_ms=turn.now_ms,
     )
     incident = turn.state.incident
     if incident is not None:
@@ -130,11 +139,13 @@ def _summary(turn: Turn) -> Snapshot:
         members=_members(turn),
         stopped=state.stopped,
         rates=state.rates,
+        detectors=state.detectors,
+        resumption=state.resumption,
     )
 
 
 def _weightiest(held: tuple[Held, ...]) -> tuple[Held, ...]:
-    """The root and the earliest others: a verdict is made of them."""
+    """The root line and the earliest other lines, which the verdict needs."""
     if len(held) <= _HELD:
         return held
     root = root_of([each.hit for each in held])
@@ -159,7 +170,7 @@ def _members(turn: Turn) -> tuple[Member, ...]:
 
 
 def _with_members(turn: Turn, snapshot: Snapshot) -> dict[str, NodeState]:
-    """The nodes that are known already know more than the carry, except of what was judged before."""
+    """The nodes with those of the snapshot. A known node takes only judged offsets from it."""
     nodes = dict(turn.nodes)
     for member in snapshot.members:
         known = nodes.get(member.name)
@@ -175,17 +186,17 @@ def _with_members(turn: Turn, snapshot: Snapshot) -> dict[str, NodeState]:
     return nodes
 
 
-def _higher(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
-    return {name: max(one.get(name, -1), other.get(name, -1)) for name in {**one, **other}}
+def _higher(offsets: Mapping[str, int], others: Mapping[str, int]) -> dict[str, int]:
+    return {name: max(offsets.get(name, -1), others.get(name, -1)) for name in {**offsets, **others}}
 
 
 def _renumbered(state: JobState, snapshot: Snapshot) -> JobState:
-    """The present attempt began after the carry was made: only its number is wrong."""
+    """The state of an attempt that began after the snapshot. Only its numbers change."""
     return replace(state, incidents=state.incidents + snapshot.incidents)
 
 
 def _continued(state: JobState, snapshot: Snapshot) -> JobState:
-    """The carry's attempt goes on; what was seen of it since the carry was made is newer."""
+    """The snapshot's attempt, with the newer state since the snapshot."""
     further = state.step is not None and (snapshot.step is None or state.step >= snapshot.step)
     newer = state.incident is not None
     return JobState(
@@ -216,16 +227,37 @@ def _continued(state: JobState, snapshot: Snapshot) -> JobState:
         findings={**snapshot.findings, **state.findings},
         stopped=tuple(dict.fromkeys((*snapshot.stopped, *state.stopped))),
         rates={**snapshot.rates, **state.rates},
+        detectors={**snapshot.detectors, **state.detectors},
+        resumption=_resumption(state.resumption, snapshot.resumption),
+    )
+
+
+def _resumption(newer: Resumption, known: Resumption) -> Resumption:
+    """The snapshot's knowledge of earlier attempts, with the steps seen since."""
+    return replace(
+        known,
+        told_step=known.told_step if known.told_step is not None else newer.told_step,
+        first_step=known.first_step if known.first_step is not None else newer.first_step,
+        interval=newer.interval or known.interval,
+        written_ms=known.written_ms or newer.written_ms,
+        judged=known.judged or newer.judged,
     )
 
 
 def _lives(turn: Turn) -> bool:
-    """Until the scheduler, or every node, said that it is over; a job that hangs lives on."""
+    """Whether neither the scheduler nor all nodes have reported the end. A job that hangs still lives."""
     state = turn.state
     if state.attempt == 0 or state.scheduler is not None:
         return False
     speaking = [node for node in turn.nodes.values() if node.incarnation == state.incarnation]
     return not speaking or not all(node.final for node in speaking)
+
+
+def _quiet(turn: Turn) -> bool:
+    """Whether a heartbeat comes now, and nothing has shown the job's progress for a while."""
+    state = turn.state
+    shown_ms = max(state.shown_ms, state.started_ms)
+    return turn.now_ms - shown_ms >= _QUIET_MS and state.incident is None and turn.heard_ms() == turn.now_ms
 
 
 def _pause_ms(turn: Turn) -> int:

@@ -1,6 +1,6 @@
-"""What detect remembers of a job: one blob for the job, one for each of its nodes.
+"""The state of a job in detect: one blob for the job, one for each of its nodes.
 
-The blobs are JSON with defaults for every field, so a blob of an older version is read as it is.
+The blobs are JSON with defaults for every field, so this version reads blobs of older versions.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from midwatch.rules.detectors.loss_spike import LossWindow
 from midwatch.rules.detectors.silence import Pulse
 from midwatch.streams.records import (
+    DetectorMemory,
     Finding,
     Held,
     Hit,
@@ -19,6 +20,7 @@ from midwatch.streams.records import (
     Line,
     Loop,
     Phase,
+    Resumption,
     SchedulerFact,
     SpecEvent,
     Spent,
@@ -31,26 +33,26 @@ VERSION = 1
 class NodeState:
     """One node of the present attempt.
 
-    `judged` maps a file generation to the highest byte offset judged; it outlives the attempt, because a
-    new shipper may read an old file again. `offsets` holds the last differences between the node's wall
-    clock and the append time (seconds); the largest is the clock's offset.
+    `judged` maps a file generation to the highest byte offset judged. It outlives the attempt, because a new
+    shipper may read an old file again. `offsets` holds the last differences between the node's wall clock and
+    the append time (seconds). The largest is the clock's offset.
     """
 
     incarnation: str = ""
     pulse: Pulse = field(default_factory=Pulse)
     judged: Mapping[str, int] = field(default_factory=dict)
     offsets: tuple[float, ...] = ()
-    logged_ms: int = 0  # append time on `logs` of its latest beat
-    seen_ms: int = 0  # up to where (append time on `logs`) this node vouches that all its lines were sent
+    logged_ms: int = 0  # append time on `logs` of its latest heartbeat
+    seen_ms: int = 0  # the node has sent all its lines up to this append time on `logs`
     final: bool = False
     alive: bool | None = None
     missing: bool = False
-    lines: int = 0  # that its shipper has read since its start
+    lines: int = 0  # lines that its shipper has read since the shipper's start
 
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """A job and its present attempt. `attempt` 0: nothing has run yet."""
+    """A job and its present attempt. `attempt` 0: no attempt has run yet."""
 
     version: int = VERSION
     job: str = ""
@@ -69,30 +71,35 @@ class JobState:
         default_factory=dict
     )  # by kind and file, while not known to have trained
     progress_nodes: tuple[str, ...] = ()
-    progress_line: Line | None = None  # the latest sign of progress, as it was printed
-    left: Hit | None = None  # a process that said it is done, while the job as a whole was not
+    progress_line: Line | None = None  # the latest progress line as printed
+    left: Hit | None = None  # a process reported its end while the job as a whole went on
     quorum_held: bool = True
     losses: LossWindow = field(default_factory=LossWindow)
     held: tuple[Held, ...] = ()
-    noted: tuple[Held, ...] = ()  # no evidence by themselves; they may explain an end that nothing else does
+    noted: tuple[
+        Held, ...
+    ] = ()  # no evidence by themselves; see `midwatch.agents.detect.diagnosis.hindsight`
     counts: tuple[HitCount, ...] = ()
     succeeded: bool = False
     bundle: str = ""
     scheduler: SchedulerFact | None = None
     ended_ms: int | None = None
     stalled: float | None = None  # seconds of silence when the stall was found
-    commanded: str = ""  # id of our own accepted command on this attempt
+    commanded: str = ""  # id of the accepted command on this attempt
     incident: Incident | None = None
     incidents: int = 0
     findings: Mapping[str, Finding] = field(default_factory=dict)
     due_ms: int | None = None
-    checkpoint_step: int | None = None  # from which the attempt went on, by the executor's word
-    whole: bool = True  # the job is known from its start, or from a carry on
-    awaited_ms: int = 0  # since when its nodes are waited for, where that is later than its start
-    queued: bool = False  # by the scheduler's word it waits for its nodes: nobody can speak yet
-    carry_ms: int | None = None  # when the next daily carry is due
-    stopped: tuple[str, ...] = ()  # rules whose watch a line has ended
-    rates: Mapping[str, Spent] = field(default_factory=dict)  # of rules that may hit only so often
+    checkpoint_step: int | None = None  # of the checkpoint that the executor told the attempt to load
+    resumption: Resumption = field(default_factory=Resumption)
+    whole: bool = True  # the history begins at the job's start or at a snapshot
+    awaited_ms: int = 0  # start of the wait for its nodes, if that is later than `started_ms`
+    queued: bool = False  # the scheduler reports that the job waits for nodes, so no node can send yet
+    carry_ms: int | None = None  # when the next daily snapshot is due
+    shown_ms: int = 0  # append time of the last record of its progress: hits or a snapshot
+    stopped: tuple[str, ...] = ()  # rules whose watch has ended
+    rates: Mapping[str, Spent] = field(default_factory=dict)  # of rules with a rate limit
+    detectors: Mapping[str, DetectorMemory] = field(default_factory=dict)  # of foreign detectors
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
-"""One record's work on one job: a draft of the job that the steps of the fold write into.
+"""A turn: the draft of a job into which the fold writes the effects of one record.
 
-The draft lives for one record only; what goes in and what comes out are values.
+The draft lives for one record only. The fold's input and output are values.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ from dataclasses import replace
 from typing import Any
 
 from midwatch.agents.detect.incident.state import Job, JobState, NodeState
+from midwatch.rules.detectors.base import Detectors
 from midwatch.rules.detectors.limits import WatchLimits
-from midwatch.rules.detectors.loss_spike import LossSpikeDetector
 from midwatch.streams.records import Finding, Incident, IncidentRecord, Line, Snapshot
 
 
 class Turn:
-    """The draft. `now_ms` is the only clock: the append time of the record, or a timer's due time."""
+    """The draft. `now_ms` is its only clock: the append time of the record, or a timer's due time."""
 
-    def __init__(self, job: Job, limits: WatchLimits, spikes: LossSpikeDetector, now_ms: int) -> None:
+    def __init__(self, job: Job, limits: WatchLimits, detectors: Detectors, now_ms: int) -> None:
         self.state: JobState = job.state
         self.nodes: dict[str, NodeState] = dict(job.nodes)
         self.limits = limits.of(job.state.spec)
-        self.spikes = spikes
+        self.detectors = detectors
         self.now_ms = now_ms
         self.out: list[IncidentRecord] = []
         self.snapshots: list[Snapshot] = []
@@ -29,7 +29,7 @@ class Turn:
         """Whether an attempt began in this turn."""
 
     def result(self) -> Job:
-        """The job as it stands now."""
+        """The job with the changes so far."""
         return Job(self.state, self.nodes)
 
     def set(self, **fields: Any) -> None:
@@ -37,16 +37,16 @@ class Turn:
         self.state = replace(self.state, **fields)
 
     def emit(self, record: IncidentRecord) -> None:
-        """Pass a record on to decide."""
+        """Send a record to decide."""
         self.out.append(record)
 
     def snapshot(self, snapshot: Snapshot) -> None:
-        """Sum the job up in its own topic."""
+        """Write a snapshot of the job into the topic `events`."""
         self.snapshots.append(snapshot)
 
     def incident(self, incident: Incident) -> None:
-        """Remember the incident as it now stands and pass it on."""
-        incident = replace(incident, cut=not self.state.whole)
+        """Keep the incident in the state and send it to decide."""
+        incident = replace(incident, cut=not self.state.whole, heard_ms=self.heard_ms())
         self.set(incident=incident)
         self.emit(incident)
 
@@ -58,23 +58,37 @@ class Turn:
         lines: tuple[Line, ...] = (),
         quantities: dict[str, str] | None = None,
     ) -> None:
-        """Open a finding once; while it stands open, opening it again changes nothing."""
+        """Open a finding. A finding that is open already stays as it is."""
         if name in self.state.findings:
             return
         finding = Finding(
-            self.state.job, self.state.attempt, name, True, self.now_ms, detail, lines, quantities or {}
+            self.state.job,
+            self.state.attempt,
+            name,
+            True,
+            self.now_ms,
+            detail,
+            lines,
+            quantities or {},
+            self.state.step,
+            self.heard_ms(),
         )
         self.set(findings={**self.state.findings, name: finding})
         self.emit(finding)
 
     def clear_finding(self, name: str, detail: str) -> None:
-        """Clear a finding that stands open."""
-        found = self.state.findings.get(name)
-        if found is None:
+        """Clear a finding, if it is open."""
+        finding = self.state.findings.get(name)
+        if finding is None:
             return
         self.set(findings={k: v for k, v in self.state.findings.items() if k != name})
-        self.emit(replace(found, open=False, at_ms=self.now_ms, detail=detail))
+        self.emit(replace(finding, open=False, at_ms=self.now_ms, detail=detail))
+
+    def heard_ms(self) -> int | None:
+        """The append time of the present attempt's last heartbeat; None without one."""
+        present = (n for n in self.nodes.values() if n.incarnation == self.state.incarnation)
+        return max((n.pulse.last_ms for n in present if n.pulse.shipper), default=None)
 
     def running(self) -> bool:
-        """Whether the present attempt has neither ended nor been found hanging."""
+        """Whether the present attempt has neither ended nor stalled."""
         return self.state.attempt > 0 and self.state.ended_ms is None

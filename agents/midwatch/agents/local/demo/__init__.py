@@ -1,1 +1,1 @@
-"""The whole real chain on this machine, failing on purpose: a rescue, a finding, a refusal, and a judge."""
+"""The demo: the real chain on this machine, and a training that fails on purpose."""

@@ -1,6 +1,6 @@
 """The facts that the demo must show, judged by the training's own ledger and the lines on disk. Pure.
 
-Nothing that the watch says of itself is believed where the ledger or a file can be asked instead.
+Where the ledger or a file holds a fact, the judge does not take the watch's word for it.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from midwatch.agents.query.timeline import Attempt, Timeline
 from midwatch.streams.records import Decision, Finding, Incident, Verdict
 
 ReadLine = Callable[[str, int], str]
-"""The line of that number (from 1) of a file, "" if there is none."""
+"""Takes a path and a line number from 1; returns that line of the file, or "" if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingStart:
-    """One start of the training, as its ledger tells."""
+    """One start of the training, as its ledger records it."""
 
     at: float
     first_step: int
@@ -28,7 +28,7 @@ class TrainingStart:
 
 @dataclass(frozen=True, slots=True)
 class TrainingLedger:
-    """What the training says it did. `saves` are (attempt, step)."""
+    """What the training recorded of itself. `saves` are (attempt, step); `faults` are (kind, time)."""
 
     starts: tuple[TrainingStart, ...] = ()
     saves: tuple[tuple[int, int], ...] = ()
@@ -41,7 +41,7 @@ class TrainingLedger:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One thing that must hold. `detail` says what was found, or what is missing."""
+    """One thing that must hold. `detail` says what the judge found, or what is missing."""
 
     name: str
     holds: bool
@@ -49,7 +49,7 @@ class Fact:
 
 
 def read_ledger(text: str) -> TrainingLedger:
-    """The ledger's lines; an incomplete last line, still being written, is left out."""
+    """Reads the ledger's lines. It leaves out an incomplete last line, which the training still writes."""
     starts: list[TrainingStart] = []
     saves: list[tuple[int, int]] = []
     faults: list[tuple[str, float]] = []
@@ -80,14 +80,14 @@ def judge(timeline: Timeline | None, ledger: TrainingLedger, read_line: ReadLine
         _refused(second),
         Fact(
             "the training was started exactly twice",
-            len(ledger.starts) == 2,  # the demo's own number
+            len(ledger.starts) == 2,  # the demo starts it twice
             f"its ledger counts {len(ledger.starts)}",
         ),
     ]
 
 
 def settled(attempt: Attempt | None) -> Incident | None:
-    """The attempt's incident, once everything has spoken."""
+    """The attempt's incident, once it has settled."""
     incident = attempt.incident if attempt else None
     return incident if incident and incident.state == "settled" else None
 
@@ -122,10 +122,10 @@ def _restarted(attempt: Attempt | None) -> Fact:
     if attempt is None or decision is None:
         return Fact(name, False, "no restart was decided")
     if not decision.command:
-        return Fact(name, False, f"it was decided, but not ordered: {decision.reason}")
+        return Fact(name, False, f"it was decided, but no command was issued: {decision.reason}")
     done = attempt.restarted
     if done is None:
-        return Fact(name, False, "it was ordered, but the executor carried nothing out")
+        return Fact(name, False, "a command was issued, but the executor did not carry it out")
     return Fact(
         name, len(attempt.commands) == 1, f"{done.old_native_id} → {done.new_native_id}, {decision.reason}"
     )
@@ -134,7 +134,7 @@ def _restarted(attempt: Attempt | None) -> Fact:
 def _resumed(ledger: TrainingLedger) -> Fact:
     name = "attempt 2 began at its checkpoint + 1"
     saved = ledger.saved_before(2)
-    if len(ledger.starts) < 2 or saved is None:  # the demo's own number
+    if len(ledger.starts) < 2 or saved is None:  # the demo starts it twice
         return Fact(
             name, False, f"the ledger knows {len(ledger.starts)} starts, the latest checkpoint is {saved}"
         )
@@ -148,11 +148,11 @@ def _spike(timeline: Timeline | None) -> Fact:
     spikes = [r for r in records if isinstance(r, Finding) and r.kind == "loss_spike" and r.open]
     if not spikes:
         return Fact(name, False, "no such finding was seen")
-    return Fact(name, len(spikes) == 1 and spikes[0].attempt == 2, spikes[0].detail)  # as above
+    return Fact(name, len(spikes) == 1 and spikes[0].attempt == 2, spikes[0].detail)  # it spikes in attempt 2
 
 
 def _refused(attempt: Attempt | None) -> Fact:
-    name = "attempt 2 was not restarted, and it is said why"
+    name = "attempt 2 was not restarted, and a decision says why"
     decision = decided(attempt, ["stop", "hold", "restart", "none"])
     if attempt is None or decision is None:
         return Fact(name, False, "nothing was decided")

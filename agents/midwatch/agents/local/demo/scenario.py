@@ -1,4 +1,4 @@
-"""Shell of the demo: the watch as a child process, the job through `midwatch run`, the facts from outside."""
+"""Shell of the demo: starts the watch and the training as child processes, and collects the facts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -39,8 +39,11 @@ _AFTERWARDS_S = 3.0  # a restart that should not come would come by then
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How the demo is run. `settings` are the person's own options, `up` those for `midwatch up` alone;
-    `without` breaks one part, to see that the demo says so."""
+    """How to run the demo.
+
+    `settings` are the user's options for every command, `up` those for `midwatch up` alone. `without` breaks
+    one part, and the demo must then name the fact that fails.
+    """
 
     directory: Path
     settings: tuple[str, ...] = ()
@@ -50,8 +53,8 @@ class Options:
 
 
 def run(settings: Settings, options: Options, say: Say) -> int:
-    """0 if every fact held, else 1 with the facts that did not."""
-    began = time.monotonic()
+    """Runs the demo. Returns 0 if every fact held, else 1; the report names the facts that did not."""
+    watch_began = time.monotonic()
     stage = _stage(options.directory, settings.cluster)
     with _watch(stage, options, say):
         connected = with_connection(_of(settings, stage))
@@ -59,13 +62,13 @@ def run(settings: Settings, options: Options, say: Say) -> int:
             stopped = threading.Event()
             threading.Thread(target=_keep_redis_stopped, args=(connected, stopped), daemon=True).start()
             stopped.wait()
-            say("Redis is stopped for good, as asked")
-        begun = time.monotonic()
+            say("Redis is stopped for good (--without redis)")
+        training_began = time.monotonic()
         _start_training(stage, options)
-        say(f"the watch took {begun - began:.1f} s to start; now a training of 8 ranks that will fail")
+        say(f"the watch took {training_began - watch_began:.1f} s to start; now 8 ranks train, and will fail")
         timeline, ledger, facts = _observe(stage, connected, options.patience, say)
     _keep_verdicts(stage, timeline)
-    for line in report(stage, timeline, ledger, facts, time.monotonic() - begun):
+    for line in report(stage, timeline, ledger, facts, time.monotonic() - training_began):
         say(line)
     return 1 if missing(facts) else 0
 
@@ -74,7 +77,7 @@ def _stage(directory: Path, cluster: str) -> Stage:
     stage = Stage(directory.absolute(), job_name(RUN, cluster=cluster, user=getpass.getuser()))
     if stage.ledger.exists():
         raise UsageError(
-            "an earlier demo's training lies there, and would be resumed",
+            "the directory holds the training of an earlier demo, which would resume",
             where=str(stage.directory),
             remedy="remove the directory, or name another with --directory",
         )
@@ -93,7 +96,7 @@ def _of(settings: Settings, stage: Stage) -> Settings:
 
 
 def _common(stage: Stage, options: Options) -> tuple[str, ...]:
-    """What every process of the demo is told; on a Kafka that was given it keeps to topics of its own."""
+    """The options of every process of the demo. The topics' prefix keeps them apart on a shared Kafka."""
     return (*options.settings, f"--state-directory={stage.state}", f"--set=topics.prefix={stage.prefix}")
 
 
@@ -119,9 +122,9 @@ def _watch(stage: Stage, options: Options, say: Say) -> Iterator[None]:
     up = Child("midwatch up", command, directory=Path.cwd(), log=log)
     try:
         deadline = time.monotonic() + _READY_S
-        said = 0
+        shown = 0
         while not is_ready(stage.state, "up", up.pid):
-            said = _pass_on(log, said, say)
+            shown = _pass_on(log, shown, say)
             if up.exit_status is not None:
                 raise ServiceUnreachable("the watch did not come up", where=str(log), remedy=_last_lines(log))
             if time.monotonic() > deadline:
@@ -164,15 +167,15 @@ def _start_training(stage: Stage, options: Options) -> None:
 def _observe(
     stage: Stage, settings: Settings, patience: float, say: Say
 ) -> tuple[Timeline | None, TrainingLedger, list[Fact]]:
-    """Until every fact holds and nothing more came for a while, or no hope is left."""
+    """Watches until every fact has held for `_AFTERWARDS_S`, or for `patience` seconds at most."""
     deadline = time.monotonic() + patience
     timeline: Timeline | None = None
-    told = 0
+    shown = 0
     held_since: float | None = None
     while True:
         with suppress(UsageError):  # the job is not in the topics yet
             timeline = ask_job(settings, str(stage.job), now_ms())[0]
-        told = _tell(timeline, told, say)
+        shown = _show_steps(timeline, shown, say)
         ledger = _ledger(stage)
         facts = judge(timeline, ledger, _read_line)
         now = time.monotonic()
@@ -182,19 +185,19 @@ def _observe(
         time.sleep(_POLL_S)
 
 
-def _tell(timeline: Timeline | None, told: int, say: Say) -> int:
+def _show_steps(timeline: Timeline | None, shown: int, say: Say) -> int:
     steps = timeline.steps if timeline else ()
-    for timed in steps[told:]:
+    for timed in steps[shown:]:
         line = activity_line(
             timed.record, timed.at_ms, command=timeline.command_of(timed.record) if timeline else None
         )
         if line is not None:
             say(f"  {line}")
-    return max(told, len(steps))
+    return max(shown, len(steps))
 
 
 def _keep_verdicts(stage: Stage, timeline: Timeline | None) -> None:
-    """By attempt, for who wants to compare them with `midwatch replay`."""
+    """Writes the verdicts by attempt, for a comparison with `midwatch replay`."""
     verdicts = {
         str(attempt.number): asdict(incident.verdict)
         for attempt in (timeline.attempts if timeline else ())
@@ -216,7 +219,7 @@ def _read_line(path: str, number: int) -> str:
 
 
 def _rules_without_timeouts(stage: Stage) -> Path:
-    """The default rules less those of the type that the first attempt dies of."""
+    """The default rules without those of the error type that ends the first attempt."""
     from midwatch.rules.loader import load_bundle
 
     names = [rule.name for rule in load_bundle("default").rules if rule.error_type == "nccl_timeout"]
@@ -226,8 +229,10 @@ def _rules_without_timeouts(stage: Stage) -> Path:
 
 
 def _keep_redis_stopped(settings: Settings, stopped: threading.Event) -> None:
-    """`up` starts a Redis that died again, as it should; here it is stopped whenever it answers. `stopped` is
-    set once it does not."""
+    """Stops Redis whenever it answers, because `up` starts a dead Redis again.
+
+    Sets `stopped` once Redis has been stopped.
+    """
     from redis.exceptions import RedisError
 
     from midwatch.streams.services.reachable import redis_client
@@ -239,21 +244,18 @@ def _keep_redis_stopped(settings: Settings, stopped: threading.Event) -> None:
         time.sleep(_POLL_S)
 
 
-def _pass_on(log: Path, said: int, say: Say) -> int:
+def _pass_on(log: Path, shown: int, say: Say) -> int:
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-    for line in lines[said:]:
+    for line in lines[shown:]:
         say(f"  {line}")
     return len(lines)
 
 
 def _last_lines(log: Path) -> str:
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-    return "its last words: " + (" | ".join(lines[-4:]) or "none")
+    return "the end of its log: " + (" | ".join(lines[-4:]) or "none")
 
 
 def default_directory() -> Path:
-    """A directory of its own for each demo, so that two can run side by side."""
+    """A directory for this process alone, so that two demos can run side by side."""
     return Path(os.environ.get("TMPDIR", "/tmp")) / f"midwatch-demo-{os.getpid()}"  # noqa: S108  # made 0700
-
-
-Arguments = Sequence[str]

@@ -1,4 +1,4 @@
-"""What the demo's training is told to do, and where. Pure."""
+"""The command line of the demo's training, and the demo's directories. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Stage:
 
     @property
     def prefix(self) -> str:
-        """Of its topics: a Kafka that is in use keeps its own apart."""
+        """The prefix of its topics, which keeps them apart from others on the same Kafka."""
         return re.sub(r"[^A-Za-z0-9.-]", "-", f"demo-{self.directory.parent.name}-{self.directory.name}")
 
     @property
@@ -34,7 +34,7 @@ class Stage:
 
     @property
     def checkpoints(self) -> Path:
-        """Where the training saves, and keeps its ledger."""
+        """The training's checkpoints and its ledger."""
         return self.directory / "checkpoints"
 
     @property
@@ -44,12 +44,15 @@ class Stage:
 
     @property
     def ledger(self) -> Path:
-        """The judge: written by the training, and by nothing that watches it."""
+        """The judge. The training writes it, and nothing that watches the training does."""
         return self.checkpoints / "ledger.jsonl"
 
     def training(self) -> list[str]:
-        """Eight ranks. The first attempt dies of a collective's timeout; in the second the loss spikes, then
-        one rank runs out of memory and the others print timeouts about it."""
+        """The command of a training with eight ranks.
+
+        The first attempt dies of a collective's timeout. In the second attempt the loss spikes. Then one rank
+        runs out of memory, and the others print timeouts about it.
+        """
         return [
             sys.executable,
             "-P",

@@ -1,4 +1,4 @@
-"""What the demo tells a person at its end: verdicts, evidence, times, where to look next. Pure."""
+"""The demo's report at its end: verdicts, evidence, times, next commands. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _EVIDENCE = 3
 def report(
     stage: Stage, timeline: Timeline | None, ledger: TrainingLedger, facts: Sequence[Fact], seconds: float
 ) -> list[str]:
-    """The closing lines."""
+    """The lines of the report."""
     out = [""]
     for attempt in timeline.attempts if timeline else ():
         out += _attempt(attempt)
@@ -53,15 +53,15 @@ def _attempt(attempt: Attempt) -> list[str]:
 def _times(timeline: Timeline | None, ledger: TrainingLedger) -> list[str]:
     first = next((a for a in timeline.attempts if a.number == 1), None) if timeline else None
     incident, decision = settled(first), decided(first, ["restart"])
-    if incident is None or decision is None or len(ledger.starts) < 2:  # the demo's own number
+    if incident is None or decision is None or len(ledger.starts) < 2:  # the demo starts it twice
         return []
     line = incident.evidence[0].line.time if incident.evidence else incident.opened_ms / 1000
-    opened, ordered, started = incident.opened_ms / 1000, decision.at_ms / 1000, ledger.starts[1].at
-    # PyTorch tells only the second in which it printed the line, which is placed at that second's end.
+    opened, commanded, started = incident.opened_ms / 1000, decision.at_ms / 1000, ledger.starts[1].at
+    # PyTorch prints whole seconds only, so the line's time is the end of its second.
     seen = f"{opened - line:.2f} s" if opened >= line else "within its second"
     return [
-        f"times     line → incident {seen} → command {ordered - opened:.2f} s"
-        f" → new first step {started - ordered:.2f} s",
+        f"times     line → incident {seen} → command {commanded - opened:.2f} s"
+        f" → new first step {started - commanded:.2f} s",
         "",
     ]
 

@@ -1,1 +1,1 @@
-"""A real Kafka and a real Redis on this machine without Docker, for `up`, the demo and the tests."""
+"""A real Kafka and Redis on this machine without Docker, for `up`, the demo and the tests."""

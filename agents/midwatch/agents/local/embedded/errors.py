@@ -1,7 +1,7 @@
-"""What can go wrong between a machine with Python and a running Kafka and Redis.
+"""Errors of the embedded Kafka and Redis.
 
-`exit_code` follows the command line's: 3 where a setting or a directory that the user chose is wrong,
-4 where a server or the repository of jars cannot be reached.
+`exit_code` is that of the command line: 3 if a setting or directory that the user chose is wrong, 4 if a
+server or the repository of jars cannot be reached.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class EmbeddedStackError(MidwatchError):
 
 
 class PortTaken(EmbeddedStackError):
-    """A port that was asked for cannot be had: another program listens on it, or there is no such port."""
+    """A requested port cannot be used: another program listens on it, or no such port exists."""
 
     exit_code = 3
 
@@ -32,23 +32,23 @@ class StateDirectoryInUse(EmbeddedStackError):
 
 
 class StateDirectoryDamaged(EmbeddedStackError):
-    """The state directory holds data that cannot be opened, and that must not be formatted over."""
+    """The state directory holds data that cannot be opened. Formatting would destroy it."""
 
     exit_code = 3
 
 
 class StateDirectoryNewer(EmbeddedStackError):
-    """The state directory was written by a newer Kafka, Redis or midwatch than this one."""
+    """A newer Kafka, Redis or midwatch wrote the state directory."""
 
     exit_code = 3
 
 
 class DiskFull(EmbeddedStackError):
-    """There is too little room for Kafka's or Redis's files."""
+    """The disk has too little room for the files of Kafka or Redis."""
 
 
 class NoJava(EmbeddedStackError):
-    """No Java of the needed version was found; the message names those that were passed over."""
+    """No Java of the needed version was found. The message lists the rejected ones."""
 
     exit_code = 3
 
@@ -64,26 +64,26 @@ class RepositoryUnreachable(EmbeddedStackError):
 
 
 class JarMissing(EmbeddedStackError):
-    """A jar of the lock is neither in the given directory nor in the repository."""
+    """A jar that the lock file names is neither in the given directory nor in the repository."""
 
     exit_code = 3
 
 
 class WrongChecksum(EmbeddedStackError):
-    """A jar is not the one of the lock. It is never put on the class path."""
+    """A jar differs from the lock file. It is never put on the class path."""
 
     exit_code = 3
 
 
 class ExtraMissing(EmbeddedStackError):
-    """A Python package of the extra `embedded` is needed and not installed."""
+    """A Python package of the extra `embedded` is not installed."""
 
     exit_code = 3
 
 
 class ServerFailed(EmbeddedStackError):
-    """Kafka or Redis ended by itself, for a reason that its log gives."""
+    """Kafka or Redis ended by itself; its log gives the reason."""
 
 
 class ServerSilent(EmbeddedStackError):
-    """Kafka or Redis runs but gave no answer in time."""
+    """Kafka or Redis runs, but did not answer in time."""

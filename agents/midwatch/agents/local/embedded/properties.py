@@ -1,4 +1,4 @@
-"""The configuration texts of the two servers."""
+"""The configuration files of the two servers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ listener.name.client.plain.sasl.jaas.config={login}
 listener.name.controller.plain.sasl.jaas.config={login}
 log.dirs=data
 
-# Topics are made by midwatch, with their partition counts, or not at all.
+# Only midwatch makes topics, with their partition counts.
 auto.create.topics.enable=false
 num.partitions=4
 message.max.bytes=2097152
@@ -37,7 +37,7 @@ share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 share.coordinator.state.topic.num.partitions=1
 
-# A worker that is gone is noticed soon, and the first one need not wait for others.
+# The group notices a dead worker soon, and the first worker does not wait for others.
 group.initial.rebalance.delay.ms=0
 group.min.session.timeout.ms=1000
 
@@ -45,7 +45,7 @@ group.min.session.timeout.ms=1000
 broker.session.timeout.ms=2000
 broker.heartbeat.interval.ms=500
 
-# Nobody follows the one controller: it need not write down twice a second that it is still there.
+# No other controller follows this one, so it need not write twice a second that it lives.
 metadata.max.idle.interval.ms=5000
 
 # Little memory, few threads, small files.
@@ -68,24 +68,24 @@ daemonize no
 tcp-backlog 128
 databases 16
 
-# An answered write is on the disk: claims of commands must not be rolled back.
+# A write is on the disk before its answer, so that no claim of a command is rolled back.
 appendonly yes
 appendfsync always
 save ""
-# The rewritten file holds commands, which any Redis or Valkey reads, and not one server's own format.
+# The rewritten file holds commands, which any Redis or Valkey reads.
 aof-use-rdb-preamble no
 
-# Nothing is forgotten to make room; at the limit writes are refused.
+# Redis evicts nothing. At the limit it refuses writes.
 maxmemory {memory_megabytes}mb
 maxmemory-policy noeviction
 """
 
 
 def kafka_properties(*, port: int, controller_port: int, password: str) -> str:
-    """`server.properties` of one node that is broker and controller, for a start in its own directory.
+    """`server.properties` of one node that is broker and controller. Kafka must start in its own directory.
 
-    Paths in it are relative on purpose: Kafka splits them at commas and reads the file as Latin-1.
-    Both listeners ask for the password: on a machine of many users loopback is not private.
+    Its paths are relative, because Kafka splits paths at commas and reads the file as Latin-1. Both listeners
+    require the password, because loopback is not private on a machine of many users.
     """
     login = (
         "org.apache.kafka.common.security.plain.PlainLoginModule required "
@@ -95,5 +95,5 @@ def kafka_properties(*, port: int, controller_port: int, password: str) -> str:
 
 
 def redis_configuration(*, port: int, password: str, memory_megabytes: int) -> str:
-    """`redis.conf` for Redis 6.2 and later and Valkey, for a start in its own directory."""
+    """`redis.conf` for Valkey and for Redis from 6.2. The server must start in its own directory."""
     return _REDIS.format(port=port, password=password, memory_megabytes=memory_megabytes)

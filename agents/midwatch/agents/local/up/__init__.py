@@ -1,1 +1,1 @@
-"""`midwatch up`: the whole watch as one tree of processes on this machine, which ends as one."""
+"""`midwatch up`: the whole watch as one tree of processes on this machine. They end together."""

@@ -1,7 +1,7 @@
-"""The name by which the workers of one `up` take their place in Kafka's groups again. Shell.
+"""The name by which workers of one `up` join Kafka's groups (static membership). Shell.
 
-A worker without a name that is killed and started at once joins its group as a stranger, and the group waits
-for the dead one until that one's session ends. One that is known by its name has its partitions back at once.
+A killed worker without a name joins its group as a new member. The group then waits until the session of the
+dead member ends. A worker with a name gets its partitions back at once.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ _TOKEN = re.compile(r"[0-9a-f]{16}")
 
 
 def instance_id(state_directory: Path) -> str:
-    """The same at each start on this host with this state directory, and nobody else's. Call it under the
-    directory's lock: two workers of one name put each other out of their group for ever.
+    """The name for this host and state directory. It is the same at each start, and no other `up` has it.
+
+    Call it under the directory's lock. Two workers of one name remove each other from the group for ever.
     """
-    # The host is in it because a state directory may be copied to another one.
+    # The name holds the host, because somebody may copy a state directory to another host.
     host = _NOT_IN_A_NAME.sub("-", socket.gethostname())[:_LONGEST_HOST]
     return f"up-{host}-{_token(run_directory(state_directory) / 'instance')}"
 

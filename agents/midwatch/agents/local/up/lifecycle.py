@@ -1,4 +1,4 @@
-"""Runs the watch on this machine from the first check to the last process gone."""
+"""Runs the watch on this machine, from the first check to the end of the last process."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ Stop = Callable[[float], bool]
 
 
 def run(settings: Settings, arguments: Sequence[str], jars: Jars, say: Say, *, executor: bool = True) -> None:
-    """Returns after Ctrl-C or SIGTERM, when everything that it started is gone.
+    """Runs the watch. Returns after Ctrl-C or SIGTERM, when everything that it started has ended.
 
     `arguments` are the options by which child processes find the same settings.
 
     Raises:
-        MidwatchError: something could not be started; what had been is stopped again.
+        MidwatchError: something could not be started. What was started before has been stopped.
     """
     with (
         lock.held(settings.state_directory) as descriptor,
         services(settings, jars, say) as running,
-        # Only now: during a download or a boot Ctrl-C interrupts at once, and servers end with us anyway.
+        # Only now: until here Ctrl-C may interrupt a download or a boot, and servers end with this process.
         _stoppable() as stop,
     ):
         settings = running.settings
@@ -63,7 +63,7 @@ def run(settings: Settings, arguments: Sequence[str], jars: Jars, say: Say, *, e
             if following.is_alive():
                 following.stop()
             stop_all(ours)
-    say("stopped; nothing of it runs any more")
+    say("stopped; all its processes have ended")
 
 
 def _watch(running: Services, ours: Sequence[Process], stop: Stop, say: Say) -> None:
@@ -76,15 +76,17 @@ def _watch(running: Services, ours: Sequence[Process], stop: Stop, say: Say) -> 
 
 @contextmanager
 def _stoppable() -> Iterator[Stop]:
-    """A function that waits some seconds and says whether a signal has asked us to stop."""
-    asked = threading.Event()
+    """Yields a function that waits some seconds and returns whether a stop signal came."""
+    signalled = threading.Event()
 
-    def ask(_number: int, _frame: FrameType | None) -> None:
-        asked.set()
+    def on_signal(_number: int, _frame: FrameType | None) -> None:
+        signalled.set()
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    before = {
+        number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
     try:
-        yield asked.wait
+        yield signalled.wait
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -1,4 +1,4 @@
-"""Prints every step of every job while `up` runs, as it is written into the topics."""
+"""Prints every step of every job while `up` runs, as soon as the topics hold it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from midwatch.streams.settings.schema import Settings
 _POLL_MS = 500
 _AGAIN_S = 2.0
 _KEPT = 1000
-"""Commands and lines that are remembered: for the numbers of their outcomes, and to say nothing twice."""
+"""Commands that it remembers for their outcomes, and records that it remembers to print none twice."""
 
 
 class Following(threading.Thread):
-    """Follows the topics from their present ends until `stop`. Trouble with Kafka only makes it pause."""
+    """Follows the topics from their current ends until `stop`. After a Kafka error it pauses and retries."""
 
     def __init__(self, settings: Settings, say: Say) -> None:
         super().__init__(name="following", daemon=True)
@@ -30,10 +30,10 @@ class Following(threading.Thread):
         self._verifier = ensure_keys(settings.state_directory).verifier()
         self._over = threading.Event()
         self._commands: dict[str, Command] = {}
-        self._told: dict[bytes, None] = {}
+        self._printed: dict[bytes, None] = {}
 
     def stop(self) -> None:
-        """Returns when no further line will be printed."""
+        """Stops. After the return it prints no further line."""
         self._over.set()
         self.join(5)
 
@@ -60,29 +60,29 @@ class Following(threading.Thread):
             while not self._over.is_set():
                 for partition, messages in consumer.poll(timeout_ms=_POLL_MS).items():
                     for message in messages:
-                        self._tell(message.value, message.timestamp, partition.topic == names.events)
+                        self._print(message.value, message.timestamp, partition.topic == names.events)
         finally:
             consumer.close()
 
-    def _tell(self, value: bytes | None, at_ms: int, facts_only: bool) -> None:
-        if value is None or value in self._told:
+    def _print(self, value: bytes | None, at_ms: int, facts_only: bool) -> None:
+        if value is None or value in self._printed:
             return
         try:
             record = codec.decode(value)
         except (MalformedRecord, NewerRecord):
             return
-        # Outcomes and acts stand in `events` first and come again, in the order of truth, in `incidents`.
+        # Outcomes and acts come in `events` first, and again in `incidents`, whose order counts.
         if facts_only and not isinstance(record, SchedulerFact):
             return
         if isinstance(record, Command):
             if not self._verifier.accepts(record):
-                return  # a stranger's order: the executor sets it aside and says so
+                return  # without our signature: the executor writes it to the dead-letter topic
             self._commands[record.id] = record
             if len(self._commands) > _KEPT:
                 del self._commands[next(iter(self._commands))]
         inner = getattr(record, "record", record)
-        self._told[value] = None
-        if len(self._told) > _KEPT:
-            del self._told[next(iter(self._told))]
+        self._printed[value] = None
+        if len(self._printed) > _KEPT:
+            del self._printed[next(iter(self._printed))]
         if line := activity.line(record, at_ms, command=self._commands.get(getattr(inner, "command", ""))):
             self._say(line)

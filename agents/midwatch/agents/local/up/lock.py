@@ -1,4 +1,4 @@
-"""One `up` per state directory; the next one waits for the processes of a killed one."""
+"""The lock that allows one `up` per state directory, and waits for processes of a killed `up`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from midwatch.streams.host.file_lock import LockTaken, lock
 from midwatch.streams.worker.readiness import run_directory
 
 PATIENCE = 30.0
-"""Seconds: longer than a supervisor takes to end a process that does not listen."""
+"""Seconds; longer than a supervisor takes to end a process that ignores SIGTERM."""
 
 
 @contextlib.contextmanager
 def held(state_directory: Path, patience: float = PATIENCE) -> Iterator[int]:
-    """The lock's descriptor. Supervisors of our processes inherit it, so it is free when the last is gone.
+    """Yields the held lock's descriptor. Supervisors inherit it, so it is free when the last has ended.
 
     Raises:
         ServiceUnreachable: another `up` runs with this state directory.

@@ -1,4 +1,4 @@
-"""Kafka and Redis for `up`: those that the settings name, else our own, which end with us."""
+"""Kafka and Redis for `up`: those that the settings name, else embedded ones, which end with `up`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Jars:
-    """Where the jars of an embedded Kafka come from; None is the usual place."""
+    """Where the jars of an embedded Kafka come from. None means the cache and the default repository."""
 
     directory: Path | None = None
     maven_mirror: str | None = None
 
 
 class Services:
-    """The running services; `look` starts one of our own again that has died."""
+    """The running services. `look` starts an embedded one again that has ended."""
 
     def __init__(self, settings: Settings, stack: EmbeddedStack | None) -> None:
         self.settings = settings
@@ -39,11 +39,11 @@ class Services:
 
     @property
     def kind(self) -> str:
-        """For the line that tells where they are."""
+        """A word for the output: whether they are embedded or given by the settings."""
         return "embedded" if self._stack else "given"
 
     def look(self, now: float, say: Say) -> None:
-        """Starts our own Kafka or Redis again if it has ended by itself."""
+        """Starts an embedded Kafka or Redis again if it has ended by itself."""
         if self._stack is None:
             return
         for server in (self._stack.kafka, self._stack.redis):
@@ -54,7 +54,7 @@ class Services:
             if deaths and now < deaths[-1] + backoff.pause(deaths, now):
                 continue
             deaths[:] = [*backoff.recent(deaths, now), now]
-            say(f"{server.name} has ended: {error.what}. It is started again")
+            say(f"{server.name} has ended: {error.what}; midwatch starts it again")
             try:
                 server.restart()
             except MidwatchError as failed:
@@ -65,12 +65,12 @@ class Services:
 
 @contextlib.contextmanager
 def services(settings: Settings, jars: Jars, say: Say) -> Iterator[Services]:
-    """Checks the given services, or starts our own; on leaving, our own are stopped.
+    """Checks the given services, or starts embedded ones and stops them at the end of the block.
 
     Raises:
         ConfigurationError: one of the two is named and the other is not, or Redis would lose state.
-        ServiceUnreachable: a given one does not answer.
-        EmbeddedStackError: our own cannot be started; it says why.
+        ServiceUnreachable: a given service does not answer.
+        EmbeddedStackError: an embedded service cannot be started; the error says why.
     """
     given = (bool(settings.kafka.bootstrap), bool(settings.redis.url))
     if all(given):

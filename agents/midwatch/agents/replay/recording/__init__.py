@@ -1,1 +1,1 @@
-"""One job's records of `events` and `incidents` in a file, and the same watch over them again."""
+"""Recordings: one job's records of `events` and `incidents` in a file, and the watch repeated over them."""

@@ -1,4 +1,4 @@
-"""Shell: reads one job's partitions of `events` and `incidents` into a recording."""
+"""Shell: makes a recording of one job's records of `events` and `incidents`."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from midwatch.streams.worker.fold import Message
 
 
 def export(settings: Settings, job: str, patience: float = PATIENCE) -> Recording:
-    """All that the two topics hold of the job now.
+    """Record all that the two topics hold of the job now.
 
-    `incidents` is read first: what stands there follows from events that are then there too.
+    It reads `incidents` first. Then `events` holds every event from which a recorded incident follows.
 
     Raises:
         UsageError: neither topic holds a record of the job.
-        ServiceUnreachable: Kafka or a topic is not there, or the end was not reached within `patience`.
+        ServiceUnreachable: Kafka or a topic is not there, or the read lasted longer than `patience` seconds.
     """
     names, key = settings.topic_names, job.encode()
     incidents = _ReadPartition(settings, names.incidents, key, patience)
@@ -39,9 +39,9 @@ def export(settings: Settings, job: str, patience: float = PATIENCE) -> Recordin
     kept_events = tuple(thinned(events, key))
     if not any(message.key == key for message in (*kept_events, *kept_incidents)):
         raise UsageError(
-            "no record of this job stands in the topics",
+            "the topics hold no record of this job",
             where=job,
-            remedy="`midwatch jobs` lists those that are known",
+            remedy="`midwatch jobs` lists the known jobs",
         )
     bundles = _bundles(settings, (*kept_events, *kept_incidents))
     head = Head(
@@ -59,7 +59,8 @@ def export(settings: Settings, job: str, patience: float = PATIENCE) -> Recordin
 
 def _bundles(settings: Settings, kept: tuple[Message, ...]) -> tuple[Message, ...]:
     """The bundles that the activations among the records name."""
-    hashes = dict.fromkeys(said.bundle for message in kept if (said := activation_in(message)))
+    activations = (activation_in(message) for message in kept)
+    hashes = dict.fromkeys(activation.bundle for activation in activations if activation)
     if not hashes:
         return ()
     topic = RulesTopic(settings)
@@ -76,7 +77,7 @@ def _bundles(settings: Settings, kept: tuple[Message, ...]) -> tuple[Message, ..
 
 
 class _ReadPartition:
-    """The partition of one topic that holds the key, read once; it notes where the log begins."""
+    """One read of the partition that holds the key in one topic. It notes where the log begins."""
 
     def __init__(self, settings: Settings, topic: str, key: bytes, patience: float) -> None:
         self._topic = topic
@@ -84,8 +85,8 @@ class _ReadPartition:
         self._first: Message | None = None
 
     def __iter__(self) -> Iterator[Message]:
-        for found in self._messages:
-            message = _message(found)
+        for received in self._messages:
+            message = _message(received)
             self._first = self._first or message
             yield message
 
@@ -97,14 +98,14 @@ class _ReadPartition:
         return RecordingSource(self._topic, first.partition, first.offset, cut_ms)
 
 
-def _message(found: Any) -> Message:
+def _message(received: Any) -> Message:
     return Message(
-        topic=found.topic,
-        partition=found.partition,
-        offset=found.offset,
-        timestamp_ms=found.timestamp,
-        now_ms=found.timestamp,
-        key=found.key,
-        value=found.value,
-        headers=tuple(found.headers or ()),
+        topic=received.topic,
+        partition=received.partition,
+        offset=received.offset,
+        timestamp_ms=received.timestamp,
+        now_ms=received.timestamp,
+        key=received.key,
+        value=received.value,
+        headers=tuple(received.headers or ()),
     )

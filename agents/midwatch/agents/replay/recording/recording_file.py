@@ -1,10 +1,11 @@
-"""The file of a recording: a head, then one record a line as it stood in its topic. Pure: bytes in and out.
+"""The file of a recording: a head, then each record of a topic in a line of its own. Pure: bytes in and out.
 
     {"recording": 1, "job": "slurm:ada/llm", "limits": {…}, "policy": "verdict", …}
     {"topic": "events", "partition": 3, "offset": 17, "at_ms": 1763…, "key": "slurm:ada/llm", "value": {…}}
 
-Version 2 has rows of the topic `rules` besides: the bundles that activations name, under their hashes.
-`topic` is the short name; `value` is the record itself, or `raw` its base64 where it is no JSON of one line.
+`topic` is the topic's short name. `value` is the record itself; `raw` is its base64, for a record that is
+not one line of JSON. Version 2 adds rows of the topic `rules`: the bundles that activations name, by their
+hashes.
 """
 
 from __future__ import annotations
@@ -21,14 +22,16 @@ from midwatch.streams.worker.fold import Message
 
 VERSION = 2
 WITHOUT_RULES = 1
-"""The version of a recording in which nothing is activated."""
+"""The version of a recording without activations."""
 Short = Literal["events", "incidents", "rules"]
 
 
 @dataclass(frozen=True, slots=True)
 class RecordingSource:
-    """The partition that the job's records of one topic lie in. `cut_ms`: append time of the oldest record
-    that was left in it, if records before it had been deleted; None if the log was whole."""
+    """The partition that holds the job's records of one topic.
+
+    `cut_ms`: append time of its oldest record, if Kafka had deleted older ones; None if the log was whole.
+    """
 
     topic: str
     partition: int
@@ -38,7 +41,7 @@ class RecordingSource:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What the records are judged by: the settings of the watch at the time of the export."""
+    """The job, and the settings of the watch at the time of the export."""
 
     job: str
     events: RecordingSource
@@ -52,7 +55,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A head and the records, those of each topic in the order of their offsets. `rules`: the bundles."""
+    """A head, and the records of each topic in the order of their offsets. `rules`: the bundles."""
 
     head: Head
     events: tuple[Message, ...]
@@ -81,7 +84,7 @@ def head_line(head: Head) -> bytes:
 
 
 def row_line(short: Short, message: Message) -> bytes:
-    """One record. Keys and headers of a job are text; what is not would be no record of it."""
+    """The line of one record. Keys and headers of a job are text, so it replaces bytes that are not UTF-8."""
     row = _Row(
         topic=short,
         partition=message.partition,
@@ -98,10 +101,10 @@ def row_line(short: Short, message: Message) -> bytes:
 
 
 def read(lines: Iterable[bytes], where: str) -> Recording:
-    """The recording in these lines.
+    """Read the recording from its lines.
 
     Raises:
-        UsageError: not a recording, or one of a newer version.
+        UsageError: the lines are not a recording, or one of a newer version.
     """
     rows = enumerate(lines, 1)
     head = _head(next(rows, (1, b""))[1], where)
@@ -113,13 +116,13 @@ def read(lines: Iterable[bytes], where: str) -> Recording:
             row = _rows.decode(line)
             message = _message(row, head)
         except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
-            raise _refused(f"line {number} is no record: {error}", where) from error
+            raise _refused(f"line {number} is not a record: {error}", where) from error
         found[row.topic].append(message)
     return Recording(head, tuple(found["events"]), tuple(found["incidents"]), tuple(found["rules"]))
 
 
 def lines_of(recording: Recording) -> Iterator[bytes]:
-    """The file of a recording, line by line, without line ends."""
+    """The lines of a recording's file, without line ends."""
     yield head_line(recording.head)
     for message in recording.rules:
         yield row_line("rules", message)
@@ -134,7 +137,8 @@ def _head(line: bytes, where: str) -> Head:
         plain: dict[str, Any] = msgspec.json.decode(line, type=dict[str, Any])
         if int(plain.get("recording", 0)) > VERSION:
             raise _refused(
-                f"a recording of version {plain['recording']}; this midwatch reads {VERSION}", where
+                f"version {plain['recording']} is too new, and this midwatch reads up to {VERSION}",
+                where,
             )
         if "recording" not in plain:
             raise _refused("its first line is not the head of a recording", where)
@@ -143,9 +147,9 @@ def _head(line: bytes, where: str) -> Head:
         raise _refused(f"its first line is not the head of a recording: {error}", where) from error
 
 
-def _refused(what: str, where: str) -> UsageError:
+def _refused(reason: str, where: str) -> UsageError:
     return UsageError(
-        f"not a recording: {what}", where=where, remedy="make one with `midwatch export JOB -o FILE`"
+        f"not a recording: {reason}", where=where, remedy="make one with `midwatch export JOB -o FILE`"
     )
 
 

@@ -1,7 +1,7 @@
-"""A recording folded again by the folds of the stream themselves. Pure.
+"""Refold: a recording goes through the folds of the stream again. Pure.
 
-Events go through detect. What it says goes through decide at the append times that the topic `incidents`
-had given it, because a decision carries its time. What was written there and what is said now are compared.
+Detect folds the recorded events. Decide folds detect's output at the append times of the topic `incidents`,
+because a decision carries its time. The refold compares detect's output now with the recorded incidents.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from midwatch.agents.decide.fold import DecideFold
 from midwatch.agents.detect.fold import DetectFold, beginning
 from midwatch.agents.replay.recording.recording_file import Recording, RecordingSource
 from midwatch.agents.rulesets.content import Content, content
+from midwatch.agents.rulesets.foreign_parts import NO_EXTENSIONS, Extensions
 from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.streams.errors import MalformedRecord, NewerRecord, UsageError
 from midwatch.streams.records import (
@@ -35,8 +36,9 @@ _INCIDENTS, _DECISIONS, _COMMANDS, _DEAD = "incidents", "decisions", "commands",
 
 @dataclass(frozen=True, slots=True)
 class Refolded:
-    """All that the watch says of the job, in order. `differences`: where the topic `incidents` holds
-    something else than what follows from `events`.
+    """All records, decisions and commands of the job, in order.
+
+    `differences`: where the recorded `incidents` differ from the ones that follow from `events`.
     """
 
     records: tuple[IncidentRecord, ...]
@@ -46,18 +48,20 @@ class Refolded:
     differences: tuple[str, ...]
 
 
-def bundles_in(recording: Recording) -> dict[str, Content]:
-    """The bundles that a recording brings along, by their hashes.
+def bundles_in(recording: Recording, extensions: Extensions = NO_EXTENSIONS) -> dict[str, Content]:
+    """The bundles in a recording, by their hashes.
 
     Raises:
-        UsageError: one of them is not what its hash says, or newer than this midwatch.
+        UsageError: a bundle does not match its hash, is newer than this midwatch, or names a foreign part
+            that is not at hand.
     """
     found: dict[str, Content] = {}
     for message in recording.rules:
         hash_ = (message.key or b"").decode(errors="replace")
         try:
             record = codec.decode(message.value or b"")
-            found[hash_] = content(hash_, record if isinstance(record, RuleBundle) else RuleBundle(()))
+            bundle = record if isinstance(record, RuleBundle) else RuleBundle(())
+            found[hash_] = content(hash_, bundle, extensions)
         except (MalformedRecord, NewerRecord) as error:
             raise UsageError(error.what, where=hash_, remedy=error.remedy) from error
     return found
@@ -66,7 +70,7 @@ def bundles_in(recording: Recording) -> dict[str, Content]:
 def refold(
     recording: Recording, limits: WatchLimits, book: Rulebook, contents: Mapping[str, Content] | None = None
 ) -> Refolded:
-    """Everything again, by the bundles of the recording or by those given in their place.
+    """Fold the recording again, by its own bundles or by `contents` in their place.
 
     Raises:
         UsageError: a record in it is newer than this midwatch, or a bundle is missing.
@@ -79,7 +83,7 @@ def refold(
     for message in recording.events:
         for send in detect.take(message):
             if send.topic == _INCIDENTS:
-                run.said.append(_DetectOutput(before, message.offset, message.timestamp_ms, send))
+                run.detected.append(_DetectOutput(before, message.offset, message.timestamp_ms, send))
         before = message.offset
     run.judge()
     return Refolded(
@@ -93,7 +97,7 @@ def refold(
 
 @dataclass(frozen=True, slots=True)
 class _DetectOutput:
-    """What detect says at an event; that one stands for all offsets above `after`, up to `offset`."""
+    """One record that detect sends at an event. The event covers the offsets above `after` up to `offset`."""
 
     after: int
     offset: int
@@ -102,7 +106,7 @@ class _DetectOutput:
 
 
 class _FoldedPartition:
-    """The state of one partition, folded as a worker does it."""
+    """The state of one partition, which it folds as a worker does."""
 
     def __init__(self, fold: Fold, source: RecordingSource, *, marked: bool = False) -> None:
         self._fold = fold
@@ -119,8 +123,8 @@ class _FoldedPartition:
             if not batch.apply(message):
                 raise UsageError(batch.stopped, where=where, remedy="upgrade this midwatch")
         except ContentMissing as error:
-            what = f"the recording lacks the bundle {error.content}, by which it is judged from here on"
-            raise UsageError(what, where=where, remedy="export the job again") from error
+            reason = f"the recording lacks the bundle {error.content}, which is in force from here on"
+            raise UsageError(reason, where=where, remedy="export the job again") from error
         return [send for _, send in batch.outgoing]
 
 
@@ -129,54 +133,52 @@ class _JobRefold:
     recording: Recording
     book: Rulebook
     contents: Mapping[str, Content]
-    said: list[_DetectOutput] = field(default_factory=list)
+    detected: list[_DetectOutput] = field(default_factory=list)
     records: list[IncidentRecord] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
     differences: list[str] = field(default_factory=list)
     _decide: _FoldedPartition = field(init=False)
-    _said_of: int = 0
+    _matched: int = 0  # records of `detected` that were compared already
 
     def __post_init__(self) -> None:
         fold = DecideFold(self.book, _DECISIONS, _COMMANDS, self.contents)
         self._decide = _FoldedPartition(fold, self.recording.head.incidents, marked=True)
 
     def judge(self) -> None:
-        """The topic `incidents` from its first record, each one derived from the events where they reach."""
+        """Fold the topic `incidents` from its first record. Its records come from events where those are."""
         events = self.recording.head.events
         source, highest = f"{events.topic}/{events.partition}".encode(), ids.entry_id(-1, 0)
         for message in self.recording.incidents:
             entry = _entry(message, source)
             if entry is not None and entry <= highest:
-                continue  # sent again after a kill
+                continue  # a copy: detect sent it again after a kill
             if entry is None or ids.input_offset(entry) < events.first_offset:
                 self._take(message)
             else:
                 self._derived(message, ids.input_offset(entry))
             highest = entry or highest
-        while self._said_of < len(self.said):
-            self._unwritten(self.said[self._said_of])
+        while self._matched < len(self.detected):
+            self._unwritten(self.detected[self._matched])
 
     def _derived(self, written: Message, offset: int) -> None:
-        while self._said_of < len(self.said) and self.said[self._said_of].offset < offset:
-            self._unwritten(self.said[self._said_of])
-        said = self.said[self._said_of] if self._said_of < len(self.said) else None
+        while self._matched < len(self.detected) and self.detected[self._matched].offset < offset:
+            self._unwritten(self.detected[self._matched])
+        output = self.detected[self._matched] if self._matched < len(self.detected) else None
         place = f"incidents/{written.partition}/{written.offset}"
-        if said is None or said.after >= offset:
-            self.differences.append(f"{place}: nothing in the events says {_name(written.value)}")
+        if output is None or output.after >= offset:
+            self.differences.append(f"{place}: no event leads to {_name(written.value)}")
             return
-        self._said_of += 1
-        if said.send.value != written.value and _decoded(said.send.value) != _decoded(written.value):
-            self.differences.append(
-                f"{place}: {_name(written.value)} reads otherwise when it is derived again"
-            )
-        self._take(replace(written, value=said.send.value))
+        self._matched += 1
+        if output.send.value != written.value and _decoded(output.send.value) != _decoded(written.value):
+            self.differences.append(f"{place}: the refold derives another {_name(written.value)} here")
+        self._take(replace(written, value=output.send.value))
 
-    def _unwritten(self, said: _DetectOutput) -> None:
-        """Not yet sent when the recording was made, or not said then."""
-        self._said_of += 1
+    def _unwritten(self, output: _DetectOutput) -> None:
+        """Note and fold a record of detect that the recorded topic `incidents` lacks."""
+        self._matched += 1
         self.differences.append(
-            f"events/{said.offset}: {_name(said.send.value)} follows from it and does not stand in incidents"
+            f"events/{output.offset}: {_name(output.send.value)} follows from it, and incidents lack it"
         )
         incidents = self.recording.head.incidents
         self._take(
@@ -184,22 +186,22 @@ class _JobRefold:
                 topic=incidents.topic,
                 partition=incidents.partition,
                 offset=-1,
-                timestamp_ms=said.at_ms,
-                now_ms=said.at_ms,
-                key=said.send.key,
-                value=said.send.value,
+                timestamp_ms=output.at_ms,
+                now_ms=output.at_ms,
+                key=output.send.key,
+                value=output.send.value,
             )
         )
 
     def _take(self, message: Message) -> None:
-        if message.key is not None and (record := _decoded(message.value)) is not None:
-            self.records.append(record)
+        if message.key is not None and (incident := _decoded(message.value)) is not None:
+            self.records.append(incident)
         for send in self._decide.take(message):
-            made = codec.decode(send.value or b"") if send.topic in (_DECISIONS, _COMMANDS) else None
-            if isinstance(made, Decision):
-                self.decisions.append(made)
-            elif isinstance(made, Command):
-                self.commands.append(made)
+            record = codec.decode(send.value or b"") if send.topic in (_DECISIONS, _COMMANDS) else None
+            if isinstance(record, Decision):
+                self.decisions.append(record)
+            elif isinstance(record, Command):
+                self.commands.append(record)
 
 
 def _entry(message: Message, source: bytes) -> ids.EntryId | None:
@@ -213,7 +215,7 @@ def _entry(message: Message, source: bytes) -> ids.EntryId | None:
 def _decoded(value: bytes | None) -> IncidentRecord | None:
     try:
         record: IncidentRecord = codec.decode(value or b"")
-    except Exception:  # whatever is wrong with it, the folds have said so
+    except Exception:  # the folds report what is wrong with it
         return None
     return record
 
@@ -221,7 +223,7 @@ def _decoded(value: bytes | None) -> IncidentRecord | None:
 def _name(value: bytes | None) -> str:
     record = _decoded(value)
     if record is None:
-        return "a record that cannot be read"
+        return "unreadable record"
     body = record.record if isinstance(record, Forwarded) else record
     state = getattr(body, "state", "") or getattr(body, "kind", "")
     return f"{type(body).__name__}{f' ({state})' if state else ''}"

@@ -1,4 +1,4 @@
-"""What `midwatch replay --recording` says. Pure."""
+"""The output of `midwatch replay --recording`. Pure."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from midwatch.agents.replay.recording.refold import Refolded
 from midwatch.streams.records import Decision, Finding, Incident, Verdict
 
 
-def replayed(recording: Recording, done: Refolded) -> Replayed:
-    """The last word on the job, as replay gives it for log files."""
+def replayed(recording: Recording, refolded: Refolded) -> Replayed:
+    """The last verdict and decision on the job, in the shape that replay has for log files."""
     head = recording.head
-    settled = [r for r in done.records if isinstance(r, Incident) and r.state == "settled"]
+    settled = [r for r in refolded.records if isinstance(r, Incident) and r.state == "settled"]
     verdict = settled[-1].verdict if settled else Verdict(state="unknown", error_type="")
-    judged = [d for d in done.decisions if d.incident] or list(done.decisions)
-    nothing = Decision(head.job, 0, "", 0, "none", head.policy, "nothing has ended yet", 0, head.acting)
+    judged = [d for d in refolded.decisions if d.incident] or list(refolded.decisions)
+    nothing = Decision(head.job, 0, "", 0, "none", head.policy, "no attempt has ended yet", 0, head.acting)
     found: dict[tuple[int, str], Finding] = {}
-    for record in done.records:
+    for record in refolded.records:
         if isinstance(record, Finding) and record.open:
             found.setdefault((record.attempt, record.kind), record)
     return Replayed(
@@ -30,32 +30,32 @@ def replayed(recording: Recording, done: Refolded) -> Replayed:
         decision=judged[-1] if judged else nothing,
         findings=tuple(found.values()),
         evidence=settled[-1].evidence if settled else (),
-        hits=done.hits,
+        hits=refolded.hits,
         assumed=_assumed(recording),
     )
 
 
-def as_plain(recording: Recording, done: Refolded) -> dict[str, Any]:
-    """The JSON object: that of `replay FILE`, and every incident and decision whole beside it."""
+def as_plain(recording: Recording, refolded: Refolded) -> dict[str, Any]:
+    """The JSON object of `replay FILE`, with every incident and decision in full."""
     return {
-        **report.as_plain(replayed(recording, done)),
-        "incidents": [msgspec.to_builtins(r) for r in done.records if isinstance(r, Incident)],
-        "decisions": [msgspec.to_builtins(d) for d in done.decisions],
-        "differences": list(done.differences),
+        **report.as_plain(replayed(recording, refolded)),
+        "incidents": [msgspec.to_builtins(r) for r in refolded.records if isinstance(r, Incident)],
+        "decisions": [msgspec.to_builtins(d) for d in refolded.decisions],
+        "differences": list(refolded.differences),
     }
 
 
-def as_text(recording: Recording, done: Refolded) -> list[str]:
+def as_text(recording: Recording, refolded: Refolded) -> list[str]:
     """The lines for a person."""
-    lines = report.as_text(replayed(recording, done))
-    return [*lines, *(f"  differs   {what}" for what in done.differences)]
+    lines = report.as_text(replayed(recording, refolded))
+    return [*lines, *(f"  differs   {difference}" for difference in refolded.differences)]
 
 
 def _assumed(recording: Recording) -> tuple[str, ...]:
     head = recording.head
     assumed: tuple[str, ...] = ()
     if not recording.rules:
-        assumed = (f"the policy {head.policy} reads as it does here and now",)
+        assumed = (f"the policy {head.policy} is the one on this machine",)
     if head.events.cut_ms is None:
         return assumed
-    return (*assumed, f"what stood in events before offset {head.events.first_offset} is deleted")
+    return (*assumed, f"the log of events has lost all records before offset {head.events.first_offset}")

@@ -1,8 +1,8 @@
-"""What a recording keeps of a partition that many jobs share. Pure.
+"""The records that a recording keeps of a partition that many jobs share. Pure.
 
-Of the records of others it needs only that time passed: between two records of the job one tick stands for
-them, with the highest append time among them. So a timer of the job fires in the recording where it fired
-in the stream.
+A recording needs only the passing of time from other jobs' records. So one tick replaces all such records
+between two records of the job. The tick has their highest append time. So the job's timers fire in the
+recording where they fired in the stream.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _TICK = codec.encode(Tick(due_ms=0))
 
 
 def thinned(messages: Iterable[Message], key: bytes) -> Iterator[Message]:
-    """The job's records and the activations of one partition, in order, with ticks for all others.
+    """The job's records and the activations of one partition, in order, with ticks for other jobs' records.
 
-    A tick takes the place of the last record that it stands for.
+    A tick has the place of the last record that it replaces.
     """
     others: Message | None = None
     for message in messages:
@@ -37,7 +37,7 @@ def thinned(messages: Iterable[Message], key: bytes) -> Iterator[Message]:
 
 
 def activation_in(message: Message) -> Activation | None:
-    """The activation in a record without a key, if it is one."""
+    """The activation in a record without a key; None for any other record."""
     if message.key is not None or message.value is None:
         return None
     try:

@@ -1,1 +1,1 @@
-"""Hot reload: rules and policies as one bundle by its hash, taken up while the watch runs."""
+"""Hot reload: a running watch changes to another bundle of rules and policies, named by its hash."""

@@ -1,7 +1,7 @@
-"""Which bundle a partition is judged by, as a part of its state. Pure.
+"""The bundle that judges a partition, as a part of the partition's state. Pure.
 
-An activation counts if it names a later `current` than the one before; others change nothing, so it may be
-written twice. It is repeated daily: a fold may begin in the middle of the log, and must soon know.
+An activation counts if it names a later `current` than the one before. Any other changes nothing, so it may
+be written twice. The owner repeats it daily, because a fold may begin in the middle of the log.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _EVERY_MS = 86_400_000
 
 
 def bundle_in(partition: Fields) -> str:
-    """The hash of the bundle that the partition is judged by; "" before the first activation."""
+    """The hash of the bundle that judges the partition; "" before the first activation."""
     return partition[_HASH].decode() if _OFFSET in partition else ""
 
 
@@ -34,8 +34,8 @@ def activated(partition: Fields, activation: Activation, now_ms: int) -> dict[by
     }
 
 
-def is_wanted(partition: Fields, current_offset: int, now_ms: int) -> bool:
-    """Whether the owner is to write an activation for the `current` at that offset."""
+def is_due(partition: Fields, current_offset: int, now_ms: int) -> bool:
+    """Whether the owner must write an activation for the `current` at that offset."""
     known = int(partition.get(_OFFSET, b"-1"))
     if current_offset != known:
         return current_offset > known

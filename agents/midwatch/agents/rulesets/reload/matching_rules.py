@@ -1,8 +1,8 @@
-"""Shell: the rules that a match worker matches by, swapped as a whole while it works.
+"""Shell: the rules that a match worker uses, replaced as a whole while it works.
 
-A bundle is compiled once, without its scan, and is in force at once: that takes a fraction of a second. The
-scan finds the same, faster. A helper process plans it for seconds of a core, so it is planned only for a
-bundle that has matched much text.
+The worker compiles a bundle once, without its scan, and uses it at once: that takes a fraction of a second.
+The scan finds the same hits faster. A helper process plans it, which takes seconds of a core. So the worker
+starts a plan only for a bundle that has matched much text.
 """
 
 from __future__ import annotations
@@ -24,30 +24,33 @@ from midwatch.rules.prefilter.plan import PrefilterPlan
 from midwatch.streams.errors import NewerRecord
 
 PLAN_AFTER = 64 << 20
-"""Bytes of records that a bundle matches before its scan is planned. The plan costs as much of a core as it
-saves on some 600 MB of noise, and on ten times as much of other logs."""
+"""Bytes of records that a bundle matches before its scan is planned.
+
+The plan costs as much of a core as it saves on some 600 MB of noise. On other logs it takes ten times as
+much text to save that.
+"""
 _NICENESS = 10
 _log = logging.getLogger(__name__)
 
 
 class MatchingRules:
-    """`watched` is replaced, never changed: who reads it once per chunk matches the chunk by one version.
+    """`watched` is replaced, never changed. A caller that reads it once per chunk uses one version for it.
 
-    Made with the rules to begin with; raises RuleErrors where these do not compile.
+    The constructor takes the first rules, and raises RuleErrors where these do not compile.
     """
 
     def __init__(self, content: Content) -> None:
         self._swap = threading.Lock()
         self._planner = ThreadPoolExecutor(1, "rules-plan")
-        self._over = False
+        self._stopped = False
         self._unwanted = threading.Event()
-        """Set once nobody wants the plan that is being made."""
+        """Set when the plan in progress is not needed any more."""
         self._matched = 0
         self._matched_by = content.hash
         self.watched = _watched(content)
 
     def take(self, content: Content) -> None:
-        """From now on match by these. Raises NewerRecord, and keeps the others, if that cannot be."""
+        """Uses these rules from now on. If they do not compile, keeps the old ones and raises NewerRecord."""
         try:
             watched = _watched(content)
         except RuleErrors as error:
@@ -57,7 +60,7 @@ class MatchingRules:
             self._unwanted.set()
 
     def watched_for(self, size: int) -> CompiledBundle:
-        """The rules for a record of so many bytes. To be called by one thread, once a record."""
+        """The rules for a record of `size` bytes. Only one thread may call it, once a record."""
         watched = self.watched
         if watched.hash != self._matched_by:
             self._matched, self._matched_by = 0, watched.hash
@@ -67,15 +70,15 @@ class MatchingRules:
         return watched
 
     def stop(self) -> None:
-        """Returns when nothing is planned any more: a process that ends meanwhile is aborted by RE2."""
+        """Returns when no plan is in progress: RE2 aborts a process that ends meanwhile."""
         with self._swap:
-            self._over = True
+            self._stopped = True
             self._unwanted.set()
         self._planner.shutdown()
 
     def _begin_plan(self, watched: CompiledBundle) -> None:
         with self._swap:
-            if self._over or self.watched is not watched:
+            if self._stopped or self.watched is not watched:
                 return
             self._unwanted = threading.Event()
             self._planner.submit(self._add_scan, watched, self._unwanted)
@@ -85,7 +88,7 @@ class MatchingRules:
             scanned = _scanned(watched.rules, unwanted)
         except (RuleErrors, MatcherDisagreement, HelperFailed, OSError) as error:
             if not unwanted.is_set():
-                _log.error("bundle %s is matched as before, which is slower: %s", watched.hash, error)
+                _log.error("bundle %s matches without its scan, which is slower: %s", watched.hash, error)
             return
         with self._swap:
             if self.watched is watched:
@@ -93,14 +96,14 @@ class MatchingRules:
 
 
 def plan_for(rules: tuple[Rule, ...]) -> PrefilterPlan:
-    """The prefilter plan for these rules, tested, by a process that stands back behind the watch itself.
+    """The tested prefilter plan for these rules. It lowers the priority of the process that calls it.
 
     Raises as `compile_rules`.
     """
     os.nice(_NICENESS)
     plan = compile_rules(rules).plan
     if plan is None:
-        raise AssertionError("a scan was asked for")
+        raise AssertionError("rules that are compiled with a scan have a plan")
     return plan
 
 
@@ -110,5 +113,5 @@ def _watched(content: Content) -> CompiledBundle:
 
 def _scanned(rules: RuleSet, unwanted: threading.Event) -> RuleSet:
     if unwanted.is_set():
-        raise HelperFailed("the plan is not wanted any more")
+        raise HelperFailed("the plan is not needed any more")
     return rules.with_plan(HelperProcess().ask(unwanted, plan_for, rules.rules))

@@ -1,4 +1,4 @@
-"""What the topic `rules` says, for people: which bundle is in force, and what was refused since. Shell."""
+"""Shell: reports from the topic `rules` which bundle is in force, and which edit was refused since."""
 
 from __future__ import annotations
 
@@ -16,41 +16,42 @@ from midwatch.streams.worker.refusals import one_line
 
 @dataclass(frozen=True, slots=True)
 class RulesStatus:
-    """`standing` and `record` None: nothing is in force yet."""
+    """The bundle in force and its record, both None before the first. `refused`: the refusal since then."""
 
-    standing: CurrentBundle | None
+    current: CurrentBundle | None
     record: RuleBundle | None
     refused: RefusedRules | None
 
     def line(self) -> str:
         """Which bundle is in force, and since when."""
-        if self.standing is None or self.record is None:
-            return "no bundle is in force yet: the first match worker makes one of its rule files"
-        said = self.standing.said
-        how = "pushed" if said.by == "push" else "read from files"
+        if self.current is None or self.record is None:
+            return "no bundle is in force yet: the first match worker makes one from its rule files"
+        in_force = self.current.in_force
+        how = "pushed" if in_force.by == "push" else "read from files"
         return (
-            f"bundle {said.bundle[:12]} is in force, {how} by {said.who} at {moment(said.at_ms)}: "
+            f"bundle {in_force.bundle[:12]} is in force, "
+            f"{how} by {in_force.who} at {moment(in_force.at_ms)}: "
             f"{len(self.record.rules)} rules, {len(self.record.policies)} policies"
         )
 
     def warning(self) -> str:
-        """What was refused since, and that the last good one stays; "" if nothing was."""
+        """The edit or push that was refused since, and the bundle that stays in force; "" if none was."""
         if self.refused is None:
             return ""
         what = "a push" if self.refused.by == "push" else "an edit of rule files"
-        stays = f"bundle {self.standing.said.bundle[:12]} stays" if self.standing else "nothing is in force"
+        stays = f"bundle {self.current.in_force.bundle[:12]} stays" if self.current else "nothing is in force"
         errors = "; ".join(one_line(error) for error in self.refused.errors)
         return f"{what} by {self.refused.who} at {moment(self.refused.at_ms)} was refused, {stays}: {errors}"
 
     def plain(self) -> dict[str, Any]:
-        """The same as JSON can hold it."""
-        said = self.standing.said if self.standing else None
+        """The status as a JSON object."""
+        in_force = self.current.in_force if self.current else None
         body: dict[str, Any] = {
-            "bundle": said.bundle if said else None,
-            "by": said.by if said else None,
-            "who": said.who if said else None,
-            "at_ms": said.at_ms if said else None,
-            "files": list(said.files) if said else [],
+            "bundle": in_force.bundle if in_force else None,
+            "by": in_force.by if in_force else None,
+            "who": in_force.who if in_force else None,
+            "at_ms": in_force.at_ms if in_force else None,
+            "files": list(in_force.files) if in_force else [],
             "refused": None,
         }
         if (refused := self.refused) is not None:
@@ -64,14 +65,14 @@ class RulesStatus:
 
 
 def ask(settings: Settings) -> RulesStatus:
-    """What the topic says now. Raises ServiceUnreachable, TopicMismatch."""
+    """The status that the topic holds now. Raises ServiceUnreachable, TopicMismatch."""
     check_topics(settings)
     with kafka_log():
         topic = RulesTopic(settings)
         try:
             topic.read_to_end()
             current = topic.current
-            record = topic.record(current.said.bundle) if current else None
+            record = topic.record(current.in_force.bundle) if current else None
             return RulesStatus(current, record, topic.refused)
         finally:
             topic.close()

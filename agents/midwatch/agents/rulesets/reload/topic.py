@@ -1,4 +1,4 @@
-"""Shell: the topic `rules` as one process reads it, and how something is put into it."""
+"""Shell: one process reads the topic `rules` by `RulesTopic`, and writes it by `RulesWriter`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from midwatch.agents.rulesets.content import Content, bundle_hash, content
+from midwatch.agents.rulesets.extensions import extensions_of
 from midwatch.streams.errors import (
     ConfigurationError,
     MalformedRecord,
@@ -27,39 +28,40 @@ from midwatch.streams.settings.schema import Settings
 
 PATIENCE_S = 30.0
 _REQUEST_MS = 10_000
-_LARGEST = 16 << 20  # before it is compressed; the broker bounds what is left
-_ERRORS_TOLD = 20
+_LARGEST = 16 << 20  # bytes before compression; the broker limits the compressed size
+_MISTAKES_SHOWN = 20
 _log = logging.getLogger(__name__)
 
 DeadLetterWriter = Callable[[Any, Exception], None]
-"""Is given a message of the topic, and why it cannot be read."""
+"""Takes a message of the topic, and the error why it cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class CurrentBundle:
-    """The bundle in force, and the offset of the record that says so."""
+    """The bundle in force, and the offset of its record `in_force`."""
 
-    said: InForce
+    in_force: InForce
     offset: int
 
 
 class RulesTopic:
-    """A reader of the whole topic, from its beginning. Not thread-safe. Close it.
+    """Reads the whole topic from its beginning. Not thread-safe. Close it.
 
     Every call raises ServiceUnreachable where Kafka does not answer.
     """
 
     def __init__(self, settings: Settings, dead_letter: DeadLetterWriter | None = None) -> None:
-        """`dead_letter` is told of what should say which bundle is in force or refused, and says nothing."""
+        """`dead_letter` takes each unreadable record that should name the bundle in force or a refusal."""
         from kafka import TopicPartition
 
-        self._dead_letter = dead_letter or _tell_of
+        self._dead_letter = dead_letter or _log_unreadable
         self.current: CurrentBundle | None = None
         self.refused: RefusedRules | None = None
-        """What was refused since `current` came into force."""
+        """The latest refusal since `current` came into force."""
         self.known: dict[str, int] = {}
-        """The offset of each bundle, by its hash."""
+        """The offset of each published bundle, by its hash."""
         self._where = ", ".join(settings.kafka.bootstrap)
+        self._extensions = settings.extensions
         self._topic = settings.topic_names.rules
         self._tp = TopicPartition(self._topic, 0)
         with _answering(self._where):
@@ -70,7 +72,7 @@ class RulesTopic:
             self._consumer.seek_to_beginning(self._tp)
 
     def read_to_end(self, patience_s: float = PATIENCE_S) -> None:
-        """Read all that stands in the topic now."""
+        """Reads all that is in the topic now. Raises ServiceUnreachable after `patience_s` seconds."""
         deadline = time.monotonic() + patience_s
         with _answering(self._where):
             end = self._consumer.end_offsets([self._tp])[self._tp]
@@ -84,25 +86,25 @@ class RulesTopic:
             self.read_on(500)
 
     def read_on(self, wait_ms: int) -> bool:
-        """Read what has come, or wait for it so long; whether something came."""
+        """Reads new records, or waits `wait_ms` milliseconds for one. Returns whether any came."""
         with _answering(self._where):
-            came = self._consumer.poll(timeout_ms=wait_ms).get(self._tp, ())
-        for message in came:
-            self._note(message)
-        return bool(came)
+            messages = self._consumer.poll(timeout_ms=wait_ms).get(self._tp, ())
+        for message in messages:
+            self._apply(message)
+        return bool(messages)
 
     def bundle(self, hash_: str, patience_s: float = PATIENCE_S) -> Content:
-        """A bundle that was published.
+        """The content of a published bundle.
 
         Raises:
-            ServiceUnreachable: it is not in the topic, or could not be read in time.
-            NewerRecord: it is there and this midwatch does not understand it.
+            ServiceUnreachable: it is not in the topic, or Kafka did not give it in `patience_s` seconds.
+            NewerRecord: it is there, and this midwatch does not understand it, or lacks a part that it names.
         """
-        return content(hash_, self.record(hash_, patience_s))
+        return content(hash_, self.record(hash_, patience_s), extensions_of(self._extensions))
 
     def record(self, hash_: str, patience_s: float = PATIENCE_S) -> RuleBundle:
         """The record of a bundle. Raises as `bundle`."""
-        offset, back = self.known.get(hash_), self._position()
+        offset, position = self.known.get(hash_), self._position()
         deadline = time.monotonic() + patience_s
         with _answering(self._where):
             try:
@@ -113,11 +115,11 @@ class RulesTopic:
                         if message.offset == offset:
                             return _bundle_in(hash_, message.value)
             finally:
-                self._consumer.seek(self._tp, back)
+                self._consumer.seek(self._tp, position)
         raise ServiceUnreachable(
             f"the bundle of rules {hash_} is not in {self._topic}",
             where=self._where,
-            remedy="it may just be on its way; if it was deleted, push it again: `midwatch rules push`",
+            remedy="wait, since it may still arrive; if it was deleted, push it again: `midwatch rules push`",
         )
 
     def close(self) -> None:
@@ -127,13 +129,13 @@ class RulesTopic:
         with _answering(self._where):
             return int(self._consumer.position(self._tp))
 
-    def _note(self, message: Any) -> None:
+    def _apply(self, message: Any) -> None:
         key: bytes = message.key or b""
         if key == REFUSED and message.value is None:
             self.refused = None
         elif key in (CURRENT, REFUSED) and message.value is not None:
             try:
-                self._hear(key, codec.decode(message.value), message.offset)
+                self._apply_state(key, codec.decode(message.value), message.offset)
             except (MalformedRecord, NewerRecord) as error:
                 self._dead_letter(message, error)
         elif message.value is None:
@@ -141,7 +143,7 @@ class RulesTopic:
         else:
             self.known.setdefault(key.decode(errors="replace"), message.offset)
 
-    def _hear(self, key: bytes, record: object, offset: int) -> None:
+    def _apply_state(self, key: bytes, record: object, offset: int) -> None:
         if key == CURRENT and isinstance(record, InForce):
             self.current, self.refused = CurrentBundle(record, offset), None
         elif key == REFUSED and isinstance(record, RefusedRules):
@@ -151,7 +153,7 @@ class RulesTopic:
 
 
 class RulesWriter:
-    """Puts bundles into the topic; each call returns once Kafka has the record. Close it."""
+    """Writes bundles into the topic. Each call returns once Kafka has the record. Close it."""
 
     def __init__(self, settings: Settings) -> None:
         from kafka import KafkaProducer
@@ -167,26 +169,26 @@ class RulesWriter:
             max_block_ms=_REQUEST_MS,
         )
 
-    def publish(self, record: RuleBundle, said: InForce, *, known: bool) -> int:
-        """The bundle, unless it is `known` there, then `current`; the offset of the latter."""
+    def publish(self, record: RuleBundle, in_force: InForce, *, known: bool) -> int:
+        """Writes the bundle, unless it is `known` there, and puts it in force. Returns the offset of that."""
         if not known:
             self._send(bundle_hash(record).encode(), codec.encode(record))
-        return self.put_in_force(said)
+        return self.put_in_force(in_force)
 
-    def put_in_force(self, said: InForce) -> int:
-        """A bundle that is in the topic already."""
-        return self._send(CURRENT, codec.encode(said))
+    def put_in_force(self, in_force: InForce) -> int:
+        """Puts a bundle in force that is in the topic already. Returns the offset of the record."""
+        return self._send(CURRENT, codec.encode(in_force))
 
     def refuse(self, refused: RefusedRules) -> None:
-        """Let everybody know that something was refused. It changes nothing else."""
+        """Tells all readers that an edit or a push was refused. It changes nothing else."""
         self._send(REFUSED, codec.encode(refused))
 
     def nothing_refused(self) -> None:
-        """What was refused is put right."""
+        """Takes the refusal back: its mistakes are corrected."""
         self._send(REFUSED, None)
 
     def close(self) -> None:
-        """What Kafka did not take has been told of."""
+        """Drops what Kafka did not take: the call that sent it has raised."""
         abandon(self._producer)
 
     def _send(self, key: bytes, value: bytes | None) -> int:
@@ -208,7 +210,7 @@ class RulesWriter:
 
 
 def fetch_bundle(settings: Settings, hash_: str, patience_s: float = PATIENCE_S) -> Content:
-    """One bundle, by a reader of its own; waits for it to appear. Raises as `RulesTopic.bundle`."""
+    """One bundle, by a separate reader. It waits for the bundle to appear. Raises as `RulesTopic.bundle`."""
     topic, deadline = RulesTopic(settings), time.monotonic() + patience_s
     try:
         topic.read_to_end(patience_s)
@@ -220,14 +222,14 @@ def fetch_bundle(settings: Settings, hash_: str, patience_s: float = PATIENCE_S)
 
 
 def refusal_of(by: Any, error: ConfigurationError) -> RefusedRules:
-    """The mistakes as they are told, as many as a person reads."""
-    told = [str(each) for each in getattr(error, "errors", ())] or [str(error)]
-    more = [f"and {len(told) - _ERRORS_TOLD} more"] if len(told) > _ERRORS_TOLD else []
-    return RefusedRules(by, who(), now_ms(), (*told[:_ERRORS_TOLD], *more))
+    """The record of a refusal, with as many of its mistakes as a person reads."""
+    mistakes = [str(each) for each in getattr(error, "errors", ())] or [str(error)]
+    more = [f"and {len(mistakes) - _MISTAKES_SHOWN} more"] if len(mistakes) > _MISTAKES_SHOWN else []
+    return RefusedRules(by, who(), now_ms(), (*mistakes[:_MISTAKES_SHOWN], *more))
 
 
 def who() -> str:
-    """The user and the machine."""
+    """The user and the machine of this process, as `user@machine`."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a container's user may have no name
@@ -235,7 +237,7 @@ def who() -> str:
     return f"{user}@{socket.gethostname()}"[:200]
 
 
-def _tell_of(message: Any, error: Exception) -> None:
+def _log_unreadable(message: Any, error: Exception) -> None:
     _log.error("%s/%d cannot be read: %s", message.topic, message.offset, error)
 
 
@@ -257,5 +259,5 @@ def _bundle_in(hash_: str, value: bytes | None) -> RuleBundle:
     except MalformedRecord as error:
         raise NewerRecord(f"the bundle of rules {hash_} cannot be read: {error}") from error
     if not isinstance(record, RuleBundle):
-        raise NewerRecord(f"what stands under {hash_} is no bundle of rules")
+        raise NewerRecord(f"the record under {hash_} is no bundle of rules")
     return record

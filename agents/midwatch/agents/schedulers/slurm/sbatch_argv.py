@@ -58,7 +58,13 @@ class Option:
 
 
 def restart_argv(
-    argv: Sequence[str], effect_key: str, *, after: str = "", exclude_nodes: str = "", uid: str = ""
+    argv: Sequence[str],
+    effect_key: str,
+    *,
+    after: str = "",
+    exclude_nodes: str = "",
+    uid: str = "",
+    export: str = "",
 ) -> list[str]:
     """The line that submits the same job again, held, carrying the key.
 
@@ -94,6 +100,8 @@ def restart_argv(
         ours.append(f"--exclude={','.join(filter(None, [given.get('exclude'), exclude_nodes]))}")
     if uid:
         ours.append(f"--uid={uid}")
+    if export:
+        ours.append(f"--export={export}")
     return [argv[0], *kept, *ours, *rest]
 
 

@@ -78,7 +78,14 @@ class SlurmCluster:
     def submit_held(self, spec: StartSpec, effect_key: str, after: str = "") -> Hint:
         try:
             uid = _uid_option(spec.user)
-            argv = restart_argv(spec.argv, effect_key, after=after, exclude_nodes=spec.exclude_nodes, uid=uid)
+            argv = restart_argv(
+                spec.argv,
+                effect_key,
+                after=after,
+                exclude_nodes=spec.exclude_nodes,
+                uid=uid,
+                export=spec.export,
+            )
             variables = environment({**spec.environment, **self._settings})
             answer = self._caller.run(argv, variables, cwd=spec.cwd, timeout=ACT_S)
         except ConfigurationError as error:

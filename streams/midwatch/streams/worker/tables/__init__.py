@@ -1,1 +1,1 @@
-"""Redis tables: state, input offset and sends of a partition change in one script, or not at all."""
+"""Redis tables: one script changes state, input offset and sends of a partition, or none of them."""

@@ -1,7 +1,7 @@
 """Fold the records of one partition in memory: no Kafka, no Redis, no clock.
 
-The shell feeds records in order, loads the state that a record asks for, and in the end takes one `Write`.
-Nothing outside is touched before the script has accepted it, so a batch that fails leaves no trace.
+The shell passes records in order, loads the state that a record needs, and takes one `Write` at the end.
+Nothing outside changes before the script accepts the write, so a failed batch leaves no trace.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from midwatch.streams.worker.tables import ids, wire
 from midwatch.streams.worker.tables.script import Write
 
 OWN = b"\0shell"
-"""The key of the shell's own state of a partition: highest append time, high-water marks."""
+"""The key of the shell's state of a partition: highest append time and high-water marks."""
 NOW = b"now"
 MARK = b"hw:"
 
 
 @dataclass(slots=True)
 class Tally:
-    """What happened to the records of a batch."""
+    """Counts of the records of a batch."""
 
     applied: int = 0
     below_mark: int = 0
     refused: list[str] = field(default_factory=list)
-    """What was dead-lettered, by kind of refusal; one entry a record."""
+    """The kind of refusal of each dead-lettered record."""
     muted: int = 0
 
     @property
     def poisoned(self) -> int:
-        """How many records were dead-lettered."""
+        """The number of dead-lettered records."""
         return len(self.refused)
 
 
@@ -51,10 +51,10 @@ class Tally:
 class Batch:
     """Records of one partition, folded onto a copy of its state.
 
-    `states` must hold PARTITION and OWN; the shell adds to it what `missing` names. `mute_below`: what
-    inputs below that offset send was published before Redis lost it, and is not written again. `marked`:
-    records that carry an id are taken only above the high-water mark of their source. `stopped` says why
-    no further record may be taken.
+    `states` must hold PARTITION and OWN; the shell adds the keys that `missing` names. Sends of inputs below
+    `mute_below` were published before Redis lost them; the batch leaves them out. `marked`: a record with an
+    id is folded only above the high-water mark of its source. `stopped` says why the batch takes no further
+    record.
     """
 
     fold: Fold
@@ -73,12 +73,12 @@ class Batch:
     _copies: dict[bytes, dict[bytes, bytes]] = field(default_factory=dict)
 
     def now_ms(self, timestamp_ms: int) -> int:
-        """The highest append time of the partition when a record with this one is applied."""
+        """The highest append time (ms) of the partition when a record with this append time is applied."""
         known = self.states[OWN].get(NOW)
         return max(timestamp_ms, int(known)) if known else timestamp_ms
 
     def missing(self, message: Message) -> set[bytes]:
-        """Keys that must be put into `states` before `apply` of this same record."""
+        """The keys that the shell must put into `states` before `apply` of the same record."""
         try:
             self._needed = self.fold.keys(self.states[PARTITION], message)
         except Exception as error:
@@ -87,18 +87,18 @@ class Batch:
         return {key for key in self._needed if key not in self.states}
 
     def apply(self, message: Message) -> bool:
-        """Fold one record; False if it stops the partition, and then neither it nor a later one is taken.
+        """Fold one record; False if it stops the partition, and then the batch takes no further record.
 
-        Raises ContentMissing, with nothing taken, until what the fold needs is at hand.
+        Raises ContentMissing, and changes nothing, while the fold lacks content.
         """
-        own: dict[bytes, bytes | None] = {}
+        shell_fields: dict[bytes, bytes | None] = {}
         if self.states[OWN].get(NOW) != (now := b"%d" % message.now_ms):
-            own[NOW] = now
-        # The fold sees only what it named: what else happens to be loaded depends on where batches were cut.
+            shell_fields[NOW] = now
+        # The fold sees only the keys that it named: other loaded keys depend on where batches were cut.
         named = () if isinstance(self._needed, Exception) else self._needed
         view = {key: self.states[key] for key in (PARTITION, *named)}
         try:
-            if self._is_old(message, own):
+            if self._is_old(message, shell_fields):
                 self.tally.below_mark += 1
                 applied = Applied()
             else:
@@ -114,7 +114,7 @@ class Batch:
         except Exception as error:
             applied = self._poison(view, message, error)
         self._take(message, applied)
-        self._change(OWN, own)
+        self._change(OWN, shell_fields)
         return True
 
     def write(self) -> Write | None:
@@ -125,10 +125,10 @@ class Batch:
         return Write(self.expected, self._offset, self._dirty, outbox)
 
     def copies(self) -> Mapping[bytes, Fields]:
-        """The changed part of the state, whole, as it is once the write has landed."""
+        """The state under each changed key, with all its fields, as it is after the write."""
         return self._copies
 
-    def _is_old(self, message: Message, own: dict[bytes, bytes | None]) -> bool:
+    def _is_old(self, message: Message, shell_fields: dict[bytes, bytes | None]) -> bool:
         if not self.marked:
             return False
         for name, value in message.headers:
@@ -137,7 +137,7 @@ class Batch:
                 known = self.states[OWN].get(MARK + source)
                 if known is not None and ids.parse_entry(known) >= entry:
                     return True
-                own[MARK + source] = ids.format_entry(entry)
+                shell_fields[MARK + source] = ids.format_entry(entry)
                 return False
         return False
 
@@ -147,11 +147,11 @@ class Batch:
         self.poisons.append(f"{message.topic}/{message.partition}/{message.offset}: {refused.reason}")
         letter = dead_letter(self.dead_topic, message, refused)
         try:
-            held = _checked(self.fold.on_poison(view, message, error), view)
-        except Exception as again:
-            self.poisons.append(f"on_poison raised in turn: {refusal(again).reason}")
-            held = Applied()
-        return Applied(held.changed, (letter, *held.sends))
+            applied = _checked(self.fold.on_poison(view, message, error), view)
+        except Exception as further:
+            self.poisons.append(f"on_poison raised too: {refusal(further).reason}")
+            applied = Applied()
+        return Applied(applied.changed, (letter, *applied.sends))
 
     def _take(self, message: Message, applied: Applied) -> None:
         for key, fields in applied.changed.items():
@@ -181,6 +181,6 @@ class Batch:
 def _checked(applied: Applied, view: Mapping[bytes, Fields]) -> Applied:
     for key in applied.changed:
         if key not in view:
-            raise KeyError(f"the fold changed the state {key!r}, which it had not asked for")
+            raise KeyError(f"the fold changed the state {key!r} without naming it in `keys`")
     check_size(applied.sends)
     return applied

@@ -3,8 +3,8 @@
 --   ARGV  expected offset, new offset, nonce,
 --         per hash: number of fields set, number deleted, field, value, ..., deleted field, ...
 --         then to the end: entry id, packed record, ...
--- Answers OK; DUP if this very write is already there (its answer was lost);
--- the error FENCED if somebody else has written since. Needs nothing newer than Redis 6.2.
+-- Answers OK; DUP if this same write is already there (its answer was lost);
+-- the error FENCED if another worker has written since. Runs on Redis 6.2 and newer.
 local current = redis.call('GET', KEYS[1])
 local offset = current and string.match(current, '^%-?%d+') or '-1'
 if offset ~= ARGV[1] then
@@ -32,7 +32,7 @@ for i = 1, hashes do
   spans[i] = {at + 2, at + 1 + 2 * set, at + 1 + 2 * set + deleted}
   at = at + 2 + 2 * set + deleted
 end
--- The outbox goes first: it alone can refuse (an id below its last one), and then nothing was written.
+-- The outbox goes first: only it can refuse (an id below its last one), and then nothing is written.
 while ARGV[at] do
   redis.call('XADD', KEYS[2], ARGV[at], 's', ARGV[at + 1])
   at = at + 2

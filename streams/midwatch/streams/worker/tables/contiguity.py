@@ -1,7 +1,7 @@
-"""Which records of a batch may be applied: only the next contiguous offsets.
+"""Contiguity: a worker may apply only the records of a batch at the next contiguous offsets.
 
-Faust may seek twice within one generation, so that one batch holds the same offset twice, or older ones
-again. A filter on "above the stored offset" would count some twice; only "the next one" is right.
+Faust may seek twice within one generation. Then one batch holds the same offset twice, or older offsets
+again. A filter on "above the stored offset" would count some twice; only "the next offset" is right.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ class HoleInLog(MidwatchError):
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """`taken` are indexes into the batch, in order. `hole` is the index of the first record that cannot
-    follow (records between are missing), or None. Nothing behind a hole is taken.
+    """The accepted part of a batch. `taken` are indexes into the batch, in order.
+
+    `hole` is the index of the first record before which records are missing, or None. No record behind a
+    hole is taken.
     """
 
     taken: tuple[int, ...]
@@ -28,11 +30,11 @@ class Accepted:
 
 
 def accept(expected: int, offsets: Sequence[int], log_start: int = 0) -> Accepted:
-    """Judge one partition's share of a batch, in the order of arrival.
+    """Accept or refuse the records of one partition in a batch, in the order of arrival.
 
-    `expected` is the offset that must come next. Only retention may make a hole: an offset above the
-    expected one is right if it is not above the log's present start, because then all that lay between
-    is deleted. So ask the broker for `log_start` when there is a hole, and judge again.
+    `expected` is the offset that must come next. Only retention may make a hole. So an offset above the
+    expected one is right if it is not above the log's current start: all offsets between are deleted. Ask
+    the broker for `log_start` when there is a hole, and call again.
     """
     upcoming, replayed = expected, 0
     taken: list[int] = []

@@ -1,8 +1,7 @@
-"""Ids of outgoing records: `<topic>/<partition>/<input offset + 1>-<n>`, the same each time.
+"""Ids of outgoing records: `<topic>/<partition>/<input offset + 1>-<n>`. A repeated send has the same id.
 
-The last part is the id of the outbox entry (a Redis stream id, which must be above 0-0: hence the + 1).
-First occurrences come in order, so the reader needs one high-water mark per source partition and no
-memory of ids.
+The last part is the id of the outbox entry. It is a Redis stream id, which must be above 0-0: hence the + 1.
+Ids first appear in order. So the reader needs one high-water mark per source partition and no list of ids.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ HEADER = "id"
 """The Kafka header that carries the id."""
 
 EntryId = tuple[int, int]
-"""(input offset + 1, number of the record among those of that input), comparable."""
+"""(input offset + 1, number of the record among the sends of that input); ids compare in order."""
 
 
 def entry_id(offset: int, number: int) -> EntryId:
@@ -31,10 +30,10 @@ def format_entry(entry: EntryId) -> bytes:
 
 
 def parse_entry(text: bytes) -> EntryId:
-    """Raises MalformedRecord if this is no id of ours."""
+    """Raises MalformedRecord if the text is not such an id."""
     major, dash, minor = text.partition(b"-")
     if not (dash and major.isdigit() and minor.isdigit()):
-        raise MalformedRecord(f"not an id of an outgoing record: {text[:80]!r}")
+        raise MalformedRecord(f"not the id of an outgoing record: {text[:80]!r}")
     return int(major), int(minor)
 
 
@@ -43,8 +42,8 @@ def format_id(topic: str, partition: int, entry: EntryId) -> bytes:
 
 
 def parse_id(text: bytes) -> tuple[bytes, EntryId]:
-    """(source `topic/partition`, entry). Raises MalformedRecord if this is no id of ours."""
+    """(source `topic/partition`, entry). Raises MalformedRecord if the text is not such an id."""
     source, slash, entry = text.rpartition(b"/")
     if not slash or not source:
-        raise MalformedRecord(f"not an id of an outgoing record: {text[:80]!r}")
+        raise MalformedRecord(f"not the id of an outgoing record: {text[:80]!r}")
     return source, parse_entry(entry)

@@ -1,4 +1,4 @@
-"""Names of the Redis keys of one table. The braces keep a partition's keys in one slot of a cluster.
+"""Names of the Redis keys of one table. The braces put a partition's keys into one slot of a cluster.
 
 `mw:{<group>/<topic>/<partition>}` then `:off` (offset and nonce), `:out` (outbox), `:s:<key>` (a hash).
 """
@@ -11,15 +11,15 @@ def prefix(group: str, topic: str, partition: int) -> bytes:
 
 
 def offset_key(group: str, topic: str, partition: int) -> bytes:
-    """Holds `<offset> <nonce>`: the last input that is part of the state, and who wrote it."""
+    """The key of `<offset> <nonce>`: the last input in the state, and the write that put it there."""
     return prefix(group, topic, partition) + b":off"
 
 
 def outbox_key(group: str, topic: str, partition: int) -> bytes:
-    """A stream of records that the state has sent and Kafka has not yet acknowledged."""
+    """The key of a stream of outgoing records that Kafka has not yet acknowledged."""
     return prefix(group, topic, partition) + b":out"
 
 
 def state_key(group: str, topic: str, partition: int, key: bytes) -> bytes:
-    """A hash with the fields of the state under `key`."""
+    """The key of a hash with the fields of the state under `key`."""
     return prefix(group, topic, partition) + b":s:" + key

@@ -1,4 +1,4 @@
-"""The outbox: what the script has stored to be sent goes to Kafka, in order, and only then out of Redis."""
+"""The outbox: records that the script stored go to Kafka in order, and only then leave Redis."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from midwatch.streams.worker.tables import ids, keys
 from midwatch.streams.worker.tables.redis_link import RedisLink
 
 ROUND = 2000
-"""Records of one partition that are in flight at once."""
+"""Most records of one partition that are in flight at once."""
 
 
 class SendRecord(Protocol):
@@ -38,8 +38,9 @@ class Outbox:
         self._round_done = asyncio.Event()
 
     def own(self, partition: int, entries: Iterable[tuple[ids.EntryId, Send]], published_below: int) -> None:
-        """Take over a partition with the entries that Redis holds; those of inputs below
-        `published_below` are published already and only removed.
+        """Take over a partition with the entries that Redis holds.
+
+        Entries of inputs below `published_below` are already published; they are only removed.
         """
         left: deque[tuple[ids.EntryId, Send]] = deque()
         for entry, send in entries:
@@ -60,25 +61,25 @@ class Outbox:
         self._round_done.set()
 
     def extend(self, partition: int, entries: Iterable[tuple[ids.EntryId, Send]]) -> None:
-        """Entries that the script has just stored; nothing happens if the partition is not ours any more."""
+        """Add entries that the script has just stored; ignored if the partition is no longer owned."""
         waiting = self._waiting.get(partition)
         if waiting is not None:
             waiting.extend(entries)
             self._work.set()
 
     def first_unpublished(self, partition: int) -> int | None:
-        """The offset of the oldest input of which something is not yet acknowledged by Kafka."""
+        """The offset of the oldest input with a send that Kafka has not acknowledged; None without one."""
         waiting = self._waiting.get(partition)
         return ids.input_offset(waiting[0][0]) if waiting else None
 
     async def recovered(self) -> None:
-        """Wait until everything that was found at the last assignment is published."""
+        """Wait until all entries that the last assignment found are published."""
         while self._recovered:
             self._round_done.clear()
             await self._round_done.wait()
 
     async def run(self, send_record: SendRecord, should_stop: Callable[[], bool]) -> None:
-        """Publish for ever. Raises what a send raises: the worker must crash, and send again from Redis."""
+        """Publish until the stop. Raises a send's error: the worker must crash and send again from Redis."""
         while not should_stop():
             await self._work.wait()
             self._work.clear()

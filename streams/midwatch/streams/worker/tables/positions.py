@@ -1,4 +1,4 @@
-"""Where to read on after an assignment, from what Redis, the group and the log say. Values only."""
+"""Positions after an assignment, from the offsets of Redis, the group and the log. Values only."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from midwatch.streams.worker.tables.script import NOTHING
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What Kafka says of one partition: the group's commit, the log's first offset, and its end (the
-    offset that the next record will get).
+    """Kafka's offsets of one partition: the group's commit, the log's first offset, and the log's end.
+
+    The end is the offset that the next record will get.
     """
 
     committed: int | None
@@ -21,8 +22,9 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """`retention_gap` counts offsets that were deleted before they were read. Sends of inputs below
-    `mute_below` had been published before and must not be published again.
+    """The offset to read next. `retention_gap` counts offsets that were deleted before they were read.
+
+    Sends of inputs below `mute_below` are already published and must not be published again.
     """
 
     next_offset: int
@@ -31,22 +33,22 @@ class Position:
 
 
 class AheadOfLog(MidwatchError):
-    """The state is newer than the topic: reading on would skip every new record as done."""
+    """The state is newer than the topic: the worker would skip every new record as already folded."""
 
 
 def table_position(stored: int, bounds: Bounds, where: str) -> Position:
-    """Redis is the truth: read on behind the offset stored there, or from the log's start without one.
+    """Redis is the truth: continue after the offset stored there, or at the log's start without one.
 
-    The group's commit is made only when all that came of the inputs below it is published. So if Redis
-    has less than the group committed (Redis was lost, or rolled back), state is computed again and its
-    sends stay muted up to there. Raises AheadOfLog if the log is shorter than what was read from it.
+    The group commits an offset only when all sends of the inputs below it are published. Redis may hold less
+    than the group committed, because it was lost or rolled back. Then the worker computes the state again
+    and mutes its sends up to the commit. Raises AheadOfLog if the log ends before an offset that was read.
     """
     furthest = max(stored + 1, bounds.committed or 0)
     if furthest > bounds.log_end:
         raise AheadOfLog(
-            f"the records up to offset {furthest - 1} were processed, but the log ends at {bounds.log_end}",
+            f"the records up to offset {furthest - 1} are folded, but the log ends at {bounds.log_end}",
             where=where,
-            remedy="The topic was made anew or cut. Restore it; or, to begin anew, stop the workers and "
+            remedy="The topic was cut, or created anew. Restore it. Or, to begin anew, stop the workers and "
             "delete the keys of this partition in Redis and the group's offsets in Kafka.",
         )
     upcoming = max(stored + 1, bounds.log_start)
@@ -55,8 +57,10 @@ def table_position(stored: int, bounds: Bounds, where: str) -> Position:
 
 
 def reader_position(bounds: Bounds) -> Position:
-    """A reader without state begins at the group's commit. If the log does not reach that far it was cut
-    or made anew, and is read again from its start: for it, reading twice is harmless.
+    """The position of a reader without state: the group's commit.
+
+    If the log ends before the commit, it was cut or made anew. The reader then reads it again from its
+    start, because reading a record twice does no harm.
     """
     committed = bounds.committed
     if committed is None or committed > bounds.log_end:

@@ -1,4 +1,4 @@
-"""The connection to Redis: patient with outages, loud about everything else."""
+"""The connection to Redis: it waits out an outage and raises every other error at once."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ RETRIED = (
     OSError,
 )
 ANSWER_S = 5.0
-"""How long one call may take; after it the call counts as unanswered, and what it did is unknown."""
+"""How long one call may take. After it the call counts as unanswered, and its effect is unknown."""
 PATIENCE_S = 30.0
-"""How long an outage of Redis is waited out in place before the worker gives up and crashes."""
+"""How long the worker waits for Redis in an outage before it crashes."""
 
 
 def is_outage(error: BaseException) -> bool:
-    """True for trouble that may pass: the same call may be made again."""
+    """Whether the trouble may pass, so that the same call may be repeated."""
     if isinstance(error, exceptions.AuthenticationError):
         return False
     if isinstance(error, RETRIED):
@@ -40,8 +40,10 @@ def is_outage(error: BaseException) -> bool:
 
 
 class RedisLink:
-    """One client, and the retry around it. The client's own retry is off: a write is only repeated by us,
-    with the nonce that tells a lost answer from a foreign write.
+    """One client, and the retry around it.
+
+    The client's built-in retry is off. Only this class repeats a write, with the nonce that distinguishes a
+    lost answer from a foreign write.
     """
 
     def __init__(self, settings: RedisSettings, counters: Counters, patience_s: float = PATIENCE_S) -> None:
@@ -51,7 +53,7 @@ class RedisLink:
         self.client = redis_async.Redis.from_url(
             settings.url,
             # With a socket timeout redis-py sends by asyncio.wait_for, which in CPython 3.11 can swallow a
-            # cancellation, and then a worker that was asked to stop never does. Ours is around the call.
+            # cancellation. The worker would then never stop. So the timeout is around the whole call.
             socket_timeout=None,
             socket_connect_timeout=2,
             retry=Retry(NoBackoff(), 0),
@@ -61,10 +63,10 @@ class RedisLink:
         self._patience_s = patience_s
 
     async def patiently(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Make the call until it answers; raises its last error once the patience is spent.
+        """Repeat the call until it answers; raises its last error once the patience is spent.
 
-        A try counts for no longer than it may take: a process that stood still itself (SIGSTOP, a suspended
-        machine) finds its clock far ahead, and Redis well.
+        A try counts for at most its time limit. A process that itself stood still (SIGSTOP, a suspended
+        machine) finds its clock far ahead although Redis is well.
         """
         waited_s, pause = 0.0, 0.05
         while True:

@@ -1,4 +1,4 @@
-"""The one commit script: a partition's work as its arguments, its answers as values."""
+"""The commit script: its arguments from a partition's write, and its answers as values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from midwatch.streams.worker.tables.ids import EntryId, format_entry
 
 SOURCE = files(__package__).joinpath("commit.lua").read_bytes()
 NOTHING = -1
-"""The offset of a partition whose state does not exist yet."""
+"""The offset of a partition that has no state yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Write:
 
 
 class ScriptAnswer(Enum):
-    """What the script said. FENCED: somebody else wrote this partition since we read it."""
+    """The script's answer. FENCED: another worker wrote this partition after we read it."""
 
     WRITTEN = "OK"
     ALREADY_WRITTEN = "DUP"
@@ -36,25 +36,25 @@ class ScriptAnswer(Enum):
 def arguments(
     group: str, topic: str, partition: int, write: Write, nonce: bytes
 ) -> tuple[list[bytes], list[bytes]]:
-    """KEYS and ARGV of the script; the order is written at its top."""
+    """KEYS and ARGV of the script, in the order that its first lines give."""
     changed = {key: fields for key, fields in write.changed.items() if fields}
     names = [keys.offset_key(group, topic, partition), keys.outbox_key(group, topic, partition)]
     values: list[bytes] = [b"%d" % write.expected, b"%d" % write.offset, nonce]
     for key, fields in changed.items():
         names.append(keys.state_key(group, topic, partition, key))
-        kept = [(name, value) for name, value in fields.items() if value is not None]
-        gone = [name for name, value in fields.items() if value is None]
-        values += (b"%d" % len(kept), b"%d" % len(gone))
-        for name, value in kept:
+        written = [(name, value) for name, value in fields.items() if value is not None]
+        deleted = [name for name, value in fields.items() if value is None]
+        values += (b"%d" % len(written), b"%d" % len(deleted))
+        for name, value in written:
             values += (name, value)
-        values += gone
+        values += deleted
     for entry, blob in write.outbox:
         values += (format_entry(entry), blob)
     return names, values
 
 
 def parse_offset(stored: bytes | None) -> tuple[int, bytes]:
-    """(offset, nonce) of the offset key; NOTHING without one."""
+    """(offset, nonce) from the value of the offset key; NOTHING without one."""
     if stored is None:
         return NOTHING, b""
     offset, _, nonce = stored.partition(b" ")

@@ -21,18 +21,18 @@ from midwatch.streams.worker.tables.positions import Bounds, Position, table_pos
 from midwatch.streams.worker.tables.redis_link import RedisLink, is_outage
 
 CACHED_KEYS = 20_000
-"""State keys of one partition kept in memory; above it the copies are dropped and read again on demand."""
+"""Most state keys of one partition in memory. Above it the copies are dropped and read again on demand."""
 
 
 class Fenced(MidwatchError):
-    """Somebody else wrote a partition that is ours by all we know: the worker must start anew from Redis."""
+    """Another worker wrote a partition that this worker owns: the worker must start anew from Redis."""
 
 
 class RedisTable:
     """Owned partitions, their offsets, and copies of their state.
 
-    One task at a time: hold `lock` around a whole batch and around `assign`. `disown` may be called at
-    any moment; a batch in flight then lands or is fenced.
+    One task at a time: hold `lock` around a whole batch and around `assign`. Call `disown` at any moment;
+    a batch in flight is then written or fenced.
     """
 
     script_source = script.SOURCE
@@ -51,13 +51,13 @@ class RedisTable:
         self._sha: str | None = None
         self._nonces: dict[int, bytes] = {}
         self._revoked: Counter[int] = Counter()
-        """How often each partition was taken away from us."""
+        """How often each partition was revoked."""
         self._copies: dict[int, dict[bytes, Fields]] = {}
 
     # -- ownership
 
     def disown(self, partitions: Collection[int]) -> None:
-        """Forget the partitions at once, before anything else happens in a rebalance."""
+        """Drop the partitions at once, before any other step of a rebalance."""
         for partition in partitions:
             self._revoked[partition] += 1
             self.offsets.pop(partition, None)
@@ -65,17 +65,17 @@ class RedisTable:
             self.outbox.disown(partition)
 
     async def assign(self, bounds: Mapping[int, Bounds]) -> dict[int, Position]:
-        """Own these partitions, with what Redis holds of them, and say where to read on.
+        """Take these partitions over from Redis, and give the positions to continue at.
 
-        Those that are revoked before Redis has answered are left out, for they may be ours again by a later
-        assignment only. Copies of state are kept only if the last write was our own. Raises AheadOfLog;
-        raises Redis' own error when an outage outlasts the patience.
+        A partition that is revoked before Redis answers is left out; only a later assignment can give it
+        back. Copies of state are kept only if this worker made the last write. Raises AheadOfLog. Raises
+        Redis' error when an outage outlasts the patience.
         """
         revoked = {partition: self._revoked[partition] for partition in bounds}
         async with self.lock:
             stored = await self._link.patiently(lambda: self._read(list(bounds)))
             positions: dict[int, Position] = {}
-            for partition, (offset_text, entries, partition_state, own) in stored.items():
+            for partition, (offset_text, entries, partition_state, shell_state) in stored.items():
                 if self._revoked[partition] != revoked[partition]:
                     continue
                 offset, nonce = script.parse_offset(offset_text)
@@ -84,7 +84,7 @@ class RedisTable:
                 if nonce != self._nonces.get(partition):
                     self._copies.pop(partition, None)
                 copies = self._copies.setdefault(partition, {})
-                copies[PARTITION], copies[OWN] = partition_state, own
+                copies[PARTITION], copies[OWN] = partition_state, shell_state
                 unpublished = [(ids.parse_entry(name), wire.unpack(fields[b"s"])) for name, fields in entries]
                 self.outbox.own(partition, unpublished, published_below=position.mute_below)
                 self.mute_below[partition] = position.mute_below
@@ -96,18 +96,18 @@ class RedisTable:
     async def _read(
         self, partitions: Sequence[int]
     ) -> dict[int, tuple[bytes | None, list[tuple[bytes, dict[bytes, bytes]]], Fields, Fields]]:
-        # The offset is read first: a write of another worker that lands in between is then fenced.
+        # Read the offset first: if another worker writes meanwhile, our next write is then fenced.
         pipe = self._link.client.pipeline(transaction=False)
         for p in partitions:
             pipe.get(keys.offset_key(self._group, self.topic, p))
             pipe.xrange(keys.outbox_key(self._group, self.topic, p))
             pipe.hgetall(keys.state_key(self._group, self.topic, p, PARTITION))
             pipe.hgetall(keys.state_key(self._group, self.topic, p, OWN))
-        got = await pipe.execute()
-        return {p: tuple(got[4 * i : 4 * i + 4]) for i, p in enumerate(partitions)}
+        answers = await pipe.execute()
+        return {p: tuple(answers[4 * i : 4 * i + 4]) for i, p in enumerate(partitions)}
 
     def committable(self, partition: int) -> int | None:
-        """What the group may commit: all inputs below it are in the state, and their sends are in Kafka."""
+        """The offset to commit: all inputs below it are in the state, and their sends are in Kafka."""
         offset = self.offsets.get(partition)
         if offset is None or offset == script.NOTHING:
             return None
@@ -117,18 +117,18 @@ class RedisTable:
     # -- state
 
     def partition_state(self, partition: int) -> tuple[Fields, Fields]:
-        """(the fold's, the shell's own) state of an owned partition."""
+        """The fold's and the shell's state of an owned partition."""
         copies = self._copies[partition]
         return copies[PARTITION], copies[OWN]
 
-    def cached(self, partition: int, wanted: Collection[bytes]) -> dict[bytes, Fields]:
-        """The copies at hand of these keys; keys without one are left out."""
+    def cached(self, partition: int, state_keys: Collection[bytes]) -> dict[bytes, Fields]:
+        """The copies of these keys; keys without a copy are left out."""
         copies = self._copies[partition]
-        return {key: copies[key] for key in wanted if key in copies}
+        return {key: copies[key] for key in state_keys if key in copies}
 
-    async def load(self, wanted: Mapping[int, Collection[bytes]]) -> None:
-        """Read the keys that have no copy yet, in one round."""
-        missing = [(p, key) for p, names in wanted.items() for key in names if key not in self._copies[p]]
+    async def load(self, state_keys: Mapping[int, Collection[bytes]]) -> None:
+        """Read the keys that have no copy yet, by partition, in one round."""
+        missing = [(p, key) for p, names in state_keys.items() for key in names if key not in self._copies[p]]
         if not missing:
             return
 
@@ -142,10 +142,10 @@ class RedisTable:
             self._copies[p][key] = fields
 
     async def commit(self, batches: Mapping[int, Batch]) -> set[int]:
-        """Write the batches, one script each, in one round; the partitions whose write landed.
+        """Write the batches in one round, one script each; give the partitions that were written.
 
         A refused write of a partition that was revoked meanwhile is dropped: its new owner does the work.
-        Raises Fenced when the partition is still ours, and Redis' errors once the patience is spent.
+        Raises Fenced when this worker still owns the partition, and Redis' errors once the patience is spent.
         """
         self._batches += 1
         nonce = b"%s-%d" % (self._me, self._batches)
@@ -169,9 +169,9 @@ class RedisTable:
         self._counters.fenced += 1
         if self.offsets.get(partition) == write.expected:
             raise Fenced(
-                f"another worker has written: {answer}",
+                f"another worker has written this partition: {answer}",
                 where=f"{self.topic}/{partition}",
-                remedy="Start the worker again; it reads on where Redis stands.",
+                remedy="Start the worker again; it continues after the offset in Redis.",
             )
         self._copies.pop(partition, None)
 
@@ -199,7 +199,7 @@ class RedisTable:
         pipe = client.pipeline(transaction=False)
         for partition, write in writes.items():
             names, values = script.arguments(self._group, self.topic, partition, write, nonce)
-            # evalsha itself: a registered script would add a round trip for SCRIPT EXISTS to each batch
+            # Plain evalsha: a registered script would add a round trip for SCRIPT EXISTS to each batch.
             pipe.evalsha(self._sha, len(names), *names, *values)
         answers: list[Any] = await pipe.execute(raise_on_error=False)
         for answer in answers:

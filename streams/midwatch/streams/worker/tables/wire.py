@@ -1,4 +1,4 @@
-"""A `Send` as bytes, for the outbox: lengths before parts, so that None and empty stay different."""
+"""A `Send` as bytes for the outbox: a length before each part, so that None and empty stay different."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def pack(send: Send) -> bytes:
 
 
 def unpack(blob: bytes) -> Send:
-    """Raises MalformedRecord for what `pack` did not make (another version, a cut entry)."""
+    """Raises MalformedRecord for bytes that `pack` did not make: another version, a cut entry."""
     parts: list[bytes | None] = []
     at = 1
     try:
@@ -61,6 +61,6 @@ def unpack(blob: bytes) -> Send:
         )
     except (ValueError, struct.error) as error:
         raise MalformedRecord(
-            f"an entry of the outbox cannot be read: {error}",
-            remedy="was it written by a newer midwatch? Run that version until the outbox is empty.",
+            f"cannot read an entry of the outbox: {error}",
+            remedy="A newer midwatch may have written it: run that version until the outbox is empty.",
         ) from error

@@ -91,7 +91,7 @@ def test_of_a_foreign_file_it_lists_what_is_not_executed_and_what_is_moot(
     err = capsys.readouterr().err
     assert "not executed: ExecutionAction of event 'checkpoint'" in err
     assert "moot: `poll_interval_seconds`" in err
-    assert "nothing acts until it is armed" in err
+    assert "midwatch acts only on armed jobs" in err
     assert run(["rules", "check", file, "--no-measure", "--json"]) == 0
     kinds = {note["kind"] for note in json.loads(capsys.readouterr().out)["files"][0]["notes"]}
     assert kinds >= {"arming", "moot", "not executed"}
@@ -154,10 +154,10 @@ def test_a_directory_without_rules_is_said_to_be_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["rules", "check", str(tmp_path)]) == 2
-    assert "there are no files of rules" in capsys.readouterr().err
+    assert "there are no rule files" in capsys.readouterr().err
 
 
 def test_a_name_that_the_default_rules_have_is_told(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mine.write_text(GOOD.replace("mesh_lost", "cuda_out_of_memory"))
     assert run(["rules", "check", str(mine), "--no-measure"]) == 0
-    assert "rule 'cuda_out_of_memory' stands in place of the shipped one at packs/" in capsys.readouterr().err
+    assert "rule 'cuda_out_of_memory' replaces the shipped one at packs/" in capsys.readouterr().err

@@ -22,7 +22,7 @@ def test_a_file_becomes_a_pair_and_what_it_does_not_do_is_told(
     out, err = capsys.readouterr()
     assert "run.rules.yaml" in out
     assert "ExecutionAction of event 'checkpoint' is not executed: python evaluate.py" in err
-    assert "nothing acts until it is armed" in err
+    assert "midwatch acts only on armed jobs" in err
     rules = load_bundle(str(tmp_path / "run.rules.yaml"))
     assert (len(rules.rules), rules.any_line) == (10, True)
     assert load_policy(str(tmp_path / "run.policy.yaml")).clauses == load_policy(str(RUN)).clauses

@@ -50,7 +50,7 @@ def test_of_rules_that_match_it_says_which_the_watch_keeps_and_why_not_the_other
     assert (hits["mesh_lost"]["counts_as"], hits["mesh_lost"]["why"]) == ("cause", "")
     assert hits["any_loss"]["counts_as"] is None
     assert "another rule knows more" in hits["any_loss"]["why"]
-    assert "only where it begins the line" in hits["at_front"]["why"]
+    assert "only at the start of a line" in hits["at_front"]["why"]
 
 
 def test_a_line_that_calls_itself_a_warning_counts_as_context_only(
@@ -71,7 +71,7 @@ def test_a_line_without_a_match_names_the_rules_of_which_a_literal_stands_there(
     assert run(["rules", "explain", "all is well", "--rules", rules]) == 1
     out = capsys.readouterr().out
     assert "no rule matches" in out
-    assert "not the other 4: no literal of theirs stands in the line" in out
+    assert "not the other 4 rules: the line holds none of their literals" in out
 
 
 def test_colours_are_taken_out_before_as_in_the_watch_and_two_lines_are_refused(
@@ -114,4 +114,4 @@ def test_of_one_line_it_says_that_blocks_were_not_asked_and_whose_watch_it_ends(
     assert run(["rules", "explain", "training begins", "--rules", str(path)]) == 1
     out = capsys.readouterr().out
     assert "ends the watch of warming" in out
-    assert "not asked: 2 over whole tracebacks" in out
+    assert "not tried: 2 rules over whole tracebacks" in out

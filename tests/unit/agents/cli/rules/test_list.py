@@ -76,7 +76,7 @@ def test_examples_are_run_and_counted_and_a_wrong_one_is_told_by_its_place(
     )
     assert run(["rules", "test", mine]) == 0
     out, err = capsys.readouterr()
-    assert out == "2 rules: 1 lines match as they must, 1 do not as they must not\n"
+    assert out == "2 rules: 1 lines match and 1 do not match, as they should\n"
     assert err == "without an example: b\n"
     written(tmp_path / "mine.yaml", ONE.replace("match: ['mytrainer: lost", "match: ['mytrainer: found"))
     assert run(["rules", "test", str(tmp_path)]) == 3

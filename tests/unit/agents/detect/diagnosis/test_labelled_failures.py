@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.agents.replay.scoring import Ratio, Said, measure, read_labelled
+from midwatch.agents.replay.scoring import Prediction, Ratio, measure, read_labelled
 from unit.agents.conftest import Watch
 
 LABELLED = Path(__file__).parents[6] / "shared" / "data" / "failures" / "dev.jsonl"
@@ -40,7 +40,7 @@ def measures(watch: Watch) -> dict[str, Ratio]:
         judged.append(
             (
                 row,
-                Said(
+                Prediction(
                     done.verdict.error_type if failed else "",
                     done.verdict.root_line if failed else "",
                     done.decision.action,

@@ -11,34 +11,47 @@ TYPES = [
         "0: HorovodBroadcast_dense_bias_0 [missing ranks: 3]",
         "deadlock",
         marks=pytest.mark.capability("S001-58"),
+        id="deadlock",
     ),
     pytest.param(
         "RuntimeError: Timed out initializing process group in store based barrier on rank: 1",
         "distributed_timeout",
         marks=pytest.mark.capability("S001-61"),
+        id="distributed_timeout",
     ),
     pytest.param(
         "RuntimeError: [/gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.3]:201",
         "communication",
         marks=pytest.mark.capability("S001-62"),
+        id="communication",
     ),
     pytest.param(
         "[PG 0 Rank 6] ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress",
         "watchdog_timeout",
         marks=pytest.mark.capability("S001-63"),
+        id="watchdog_timeout",
     ),
-    pytest.param("step 40: loss: nan", "numerical_instability", marks=pytest.mark.capability("S001-66")),
-    pytest.param("ValueError: the batch is empty", "exception", marks=pytest.mark.capability("S001-67")),
+    pytest.param(
+        "step 40: loss: nan",
+        "numerical_instability",
+        marks=pytest.mark.capability("S001-66"),
+        id="numerical_instability",
+    ),
+    pytest.param(
+        "ValueError: the batch is empty", "exception", marks=pytest.mark.capability("S001-67"), id="exception"
+    ),
     pytest.param(
         "RuntimeError: CUDA error: device-side assert triggered",
         "torch",
         marks=pytest.mark.capability("S001-68"),
+        id="torch",
     ),
     pytest.param(
         "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0. Some of the step tasks have been OOM"
         " Killed.",
         "host_oom",
         marks=pytest.mark.capability("S001-71"),
+        id="host_oom",
     ),
 ]
 

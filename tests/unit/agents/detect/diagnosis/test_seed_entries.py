@@ -26,7 +26,7 @@ from unit.agents.conftest import Watch
             "cuda_out_of_memory",
             "oom",
             ("batch", "gradient accumulation", "gradient checkpointing"),
-            marks=pytest.mark.capability("S000-05", "S000-27", "S003-36", "S004-16"),
+            marks=pytest.mark.capability("S000-05", "S000-27", "S003-36", "S004-16", "S004-36"),
             id="out of memory",
         ),
         pytest.param("ERROR: CUDA OOM on rank 3", "cuda_error_out_of_memory", "oom", (), id="short for it"),
@@ -240,7 +240,7 @@ from unit.agents.conftest import Watch
             "yaml_unreadable",
             "config",
             ("Correct the configuration",),
-            marks=pytest.mark.capability("S004-21"),
+            marks=pytest.mark.capability("S004-21", "S004-34"),
             id="yaml",
         ),
         pytest.param(

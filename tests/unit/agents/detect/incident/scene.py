@@ -140,6 +140,7 @@ class Scene:
         at: float | None = None,
         text: str = "",
         mode: Mode | None = None,
+        subsystem: str = "test",
     ) -> Hit:
         end = self._end(node)
         printed = START_S + (self.now if at is None else at)
@@ -147,7 +148,7 @@ class Scene:
             f"rule_{error_type}",
             role,
             error_type,
-            "test",
+            subsystem,
             "error",
             transient,
             Line(text or f"{error_type}!", f"/logs/{node}.log", end, end - 1, printed, node),

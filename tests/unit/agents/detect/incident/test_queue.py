@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from midwatch.streams.records import Command, SchedulerFact
-from unit.agents.detect.incident.scene import JOB, Scene
+from unit.agents.detect.incident.scene import JOB, START_S, Scene
+
+pytestmark = pytest.mark.capability("X-21")
 
 WAIT_S = 7200
+LONG_WAIT_S = 3 * 86_400
 
 
 def told(scene: Scene, incarnation: str, old: str, new: str) -> None:
@@ -16,18 +19,19 @@ def told(scene: Scene, incarnation: str, old: str, new: str) -> None:
     )
 
 
-def waits(scene: Scene, incarnation: str) -> None:
+def waits(scene: Scene, incarnation: str, wait_s: int = WAIT_S) -> None:
     """It is queued, its nodes boot, and it runs, each after hours."""
     told(scene, incarnation, "", "PENDING")
     for old, new in (("PENDING", "CONFIGURING"), ("CONFIGURING", "RUNNING")):
-        scene.now += WAIT_S
+        scene.now += wait_s
         told(scene, incarnation, old, new)
 
 
-def test_a_first_start_may_wait() -> None:
+@pytest.mark.parametrize("wait_s", [WAIT_S, LONG_WAIT_S])
+def test_a_first_start_may_wait(wait_s: int) -> None:
     scene = Scene(incarnation="slurm:7:0")
     scene.spec(incarnation="slurm:7:0")
-    waits(scene, "slurm:7:0")
+    waits(scene, "slurm:7:0", wait_s)
     scene.now += 10
     scene.beat("n0")
     assert (scene.findings("blind"), scene.actions()) == ([], [])
@@ -50,6 +54,25 @@ def test_what_was_taken_for_blindness_before_the_queue_was_seen_is_cleared() -> 
     assert scene.findings("blind") == [True, False]
 
 
+def test_one_that_is_heard_is_watched_though_the_scheduler_still_says_that_it_waits() -> None:
+    scene = Scene(incarnation="slurm:7:0")
+    scene.spec(incarnation="slurm:7:0")
+    told(scene, "slurm:7:0", "", "PENDING")
+    scene.now += WAIT_S
+    scene.train(range(1, 21))
+    scene.beats(seconds=120)
+    assert [i.verdict.mode for i in scene.settled()] == ["stall"]
+
+
+def test_a_job_that_goes_back_to_the_queue_wakes_nobody_for_its_heartbeats() -> None:
+    scene = Scene(incarnation="slurm:7:0")
+    scene.spec(incarnation="slurm:7:0")
+    scene.train(range(1, 21))
+    told(scene, "slurm:7:0", "RUNNING", "PENDING")
+    due_ms = scene.watch.job.state.due_ms
+    assert due_ms is None or due_ms > (START_S + scene.now + WAIT_S) * 1000
+
+
 def _restarted(scene: Scene) -> Command:
     scene.spec()
     scene.train(range(1, 21))
@@ -61,7 +84,6 @@ def _restarted(scene: Scene) -> Command:
     return command
 
 
-@pytest.mark.capability("X-21")
 def test_across_a_restart_nothing_is_looked_for_until_the_new_attempt_runs() -> None:
     scene = Scene()
     command = _restarted(scene)

@@ -17,8 +17,8 @@ from midwatch.agents.policies.loader import load_policy
 from midwatch.agents.replay.job_replay import Replayed, replay
 from midwatch.agents.replay.log_files import LogFile
 from midwatch.agents.rulesets.bundles import CompiledBundle, watched_rules
+from midwatch.rules.detectors import DETECTORS
 from midwatch.rules.detectors.limits import WatchLimits
-from midwatch.rules.detectors.loss_spike import LossSpikeDetector
 from midwatch.streams.lines.normalise import normalise
 from midwatch.streams.records import Chunk, Generation, Hits, Rate, Section, codec
 from unit.agents.detect.incident.scene import JOB, START_S, Scene
@@ -181,9 +181,7 @@ def test_windows_go_by_the_time_of_the_lines_and_never_back() -> None:
 def test_a_carry_takes_both_along(watched: CompiledBundle) -> None:
     job = Followed(watched)
     job.prints("training begins\nretry of a failed\nretry of b failed\n")
-    turn = Turn(
-        job.scene.watch.job, WatchLimits(), LossSpikeDetector(), int((START_S + job.scene.now) * 1000)
-    )
+    turn = Turn(job.scene.watch.job, WatchLimits(), DETECTORS, int((START_S + job.scene.now) * 1000))
     snapshot = codec.decode(codec.encode(snapshot_of(turn)))
     folded = fold_event(Job(JobState()), JOB, snapshot, turn.now_ms, WatchLimits(), cut=True)
     assert folded.job.state.stopped == job.state.stopped

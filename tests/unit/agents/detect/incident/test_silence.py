@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from midwatch.rules.detectors.limits import WatchLimits
-from unit.agents.detect.incident.scene import Scene
+from midwatch.streams.records import Finding
+from unit.agents.detect.incident.scene import START_S, Scene
 
 
 @pytest.mark.capability("S002-04", "N-6", "S001-57")
@@ -65,6 +66,18 @@ def test_a_stopped_shipper_leaves_us_blind_and_nothing_is_done() -> None:
     assert scene.commands == []
     assert scene.actions()[-1] == "hold"
     assert "blind" in scene.decisions[-1].reason
+
+
+@pytest.mark.capability("X-14", "N-6")
+def test_the_silence_of_the_only_node_that_is_heard_of_three_proves_nothing() -> None:
+    scene = Scene(nodes=("n0", "n1", "n2"))
+    scene.spec()
+    scene.train(range(1, 21))
+    scene.beats("n0", seconds=300)
+    assert scene.findings("blind") == [True]
+    assert scene.settled() == []
+    assert scene.commands == []
+    assert "2 of 3 nodes give no sign of life (n1, n2)" in scene.decisions[-1].reason
 
 
 def test_sight_that_returns_counts_silence_anew() -> None:
@@ -181,3 +194,57 @@ def test_a_job_that_is_done_may_tidy_up_in_silence() -> None:
     scene.ended(exit_code=0)
     scene.last_words()
     assert scene.actions() == ["none"]
+
+
+@pytest.mark.capability("X-14")
+@pytest.mark.parametrize("nodes", [("n0",), ("n0", "n1")])
+def test_a_shipper_that_ended_with_its_job_is_no_blind_spot(nodes: tuple[str, ...]) -> None:
+    """The scheduler tells the end at its next sweep, when the heartbeats have stopped for three intervals."""
+    scene = Scene(nodes=nodes)
+    scene.spec()
+    scene.train(range(1, 21))
+    scene.now += 22
+    scene.ended(exit_code=9)
+    assert scene.findings("blind") == []
+    assert [decision.reason for decision in scene.decisions if "blind" in decision.reason] == []
+
+
+def test_nodes_that_ended_and_one_that_was_never_heard_of_wait_for_the_scheduler_too() -> None:
+    scene = Scene(nodes=("n0", "n1"))
+    scene.spec()
+    scene.now += 3
+    scene.beat("n0")
+    scene.now += 3
+    scene.last_words("n0")
+    scene.now += 20
+    scene.ended(exit_code=0)
+    assert scene.findings("blind") == []
+
+
+@pytest.mark.capability("X-14")
+def test_a_job_of_which_no_node_and_no_scheduler_speaks_is_a_blind_spot_until_it_ends() -> None:
+    scene = Scene()
+    scene.spec()
+    scene.train(range(1, 21))
+    scene.now += 60
+    scene.spec()
+    assert scene.findings("blind") == [True]
+    scene.now += 5
+    scene.ended()
+    assert scene.findings("blind") == [True, False]
+
+
+def test_findings_and_incidents_keep_the_last_step_and_heartbeat() -> None:
+    """The lists of jobs read few events, so these are all that they have of a job that is over."""
+    scene = Scene()
+    scene.spec()
+    scene.train(range(1, 21))
+    last_ms = int((START_S + scene.now) * 1000)
+    scene.now += 60
+    scene.spec()
+    (blind,) = (r for r in scene.records if isinstance(r, Finding) and r.kind == "blind")
+    assert (blind.step, blind.heard_ms) == (20, last_ms)
+    scene.ended()
+    scene.now += 200
+    scene.spec()
+    assert [(i.verdict.step, i.heard_ms) for i in scene.settled()] == [(20, last_ms)]

@@ -11,8 +11,8 @@ from midwatch.agents.detect.incident.fold import fire_due, fold_event, fold_with
 from midwatch.agents.detect.incident.snapshots import snapshot_of
 from midwatch.agents.detect.incident.state import Job, JobState, NodeState
 from midwatch.agents.detect.incident.turn import Turn
+from midwatch.rules.detectors import DETECTORS
 from midwatch.rules.detectors.limits import WatchLimits
-from midwatch.rules.detectors.loss_spike import LossSpikeDetector
 from midwatch.streams.records import (
     Decision,
     Event,
@@ -196,7 +196,7 @@ def test_a_job_without_its_beginning_is_observed_only_and_the_decision_says_why(
     assert _judged(log.refold(snapshot)[1], scene)[-1].action == "restart"
     held = _judged(log.refold(snapshot + 1)[1], scene)[-1]
     assert (held.action, held.command) == ("hold", "")
-    assert "no carry sums up what came before" in held.reason
+    assert "no snapshot sums up what came before" in held.reason
     assert "nccl is transient" in held.near_misses
 
 
@@ -253,7 +253,7 @@ def test_a_carry_of_a_vast_job_still_fits_into_a_record() -> None:
         scene.beat(node)
     state = log.job.state
     vast = {node: NodeState(FIRST, judged={f"{n}:{node}": n for n in range(20)}) for node in nodes}
-    snapshot = snapshot_of(Turn(Job(state, vast), LIMITS, LossSpikeDetector(), 1))
+    snapshot = snapshot_of(Turn(Job(state, vast), LIMITS, DETECTORS, 1))
     assert len(codec.encode(snapshot)) < 900_000
     assert snapshot.attempt == 1
 
@@ -269,3 +269,28 @@ def test_lines_that_were_judged_before_the_carry_are_not_judged_again() -> None:
     job, told = log.refold(first)
     assert job.state.held == ()
     assert not any(isinstance(record, Incident) for record in told)
+
+
+def test_a_job_without_progress_is_summed_up_every_ten_minutes_while_its_nodes_are_heard() -> None:
+    """The list of jobs reads a quarter of an hour of events, and finds number and step there."""
+    log = Log()
+    scene = _staged(log)
+    scene.spec(limits={"evaluation": 86_400.0})
+    scene.train(range(1, 21))
+    scene.progress(20, phase="evaluation")
+    scene.beats(seconds=3600)
+    assert [(s.attempt, s.step) for s in log.snapshots] == [(1, 1), *[(1, 20)] * 6]
+    assert log.told == [record for record in log.told if isinstance(record, Forwarded)]
+    scene.now += 7200
+    scene.spec()
+    assert len(log.snapshots) == 7, "nobody is heard any more"
+
+
+def test_a_job_that_makes_steps_is_summed_up_once_a_day() -> None:
+    log = Log()
+    scene = _staged(log)
+    scene.spec()
+    for number in range(1, 200):
+        scene.progress(number)
+        scene.beats(seconds=20)
+    assert len(log.snapshots) == 1

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from midwatch.agents.policies.loader import load_policy, shipped_policies
 from midwatch.streams.records import Incident, SchedulerFact
 from unit.agents.detect.incident.scene import FIRST, JOB, Scene
 
@@ -125,7 +128,7 @@ def test_exit_code_0_long_before_the_last_step_is_no_success() -> None:
     assert scene.actions()[-1] == "hold"
 
 
-@pytest.mark.capability("S001-18", "S001-37")
+@pytest.mark.capability("S001-18", "S001-37", "S001-84")
 def test_a_job_that_says_it_is_done_is_healthy() -> None:
     scene = Scene()
     scene.spec()
@@ -156,6 +159,75 @@ def test_the_budget_is_what_the_policy_promises() -> None:
     assert scene.decisions[-1].near_misses
 
 
+@pytest.mark.capability("S001-77")
+@pytest.mark.parametrize(
+    ("subsystem", "error_type", "by_person", "action", "missed"),
+    [
+        (
+            "distributed",
+            "oom",
+            "",
+            "stop",
+            "the subsystem distributed is to be restarted, but oom is excluded",
+        ),
+        ("", "nccl", "uid 1000", "none", "nccl would be judged, but a person ended it"),
+    ],
+)
+def test_a_decision_not_to_restart_names_what_spoke_for_a_restart(
+    subsystem: str, error_type: str, by_person: str, action: str, missed: str
+) -> None:
+    scene = Scene(policy="megatron_transient")
+    scene.spec()
+    scene.train(range(1, 11))
+    scene.line(error_type, subsystem=subsystem or "test")
+    scene.ended(by_person=by_person)
+    scene.last_words()
+    assert (scene.actions()[-1], scene.decisions[-1].near_misses) == (action, (missed,))
+
+
+@pytest.mark.capability("S001-77")
+def test_a_spent_budget_and_a_doubt_leave_the_reason_for_a_restart_as_a_near_miss() -> None:
+    scene = Scene(policy="megatron_transient")
+    scene.spec(max_restarts=0)
+    scene.train(range(1, 11))
+    scene.line("nccl")
+    _crashed(scene)
+    assert (scene.actions()[-1], scene.decisions[-1].near_misses) == (
+        "stop",
+        ("the error type nccl is to be restarted",),
+    )
+    doubted = Scene(policy="megatron_transient")
+    doubted.spec()
+    doubted.train(range(1, 11))
+    doubted.incarnation = "local:200:1"
+    doubted.train(range(11, 21))
+    doubted.line("nccl")
+    _crashed(doubted)
+    assert (doubted.actions()[-1], doubted.decisions[-1].near_misses) == (
+        "hold",
+        ("the error type nccl is to be restarted",),
+    )
+
+
+@pytest.mark.capability("S001-83")
+@pytest.mark.parametrize(
+    ("name", "action"),
+    [("", "restart"), ("megatron_conservative", "stop"), ("megatron_aggressive", "restart")],
+)
+def test_a_job_is_judged_by_the_policy_that_its_spec_names_else_by_the_usual_one(
+    name: str, action: str
+) -> None:
+    scene = Scene(policy="default")
+    known = {each: load_policy(each) for each in shipped_policies()}
+    scene.book = replace(scene.book, policies=known)
+    scene.policy = name
+    scene.spec()
+    scene.train(range(1, 11))
+    scene.line("communication")
+    _crashed(scene)
+    assert (scene.actions()[-1], scene.decisions[-1].policy) == (action, name or "default")
+
+
 @pytest.mark.capability("S001-47")
 def test_excludes_come_before_every_restart_list() -> None:
     scene = Scene(policy="megatron_transient")
@@ -176,6 +248,20 @@ def test_an_unarmed_job_is_told_what_would_be_done() -> None:
     _crashed(scene)
     assert scene.actions()[-1] == "restart"
     assert "observing only" in scene.decisions[-1].reason
+    assert scene.commands == []
+
+
+@pytest.mark.capability("S001-13", "S001-73")
+def test_a_watch_in_observe_mode_commands_nothing_for_an_armed_job() -> None:
+    scene = Scene()
+    scene.book = replace(scene.book, acting=False)
+    scene.spec(armed=True)
+    scene.train(range(1, 11))
+    scene.line("nccl", transient=True)
+    _crashed(scene)
+    assert scene.actions()[-1] == "restart"
+    assert scene.decisions[-1].reason.endswith("observing only: the watch is in observe mode")
+    assert not scene.decisions[-1].armed
     assert scene.commands == []
 
 

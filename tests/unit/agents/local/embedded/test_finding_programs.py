@@ -67,7 +67,7 @@ def test_no_java_says_what_was_passed_over_and_why(tmp_path: Path) -> None:
     with pytest.raises(NoJava) as caught:
         find_java({"JAVA_HOME": str(tmp_path / "gone"), "PATH": str(tmp_path / "bin")})
     assert f"{tmp_path}/gone/bin/java (from JAVA_HOME) No such file" in caught.value.what
-    assert f"{tmp_path}/bin/java (from PATH) does not tell its version (exit 1)" in caught.value.what
+    assert f"{tmp_path}/bin/java (from PATH) does not print its version (exit 1)" in caught.value.what
     assert "midwatch[embedded]" in caught.value.remedy
     assert caught.value.exit_code == 3
 

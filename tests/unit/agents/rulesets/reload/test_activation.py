@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from midwatch.agents.rulesets.reload.activation import activated, bundle_in, is_wanted
+from midwatch.agents.rulesets.reload.activation import activated, bundle_in, is_due
 from midwatch.streams.records import Activation
 
 DAY_MS = 86_400_000
@@ -17,7 +17,7 @@ def _after(*activations: tuple[str, int], now_ms: int = 0) -> dict[bytes, bytes]
 
 def test_before_the_first_one_no_bundle_is_in_force() -> None:
     assert bundle_in({}) == ""
-    assert is_wanted({}, 0, 0)
+    assert is_due({}, 0, 0)
 
 
 def test_an_older_one_that_comes_late_changes_nothing() -> None:
@@ -31,9 +31,9 @@ def test_going_back_to_an_older_bundle_is_a_later_word() -> None:
 
 def test_the_owner_writes_one_for_each_change_and_one_a_day() -> None:
     state = _after(("a", 3), now_ms=1000)
-    assert not is_wanted(state, 3, 1000)
-    assert is_wanted(state, 4, 1000)
-    assert not is_wanted(state, 2, 1000)
-    assert is_wanted(state, 3, 1000 + DAY_MS)
+    assert not is_due(state, 3, 1000)
+    assert is_due(state, 4, 1000)
+    assert not is_due(state, 2, 1000)
+    assert is_due(state, 3, 1000 + DAY_MS)
     again = {**state, **activated(state, Activation("a", 3), 1000 + DAY_MS)}
-    assert not is_wanted(again, 3, 1000 + DAY_MS)
+    assert not is_due(again, 3, 1000 + DAY_MS)

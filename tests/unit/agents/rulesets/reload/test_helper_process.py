@@ -17,7 +17,7 @@ from midwatch.agents.rulesets.reload.matching_rules import plan_for
 from midwatch.rules.errors import RuleErrors
 from midwatch.rules.matching.compiler import compile_rules
 from midwatch.rules.model import Rule
-from midwatch.streams.settings.schema import RulesSettings
+from midwatch.streams.settings.schema import ExtensionSettings, RulesSettings
 from processes import alive, wait_for
 
 RULES = (Rule(name="mesh", pattern="the mesh of (racks|nodes) was lost"),)
@@ -34,7 +34,8 @@ def test_the_answer_is_the_same_as_here(over: threading.Event) -> None:
 
 def test_every_mistake_in_a_file_comes_back_as_it_was_found(tmp_path: Path, over: threading.Event) -> None:
     (tmp_path / "own.yaml").write_text("version: 1\nrules:\n  - {name: a, pattern: '(', colour: red}\n")
-    asked = ("verdict", RulesSettings(directories=(tmp_path,)), frozenset[str](), frozenset[str]())
+    rules, nothing = RulesSettings(directories=(tmp_path,)), frozenset[str]()
+    asked = ("verdict", rules, ExtensionSettings(), nothing, nothing)
     with pytest.raises(RuleErrors) as here:
         edit(*asked)
     with pytest.raises(RuleErrors) as there:
@@ -55,7 +56,7 @@ def test_it_prepares_itself_before_it_is_asked(tmp_path: Path, over: threading.E
 
 def test_what_cannot_be_prepared_is_told_when_it_is_asked_for(tmp_path: Path, over: threading.Event) -> None:
     (tmp_path / "own.yaml").write_text("version: 1\nrules:\n  - {name: a, pattern: '('}\n")
-    asked = ("verdict", RulesSettings(directories=(tmp_path,)))
+    asked = ("verdict", RulesSettings(directories=(tmp_path,)), ExtensionSettings())
     reader = HelperProcess(prepare, *asked, frozenset[str]())
     with pytest.raises(RuleErrors, match=r"own\.yaml:3"):
         reader.ask(over, edit, *asked, frozenset[str](), frozenset[str]())

@@ -61,12 +61,11 @@ def test_every_state_has_its_kind(word: str, reason: str, kind: str) -> None:
     assert job_state(word, reason, 0, None).kind == kind
 
 
-@pytest.mark.capability("S001-65", "S001-36", "S001-37")
 @pytest.mark.parametrize(
     ("word", "mode", "error_type"),
     [
-        ("COMPLETED", "success", ""),
-        ("FAILED", "crash", "slurm_failure"),
+        pytest.param("COMPLETED", "success", "", marks=pytest.mark.capability("S001-37")),
+        pytest.param("FAILED", "crash", "slurm_failure", marks=pytest.mark.capability("S001-36", "S001-65")),
         ("TIMEOUT", "timeout", "slurm_failure"),
         ("DEADLINE", "timeout", "slurm_failure"),
         ("OUT_OF_MEMORY", "crash", "host_oom"),

@@ -1,1 +1,1 @@
-"""A Kafka broker of our own: its jars, its Java, its start."""
+"""The embedded Kafka broker: its jars, its Java, its start."""

@@ -1,4 +1,4 @@
-"""The embedded Kafka: one node, broker and controller in one Java process."""
+"""The embedded Kafka: one node, which is broker and controller in one Java process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PROPERTIES = "server.properties"
 
 
 def java_flags(major: int) -> list[str]:
-    """Small and quick to boot; Kafka's warnings go to its output, with their time."""
+    """Flags for a small Java that boots quickly. Kafka's warnings go to its output, with their time."""
     flags = [
         f"-Xmx{HEAP_MEGABYTES}m",
         "-XX:+UseSerialGC",
@@ -93,7 +93,7 @@ class KafkaServer(Server):
             self.directory / _PROPERTIES,
             kafka_properties(port=self._port, controller_port=self._controller_port, password=self._password),
         )
-        # The codecs unpack their native parts here; the system's own may forbid execution.
+        # The codecs unpack native code here, because the system's directory may forbid execution.
         scratch = self.directory / "tmp"
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir()
@@ -114,15 +114,15 @@ class KafkaServer(Server):
         self._class_data.adopt()
 
     def _format(self) -> None:
-        """Makes an empty data directory into Kafka's. Its mark is written last, so half a format is none."""
+        """Formats an empty data directory. Kafka writes its mark last, so half a format is no format."""
         data = self.directory / "data"
         if (data / "meta.properties").exists():
             return
         if (data / "__cluster_metadata-0").exists():
             raise StateDirectoryDamaged(
-                "Kafka's data are there, but not the file meta.properties that says whose they are",
+                "the directory holds Kafka's data without meta.properties, which names their cluster",
                 where=str(data),
-                remedy="restore that file from a copy, or move the directory away and start anew",
+                remedy="restore that file from a backup, or move the directory away and start anew",
             )
         shutil.rmtree(data, ignore_errors=True)
         # With "=", and a letter in front: a base64 id may begin with "-", which reads as an option.
@@ -149,7 +149,7 @@ class KafkaServer(Server):
             check=False,
         )
         if done.returncode:
-            said = done.stdout + done.stderr
+            output = done.stdout + done.stderr
             with self.log.open("a", encoding="utf-8") as log:
-                log.write(said)
-            raise failure("Kafka's format", said, exit_status=done.returncode, log=self.log)
+                log.write(output)
+            raise failure("Kafka's format", output, exit_status=done.returncode, log=self.log)

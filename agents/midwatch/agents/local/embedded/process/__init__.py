@@ -1,1 +1,1 @@
-"""A service as a child process: started, supervised, probed, its failure explained."""
+"""A service as a child process: its start, supervisor, probe, and the reason of its failure."""

@@ -1,4 +1,4 @@
-"""A server process under its supervisor, seen from midwatch."""
+"""A server process under its supervisor, as midwatch holds it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ GRACE = 20
 """Seconds between SIGTERM and SIGKILL."""
 
 LOG_LIMIT = 4 << 20
-"""Bytes of a log before it is moved aside; one older one is kept."""
+"""Bytes of a log before it is renamed to `.1`, in place of the previous `.1`."""
 
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")
 _JAVA_MEDDLERS = ("_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "CLASSPATH")
 
 
 def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Without what changes every Java's options, and with a locale in which any path can be said."""
+    """Removes variables that change Java's options, and sets a locale that can encode any path."""
     kept = {name: value for name, value in environment.items() if name not in _JAVA_MEDDLERS}
     return kept | {"LC_ALL": "C.UTF-8"}
 
@@ -33,8 +33,8 @@ def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
 class Child:
     """One running server. It ends when this object's process ends, even by kill -9.
 
-    `keep_open` are file descriptors that stay open until the server is gone: the lock of the state
-    directory is free only then. Ctrl-C does not reach the server: it has a session of its own.
+    `keep_open` are file descriptors that stay open until the server has ended: only then is the lock of the
+    state directory free. Ctrl-C does not reach the server, because it has its own session.
     """
 
     def __init__(
@@ -60,10 +60,10 @@ class Child:
         )
         _children.add(self)
         atexit.register(self.stop)
-        assert self._supervisor.stdout is not None  # noqa: S101 (asked for above; tells mypy)
+        assert self._supervisor.stdout is not None  # noqa: S101 (PIPE above; for mypy)
         with self._supervisor.stdout as answer:
-            told = answer.readline()
-        self.pid = int(told or 0)
+            pid_line = answer.readline()
+        self.pid = int(pid_line or 0)
         if not self.pid:
             self.stop()
             raise ServerFailed(
@@ -72,11 +72,11 @@ class Child:
 
     @property
     def exit_status(self) -> int | None:
-        """None while it runs; the server's exit status, or 128 + n if signal n ended it."""
+        """The server's exit status, or 128 + n if signal n ended it; None while it runs."""
         return self._supervisor.poll()
 
     def stop(self) -> None:
-        """Ends the server (SIGTERM, after GRACE seconds SIGKILL) and returns when it is gone."""
+        """Ends the server (SIGTERM, after GRACE seconds SIGKILL) and returns when it has ended."""
         if os.getpid() != self._owner:
             return
         atexit.unregister(self.stop)
@@ -87,12 +87,12 @@ class Child:
             self._supervisor.kill()
             self._supervisor.wait()
         if self._supervisor.returncode < 0:
-            # The supervisor itself was killed. Linux then kills the server; elsewhere nobody else does.
+            # Somebody killed the supervisor. Linux then kills the server; elsewhere we must.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
 
     def kill(self) -> None:
-        """SIGKILL to the server itself; returns when it is gone. What a crash of it looks like."""
+        """Sends SIGKILL to the server itself, like a crash, and returns when it has ended."""
         with contextlib.suppress(ProcessLookupError):
             if self.exit_status is None:
                 os.kill(self.pid, signal.SIGKILL)
@@ -100,7 +100,7 @@ class Child:
         self.stop()
 
     def let_go(self) -> None:
-        """Closes our end of the pipe whose end the supervisor waits for."""
+        """Closes our end of the pipe. The supervisor then ends the server."""
         with contextlib.suppress(OSError):
             if self._supervisor.stdin is not None:
                 self._supervisor.stdin.close()
@@ -110,7 +110,7 @@ _children: weakref.WeakSet[Child] = weakref.WeakSet()
 
 
 def _forget_in_fork() -> None:
-    """A forked process must not hold the pipes: the servers would outlive their owner by its life."""
+    """A forked process must not hold the pipes: the servers would outlive their owner."""
     for child in list(_children):
         child.let_go()
 

@@ -8,13 +8,13 @@ from collections.abc import Collection
 
 LOOPBACK = "127.0.0.1"
 
-# Below the ports that systems lend to outgoing connections (Linux from 32768, macOS from 49152): a client
-# that tries a stopped server again and again on such a port can be lent that very port, and talk to itself.
+# Systems take the ports of outgoing connections from above this range (Linux from 32768, macOS from 49152).
+# A client that retries a stopped server there could be given the server's port, and connect to itself.
 _LOWEST, _HIGHEST = 20000, 32767
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen on it now."""
+    """Whether a server could listen on the port now."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -27,7 +27,7 @@ def is_free(port: int) -> bool:
 def free_port(avoid: Collection[int] = ()) -> int:
     """A port on which nothing listens, and not one of `avoid`.
 
-    Somebody else can still take it before it is used: whoever starts a server must be ready to ask again.
+    Another program can take it before the server starts, so the caller must be ready to choose again.
     """
     while True:
         port = random.randint(_LOWEST, _HIGHEST)  # noqa: S311 (no secret)

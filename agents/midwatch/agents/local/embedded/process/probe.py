@@ -1,4 +1,4 @@
-"""Asks a server whether it is ready: a few bytes of its own protocol, with the password."""
+"""Checks whether a server is ready, by a few bytes of its protocol with the password."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _MOST = 1 << 24
 
 
 def kafka_ready(port: int, username: str, password: str) -> bool:
-    """Whether the broker lets us in and counts itself as alive, so that topics can be made.
+    """Whether the broker accepts the password and counts itself as alive, so that topics can be made.
 
-    A broker answers before its controller has taken it up (after a crash for the rest of the dead one's
-    session); only the list of live brokers tells that it has.
+    A broker answers before its controller has accepted it. After a crash that takes the rest of the old
+    broker's session. Only the list of live brokers shows that the controller has accepted it.
     """
     try:
         with socket.create_connection((LOOPBACK, port), _PATIENCE) as connection:
@@ -27,7 +27,7 @@ def kafka_ready(port: int, username: str, password: str) -> bool:
             entry = _ask(connection, _SASL_AUTHENTICATE, 0, struct.pack(">i", len(token)) + token)
             if struct.unpack_from(">h", entry)[0]:
                 return False
-            # No topics (an empty array), and no creation of any.
+            # An empty array of topics, and no automatic creation.
             metadata = _ask(connection, _METADATA, 4, struct.pack(">i?", 0, False))
             return bool(struct.unpack_from(">ii", metadata)[1] > 0)
     except (OSError, struct.error):
@@ -35,7 +35,7 @@ def kafka_ready(port: int, username: str, password: str) -> bool:
 
 
 def redis_ready(port: int, password: str) -> bool:
-    """Whether Redis lets us in and has read its data: until then it answers LOADING."""
+    """Whether Redis accepts the password and has read its data. Until then it answers LOADING."""
     try:
         with socket.create_connection((LOOPBACK, port), _PATIENCE) as connection:
             connection.sendall(f"AUTH {password}\r\nPING\r\n".encode())
@@ -48,7 +48,7 @@ def redis_ready(port: int, password: str) -> bool:
 
 
 def _ask(connection: socket.socket, key: int, version: int, body: bytes) -> bytes:
-    """One request of Kafka's protocol with a version 1 header; the answer without its header."""
+    """Sends one Kafka request with a version 1 header. Returns the answer without its header."""
     request = struct.pack(">hhi", key, version, 1) + _string("midwatch-probe") + body
     connection.sendall(struct.pack(">i", len(request)) + request)
     (size,) = struct.unpack(">i", _exactly(connection, 4))

@@ -1,4 +1,4 @@
-"""From the last lines of a server's log to what a person can do about them."""
+"""Turns the last lines of a server's log into an error with a remedy."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from midwatch.agents.local.embedded.errors import (
 
 _LAST_LINES = 4
 _MARK = "=== start"
-_ROOM_FOR_WORDS = 1 << 20
+_ROOM_FOR_A_LOG = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A text by which a server tells why it ends, and what we say instead."""
+    """A pattern in a server's log, and the error and remedy that stand for it."""
 
     pattern: str
     error: type[EmbeddedStackError]
@@ -36,8 +36,8 @@ REASONS = (
     Reason(
         r"Address already in use",
         PortTaken,
-        "its port is taken by another program",
-        "stop that program, or choose another port; without a choice midwatch takes a free one",
+        "another program uses its port",
+        "stop that program, or choose another port or none; midwatch then takes a free one",
     ),
     Reason(
         r"Failed to acquire lock on file \.lock",
@@ -49,19 +49,19 @@ REASONS = (
         r"No space left on device|unsafe memory access operation",
         DiskFull,
         "the disk of the state directory is full",
-        "make room and start again; what was acknowledged is kept",
+        "make room and start again; acknowledged data is kept",
     ),
     Reason(
         r"Read-only file system|AccessDenied|Permission denied",
         NotWritable,
         "the state directory cannot be written",
-        "give it back to your user, or choose another one on a local disk",
+        "give it to your user again, or choose another one on a local disk",
     ),
     Reason(
         r"Can't read version|MetadataParseException|UnsupportedVersionException"
         r"|Can't handle RDB format version",
         StateDirectoryNewer,
-        "the state directory was written by a newer server",
+        "a newer server wrote the state directory",
         "upgrade midwatch, or choose another state directory: the data cannot be downgraded",
     ),
     Reason(
@@ -70,7 +70,7 @@ REASONS = (
         r"|AOF .* (?:doesn't|does not) exist|Invalid AOF manifest",
         StateDirectoryDamaged,
         "the data in the state directory is damaged or incomplete",
-        "restore it from a copy, or move the directory away and start with an empty one",
+        "restore it from a backup, or move the directory away and start with an empty one",
     ),
     Reason(
         r"UnsupportedClassVersionError",
@@ -81,39 +81,39 @@ REASONS = (
     Reason(
         r"NoClassDefFoundError|ClassNotFoundException",
         ServerFailed,
-        "a class is in none of the locked jars",
+        "no locked jar holds a class that it needs",
         "please report it, with the log",
     ),
     Reason(
         r"OutOfMemoryError|Could not reserve enough space|insufficient memory|[Cc]annot allocate memory",
         ServerFailed,
         "the machine has not enough free memory for it",
-        "end other programs, or use a Kafka and a Redis of another machine",
+        "end other programs, or use Kafka and Redis on another machine",
     ),
 )
 
 
 def last_start(text: str) -> str:
-    """The part of a log since the server was last started."""
+    """The part of a log since the last start of the server."""
     return text[max(text.rfind(_MARK), 0) :]
 
 
 def failure(
-    name: str, text: str, *, exit_status: int, log: Path, free: int = _ROOM_FOR_WORDS
+    name: str, text: str, *, exit_status: int, log: Path, free: int = _ROOM_FOR_A_LOG
 ) -> EmbeddedStackError:
     """The error for a server that ended by itself with `text` in its log since its start.
 
-    `free` bytes are left on its disk: on a full one a log may hold no word about it.
+    `free` is the bytes left on its disk. On a full disk the log may not mention it.
     """
-    if free < _ROOM_FOR_WORDS:
+    if free < _ROOM_FOR_A_LOG:
         text += "No space left on device"
     for reason in REASONS:
         if re.search(reason.pattern, text):
             return reason.error(f"{name} stopped: {reason.what}", where=str(log), remedy=reason.remedy)
-    told = [line for line in text.splitlines() if line and not line.startswith(("\tat ", _MARK))]
-    last = "".join(f"\n    {line}" for line in told[-_LAST_LINES:]) or " nothing"
+    lines = [line for line in text.splitlines() if line and not line.startswith(("\tat ", _MARK))]
+    last = "".join(f"\n    {line}" for line in lines[-_LAST_LINES:]) or " nothing"
     return ServerFailed(
-        f"{name} stopped (exit {exit_status}); its last words:{last}",
+        f"{name} stopped (exit {exit_status}); the end of its log:{last}",
         where=str(log),
-        remedy="start again; if it stops again, the log tells more",
+        remedy="start again; if it stops again, read the log",
     )

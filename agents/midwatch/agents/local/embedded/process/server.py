@@ -1,4 +1,4 @@
-"""What Kafka and Redis have in common: started, waited for, stopped, killed and started again."""
+"""What Kafka and Redis share: start, wait until ready, stop, kill, restart."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Server(ABC):
 
     name: str
     patience: float
-    """Seconds until a server that runs must answer; generous, for a loaded machine."""
+    """Seconds until a running server must answer; long enough for a loaded machine."""
 
     def __init__(self, directory: Path, log: Path, lock_descriptor: int) -> None:
         self.directory = directory
@@ -31,20 +31,20 @@ class Server(ABC):
 
     @abstractmethod
     def prepare(self) -> Sequence[str]:
-        """Writes the configuration; the command to run in `directory`."""
+        """Writes the configuration. Returns the command to run in `directory`."""
 
     @abstractmethod
     def answers(self) -> bool:
-        """Whether it does its work for a client that has the password."""
+        """Whether the server serves a client that has the password."""
 
     @property
     @abstractmethod
     def ports(self) -> tuple[int, ...]:
-        """The ports on which it listens; the clients' first."""
+        """The ports on which the server listens; the port for clients is first."""
 
     @property
     def pid(self) -> int:
-        """Of the server itself, not of its supervisor. Raises RuntimeError unless it was started."""
+        """The server's process id, not its supervisor's. Raises RuntimeError without a start."""
         if self._child is None:
             raise RuntimeError(f"{self.name} was not started")
         return self._child.pid
@@ -54,19 +54,19 @@ class Server(ABC):
         return self._child is not None and self._child.exit_status is None
 
     def start(self) -> None:
-        """Starts it and returns when it answers; does nothing if it runs."""
+        """Starts the server and returns when it answers. Does nothing if it runs."""
         if not self.running:
             self.launch()
             self.await_ready()
 
     def launch(self) -> None:
-        """Starts the process only, for two servers that boot side by side."""
+        """Starts the process without waiting, so that two servers boot at once."""
         for port in self.ports:
             if not is_free(port):
                 raise PortTaken(
-                    f"the port of {self.name} is taken by another program",
+                    f"another program uses the port of {self.name}",
                     where=f"{LOOPBACK}:{port}",
-                    remedy="stop that program, or choose another port or none: then a free one is taken",
+                    remedy="stop that program, or choose another port or none: midwatch takes a free one",
                 )
         if self._child is not None:
             self._child.stop()
@@ -79,7 +79,7 @@ class Server(ABC):
         )
 
     def await_ready(self) -> None:
-        """Returns when it answers. Raises the reason that its log gives, or ServerSilent."""
+        """Returns when the server answers. Raises the error that its log gives, or ServerSilent."""
         deadline = time.monotonic() + self.patience
         while not self.answers():
             error = self.failure()
@@ -89,14 +89,14 @@ class Server(ABC):
             if time.monotonic() > deadline:
                 self.stop()
                 raise ServerSilent(
-                    f"{self.name} runs but gave no answer in {self.patience:.0f} s",
+                    f"{self.name} runs, but did not answer in {self.patience:.0f} s",
                     where=str(self.log),
-                    remedy="is the machine overloaded? The log tells what it was doing",
+                    remedy="check whether the machine is overloaded; the log shows what the server was doing",
                 )
             time.sleep(_POLL)
 
     def failure(self) -> EmbeddedStackError | None:
-        """Why it ended by itself; None while it runs, or after `stop`."""
+        """The reason why the server ended by itself; None while it runs, or after `stop`."""
         if self._child is None or self._child.exit_status is None:
             return None
         text = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
@@ -109,22 +109,22 @@ class Server(ABC):
         )
 
     def stop(self) -> None:
-        """Ends it in good order and returns when it is gone; does nothing if it does not run."""
+        """Ends the server by SIGTERM and returns when it has ended. Does nothing if it does not run."""
         if self._child is not None:
             self._child.stop()
             self._child = None
             self.stopped()
 
     def kill(self) -> None:
-        """SIGKILL: what a crash looks like to its clients. `start` brings it back with its data."""
+        """Sends SIGKILL, like a crash. `start` then starts the server again with its data."""
         if self._child is not None:
             self._child.kill()
             self._child = None
 
     def restart(self) -> None:
-        """`stop`, then `start`."""
+        """Stops the server, then starts it."""
         self.stop()
         self.start()
 
     def stopped(self) -> None:  # noqa: B027 (nothing to do for most)
-        """Called after an end in good order."""
+        """Called after `stop` has ended the server."""

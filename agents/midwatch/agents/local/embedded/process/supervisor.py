@@ -1,10 +1,10 @@
-"""Runs one server and ends it when midwatch is gone. A program of its own, of the standard library only.
+"""Runs one server and ends it when midwatch is gone. A separate program; it needs the standard library only.
 
     python -I -S supervisor.py LOG LOG_BYTES GRACE_SECONDS COMMAND...
 
-It tells the server's pid on standard output, keeps the server's output in LOG (and LOG.1 once that is
-full), and ends the server when its own standard input ends: a pipe whose other end midwatch holds, so
-that the end comes however midwatch dies. Its exit status is the server's, 128 + n for signal n.
+It prints the server's pid on standard output. It keeps the server's output in LOG, and in LOG.1 once LOG is
+full. It ends the server when its own standard input ends. That is a pipe whose other end midwatch holds, so
+it ends however midwatch dies. Its exit status is the server's, or 128 + n for signal n.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 class RotatingLog:
-    """Appends to a file and moves it aside when it is full. A full disk loses text, never the server."""
+    """Appends to a file, and renames it when it is full. On a full disk it loses text; the server goes on."""
 
     def __init__(self, path: Path, limit: int) -> None:
         self._path = path
@@ -39,10 +39,10 @@ class RotatingLog:
 
 
 def dies_with_us() -> Callable[[], None]:
-    """What the server does first: ask Linux to kill it when this process is killed.
+    """A function for the server to call first: it asks Linux to kill the server when this process is killed.
 
-    The signal is tied to the thread that starts the server, here the main one, and code between fork and
-    exec is safe only in a process without other threads: two reasons for a process of its own.
+    Linux sends the signal when the thread ends that started the server; here that is the main thread. Code
+    between fork and exec is safe only in a process without other threads. So the supervisor is a process.
     """
     us = os.getpid()
     if sys.platform != "linux":
@@ -97,7 +97,7 @@ def main(log_path: str, log_limit: str, grace: str, *command: str) -> int:
         end()
 
     def keep_output() -> None:
-        assert server.stdout is not None  # noqa: S101 (asked for above; tells mypy)
+        assert server.stdout is not None  # noqa: S101 (PIPE above; for mypy)
         while text := os.read(server.stdout.fileno(), 65536):
             log.write(text)
 

@@ -39,5 +39,5 @@ def test_a_port_to_avoid_is_avoided(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("port", [-1, 65536, 99999])
 def test_a_number_that_is_no_port_is_refused(port: int) -> None:
-    with pytest.raises(PortTaken, match="is no port"):
+    with pytest.raises(PortTaken, match="is not a port"):
         EmbeddedStack._choose("Kafka", port, 0, ())
