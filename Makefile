@@ -2,7 +2,7 @@
 VENV ?= .venv
 ARGS ?=
 WORKERS ?= 4
-UNIT_WORKERS ?= 2
+UNIT_WORKERS ?= 4
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 HOUSE := PYTHONPATH=tests $(BIN)/python -m house.gate
