@@ -21,16 +21,30 @@ from typing import TypeVar, cast
 
 from midwatch.agents.match.call_sites import reclassified
 from midwatch.agents.match.error_stacks import is_outer
+from midwatch.agents.match.loop_counts import count_of
 from midwatch.agents.match.shell_traces import is_captured
 from midwatch.agents.match.tracebacks import TracebackPlace, begins_line, is_logged, place_of
 from midwatch.rules.matching.compiler import RuleSet
 from midwatch.rules.matching.hits import Match, Row
+from midwatch.rules.model import Phase as RulePhase
 from midwatch.rules.model import Role, Rule
 from midwatch.streams.lines.blocks import claimed_rank
 from midwatch.streams.lines.log_levels import is_quiet, is_warning, stands_aside, was_left_out
 from midwatch.streams.lines.normalise import LinePlace, places
 from midwatch.streams.lines.times import line_time
-from midwatch.streams.records import Chunk, Hit, HitCount, Hits, Line, Phase, Progress, Rate, Section, Stop
+from midwatch.streams.records import (
+    Chunk,
+    Hit,
+    HitCount,
+    Hits,
+    Line,
+    Phase,
+    Progress,
+    Rate,
+    Section,
+    Shows,
+    Stop,
+)
 from midwatch.streams.records import Mode as RecordMode
 from midwatch.streams.records import Role as RecordRole
 
@@ -127,7 +141,10 @@ def _at_its_place(row: Row) -> bool:
 
 
 def _most_specific(rows: Iterable[Row]) -> list[Row]:
-    """The hits, less fallbacks on lines with a more specific hit. Progress is not more specific."""
+    """The hits, less fallbacks on lines with a more specific hit.
+
+    Progress is weighed by itself: it is not more specific. A batch of an evaluation is no training.
+    """
     kept: list[Row] = []
     for _, same_line in groupby(rows, key=_start):
         found = list(same_line)
@@ -135,6 +152,8 @@ def _most_specific(rows: Iterable[Row]) -> list[Row]:
             kept += found
             continue
         progress = [row for row in found if _rule(row).role is Role.PROGRESS]
+        progress = [row for row in progress if not _rule(row).fallback] or progress
+        progress = [row for row in progress if _rule(row).phase is RulePhase.EVALUATION] or progress
         others = [row for row in found if _rule(row).role is not Role.PROGRESS]
         specific = [row for row in others if not _rule(row).fallback]
         specific = specific or [row for row in others if not _is_least_specific(_rule(row))]
@@ -153,6 +172,7 @@ class _Column:
     section: Section
     rule: str
     phase: Phase
+    shows: Shows
     total: int | None = None
     steps: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
@@ -179,6 +199,7 @@ class _Column:
             total=self.total,
             rank=self.section.rank,
             last=self._last(node),
+            shows=self.shows,
         )
 
     def _last(self, node: str) -> Line | None:
@@ -266,7 +287,7 @@ class _Found:
     def sign_of_life(self, section: Section, last: LinePlace) -> None:
         """Note that the job printed a line, as progress without a step."""
         column = _Column(
-            section, ANY_LINE, "training", None, [-1], [last.end], [last.number], [section.read_at]
+            section, ANY_LINE, "training", "life", None, [-1], [last.end], [last.number], [section.read_at]
         )
         self.columns[section.generation.key(), ANY_LINE] = column
 
@@ -279,14 +300,15 @@ class _Found:
         captures = hit.captures()
         key = (section.generation.key(), hit.rule.name)
         phase = cast(Phase, str(hit.rule.phase) if hit.rule.phase else "training")
-        column = self.columns.setdefault(key, _Column(section, hit.rule.name, phase))
+        shows = cast(Shows, str(hit.rule.shows))
+        column = self.columns.setdefault(key, _Column(section, hit.rule.name, phase, shows))
         column.steps.append(_whole(captures.get("step"), -1))
         column.ends.append(place.end)
         column.numbers.append(place.number)
         column.times.append(time)
         column.last = (hit, place)
         column.losses.append(captures.get("loss", ""))
-        column.counts.append(captures.get("count", ""))
+        column.counts.append(count_of(captures))
         column.grad_norms.append(captures.get("grad_norm", ""))
         total = _whole(captures.get("total_steps"), -1)
         if total >= 0:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from midwatch.agents.detect.diagnosis.collectives import went_apart
 from midwatch.agents.detect.diagnosis.hindsight import explanation, is_bare_end
 from midwatch.agents.detect.diagnosis.peer_exits import after_peer_exits
 from midwatch.agents.detect.diagnosis.time_limit import with_way_on
@@ -42,7 +43,8 @@ class AttemptEnd:
 
     `silence`: counted seconds, if the attempt hangs. `left`: the latest line in which a process reported its
     end while the job as a whole went on. `noted`: lines since the last steps, no evidence by themselves.
-    `checkpoints`: the directory of the job's checkpoints; "" if its spec names none.
+    `checkpoints`: the directory of the job's checkpoints; "" if its spec names none. `trained`: the attempt
+    made a step, by its number or by another line that only a training loop prints.
     """
 
     scheduler: SchedulerFact | None
@@ -58,6 +60,11 @@ class AttemptEnd:
     left: Hit | None = None
     noted: tuple[Hit, ...] = ()
     checkpoints: str = ""
+    trained: bool = False
+
+    def made_a_step(self) -> bool:
+        """Whether the attempt made a step, so the same start is known to work."""
+        return self.trained or self.step is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +251,10 @@ _LOOK_ELSEWHERE = (
 _LOOK_AT_THE_LAGGARD = (
     "see which rank lags; if it hangs again at this step, look at that node and the data there"
 )
+NO_STEP_SEEN = (
+    "no training step was seen, so nothing shows that the same start would work; if it had trained, name its "
+    "progress line in a rule with `role: progress` and a group `step`, in a folder of `rules.directories`"
+)
 _TRANSIENT_FACTS = ("preemption", "hardware", "slurm_failure", "ray_node_died")
 
 
@@ -253,7 +264,8 @@ def diagnose(hits: Sequence[Hit], ending: AttemptEnd) -> Diagnosis:
     root = _explained(_process_that_left(root_of(hits), ending.left), ending)
     others = sorted((hit for hit in hits if hit is not root), key=in_order)
     evidence = ((root,) if root else ()) + tuple(others[:15])
-    return Diagnosis(with_way_on(_judge(root, ending), ending.checkpoints), evidence)
+    judged = _out_of_step(_judge(root, ending), hits)
+    return Diagnosis(with_way_on(judged, ending.checkpoints), evidence)
 
 
 def _judge(root: Hit | None, ending: AttemptEnd) -> Verdict:
@@ -262,14 +274,15 @@ def _judge(root: Hit | None, ending: AttemptEnd) -> Verdict:
     if mode == "success" and not _stopped_short(ending):
         return _verdict(ending, "success", "healthy", stand_in=_StandIn(error_type=""))
     if root is not None and (root.role == "cause" or not specific):
-        return _unproven(_at_progress(_verdict(ending, mode, "failed", root=root), ending), root)
+        return _unproven(_at_progress(_verdict(ending, mode, "failed", root=root), ending), root, ending)
     if fact is not None and specific:
         transient = True if fact.error_type in _TRANSIENT_FACTS else None
         stand_in = _StandIn(fact.error_type, transient, fact.cluster or "slurm", _fact_line(fact))
         return _verdict(ending, mode, "failed", stand_in=stand_in)
     if ending.silence is not None:
-        hang = _StandIn("hang", True if ending.step is not None else None, remedy=_LOOK_AT_THE_LAGGARD)
-        return _at_progress(_verdict(ending, "stall", "failed", stand_in=hang), ending)
+        hang = _StandIn("hang", True if ending.made_a_step() else None, remedy=_LOOK_AT_THE_LAGGARD)
+        doubt = "" if ending.made_a_step() else NO_STEP_SEEN
+        return replace(_at_progress(_verdict(ending, "stall", "failed", stand_in=hang), ending), doubt=doubt)
     if mode == "success":
         short = (
             f"it ended without an error at step {ending.step} of {ending.total}: look at the job's own log"
@@ -328,16 +341,24 @@ def _at_progress(verdict: Verdict, ending: AttemptEnd) -> Verdict:
     )
 
 
-def _unproven(verdict: Verdict, root: Hit) -> Verdict:
+def _unproven(verdict: Verdict, root: Hit, ending: AttemptEnd) -> Verdict:
     """The verdict with unknown transience, if the run made no step and the root shows only a wait for peers.
 
     Such a root gives no reason, and without a step nothing shows that a restart would succeed.
     """
     left = verdict.family == "comms" and (root.fallback or root.error_type != "nccl")
     waited = verdict.family == "stall" or (root.role == "consequence" and left)
-    if waited and verdict.step is None and verdict.transient:
-        return replace(verdict, transient=None)
+    if waited and not ending.made_a_step() and verdict.transient:
+        return replace(verdict, transient=None, doubt=NO_STEP_SEEN)
     return verdict
+
+
+def _out_of_step(verdict: Verdict, hits: Sequence[Hit]) -> Verdict:
+    """Ranks that waited in different collectives went apart by the program's own doing."""
+    if verdict.family != "comms" or not verdict.transient or not (kinds := went_apart(hits)):
+        return verdict
+    doubt = f"ranks waited in different collectives ({', '.join(kinds)}): the same start may go apart again"
+    return replace(verdict, transient=None, doubt=doubt)
 
 
 def _stopped_short(ending: AttemptEnd) -> bool:

@@ -116,6 +116,7 @@ def _step(column: Progress, index: int, node: str, clock: NodeClock) -> Progress
         count=column.counts[index] if index < len(column.counts) else "",
         grad_norm=column.grad_norms[index] if index < len(column.grad_norms) else "",
         line=column.last if index == len(column.steps) - 1 else None,
+        shows=column.shows,
     )
 
 
