@@ -24,12 +24,15 @@ class Loop:
 class Held:
     """A line held against the attempt, and the last step that the job reached before it.
 
-    `loops` holds what loops that print no step counted to after the line, by the kind of their count.
+    `loops` holds what loops that print no step counted to after the line, by the kind of their count. Earlier
+    versions knew one loop, whatever its kind: it counted to `count` and rose `rises` times.
     """
 
     hit: Hit
     step: Whole
     logged_ms: Millis = 0
+    count: float | None = None
+    rises: Whole = 0
     loops: Mapping[str, Loop] = field(default_factory=dict)
 
 

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
-from midwatch.streams.records import Hit
+from midwatch.streams.records import Hit, Verdict
 
 _GROUP = re.compile(r"\[PG (?:ID )?(\d+)")
 
 
-def went_apart(hits: Sequence[Hit]) -> tuple[str, ...]:
+def out_of_step(verdict: Verdict, hits: Sequence[Hit]) -> Verdict:
+    """Ranks that waited in different collectives went apart by the program's own doing."""
+    if verdict.family != "comms" or not verdict.transient or not (kinds := _went_apart(hits)):
+        return verdict
+    doubt = f"ranks waited in different collectives ({', '.join(kinds)}): the same start may go apart again"
+    return replace(verdict, transient=None, doubt=doubt)
+
+
+def _went_apart(hits: Sequence[Hit]) -> tuple[str, ...]:
     """The kinds of collective in which ranks of one process group waited, if they are several; else nothing.
 
     One that hangs leaves all others in the same collective. Ranks that wait in different ones called them in

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from midwatch.agents.detect.diagnosis.hindsight import may_explain
-from midwatch.agents.detect.diagnosis.verdict import precedence
+from midwatch.agents.detect.diagnosis.root_line import precedence
 from midwatch.agents.detect.incident.attempts import meet
 from midwatch.agents.detect.incident.clocks import NodeClock, offset
 from midwatch.agents.detect.incident.progress import ProgressLine, go_on

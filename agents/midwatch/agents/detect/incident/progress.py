@@ -156,10 +156,16 @@ def _held_after_count(line: ProgressLine, at: tuple[float, ...], held: Iterable[
         if not earlier(each.hit.line, line) or _still_diverged(line, each):
             yield each
             continue
-        before = each.loops.get(line.kind)
+        before = each.loops.get(line.kind) or _of_earlier_version(each, at)
         loop = _gone_round(before, at)
         if loop.rises < _RISES:
-            yield each if loop == before else replace(each, loops={**each.loops, line.kind: loop})
+            loops = {**each.loops, line.kind: loop}
+            yield each if loops == each.loops else replace(each, loops=loops, count=None, rises=0)
+
+
+def _of_earlier_version(held: Held, at: tuple[float, ...]) -> Loop | None:
+    """The one loop that an earlier version kept, if the line counts by one number too."""
+    return Loop((held.count,), held.rises) if held.count is not None and len(at) == 1 else None
 
 
 def _counted_on(turn: Turn, line: ProgressLine) -> None:

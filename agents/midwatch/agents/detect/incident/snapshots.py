@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from midwatch.agents.detect.diagnosis.verdict import root_of
+from midwatch.agents.detect.diagnosis.root_line import root_of
 from midwatch.agents.detect.incident.state import JobState, NodeState
 from midwatch.agents.detect.incident.turn import Turn
 from midwatch.rules.detectors.loss_spike import LossWindow
