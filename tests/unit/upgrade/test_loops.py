@@ -1,4 +1,4 @@
-"""Lines held against an attempt while loops count on: versions before and after `Held.loops` read each other."""
+"""Lines held against an attempt while loops count on: earlier versions and this one read each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`midwatch replay` after a collective timeout, with the log of each trainer before and after its first steps."""
+"""`midwatch replay` after a collective timeout: logs of each trainer before and after its first steps."""
 
 from __future__ import annotations
 
