@@ -26,13 +26,13 @@ from midwatch.agents.match.progress_columns import (
     ProgressColumns,
     columns_of,
     sign_of_life,
+    strongest,
     whole_number,
 )
 from midwatch.agents.match.shell_traces import is_captured
 from midwatch.agents.match.tracebacks import TracebackPlace, begins_line, is_logged, place_of
 from midwatch.rules.matching.compiler import RuleSet
 from midwatch.rules.matching.hits import Match, Row
-from midwatch.rules.model import Phase as RulePhase
 from midwatch.rules.model import Role, Rule
 from midwatch.streams.lines.blocks import claimed_rank
 from midwatch.streams.lines.log_levels import is_quiet, is_warning, stands_aside, was_left_out
@@ -145,7 +145,7 @@ def _at_its_place(row: Row) -> bool:
 def _most_specific(rows: Iterable[Row]) -> list[Row]:
     """The hits, less fallbacks on lines with a more specific hit.
 
-    Progress is weighed by itself: it is not more specific. A batch of an evaluation is no training.
+    Progress is weighed by itself: it is not more specific.
     """
     kept: list[Row] = []
     for _, same_line in groupby(rows, key=_start):
@@ -153,14 +153,15 @@ def _most_specific(rows: Iterable[Row]) -> list[Row]:
         if len(found) == 1:
             kept += found
             continue
-        progress = [row for row in found if _rule(row).role is Role.PROGRESS]
-        progress = [row for row in progress if not _rule(row).fallback] or progress
-        progress = [row for row in progress if _rule(row).phase is RulePhase.EVALUATION] or progress
-        others = [row for row in found if _rule(row).role is not Role.PROGRESS]
+        progress = [row for row in found if row[0].rule.role is Role.PROGRESS]
+        if len(progress) == len(found):
+            kept += strongest(progress)
+            continue
+        others = [row for row in found if row[0].rule.role is not Role.PROGRESS]
         specific = [row for row in others if not _rule(row).fallback]
         specific = specific or [row for row in others if not _is_least_specific(_rule(row))]
         specific = specific or [row for row in others if not _rule(row).block]
-        kept += progress + (specific or others)
+        kept += strongest(progress) + (specific or others)
     return kept
 
 

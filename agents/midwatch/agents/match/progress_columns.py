@@ -1,4 +1,4 @@
-"""Progress lines of one rule and file in a chunk, as the columns of one record. Pure."""
+"""Progress lines of a chunk: which rule reads a line, and the columns of one rule and file. Pure."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
-from midwatch.rules.matching.hits import Match
+from midwatch.rules.matching.hits import Match, Row
+from midwatch.rules.model import Phase as RulePhase
 from midwatch.rules.model import Rule
+from midwatch.rules.model import Shows as RuleShows
 from midwatch.streams.lines.normalise import LinePlace
 from midwatch.streams.records import Line, Phase, Progress, Section, Shows
 
@@ -68,6 +70,24 @@ class ProgressColumns:
             last=last,
             shows=self.shows,
         )
+
+
+def strongest(rows: list[Row]) -> list[Row]:
+    """Of the progress rules that read one line, those that know most of it.
+
+    A batch of an evaluation is no training. A number that climbs says less than any other progress.
+    """
+    if len(rows) < 2:
+        return rows
+    weights = [_weight(row[0].rule) for row in rows]
+    best = max(weights)
+    return [row for row, weight in zip(rows, weights, strict=True) if weight == best]
+
+
+def _weight(rule: Rule) -> int:
+    if rule.shows is RuleShows.CLIMB:
+        return 0
+    return 1 + 2 * (not rule.fallback) + (rule.phase is RulePhase.EVALUATION)
 
 
 def columns_of(rule: Rule, section: Section) -> ProgressColumns:
