@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import stat
 import subprocess
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from executor_world import World
 from midwatch.agents.launch.start import Started
-from midwatch.agents.query.topic_reader import read_topics
-from midwatch.streams.records import Spec
+from midwatch.streams.records.codec import decode
 from midwatch.streams.records.effect_keys import effect_key
-from midwatch.streams.records.identity import native_id
-from processes import wait_for
 from slurm_lab.lab import Lab
 
 pytestmark = [pytest.mark.integration, pytest.mark.slurm]
@@ -108,3 +108,140 @@ def test_parsable_prints_the_bare_id_and_nothing_else(slurm: Lab, cluster: World
     assert done.returncode == 0, done.stderr
     assert done.stdout.removesuffix("\n").isdigit(), done.stdout
     assert slurm.state(done.stdout.strip())
+
+
+def started_as(cluster: World, job: str, native: str) -> Started:
+    """The start that a `midwatch run` of another process made."""
+    specs = [decode(m.value) for m in cluster._read(cluster.settings.topic_names.specs)]
+    spec = next(spec for spec in specs if spec.job.endswith(f"/{job}"))
+    return Started(spec, f"slurm:{native}:0")
+
+
+# Of one start alone, or said by SLURM of the place where the start runs.
+OF_ONE_START = re.compile(
+    r"SLURM_(JOB|JOBID|TASK_PID|NODE|STEP|TOPOLOGY|SUBMIT|GTIDS|CPUS|CONF_|JOB_).*|SLURMD_NODENAME|HOSTNAME|_|"
+    r"MIDWATCH_(ATTEMPT|INCARNATION)|SLURM_PRIO_PROCESS|TMPDIR|SHLVL|SLURM_OPEN_MODE"
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One way to say which variables go along; `absent` and `present` are seen at both starts."""
+
+    options: tuple[str, ...] = ()
+    line: str = ""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    present: Mapping[str, str] = field(default_factory=dict)
+    absent: tuple[str, ...] = ()
+
+
+PERSON = {
+    "RUN": SECRET,
+    "EMPTY": "",
+    "DISPLAY": ":7",
+    "TEXT": "two\nlines, 'and' \"quotes\" = $HOME",
+    "KEPT": "k",
+}
+CASES = {
+    "all": Case(present=PERSON),
+    "none": Case(("--export=NONE",), absent=("RUN", "KEPT")),
+    "list": Case(
+        ("--export", f"KEPT,GIVEN={SECRET}-2"),
+        present={"KEPT": "k", "GIVEN": f"{SECRET}-2"},
+        absent=("RUN", "TEXT"),
+    ),
+    "line": Case(line="#SBATCH --export=KEPT", present={"KEPT": "k"}, absent=("RUN",)),
+    "variable": Case(variables={"SBATCH_EXPORT": "RUN"}, present={"RUN": SECRET}, absent=("KEPT",)),
+    "both": Case(("--export=ALL,KEPT=other",), present=PERSON | {"KEPT": "other"}),
+}
+
+
+def test_every_start_gets_the_environment_that_sbatch_sends_and_no_topic_or_log_holds_it(
+    slurm: Lab, cluster: World
+) -> None:
+    cluster.executor()
+    folders, natives, seen = {}, {}, {}
+    for name, case in CASES.items():
+        script, folders[name] = noting(cluster, *filter(None, [case.line]), code=1)
+        words = (f"--job={name}", "--", "sbatch", f"--output={cluster.directory}/%j.out", *case.options)
+        natives[name] = id_of(typed(cluster, *words, str(script), **PERSON, **case.variables))
+    started = {name: started_as(cluster, name, native) for name, native in natives.items()}
+    for one in started.values():
+        cluster.await_end(one)
+    orders = {name: cluster.order(one) for name, one in started.items()}
+    for order in orders.values():
+        cluster.send(order)
+    for name, order in orders.items():
+        done = cluster.await_outcome(order, "done", "failed", limit=120)
+        assert done.state == "done", done.reason
+        slurm.wait_state(done.new_native_id, *OVER)
+        seen[name] = [environment(folders[name], native) for native in (natives[name], done.new_native_id)]
+    for name, case in CASES.items():
+        first, second = seen[name]
+        for variables in (first, second):
+            assert {n: variables.get(n) for n in case.present} == dict(case.present), name
+            assert not set(case.absent) & variables.keys(), name
+        assert _lasting(first) == _lasting(second), name
+        assert second["MIDWATCH_ATTEMPT"] == "2"
+        assert second.get("SLURM_EXPORT_ENV") == _for_steps(first.get("SLURM_EXPORT_ENV"))
+        assert first["MIDWATCH_CONFIG"] == second["MIDWATCH_CONFIG"] == str(cluster.file), (
+            "the watch finds it"
+        )
+
+    held = {path for path in cluster.directory.rglob("*") if path.is_file() and SECRET in _text(path)}
+    kept = cluster.settings.state_directory / "environments"
+    assert held == {*kept.iterdir(), *(f for folder in folders.values() for f in folder.iterdir())} - {
+        Path(started["none"].spec.environment_file),
+        Path(started["line"].spec.environment_file),
+        *folders["none"].iterdir(),
+        *folders["line"].iterdir(),
+    }
+    for topic in cluster.settings.topic_names.specifications():
+        for message in cluster._read(topic.name):
+            assert SECRET.encode() not in repr((message.value, message.headers)).encode(), topic.name
+    assert all(not one.spec.environment for one in started.values())
+    assert {stat.S_IMODE(file.stat().st_mode) for file in kept.iterdir()} == {0o600}
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o700
+
+
+def _for_steps(export: str | None) -> str | None:
+    """What srun in the script hands on at a restart: as at the first start, and the number of the attempt."""
+    if export is None:
+        return None
+    return ",".join([*([] if export == "NONE" else [export]), "MIDWATCH_ATTEMPT"])
+
+
+def _lasting(variables: Mapping[str, str]) -> dict[str, str]:
+    return {n: v for n, v in variables.items() if not OF_ONE_START.fullmatch(n) and n != "SLURM_EXPORT_ENV"}
+
+
+def _text(path: Path) -> str:
+    return path.read_bytes().decode(errors="replace")
+
+
+def test_an_environment_that_is_gone_or_changed_starts_nothing_and_says_so(
+    slurm: Lab, cluster: World
+) -> None:
+    cluster.executor()
+    script, _ = noting(cluster, code=1)
+    started, orders = {}, {}
+    for name in ("gone", "changed", "link", "open"):
+        native = id_of(typed(cluster, f"--job={name}", "--", "sbatch", str(script), RUN=SECRET))
+        started[name] = started_as(cluster, name, native)
+    files = {name: Path(one.spec.environment_file) for name, one in started.items()}
+    files["gone"].unlink()
+    files["changed"].write_bytes(files["changed"].read_bytes() + b"LD_PRELOAD=/tmp/x\0")
+    files["link"].rename(cluster.directory / "elsewhere")
+    files["link"].symlink_to(cluster.directory / "elsewhere")
+    files["open"].chmod(0o644)
+    for name, one in started.items():
+        cluster.await_end(one)
+        orders[name] = cluster.order(one)
+        cluster.send(orders[name])
+    why = {name: cluster.await_outcome(o, "failed", "done", limit=150).reason for name, o in orders.items()}
+    assert "the job's environment cannot be read: No such file" in why["gone"]
+    assert "the job's environment was changed after it was signed" in why["changed"]
+    assert "the job's environment is a link" in why["link"]
+    assert "the job's environment can be read or written by others" in why["open"]
+    keys = [effect_key(one.spec.job, 1, "start") for one in started.values()]
+    assert not [row for row in slurm.queue() if any(key in row.comment for key in keys)]

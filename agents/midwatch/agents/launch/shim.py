@@ -32,6 +32,7 @@ from midwatch.agents.launch import backoff
 from midwatch.agents.launch.other_nodes import OtherNodes, nodes_of, step_argv
 from midwatch.agents.schedulers.local.wakeups import Wakeups
 from midwatch.agents.schedulers.resume import ADDED, VARIABLES
+from midwatch.agents.schedulers.slurm.exported import from_file
 from midwatch.agents.schedulers.wrapping import is_kept, verified_script
 from midwatch.streams.errors import MidwatchError
 from midwatch.streams.host.process_table import start_ticks
@@ -72,7 +73,7 @@ def main(argv: Sequence[str]) -> int:
     requeued = int(os.environ.get("SLURM_RESTART_COUNT") or 0) > 0
     script_argv, inherited_environment = told(script_argv, os.environ, requeued=requeued)
     environment = {
-        **inherited_environment,
+        **from_file(inherited_environment),
         "MIDWATCH_JOB": _job(arguments.job, os.environ, incarnation),
         "MIDWATCH_INCARNATION": incarnation,
     }

@@ -81,14 +81,19 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True)
 class StartSpec:
-    """One start: an argv list, never a shell line. The job gets only `environment` from us."""
+    """One start: an argv list, never a shell line. The job gets only `environment` from us.
+
+    `by_file`: the environment may hold secrets and steering variables. A driver hands it to the scheduler
+    by the scheduler's own means, and to none of its tools.
+    """
 
     argv: tuple[str, ...]
     cwd: str
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     user: str = ""
     exclude_nodes: str = ""  # as the scheduler writes a list of nodes
     export: str = ""  # SLURM's `--export`, if only some of the variables may reach the job
+    by_file: bool = False
 
 
 @dataclass(frozen=True, slots=True)

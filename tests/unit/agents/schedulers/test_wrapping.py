@@ -157,7 +157,8 @@ def test_where_only_some_variables_may_reach_the_job_ours_are_named_too(
     tmp_path: Path, option: str, line: str, export: str
 ) -> None:
     (tmp_path / "other.sh").write_text(f"#!/bin/sh\n#SBATCH {line}\nhostname\n")
-    argv = submission(tmp_path, *filter(None, [option]), "other.sh")
+    program, *words = submission(tmp_path, "other.sh")
+    argv = (program, *filter(None, [option]), *words)  # as an earlier midwatch signed it
     point = ResumePoint(40, "/ckpt/step_40", "/ckpt", 0)
     made = start_spec(spec(argv=argv, cluster="slurm"), attempt=2, resume=point)
     assert made.export == export

@@ -119,7 +119,7 @@ def run(
     interrupts = note_interrupts() if options["wait"] else []
     caller = SystemCaller()
     started = start(request, settings, caller)
-    _show(started, settings, as_json=options["as_json"])
+    _show(started, argv, settings, as_json=options["as_json"])
     _warn_of_neighbours(started, settings)
     return follow(started, settings, caller, interrupts) if options["wait"] else 0
 
@@ -174,8 +174,9 @@ def _limit(text: str) -> tuple[str, float]:
         raise UsageError(error.what, where=f"--limit {text}", remedy=error.remedy) from error
 
 
-def _show(started: Started, settings: Settings, *, as_json: bool) -> None:
+def _show(started: Started, argv: tuple[str, ...], settings: Settings, *, as_json: bool) -> None:
     from midwatch.agents.executor.arming import marked_arming
+    from midwatch.agents.launch.start import sbatch_answer
     from midwatch.streams.records.identity import native_id
 
     spec, native = started.spec, native_id(started.incarnation)
@@ -192,8 +193,8 @@ def _show(started: Started, settings: Settings, *, as_json: bool) -> None:
         }
         click.echo(json.dumps(body))
         sys.stdout.flush()
-    elif spec.cluster == "slurm":
-        click.echo(f"Submitted batch job {native}")
+    elif spec.cluster == "slurm" and (line := sbatch_answer(argv, started)):
+        click.echo(line)
     log = f", its output is in {started.log}" if started.log else ""
     click.echo(f"midwatch: {spec.job} is started as {native}{log}", err=True)
     mark = marked_arming(settings.state_directory, spec.job)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import getpass
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from midwatch.agents.schedulers.base import (
     ClusterUnreachable,
@@ -21,6 +22,7 @@ from midwatch.agents.schedulers.base import (
     Sweep,
 )
 from midwatch.agents.schedulers.calls import CallAnswer, Caller, environment
+from midwatch.agents.schedulers.environment_file import entries
 from midwatch.agents.schedulers.slurm import text as slurm_text
 from midwatch.agents.schedulers.slurm.sbatch_argv import restart_argv
 from midwatch.streams.errors import ConfigurationError
@@ -76,6 +78,10 @@ class SlurmCluster:
             return StartState("unknown", reason=error.what)
 
     def submit_held(self, spec: StartSpec, effect_key: str, after: str = "") -> Hint:
+        with _handed(spec) as descriptors:
+            return self._submit(spec, effect_key, after, descriptors)
+
+    def _submit(self, spec: StartSpec, effect_key: str, after: str, descriptors: tuple[int, ...]) -> Hint:
         try:
             uid = _uid_option(spec.user)
             argv = restart_argv(
@@ -85,9 +91,10 @@ class SlurmCluster:
                 exclude_nodes=spec.exclude_nodes,
                 uid=uid,
                 export=spec.export,
+                export_file="".join(map(str, descriptors)),
             )
-            variables = environment({**spec.environment, **self._settings})
-            answer = self._caller.run(argv, variables, cwd=spec.cwd, timeout=ACT_S)
+            variables = environment({**({} if spec.by_file else spec.environment), **self._settings})
+            answer = self._caller.run(argv, variables, cwd=spec.cwd, timeout=ACT_S, descriptors=descriptors)
         except ConfigurationError as error:
             return Hint("refused", str(error))
         except OSError as error:
@@ -164,6 +171,25 @@ class SlurmCluster:
             where=f"cluster {self.name}",
             remedy="check `scontrol ping`; midwatch tries again by itself and does nothing until then",
         )
+
+
+@contextmanager
+def _handed(spec: StartSpec) -> Iterator[tuple[int, ...]]:
+    """The descriptor of an unnamed file with the job's environment, for `sbatch --export-file`; maybe none.
+
+    So the variables stand neither in a command line nor in the environment of a process.
+    """
+    if not spec.by_file:
+        yield ()
+        return
+    descriptor = os.memfd_create("midwatch-environment")
+    try:
+        with open(descriptor, "wb", closefd=False) as file:
+            file.write(entries(spec.environment))
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        yield (descriptor,)
+    finally:
+        os.close(descriptor)
 
 
 def _restarts(incarnation: str) -> int:

@@ -35,9 +35,15 @@ class Script:
     asked: list[list[str]] = field(default_factory=list)
 
     def run(
-        self, argv: Sequence[str], environment: Mapping[str, str], *, cwd: str | None = None, timeout: float
+        self,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        cwd: str | None = None,
+        timeout: float,
+        descriptors: tuple[int, ...] = (),
     ) -> CallAnswer:
-        del environment, cwd, timeout
+        del environment, cwd, timeout, descriptors
         self.asked.append(list(argv))
         found = self.answers.get(" ".join(argv[:2])) or self.answers.get(argv[0])
         if found is None:
