@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from executor_world import World
+from executor_world import World, midwatch
 from midwatch.agents.launch.start import Started
 from midwatch.streams.records.codec import decode
 from midwatch.streams.records.effect_keys import effect_key
+from midwatch.streams.records.identity import native_id
 from slurm_lab.lab import Lab
 
 pytestmark = [pytest.mark.integration, pytest.mark.slurm]
@@ -245,3 +246,43 @@ def test_an_environment_that_is_gone_or_changed_starts_nothing_and_says_so(
     assert "the job's environment can be read or written by others" in why["open"]
     keys = [effect_key(one.spec.job, 1, "start") for one in started.values()]
     assert not [row for row in slurm.queue() if any(key in row.comment for key in keys)]
+
+
+def test_a_dependent_of_a_restarted_job_is_told_and_pointed_at_the_new_start_where_it_follows(
+    slurm: Lab, cluster: World
+) -> None:
+    cluster.executor()
+    first = cluster.directory / "first"
+    script = cluster.directory / "t.sh"
+    script.write_text(
+        f"#!/bin/sh\nif [ -e {first} ]; then sleep 2; exit 0; fi\ntouch {first}\nsleep 3; exit 1\n"
+    )
+    failing = cluster.run("sbatch", str(script), job="failing")
+    old = native_id(failing.incarnation)
+    dependency = ("sbatch", f"--dependency=afterok:{old}", "--wrap", "true")
+    followers = [
+        cluster.run(*dependency, job="follower", follow=True),
+        cluster.run(*dependency, job="another"),
+    ]
+    follower, another = (native_id(one.incarnation) for one in followers)
+    stranger = slurm.submit(f"--dependency=afterok:{old}", script="true")
+    cluster.await_end(failing)
+    order = cluster.order(failing)
+    cluster.send(order)
+    done = cluster.await_outcome(order, "done", "failed", limit=120)
+    new = done.new_native_id
+    assert slurm.wait_state(follower, *OVER) == "COMPLETED"
+    assert [slurm.state(one) for one in (another, stranger)] == ["PENDING"] * 2
+    pointed = f"job {follower} waited for {old}, and now waits for {new}"
+    waits = (
+        f"job {another} waits for {old}, which was started again as {new}: it was not started with"
+        f" `midwatch run --follow`; `scontrol update jobid={another} dependency=afterok:{new}` lets it wait"
+    )
+    told = {name: midwatch(cluster, "why", name).stdout for name in ("failing", "follower", "another")}
+    told = {name: " ".join(text.split()) for name, text in told.items()}
+    assert pointed in told["failing"]
+    assert waits in told["failing"]
+    assert f"job {stranger} waits for {old}" in told["failing"]
+    assert pointed in told["follower"]
+    assert waits in told["another"]
+    assert pointed not in told["another"]

@@ -56,6 +56,7 @@ class RunRequest:
     max_restarts: int | None = None
     variables: tuple[str, ...] = ()  # names from our environment
     scheduler: str = ""  # a foreign one, by its name; "" for the one that the command line shows
+    follow: bool = False  # a dependent job of SLURM is pointed at the new start of the job that it waits for
     settings: Mapping[str, str] | None = None  # MIDWATCH_* variables that give our settings to the shipper
 
 
@@ -240,6 +241,7 @@ def _spec(request: RunRequest, settings: Settings, kind: str, job: str) -> Spec:
         limits={name: float(seconds) for name, seconds in (request.limits or {}).items()},
         max_restarts=request.max_restarts,
         resume_arguments=request.resume_arguments,
+        follow=request.follow,
     )
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from midwatch.agents.launch.variables import OF_ONE_START
 from midwatch.agents.schedulers.slurm import exported
-
 from midwatch.agents.schedulers.slurm.sbatch_argv import Option, split
 from midwatch.agents.schedulers.wrapping import file_name, script_options, wrapped_script
 from midwatch.streams.errors import UsageError
@@ -74,9 +73,9 @@ _FLAGS = {
     "SBATCH_USE_MIN_NODES": "use-min-nodes",
 }
 _SHORT = {
-    **{"A": "account", "C": "constraint", "G": "gpus", "J": "job-name", "O": "overcommit", "S": "core-spec"},
-    **{"e": "error", "i": "input", "k": "no-kill", "m": "distribution", "o": "output", "p": "partition"},
-    **{"q": "qos", "t": "time"},
+    "A": "account", "C": "constraint", "G": "gpus", "J": "job-name", "O": "overcommit", "S": "core-spec",
+    "e": "error", "i": "input", "k": "no-kill", "m": "distribution", "o": "output", "p": "partition",
+    "q": "qos", "t": "time",
 }
 _DROPPED = frozenset({"parsable", "quiet", "wait", "wrap", "export", "export-file"})
 _FILE_SIZE = 16 * 1024 * 1024

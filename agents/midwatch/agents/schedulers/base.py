@@ -104,6 +104,32 @@ class Hint:
     text: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class DependentJob:
+    """A job that waits for the good end of another. `dependency`: as the scheduler writes it."""
+
+    native_id: str
+    user: str
+    dependency: str
+
+
+@runtime_checkable
+class KnowsDependents(Protocol):
+    """What a driver may have besides `Cluster`: jobs that wait for others. A foreign one need not."""
+
+    def dependents(self, native: str) -> tuple[DependentJob, ...]:
+        """The jobs that wait for the good end of this job. Raises ClusterUnreachable."""
+        ...
+
+    def repointing(self, dependent: DependentJob, old: str, new: str) -> tuple[str, ...]:
+        """The command line that lets it wait for `new` in the place of `old`; empty if none can."""
+        ...
+
+    def repoint(self, argv: tuple[str, ...]) -> Hint:
+        """Runs such a command line. Harmless when repeated."""
+        ...
+
+
 @runtime_checkable
 class Cluster(Protocol):
     """One scheduler. `holds`: a submitted job can wait until `release` lets it run."""

@@ -73,6 +73,7 @@ class Spec:
     rules: str = ""
     resume_arguments: tuple[str, ...] = ()  # a template; see `midwatch.agents.schedulers.resume`
     environment_file: str = ""  # an absolute path; the file's name is the hash of its content
+    follow: bool = False  # let it wait for the new start of a job that it waits for
     signature: str = ""
 
 

@@ -61,6 +61,11 @@ _NEIGHBOURS_S = 10.0
 @click.option(
     "--wait", is_flag=True, help="Show a local job's output until it ends, and return its exit code."
 )
+@click.option(
+    "--follow",
+    is_flag=True,
+    help="Where midwatch restarts a job that this sbatch job depends on, let it wait for the new start.",
+)
 @click.option("--scheduler", default="", metavar="NAME", help="A foreign scheduler that the settings name.")
 @json_option
 @click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -100,6 +105,7 @@ def run(
         max_restarts=options["max_restarts"],
         variables=options["variables"],
         scheduler=options["scheduler"],
+        follow=options["follow"],
         settings=_as_variables(settings, click.get_current_context().params),
     )
     if options["scheduler"] and (options["wait"] or is_sbatch(argv)):
@@ -107,6 +113,12 @@ def run(
             "a job of a foreign scheduler is neither waited for nor one of sbatch",
             where="--scheduler",
             remedy="name its program, midwatch run --scheduler NAME -- python train.py",
+        )
+    if options["follow"] and not is_sbatch(argv):
+        raise UsageError(
+            "only a job of sbatch waits for another",
+            where="--follow",
+            remedy="leave it out, or start the job by sbatch --dependency=afterok:ID",
         )
     if options["wait"] and is_sbatch(argv):
         raise UsageError(

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 
 from midwatch.agents.schedulers.base import (
     ClusterUnreachable,
+    DependentJob,
     Hint,
     SchedulerEpoch,
     SchedulerJob,
@@ -23,6 +24,7 @@ from midwatch.agents.schedulers.base import (
 )
 from midwatch.agents.schedulers.calls import CallAnswer, Caller, environment
 from midwatch.agents.schedulers.environment_file import entries
+from midwatch.agents.schedulers.slurm import dependents
 from midwatch.agents.schedulers.slurm import text as slurm_text
 from midwatch.agents.schedulers.slurm.sbatch_argv import restart_argv
 from midwatch.streams.errors import ConfigurationError
@@ -31,6 +33,7 @@ from midwatch.streams.records.identity import native_id
 LOOK_S = 25.0  # with slurmctld down, squeue gives up after about 10 s and scontrol after 20
 ACT_S = 30.0
 _SQUEUE = ["squeue", "-h", "-r", "-t", "all", "-O", slurm_text.SQUEUE_FIELDS]
+_DEPENDENCIES = ["squeue", "-h", "-r", "-t", "PENDING", "-O", dependents.FIELDS]
 _UNKNOWN_JOB = re.compile(r"Invalid job id", re.IGNORECASE)
 
 
@@ -113,6 +116,18 @@ class SlurmCluster:
 
     def cancel(self, incarnation: str, effect_key: str = "", *, force: bool = False) -> Hint:  # noqa: ARG002 - KillWait forces
         return self._act(["scancel", native_id(incarnation)], incarnation, effect_key)
+
+    def dependents(self, native: str) -> tuple[DependentJob, ...]:
+        return dependents.waiting(self._look([*_DEPENDENCIES]).out, native)
+
+    def repointing(self, dependent: DependentJob, old: str, new: str) -> tuple[str, ...]:
+        pointed = dependents.pointed_at(dependent.dependency, old, new)
+        line = ("scontrol", "update", f"jobid={dependent.native_id}", f"dependency={pointed}")
+        return line if pointed else ()
+
+    def repoint(self, argv: tuple[str, ...]) -> Hint:
+        answer = self._caller.run(argv, self._environment, timeout=ACT_S)
+        return Hint("done" if answer.code == 0 else "unclear", _last_line(answer))
 
     def _act(self, argv: list[str], incarnation: str, effect_key: str) -> Hint:
         """Acts on this start only: after a crash of slurmctld the id may be another job's."""
