@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
 import stat
@@ -121,7 +122,7 @@ def started_as(cluster: World, job: str, native: str) -> Started:
 # Of one start alone, or said by SLURM of the place where the start runs.
 OF_ONE_START = re.compile(
     r"SLURM_(JOB|JOBID|TASK_PID|NODE|STEP|TOPOLOGY|SUBMIT|GTIDS|CPUS|CONF_|JOB_).*|SLURMD_NODENAME|HOSTNAME|_|"
-    r"MIDWATCH_(ATTEMPT|INCARNATION)|SLURM_PRIO_PROCESS|TMPDIR|SHLVL|SLURM_OPEN_MODE"
+    r"MIDWATCH_(ATTEMPT|INCARNATION|RESUME_FROM|RESUME_STEP)|SLURM_PRIO_PROCESS|TMPDIR|SHLVL|SLURM_OPEN_MODE"
 )
 
 
@@ -286,3 +287,60 @@ def test_a_dependent_of_a_restarted_job_is_told_and_pointed_at_the_new_start_whe
     assert pointed in told["follower"]
     assert waits in told["another"]
     assert pointed not in told["another"]
+
+
+@pytest.mark.capability("X-50")
+def test_each_task_of_an_array_is_watched_and_started_again_as_itself(slurm: Lab, cluster: World) -> None:
+    cluster.executor()
+    folder, checkpoints = cluster.directory / "seen", cluster.directory / "checkpoints"
+    folder.mkdir()
+    for task in (3, 5):
+        written = checkpoints / str(task) / f"step_{task}0"
+        written.mkdir(parents=True)
+        (written / "manifest.json").write_text('{"shards": [{"file": "w.pt", "bytes": 1}]}')
+        (written / "w.pt").write_bytes(b"w")
+    script = cluster.directory / "t.sh"
+    script.write_text(
+        "#!/bin/bash\n#SBATCH --array=1-7:2\n"
+        f"env -0 > {folder}/$SLURM_ARRAY_JOB_ID.$SLURM_ARRAY_TASK_ID\n"
+        '[ -n "$MIDWATCH_ATTEMPT" ] && exit 0\n'
+        "case $SLURM_ARRAY_TASK_ID in 3|5) exit 1;; 7) sleep 600;; esac\n"
+    )
+    line = ("--json", f"--checkpoint-dir={checkpoints}/%a", "--", "sbatch", str(script))
+    told = json.loads(typed(cluster, *line, RUN="x").stdout)
+    array, names = told["native_id"], [task["job"] for task in told["tasks"]]
+    assert [task["native_id"] for task in told["tasks"]] == [f"{array}_{task}" for task in (1, 3, 5, 7)]
+    assert names[1].endswith(f"/{array}_3")
+    started = {task: started_as(cluster, f"{array}_{task}", f"{array}_{task}") for task in (1, 3, 5, 7)}
+    for task in (1, 3, 5):
+        cluster.await_end(started[task])
+    orders = {task: cluster.order(started[task]) for task in (3, 5)}
+    for order in orders.values():
+        for _ in range(2):
+            cluster.send(order)
+    new = {}
+    for task, order in orders.items():
+        done = cluster.await_outcome(order, "done", "failed", limit=120)
+        assert done.state == "done", done.reason
+        assert slurm.wait_state(done.new_native_id, *OVER) == "COMPLETED"
+        new[task] = done.new_native_id
+        key = effect_key(started[task].spec.job, 1, "start")
+        assert [row.id for row in slurm.queue() if key in row.comment] == [done.new_native_id]
+    assert [native.partition("_")[2] for native in new.values()] == ["3", "5"]
+    files = {f"{array}.{task}" for task in (1, 3, 5, 7)} | {
+        native.replace("_", ".") for native in new.values()
+    }
+    assert {file.name for file in folder.iterdir()} == files, "no other task was started"
+    for task, native in new.items():
+        first, second = (environment(folder, name) for name in (f"{array}.{task}", native.replace("_", ".")))
+        assert _lasting(first) == _lasting(second) | {"SLURM_ARRAY_JOB_ID": array}, (
+            "the same index of as many tasks"
+        )
+        assert first["SLURM_ARRAY_TASK_COUNT"] == second["SLURM_ARRAY_TASK_COUNT"] == "4"
+        assert first["MIDWATCH_JOB"] == second["MIDWATCH_JOB"] == started[task].spec.job
+        assert second["MIDWATCH_RESUME_STEP"] == f"{task}0"
+    assert f"{array}_3 → {new[3]}" in midwatch(cluster, "why", f"{array}_3").stdout
+    slurm.run("scancel", f"{array}_7")
+    cluster.await_end(started[7])
+    assert [f.new for f in cluster.facts(started[7].spec.job) if f.ended] == ["CANCELLED"]
+    assert [f.new for f in cluster.facts(started[1].spec.job) if f.ended] == ["COMPLETED"]

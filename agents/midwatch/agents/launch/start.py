@@ -9,12 +9,12 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from midwatch.agents.launch.first_start import NotStarted, scheduler_of, submit_first
-from midwatch.agents.launch.submission import Sending, kept_submission, sending
+from midwatch.agents.launch.submission import Sending, kept_submission, sending, tasks_of
 from midwatch.agents.launch.variables import allowed
 from midwatch.agents.reporter import Reporter
 from midwatch.agents.schedulers.base import Cluster, StartSpec
@@ -22,6 +22,7 @@ from midwatch.agents.schedulers.calls import Caller
 from midwatch.agents.schedulers.environment_file import keep_environment
 from midwatch.agents.schedulers.local.effect_file import read
 from midwatch.agents.schedulers.local.scheduler import LocalCluster
+from midwatch.agents.schedulers.slurm.job_array import TASK, of_task
 from midwatch.agents.schedulers.slurm.sbatch_argv import split
 from midwatch.agents.schedulers.wrapping import is_sbatch, shim_argv
 from midwatch.agents.signing import ensure_keys, spec_hash
@@ -68,6 +69,7 @@ class Started:
     incarnation: str
     key: str = ""
     log: Path | None = None
+    tasks: tuple[Started, ...] = ()  # of an array: each is a job of its own, and `spec` is of none
     answer: str = ""  # of `sbatch --parsable`: the id, and on some sites the cluster behind a semicolon
 
 
@@ -92,13 +94,15 @@ def start(request: RunRequest, settings: Settings, caller: Caller) -> Started:
         kind = request.scheduler or ("slurm" if is_sbatch(request.argv) else "local")
         owner = _owner(settings, kind)
         name = _name(request.job, owner) if request.job else ""
-        sent = _sending(request, settings, kind, name)
+        tasks = tasks_of(request.argv, request.cwd, os.environ) if kind == "slurm" else ()
+        _check_paths(request, tasks)
+        sent = _sending(request, settings, kind, "" if tasks else name)
         spec = _spec(request, settings, kind, name or ":".join(owner))
         spec = replace(spec, environment_file=str(keep_environment(settings.state_directory, sent.kept)))
         try:
             if name:
-                spec = signer.sign(spec)
-                reporter.spec(spec)
+                for each in _specs(spec, tasks):
+                    reporter.spec(signer.sign(each))
             if elsewhere is not None:
                 started = _submit_elsewhere(spec, sent, elsewhere)
             elif kind == "slurm":
@@ -110,14 +114,53 @@ def start(request: RunRequest, settings: Settings, caller: Caller) -> Started:
                 Path(spec.environment_file).unlink(missing_ok=True)
             raise
         if not name:
-            named = replace(spec, job=f"{spec.job}/{native_id(started.incarnation)}")
-            started = replace(started, spec=signer.sign(named))
-            reporter.spec(started.spec)
-        event = spec_event(started.spec, started.incarnation)
-        reporter.event(replace(event, policy_text=request.policy_text, any_line=request.any_line))
-        return started
+            spec = replace(spec, job=f"{spec.job}/{native_id(started.incarnation)}")
+        signed = [signer.sign(each) for each in _specs(spec, tasks)]
+        starts = _starts(started, signed, tasks)
+        for one in starts:
+            if not name:
+                reporter.spec(one.spec)
+            event = spec_event(one.spec, one.incarnation)
+            reporter.event(replace(event, policy_text=request.policy_text, any_line=request.any_line))
+        return replace(started, spec=spec, tasks=starts) if tasks else starts[0]
     finally:
         reporter.close()
+
+
+def _specs(spec: Spec, tasks: tuple[int, ...]) -> tuple[Spec, ...]:
+    """The spec of each task of an array; of any other job its one spec."""
+    return tuple(
+        replace(
+            spec,
+            job=f"{spec.job}_{task}",
+            log_paths=tuple(of_task(path, task) for path in spec.log_paths),
+            checkpoint_directory=of_task(spec.checkpoint_directory, task),
+        )
+        for task in tasks
+    ) or (spec,)
+
+
+def _starts(started: Started, specs: Sequence[Spec], tasks: tuple[int, ...]) -> tuple[Started, ...]:
+    if not tasks:
+        return (replace(started, spec=specs[0]),)
+    array = native_id(started.incarnation)
+    return tuple(
+        Started(spec, slurm_incarnation(f"{array}_{task}", 0))
+        for spec, task in zip(specs, tasks, strict=True)
+    )
+
+
+def _check_paths(request: RunRequest, tasks: tuple[int, ...]) -> None:
+    """Raises UsageError where the tasks of an array would share what each must have for itself."""
+    named = [("--log", path) for path in (*request.log_paths, *request.node_logs)]
+    named.append(("--checkpoint-dir", request.checkpoint_directory))
+    for option, path in named:
+        if len(tasks) > 1 and path and TASK not in path:
+            raise UsageError(
+                "the tasks of an array would share it",
+                where=f"{option} {path}",
+                remedy=f"write {TASK} where the index of the task belongs",
+            )
 
 
 def spec_event(spec: Spec, incarnation: str) -> SpecEvent:

@@ -7,7 +7,6 @@ change what a restart runs.
 from __future__ import annotations
 
 import os
-import re
 import resource
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,12 +14,12 @@ from pathlib import Path
 
 from midwatch.agents.launch.variables import OF_ONE_START
 from midwatch.agents.schedulers.slurm import exported
+from midwatch.agents.schedulers.slurm.job_array import TASK, array_given, indices
 from midwatch.agents.schedulers.slurm.sbatch_argv import Option, split
 from midwatch.agents.schedulers.wrapping import file_name, script_options, wrapped_script
 from midwatch.streams.errors import UsageError
 from midwatch.streams.host.atomic_file import create_if_absent
 
-_ARRAY = re.compile(rb"^#SBATCH\s+(?:--array|-a)", re.MULTILINE)
 _AS_OPTIONS = {
     "SBATCH_ACCOUNT": "account",
     "SBATCH_ACCTG_FREQ": "acctg-freq",
@@ -73,14 +72,31 @@ _FLAGS = {
     "SBATCH_USE_MIN_NODES": "use-min-nodes",
 }
 _SHORT = {
-    "A": "account", "C": "constraint", "G": "gpus", "J": "job-name", "O": "overcommit", "S": "core-spec",
-    "e": "error", "i": "input", "k": "no-kill", "m": "distribution", "o": "output", "p": "partition",
-    "q": "qos", "t": "time",
+    "A": "account",
+    "C": "constraint",
+    "G": "gpus",
+    "J": "job-name",
+    "O": "overcommit",
+    "S": "core-spec",
+    "e": "error",
+    "i": "input",
+    "k": "no-kill",
+    "m": "distribution",
+    "o": "output",
+    "p": "partition",
+    "q": "qos",
+    "t": "time",
 }
-_DROPPED = frozenset({"parsable", "quiet", "wait", "wrap", "export", "export-file"})
+_DROPPED = frozenset({"parsable", "quiet", "wait", "wrap", "export", "export-file", "array"})
 _FILE_SIZE = 16 * 1024 * 1024
 _LIMITS = ("CPU", "FSIZE", "DATA", "STACK", "CORE", "RSS", "NPROC", "NOFILE", "MEMLOCK", "AS")
-_NOT_SENT = OF_ONE_START | {"SBATCH_WAIT"}
+_NOT_SENT = OF_ONE_START | {
+    "SBATCH_WAIT",
+    # Of the job in which a person may type the line. The shim would take them for those of the new job.
+    "SLURM_RESTART_COUNT",
+    "SLURM_ARRAY_JOB_ID",
+    *(f"SLURM_ARRAY_TASK_{name}" for name in ("COUNT", "ID", "MAX", "MIN", "STEP")),
+}
 
 
 def kept_submission(
@@ -100,13 +116,13 @@ def kept_submission(
     start and does not have them. The options about the environment are left out: their values may be secret.
 
     Raises:
-        UsageError: the line names no script, the file is no script, or the job is an array.
+        UsageError: the line names no script, or the file is no script.
     """
     options, rest = split(argv[1:])
-    _refuse_what_is_not_one_job(options, argv)
+    _refuse_what_submits_nothing(options, argv)
     content, script_arguments = _content(options, rest, cwd, argv)
-    if _ARRAY.search(content) or environment.get("SBATCH_ARRAY_INX"):
-        raise _array(argv)
+    array = array_given(options, environment, script_options(content))
+    job = f"{job}_{TASK}" if array and "/" in job else job
     inner = keep(scripts, content)
     wrapped = wrapped_script(
         content, inner=inner, job=job, nodes=nodes, log_paths=log_paths, node_logs=node_logs
@@ -122,6 +138,8 @@ def kept_submission(
     kept_words = [word for option in options if option.name not in _DROPPED for word in option.words]
     if not _job_is_named(named, environment, content):
         added.append(f"--job-name={Path(rest[0]).name if rest else 'wrap'}")
+    if array:
+        added.append(f"--array={array}")
     return (argv[0], *kept_words, *added, str(outer), *script_arguments)
 
 
@@ -208,6 +226,17 @@ def _job_is_named(named: set[str], environment: Mapping[str, str], content: byte
     )
 
 
+def tasks_of(argv: tuple[str, ...], cwd: Path, environment: Mapping[str, str]) -> tuple[int, ...]:
+    """The indices of the array that sbatch makes of this line; empty for a job that is no array.
+
+    Raises:
+        UsageError: the line names no script, or its `--array` names no tasks.
+    """
+    options, rest = split(argv[1:])
+    array = array_given(options, environment, script_options(_content(options, rest, cwd, argv)[0]))
+    return indices(array) if array else ()
+
+
 def keep(scripts: Path, content: bytes) -> Path:
     """Writes a script under the name of its content, so the same content twice is one file."""
     scripts.mkdir(parents=True, exist_ok=True)
@@ -245,17 +274,7 @@ def _content(
     return content, rest[1:]
 
 
-def _refuse_what_is_not_one_job(options: list[Option], argv: tuple[str, ...]) -> None:
+def _refuse_what_submits_nothing(options: list[Option], argv: tuple[str, ...]) -> None:
     for option in options:
-        if option.name == "array":
-            raise _array(argv)
         if option.name in ("test-only", "help", "usage", "version", "h", "V"):
             raise UsageError("this sbatch line submits nothing", where=" ".join(argv))
-
-
-def _array(argv: tuple[str, ...]) -> UsageError:
-    return UsageError(
-        "each task of an array is a job of its own",
-        where=" ".join(argv),
-        remedy="submit each task by a `midwatch run` of its own, for example in a loop",
-    )

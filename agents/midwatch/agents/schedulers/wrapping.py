@@ -16,6 +16,7 @@ from midwatch.agents.schedulers.base import StartSpec
 from midwatch.agents.schedulers.environment_file import kept_environment
 from midwatch.agents.schedulers.resume import ResumePoint, filled, variables
 from midwatch.agents.schedulers.slurm.exported import for_file, for_steps
+from midwatch.agents.schedulers.slurm.job_array import of_whole_array
 from midwatch.agents.schedulers.slurm.sbatch_argv import Option, split
 from midwatch.streams.errors import ConfigurationError, UsageError
 from midwatch.streams.records import Spec
@@ -58,7 +59,7 @@ def start_spec(
     told = variables(attempt, resume, arguments)
     by_file = bool(spec.environment_file) and is_sbatch(argv)
     if by_file:
-        kept, export = for_file(for_steps(kept, told)), None
+        kept, export = for_file(for_steps(kept, told), of_whole_array(argv)), None
     return StartSpec(
         argv=argv,
         cwd=spec.cwd,

@@ -132,7 +132,7 @@ def run(
     caller = SystemCaller()
     started = start(request, settings, caller)
     _show(started, argv, settings, as_json=options["as_json"])
-    _warn_of_neighbours(started, settings)
+    _warn_of_neighbours(started.tasks[0] if started.tasks else started, settings)
     return follow(started, settings, caller, interrupts) if options["wait"] else 0
 
 
@@ -202,13 +202,15 @@ def _show(started: Started, argv: tuple[str, ...], settings: Settings, *, as_jso
             "incarnation": started.incarnation,
             "log": str(started.log) if started.log else None,
             "armed": spec.armed,
+            **({"tasks": [_identity(task) for task in started.tasks]} if started.tasks else {}),
         }
         click.echo(json.dumps(body))
         sys.stdout.flush()
     elif spec.cluster == "slurm" and (line := sbatch_answer(argv, started)):
         click.echo(line)
     log = f", its output is in {started.log}" if started.log else ""
-    click.echo(f"midwatch: {spec.job} is started as {native}{log}", err=True)
+    tasks = f", {len(started.tasks)} tasks, each a job by itself: {_range(started)}" if started.tasks else ""
+    click.echo(f"midwatch: {spec.job} is started as {native}{log}{tasks}", err=True)
     mark = marked_arming(settings.state_directory, spec.job)
     if spec.armed and mark is not None and not mark.armed:
         click.echo(f"midwatch: it does not act for this job: {mark.reason}", err=True)
@@ -221,6 +223,19 @@ def _show(started: Started, argv: tuple[str, ...], settings: Settings, *, as_jso
         click.echo(
             f"midwatch: the job is observed only; `midwatch arm {spec.job}` lets midwatch act", err=True
         )
+
+
+def _identity(started: Started) -> dict[str, str]:
+    from midwatch.streams.records.identity import native_id
+
+    native = native_id(started.incarnation)
+    return {"job": started.spec.job, "native_id": native, "incarnation": started.incarnation}
+
+
+def _range(started: Started) -> str:
+    """The names of an array's tasks, the first and the last."""
+    first, last = started.tasks[0].spec.job, started.tasks[-1].spec.job
+    return first if first == last else f"{first} to {last}"
 
 
 def _warn_of_neighbours(started: Started, settings: Settings) -> None:

@@ -17,7 +17,7 @@ FOR_STEPS = "SLURM_EXPORT_ENV"
 """What srun in the script takes for its own `--export`. sbatch sets it where its option is not ALL."""
 
 KEPT_BACK = "MIDWATCH_SENT_"
-"""sbatch leaves DISPLAY out of what its `--export-file` gives. It travels under this prefix to the shim."""
+"""Before the name of a variable that sbatch or SLURM would take away or replace. The shim takes it off again."""
 
 _LEFT_OUT = ("DISPLAY",)
 _LOGIN = "SLURM_GET_USER_ENV"
@@ -81,14 +81,21 @@ def tokens(export: str) -> list[str]:
     return [word for word in [*words, rest] if word]
 
 
-def for_file(variables: Mapping[str, str]) -> dict[str, str]:
-    """The variables under names that sbatch takes from its `--export-file`."""
-    return {f"{KEPT_BACK}{name}" if name in _LEFT_OUT else name: value for name, value in variables.items()}
+def for_file(variables: Mapping[str, str], over_slurm: Mapping[str, str]) -> dict[str, str]:
+    """The variables under names that sbatch takes from its `--export-file`.
+
+    `over_slurm`: variables that SLURM sets itself, with the values that the job is to see.
+    """
+    plain = {name: value for name, value in variables.items() if name not in _LEFT_OUT}
+    kept_back = {name: variables[name] for name in _LEFT_OUT if name in variables} | dict(over_slurm)
+    return plain | {f"{KEPT_BACK}{name}": value for name, value in kept_back.items()}
 
 
 def from_file(variables: Mapping[str, str]) -> dict[str, str]:
-    """The inverse of `for_file`, in the job."""
-    return {name.removeprefix(KEPT_BACK): value for name, value in variables.items()}
+    """The variables as the job is to see them: the inverse of `for_file`."""
+    kept_back = {name: value for name, value in variables.items() if name.startswith(KEPT_BACK)}
+    plain = {name: value for name, value in variables.items() if name not in kept_back}
+    return plain | {name.removeprefix(KEPT_BACK): value for name, value in kept_back.items()}
 
 
 def for_steps(variables: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
