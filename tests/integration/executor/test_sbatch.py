@@ -79,37 +79,29 @@ def test_a_script_that_needs_a_variable_of_the_person_finds_it(slurm: Lab, clust
 
 
 @pytest.mark.parametrize(
-    ("line", "option", "variable", "name"),
+    ("line", "options", "name"),
     [
-        ("#SBATCH --job-name=named", "", "", "named"),
-        ("#SBATCH -J named", "", "", "named"),
-        ("#SBATCH --job-name=named", "--job-name=other", "", "other"),
-        ("#SBATCH --job-name=named", "", "third", "third"),
-        ("", "", "", "t.sh"),
+        ("#SBATCH --job-name=named", (), "named"),
+        ("#SBATCH -J named", ("--job-name=other",), "other"),
+        ("", (), "t.sh"),
     ],
 )
 def test_the_name_of_the_script_is_the_jobs_name_and_that_of_its_output(
-    slurm: Lab, cluster: World, line: str, option: str, variable: str, name: str
+    slurm: Lab, cluster: World, line: str, options: tuple[str, ...], name: str
 ) -> None:
     script = cluster.directory / "t.sh"
     script.write_text(f"#!/bin/sh\n{line}\n#SBATCH --output={cluster.directory}/%x.out\necho here\n")
-    more = {"SBATCH_JOB_NAME": variable} if variable else {}
-    native = id_of(typed(cluster, "--", "sbatch", *filter(None, [option]), str(script), **more))
+    native = native_id(cluster.run("sbatch", *options, str(script)).incarnation)
     assert shown(slurm, native, "JobName") == name
     slurm.wait_state(native, *OVER)
     assert "here" in (cluster.directory / f"{name}.out").read_text()
 
 
-def test_a_wrapped_command_has_the_name_that_sbatch_gives_it(slurm: Lab, cluster: World) -> None:
-    native = id_of(typed(cluster, "--", "sbatch", "--wrap", "hostname"))
-    assert shown(slurm, native, "JobName") == "wrap"
-
-
-def test_parsable_prints_the_bare_id_and_nothing_else(slurm: Lab, cluster: World) -> None:
+def test_parsable_prints_the_bare_id_and_a_wrapped_command_has_its_name(slurm: Lab, cluster: World) -> None:
     done = typed(cluster, "--", "sbatch", "--parsable", "--wrap", "hostname")
     assert done.returncode == 0, done.stderr
     assert done.stdout.removesuffix("\n").isdigit(), done.stdout
-    assert slurm.state(done.stdout.strip())
+    assert shown(slurm, done.stdout.strip(), "JobName") == "wrap", "the name that sbatch gives it"
 
 
 def started_as(cluster: World, job: str, native: str) -> Started:
@@ -154,6 +146,7 @@ CASES = {
     ),
     "line": Case(line="#SBATCH --export=KEPT", present={"KEPT": "k"}, absent=("RUN",)),
     "variable": Case(variables={"SBATCH_EXPORT": "RUN"}, present={"RUN": SECRET}, absent=("KEPT",)),
+    "file": Case(("--export-file=vars",), present={"OF_FILE": "two words"}, absent=("RUN", "KEPT")),
     "both": Case(("--export=ALL,KEPT=other",), present=PERSON | {"KEPT": "other"}),
 }
 
@@ -162,6 +155,7 @@ def test_every_start_gets_the_environment_that_sbatch_sends_and_no_topic_or_log_
     slurm: Lab, cluster: World
 ) -> None:
     cluster.executor()
+    (cluster.directory / "vars").write_bytes(b"OF_FILE=two words\0")
     folders, natives, seen = {}, {}, {}
     for name, case in CASES.items():
         script, folders[name] = noting(cluster, *filter(None, [case.line]), code=1)
@@ -194,9 +188,9 @@ def test_every_start_gets_the_environment_that_sbatch_sends_and_no_topic_or_log_
     kept = cluster.settings.state_directory / "environments"
     assert held == {*kept.iterdir(), *(f for folder in folders.values() for f in folder.iterdir())} - {
         Path(started["none"].spec.environment_file),
-        Path(started["line"].spec.environment_file),
+        *(Path(started[name].spec.environment_file) for name in ("line", "file")),
         *folders["none"].iterdir(),
-        *folders["line"].iterdir(),
+        *(file for name in ("line", "file") for file in folders[name].iterdir()),
     }
     for topic in cluster.settings.topic_names.specifications():
         for message in cluster._read(topic.name):

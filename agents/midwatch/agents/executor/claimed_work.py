@@ -91,7 +91,7 @@ class OpenCommands:
         for command in commands:
             self._desk.reporter.event(final_outcome(command, "expired", _LOST), command=command)
 
-    def _advance(self, claim: Claim) -> float:
+    def _advance(self, claim: Claim) -> float:  # noqa: PLR0911 - one a step
         command = claim.command
         spec = self._desk.census.spec(command.spec)
         cluster = self._desk.clusters.get(spec.cluster) if spec else None

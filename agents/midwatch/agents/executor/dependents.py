@@ -17,7 +17,7 @@ from midwatch.streams.records.identity import native_id
 def point_dependents(desk: Desk, cluster: Cluster, restarted: Spec, old: str, new: str) -> str:
     """Points the dependents of `old` at `new` where it may; returns what became of all, "" without any.
 
-    `old` and `new` are native ids. Writes a record for each dependent that is watched. Harmless when repeated.
+    `old` and `new` are native ids. Each dependent that is watched gets a record. Harmless when repeated.
 
     Raises:
         ClusterUnreachable: the scheduler does not show who waits.

@@ -237,7 +237,7 @@ def _name(text: str, owner: tuple[str, str]) -> str:
 
 
 def _sending(request: RunRequest, settings: Settings, kind: str, job: str) -> Sending:
-    """What the job gets of this environment: on SLURM what sbatch sends, elsewhere what `allowed` lets pass."""
+    """What the job gets of our environment: on SLURM what sbatch sends, elsewhere what `allowed` passes."""
     ours = dict(request.settings or {})
     ours["MIDWATCH_STATE_DIRECTORY"] = str(settings.state_directory.absolute())
     if kind != "slurm":

@@ -1,4 +1,4 @@
-"""Which variables of a person's shell a job outside SLURM gets, at its first start and at every later one. Pure.
+"""Which variables of a person's shell a job outside SLURM gets, at its first start and all later ones. Pure.
 
 It is an allow-list. A name that sounds like a secret stays out unless the person asks for it by name. A job
 on SLURM gets what sbatch sends: see `submission.sending`.

@@ -1,8 +1,8 @@
 """A job's environment, in a file that only its user can read. Shell: writes, checks and reads that file.
 
-The environment may hold secrets. So it stands in no record and in no log: the signed spec holds the path alone.
+The environment may hold secrets. So no record and no log holds it, and the signed spec holds the path alone.
 The file's name is the hash of its content, so the spec vouches for the content too. The content begins with a
-random entry: nobody can guess a secret and prove it by the hash.
+random entry: nobody can guess a secret and prove the guess by the hash.
 """
 
 from __future__ import annotations

@@ -211,7 +211,8 @@ def _show(started: Started, argv: tuple[str, ...], settings: Settings, *, as_jso
     log = f", its output is in {started.log}" if started.log else ""
     tasks = f", {len(started.tasks)} tasks, each a job by itself: {_range(started)}" if started.tasks else ""
     click.echo(f"midwatch: {spec.job} is started as {native}{log}{tasks}", err=True)
-    mark = marked_arming(settings.state_directory, spec.job)
+    first = started.tasks[0].spec.job if started.tasks else spec.job
+    mark = marked_arming(settings.state_directory, first)
     if spec.armed and mark is not None and not mark.armed:
         click.echo(f"midwatch: it does not act for this job: {mark.reason}", err=True)
     elif spec.armed and not settings.armed:
@@ -220,9 +221,7 @@ def _show(started: Started, argv: tuple[str, ...], settings: Settings, *, as_jso
             err=True,
         )
     elif not spec.armed:
-        click.echo(
-            f"midwatch: the job is observed only; `midwatch arm {spec.job}` lets midwatch act", err=True
-        )
+        click.echo(f"midwatch: the job is observed only; `midwatch arm {first}` lets midwatch act", err=True)
 
 
 def _identity(started: Started) -> dict[str, str]:

@@ -25,7 +25,8 @@ def waiting(text: str, native: str) -> tuple[DependentJob, ...]:
 
 
 def pointed_at(dependency: str, old: str, new: str) -> str:
-    """The dependency with `new` in the place of `old`; "" if it names the whole array of `old`, or is cut off."""
+    """The dependency with `new` in the place of `old`; "" if it names the whole array, or is cut off."""
+    array = old.partition("_")[0]
     terms, separators = [], re.findall(r"[,?]", dependency)
     for word in re.split(r"[,?]", dependency):
         term = _TERM.fullmatch(word.strip())
@@ -35,7 +36,7 @@ def pointed_at(dependency: str, old: str, new: str) -> str:
             terms.append("singleton")
             continue
         good_end = term["kind"] in _GOOD_END
-        if good_end and term["id"] != old and term["id"].partition("_")[0] == old.partition("_")[0]:
+        if good_end and term["id"] != old and term["id"] in (array, f"{array}_*"):
             return ""
         native = new if good_end and term["id"] == old else term["id"].removesuffix("_*")
         terms.append(f"{term['kind']}:{native}{term['delay'] or ''}")

@@ -17,7 +17,7 @@ FOR_STEPS = "SLURM_EXPORT_ENV"
 """What srun in the script takes for its own `--export`. sbatch sets it where its option is not ALL."""
 
 KEPT_BACK = "MIDWATCH_SENT_"
-"""Before the name of a variable that sbatch or SLURM would take away or replace. The shim takes it off again."""
+"""Stands before the name of a variable that sbatch or SLURM would drop or replace. The shim takes it off."""
 
 _LEFT_OUT = ("DISPLAY",)
 _LOGIN = "SLURM_GET_USER_ENV"
@@ -42,7 +42,7 @@ def restricts(export: str | None) -> bool:
 
 
 def with_ours(export: str, names: Iterable[str]) -> str:
-    """The same `--export`, with these variables of ours. NIL takes no list beside it, so it stays as it is."""
+    """The same `--export`, with these variables of ours. NIL takes no list beside it, so it stays."""
     if export.upper() == _NIL:
         return export
     return ",".join([*([] if export.upper() == _NONE else [export]), *names])

@@ -1,9 +1,10 @@
-"""The tasks of a job array: what `sbatch --array` names, and what each task finds in its environment. Pure."""
+"""The tasks of a job array: those that `sbatch --array` names, and what each learns of the array. Pure."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from midwatch.agents.schedulers.slurm.sbatch_argv import Option, split
 from midwatch.streams.errors import UsageError
@@ -60,7 +61,7 @@ def of_whole_array(argv: Sequence[str]) -> dict[str, str]:
     if text is None:
         return {}
     tasks = indices(text)
-    gaps = {later - earlier for earlier, later in zip(tasks, tasks[1:], strict=False)}
+    gaps = {later - earlier for earlier, later in pairwise(tasks)}
     return {
         "SLURM_ARRAY_TASK_COUNT": str(len(tasks)),
         "SLURM_ARRAY_TASK_MIN": str(tasks[0]),
