@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import secrets
 import stat
@@ -57,7 +58,10 @@ def noting(cluster: World, *lines: str, code: int = 0) -> tuple[Path, Path]:
     folder.mkdir()
     script = cluster.directory / f"t-{secrets.token_hex(4)}.sh"
     script.write_text(
-        "\n".join(["#!/bin/bash", *lines, f"env -0 > {folder}/$SLURM_JOB_ID", f"exit {code}"]) + "\n"
+        "\n".join(
+            ["#!/bin/bash", *lines, f"UMASK_SEEN=$(umask) env -0 > {folder}/$SLURM_JOB_ID", f"exit {code}"]
+        )
+        + "\n"
     )
     return script, folder
 
@@ -152,46 +156,58 @@ CASES = {
 
 
 def test_every_start_gets_the_environment_that_sbatch_sends_and_no_topic_or_log_holds_it(
-    slurm: Lab, cluster: World
+    slurm: Lab, cluster: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster.executor()
     (cluster.directory / "vars").write_bytes(b"OF_FILE=two words\0")
-    folders, natives, seen = {}, {}, {}
-    for name, case in CASES.items():
+    settings = {"MIDWATCH_CONFIG": str(cluster.file)}
+    folders, started, seen = {}, {}, {}
+    for name, case in (CASES | {"spoiled": Case()}).items():
         script, folders[name] = noting(cluster, *filter(None, [case.line]), code=1)
-        words = (f"--job={name}", "--", "sbatch", f"--output={cluster.directory}/%j.out", *case.options)
-        natives[name] = id_of(typed(cluster, *words, str(script), **PERSON, **case.variables))
-    started = {name: started_as(cluster, name, native) for name, native in natives.items()}
-    for one in started.values():
+        words = ("sbatch", f"--output={cluster.directory}/%j.out", *case.options, str(script))
+        with monkeypatch.context() as typing:
+            for variable, value in {**PERSON, **case.variables}.items():
+                typing.setenv(variable, value)
+            mask = os.umask(0o027)
+            try:
+                started[name] = cluster.run(*words, settings=settings)
+            finally:
+                os.umask(mask)
+    spoiled = started.pop("spoiled")
+    file = Path(spoiled.spec.environment_file)
+    file.write_bytes(file.read_bytes() + b"LD_PRELOAD=/tmp/x\0")
+    orders = {}
+    for name, one in (started | {"spoiled": spoiled}).items():
         cluster.await_end(one)
-    orders = {name: cluster.order(one) for name, one in started.items()}
-    for order in orders.values():
-        cluster.send(order)
-    for name, order in orders.items():
-        done = cluster.await_outcome(order, "done", "failed", limit=120)
+        orders[name] = cluster.order(one)
+        cluster.send(orders[name])
+    for name, one in started.items():
+        done = cluster.await_outcome(orders[name], "done", "failed", limit=120)
         assert done.state == "done", done.reason
         slurm.wait_state(done.new_native_id, *OVER)
-        seen[name] = [environment(folders[name], native) for native in (natives[name], done.new_native_id)]
+        natives = (native_id(one.incarnation), done.new_native_id)
+        seen[name] = [environment(folders[name], native) for native in natives]
     for name, case in CASES.items():
         first, second = seen[name]
         for variables in (first, second):
             assert {n: variables.get(n) for n in case.present} == dict(case.present), name
             assert not set(case.absent) & variables.keys(), name
+            assert variables["UMASK_SEEN"] == "0027"
+            assert variables["MIDWATCH_CONFIG"] == str(cluster.file), "the watch finds its settings"
         assert _lasting(first) == _lasting(second), name
         assert second["MIDWATCH_ATTEMPT"] == "2"
         assert second.get("SLURM_EXPORT_ENV") == _for_steps(first.get("SLURM_EXPORT_ENV"))
-        assert first["MIDWATCH_CONFIG"] == second["MIDWATCH_CONFIG"] == str(cluster.file), (
-            "the watch finds it"
-        )
 
-    held = {path for path in cluster.directory.rglob("*") if path.is_file() and SECRET in _text(path)}
+    why = cluster.await_outcome(orders["spoiled"], "failed", "done", limit=120).reason
+    assert "the job's environment was changed after it was signed" in why
+    key = effect_key(spoiled.spec.job, 1, "start")
+    assert not [row for row in slurm.queue() if key in row.comment], "nothing was started"
+
+    of_job = {file for folder in folders.values() for file in folder.iterdir()}
     kept = cluster.settings.state_directory / "environments"
-    assert held == {*kept.iterdir(), *(f for folder in folders.values() for f in folder.iterdir())} - {
-        Path(started["none"].spec.environment_file),
-        *(Path(started[name].spec.environment_file) for name in ("line", "file")),
-        *folders["none"].iterdir(),
-        *(file for name in ("line", "file") for file in folders[name].iterdir()),
-    }
+    held = {path for path in cluster.directory.rglob("*") if path.is_file() and SECRET in _text(path)}
+    assert held <= {*kept.iterdir(), *of_job}, "neither a log nor another file holds it"
+    assert held & {*kept.iterdir()}
     for topic in cluster.settings.topic_names.specifications():
         for message in cluster._read(topic.name):
             assert SECRET.encode() not in repr((message.value, message.headers)).encode(), topic.name
@@ -213,34 +229,6 @@ def _lasting(variables: Mapping[str, str]) -> dict[str, str]:
 
 def _text(path: Path) -> str:
     return path.read_bytes().decode(errors="replace")
-
-
-def test_an_environment_that_is_gone_or_changed_starts_nothing_and_says_so(
-    slurm: Lab, cluster: World
-) -> None:
-    cluster.executor()
-    script, _ = noting(cluster, code=1)
-    started, orders = {}, {}
-    for name in ("gone", "changed", "link", "open"):
-        native = id_of(typed(cluster, f"--job={name}", "--", "sbatch", str(script), RUN=SECRET))
-        started[name] = started_as(cluster, name, native)
-    files = {name: Path(one.spec.environment_file) for name, one in started.items()}
-    files["gone"].unlink()
-    files["changed"].write_bytes(files["changed"].read_bytes() + b"LD_PRELOAD=/tmp/x\0")
-    files["link"].rename(cluster.directory / "elsewhere")
-    files["link"].symlink_to(cluster.directory / "elsewhere")
-    files["open"].chmod(0o644)
-    for name, one in started.items():
-        cluster.await_end(one)
-        orders[name] = cluster.order(one)
-        cluster.send(orders[name])
-    why = {name: cluster.await_outcome(o, "failed", "done", limit=150).reason for name, o in orders.items()}
-    assert "the job's environment cannot be read: No such file" in why["gone"]
-    assert "the job's environment was changed after it was signed" in why["changed"]
-    assert "the job's environment is a link" in why["link"]
-    assert "the job's environment can be read or written by others" in why["open"]
-    keys = [effect_key(one.spec.job, 1, "start") for one in started.values()]
-    assert not [row for row in slurm.queue() if any(key in row.comment for key in keys)]
 
 
 def test_a_dependent_of_a_restarted_job_is_told_and_pointed_at_the_new_start_where_it_follows(
@@ -301,7 +289,7 @@ def test_each_task_of_an_array_is_watched_and_started_again_as_itself(slurm: Lab
         "case $SLURM_ARRAY_TASK_ID in 3|5) exit 1;; 7) sleep 600;; esac\n"
     )
     line = ("--json", f"--checkpoint-dir={checkpoints}/%a", "--", "sbatch", str(script))
-    told = json.loads(typed(cluster, *line, RUN="x").stdout)
+    told = json.loads(typed(cluster, *line).stdout)
     array, names = told["native_id"], [task["job"] for task in told["tasks"]]
     assert [task["native_id"] for task in told["tasks"]] == [f"{array}_{task}" for task in (1, 3, 5, 7)]
     assert names[1].endswith(f"/{array}_3")

@@ -207,15 +207,21 @@ def _read_variables(path: Path) -> dict[str, str]:
 
 
 def _limits(options: Sequence[Option]) -> dict[str, str]:
-    """The limits of this process as sbatch sends them; a file of variables lacks them otherwise."""
+    """The umask and limits of this process, as sbatch sends them. An `--export-file` lacks them otherwise."""
     asked = [option.value or "ALL" for option in options if option.name == "propagate"]
     by_option = set(asked[-1].upper().split(",")) if asked else set()
-    limits = {}
+    limits = {exported.UMASK: f"{_umask():04o}"}
     for name in _LIMITS:
         soft, _ = resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))
         mark = "U" if by_option & {"ALL", name} else ""
         limits[f"SLURM_RLIMIT_{name}"] = f"{mark}{soft % 2**64}"
     return limits
+
+
+def _umask() -> int:
+    """The umask of this process, without a moment in which it is another."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("Umask:")[2].split()[0], 8)
 
 
 def _job_is_named(named: set[str], environment: Mapping[str, str], content: bytes) -> bool:

@@ -52,10 +52,11 @@ class Caller(Protocol):
         cwd: str | None = None,
         timeout: float,
         descriptors: tuple[int, ...] = (),
+        umask: int = -1,
     ) -> CallAnswer:
         """Runs a program to its end, at most `timeout` seconds. Raises OSError when it cannot start.
 
-        `descriptors`: open files that the program gets under the same numbers.
+        `descriptors`: open files that the program gets under the same numbers. `umask`: -1 for our own.
         """
         ...
 
@@ -93,6 +94,7 @@ class SystemCaller:
         cwd: str | None = None,
         timeout: float,
         descriptors: tuple[int, ...] = (),
+        umask: int = -1,
     ) -> CallAnswer:
         process = subprocess.Popen(
             list(argv),
@@ -104,6 +106,7 @@ class SystemCaller:
             text=True,
             errors="replace",
             pass_fds=descriptors,
+            umask=umask,
         )
         try:
             out, err = process.communicate(timeout=timeout)
@@ -159,12 +162,15 @@ class CountingCaller:
         cwd: str | None = None,
         timeout: float,
         descriptors: tuple[int, ...] = (),
+        umask: int = -1,
     ) -> CallAnswer:
         program = Path(argv[0]).name
         name = " ".join([program, *argv[1:2]]) if program == "scontrol" else program
         is_look = program in _LOOKS or (program == "scontrol" and set(argv[1:2]) <= _LOOKING_VERBS)
         (self.looks if is_look else self.acts)[name] += 1
-        return self._caller.run(argv, environment, cwd=cwd, timeout=timeout, descriptors=descriptors)
+        return self._caller.run(
+            argv, environment, cwd=cwd, timeout=timeout, descriptors=descriptors, umask=umask
+        )
 
     def spawn(
         self,

@@ -8,6 +8,7 @@ random entry: nobody can guess a secret and prove the guess by the hash.
 from __future__ import annotations
 
 import errno
+import getpass
 import hashlib
 import os
 import pwd
@@ -95,9 +96,11 @@ def _content(path: Path, user: str) -> bytes:
 
 
 def _uid(user: str) -> int:
-    """The user's number; our own where no user is named, and -1 for one that this host does not know."""
+    """The user's number; our own for the user as whom we run, and -1 for one that this host does not know."""
+    if user in ("", getpass.getuser()):
+        return os.getuid()
     try:
-        return pwd.getpwnam(user).pw_uid if user else os.getuid()
+        return pwd.getpwnam(user).pw_uid
     except KeyError:
         return -1
 

@@ -138,7 +138,7 @@ def test_the_first_start_gets_our_variables_too_where_export_names_some(tmp_path
     made = sent(tmp_path, "--export=A", "train.sh", A="1", B="2")
     assert made.words == ("--export=A,MIDWATCH_CONFIG",)
     assert made.environment == {"A": "1", "B": "2", "MIDWATCH_CONFIG": "/m.yaml", "SLURM_EXPORT_ENV": "A"}
-    assert {n: v for n, v in made.kept.items() if not n.startswith("SLURM_RLIMIT_")} == {
+    assert {n: v for n, v in made.kept.items() if not n.startswith(("SLURM_RLIMIT_", "SLURM_UMASK"))} == {
         "A": "1",
         "MIDWATCH_CONFIG": "/m.yaml",
         "SLURM_EXPORT_ENV": "A",

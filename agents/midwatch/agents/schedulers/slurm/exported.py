@@ -19,6 +19,9 @@ FOR_STEPS = "SLURM_EXPORT_ENV"
 KEPT_BACK = "MIDWATCH_SENT_"
 """Stands before the name of a variable that sbatch or SLURM would drop or replace. The shim takes it off."""
 
+UMASK = "SLURM_UMASK"
+"""sbatch always sends its own umask. A later sbatch must therefore run with the person's."""
+
 _LEFT_OUT = ("DISPLAY",)
 _LOGIN = "SLURM_GET_USER_ENV"
 _ALL, _NONE, _NIL = "ALL", "NONE", "NIL"

@@ -26,6 +26,7 @@ from midwatch.agents.schedulers.calls import CallAnswer, Caller, environment
 from midwatch.agents.schedulers.environment_file import entries
 from midwatch.agents.schedulers.slurm import dependents
 from midwatch.agents.schedulers.slurm import text as slurm_text
+from midwatch.agents.schedulers.slurm.exported import UMASK
 from midwatch.agents.schedulers.slurm.sbatch_argv import restart_argv
 from midwatch.streams.errors import ConfigurationError
 from midwatch.streams.records.identity import native_id
@@ -81,23 +82,27 @@ class SlurmCluster:
             return StartState("unknown", reason=error.what)
 
     def submit_held(self, spec: StartSpec, effect_key: str, after: str = "") -> Hint:
-        with _handed(spec) as descriptors:
-            return self._submit(spec, effect_key, after, descriptors)
-
-    def _submit(self, spec: StartSpec, effect_key: str, after: str, descriptors: tuple[int, ...]) -> Hint:
         try:
             uid = _uid_option(spec.user)
-            argv = restart_argv(
-                spec.argv,
-                effect_key,
-                after=after,
-                exclude_nodes=spec.exclude_nodes,
-                uid=uid,
-                export=spec.export,
-                export_file="".join(map(str, descriptors)),
-            )
-            variables = environment({**({} if spec.by_file else spec.environment), **self._settings})
-            answer = self._caller.run(argv, variables, cwd=spec.cwd, timeout=ACT_S, descriptors=descriptors)
+            with _handed(spec) as descriptors:
+                argv = restart_argv(
+                    spec.argv,
+                    effect_key,
+                    after=after,
+                    exclude_nodes=spec.exclude_nodes,
+                    uid=uid,
+                    export=spec.export,
+                    export_file="".join(map(str, descriptors)),
+                )
+                variables = environment({**({} if spec.by_file else spec.environment), **self._settings})
+                answer = self._caller.run(
+                    argv,
+                    variables,
+                    cwd=spec.cwd,
+                    timeout=ACT_S,
+                    descriptors=descriptors,
+                    umask=int(spec.environment.get(UMASK) or "-1", 8),
+                )
         except ConfigurationError as error:
             return Hint("refused", str(error))
         except OSError as error:
