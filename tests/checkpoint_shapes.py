@@ -1,4 +1,4 @@
-"""Checkpoints in the layouts of known trainers, small and without torch. Each is complete until a test cuts it."""
+"""Checkpoints in the layouts of known trainers, small and without torch. Complete until a test cuts them."""
 
 from __future__ import annotations
 

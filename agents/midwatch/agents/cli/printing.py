@@ -194,7 +194,9 @@ def line_place(line: Line) -> str:
 
 def _finding(finding: Finding) -> Text:
     if finding.kind == RESUMED:
-        return Text.assemble((printable(finding.kind), "green"), f": {printable(finding.detail)}")
+        path = finding.quantities.get("checkpoint", "")
+        place = f" ({printable(path)})" if path else ""
+        return Text.assemble((printable(finding.kind), "green"), f": {printable(finding.detail)}{place}")
     state = "open" if finding.open else "clear again"
     return Text.assemble((printable(finding.kind), "yellow"), f" ({state}): {printable(finding.detail)}")
 
@@ -221,11 +223,9 @@ def _command(command: Command, attempt: Attempt) -> str:
         if last and last.new_native_id
         else ""
     )
-    from_step = (
-        f", {'told to load' if last.checkpoint else 'from'} the checkpoint of step {last.checkpoint_step}"
-        if last and last.checkpoint_step is not None
-        else ""
-    )
+    phrase = activity.checkpoint_phrase(last) if last else ""
+    path = f" ({printable(last.checkpoint)})" if last and last.checkpoint else ""
+    from_step = f", {phrase}{path}" if phrase else ""
     reason = f": {printable(last.reason)}" if last and last.reason else ""
     return f"{command.action} {command.id[:12]} {states}{ids}{from_step}{reason}"
 

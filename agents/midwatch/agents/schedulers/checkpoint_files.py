@@ -58,7 +58,9 @@ def _integer_after(pickled: object, key: str) -> int | None:
         if count > _OPCODES:
             return None
         if found and opcode.name not in _NOTES:
-            return int(argument) if opcode.name in _INTEGERS and int(argument) >= 0 else None
+            return (
+                argument if opcode.name in _INTEGERS and isinstance(argument, int) and argument >= 0 else None
+            )
         found = found or argument == key
     return None
 

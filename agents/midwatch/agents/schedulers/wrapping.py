@@ -12,7 +12,7 @@ import sys
 from pathlib import Path, PurePath
 
 from midwatch.agents.schedulers.base import StartSpec
-from midwatch.agents.schedulers.resume import ResumePoint, filled, variables
+from midwatch.agents.schedulers.resume import ResumePoint, filled, variables, variables_to_choose
 from midwatch.agents.schedulers.slurm.sbatch_argv import split
 from midwatch.streams.errors import ConfigurationError, UsageError
 from midwatch.streams.records import Spec
@@ -38,9 +38,16 @@ def shim_argv(
 
 
 def start_spec(
-    spec: Spec, *, attempt: int, resume: ResumePoint | None = None, exclude_nodes: str = ""
+    spec: Spec,
+    *,
+    attempt: int,
+    resume: ResumePoint | None = None,
+    chooses: bool = False,
+    exclude_nodes: str = "",
 ) -> StartSpec:
     """The start that this spec describes, as the job's `attempt`. It is told to load `resume`, if given.
+
+    `chooses`: the start may wait in a queue, so its shim chooses the checkpoint when it begins.
 
     Raises:
         ConfigurationError: the script of a SLURM job is gone, or was changed after it was signed.
@@ -51,7 +58,10 @@ def start_spec(
         export = export_of(argv, verified_script(script_of(argv)))
     else:
         argv = tuple(shim_argv(job=spec.job, nodes=spec.nodes, log_paths=spec.log_paths, argv=argv))
-    told = variables(attempt, resume, arguments)
+    if chooses:
+        told = variables_to_choose(attempt, spec.checkpoint_directory, spec.resume_arguments)
+    else:
+        told = variables(attempt, resume, arguments)
     return StartSpec(
         argv=argv,
         cwd=spec.cwd,

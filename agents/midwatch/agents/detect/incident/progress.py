@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from midwatch.agents.detect.incident.detecting import Watch
 from midwatch.agents.detect.incident.quorum import forget_silence
-from midwatch.agents.detect.incident.resumption import judge
+from midwatch.agents.detect.incident.resumption import EPOCH_LINES, judge
 from midwatch.agents.detect.incident.settling import withdraw
 from midwatch.agents.detect.incident.turn import Turn
 from midwatch.agents.detect.line_order import earlier
@@ -58,6 +58,7 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
     step, phase, total = state.step, state.phase, state.total
     nodes, printed, watch = state.progress_nodes, state.progress_line, Watch(turn)
     first, interval = state.resumption.first_step, state.resumption.interval
+    first_epoch, epoch = state.resumption.first_epoch, state.resumption.epoch
     for line in lines:
         reached = step if step is not None else -1
         if line.step > reached:
@@ -75,11 +76,17 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
             step = max(line.step, reached)
             _went_on(turn, line)
             watch.show(_seen(line, turn.now_ms))
-        elif line.count and turn.state.held:
+        elif line.count:
+            if line.rule == EPOCH_LINES and line.count.isdecimal():
+                epoch = int(line.count)
+                first_epoch = epoch if first_epoch is None else first_epoch
             _counted_on(turn, line)
     turn.set(step=step, phase=phase, total=total, progress_nodes=nodes, progress_line=printed)
     watch.keep()
-    turn.set(resumption=replace(turn.state.resumption, first_step=first, interval=interval))
+    known = turn.state.resumption
+    turn.set(
+        resumption=replace(known, first_step=first, interval=interval, first_epoch=first_epoch, epoch=epoch)
+    )
     judge(turn)
 
 
@@ -115,6 +122,8 @@ def _held_after_count(line: ProgressLine, count: float, held: Iterable[Held]) ->
 
 def _counted_on(turn: Turn, line: ProgressLine) -> None:
     """Drop held lines after which a loop without steps went on: its count rose twice after the line."""
+    if not turn.state.held:
+        return
     try:
         count = float(line.count)
     except ValueError:

@@ -99,6 +99,7 @@ class Scene:
         phase: Phase = "training",
         loss: str = "",
         count: str = "",
+        rule: str = "iteration",
     ) -> None:
         end = self._end(node)
         path = f"/logs/{node}.log"
@@ -110,7 +111,7 @@ class Scene:
                     Progress(
                         path,
                         node,
-                        "iteration",
+                        rule,
                         phase,
                         (step_number,),
                         (end,),
