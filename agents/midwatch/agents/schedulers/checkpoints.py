@@ -229,7 +229,7 @@ def _against_layout(folder: Path) -> str:
             if not _is_filled(part / name):
                 return f"a distributed checkpoint without {name}"
     for rank in folder.glob("mp_rank_*"):
-        if not any(path.suffix in WEIGHTS for path in rank.rglob("*")):
+        if rank.is_dir() and not any(path.suffix in WEIGHTS for path in rank.rglob("*")):
             return f"{rank.name} holds no weights"
     return ""
 

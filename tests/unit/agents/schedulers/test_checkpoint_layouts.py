@@ -89,6 +89,16 @@ def test_lightning_with_deepspeed_ends_with_the_file_latest(tmp_path: Path) -> N
     assert found(tmp_path) == ("epoch=0-step=50.ckpt", 50, "step")
 
 
+def test_deepspeed_keeps_the_weights_of_a_rank_in_files_of_that_name(tmp_path: Path) -> None:
+    for step in (40, 60):
+        torch_file(tmp_path / f"global_step{step}" / "mp_rank_00_model_states.pt")
+        torch_file(tmp_path / f"global_step{step}" / "bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt")
+    (tmp_path / "latest").write_text("global_step60")
+    assert found(tmp_path) == ("global_step60", 60, "step")
+    cut(tmp_path / "global_step60" / "bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt")
+    assert found(tmp_path) == ("global_step40", 40, "step")
+
+
 def test_nemo_folders_and_files_count_until_a_marker_says_unfinished(tmp_path: Path) -> None:
     nemo_folder(tmp_path / "toy--val_loss=2.10-step=40-consumed_samples=320.0")
     last = nemo_folder(tmp_path / "toy--val_loss=2.05-step=60-consumed_samples=480.0-last")
