@@ -1,4 +1,4 @@
-"""Stand-ins for the frameworks of docs/resume.md. Each takes its framework's own arguments, and trains nothing.
+"""Stand-ins for frameworks of docs/resume.md: each takes its framework's arguments, and trains nothing.
 
 `stand_in_trainer.py FRAMEWORK SHOWN RECIPE ARGUMENTS…`. RECIPE is the Python of the recipe, or an empty file.
 A line of SHOWN says which checkpoint this start would load, by the rules of the framework.

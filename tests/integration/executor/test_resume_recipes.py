@@ -28,11 +28,10 @@ PAGE = Path(__file__).parents[3] / "docs" / "resume.md"
 
 
 def megatron(directory: Path) -> Path:
-    for iteration in (40, 60):
-        folder = directory / f"iter_{iteration:07d}"
-        torch_file(folder / "mp_rank_00" / "model_optim_rng.pt")
+    for iteration in ("0000040", "0000060"):
+        torch_file(directory / f"iter_{iteration}" / "mp_rank_00" / "model_optim_rng.pt")
     (directory / "latest_checkpointed_iteration.txt").write_text("60")
-    cut(folder / "mp_rank_00" / "model_optim_rng.pt")
+    cut(directory / "iter_0000060" / "mp_rank_00" / "model_optim_rng.pt")
     return directory / "iter_0000040"
 
 
