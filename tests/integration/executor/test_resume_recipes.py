@@ -97,7 +97,7 @@ def test_the_page_has_a_recipe_for_each_stand_in_and_no_other() -> None:
     assert all(any(recipe(framework)) for framework in LAYOUTS)
 
 
-@pytest.mark.capability("S002-05", "S004-28")
+@pytest.mark.capability("S002-05")
 def test_every_recipe_loads_the_complete_checkpoint_and_not_the_torn_newest(world: World) -> None:
     world.executor()
     begun: dict[str, tuple[Started, Path, Path]] = {}
