@@ -60,7 +60,6 @@ def test_where_counters_start_at_zero_the_checkpoints_own_number_is_a_resume(job
     assert "resumed from 40: its first step is 40;" in why(jobs["from_zero"])
 
 
-@pytest.mark.capability("S002-33")
 def test_a_start_that_begins_below_its_checkpoint_is_a_finding_with_its_remedy_and_uses_the_budget(
     jobs: dict[str, Job],
 ) -> None:
