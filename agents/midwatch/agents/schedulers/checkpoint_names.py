@@ -1,13 +1,10 @@
 """Which checkpoint a name belongs to, by the habits of the known trainers. Pure.
 
-| name | written by |
-|---|---|
-| `step_N` | torchtune, and many loops |
-| `global_stepN`, `checkpoint-N` | DeepSpeed, the Trainer of Hugging Face |
-| `iter_000000N` | Megatron |
-| `epoch_N` | torchtune |
-| `epoch=E-step=N.ckpt`, `last.ckpt` | Lightning; a file, or a folder for sharded weights |
-| `MODEL--…step=N…`, `MODEL--…step=N…-last`, with or without `.ckpt` | NeMo |
+- `step_N`: torchtune and many loops. `epoch_N`: torchtune.
+- `global_stepN`: DeepSpeed. `checkpoint-N`: the Trainer of Hugging Face.
+- `iter_000000N`: Megatron.
+- `epoch=E-step=N.ckpt` and `last.ckpt`: Lightning, as a file, or as a folder for sharded weights.
+- `MODEL--…step=N…` and the same with `-last`: NeMo, with `.ckpt` as a file, else as a folder.
 """
 
 from __future__ import annotations

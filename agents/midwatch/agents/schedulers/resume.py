@@ -45,7 +45,7 @@ class ResumePoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class ToldStart:
     """The script's argv and variables at a start, and what the start's shipper needs beside them.
 
     `notes`: the checkpoints that were passed over, and why.
@@ -121,7 +121,7 @@ def variables_to_choose(attempt: int, directory: str, words: Sequence[str]) -> d
     return told | ({DIRECTORY: directory, TEMPLATE: json.dumps(list(words))} if directory else {})
 
 
-def begin(argv: Sequence[str], environment: Mapping[str, str], *, restarts: int) -> Beginning:
+def begin(argv: Sequence[str], environment: Mapping[str, str], *, restarts: int) -> ToldStart:
     """What a start runs, once it begins. `restarts`: how often SLURM itself has started this job again.
 
     A start that chooses looks now, and again after each such restart, which is an attempt of its own. A start
@@ -136,12 +136,12 @@ def begin(argv: Sequence[str], environment: Mapping[str, str], *, restarts: int)
         number = int(environment[ATTEMPT]) + restarts
         chosen = variables(number, point, ())
         extra = {RESUME_UNIT: point.unit, RESUME_WRITTEN: str(point.written_ms)} if point else {}
-        return Beginning((*argv, *words), kept | chosen, extra, notes)
+        return ToldStart((*argv, *words), kept | chosen, extra, notes)
     if not restarts:
-        return Beginning(tuple(argv), kept | told, {})
+        return ToldStart(tuple(argv), kept | told, {})
     added = environment.get(ADDED, "0")
     words_left = len(argv) - int(added if added.isdecimal() else 0)
-    return Beginning(tuple(argv[: max(words_left, 1)]), kept, {})
+    return ToldStart(tuple(argv[: max(words_left, 1)]), kept, {})
 
 
 def is_below(path: Path, directory: Path) -> bool:
