@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from midwatch.streams.records.bounds import Count, Duration, JobText, Millis, Name, NodeName, Nodes, Whole
 from midwatch.streams.records.events import Hit, Line, SchedulerFact, SpecEvent
 from midwatch.streams.records.incidents import Finding, Incident
-from midwatch.streams.records.words import Phase
+from midwatch.streams.records.words import Phase, Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,10 @@ class Resumption:
 
     `interval`: how far apart this attempt's last two steps were, 0 if unknown. `from_zero`: an attempt that
     was told no checkpoint began at step 0. `written_ms`: when the checkpoint was written, 0 if unknown.
+    Where the checkpoint counts epochs, those that the job prints are compared, not its steps.
     """
 
-    told_step: Whole | None = None  # of the checkpoint that the attempt was told to load
+    told_step: Whole | None = None  # the number of the checkpoint that the attempt was told to load
     first_step: Whole | None = None
     interval: Count = 0
     step_before: Whole | None = None  # the last step of the attempts before
@@ -60,6 +61,11 @@ class Resumption:
     from_zero: bool = False
     written_ms: Millis = 0
     judged: bool = False  # it was said where the attempt went on
+    told_path: str = ""
+    unit: Unit = "step"  # of `told_step`
+    first_epoch: Whole | None = None
+    epoch: Whole | None = None  # the last one that this attempt printed
+    epoch_before: Whole | None = None
 
 
 @dataclass(frozen=True, slots=True)

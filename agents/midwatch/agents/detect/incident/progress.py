@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from midwatch.agents.detect.incident.detecting import Watch
 from midwatch.agents.detect.incident.quorum import forget_silence
-from midwatch.agents.detect.incident.resumption import judge
+from midwatch.agents.detect.incident.resumption import EPOCH_LINES, judge
 from midwatch.agents.detect.incident.settling import withdraw
 from midwatch.agents.detect.incident.turn import Turn
 from midwatch.agents.detect.line_order import earlier
@@ -72,6 +72,7 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
     step, phase, total = state.step, state.phase, state.total
     nodes, printed, watch = state.progress_nodes, state.progress_line, Watch(turn)
     first, interval = state.resumption.first_step, state.resumption.interval
+    first_epoch, epoch = state.resumption.first_epoch, state.resumption.epoch
     for line in lines:
         if line.shows == "climb":
             continue
@@ -91,12 +92,24 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
             step = max(line.step, reached)
             _went_on(turn, line)
             watch.show(_seen(line, turn.now_ms))
-        elif line.count and turn.state.held:
+        elif line.count:
+            epoch, first_epoch = _epochs(line, epoch, first_epoch)
             _counted_on(turn, line)
     turn.set(step=step, phase=phase, total=total, progress_nodes=nodes, progress_line=printed)
     watch.keep()
-    turn.set(resumption=replace(turn.state.resumption, first_step=first, interval=interval))
+    known = turn.state.resumption
+    turn.set(
+        resumption=replace(known, first_step=first, interval=interval, first_epoch=first_epoch, epoch=epoch)
+    )
     judge(turn)
+
+
+def _epochs(line: ProgressLine, last: int | None, first: int | None) -> tuple[int | None, int | None]:
+    """The last and the first epoch of the start, the line's own included. Its count may be `EPOCH:BATCH`."""
+    told, colon, _ = line.count.partition(":")
+    if not told.isdecimal() or not (colon or line.rule == EPOCH_LINES):
+        return last, first
+    return int(told), int(told) if first is None else first
 
 
 def _shown_to_train(turn: Turn, line: ProgressLine) -> None:
@@ -170,8 +183,7 @@ def _of_earlier_version(held: Held, at: tuple[float, ...]) -> Loop | None:
 
 def _counted_on(turn: Turn, line: ProgressLine) -> None:
     """Drop held lines after which a loop without steps went on: its count rose twice after the line."""
-    at = _place(line)
-    if not at:
+    if not turn.state.held or not (at := _place(line)):
         return
     held = turn.state.held
     kept = tuple(_held_after_count(line, at, held))

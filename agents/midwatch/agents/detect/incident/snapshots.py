@@ -241,6 +241,10 @@ def _resumption(newer: Resumption, known: Resumption) -> Resumption:
         interval=newer.interval or known.interval,
         written_ms=known.written_ms or newer.written_ms,
         judged=known.judged or newer.judged,
+        told_path=known.told_path or newer.told_path,
+        unit=known.unit if known.told_step is not None else newer.unit,
+        first_epoch=known.first_epoch if known.first_epoch is not None else newer.first_epoch,
+        epoch=newer.epoch if newer.epoch is not None else known.epoch,
     )
 
 
