@@ -5,8 +5,8 @@ A checkpoint is complete where something shows it, and what shows it differs by 
 - A manifest in the folder lists its files, and they fit.
 - A pointer that the trainer writes last names this or a later step: `latest`, as a link or a file, or
   Megatron's `latest_checkpointed_iteration.txt`. Megatron loads only what its pointer names.
-- The checkpoint ends with a part that its trainer writes last. For a `.ckpt` file that is the directory of its
-  archive, for distributed weights `.metadata`. For torchtune it is `recipe_state.pt`, for Hugging Face
+- The checkpoint ends with a part that its trainer writes last. For a `.ckpt` file that is the directory of
+  its archive, for distributed weights `.metadata`. For torchtune it is `recipe_state.pt`, for Hugging Face
   `trainer_state.json`.
 
 NeMo sets a marker `NAME-unfinished` beside a checkpoint while it writes or deletes it.
