@@ -26,18 +26,6 @@ OVER = ("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL")
 
 
 @pytest.fixture
-def cluster(slurm: Lab, tmp_path: Path, stack: Endpoints, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    """An executor's installation whose tools talk to the lab."""
-    for name in ("SLURM_CONF", "PATH"):
-        monkeypatch.setenv(name, slurm.environment[name])
-    made = World(
-        tmp_path, stack, environment={name: slurm.environment[name] for name in ("SLURM_CONF", "PATH")}
-    )
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def accounted(
     slurm_with_accounting: Lab, tmp_path: Path, stack: Endpoints, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[World]:

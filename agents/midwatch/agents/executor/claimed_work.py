@@ -15,6 +15,7 @@ from pathlib import Path
 from midwatch.agents.executor import reconcile as r
 from midwatch.agents.executor.claims import Claim
 from midwatch.agents.executor.consumer import Desk, armed, final_outcome
+from midwatch.agents.executor.dependents import point_dependents
 from midwatch.agents.reporter import say, step_line
 from midwatch.agents.schedulers.base import Cluster, ClusterUnreachable, Hint, SchedulerJob, StartSpec
 from midwatch.agents.schedulers.resume import ResumePoint, newest
@@ -89,7 +90,7 @@ class OpenCommands:
         for command in commands:
             self._desk.reporter.event(final_outcome(command, "expired", _LOST), command=command)
 
-    def _advance(self, claim: Claim) -> float:
+    def _advance(self, claim: Claim) -> float:  # noqa: PLR0911 - one a step
         command = claim.command
         spec = self._desk.census.spec(command.spec)
         cluster = self._desk.clusters.get(spec.cluster) if spec else None
@@ -115,7 +116,7 @@ class OpenCommands:
             case r.Remember():
                 self._keep(claim, step.memory)
             case r.Finish():
-                self._finish(claim, step, cluster)
+                return self._finish(claim, step, cluster, spec)
             case _:
                 arming = armed(self._desk, command.job, armed_by_spec=spec.armed)
                 if arming.armed:
@@ -124,7 +125,9 @@ class OpenCommands:
                     self._log_once(claim, "begun → wait", arming.reason)
                     return _DISARMED_PAUSE_S
                 else:
-                    self._finish(claim, r.Finish("failed", arming.reason, untouched=True), cluster)
+                    return self._finish(
+                        claim, r.Finish("failed", arming.reason, untouched=True), cluster, spec
+                    )
         return 0.0
 
     def _act(
@@ -199,15 +202,23 @@ class OpenCommands:
         checkpoint = {name: claim.memory[name] for name in _CHECKPOINT if name in claim.memory}
         return self._desk.claims.remember(replace(claim, memory={**checkpoint, **memory.words()}))
 
-    def _finish(self, claim: Claim, step: r.Finish, cluster: Cluster) -> None:
-        command = claim.command
+    def _finish(self, claim: Claim, step: r.Finish, cluster: Cluster, spec: Spec) -> float:
+        """Ends the command. Returns the seconds until the next look, if its dependents cannot be seen yet."""
+        command, dependents = claim.command, ""
+        if step.result == "done" and step.incarnation:
+            ids = (native_id(command.incarnation), native_id(step.incarnation))
+            try:
+                dependents = point_dependents(self._desk, cluster, spec, *ids)
+            except ClusterUnreachable as error:
+                self._log_once(claim, "blind → wait", error.what)
+                return _BLIND_PAUSE_S
         state = {"done": "done", "expired": "expired"}.get(step.result, "failed")
         told = claim.memory if step.incarnation and claim.memory.get("checkpoint_step") else {}
         new = native_id(step.incarnation) if step.incarnation else ""
         outcome = final_outcome(
             command,
             state,
-            step.reason,
+            "; ".join(filter(None, [step.reason, dependents])),
             new_native_id=new,
             new_incarnation=step.incarnation,
             checkpoint_step=int(told["checkpoint_step"]) if told else None,
@@ -223,6 +234,7 @@ class OpenCommands:
         if cluster.holds and _key(command):
             finished = Finished(command, cluster, new, now + _DUPLICATES_S, now + _DUPLICATES_PAUSE_S)
             self._finished[_key(command)] = finished
+        return 0.0
 
     def _sweep_duplicates(self, open_keys: set[str]) -> None:
         """Cancels duplicate jobs of finished commands. A slow submission may appear minutes later, held.

@@ -32,6 +32,8 @@ from midwatch.agents.launch import backoff
 from midwatch.agents.launch.other_nodes import OtherNodes, nodes_of, step_argv
 from midwatch.agents.schedulers.local.wakeups import Wakeups
 from midwatch.agents.schedulers.resume import begin
+from midwatch.agents.schedulers.slurm.exported import from_file
+from midwatch.agents.schedulers.slurm.job_array import of_task
 from midwatch.agents.schedulers.wrapping import is_kept, verified_script
 from midwatch.streams.errors import MidwatchError
 from midwatch.streams.host.process_table import start_ticks
@@ -61,7 +63,7 @@ class ShimArguments:
 
 def main(argv: Sequence[str]) -> int:
     """Runs the script to its end and returns its exit code."""
-    arguments = on_all_nodes(_arguments(argv), os.environ)
+    arguments = on_all_nodes(of_this_task(_arguments(argv), os.environ), os.environ)
     inherited = os.environ.get("MIDWATCH_INCARNATION", "") if arguments.alone else ""
     incarnation = inherited or _incarnation(os.environ)
     try:
@@ -72,7 +74,7 @@ def main(argv: Sequence[str]) -> int:
     restarts = int(os.environ.get("SLURM_RESTART_COUNT") or 0)
     beginning = begin(script_argv, os.environ, restarts=restarts)
     environment = {
-        **beginning.environment,
+        **from_file(beginning.environment),
         "MIDWATCH_JOB": _job(arguments.job, os.environ, incarnation),
         "MIDWATCH_INCARNATION": incarnation,
     }
@@ -112,6 +114,15 @@ def main(argv: Sequence[str]) -> int:
             time.sleep(_POLL_S)
         step.kill()
     return 128 - script.returncode if script.returncode < 0 else script.returncode
+
+
+def of_this_task(arguments: ShimArguments, environment: Mapping[str, str]) -> ShimArguments:
+    """The arguments with the index of this task, where the job is an array."""
+    task = environment.get("SLURM_ARRAY_TASK_ID")
+    if not task:
+        return arguments
+    logs, node_logs = (tuple(of_task(p, task) for p in ps) for ps in (arguments.logs, arguments.node_logs))
+    return replace(arguments, job=of_task(arguments.job, task), logs=logs, node_logs=node_logs)
 
 
 def on_all_nodes(arguments: ShimArguments, environment: Mapping[str, str]) -> ShimArguments:

@@ -27,6 +27,8 @@ DIRECTORY, TEMPLATE = "MIDWATCH_RESUME_DIRECTORY", "MIDWATCH_RESUME_TEMPLATE"
 """What a start that chooses for itself gets: the checkpoint directory, and the template's words as JSON."""
 ADDED = "MIDWATCH_RESUME_ARGUMENTS"
 """How many words at the end of the command line the template gave. The shim drops them at a requeue."""
+SHOWN = (RESUME_FROM, RESUME_STEP, ATTEMPT)
+"""What the training reads, also where `srun` hands on variables by name."""
 VARIABLES = (RESUME_FROM, RESUME_STEP, RESUME_UNIT, RESUME_WRITTEN, ATTEMPT, DIRECTORY, TEMPLATE, ADDED)
 
 _PLACEHOLDERS = ("checkpoint", "step", "directory")

@@ -38,8 +38,8 @@ from midwatch.streams.records.logs import (
     Section,
 )
 from midwatch.streams.records.rules import CURRENT, REFUSED, ForeignParts, InForce, RefusedRules, RuleBundle
-from midwatch.streams.records.snapshot import DetectorMemory, Held, Member, Resumption, Snapshot, Spent
-from midwatch.streams.records.words import Action, Mode, Phase, Role
+from midwatch.streams.records.snapshot import DetectorMemory, Held, Loop, Member, Resumption, Snapshot, Spent
+from midwatch.streams.records.words import Action, Mode, Phase, Role, Shows
 
 Event = Hits | Heartbeat | SpecEvent | SchedulerFact | Outcome | PersonAct | Snapshot | Activation | Tick
 
@@ -70,6 +70,7 @@ __all__ = [
     "Incident",
     "IncidentRecord",
     "Line",
+    "Loop",
     "Member",
     "Mode",
     "Origin",
@@ -84,6 +85,7 @@ __all__ = [
     "RuleBundle",
     "SchedulerFact",
     "Section",
+    "Shows",
     "Snapshot",
     "Spec",
     "SpecEvent",

@@ -8,7 +8,7 @@ from typing import Literal
 
 from midwatch.streams.records.bounds import Count, Duration, JobText, Millis, Name, Nodes, PolicyText, Whole
 from midwatch.streams.records.logs import Origin
-from midwatch.streams.records.words import Action, Mode, Phase, Role, Unit
+from midwatch.streams.records.words import Action, Mode, Phase, Role, Shows, Unit
 
 _WAITING = frozenset(
     {
@@ -103,7 +103,10 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress lines of one file in one chunk, as columns of equal length. Captures stay strings."""
+    """Progress lines of one file in one chunk, as columns of equal length. Captures stay strings.
+
+    `shows` is the rule's word on what they prove; `life`: that the job printed something, and no more.
+    """
 
     path: str
     generation: str
@@ -114,11 +117,12 @@ class Progress:
     numbers: tuple[Count, ...]
     times: tuple[float, ...]
     losses: tuple[str, ...] = ()
-    counts: tuple[str, ...] = ()  # of a line without a step: the rising count of its loop
+    counts: tuple[str, ...] = ()  # of a line without a step: the rising count of its loop, or "epoch:batch"
     grad_norms: tuple[str, ...] = ()
     total: Whole | None = None  # the last step that the job plans, if the line names it
     rank: Count | None = None
     last: Line | None = None  # the last of these lines, cut short; it illustrates a hang
+    shows: Shows = "step"
 
     def __post_init__(self) -> None:
         """Raises ValueError if the columns differ in length."""

@@ -12,11 +12,20 @@ from midwatch.streams.records.words import Phase, Unit
 
 
 @dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop that prints no step. `at` is the highest that it counted to: one number, or an epoch and its
+    batch. `rises` is how often it rose."""
+
+    at: tuple[float, ...] = ()
+    rises: Whole = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Held:
     """A line held against the attempt, and the last step that the job reached before it.
 
-    `count` and `rises` concern a loop that prints no step. `count` is its highest count after the line, and
-    `rises` is how often the count rose there.
+    `loops` holds what loops that print no step counted to after the line, by the kind of their count. Earlier
+    versions knew one loop, whatever its kind: it counted to `count` and rose `rises` times.
     """
 
     hit: Hit
@@ -24,6 +33,7 @@ class Held:
     logged_ms: Millis = 0
     count: float | None = None
     rises: Whole = 0
+    loops: Mapping[str, Loop] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +119,7 @@ class Snapshot:
     phase: Phase = "startup"
     step: Whole | None = None
     total: Whole | None = None
+    trained: bool = False
     progress_nodes: tuple[str, ...] = ()
     progress_line: Line | None = None
     left: Hit | None = None

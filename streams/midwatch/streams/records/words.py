@@ -11,3 +11,4 @@ Unit = Literal["step", "epoch"]
 """What a checkpoint counts in."""
 
 Phase = Literal["startup", "compile", "training", "evaluation", "checkpoint"]
+Shows = Literal["step", "training", "climb", "life"]

@@ -65,11 +65,13 @@ def restart_argv(
     exclude_nodes: str = "",
     uid: str = "",
     export: str = "",
+    export_file: str = "",
 ) -> list[str]:
     """The line that submits the same job again, held, carrying the key.
 
     It leaves out the first start's dependency, which is fulfilled, and `--wait`, which waits for the job's
-    end. Of an array it starts only the task that `after` names.
+    end. Of an array it starts only the task that `after` names. `export_file`: a file or a descriptor
+    with all variables of the job, which outweighs every `--export` of the line and the script.
 
     Raises:
         ConfigurationError: the line is no sbatch line, or submits nothing, or `after` is not a job id.
@@ -102,6 +104,8 @@ def restart_argv(
         ours.append(f"--uid={uid}")
     if export:
         ours.append(f"--export={export}")
+    if export_file:
+        ours += [f"--export-file={export_file}", "--export=ALL"]
     return [argv[0], *kept, *ours, *rest]
 
 

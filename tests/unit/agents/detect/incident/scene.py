@@ -25,6 +25,7 @@ from midwatch.streams.records import (
     Progress,
     Role,
     SchedulerFact,
+    Shows,
     SpecEvent,
 )
 from midwatch.streams.records import Origin as RecordOrigin
@@ -100,6 +101,7 @@ class Scene:
         loss: str = "",
         count: str = "",
         rule: str = "iteration",
+        shows: Shows = "step",
     ) -> None:
         end = self._end(node)
         path = f"/logs/{node}.log"
@@ -121,6 +123,7 @@ class Scene:
                         (count,) if count else (),
                         total=1000,
                         last=Line(f"step {step_number}", path, end, end - 1, START_S + self.now, node),
+                        shows=shows,
                     ),
                 ),
                 ends={node: end},

@@ -176,6 +176,7 @@ def test_a_checkpoint_that_counts_epochs_is_not_compared_with_steps() -> None:
     assert not ignored(scene)
 
 
+@pytest.mark.parametrize(("rule", "form"), [("epoch_counted", "{}"), ("epoch_batch", "{}:10")])
 @pytest.mark.parametrize(
     ("first", "expected"),
     [
@@ -186,17 +187,17 @@ def test_a_checkpoint_that_counts_epochs_is_not_compared_with_steps() -> None:
     ],
 )
 def test_a_checkpoint_that_counts_epochs_is_compared_with_the_epochs_that_the_job_prints(
-    first: int, expected: str
+    first: int, expected: str, rule: str, form: str
 ) -> None:
     scene = Scene()
     scene.spec(incarnation=FIRST)
     for number in range(1, 6):
         scene.now += 1
-        scene.progress(-1, count=str(number), rule="epoch_counted")
+        scene.progress(-1, count=form.format(number), rule=rule)
     scene.incarnation = SECOND
     scene.sequences.clear()
     scene.beat("n0", checkpoint=CheckpointChoice(3, "/ckpt/epoch_3", "epoch"))
-    scene.progress(-1, count=str(first), rule="epoch_counted")
+    scene.progress(-1, count=form.format(first), rule=rule)
     assert said(scene)[1:] == ([expected] if expected else [])
     assert [f.detail[:46] for f in ignored(scene)] == (
         [] if expected else ["went on at epoch 1, below the checkpoint of ep"]
