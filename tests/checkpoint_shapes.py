@@ -31,6 +31,14 @@ def tensors_file(path: Path) -> Path:
     return path
 
 
+def hugging_face_folder(folder: Path, step: int) -> Path:
+    """What the Trainer of Hugging Face saves: model, optimizer, and its own state after them."""
+    tensors_file(folder / "model.safetensors")
+    torch_file(folder / "optimizer.pt")
+    (folder / "trainer_state.json").write_text(json.dumps({"global_step": step, "log_history": []}))
+    return folder
+
+
 def torchtune_folder(folder: Path, number_inside: int = 0) -> Path:
     """What torchtune saves: sharded weights, and the recipe's state last."""
     tensors_file(folder / "model-00001-of-00002.safetensors")

@@ -13,7 +13,6 @@ import re
 import runpy
 import sys
 from pathlib import Path
-from typing import Any
 
 
 def megatron(arguments: list[str], _recipe: Path) -> str:
@@ -42,21 +41,15 @@ def deepspeed(_arguments: list[str], recipe: Path) -> str:
     return engine.loaded
 
 
-def hugging_face(arguments: list[str], recipe: Path) -> str:
-    """`train` takes a path. `on_save` runs after the folder of `global_step` is written."""
+def hugging_face(_arguments: list[str], recipe: Path) -> str:
+    """`train` takes a path; None begins anew."""
     loaded: list[str] = []
-    output = arguments[arguments.index("--output_dir") + 1]
 
     class Trainer:
-        def add_callback(self, callback: Any) -> None:
-            state = argparse.Namespace(is_world_process_zero=True, global_step=40)
-            if not os.environ.get("MIDWATCH_ATTEMPT"):
-                callback.on_save(argparse.Namespace(output_dir=output), state, None, model=None)
-
         def train(self, resume_from_checkpoint: str | None = None) -> None:
             loaded.append(resume_from_checkpoint or "")
 
-    runpy.run_path(str(recipe), {"os": os, "Path": Path, "TrainerCallback": object, "trainer": Trainer()})
+    runpy.run_path(str(recipe), {"os": os, "trainer": Trainer()})
     return loaded[0]
 
 

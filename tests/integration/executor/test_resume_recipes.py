@@ -15,7 +15,15 @@ from pathlib import Path
 
 import pytest
 
-from checkpoint_shapes import cut, lightning_file, nemo_folder, tensors_file, torch_file, torchtune_folder
+from checkpoint_shapes import (
+    cut,
+    hugging_face_folder,
+    lightning_file,
+    nemo_folder,
+    tensors_file,
+    torch_file,
+    torchtune_folder,
+)
 from executor_world import World
 from midwatch.agents.launch.start import Started
 from midwatch.agents.schedulers.resume import template
@@ -44,9 +52,8 @@ def deepspeed(directory: Path) -> Path:
 
 
 def hugging_face(directory: Path) -> Path:
-    for step in (40, 60):  # the recipe's own callback points at 40, after it is written
-        tensors_file(directory / f"checkpoint-{step}" / "model.safetensors")
-    return directory / "checkpoint-40"
+    tensors_file(directory / "checkpoint-60" / "model.safetensors")  # killed before its state was written
+    return hugging_face_folder(directory / "checkpoint-40", 40)
 
 
 def lightning(directory: Path) -> Path:
@@ -108,8 +115,6 @@ def test_every_recipe_loads_the_complete_checkpoint_and_not_the_torn_newest(worl
         words, python = recipe(framework)
         code.write_text(python)
         command = [sys.executable, str(STAND_IN), framework, str(shown), str(code)]
-        if framework == "Hugging Face Trainer":
-            command += ["--output_dir", str(checkpoints)]
         started = world.run(
             *command,
             job=f"j{secrets.token_hex(4)}",

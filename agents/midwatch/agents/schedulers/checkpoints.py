@@ -5,8 +5,9 @@ A checkpoint is complete where something shows it, and what shows it differs by 
 - A manifest in the folder lists its files, and they fit.
 - A pointer that the trainer writes last names this or a later step: `latest`, as a link or a file, or
   Megatron's `latest_checkpointed_iteration.txt`. Megatron loads only what its pointer names.
-- The checkpoint ends with a part that its trainer writes last: the directory of a `.ckpt` file, the
-  `.metadata` of distributed weights, torchtune's `recipe_state.pt`.
+- The checkpoint ends with a part that its trainer writes last. For a `.ckpt` file that is the directory of
+  its archive, for distributed weights `.metadata`. For torchtune it is `recipe_state.pt`, for Hugging Face
+  `trainer_state.json`.
 
 NeMo sets a marker `NAME-unfinished` beside a checkpoint while it writes or deletes it.
 This module never loads or unpickles a checkpoint.
@@ -27,6 +28,7 @@ from midwatch.agents.schedulers.checkpoint_names import Named, Unit, file_name, 
 TRACKER = "latest_checkpointed_iteration.txt"
 MANIFEST = "manifest.json"
 RECIPE_STATE = "recipe_state.pt"
+TRAINER_STATE = "trainer_state.json"
 UNFINISHED = "-unfinished"
 HASHED_BYTES = (
     64 * 1024 * 1024
@@ -135,19 +137,33 @@ def _objection(candidate: _Candidate, tracker: int | None, link: int | None) -> 
         return _against_manifest(path)
     pointer = None if form == "torchtune" else tracker if form == "megatron" or link is None else link
     if pointer is None:
-        return _against_last_part(path)
+        return _against_last_part(path, candidate.number)
     newer = candidate.number > pointer
     return f"newer than `latest`, and no {MANIFEST} proves it complete" if newer else _against_layout(path)
 
 
-def _against_last_part(folder: Path) -> str:
-    """Why nothing in a folder shows that it is complete; "" if the part does that torchtune writes last."""
-    state = folder / RECIPE_STATE
+def _against_last_part(folder: Path, step: int) -> str:
+    """Why nothing in a folder shows that it is complete; "" if the part does that its trainer writes last.
+
+    Hugging Face writes its own state after model and optimizer. Some versions write random states later,
+    and a start does without those.
+    """
+    recipe, trainer = folder / RECIPE_STATE, folder / TRAINER_STATE
     if _is_filled(folder / ".metadata"):  # torchtune's asynchronous form
         return _against_layout(folder)
-    if not state.is_file():
-        return f"nothing shows that it is complete: no {MANIFEST}, no `latest`, no {RECIPE_STATE}"
-    return _against_layout(folder) if is_whole_zip(state) else f"{RECIPE_STATE} was cut short"
+    if trainer.is_file():
+        return _against_layout(folder) if _step_of_state(trainer) == step else f"{TRAINER_STATE} is not whole"
+    if not recipe.is_file():
+        return f"nothing shows that it is complete: no {MANIFEST}, no `latest`, no state of the trainer"
+    return _against_layout(folder) if is_whole_zip(recipe) else f"{RECIPE_STATE} was cut short"
+
+
+def _step_of_state(file: Path) -> object:
+    """The step in the state of Hugging Face's Trainer; None if the file cannot be read."""
+    try:
+        return json.loads(file.read_bytes())["global_step"]
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def _against_sharded(folder: Path) -> str:

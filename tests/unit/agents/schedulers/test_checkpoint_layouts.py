@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from checkpoint_shapes import cut, lightning_file, nemo_folder, tensors_file, torch_file, torchtune_folder
+from checkpoint_shapes import (
+    cut,
+    hugging_face_folder,
+    lightning_file,
+    nemo_folder,
+    tensors_file,
+    torch_file,
+    torchtune_folder,
+)
 from midwatch.agents.schedulers.checkpoints import Discovery, discover
 
 
@@ -97,6 +105,23 @@ def test_deepspeed_keeps_the_weights_of_a_rank_in_files_of_that_name(tmp_path: P
     assert found(tmp_path) == ("global_step60", 60, "step")
     cut(tmp_path / "global_step60" / "bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt")
     assert found(tmp_path) == ("global_step40", 40, "step")
+
+
+@pytest.mark.parametrize("damage", ["no state", "torn state", "state of another step", "torn optimizer"])
+def test_hugging_face_ends_with_the_state_of_its_trainer(tmp_path: Path, damage: str) -> None:
+    hugging_face_folder(tmp_path / "checkpoint-40", 40)
+    newer = hugging_face_folder(tmp_path / "checkpoint-60", 60)
+    assert found(tmp_path) == ("checkpoint-60", 60, "step")
+    match damage:
+        case "no state":
+            (newer / "trainer_state.json").unlink()
+        case "torn state":
+            cut(newer / "trainer_state.json")
+        case "state of another step":
+            (newer / "trainer_state.json").write_text('{"global_step": 40}')
+        case _:
+            cut(newer / "optimizer.pt")
+    assert found(tmp_path) == ("checkpoint-40", 40, "step")
 
 
 def test_nemo_folders_and_files_count_until_a_marker_says_unfinished(tmp_path: Path) -> None:

@@ -25,8 +25,13 @@ from unit.agents.conftest import Watch
             " capacity of 79.10 GiB of which 1.50 GiB is free.",
             "cuda_out_of_memory",
             "oom",
-            ("batch", "gradient accumulation", "gradient checkpointing"),
-            marks=pytest.mark.capability("S000-05", "S000-27", "S003-36", "S004-16", "S004-36"),
+            (
+                "batch",
+                "Gradient accumulation over total batch / (batch x GPUs) steps keeps the total",
+                "gradient checkpointing",
+                "torch.cuda.empty_cache() now and then",
+            ),
+            marks=pytest.mark.capability("S000-05", "S000-27", "S003-36", "S004-16", "S004-35", "S004-36"),
             id="out of memory",
         ),
         pytest.param(
@@ -254,7 +259,10 @@ from unit.agents.conftest import Watch
             "yaml.scanner.ScannerError: mapping values are not allowed here",
             "yaml_unreadable",
             "config",
-            ("Correct the configuration",),
+            (
+                "Correct the configuration",
+                "a colon without a space after it, a tab, or a special character without quotes",
+            ),
             marks=pytest.mark.capability("S004-21", "S004-34"),
             id="yaml",
         ),

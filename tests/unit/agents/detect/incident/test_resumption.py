@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from midwatch.agents.detect.incident.resumption import EPOCH_LINES
+from midwatch.rules.loader import load_bundle
 from midwatch.streams.records import CheckpointChoice, Finding, Outcome
 from unit.agents.detect.incident.scene import FIRST, JOB, START_S, Scene
 
@@ -200,3 +202,7 @@ def test_a_checkpoint_that_counts_epochs_is_compared_with_the_epochs_that_the_jo
     assert [f.detail[:46] for f in ignored(scene)] == (
         [] if expected else ["went on at epoch 1, below the checkpoint of ep"]
     )
+
+
+def test_the_rule_that_counts_epochs_is_shipped_under_that_name() -> None:
+    assert [rule.name for rule in load_bundle("default").rules if rule.name == EPOCH_LINES] == [EPOCH_LINES]
