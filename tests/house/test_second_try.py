@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from house import failures
+from house.cases import quick
 from house.failures import Run
 from house.second_try import MOST, reason_against
 from house.tree import ROOT
@@ -39,6 +40,9 @@ def test_it_fails_and_then_skips():
     Path("seen").touch()
     assert 1 + 1 == 3
 """
+IN_PROCESSES = [pytest.param((), id="one process")]
+if not quick():
+    IN_PROCESSES.append(pytest.param(("-n2",), id="two workers"))
 DIES = "import os\n\n\ndef test_it_takes_its_worker_along():\n    os._exit(7)\n"
 
 
@@ -82,7 +86,7 @@ def test_a_run_in_which_all_holds_ends_as_pytest_does(tmp_path: Path) -> None:
     assert "1 passed in " in ended.said[-1]
 
 
-@pytest.mark.parametrize("options", [(), ("-n2",)], ids=["one process", "two workers"])
+@pytest.mark.parametrize("options", IN_PROCESSES)
 def test_a_test_that_holds_alone_leaves_the_run_green_and_is_named_last(
     options: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -122,7 +126,7 @@ def test_a_skip_of_the_second_try_is_no_pass(tmp_path: Path) -> None:
     assert "failed first: assert (1 + 1) == 3" in ended.after("The run is red: 1 of 1")
 
 
-@pytest.mark.parametrize("options", [(), ("-n2",)], ids=["one process", "two workers"])
+@pytest.mark.parametrize("options", IN_PROCESSES)
 def test_a_file_that_cannot_be_collected_makes_the_run_red_at_once(
     options: tuple[str, ...], tmp_path: Path
 ) -> None:

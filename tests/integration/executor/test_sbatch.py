@@ -17,6 +17,7 @@ import pytest
 
 from executor_world import World, midwatch
 from midwatch.agents.launch.start import Started
+from midwatch.agents.schedulers.resume import SHOWN
 from midwatch.streams.records.codec import decode
 from midwatch.streams.records.effect_keys import effect_key
 from midwatch.streams.records.identity import native_id
@@ -217,10 +218,10 @@ def test_every_start_gets_the_environment_that_sbatch_sends_and_no_topic_or_log_
 
 
 def _for_steps(export: str | None) -> str | None:
-    """What srun in the script hands on at a restart: as at the first start, and the number of the attempt."""
+    """What srun in the script hands on at a restart: as at the first start, and what the shim sets."""
     if export is None:
         return None
-    return ",".join([*([] if export == "NONE" else [export]), "MIDWATCH_ATTEMPT"])
+    return ",".join([*([] if export == "NONE" else [export]), *SHOWN])
 
 
 def _lasting(variables: Mapping[str, str]) -> dict[str, str]:

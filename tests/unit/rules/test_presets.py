@@ -8,7 +8,7 @@ import pytest
 
 from midwatch.rules.loader import load_bundle
 from midwatch.rules.matching.compiler import RuleSet, compile_rules
-from midwatch.rules.model import Phase, Role, Rule
+from midwatch.rules.model import Bundle, Phase, Role, Rule
 
 PRESETS = (
     "megatron_basic",
@@ -26,8 +26,13 @@ HEALTHY = (
 
 
 @cache
+def bundle(name: str) -> Bundle:
+    return load_bundle(name)
+
+
+@cache
 def rule_set(name: str) -> RuleSet:
-    return compile_rules(load_bundle(name).rules, scan=False)
+    return compile_rules(bundle(name).rules, scan=False)
 
 
 def failures(name: str, line: bytes) -> list[Rule]:
@@ -68,8 +73,8 @@ def test_a_timeout_of_eight_ranks_and_its_traceback_are_one_type_and_all_consequ
 )
 def test_a_preset_that_extends_basic_keeps_all_of_basic(name: str) -> None:
     """Fault 5: the list of the extending preset replaced the list that it extended."""
-    basic = {rule.name for rule in load_bundle("megatron_basic").rules}
-    assert basic <= {rule.name for rule in load_bundle(name).rules}
+    basic = {rule.name for rule in bundle("megatron_basic").rules}
+    assert basic <= {rule.name for rule in bundle(name).rules}
 
 
 @pytest.mark.capability("S001-02", "S001-03")
@@ -227,8 +232,8 @@ def test_lines_that_matched_nothing_are_known(line: bytes, error_type: str) -> N
 
 @pytest.mark.capability("S001-05", "S001-33")
 def test_silence_limits_are_those_of_the_seed_and_a_long_evaluation_has_its_own() -> None:
-    assert set(load_bundle("megatron_stall_detection").silence.values()) == {900.0}
-    production = load_bundle("megatron_production").silence
+    assert set(bundle("megatron_stall_detection").silence.values()) == {900.0}
+    production = bundle("megatron_production").silence
     assert production[Phase.TRAINING] == 1200.0
     assert production[Phase.EVALUATION] > production[Phase.TRAINING]
 
@@ -236,7 +241,7 @@ def test_silence_limits_are_those_of_the_seed_and_a_long_evaluation_has_its_own(
 def test_no_pattern_of_the_presets_needs_what_re2_lacks() -> None:
     """Fault 7: one pattern of the original was a look-behind."""
     for name in PRESETS:
-        assert len(rule_set(name).rules) == len(load_bundle(name).rules) > 0
+        assert len(rule_set(name).rules) == len(bundle(name).rules) > 0
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -168,7 +168,7 @@ def _failed(run: _JobReplay, hits: tuple[Hit, ...]) -> Replayed:
 
 def _without_failure(run: _JobReplay, hits: tuple[Hit, ...]) -> Replayed:
     state = run.watch.job.state
-    known = state.succeeded or state.step is not None
+    known = state.succeeded or state.trained or state.step is not None
     verdict = Verdict(
         state="healthy" if known else "unknown",
         mode="success" if state.succeeded else None,

@@ -14,7 +14,7 @@ from pathlib import Path, PurePath
 
 from midwatch.agents.schedulers.base import StartSpec
 from midwatch.agents.schedulers.environment_file import kept_environment
-from midwatch.agents.schedulers.resume import ResumePoint, filled, variables
+from midwatch.agents.schedulers.resume import SHOWN, ResumePoint, filled, variables, variables_to_choose
 from midwatch.agents.schedulers.slurm.exported import for_file, for_steps
 from midwatch.agents.schedulers.slurm.job_array import of_whole_array
 from midwatch.agents.schedulers.slurm.sbatch_argv import Option, split
@@ -42,9 +42,16 @@ def shim_argv(
 
 
 def start_spec(
-    spec: Spec, *, attempt: int, resume: ResumePoint | None = None, exclude_nodes: str = ""
+    spec: Spec,
+    *,
+    attempt: int,
+    resume: ResumePoint | None = None,
+    chooses: bool = False,
+    exclude_nodes: str = "",
 ) -> StartSpec:
     """The start that this spec describes, as the job's `attempt`. It is told to load `resume`, if given.
+
+    `chooses`: the start may wait in a queue, so its shim chooses the checkpoint when it begins.
 
     Raises:
         ConfigurationError: the script or the environment is gone, or was changed after it was signed.
@@ -56,17 +63,20 @@ def start_spec(
         export = export_of(argv, verified_script(script_of(argv)))
     else:
         argv = tuple(shim_argv(job=spec.job, nodes=spec.nodes, log_paths=spec.log_paths, argv=argv))
-    told = variables(attempt, resume, arguments)
+    if chooses:
+        told = variables_to_choose(attempt, spec.checkpoint_directory, spec.resume_arguments)
+    else:
+        told = variables(attempt, resume, arguments)
     by_file = bool(spec.environment_file) and is_sbatch(argv)
     if by_file:
-        kept, export = for_file(for_steps(kept, told), of_whole_array(argv)), None
+        kept, export = for_file(for_steps(kept, SHOWN), of_whole_array(argv)), None
     return StartSpec(
         argv=argv,
         cwd=spec.cwd,
         environment={**kept, "MIDWATCH_JOB": spec.job, **told},
         user=spec.user,
         exclude_nodes=exclude_nodes,
-        export=",".join([*export, *told]) if export is not None else "",
+        export=",".join([*export, *dict.fromkeys((*told, *SHOWN))]) if export is not None else "",
         by_file=by_file,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from midwatch.rules.files.rule_reader import VERSION
-from midwatch.rules.model import BlockKind, Mode, Phase, Role, Severity
+from midwatch.rules.model import BlockKind, Mode, Phase, Role, Severity, Shows
 
 _DURATION = r"^[0-9]+(\.[0-9]+)?\s*(ms|s|m|h|d)$"
 _TEXTS = {"type": "array", "items": {"type": "string"}}
@@ -83,6 +83,7 @@ def _rule() -> dict[str, object]:
             },
             "at_start": {"type": "boolean", "description": "Counts only where the match begins the line."},
             "phase": _choice(Phase),
+            "shows": _choice(Shows) | {"description": "What a line of a progress rule proves."},
             "mode": _choice(Mode),
             "block": _choice(BlockKind)
             | {"description": "Search whole blocks of lines instead of single lines."},

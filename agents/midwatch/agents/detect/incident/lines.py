@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from midwatch.agents.detect.diagnosis.hindsight import may_explain
-from midwatch.agents.detect.diagnosis.verdict import precedence
+from midwatch.agents.detect.diagnosis.root_line import precedence
 from midwatch.agents.detect.incident.attempts import meet
 from midwatch.agents.detect.incident.clocks import NodeClock, offset
 from midwatch.agents.detect.incident.progress import ProgressLine, go_on
@@ -116,6 +116,7 @@ def _step(column: Progress, index: int, node: str, clock: NodeClock) -> Progress
         count=column.counts[index] if index < len(column.counts) else "",
         grad_norm=column.grad_norms[index] if index < len(column.grad_norms) else "",
         line=column.last if index == len(column.steps) - 1 else None,
+        shows=column.shows,
     )
 
 

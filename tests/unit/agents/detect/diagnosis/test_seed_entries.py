@@ -29,7 +29,14 @@ from unit.agents.conftest import Watch
             marks=pytest.mark.capability("S000-05", "S000-27", "S003-36", "S004-16", "S004-36"),
             id="out of memory",
         ),
-        pytest.param("ERROR: CUDA OOM on rank 3", "cuda_error_out_of_memory", "oom", (), id="short for it"),
+        pytest.param(
+            "ERROR: CUDA OOM on rank 3",
+            "cuda_error_out_of_memory",
+            "oom",
+            ("batch smaller", "gradient checkpointing"),
+            marks=pytest.mark.capability("S000-27"),
+            id="short for it",
+        ),
         pytest.param(
             "ray.exceptions.RayActorError: The actor died because its node has died. Node Id: 9f",
             "ray_node_died",
@@ -178,6 +185,14 @@ from unit.agents.conftest import Watch
             ("grant the access", "create the bucket"),
             marks=pytest.mark.capability("S004-12"),
             id="forbidden",
+        ),
+        pytest.param(
+            "botocore.exceptions.ClientError: An error occurred (403) when calling PutObject",
+            "object_store_refused",
+            "storage",
+            ("grant the access", "create the bucket"),
+            marks=pytest.mark.capability("S004-12"),
+            id="forbidden, in short",
         ),
         pytest.param(
             "CheckpointLoadError: Failed to load checkpoint from 'toy.pt': Missing required keys: {'model'}",
