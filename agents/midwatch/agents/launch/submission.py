@@ -185,10 +185,10 @@ def sending(
         words = [word for option in options if option.name == "export" for word in option.words]
         return Sending(tuple(words), source, {**source, **limits})
     wanted = {**ours, **{name: environment[name] for name in by_name if name in environment}}
-    kept = {**exported.sent(source, export), **wanted, **limits}
-    # Set beforehand, sbatch leaves it: steps are to get what the person's own option gives them.
-    source.setdefault(exported.FOR_STEPS, export)
-    return Sending((f"--export={exported.with_ours(export, wanted)}",), source, kept)
+    # By file, because a value may stand in the option itself, and others can read a command line.
+    return Sending(
+        ("--export=ALL",), source, {**exported.sent(source, export), **wanted, **limits}, by_file=True
+    )
 
 
 def _read_variables(path: Path) -> dict[str, str]:

@@ -135,13 +135,13 @@ def test_no_value_of_a_variable_stays_in_the_line_that_the_spec_holds(tmp_path: 
 
 
 def test_the_first_start_gets_our_variables_too_where_export_names_some(tmp_path: Path) -> None:
-    made = sent(tmp_path, "--export=A", "train.sh", A="1", B="2")
-    assert made.words == ("--export=A,MIDWATCH_CONFIG",)
-    assert made.environment == {"A": "1", "B": "2", "MIDWATCH_CONFIG": "/m.yaml", "SLURM_EXPORT_ENV": "A"}
+    made = sent(tmp_path, "--export=A,C=secret", "train.sh", A="1", B="2")
+    assert (made.words, made.by_file) == (("--export=ALL",), True)
     assert {n: v for n, v in made.kept.items() if not n.startswith(("SLURM_RLIMIT_", "SLURM_UMASK"))} == {
         "A": "1",
+        "C": "secret",
         "MIDWATCH_CONFIG": "/m.yaml",
-        "SLURM_EXPORT_ENV": "A",
+        "SLURM_EXPORT_ENV": "A,C=secret",
         "SLURM_GET_USER_ENV": "1",
     }
 

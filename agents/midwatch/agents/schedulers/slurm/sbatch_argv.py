@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from midwatch.agents.schedulers.slurm.text import KEY_PREFIX, NATIVE_ID
+from midwatch.agents.schedulers.slurm.text import KEY_PREFIX, NATIVE_ID, TASK_PREFIX
 from midwatch.streams.errors import ConfigurationError
 
 # Options without a value, or with an optional one after `=`. Every other long option takes a value.
@@ -88,7 +88,8 @@ def restart_argv(
     task = after.partition("_")[2]
     dropped = (_REPLACED if after else _REPLACED - {"dependency"}) | ({"array"} if task else set())
     kept = [word for option in options if option.name not in dropped for word in option.words]
-    comment = " ".join(filter(None, [KEY_PREFIX + effect_key, given.get("comment")]))
+    mark = TASK_PREFIX + task if task else ""
+    comment = " ".join(filter(None, [KEY_PREFIX + effect_key, mark, given.get("comment")]))
     ours = ["--parsable", "--hold", f"--comment={comment}"]
     if "open-mode" not in given:
         ours.append("--open-mode=append")  # a fixed --output must not wipe the evidence of the last attempt

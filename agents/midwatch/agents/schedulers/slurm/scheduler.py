@@ -152,11 +152,15 @@ class SlurmCluster:
     def _job(self, native: str) -> SchedulerJob | None:
         if not slurm_text.NATIVE_ID.fullmatch(native):
             return None
-        answer = self._run([*_SQUEUE, "-j", native])
-        if answer.code != 0 and not _UNKNOWN_JOB.search(answer.err):
-            raise self._unreachable("squeue", _last_line(answer))
-        rows = self._rows(answer.out) if answer.code == 0 else ()
-        return next((job for job in rows if job.native_id == native), None)
+        array = native.partition("_")[0]
+        for asked in dict.fromkeys((native, array)):  # under its array, where SLURM forgot the task's index
+            answer = self._run([*_SQUEUE, "-j", asked])
+            if answer.code != 0 and not _UNKNOWN_JOB.search(answer.err):
+                raise self._unreachable("squeue", _last_line(answer))
+            rows = self._rows(answer.out) if answer.code == 0 else ()
+            if found := next((job for job in rows if job.native_id == native), None):
+                return found
+        return None
 
     def _rows(self, text: str) -> tuple[SchedulerJob, ...]:
         try:
