@@ -185,10 +185,11 @@ def test_without_a_kafka_the_command_neither_waits_nor_fails_and_the_next_start_
 
 
 def test_a_killed_ship_leaves_its_lines_to_the_next_start(
-    topic: Topic, ship: Ship, tmp_path: Path
+    topic: Topic, facts: Facts, ship: Ship, tmp_path: Path
 ) -> None:
     """Its end is known to nobody then, and no fact is made up."""
-    process = ship("sh", "-c", "echo first; exec sleep 60", MIDWATCH_KAFKA__BOOTSTRAP=NOWHERE)
+    command = "echo first; exec sleep 60"
+    process = ship("sh", "-c", command, options=["--drain=1"], MIDWATCH_KAFKA__BOOTSTRAP=NOWHERE)
     assert line(process) == "first"
     wait_for(lambda: list(tmp_path.glob("state/unsent/*/origin.json")), "the spool knows its job")
     wait_for(lambda: any(f.stat().st_size for f in tmp_path.glob("state/unsent/*/*.raw")), "the line is spooled")
@@ -196,6 +197,7 @@ def test_a_killed_ship_leaves_its_lines_to_the_next_start(
     process.wait()
     ship("echo", "second").communicate(timeout=90)
     topic.wait_for_lines({"first", "second"})
+    assert [fact.exit_code for fact in facts.first()] == [0]
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,7 @@ class Copies:
         self._report = report
         self._unsent = unsent
         self._end_note = b""
+        self._ended_at = float("inf")
         self._hurry = threading.Event()
         self._backlog = Backlog()
         self._lock = threading.Lock()
@@ -99,7 +100,7 @@ class Copies:
 
     def finish(self, end_note: bytes = b"") -> None:
         """Ends the spool with this note, and waits until all of it has arrived, for a bounded time."""
-        self._end_note = end_note
+        self._end_note, self._ended_at = end_note, time.monotonic()
         self._end.set()
         self._more.set()
         self._thread.join(2 * self._drain + 5)
@@ -126,7 +127,8 @@ class Copies:
             spool = Spool(folder)
             self._move(spool)
             spool.finish(self._end_note)
-            self._await_preparation(preparing)
+            while preparing.is_alive() and not self._late():
+                preparing.join(0.05)
             arrived = self._process is not None and self._process.ended(self._drain + 1, self._hurry.is_set)
         finally:
             if self._process is not None:
@@ -159,21 +161,16 @@ class Copies:
                 mark_end(folder)
             earlier = replace(shipment, origin=origin, pid=living_process(origin), reports_end=bool(note))
             self._left_over = ShippingProcess(earlier, folder, self._report)
-            arrived = self._left_over.ended(deadline - time.monotonic(), self._end_due)
+            arrived = self._left_over.ended(deadline - time.monotonic(), self._late)
             self._left_over.kill()
             if not arrived:
                 self._report(f"Kafka did not get all output of an earlier start; the rest is in {folder}")
                 return
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _end_due(self) -> bool:
-        """Whether the command has ended and its own spool still waits for a process."""
-        return self._end.is_set()
-
-    def _await_preparation(self, preparing: threading.Thread) -> None:
-        deadline = time.monotonic() + self._drain
-        while preparing.is_alive() and time.monotonic() < deadline and not self._hurry.is_set():
-            preparing.join(0.05)
+    def _late(self) -> bool:
+        """Whether the input ended so long ago that its own spool must wait no longer."""
+        return self._hurry.is_set() or time.monotonic() > self._ended_at + self._drain
 
     def _folder(self) -> Path:
         if self._unsent is not None:
