@@ -40,6 +40,7 @@ from midwatch.streams.records.effect_keys import effect_key
 from midwatch.streams.services.reachable import check_redis, redis_client
 from midwatch.streams.services.topic_admin import check_topics
 from midwatch.streams.settings.schema import Settings
+from midwatch.streams.worker.health import HealthFile, KafkaProbe
 from midwatch.streams.worker.readiness import declare_ready
 
 _REST_AT_LEAST_S, _REST_AT_MOST_S = 0.02, 0.5
@@ -104,6 +105,8 @@ def _serve(settings: Settings, caller: Caller, stopping: list[int]) -> None:
     )
     consumer = CommandConsumer(settings, desk)
     open_commands = OpenCommands(desk)
+    probe, health = KafkaProbe(settings), HealthFile(settings.state_directory, "executor")
+    probe.start()
     census.start()
     try:
         census.catch_up(census.ends(), patience_s=300.0)
@@ -114,10 +117,13 @@ def _serve(settings: Settings, caller: Caller, stopping: list[int]) -> None:
         while not stopping:
             consumer.poll(round(1000 * min(max(pause, _REST_AT_LEAST_S), _REST_AT_MOST_S)))
             pause = open_commands.turn()
+            health.write(probe.trouble)
             for thread in (census, watcher):
                 if thread.failure is not None:
                     raise thread.failure
     finally:
+        probe.stop()
+        health.remove()
         consumer.close()
         watcher.stop()
         census.stop()
