@@ -1,4 +1,4 @@
-"""docker-compose.yml as processes of this machine: each service's own command, environment and order of start.
+"""docker-compose.yml as processes of this machine: each service's command, environment and order of start.
 
 Kafka and Redis are the session's. What a container would have of its own is translated: the addresses, the
 volumes, and the image's entry point and variables, which the Dockerfile names.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -71,14 +72,15 @@ class Compose:
                 self.start(name)
                 del left[name]
 
-    def start(self, name: str) -> subprocess.Popen[bytes]:
-        """Starts one service after its dependencies."""
+    def start(self, name: str, other_words: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+        """Starts one service after its dependencies. `other_words` replace words of its command."""
         service = services()[name]
+        command = [(other_words or {}).get(word, word) for word in service.get("command", [])]
         for other, demand in service.get("depends_on", {}).items():
             self._await(other, demand["condition"])
         with (self.directory / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
-                self.argv(name, service.get("command", []), entry=True),
+                self.argv(name, command, entry=True),
                 cwd=self.directory,
                 env=self.environment(name),
                 stdin=subprocess.DEVNULL,
@@ -106,7 +108,7 @@ class Compose:
         return kept | own | {n: v for n, v in self.variables.items() if n in addresses or n not in own}
 
     def path(self, name: str, word: str) -> str:
-        """A path in the container as one of this machine: in the volume's folder, or in the container's own."""
+        """A path in the container as one of this machine: in the volume's folder or the container's."""
         for volume in services()[name].get("volumes", []):
             source, target = volume.split(":")[:2]
             if word == target or word.startswith(f"{target}/"):
@@ -135,11 +137,19 @@ class Compose:
             check=False,
         )
 
-    def down(self) -> None:
+    def log(self, name: str) -> str:
+        """What the service has printed."""
+        return (self.directory / f"{name}.log").read_text(errors="replace")
+
+    def files(self, volume: str, pattern: str) -> list[Path]:
+        """Files in a volume."""
+        return list((self.directory / "volumes" / volume).glob(pattern))
+
+    def down(self, how: signal.Signals = signal.SIGTERM) -> None:
         """No process is left behind."""
         for process in self.processes.values():
             if process.poll() is None:
-                process.terminate()
+                process.send_signal(how)
         for process in self.processes.values():
             try:
                 process.wait(20)
@@ -152,9 +162,11 @@ class Compose:
             return
         process = self.processes[name]
         if condition == "service_completed_successfully":
-            assert process.wait(60) == 0, (self.directory / f"{name}.log").read_text()
+            assert process.wait(60) == 0, self.log(name)
         elif condition == "service_healthy":
-            wait_for(lambda: self.healthy(name), f"{name} is healthy", 60, seen=lambda: self.check(name).stdout)
+            wait_for(
+                lambda: self.healthy(name), f"{name} is healthy", 60, seen=lambda: self.check(name).stdout
+            )
 
     def _folder(self, *parts: str) -> str:
         folder = self.directory.joinpath(*parts)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -13,9 +12,13 @@ from house.compose import Compose
 from midwatch.agents.local.embedded.stack import Endpoints
 
 
-@pytest.fixture
-def compose(stack: Endpoints, tmp_path: Path) -> Iterator[Compose]:
-    """No service runs yet; all of them end with the test."""
-    made = Compose(tmp_path, variables_of(stack, TOPICS__PREFIX=f"compose-{secrets.token_hex(4)}"))
-    yield made
-    made.down()
+@pytest.fixture(scope="module")
+def compose(stack: Endpoints, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Compose]:
+    """`docker compose up`: every service runs, and all of them end with the module."""
+    variables = variables_of(stack, TOPICS__PREFIX=f"compose-{secrets.token_hex(4)}")
+    made = Compose(tmp_path_factory.mktemp("compose"), variables)
+    try:
+        made.up()
+        yield made
+    finally:
+        made.down()

@@ -84,7 +84,9 @@ def ship(topic: Topic, tmp_path: Path) -> Iterator[Ship]:
     """`ship("sh", "-c", ...)` starts `midwatch ship -- sh -c ...` as a container would, with one state."""
     made: list[Process] = []
 
-    def make(*command: str, before: Sequence[str] = (), options: Sequence[str] = (), **variables: str) -> Process:
+    def make(
+        *command: str, before: Sequence[str] = (), options: Sequence[str] = (), **variables: str
+    ) -> Process:
         argv = [*before, sys.executable, "-m", "midwatch", "ship", "--job=run", "--node=node1"]
         argv += [f"--state-directory={tmp_path / 'state'}", "--set=ship.interval=0.3s", *options]
         known = {name: value for name, value in os.environ.items() if not name.startswith("SLURM_")}
@@ -128,7 +130,13 @@ def test_output_exit_code_and_end_of_the_command_arrive(
     topic.wait_for_lines({"step 1", "a warning", "the end"})
     wait_for(lambda: any(beat.final for beat in topic.read().beats), "the final heartbeat")
     (fact,) = facts.first()
-    assert (fact.ended, fact.new, fact.mode, fact.exit_code, fact.signal) == (True, "FAILED", "crash", 3, None)
+    assert (fact.ended, fact.new, fact.mode, fact.exit_code, fact.signal) == (
+        True,
+        "FAILED",
+        "crash",
+        3,
+        None,
+    )
     assert {beat.origin.incarnation for beat in topic.beats} == {fact.incarnation}
     assert fact.job == topic.beats[0].origin.job
     moment = time.strftime("%Y-%m-%dT%H:%M", time.gmtime(began))
@@ -147,7 +155,12 @@ def test_signals_reach_the_command_and_its_death_by_one_is_ours(
     process.terminate()
     assert process.wait(40) == 128 + signal.SIGTERM
     (fact,) = facts.first()
-    assert (fact.new, fact.signal, fact.error_type, fact.by_person) == ("CANCELLED", 15, "cancelled", "somebody")
+    assert (fact.new, fact.signal, fact.error_type, fact.by_person) == (
+        "CANCELLED",
+        15,
+        "cancelled",
+        "somebody",
+    )
 
 
 @pytest.mark.capability("C-1")
@@ -192,7 +205,9 @@ def test_a_killed_ship_leaves_its_lines_to_the_next_start(
     process = ship("sh", "-c", command, options=["--drain=1"], MIDWATCH_KAFKA__BOOTSTRAP=NOWHERE)
     assert line(process) == "first"
     wait_for(lambda: list(tmp_path.glob("state/unsent/*/origin.json")), "the spool knows its job")
-    wait_for(lambda: any(f.stat().st_size for f in tmp_path.glob("state/unsent/*/*.raw")), "the line is spooled")
+    wait_for(
+        lambda: any(f.stat().st_size for f in tmp_path.glob("state/unsent/*/*.raw")), "the line is spooled"
+    )
     process.kill()
     process.wait()
     ship("echo", "second").communicate(timeout=90)
@@ -201,7 +216,8 @@ def test_a_killed_ship_leaves_its_lines_to_the_next_start(
 
 
 @pytest.mark.parametrize(
-    "variables", [{"SLURM_JOB_ID": "7"}, {"MIDWATCH_INCARNATION": "local:5:5"}, {"RAY_SUBMISSION_ID": "raysubmit_1"}]
+    "variables",
+    [{"SLURM_JOB_ID": "7"}, {"MIDWATCH_INCARNATION": "local:5:5"}, {"RAY_SUBMISSION_ID": "raysubmit_1"}],
 )
 def test_where_a_scheduler_knows_the_end_it_is_not_ours_to_tell(
     topic: Topic, facts: Facts, ship: Ship, variables: dict[str, str]
@@ -240,7 +256,9 @@ def test_as_process_1_it_passes_signals_on_and_reaps_orphans(
     """In a process namespace of its own, as in a container."""
     namespace = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "--kill-child"]
     works = shutil.which("unshare") and subprocess.run([*namespace, "true"], check=False, capture_output=True)
-    require("process namespaces", bool(works and works.returncode == 0), "allow user namespaces: unshare -Urpf")
+    require(
+        "process namespaces", bool(works and works.returncode == 0), "allow user namespaces: unshare -Urpf"
+    )
     script = (
         "trap 'exit 9' TERM; (sh -c 'exit 0' & exec sleep 0.2) & wait; "  # the inner shell becomes an orphan
         "while grep -qs '^State:.*zombie' /proc/[0-9]*/status; do sleep 0.05; done; "

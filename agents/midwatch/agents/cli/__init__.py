@@ -27,7 +27,9 @@ class Target(NamedTuple):
 
 
 COMMANDS = {
-    "ship": Target("midwatch.agents.cli.serve.ship:ship", "Send a job's lines to Kafka: of files, a pipe or a command."),
+    "ship": Target(
+        "midwatch.agents.cli.serve.ship:ship", "Send a job's lines to Kafka: of files, a pipe or a command."
+    ),
     "demo": Target("midwatch.agents.cli.serve.demo:demo", "Show the whole chain rescue a failing training."),
     "replay": Target("midwatch.agents.cli.ask.replay:replay", "Diagnose log files, offline."),
     "rules": Target("midwatch.agents.cli.rules.group:rules", "List, check, explain, test and push rules."),
@@ -50,7 +52,9 @@ COMMANDS = {
     ),
     "export": Target("midwatch.agents.cli.ask.export:export", "Write a job's records to a file."),
     "decisions": Target("midwatch.agents.cli.ask.decisions:decisions", "List decisions with their reasons."),
-    "health": Target("midwatch.agents.cli.ask.health:health", "Check one worker, for a container's health check."),
+    "health": Target(
+        "midwatch.agents.cli.ask.health:health", "Check one worker, for a container's health check."
+    ),
     "doctor": Target("midwatch.agents.cli.ask.doctor:doctor", "Check settings, Kafka, Redis and topics."),
 }
 

@@ -1,11 +1,11 @@
 """`midwatch ship -- COMMAND`: runs the command, passes its output on, and ships a copy and its end. Shell.
 
 It may be process 1 of a container: it passes signals on and reaps orphans. The command has a session and a
-process group of its own, so that a signal reaches it once. When it has ended, the rest of its group is killed,
-as all processes of a container are that lost process 1.
+process group of its own, so that a signal reaches it once. After its end we kill the rest of its group, as the
+kernel does in a container that lost process 1.
 
-Nothing here waits for Kafka before the command's end. After it the wait is bounded; what has not arrived stays
-in the spool, and the next start with the same state directory sends it.
+Nothing here waits for Kafka before the command's end. After it the wait is bounded. What has not arrived stays
+in the spool; the next start with the same state directory sends it.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def run_command(
 
     for number in PASSED_ON:
         signal.signal(number, pass_on)
-    for number in early:
-        pass_on(number, None)
+    for signalled in early:
+        pass_on(signalled, None)
     copies.start()
     pump = _Pump(output, woken, sink, copies)
     while command.poll() is None:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 import msgspec
 
-from midwatch.streams.records import Origin, SchedulerFact
+from midwatch.streams.records import Mode, Origin, SchedulerFact
 from midwatch.streams.records.codec import UNREADABLE
 from midwatch.streams.records.identity import native_id
 
@@ -44,10 +44,11 @@ def fact(origin: Origin, ending: Ending) -> SchedulerFact:
     """The ending as detect folds it: in the words of the cluster `local` for a process of this machine."""
     number = -ending.code if ending.code < 0 else None
     moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(ending.at))
+    word: str
+    mode: Mode
+    word, mode = ("COMPLETED", "success") if ending.code == 0 else ("FAILED", "crash")
     if ending.asked:
         word, mode = "CANCELLED", "ended"
-    else:
-        word, mode = ("COMPLETED", "success") if ending.code == 0 else ("FAILED", "crash")
     return SchedulerFact(
         job=origin.job,
         incarnation=origin.incarnation,
@@ -55,7 +56,7 @@ def fact(origin: Origin, ending: Ending) -> SchedulerFact:
         old="RUNNING",
         new=word,
         ended=True,
-        mode="ended" if mode == "ended" else "success" if mode == "success" else "crash",
+        mode=mode,
         error_type="cancelled" if ending.asked else "",
         exit_code=None if number else ending.code,
         signal=number,

@@ -1,10 +1,10 @@
 """Health files: a process at work writes every few seconds how it fares, and a health check reads that.
 
-The check contacts nothing and imports no Faust, so that it may run every few seconds. A file that nobody renews
-any more says as much as a bad word: the process hangs, is stopped, or is gone.
+The check contacts nothing and imports no Faust, so that it may run every few seconds. A file that nobody
+renews means the same as one that names a trouble: the process hangs, is stopped, or is gone.
 
 Several processes of one name may share a state directory, also from several containers. Each has a file of
-its own, and a check judges those of its own host name.
+its own. A check judges the files of its own host name.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ STARTING = "it is still starting"
 
 
 class HealthFile:
-    """The health file of this process. `write` renews it at most every `EVERY_S` seconds, and never raises."""
+    """The health file of this process. `write` renews it every `EVERY_S` seconds at most. It never raises."""
 
     def __init__(self, state_directory: Path, name: str) -> None:
         with contextlib.suppress(OSError):  # without a file the check fails and says so
-            for file, pid, ticks in _files(state_directory, name):
-                if start_ticks(pid) != ticks:
+            for file, writer, since in _files(state_directory, name):
+                if start_ticks(writer) != since:
                     file.unlink(missing_ok=True)
         pid = os.getpid()
-        ticks = start_ticks(pid)
-        self._file = state_directory / "run" / f"{name}@{socket.gethostname()}@{pid}@{ticks}.health"
+        whose = f"{socket.gethostname()}@{pid}@{start_ticks(pid)}"
+        self._file = state_directory / "run" / f"{name}@{whose}.health"
         self._state_directory = state_directory
         self._written = float("-inf")
         self._trouble: str | None = None
@@ -86,7 +86,9 @@ def trouble_of(state_directory: Path, name: str, now: float, stale_s: float = ST
 class KafkaProbe(threading.Thread):
     """Asks Kafka again and again, for a process whose own client does not say that Kafka is away."""
 
-    def __init__(self, settings: Settings, every_s: float = 5.0, ask: Callable[..., None] = check_kafka) -> None:
+    def __init__(
+        self, settings: Settings, every_s: float = 5.0, ask: Callable[..., None] = check_kafka
+    ) -> None:
         super().__init__(name="kafka-probe", daemon=True)
         self._settings = settings
         self._every_s = every_s

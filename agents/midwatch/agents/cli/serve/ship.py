@@ -140,9 +140,7 @@ def _of_command(options: _Options, pid: int, ticks: int) -> PipeShipment:
     arguments = in_cluster(_identity_arguments({**options, "pid": pid}), settings)
     origin = identify(arguments, os.environ, replace(machine(pid), start_ticks=ticks))
     ours = origin.incarnation == local_incarnation(pid, ticks)
-    return PipeShipment(
-        origin, settings, pid=pid, drain=options["drain"] or PIPE_DRAIN, reports_end=ours
-    )
+    return PipeShipment(origin, settings, pid=pid, drain=options["drain"] or PIPE_DRAIN, reports_end=ours)
 
 
 def _piped(options: _Options) -> PipeShipment:
