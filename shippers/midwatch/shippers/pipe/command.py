@@ -1,11 +1,11 @@
 """`midwatch ship -- COMMAND`: runs the command, passes its output on, and ships a copy and its end. Shell.
 
 It may be process 1 of a container: it passes signals on and reaps orphans. The command has a session and a
-process group of its own, so that a signal reaches it once. After its end we kill the rest of its group, as the
-kernel does in a container that lost process 1.
+process group of its own, so that a signal reaches it once. After its end we kill the rest of its group, as
+the kernel does in a container that lost process 1.
 
-Nothing here waits for Kafka before the command's end. After it the wait is bounded. What has not arrived stays
-in the spool; the next start with the same state directory sends it.
+Nothing here waits for Kafka before the command's end. After it the wait is bounded. What has not arrived
+stays in the spool; the next start with the same state directory sends it.
 """
 
 from __future__ import annotations
