@@ -56,10 +56,14 @@ def entry_point(target: str) -> list[str]:
 
 @dataclass
 class Compose:
-    """The services as processes below `directory`. `variables` name the session's Kafka and Redis."""
+    """The services as processes below `directory`. `variables` name the session's Kafka and Redis.
+
+    `pythons`: the interpreters of built images, by their stage; else the services run from this tree.
+    """
 
     directory: Path
     variables: Mapping[str, str]
+    pythons: Mapping[str, Path] = field(default_factory=dict)
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def up(self) -> None:
@@ -95,13 +99,15 @@ class Compose:
         words = list(command)
         if entry:
             words = [*service.get("entrypoint", entry_point(service["build"]["target"])), *words]
-        ours = {"midwatch": [sys.executable, "-P", "-m", "midwatch"], "python": [sys.executable]}
+        python = str(self.pythons.get(service["build"]["target"], sys.executable))
+        ours = {"midwatch": [python, "-P", "-m", "midwatch"], "python": [python]}
         return [part for word in words for part in ours.get(word, [self.path(name, word)])]
 
     def environment(self, name: str) -> dict[str, str]:
         """As a container has it: the image's and the service's variables, and few of this machine's."""
         service = services()[name]
-        kept = {n: os.environ[n] for n in ("PATH", "HOME", "PYTHONPATH", "TMPDIR") if n in os.environ}
+        names = ("PATH", "HOME", "TMPDIR", *([] if self.pythons else ["PYTHONPATH"]))
+        kept = {name: os.environ[name] for name in names if name in os.environ}
         named = image_environment(service["build"]["target"]) | service.get("environment", {})
         own = {n: self.path(name, str(value)) for n, value in named.items() if n.startswith("MIDWATCH_")}
         addresses = {n for n in own if n.endswith(("__BOOTSTRAP", "__URL"))}
