@@ -162,7 +162,7 @@ def test_whatever_uses_kafka_waits_for_its_topics(compose: Document) -> None:
     assert set(compose["services"]["job"]["depends_on"]) <= users
 
 
-@pytest.mark.capability("C-2")
+@pytest.mark.capability("X-14")
 def test_every_server_process_has_a_health_check_of_its_own(compose: Document) -> None:
     for name in ("match", "detect", "decide", "executor"):
         assert compose["services"][name]["healthcheck"]["test"] == ["CMD", "midwatch", "health", name]

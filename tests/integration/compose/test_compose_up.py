@@ -75,11 +75,13 @@ def test_a_second_run_of_the_container_is_a_second_attempt(compose: Compose) -> 
     assert compose.files("shipper", "unsent/*") == []
 
 
+@pytest.mark.capability("X-14")
 @pytest.mark.parametrize("name", WORKERS)
 def test_a_worker_at_work_is_healthy(compose: Compose, name: str) -> None:
     wait_for(lambda: compose.healthy(name), f"{name} is healthy", 30, seen=lambda: compose.check(name).stdout)
 
 
+@pytest.mark.capability("X-14")
 @pytest.mark.parametrize("name", ["detect", "executor"])
 def test_a_worker_that_hangs_is_not_healthy(compose: Compose, name: str) -> None:
     """And it is again once it goes on."""
@@ -106,6 +108,7 @@ def test_a_health_check_is_cheap(compose: Compose) -> None:
     assert imported & {"faust", "aiokafka", "redis", "kafka", "kafka.producer"} == set()
 
 
+@pytest.mark.capability("X-14")
 def test_workers_without_kafka_are_not_healthy(compose: Compose, servers: EmbeddedStack) -> None:
     """The last test of the module: the broker dies under all of them."""
     servers.kafka.kill()

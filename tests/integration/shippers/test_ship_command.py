@@ -20,7 +20,7 @@ from integration.shippers.shipping import Topic
 from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.streams.records import Heartbeat, SchedulerFact
 from midwatch.streams.records.codec import decode
-from processes import wait_for
+from processes import alive, wait_for
 
 pytestmark = pytest.mark.integration
 
@@ -211,6 +211,24 @@ def test_a_killed_ship_leaves_its_lines_to_the_next_start(
     ship("echo", "second").communicate(timeout=90)
     topic.wait_for_lines({"first", "second"})
     assert [fact.exit_code for fact in facts.first()] == [0]
+
+
+def test_a_signal_ends_the_wait_for_a_kafka_that_is_away(ship: Ship, tmp_path: Path) -> None:
+    """A person at a terminal need not wait; nothing is lost by it."""
+    process = ship("sh", "-c", "exit 6", options=["--drain=600"], MIDWATCH_KAFKA__BOOTSTRAP=NOWHERE)
+    wait_for(lambda: list(tmp_path.glob("state/unsent/*/end")), "the command has ended")
+    process.terminate()
+    assert process.wait(40) == 6
+    assert len(unsent(tmp_path)) == 1
+
+
+def test_what_is_left_of_its_process_group_ends_with_the_command(facts: Facts, ship: Ship) -> None:
+    """A rank that outlived its launcher holds the output open; nobody waits for it."""
+    process = ship("sh", "-c", "sleep 600 & echo $!; exit 0")
+    rank = int(line(process))
+    assert process.wait(40) == 0
+    wait_for(lambda: not alive(rank), "the rank is gone")
+    assert facts.first()[0].new == "COMPLETED"
 
 
 @pytest.mark.parametrize(
