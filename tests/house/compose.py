@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,16 @@ def entry_point(target: str) -> list[str]:
     assert found
     words: list[str] = json.loads(found[1])
     return words
+
+
+def decided_after_s(attempt: Mapping[str, Any]) -> float:
+    """Seconds from the end of an attempt's command to the decision, by the records of `why --json`.
+
+    The end is known by the second, rounded down. How long `why` itself took to answer does not count.
+    """
+    moment = attempt["incident"]["scheduler"]["reason"].rpartition(" ")[2]
+    ended = datetime.strptime(moment, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp()
+    return float(attempt["decisions"][0]["at_ms"]) / 1000 - ended
 
 
 @dataclass

@@ -12,12 +12,13 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from embedded_stack import variables_of
 from house import dockerfile
-from house.compose import Compose
+from house.compose import Compose, decided_after_s
 from house.parts import Require
 from midwatch.agents.local.embedded.stack import Endpoints
 from processes import wait_for
@@ -85,12 +86,13 @@ def test_the_chain_of_docker_compose_works_in_the_images(
         compose.up()
         assert compose.processes["job"].wait(60) == 1
 
-        def answer() -> dict[str, object]:
+        def answer() -> dict[str, Any]:
             told = json.loads(compose.ask("executor", "midwatch", "why", "toy", "--json").stdout)
-            found: dict[str, object] = told["attempts"][0]["incident"] or {}
+            found: dict[str, Any] = told["attempts"][0]
             return found
 
-        wait_for(lambda: answer().get("state") == "settled", "the verdict", SOON_S, seen=answer)
-        assert "nccl_timeout" in str(answer()["verdict"])
+        wait_for(lambda: answer()["decisions"], "the verdict and the decision", 60, seen=answer)
+        assert answer()["incident"]["verdict"]["error_type"] == "nccl_timeout"
+        assert decided_after_s(answer()) <= SOON_S
     finally:
         compose.down()

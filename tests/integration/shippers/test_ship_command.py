@@ -202,7 +202,7 @@ def test_a_killed_ship_leaves_its_lines_to_the_next_start(
     command = "echo first; exec sleep 60"
     process = ship("sh", "-c", command, options=["--drain=1"], MIDWATCH_KAFKA__BOOTSTRAP=NOWHERE)
     assert line(process) == "first"
-    wait_for(lambda: list(tmp_path.glob("state/unsent/*/origin.json")), "the spool knows its job")
+    wait_for(lambda: list(tmp_path.glob("state/unsent/*/sender.json")), "the spool knows its job")
     wait_for(
         lambda: any(f.stat().st_size for f in tmp_path.glob("state/unsent/*/*.raw")), "the line is spooled"
     )
@@ -244,6 +244,15 @@ def test_where_a_scheduler_knows_the_end_it_is_not_ours_to_tell(
     assert process.returncode == 0
     topic.wait_for_lines({"one step of several"})
     assert facts.read() == []
+
+
+def test_nor_is_it_the_next_starts_to_tell(topic: Topic, facts: Facts, ship: Ship) -> None:
+    """It sends the lines that an earlier start of a SLURM job left, and of ends its own alone."""
+    away = {"SLURM_JOB_ID": "7", "MIDWATCH_KAFKA__BOOTSTRAP": NOWHERE}
+    ship("echo", "one step of several", options=["--drain=1"], **away).communicate(timeout=60)
+    ship("echo", "another").communicate(timeout=60)
+    topic.wait_for_lines({"one step of several", "another"})
+    assert [fact.incarnation.partition(":")[0] for fact in facts.first()] == ["local"]
 
 
 @pytest.mark.parametrize(

@@ -23,11 +23,14 @@ from midwatch.shippers.files.tail import FilePosition
 from midwatch.shippers.messages import Report
 from midwatch.shippers.pipe.process import PIPE_DRAIN, PipeShipment, ShippingProcess
 from midwatch.shippers.pipe.spool import FOLDER_PREFIX, Backlog, Spool, end_note, mark_end
-from midwatch.shippers.pipe.unsent import left_over, living_process, make, note_origin
+from midwatch.shippers.pipe.unsent import SpoolSender, left_over, living_process, make, note_sender
 from midwatch.streams.host.file_lock import LockTaken
 
 LEFT_OVER_S = 60.0
 """Seconds for which the output of earlier starts goes before the output of this one."""
+
+_LAST_START_S = 1.0
+"""Seconds in which the preparation gives up earlier output, so that the present one gets its turn."""
 
 _READ = 64 * 1024
 
@@ -129,6 +132,7 @@ class Copies:
             spool.finish(self._end_note)
             while preparing.is_alive() and not self._late():
                 preparing.join(0.05)
+            preparing.join(_LAST_START_S)
             arrived = self._process is not None and self._process.ended(self._drain + 1, self._hurry.is_set)
         finally:
             if self._process is not None:
@@ -147,7 +151,7 @@ class Copies:
         self._drain = shipment.drain
         if self._unsent is not None:
             with contextlib.suppress(OSError):
-                note_origin(folder, shipment.origin)
+                note_sender(folder, SpoolSender(shipment.origin, shipment.reports_end))
             self._ship_left_over(shipment, self._unsent)
         if not self._hurry.is_set():
             self._process = ShippingProcess(shipment, folder, self._report)
@@ -155,11 +159,11 @@ class Copies:
     def _ship_left_over(self, shipment: PipeShipment, unsent: Path) -> None:
         """Ships the spools of earlier starts first: detect must meet their attempts before this one."""
         deadline = time.monotonic() + LEFT_OVER_S
-        for folder, origin in left_over(unsent):
-            note = end_note(folder)
-            if note is None:
+        for folder, sender in left_over(unsent):
+            if end_note(folder) is None:
                 mark_end(folder)
-            earlier = replace(shipment, origin=origin, pid=living_process(origin), reports_end=bool(note))
+            pid = living_process(sender.origin)
+            earlier = replace(shipment, origin=sender.origin, reports_end=sender.reports_end, pid=pid)
             self._left_over = ShippingProcess(earlier, folder, self._report)
             arrived = self._left_over.ended(deadline - time.monotonic(), self._late)
             self._left_over.kill()

@@ -10,7 +10,7 @@ import contextlib
 import os
 import secrets
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import msgspec
@@ -22,7 +22,15 @@ from midwatch.streams.host.process_table import boot_id, start_ticks
 from midwatch.streams.records import Origin
 from midwatch.streams.records.codec import UNREADABLE
 
-_ORIGIN = "origin.json"
+_SENDER = "sender.json"
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolSender:
+    """What a later start must know of the spool's: whose lines these are, and whether it reports the end."""
+
+    origin: Origin
+    reports_end: bool = False
 
 
 def unsent_directory(state_directory: Path) -> Path:
@@ -39,19 +47,19 @@ def make(directory: Path) -> Path:
     return folder
 
 
-def note_origin(folder: Path, origin: Origin) -> None:
-    """Keeps the origin of the spool's lines in the folder. Raises OSError."""
-    replace_file(folder / _ORIGIN, msgspec.json.encode(asdict(origin)))
+def note_sender(folder: Path, sender: SpoolSender) -> None:
+    """Keeps the sender in the spool's folder. Raises OSError."""
+    replace_file(folder / _SENDER, msgspec.json.encode(asdict(sender)))
 
 
-def left_over(directory: Path) -> Iterator[tuple[Path, Origin]]:
+def left_over(directory: Path) -> Iterator[tuple[Path, SpoolSender]]:
     """The folders without an owner, oldest first. Takes the lock of each one until this process ends."""
     folders = [folder for folder in directory.glob(f"{FOLDER_PREFIX}*") if folder.is_dir()]
     for folder in sorted(folders, key=_made_at):
         with contextlib.suppress(LockTaken, OSError, *UNREADABLE):
             held = lock(folder / "lock")
             try:
-                yield folder, msgspec.json.decode((folder / _ORIGIN).read_bytes(), type=Origin)
+                yield folder, msgspec.json.decode((folder / _SENDER).read_bytes(), type=SpoolSender)
             finally:
                 os.close(held)
 
@@ -69,5 +77,5 @@ def living_process(origin: Origin) -> int | None:
 
 def _made_at(folder: Path) -> float:
     with contextlib.suppress(OSError):
-        return (folder / _ORIGIN).stat().st_mtime
+        return (folder / _SENDER).stat().st_mtime
     return 0.0
