@@ -1,0 +1,178 @@
+"""The hits of log files in the order of their lines, a chunk at a time, so a file of any size needs little memory.
+
+The chunks of a large job are matched by several processes at once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from midwatch.agents.match.chunk_hits import match
+from midwatch.agents.replay.log_files import LogFile, chunks_of, origin_of
+from midwatch.agents.replay.reading.archives import Advance
+from midwatch.agents.replay.reading.line_order import cut, joined, timed
+from midwatch.agents.replay.reading.printed_times import PrintedTimes, undated
+from midwatch.agents.rulesets.bundles import CompiledBundle
+from midwatch.streams.errors import MidwatchError
+from midwatch.streams.records import Chunk, Hits
+
+MOST_PROCESSES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Matched:
+    """The hits of one chunk. `latest`: the time of its last dated line; `UNKNOWN` if it has none."""
+
+    hits: Hits | None
+    latest: float
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A file that is not whole. `what`: a sentence without its subject's name."""
+
+    path: str
+    what: str
+
+
+class Matching:
+    """Matches chunks, by this process or by others."""
+
+    def __init__(self, watched: CompiledBundle, executor: Executor | None = None, processes: int = 1) -> None:
+        self._watched = watched
+        self._executor = executor
+        self.ahead = 2 * processes if executor else 0
+        """Chunks that may wait for their hits."""
+
+    def submit(self, chunk: Chunk) -> Future[_Matched]:
+        """The hits of a chunk, now or later."""
+        if self._executor is not None:
+            return self._executor.submit(_match_in_process, chunk)
+        done: Future[_Matched] = Future()
+        done.set_result(_match(chunk, self._watched))
+        return done
+
+
+@contextmanager
+def matching(watched: CompiledBundle, processes: int) -> Iterator[Matching]:
+    """The means to match chunks with so many processes."""
+    if processes < 2:
+        yield Matching(watched)
+        return
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
+    global _shared
+    _shared = watched  # a fork inherits it
+    try:
+        with ProcessPoolExecutor(processes, multiprocessing.get_context("fork")) as executor:
+            yield Matching(watched, executor, processes)
+    except BrokenProcessPool as error:
+        raise MidwatchError(
+            "a process that matched lines was killed", remedy="the machine may lack memory"
+        ) from error
+    finally:
+        _shared = None
+
+
+_shared: CompiledBundle | None = None
+
+
+def _match_in_process(chunk: Chunk) -> _Matched:
+    assert _shared is not None  # noqa: S101  # `matching` sets it before it forks
+    return _match(chunk, _shared)
+
+
+def _match(chunk: Chunk, watched: CompiledBundle) -> _Matched:
+    times = PrintedTimes()
+    hits = match(chunk, watched.rules, watched.hash, 0, when=times, any_line=watched.any_line)
+    return _Matched(hits, times.latest)
+
+
+def processes_for(size: int, worth: int) -> int:
+    """How many processes shall match: one for each core, up to four, if there are `worth` bytes or more."""
+    return min(len(os.sched_getaffinity(0)), MOST_PROCESSES) if size >= worth else 1
+
+
+class FileHits:
+    """The hits of one file that were read and not yet taken. `latest`: the time of the last line read."""
+
+    def __init__(
+        self, job: str, file: LogFile, index: int, undated: float, advance: Advance, matching: Matching
+    ) -> None:
+        self.path = file.path
+        self.ended = False
+        self.latest = 0.0
+        self.damage = ""
+        self._undated = undated
+        self._record: Hits | None = None
+        self._reader = file.open(advance)
+        self._chunks = chunks_of(job, file, index, self._reader)
+        self._waiting: deque[tuple[Future[_Matched] | None, bool]] = deque()
+        self._matching = matching
+
+    def load(self, ahead: int) -> None:
+        """Take the next chunk, and let `ahead` chunks behind it be matched meanwhile. Raises OSError."""
+        while len(self._waiting) <= ahead and (following := next(self._chunks, None)) is not None:
+            chunk, last = following
+            self._waiting.append((chunk and self._matching.submit(chunk), last))
+            if last:
+                self.damage = self._reader.damage
+                self._reader.close()
+        future, self.ended = self._waiting.popleft() if self._waiting else (None, True)
+        matched = future.result() if future is not None else None
+        if matched is None:
+            return
+        if matched.hits is not None:
+            undated = max(self._undated, self.latest)
+            self._record, self.latest = timed(matched.hits, self.latest, undated)
+        if matched.latest == matched.latest:  # known
+            self._undated = matched.latest
+
+    def take(self, until: float | None = None, *, inclusive: bool = True) -> Hits | None:
+        """The hits up to a time, or all. They are no longer here afterwards.
+
+        `inclusive`: hits at that time belong to them.
+        """
+        record = self._record
+        if record is None or until is None:
+            self._record = None
+            return record
+        now, self._record = cut(record, until, inclusive=inclusive)
+        return now
+
+
+def in_order(
+    job: str, files: Sequence[LogFile], watched: CompiledBundle, matching: Matching, advance: Advance
+) -> Iterator[Hits | Damage]:
+    """Records of all files' hits, such that no line of a record belongs in front of an earlier record.
+
+    Small files make one record. Of large ones it reads on where the read lines end earliest. Raises OSError.
+    """
+    sources = [
+        FileHits(job, file, index, otherwise, advance, matching)
+        for index, (file, otherwise) in enumerate(zip(files, undated(files), strict=True))
+    ]
+    ahead = matching.ahead // len(sources) if sources else 0
+    for source in sources:
+        source.load(ahead)
+    while unread := [(source.latest, index) for index, source in enumerate(sources) if not source.ended]:
+        until, least = min(unread)
+        taken = [
+            source.take() if index == least else source.take(until, inclusive=index < least)
+            for index, source in enumerate(sources)
+        ]
+        parts = [part for part in taken if part is not None]
+        if parts:
+            yield joined(origin_of(job), watched.hash, parts)
+        sources[least].load(matching.ahead if len(unread) == 1 else ahead)
+    parts = [part for source in sources if (part := source.take()) is not None]
+    if parts:
+        yield joined(origin_of(job), watched.hash, parts)
+    yield from (Damage(source.path, source.damage) for source in sources if source.damage)
