@@ -278,8 +278,10 @@ class _Found:
     def _progress(self, section: Section, hit: Match, place: LinePlace, time: float) -> None:
         captures = hit.captures()
         key = (section.generation.key(), hit.rule.name)
-        phase = cast(Phase, str(hit.rule.phase) if hit.rule.phase else "training")
-        column = self.columns.setdefault(key, _Column(section, hit.rule.name, phase))
+        column = self.columns.get(key)
+        if column is None:
+            phase = cast(Phase, str(hit.rule.phase) if hit.rule.phase else "training")
+            column = self.columns[key] = _Column(section, hit.rule.name, phase)
         column.steps.append(_whole(captures.get("step"), -1))
         column.ends.append(place.end)
         column.numbers.append(place.number)

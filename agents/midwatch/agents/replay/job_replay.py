@@ -75,6 +75,8 @@ def replay(
             listed = record.hits[: MOST_HITS - len(hits)]
             hits += listed
             unlisted += len(record.hits) - len(listed)
+    place = {file.path: index for index, file in enumerate(files)}
+    hits.sort(key=lambda hit: place[hit.line.path])
     if run.watch.job.state.held:
         result = _failed(run)
         result = replace(result, verdict=_with_line_as_printed(result.verdict, files))

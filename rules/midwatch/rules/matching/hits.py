@@ -10,9 +10,12 @@ from typing import NamedTuple, overload
 
 from midwatch.rules.expressions import ANCHORED, UNANCHORED, Expression, Span
 from midwatch.rules.model import Rule
+from midwatch.rules.matching.digits import digits_are_alike
 from midwatch.rules.prefilter.literals import beginnings
 from midwatch.streams.errors import MidwatchError
 
+_REMEMBERED, _REMEMBERED_BYTES = 512, 1024  # forms of lines, and the size of each
+_ONE_DIGIT = bytes.maketrans(b"123456789", b"000000000")
 _RUNS_ON = re.compile(r"\.[*+](?!\?|\)*$)")
 
 
@@ -30,7 +33,7 @@ class MatcherDisagreement(MidwatchError):
 class CompiledRule:
     """A rule with its expression and the meanings of its groups."""
 
-    __slots__ = ("_beginnings", "_raw_match", "expression", "index", "meanings", "rule")
+    __slots__ = ("_beginnings", "_raw_match", "_spans", "expression", "index", "meanings", "rule")
 
     def __init__(self, rule: Rule, expression: Expression, index: int) -> None:
         self.rule = rule
@@ -41,17 +44,34 @@ class CompiledRule:
             (rule.captures.get(name, name), number)
             for name, number in sorted(expression.group_numbers.items(), key=lambda item: -item[1])
         )
-        # Where `.*` may reach the end of the text, the search for a beginning costs more than it saves.
-        self._beginnings = () if _RUNS_ON.search(rule.pattern) else beginnings(rule.pattern)
+        self._beginnings: tuple[bytes, ...] | None = None
         self._raw_match = expression.raw_match
+        self._spans: dict[bytes, Sequence[Span]] | None = {} if digits_are_alike(rule.pattern) else None
 
     def spans(self, text: bytes) -> Sequence[Span]:
         """The spans of the match and of every group, in a text in which the rule was found.
 
         Raises MatcherDisagreement if the rule does not match the text.
         """
+        known = self._spans
+        if known is None or len(text) > _REMEMBERED_BYTES:
+            return self._found(text)
+        # The lines of one form differ in their digits only, and the pattern treats all digits alike.
+        form = text.translate(_ONE_DIGIT)
+        spans = known.get(form)
+        if spans is None:
+            if len(known) >= _REMEMBERED:
+                known.clear()
+            spans = known[form] = self._found(text)
+        return spans
+
+    def _found(self, text: bytes) -> Sequence[Span]:
         size = len(text)
         start = size
+        if self._beginnings is None:
+            # Where `.*` may reach the end of the text, the search for a beginning costs more than it saves.
+            pattern = self.rule.pattern
+            self._beginnings = () if _RUNS_ON.search(pattern) else tuple(beginnings(pattern))
         for literal in self._beginnings:
             found = text.find(literal)
             if 0 <= found < start:

@@ -11,6 +11,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from midwatch.streams.lines.redaction import redact, suspects, suspicious
 from midwatch.streams.lines.times import line_time, printed_time
@@ -66,8 +67,7 @@ class Normalised:
         return tuple(Anchor(a.index, a.offset + offset, a.number + number) for a in self.anchors)
 
 
-@dataclass(frozen=True, slots=True)
-class LinePlace:
+class LinePlace(NamedTuple):
     """The place of a section's line in the original file.
 
     `offset` is where its raw bytes begin. `end` is where they end, newline included, if normalising did not

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from midwatch.agents.detect.incident.detecting import Watch
 from midwatch.agents.detect.incident.quorum import forget_silence
@@ -18,8 +19,7 @@ from midwatch.streams.records import Held, Line, Phase
 _STEPS_TO_WITHDRAW = 2
 
 
-@dataclass(frozen=True, slots=True)
-class ProgressLine:
+class ProgressLine(NamedTuple):
     """One progress line.
 
     `step` -1: the line shows only the phase. Its `count` then rises with each round of a loop: a progress
