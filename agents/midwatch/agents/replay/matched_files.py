@@ -22,6 +22,7 @@ from midwatch.streams.errors import MidwatchError
 from midwatch.streams.records import Chunk, Hits
 
 MOST_PROCESSES = 4
+_ALONE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +47,18 @@ class Matching:
     def __init__(self, watched: CompiledBundle, executor: Executor | None = None, processes: int = 1) -> None:
         self._watched = watched
         self._executor = executor
+        self._submitted = 0
         self.ahead = 2 * processes if executor else 0
         """Chunks that may wait for their hits."""
 
     def submit(self, chunk: Chunk) -> Future[_Matched]:
-        """The hits of a chunk, now or later."""
-        if self._executor is not None:
+        """The hits of a chunk, now or later.
+
+        This process matches the first chunks itself. RE2 then knows the usual lines before the others begin,
+        and a fork inherits that.
+        """
+        self._submitted += 1
+        if self._executor is not None and self._submitted > _ALONE:
             return self._executor.submit(_match_in_process, chunk)
         done: Future[_Matched] = Future()
         done.set_result(_match(chunk, self._watched))
@@ -64,12 +71,14 @@ def matching(watched: CompiledBundle, processes: int) -> Iterator[Matching]:
     if processes < 2:
         yield Matching(watched)
         return
+    import gc
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
     global _shared
     _shared = watched  # a fork inherits it
+    gc.freeze()  # the rules stay, so no collection need look at them
     try:
         with ProcessPoolExecutor(processes, multiprocessing.get_context("fork")) as executor:
             yield Matching(watched, executor, processes)

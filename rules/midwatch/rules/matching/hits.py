@@ -19,6 +19,9 @@ _ONE_DIGIT = bytes.maketrans(b"123456789", b"000000000")
 _RUNS_ON = re.compile(r"\.[*+](?!\?|\)*$)")
 
 
+_Form = tuple[Sequence[Span], Sequence[tuple[str, int, int]]]
+
+
 class MatcherDisagreement(MidwatchError):
     """Two ways of matching gave different results: a defect of the engine, not of the rule."""
 
@@ -33,7 +36,7 @@ class MatcherDisagreement(MidwatchError):
 class CompiledRule:
     """A rule with its expression and the meanings of its groups."""
 
-    __slots__ = ("_beginnings", "_raw_match", "_spans", "expression", "index", "meanings", "rule")
+    __slots__ = ("_beginnings", "_forms", "_raw_match", "expression", "index", "meanings", "rule")
 
     def __init__(self, rule: Rule, expression: Expression, index: int) -> None:
         self.rule = rule
@@ -46,24 +49,38 @@ class CompiledRule:
         )
         self._beginnings: tuple[bytes, ...] | None = None
         self._raw_match = expression.raw_match
-        self._spans: dict[bytes, Sequence[Span]] | None = {} if digits_are_alike(rule.pattern) else None
+        self._forms: dict[bytes, _Form] | None = {} if digits_are_alike(rule.pattern) else None
 
     def spans(self, text: bytes) -> Sequence[Span]:
         """The spans of the match and of every group, in a text in which the rule was found.
 
         Raises MatcherDisagreement if the rule does not match the text.
         """
-        known = self._spans
+        return self._form(text)[0]
+
+    def places(self, text: bytes) -> Sequence[tuple[str, int, int]]:
+        """The meaning and the span of each group that took part, as `spans`."""
+        return self._form(text)[1]
+
+    def _form(self, text: bytes) -> _Form:
+        known = self._forms
         if known is None or len(text) > _REMEMBERED_BYTES:
-            return self._found(text)
+            return self._form_of(text)
         # The lines of one form differ in their digits only, and the pattern treats all digits alike.
-        form = text.translate(_ONE_DIGIT)
-        spans = known.get(form)
-        if spans is None:
+        shape = text.translate(_ONE_DIGIT)
+        form = known.get(shape)
+        if form is None:
             if len(known) >= _REMEMBERED:
                 known.clear()
-            spans = known[form] = self._found(text)
-        return spans
+            form = known[shape] = self._form_of(text)
+        return form
+
+    def _form_of(self, text: bytes) -> _Form:
+        spans = self._found(text)
+        places = tuple(
+            (meaning, *spans[number]) for meaning, number in self.meanings if spans[number][0] >= 0
+        )
+        return spans, places
 
     def _found(self, text: bytes) -> Sequence[Span]:
         size = len(text)
@@ -132,18 +149,13 @@ class Match(NamedTuple):
         compiled, text = self.compiled, self.text
         if not compiled.meanings:
             return captured
-        spans = compiled.spans(text)
         if text.isascii():
             decoded = text.decode()
-            for meaning, number in compiled.meanings:
-                start, end = spans[number]
-                if start >= 0:
-                    captured[meaning] = decoded[start:end]
+            for meaning, start, end in compiled.places(text):
+                captured[meaning] = decoded[start:end]
         else:
-            for meaning, number in compiled.meanings:
-                start, end = spans[number]
-                if start >= 0:
-                    captured[meaning] = text[start:end].decode("utf-8", "replace")
+            for meaning, start, end in compiled.places(text):
+                captured[meaning] = text[start:end].decode("utf-8", "replace")
         return captured
 
     def on_line(self, start: int, end: int) -> Match:

@@ -142,15 +142,19 @@ def places(section: Section, text: bytes, positions: Iterable[int]) -> Iterator[
     One walk over the text finds all places, so use this for many hits.
     """
     anchors = section.anchors
+    last, ends = len(anchors) - 1, section.end
     at = start = index = line = 0  # current anchor, start of its line, and the line reached so far
+    base, number = anchors[0].offset, anchors[0].number - anchors[0].index
     for position in positions:
         begin = text.rfind(b"\n", 0, position) + 1
         index += text.count(b"\n", line, begin)
         line = begin
-        while at + 1 < len(anchors) and anchors[at + 1].index <= index:
+        while at < last and anchors[at + 1].index <= index:
             start = _skip(text, start, anchors[at + 1].index - anchors[at].index)
             at += 1
-        yield _place(section, text, (anchors[at], start), (index, line))
+            base, number = anchors[at].offset - start, anchors[at].number - anchors[at].index
+        end = base + (text.find(b"\n", line) + 1 or len(text))
+        yield LinePlace(index, base + line, number + index, end if end < ends else ends)
 
 
 def _skip(text: bytes, position: int, lines: int) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import lru_cache
 from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
+from typing import NamedTuple
 
 _NAMES = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _MONTHS = {name: i + 1 for i, name in enumerate(_NAMES)}
@@ -44,8 +44,7 @@ _REACH = 256  # bytes of a line's head that may hold a time, after at most some 
 _GUESS_WITHIN = 600.0  # seconds between two reads below which the minutes reveal the zone
 
 
-@dataclass(frozen=True, slots=True)
-class _Printed:
+class _Printed(NamedTuple):
     """A time as it is printed.
 
     `seconds` counts from 1970 as if its zone were UTC. `fixed`: the zone is known. `late`: seconds to add

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, groupby, repeat
 from operator import itemgetter
+from typing import cast
 
 from midwatch.agents.detect.diagnosis.hindsight import may_explain
 from midwatch.agents.detect.diagnosis.verdict import precedence
@@ -45,8 +46,10 @@ def on_hits(turn: Turn, record: Hits) -> None:
     counts = [more for more in record.counts if is_watched(turn, more.rule)]
     for kind, run in groupby(_in_order(record, node.judged, clock, _known(turn)), key=type):
         if kind is ProgressLine:
-            steps = (line for line in run if isinstance(line, ProgressLine))
-            go_on(turn, origin.node, [step for step in steps if is_watched(turn, step.rule)])
+            steps = cast("list[ProgressLine]", list(run))
+            if turn.state.stopped:
+                steps = [step for step in steps if is_watched(turn, step.rule)]
+            go_on(turn, origin.node, steps)
             continue
         for line in run:
             if isinstance(line, Stop):
@@ -121,7 +124,7 @@ def _steps(column: Progress, node: str, clock: NodeClock) -> Iterator[ProgressLi
         repeat(node),
         repeat(column.path),
         column.numbers,
-        map(clock.corrected, column.times),
+        map(clock.corrected, column.times) if clock.offset or clock.logged else column.times,
         column.steps,
         repeat(column.phase),
         repeat(column.total),

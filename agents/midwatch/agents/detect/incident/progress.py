@@ -73,7 +73,8 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
                 first = line.step if first is None else first
                 interval = line.step - reached if line.step > reached >= 0 else interval
             step = max(line.step, reached)
-            _went_on(turn, line)
+            if turn.state.held or turn.state.noted or turn.state.incident is not None:
+                _went_on(turn, line)
             watch.show(_seen(line, turn.now_ms))
         elif line.count and turn.state.held:
             _counted_on(turn, line)

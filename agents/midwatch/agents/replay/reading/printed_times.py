@@ -62,28 +62,32 @@ class PrintedTimes:
 
     def __call__(self, section: Section, text: bytes, hit: Match) -> float:
         """As `midwatch.agents.match.chunk_hits.When`."""
-        printed = self._printed(section, text, hit)
+        start = text.rfind(b"\n", 0, hit.end) + 1
+        printed = printed_time(text[start : hit.end], read_at=section.read_at)
+        distance = 0
+        if printed is None:
+            printed, distance = self._above(section, text, start)
+        self._asked = (start, distance, printed)
         if printed is not None:
             self.latest = printed
         return self.latest
 
-    def _printed(self, section: Section, text: bytes, hit: Match) -> float | None:
-        asked, below, known = self._asked
-        end, floor, found = hit.end, _behind_context(section, text), None
-        distance = 0
-        while distance < _LOOK_BACK:
-            start = text.rfind(b"\n", 0, end) + 1
-            if start == asked:
-                distance += below
-                found = known if distance < _LOOK_BACK else None
-                break
-            found = printed_time(text[start:end], read_at=section.read_at)
-            if found is not None or start <= floor:
+    def _above(self, section: Section, text: bytes, start: int) -> tuple[float | None, int]:
+        """The nearest printed time above a line, and how many lines above it stands."""
+        asked, further, known = self._asked
+        floor = _behind_context(section, text)
+        for distance in range(1, _LOOK_BACK):
+            if start <= floor:
                 break
             end = start - 1
-            distance += 1
-        self._asked = (text.rfind(b"\n", 0, hit.end) + 1, distance, found)
-        return found
+            start = text.rfind(b"\n", 0, end) + 1
+            if start == asked:
+                distance += further
+                return (known, distance) if distance < _LOOK_BACK else (None, distance)
+            printed = printed_time(text[start:end], read_at=section.read_at)
+            if printed is not None:
+                return printed, distance
+        return None, 0
 
 
 def _behind_context(section: Section, text: bytes) -> int:
