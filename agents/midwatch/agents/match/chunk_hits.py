@@ -73,7 +73,9 @@ def match(
     for section in chunk.sections:
         text = chunk.text[start : start + section.size]
         start += section.size
-        rows = _most_specific(row for row in _all(rules, text) if not row[0].rule.at_start or _at_its_place(row))
+        rows = _most_specific(
+            row for row in _all(rules, text) if not row[0].rule.at_start or _at_its_place(row)
+        )
         fresh = _behind_context(section, text)
         for row, place in zip(rows, places(section, text, map(_start, rows)), strict=True):
             if _start(row) >= fresh:

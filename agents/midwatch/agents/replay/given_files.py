@@ -77,7 +77,9 @@ def _files(name: str, stdin: BinaryIO, spool: Path) -> tuple[list[LogFile], list
     if left_out and not files:
         raise UsageError(f"no file is a log: {left_out[0]}", where=name, remedy="give text files")
     more = len(left_out) - _NOTED
-    return files, left_out[:_NOTED] + ([f"{name}: {more} more files are no text, left out"] if more > 0 else [])
+    return files, left_out[:_NOTED] + (
+        [f"{name}: {more} more files are no text, left out"] if more > 0 else []
+    )
 
 
 def _checked(file: LogFile) -> LogFile:

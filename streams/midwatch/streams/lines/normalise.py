@@ -144,6 +144,8 @@ def places(section: Section, text: bytes, positions: Iterable[int]) -> Iterator[
     anchors = section.anchors
     last, ends = len(anchors) - 1, section.end
     at = start = index = line = 0  # current anchor, start of its line, and the line reached so far
+    if not anchors:
+        return  # a section without lines has no positions
     base, number = anchors[0].offset, anchors[0].number - anchors[0].index
     for position in positions:
         begin = text.rfind(b"\n", 0, position) + 1

@@ -47,7 +47,9 @@ def cut(record: Hits, until: float, *, inclusive: bool) -> tuple[Hits | None, Hi
     ends = [bisect_left(column.numbers, beyond) for column in record.progress]
     before = replace(
         record,
-        progress=tuple(_part(column, 0, end) for column, end in zip(record.progress, ends, strict=True) if end),
+        progress=tuple(
+            _part(column, 0, end) for column, end in zip(record.progress, ends, strict=True) if end
+        ),
         hits=tuple(hit for hit in record.hits if hit.line.number < beyond),
         stops=tuple(stop for stop in record.stops if stop.number < beyond),
         counts=(),
@@ -78,9 +80,7 @@ def _first_number_beyond(record: Hits, until: float, *, inclusive: bool) -> int 
     lines = ((hit.line.number, hit.line.time) for hit in record.hits)
     stops = ((stop.number, stop.time) for stop in record.stops)
     found += [
-        number
-        for number, time in chain(lines, stops)
-        if time > until or (time == until and not inclusive)
+        number for number, time in chain(lines, stops) if time > until or (time == until and not inclusive)
     ]
     return min(found, default=None)
 
