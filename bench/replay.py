@@ -33,15 +33,16 @@ def _dated(step: int, chance: random.Random) -> str:
 
 def _undated(step: int, chance: random.Random) -> str:
     return (
-        f" iteration {step:8d}/ 1000000 | consumed samples: {step * 512:12d} | elapsed time per iteration (ms): "
-        f"{chance.gauss(900, 20):.1f} | lm loss: {chance.gauss(2.3, 0.1):.6E} | loss scale: 1.0 | "
-        f"grad norm: {chance.random():.3f} |"
+        f" iteration {step:8d}/ 1000000 | consumed samples: {step * 512:12d} | "
+        f"elapsed time per iteration (ms): {chance.gauss(900, 20):.1f} | "
+        f"lm loss: {chance.gauss(2.3, 0.1):.6E} | loss scale: 1.0 | grad norm: {chance.random():.3f} |"
     )
 
 
 def _dictionary(step: int, chance: random.Random) -> str:
     loss, norm, rate = chance.gauss(2.3, 0.1), chance.random(), chance.random() * 1e-5
-    return f"{{'loss': {loss:.4f}, 'grad_norm': {norm:.6f}, 'learning_rate': {rate:.6e}, 'epoch': {step / 1000:.3f}}}"
+    place = f"'learning_rate': {rate:.6e}, 'epoch': {step / 1000:.3f}"
+    return f"{{'loss': {loss:.4f}, 'grad_norm': {norm:.6f}, {place}}}"
 
 
 KINDS: dict[str, Callable[[int, random.Random], str]] = {
@@ -170,7 +171,7 @@ def main() -> None:
     (RESULTS / "replay-large.json").write_text(json.dumps(result, indent=1) + "\n")
     page = _page(result, rows)
     (RESULTS / "replay-large.md").write_text(page)
-    print(page)
+    sys.stdout.write(page)
 
 
 if __name__ == "__main__":

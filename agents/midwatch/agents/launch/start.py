@@ -8,8 +8,10 @@ import secrets
 import signal
 import socket
 import sys
+import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -32,6 +34,8 @@ from midwatch.streams.settings.schema import Settings
 
 _SUBMIT_S = 60.0
 _LOOK_S = 0.1
+_START_BYTES = 64 * 1024
+"""What the files of a start take at most: its record, its script, the first lines of its output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,10 @@ class RunRequest:
     settings: Mapping[str, str] | None = None  # MIDWATCH_* variables that give our settings to the shipper
 
 
+class Unwatched(ServiceUnreachable):
+    """The watch cannot take the job, and nothing was started."""
+
+
 @dataclass(frozen=True, slots=True)
 class Started:
     """A job that runs or waits in the queue. `key` names its record on `local`, `log` its output there."""
@@ -75,23 +83,27 @@ def start(request: RunRequest, settings: Settings, caller: Caller) -> Started:
     Raises:
         UsageError: the command line makes no sense.
         NotStarted: the scheduler or the machine refused.
-        ServiceUnreachable: Kafka does not take the spec, or SLURM does not answer. Unless the message says
-            otherwise, no job was started.
+        Unwatched: Kafka does not take the spec, or the disk is full. Nothing was started.
+        ServiceUnreachable: SLURM does not answer, or Kafka went away after the start. The message says
+            whether a job may have been started.
     """
     elsewhere = None
     if request.scheduler:
         elsewhere = scheduler_of(request.scheduler, settings.extensions, settings.state_directory, caller)
-    check_kafka(settings)
+    with _before_the_start(settings):
+        check_kafka(settings)
     reporter = Reporter(settings)
     try:
-        signer = ensure_keys(settings.state_directory)
-        kind = request.scheduler or ("slurm" if is_sbatch(request.argv) else "local")
-        owner = _owner(settings, kind)
-        name = _name(request.job, owner) if request.job else ""
-        spec = _spec(request, settings, kind, name or ":".join(owner))
-        if name:
-            spec = signer.sign(spec)
-            reporter.spec(spec)
+        with _before_the_start(settings):
+            check_room(settings.state_directory)
+            signer = ensure_keys(settings.state_directory)
+            kind = request.scheduler or ("slurm" if is_sbatch(request.argv) else "local")
+            owner = _owner(settings, kind)
+            name = _name(request.job, owner) if request.job else ""
+            spec = _spec(request, settings, kind, name or ":".join(owner))
+            if name:
+                spec = signer.sign(spec)
+                reporter.spec(spec)
         if elsewhere is not None:
             started = _submit_elsewhere(spec, elsewhere)
         else:
@@ -105,6 +117,29 @@ def start(request: RunRequest, settings: Settings, caller: Caller) -> Started:
         return started
     finally:
         reporter.close()
+
+
+@contextmanager
+def _before_the_start(settings: Settings) -> Iterator[None]:
+    """Turns what keeps the watch from taking the job into `Unwatched`."""
+    try:
+        yield
+    except ServiceUnreachable as error:
+        raise Unwatched(error.what, where=error.where, remedy=error.remedy) from error
+    except OSError as error:
+        raise Unwatched(
+            f"the state directory cannot be written: {error.strerror}",
+            where=str(error.filename or settings.state_directory),
+            remedy="make room there, or choose another one with --state-directory",
+        ) from error
+
+
+def check_room(directory: Path) -> None:
+    """Make the directory, and see that it takes what a start writes. Raises OSError."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=directory) as probe:
+        probe.write(bytes(_START_BYTES))
+        probe.flush()
 
 
 def spec_event(spec: Spec, incarnation: str) -> SpecEvent:

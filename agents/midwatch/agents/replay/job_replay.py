@@ -25,7 +25,6 @@ from midwatch.streams.records import (
     Verdict,
 )
 
-
 _HITS_MS, _END_MS, _HEARTBEAT_MS = 1, 2, 3
 """The clock of a replay: all lines stand before the end, and the last heartbeat behind it."""
 MOST_HITS = 20_000

@@ -1,4 +1,4 @@
-"""Log files as the chunks that a shipper would send. A file is read in blocks, so its size costs no memory."""
+"""Log files as the chunks that a shipper would send. It reads blocks, so a large file costs no memory."""
 
 from __future__ import annotations
 

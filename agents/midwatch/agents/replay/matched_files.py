@@ -1,10 +1,11 @@
-"""The hits of log files in the order of their lines, a chunk at a time, so a file of any size needs little memory.
+"""The hits of log files in the order of their lines, a chunk at a time, so a large file needs little memory.
 
-The chunks of a large job are matched by several processes at once.
+Several processes match the chunks of a large job at once.
 """
 
 from __future__ import annotations
 
+import math
 import os
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 
 from midwatch.agents.match.chunk_hits import match
 from midwatch.agents.replay.log_files import LogFile, chunks_of, origin_of
-from midwatch.agents.replay.reading.archives import Advance
+from midwatch.agents.replay.reading.archives import Advance, LogReader
 from midwatch.agents.replay.reading.line_order import cut, joined, timed
 from midwatch.agents.replay.reading.printed_times import PrintedTimes, undated
 from midwatch.agents.rulesets.bundles import CompiledBundle
@@ -22,6 +23,8 @@ from midwatch.streams.errors import MidwatchError
 from midwatch.streams.records import Chunk, Hits
 
 MOST_PROCESSES = 4
+Chunks = Iterator[tuple[Chunk | None, bool]]
+"""Chunks of a file, each with whether the file ends there."""
 _ALONE = 2
 
 
@@ -76,26 +79,23 @@ def matching(watched: CompiledBundle, processes: int) -> Iterator[Matching]:
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
-    global _shared
-    _shared = watched  # a fork inherits it
     gc.freeze()  # the rules stay, so no collection need look at them
+    fork = multiprocessing.get_context("fork")  # its arguments are inherited, and no rule is compiled twice
     try:
-        with ProcessPoolExecutor(processes, multiprocessing.get_context("fork")) as executor:
+        with ProcessPoolExecutor(processes, fork, _bundles.append, (watched,)) as executor:
             yield Matching(watched, executor, processes)
     except BrokenProcessPool as error:
         raise MidwatchError(
             "a process that matched lines was killed", remedy="the machine may lack memory"
         ) from error
-    finally:
-        _shared = None
 
 
-_shared: CompiledBundle | None = None
+_bundles: list[CompiledBundle] = []
+"""In a process that matches for another: the one bundle by which it matches."""
 
 
 def _match_in_process(chunk: Chunk) -> _Matched:
-    assert _shared is not None  # noqa: S101  # `matching` sets it before it forks
-    return _match(chunk, _shared)
+    return _match(chunk, _bundles[0])
 
 
 def _match(chunk: Chunk, watched: CompiledBundle) -> _Matched:
@@ -112,25 +112,22 @@ def processes_for(size: int, worth: int) -> int:
 class FileHits:
     """The hits of one file that were read and not yet taken. `latest`: the time of the last line read."""
 
-    def __init__(
-        self, job: str, file: LogFile, index: int, undated: float, advance: Advance, matching: Matching
-    ) -> None:
+    def __init__(self, file: LogFile, reader: LogReader, chunks: Chunks, undated: float) -> None:
         self.path = file.path
         self.ended = False
         self.latest = 0.0
         self.damage = ""
         self._undated = undated
         self._record: Hits | None = None
-        self._reader = file.open(advance)
-        self._chunks = chunks_of(job, file, index, self._reader)
+        self._reader = reader
+        self._chunks = chunks
         self._waiting: deque[tuple[Future[_Matched] | None, bool]] = deque()
-        self._matching = matching
 
-    def load(self, ahead: int) -> None:
+    def load(self, matching: Matching, ahead: int) -> None:
         """Take the next chunk, and let `ahead` chunks behind it be matched meanwhile. Raises OSError."""
         while len(self._waiting) <= ahead and (following := next(self._chunks, None)) is not None:
             chunk, last = following
-            self._waiting.append((chunk and self._matching.submit(chunk), last))
+            self._waiting.append((None if chunk is None else matching.submit(chunk), last))
             if last:
                 self.damage = self._reader.damage
                 self._reader.close()
@@ -141,7 +138,7 @@ class FileHits:
         if matched.hits is not None:
             undated = max(self._undated, self.latest)
             self._record, self.latest = timed(matched.hits, self.latest, undated)
-        if matched.latest == matched.latest:  # known
+        if not math.isnan(matched.latest):
             self._undated = matched.latest
 
     def take(self, until: float | None = None, *, inclusive: bool = True) -> Hits | None:
@@ -164,13 +161,13 @@ def in_order(
 
     Small files make one record. Of large ones it reads on where the read lines end earliest. Raises OSError.
     """
-    sources = [
-        FileHits(job, file, index, otherwise, advance, matching)
-        for index, (file, otherwise) in enumerate(zip(files, undated(files), strict=True))
-    ]
+    sources: list[FileHits] = []
+    for index, (file, otherwise) in enumerate(zip(files, undated(files), strict=True)):
+        reader = file.open(advance)
+        sources.append(FileHits(file, reader, chunks_of(job, file, index, reader), otherwise))
     ahead = matching.ahead // len(sources) if sources else 0
     for source in sources:
-        source.load(ahead)
+        source.load(matching, ahead)
     while unread := [(source.latest, index) for index, source in enumerate(sources) if not source.ended]:
         until, least = min(unread)
         taken = [
@@ -180,7 +177,7 @@ def in_order(
         parts = [part for part in taken if part is not None]
         if parts:
             yield joined(origin_of(job), watched.hash, parts)
-        sources[least].load(matching.ahead if len(unread) == 1 else ahead)
+        sources[least].load(matching, matching.ahead if len(unread) == 1 else ahead)
     parts = [part for source in sources if (part := source.take()) is not None]
     if parts:
         yield joined(origin_of(job), watched.hash, parts)

@@ -9,8 +9,8 @@ from itertools import repeat
 from typing import NamedTuple, overload
 
 from midwatch.rules.expressions import ANCHORED, UNANCHORED, Expression, Span
-from midwatch.rules.model import Rule
 from midwatch.rules.matching.digits import digits_are_alike
+from midwatch.rules.model import Rule
 from midwatch.rules.prefilter.literals import beginnings
 from midwatch.streams.errors import MidwatchError
 

@@ -75,7 +75,7 @@ class LinePlace(NamedTuple):
     beginning. So a comparison of `end` with a mark between two lines never depends on the cut of the chunks.
     """
 
-    index: int
+    index: int  # type: ignore[assignment]  # it hides the method of tuples, which nobody calls
     offset: int
     number: int
     end: int

@@ -104,11 +104,8 @@ def _in_order(
         lines.sort(key=_number)
         for line in lines:
             time = _time(line)
-            if time < latest:
-                line = _at(line, latest)
-            else:
-                latest = time
-            timed.append((latest, line))
+            timed.append((latest, _at(line, latest)) if time < latest else (time, line))
+            latest = max(latest, time)
     if len(files) > 1:
         timed.sort(key=itemgetter(0))
     for _, line in timed:

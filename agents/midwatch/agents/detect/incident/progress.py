@@ -35,7 +35,7 @@ class ProgressLine(NamedTuple):
     phase: Phase
     total: int | None
     loss: str
-    count: str = ""
+    count: str = ""  # type: ignore[assignment]  # it hides the method of tuples, which nobody calls
     grad_norm: str = ""
     line: Line | None = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -17,7 +18,7 @@ def timed(record: Hits, latest: float, undated: float) -> tuple[Hits, float]:
     """
 
     def known(time: float) -> float:
-        return (time if time > latest else latest) if time == time else undated
+        return undated if math.isnan(time) else max(time, latest)
 
     progress = tuple(_with_times(column, list(map(known, column.times))) for column in record.progress)
     hits = tuple(_at(hit, known(hit.line.time)) for hit in record.hits)
@@ -40,7 +41,7 @@ def _at(hit: Hit, time: float) -> Hit:
 
 
 def cut(record: Hits, until: float, *, inclusive: bool) -> tuple[Hits | None, Hits | None]:
-    """The record up to a time, and its rest, in the order of its file's lines. `inclusive`: with that time."""
+    """The record up to a time, and its rest, in the order of the file. `inclusive`: with that time."""
     beyond = _first_number_beyond(record, until, inclusive=inclusive)
     if beyond is None:
         return record, None

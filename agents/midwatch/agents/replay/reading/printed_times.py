@@ -82,8 +82,8 @@ class PrintedTimes:
             end = start - 1
             start = text.rfind(b"\n", 0, end) + 1
             if start == asked:
-                distance += further
-                return (known, distance) if distance < _LOOK_BACK else (None, distance)
+                whole = distance + further
+                return (known if whole < _LOOK_BACK else None), whole
             printed = printed_time(text[start:end], read_at=section.read_at)
             if printed is not None:
                 return printed, distance

@@ -1,4 +1,4 @@
-"""Tells a log from a file that is no text: a checkpoint, a program, an archive that midwatch does not read. Pure."""
+"""Tells a log from a file that is no text: a checkpoint, a program, an archive of another kind. Pure."""
 
 from __future__ import annotations
 
