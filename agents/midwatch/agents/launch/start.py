@@ -8,8 +8,10 @@ import secrets
 import signal
 import socket
 import sys
+import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -35,6 +37,8 @@ from midwatch.streams.settings.schema import Settings
 
 _SUBMIT_S = 60.0
 _LOOK_S = 0.1
+_START_BYTES = 64 * 1024
+"""What the files of a start take at most: its record, its script, the first lines of its output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,10 @@ class RunRequest:
     settings: Mapping[str, str] | None = None  # MIDWATCH_* variables that give our settings to the shipper
 
 
+class Unwatched(ServiceUnreachable):
+    """The watch cannot take the job, and nothing was started."""
+
+
 @dataclass(frozen=True, slots=True)
 class Started:
     """A job that runs or waits in the queue. `key` names its record on `local`, `log` its output there."""
@@ -81,28 +89,33 @@ def start(request: RunRequest, settings: Settings, caller: Caller) -> Started:
     Raises:
         UsageError: the command line makes no sense.
         NotStarted: the scheduler or the machine refused.
-        ServiceUnreachable: Kafka does not take the spec, or SLURM does not answer. Unless the message says
-            otherwise, no job was started.
+        Unwatched: Kafka does not take the spec, or the disk is full. Nothing was started.
+        ServiceUnreachable: SLURM does not answer, or Kafka went away after the start. The message says
+            whether a job may have been started.
     """
     elsewhere = None
     if request.scheduler:
         elsewhere = scheduler_of(request.scheduler, settings.extensions, settings.state_directory, caller)
-    check_kafka(settings)
+    with _before_the_start(settings):
+        check_kafka(settings)
     reporter = Reporter(settings)
     try:
-        signer = ensure_keys(settings.state_directory)
-        kind = request.scheduler or ("slurm" if is_sbatch(request.argv) else "local")
-        owner = _owner(settings, kind)
-        name = _name(request.job, owner) if request.job else ""
-        tasks = tasks_of(request.argv, request.cwd, os.environ) if kind == "slurm" else ()
-        _check_paths(request, tasks)
-        sent = _sending(request, settings, kind, "" if tasks else name)
-        spec = _spec(request, settings, kind, name or ":".join(owner))
-        spec = replace(spec, environment_file=str(keep_environment(settings.state_directory, sent.kept)))
-        try:
+        with _before_the_start(settings):
+            check_room(settings.state_directory)
+            signer = ensure_keys(settings.state_directory)
+            kind = request.scheduler or ("slurm" if is_sbatch(request.argv) else "local")
+            owner = _owner(settings, kind)
+            name = _name(request.job, owner) if request.job else ""
+            tasks = tasks_of(request.argv, request.cwd, os.environ) if kind == "slurm" else ()
+            _check_paths(request, tasks)
+            sent = _sending(request, settings, kind, "" if tasks else name)
+            spec = _spec(request, settings, kind, name or ":".join(owner))
+            environment_file = keep_environment(settings.state_directory, sent.kept)
+            spec = replace(spec, environment_file=str(environment_file))
             if name:
                 for each in _specs(spec, tasks):
                     reporter.spec(signer.sign(each))
+        try:
             if elsewhere is not None:
                 started = _submit_elsewhere(spec, sent, elsewhere)
             elif kind == "slurm":
@@ -111,7 +124,7 @@ def start(request: RunRequest, settings: Settings, caller: Caller) -> Started:
                 started = _spawn(spec, sent, settings, caller)
         except NotStarted:
             if not name:  # no spec names the file, and none ever will
-                Path(spec.environment_file).unlink(missing_ok=True)
+                environment_file.unlink(missing_ok=True)
             raise
         if not name:
             spec = replace(spec, job=f"{spec.job}/{native_id(started.incarnation)}")
@@ -161,6 +174,29 @@ def _check_paths(request: RunRequest, tasks: tuple[int, ...]) -> None:
                 where=f"{option} {path}",
                 remedy=f"write {TASK} where the index of the task belongs",
             )
+
+
+@contextmanager
+def _before_the_start(settings: Settings) -> Iterator[None]:
+    """Turns what keeps the watch from taking the job into `Unwatched`."""
+    try:
+        yield
+    except ServiceUnreachable as error:
+        raise Unwatched(error.what, where=error.where, remedy=error.remedy) from error
+    except OSError as error:
+        raise Unwatched(
+            f"the state directory cannot be written: {error.strerror}",
+            where=str(error.filename or settings.state_directory),
+            remedy="make room there, or choose another one with --state-directory",
+        ) from error
+
+
+def check_room(directory: Path) -> None:
+    """Make the directory, and see that it takes what a start writes. Raises OSError."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=directory) as probe:
+        probe.write(bytes(_START_BYTES))
+        probe.flush()
 
 
 def spec_event(spec: Spec, incarnation: str) -> SpecEvent:

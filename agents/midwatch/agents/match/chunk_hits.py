@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from operator import itemgetter
 from typing import cast
 
@@ -90,7 +89,9 @@ def match(
     for section in chunk.sections:
         text = chunk.text[start : start + section.size]
         start += section.size
-        rows = _most_specific(row for row in _all(rules, text) if _at_its_place(row))
+        rows = _most_specific(
+            row for row in _all(rules, text) if not row[0].rule.at_start or _at_its_place(row)
+        )
         fresh = _behind_context(section, text)
         for row, place in zip(rows, places(section, text, map(_start, rows)), strict=True):
             if _start(row) >= fresh:
@@ -148,8 +149,7 @@ def _most_specific(rows: Iterable[Row]) -> list[Row]:
     Progress is weighed by itself: it is not more specific.
     """
     kept: list[Row] = []
-    for _, same_line in groupby(rows, key=_start):
-        found = list(same_line)
+    for found in _by_line(rows):
         if len(found) == 1:
             kept += found
             continue
@@ -163,6 +163,17 @@ def _most_specific(rows: Iterable[Row]) -> list[Row]:
         specific = specific or [row for row in others if not _rule(row).block]
         kept += strongest(progress) + (specific or others)
     return kept
+
+
+def _by_line(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    same_line: list[Row] = []
+    for row in rows:
+        if same_line and same_line[0][2] != row[2]:
+            yield same_line
+            same_line = []
+        same_line.append(row)
+    if same_line:
+        yield same_line
 
 
 def _is_least_specific(rule: Rule) -> bool:
@@ -208,7 +219,7 @@ class _Found:
             )
 
     def take(self, section: Section, text: bytes, row: Row, place: LinePlace, when: When) -> None:
-        rule = _rule(row)
+        rule = row[0].rule
         if rule.role is Role.PROGRESS:
             hit = Match._make(row)
             key = (section.generation.key(), rule.name)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 import click
 
 from midwatch.agents.cli.options import json_option, with_settings
-from midwatch.streams.errors import UsageError
+from midwatch.streams.errors import MidwatchError, ServiceUnreachable, UsageError
 
 if TYPE_CHECKING:
     from midwatch.agents.launch.start import Started
@@ -66,10 +68,15 @@ _NEIGHBOURS_S = 10.0
     is_flag=True,
     help="Where midwatch restarts a job that this sbatch job depends on, let it wait for the new start.",
 )
+@click.option(
+    "--anyway",
+    is_flag=True,
+    help="If the watch cannot take the job (no Kafka, a full disk), start it all the same, unwatched.",
+)
 @click.option("--scheduler", default="", metavar="NAME", help="A foreign scheduler that the settings name.")
 @json_option
 @click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED)
-@with_settings(connected=True)
+@with_settings()
 def run(
     argv: tuple[str, ...],
     settings: Settings,
@@ -81,12 +88,20 @@ def run(
     """Start a job under the watch: `midwatch run -- python train.py`, `midwatch run -- sbatch train.sh`.
 
     It returns once the job runs or is queued; the job outlives this terminal. With --wait, Ctrl-C ends it.
+    A job that --anyway starts unwatched runs in this terminal, as without midwatch.
     """
     from midwatch.agents.launch.job_policy import job_policy
-    from midwatch.agents.launch.start import RunRequest, follow, note_interrupts, start
+    from midwatch.agents.launch.start import RunRequest, Unwatched, follow, note_interrupts, start
     from midwatch.agents.schedulers.calls import SystemCaller
     from midwatch.agents.schedulers.wrapping import is_sbatch
+    from midwatch.streams.services.connection import with_connection
 
+    try:
+        settings = with_connection(settings)
+    except ServiceUnreachable as error:
+        if not options["anyway"]:
+            raise
+        _start_unwatched(argv, error)
     policy = job_policy(options["policy"], settings)
     request = RunRequest(
         argv=argv,
@@ -130,10 +145,26 @@ def run(
         click.echo(note, err=True)
     interrupts = note_interrupts() if options["wait"] else []
     caller = SystemCaller()
-    started = start(request, settings, caller)
+    try:
+        started = start(request, settings, caller)
+    except Unwatched as error:
+        if not options["anyway"]:
+            raise
+        _start_unwatched(argv, error)
     _show(started, argv, settings, as_json=options["as_json"])
     _warn_of_neighbours(started.tasks[0] if started.tasks else started, settings)
     return follow(started, settings, caller, interrupts) if options["wait"] else 0
+
+
+def _start_unwatched(argv: tuple[str, ...], error: MidwatchError) -> NoReturn:
+    """Become the command itself. Nothing of midwatch stays."""
+    reason = f"{error.where}: {error.what}" if error.where else error.what
+    click.echo(f"midwatch: the job starts unwatched: {reason}", err=True)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        os.execvp(argv[0], argv)  # noqa: S606  # the user's own command
+    except OSError as failed:
+        raise UsageError(f"it cannot be started: {failed.strerror}", where=argv[0]) from failed
 
 
 def _as_variables(settings: Settings, parameters: dict[str, Any]) -> dict[str, str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from midwatch.agents.detect.incident.detecting import Watch
 from midwatch.agents.detect.incident.quorum import forget_silence
@@ -21,8 +22,7 @@ _RISES = 2
 _LOOPS = 32
 
 
-@dataclass(frozen=True, slots=True)
-class ProgressLine:
+class ProgressLine(NamedTuple):
     """One progress line.
 
     `step` -1: the line shows only the phase. Its `count` then rises with each round of a loop: a progress
@@ -39,7 +39,7 @@ class ProgressLine:
     phase: Phase
     total: int | None
     loss: str
-    count: str = ""
+    count: str = ""  # type: ignore[assignment]  # it hides the method of tuples, which nobody calls
     grad_norm: str = ""
     line: Line | None = None
     shows: Shows = "step"
@@ -63,7 +63,8 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
     """
     if not lines:
         return
-    if any(line.shows != "climb" for line in lines):
+    moving = [line for line in lines if line.shows != "climb"]
+    if moving:
         forget_silence(turn)
     for line in lines:
         if not turn.state.trained:
@@ -73,9 +74,7 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
     nodes, printed, watch = state.progress_nodes, state.progress_line, Watch(turn)
     first, interval = state.resumption.first_step, state.resumption.interval
     first_epoch, epoch = state.resumption.first_epoch, state.resumption.epoch
-    for line in lines:
-        if line.shows == "climb":
-            continue
+    for line in moving:
         reached = step if step is not None else -1
         if line.step > reached:
             nodes = (node,)
@@ -90,7 +89,8 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
                 first = line.step if first is None else first
                 interval = line.step - reached if line.step > reached >= 0 else interval
             step = max(line.step, reached)
-            _went_on(turn, line)
+            if turn.state.held or turn.state.noted or turn.state.incident is not None:
+                _went_on(turn, line)
             watch.show(_seen(line, turn.now_ms))
         elif line.count:
             epoch, first_epoch = _epochs(line, epoch, first_epoch)
