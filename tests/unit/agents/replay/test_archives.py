@@ -93,9 +93,9 @@ def test_of_a_cut_archive_the_lines_up_to_there_count(tmp_path: Path, ending: st
 @pytest.mark.parametrize("ending", PACKS)
 def test_a_damaged_archive_is_named(tmp_path: Path, ending: str) -> None:
     file = tmp_path / "train.log"
-    packed = bytearray(PACKS[ending](LOG))
-    middle = len(packed) // 2
-    packed[middle : middle + 52] = bytes(range(52))
+    packed = bytearray(PACKS[ending](LOG * 8))
+    place = len(packed) * 3 // 4
+    packed[place : place + 52] = bytes(range(52))
     file.write_bytes(packed)
     assert any("archive is damaged; its lines" in line for line in _answer(_replay(file))["assumed"])
 
