@@ -1,6 +1,7 @@
 """What `midwatch replay` of a large log costs: seconds, processor seconds, and memory.
 
-    python bench/replay.py [--megabytes N] [--beside TREE]        writes bench/results/replay-large.{json,md}
+    python bench/replay.py [--megabytes N]        writes bench/results/replay-large.{json,md}
+    python bench/replay.py --beside TREE          writes bench/results/replay-beside.{json,md}
 
 Each log holds progress lines of one kind. Memory is the largest sum over the command's processes, taken from
 /proc every 50 ms: shared pages count once (Pss). `--beside` measures another checkout in turns with this one,
@@ -137,7 +138,7 @@ def _page(result: dict[str, object], rows: list[dict[str, object]]) -> str:
 
 
 def main() -> None:
-    """Write replay-large.json and replay-large.md. Fails if two trees give different answers."""
+    """Write both files. Fails if two trees give different answers."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--megabytes", type=int, default=111)
     parser.add_argument("--beside", type=Path, help="another checkout, such as the last release")
@@ -168,9 +169,10 @@ def main() -> None:
         "python": platform.python_version(),
         "rows": rows,
     }
-    (RESULTS / "replay-large.json").write_text(json.dumps(result, indent=1) + "\n")
+    name = "replay-beside" if arguments.beside else "replay-large"
+    (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
     page = _page(result, rows)
-    (RESULTS / "replay-large.md").write_text(page)
+    (RESULTS / f"{name}.md").write_text(page)
     sys.stdout.write(page)
 
 

@@ -110,12 +110,12 @@ def run(arguments: Sequence[str]) -> int:
         _show_error(error, as_json="--json" in arguments)
         return error.exit_code
     except ModuleNotFoundError as error:
-        from midwatch.agents.cli.extras import ExtraMissing, extra_of
+        from midwatch.agents.cli.extras import ExtraNotInstalled, extra_of
 
         extra = extra_of(error.name)
         if extra is None:
             raise
-        missing = ExtraMissing((extra,), str(error.name))
+        missing = ExtraNotInstalled((extra,), str(error.name))
         _show_error(missing, as_json="--json" in arguments)
         return missing.exit_code
     except click.ClickException as error:

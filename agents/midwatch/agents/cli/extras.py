@@ -13,7 +13,7 @@ PACKAGES = {
 """The modules that an extra brings, by the extra's name in pyproject.toml."""
 
 
-class ExtraMissing(ConfigurationError):
+class ExtraNotInstalled(ConfigurationError):
     """A command needs an extra that is not installed."""
 
     def __init__(self, extras: tuple[str, ...], module: str) -> None:
@@ -32,14 +32,14 @@ def extra_of(module: str | None) -> str | None:
 
 
 def need(*extras: str) -> None:
-    """Raises ExtraMissing, which names all of these extras that lack a module.
+    """Raises ExtraNotInstalled, which names all of these extras that lack a module.
 
     uvloop has no wheel on some systems, and an embedded stack may find a Java and a Redis of the system.
     """
     lacking = {extra: [each for each in _NEEDED[extra] if find_spec(each) is None] for extra in extras}
     missing = tuple(extra for extra, modules in lacking.items() if modules)
     if missing:
-        raise ExtraMissing(missing, lacking[missing[0]][0])
+        raise ExtraNotInstalled(missing, lacking[missing[0]][0])
 
 
 _NEEDED = {"server": ("faust", "redis", "cryptography"), "embedded": ("httpx", "jgo")}

@@ -43,7 +43,7 @@ def test_several_processes_give_the_same_answer_as_one(watched: CompiledBundle) 
     ]
     one = _answer(files, watched)
     assert _answer(files, watched, processes=3) == one
-    assert json.loads(one)["verdict"]["state"] == "failed"
+    assert {hit["file"] for hit in json.loads(one)["hits"]} >= {"rank_1.log"}
 
 
 def test_the_bytes_read_are_told_as_they_are_read(watched: CompiledBundle, tmp_path: Path) -> None:

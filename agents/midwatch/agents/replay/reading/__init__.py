@@ -1,1 +1,1 @@
-"""Reading log files at rest: plain or compressed, and the times that they print."""
+"""Reading log files at rest: packed or not, text or not, and in the order of their lines."""
