@@ -185,10 +185,9 @@ def sending(
         words = [word for option in options if option.name == "export" for word in option.words]
         return Sending(tuple(words), source, {**source, **limits})
     wanted = {**ours, **{name: environment[name] for name in by_name if name in environment}}
+    kept = {**exported.sent(source, export), **wanted, **limits}
     # By file, because a value may stand in the option itself, and others can read a command line.
-    return Sending(
-        ("--export=ALL",), source, {**exported.sent(source, export), **wanted, **limits}, by_file=True
-    )
+    return Sending(("--export=ALL",), source, exported.for_file(kept), by_file=True)
 
 
 def _read_variables(path: Path) -> dict[str, str]:
@@ -203,7 +202,7 @@ def _read_variables(path: Path) -> dict[str, str]:
             remedy="check the path; a number of an open file cannot be given here",
         ) from error
     pairs = [entry.partition("=") for entry in entries]
-    return {name: value for name, equals, value in pairs if equals}
+    return {name: value for name, equals, value in pairs if equals and name not in exported.LEFT_OUT}
 
 
 def _limits(options: Sequence[Option]) -> dict[str, str]:

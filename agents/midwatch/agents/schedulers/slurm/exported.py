@@ -8,6 +8,7 @@ login environment too, which SLURM_GET_USER_ENV asks for. NIL sends the SLURM_* 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ KEPT_BACK = "MIDWATCH_SENT_"
 UMASK = "SLURM_UMASK"
 """sbatch always sends its own umask. A later sbatch must therefore run with the person's."""
 
-_LEFT_OUT = ("DISPLAY",)
+LEFT_OUT = ("DISPLAY",)
+"""sbatch sends them from its environment, but does not take them from an `--export-file`."""
 _LOGIN = "SLURM_GET_USER_ENV"
 _ALL, _NONE, _NIL = "ALL", "NONE", "NIL"
 
@@ -84,13 +86,15 @@ def tokens(export: str) -> list[str]:
     return [word for word in [*words, rest] if word]
 
 
-def for_file(variables: Mapping[str, str], over_slurm: Mapping[str, str]) -> dict[str, str]:
+def for_file(
+    variables: Mapping[str, str], over_slurm: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, str]:
     """The variables under names that sbatch takes from its `--export-file`.
 
     `over_slurm`: variables that SLURM sets itself, with the values that the job is to see.
     """
-    plain = {name: value for name, value in variables.items() if name not in _LEFT_OUT}
-    kept_back = {name: variables[name] for name in _LEFT_OUT if name in variables} | dict(over_slurm)
+    plain = {name: value for name, value in variables.items() if name not in LEFT_OUT}
+    kept_back = {name: variables[name] for name in LEFT_OUT if name in variables} | dict(over_slurm)
     return plain | {f"{KEPT_BACK}{name}": value for name, value in kept_back.items()}
 
 
