@@ -78,6 +78,11 @@ def restart(world: World, started: Started, shown: Path) -> dict[str, Any]:
     return starts(shown)[1]
 
 
+def reason(world: World, started: Started) -> str:
+    """Why the restart is done, as its outcome and `why` say it."""
+    return world.outcomes(world.order(started))[-1].reason
+
+
 @pytest.mark.capability("S002-05")
 def test_a_new_start_is_told_the_checkpoint_and_gets_the_arguments_for_it(world: World) -> None:
     world.executor()
@@ -112,6 +117,8 @@ def test_a_torn_newest_checkpoint_is_not_what_the_job_is_told_to_load(world: Wor
     assert second["MIDWATCH_RESUME_FROM"] == str(folder)
     assert second["MIDWATCH_RESUME_STEP"] == "40"
     assert second["argv"][-2:] == ["--load", str(folder)]
+    skipped = directory / "step_60"
+    assert f"skips the checkpoint {skipped}: weights.pt has 3 of 7 bytes" in reason(world, started)
 
 
 def test_without_a_complete_checkpoint_nothing_is_added(
@@ -127,6 +134,7 @@ def test_without_a_complete_checkpoint_nothing_is_added(
     assert second["argv"] == ["--lr", "1e-4"]
     assert second["MIDWATCH_RESUME_FROM"] is None
     assert second["MIDWATCH_ATTEMPT"] == "2"
+    assert f"no complete checkpoint in {directory}: skips the checkpoint" in reason(world, started)
 
 
 def test_the_command_line_splits_the_arguments_once_and_refuses_what_it_cannot_fill(world: World) -> None:

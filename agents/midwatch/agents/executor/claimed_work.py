@@ -33,6 +33,8 @@ _DISARMED_PAUSE_S = 1.0
 _DUPLICATES_S = 300.0
 _DUPLICATES_PAUSE_S = 10.0
 _CHECKPOINT = ("checkpoint_step", "checkpoint", "checkpoint_written_ms", "checkpoint_unit")
+_SKIPPED = "checkpoint_skipped"
+_SKIPPED_CHARACTERS = 500
 _LOST = "Redis lost the claim while it was being carried out"
 
 
@@ -134,9 +136,11 @@ class OpenCommands:
         self, claim: Claim, step: r.Submit | r.Release | r.Cancel, cluster: Cluster, spec: Spec, view: r.View
     ) -> None:
         command, key = claim.command, _key(claim.command)
-        resume = None if isinstance(step, r.Cancel) else _resume_point(spec)
+        resume = None
         if not isinstance(step, r.Cancel):
-            claim = replace(claim, memory={**_without_checkpoint(claim.memory), **_words(resume)})
+            resume, skipped = _resume_point(spec)
+            found = _words(resume) | ({_SKIPPED: skipped} if skipped else {})
+            claim = replace(claim, memory={**_without_checkpoint(claim.memory), **found})
         kept = self._keep(claim, step.memory)
         if kept is None:  # another executor has the command, or Redis has lost it: look again before any act
             return
@@ -199,7 +203,7 @@ class OpenCommands:
         return next(iter([*requeued, *others]), "")
 
     def _keep(self, claim: Claim, memory: r.Memory) -> Claim | None:
-        checkpoint = {name: claim.memory[name] for name in _CHECKPOINT if name in claim.memory}
+        checkpoint = {name: claim.memory[name] for name in (*_CHECKPOINT, _SKIPPED) if name in claim.memory}
         return self._desk.claims.remember(replace(claim, memory={**checkpoint, **memory.words()}))
 
     def _finish(self, claim: Claim, step: r.Finish, cluster: Cluster, spec: Spec) -> float:
@@ -214,11 +218,12 @@ class OpenCommands:
                 return _BLIND_PAUSE_S
         state = {"done": "done", "expired": "expired"}.get(step.result, "failed")
         told = claim.memory if step.incarnation and claim.memory.get("checkpoint_step") else {}
+        skipped = claim.memory.get(_SKIPPED, "") if step.incarnation else ""
         new = native_id(step.incarnation) if step.incarnation else ""
         outcome = final_outcome(
             command,
             state,
-            "; ".join(filter(None, [step.reason, dependents])),
+            "; ".join(filter(None, [step.reason, skipped, dependents])),
             new_native_id=new,
             new_incarnation=step.incarnation,
             checkpoint_step=int(told["checkpoint_step"]) if told else None,
@@ -265,17 +270,20 @@ class OpenCommands:
         say(step_line(claim.command, now_ms(), change=change, ids=ids, reason=reason))
 
 
-def _resume_point(spec: Spec) -> ResumePoint | None:
-    """The newest complete checkpoint now; None if this host sees none.
+def _resume_point(spec: Spec) -> tuple[ResumePoint | None, str]:
+    """The newest complete checkpoint now, or None; and why it is not a newer one, "" without any.
 
     A start on `local` is told to load it. A start that waits in a queue chooses for itself when it begins.
     """
     if not spec.checkpoint_directory:
-        return None
+        return None, ""
     point, notes = newest(Path(spec.checkpoint_directory))
     for note in notes:
         say(f"{spec.job}: {note}")
-    return point
+    skipped = "; ".join(notes)
+    if point is None:
+        skipped = f"no complete checkpoint in {spec.checkpoint_directory}: {skipped or 'there is none'}"
+    return point, skipped[:_SKIPPED_CHARACTERS]
 
 
 def _words(point: ResumePoint | None) -> dict[str, str]:
@@ -287,7 +295,7 @@ def _words(point: ResumePoint | None) -> dict[str, str]:
 
 
 def _without_checkpoint(memory: Mapping[str, str]) -> dict[str, str]:
-    return {name: text for name, text in memory.items() if name not in _CHECKPOINT}
+    return {name: text for name, text in memory.items() if name not in (*_CHECKPOINT, _SKIPPED)}
 
 
 def _start(spec: Spec, command: Command, resume: ResumePoint | None, *, chooses: bool) -> StartSpec:
