@@ -4,6 +4,7 @@
 - `global_stepN`: DeepSpeed. `checkpoint-N`: the Trainer of Hugging Face.
 - `iter_000000N`: Megatron.
 - `epoch=E-step=N.ckpt` and `last.ckpt`: Lightning, as a file, or as a folder for sharded weights.
+- `step_N.pt`, `iter_N.pth`, `checkpoint_N.pt`, `epoch_N.pth`: one file, of MMEngine and of many loops.
 - `MODEL--…step=N…` and the same with `-last`: NeMo, with `.ckpt` as a file, else as a folder.
 """
 
@@ -21,6 +22,9 @@ _MEGATRON = re.compile(r"iter_(?P<number>\d{7,})")
 _TORCHTUNE = re.compile(r"epoch_(?P<number>\d+)")
 _STEP = re.compile(r"(?:^|-)step=(?P<number>\d+)(?=[-.]|$)")
 _EPOCH = re.compile(r"(?:^|-)epoch=(?P<number>\d+)(?=[-.]|$)")
+_ONE_FILE = re.compile(
+    r"(?:(?:ckpt|checkpoint)[_-]?)?(?:(?P<word>step|iter|epoch)[_=-]?)?(?P<number>\d+)\.(?:ckpt|pt|pth|pth\.tar)"
+)
 _FILE = ".ckpt"
 _COPY = "-EMA"  # NeMo's second copy of the weights; a start loads it together with the first
 
@@ -47,6 +51,8 @@ def folder_name(name: str) -> Named | None:
 
 def file_name(name: str) -> Named | None:
     """What the name of a file says; None if it is no checkpoint's. The content may know the step."""
+    if (match := _ONE_FILE.fullmatch(name)) and not name[0].isdigit():
+        return Named("lightning", int(match["number"]), "epoch" if match["word"] == "epoch" else "step")
     if not name.endswith(_FILE) or name.startswith(".") or name.removesuffix(_FILE).endswith(_COPY):
         return None
     if match := _STEP.search(name):

@@ -57,6 +57,33 @@ def test_a_file_that_knows_only_its_epoch_counts_in_epochs(tmp_path: Path) -> No
     assert found(tmp_path) == ("epoch=7.ckpt", 7, "epoch")
 
 
+@pytest.mark.parametrize(
+    ("older", "newer", "torn", "expected"),
+    [
+        ("step_900.pt", "step_1000.pt", "step_1100.pt", ("step_1000.pt", 1000, "step")),
+        ("iter_900.pth", "iter_1000.pth", "iter_1100.pth", ("iter_1000.pth", 1000, "step")),
+        ("checkpoint_8.pt", "checkpoint_9.pt", "checkpoint_10.pt", ("checkpoint_9.pt", 9, "step")),
+        (
+            "ckpt-step-8.pth.tar",
+            "ckpt-step-9.pth.tar",
+            "ckpt-step-10.pth.tar",
+            ("ckpt-step-9.pth.tar", 9, "step"),
+        ),
+        ("epoch_8.pth", "epoch_9.pth", "epoch_10.pth", ("epoch_9.pth", 9, "epoch")),
+    ],
+)
+def test_of_single_files_with_a_number_the_newest_whole_one_counts(
+    tmp_path: Path, older: str, newer: str, torn: str, expected: tuple[str, int, str]
+) -> None:
+    torch_file(tmp_path / older, model={})
+    torch_file(tmp_path / newer, model={})
+    cut(torch_file(tmp_path / torn, model={}))
+    for other in ("optimizer_2000.pt", "2000.pt", "model.pt", "step_2000.json"):
+        torch_file(tmp_path / other, model={})
+    assert found(tmp_path) == expected
+    assert reasons(discover(tmp_path)) == {torn: "it was cut short"}
+
+
 def test_a_file_that_torch_did_not_save_shows_nothing(tmp_path: Path) -> None:
     (tmp_path / "epoch=1-step=2.ckpt").write_bytes(b"weights")
     (tmp_path / "step=9.ckpt").write_bytes(b"")
