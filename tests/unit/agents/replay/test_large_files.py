@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.policies.loader import load_policy
 from midwatch.agents.replay import job_replay
+from midwatch.agents.replay.given_files import shown_progress
 from midwatch.agents.replay.job_replay import replay
 from midwatch.agents.replay.log_files import LogFile, chunks
 from midwatch.agents.replay.output import as_plain
@@ -53,6 +55,25 @@ def test_the_bytes_read_are_told_as_they_are_read(watched: CompiledBundle, tmp_p
     replay("j", [LogFile("f", file, 1e9)], watched, BOOK, WatchLimits(), advance=read.append)
     assert sum(read) == file.stat().st_size
     assert len(read) > 3
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("size", "shown"), [(100 << 20, True), (1 << 20, False)])
+def test_a_terminal_shows_how_far_a_large_log_is(
+    monkeypatch: pytest.MonkeyPatch, size: int, *, shown: bool
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    terminal, pipe = _Terminal(), io.StringIO()
+    for stderr in (terminal, pipe):
+        monkeypatch.setattr(sys, "stderr", stderr)
+        with shown_progress(size) as advance:
+            advance(size // 2)
+    assert ("reading" in terminal.getvalue()) is shown
+    assert pipe.getvalue() == ""
 
 
 def test_more_hits_than_a_result_lists_are_counted(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import random
+import re
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+from midwatch.streams.lines import times
 from midwatch.streams.lines.times import line_time, printed_time
 
 AT = datetime(2026, 11, 20, 7, 32, 5, tzinfo=UTC).timestamp()
@@ -85,3 +88,34 @@ def test_an_unknown_zone_is_told_from_the_minutes() -> None:
 
 def test_a_line_without_a_time_was_written_when_it_was_read() -> None:
     assert line_time(b"step 12", AT, AT + 1) == AT + 1
+
+
+def test_the_short_way_to_the_usual_form_gives_what_the_search_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(11)
+    heads = ("", "[", " [", "[rank3]: [", "[default12]:", "A ", "E1120 07:32:05 ", "(x) ", "1: ", "éé[")
+    tails = (
+        "",
+        "]",
+        ",123",
+        ".5]",
+        ".123456789012",
+        "Z",
+        "+0100",
+        " +01:00",
+        " - INFO",
+        ", x",
+        ":07",
+        "7",
+        "-3",
+    )
+    lines = []
+    for _ in range(4000):
+        year, month, day = chance.randrange(1990, 2100), chance.randrange(15), chance.randrange(34)
+        date = f"{year}{chance.choice('-/')}{month:02}-{day:02}"
+        clock = f"{chance.randrange(26):02}:{chance.randrange(62):02}:{chance.randrange(62):02}"
+        text = f"{chance.choice(heads)}{date}{chance.choice('T ')}{clock}{chance.choice(tails)} loss 2.5"
+        lines.append(text.encode())
+    quick = [(printed_time(line), line_time(line, 1.7e9, 1.9e9)) for line in lines]
+    monkeypatch.setattr(times, "_USUAL", re.compile(rb"(?!)"))
+    assert quick == [(printed_time(line), line_time(line, 1.7e9, 1.9e9)) for line in lines]
+    assert sum(time is not None for time, _ in quick) > 1000

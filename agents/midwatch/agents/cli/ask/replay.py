@@ -51,8 +51,9 @@ def replay(
 ) -> int:
     """Show what happened in log files, the line that proves it, and what the watch would have decided.
 
-    Several files, or a directory of them, are one job. `-` reads standard input. Exit code 1: a failure or a
-    finding. Of the settings only `extensions` counts: foreign detectors and policies.
+    Several files, or a directory of them, are one job. `-` reads standard input. Files may be packed by gzip,
+    bzip2 or zstd, and of any size. Exit code 1: a failure or a finding. Of the settings only `extensions`
+    counts: foreign detectors and policies.
     """
     if options["recording"] is not None:
         if paths:
