@@ -1,7 +1,7 @@
 """Which notices a job's alarms give, and when. Pure: `now_ms` is the time of the partition.
 
-An alarm opens, is told once, is told again after the cooldown while it lasts or when it comes back, and is
-resolved at most once for each time that it was told as open.
+An alarm opens and is told once. After the cooldown it is told again, while it lasts or when it comes back. It
+is resolved at most once for each time that it was told as open.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a job's records in `decisions` make people hear: a fold of one job, with the time as argument. Pure.
 
-An incident and the decision about it are one notice. Findings of the same attempt belong to it: those that
-still wait to be told are named in it, and those that come later are not told on their own.
+An incident and the decision about it are one notice. Findings of the same attempt belong to it. Those
+that still wait to be told are named in it; those that come later are not told on their own.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def tell(state: TellingState, record: Decision | Forwarded, now_ms: int, pace: P
     match body:
         case Incident():
             state = replace(state, incident=replace(body, evidence=(), counts=(), spec=None))
-            alarms = _earlier_over(alarms, body.attempt, f"Attempt {body.attempt} ran since.", now_ms)
+            alarms = _earlier_over(alarms, body.attempt, f"Attempt {body.attempt} ran after it.", now_ms)
         case Decision():
             if body.incident:
                 alarms = _decided(alarms, body, state.incident, now_ms, pace)
@@ -80,7 +80,7 @@ def _told(state: TellingState, alarms: Alarms, now_ms: int, pace: Pace) -> Told:
 
 def _decided(alarms: Alarms, decision: Decision, known: Incident | None, now_ms: int, pace: Pace) -> Alarms:
     incident = known if known is not None and known.id == decision.incident else None
-    alarms = _earlier_over(alarms, decision.attempt, f"Attempt {decision.attempt} ran since.", now_ms)
+    alarms = _earlier_over(alarms, decision.attempt, f"Attempt {decision.attempt} ran after it.", now_ms)
     key = f"{decision.job}{_INCIDENT}{decision.incident}/{decision.action}"
     related: list[str] = []
     for other in tuple(alarms.by_key.values()):
@@ -100,6 +100,7 @@ def _found(alarms: Alarms, finding: Finding, now_ms: int, pace: Pace) -> Alarms:
     key = f"{finding.job}{_FINDING}{finding.kind}"
     if finding.kind == RESUMED:
         return _over(alarms, finding.attempt - 1, f"The job {finding.detail}.", now_ms)
+    alarms = _earlier_over(alarms, finding.attempt, f"Attempt {finding.attempt} runs.", now_ms)
     if not finding.open:
         return cleared(alarms, key, f"{finding.detail}.", now_ms)
     holds = finding.kind in wording.HOLDING
