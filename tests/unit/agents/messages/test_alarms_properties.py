@@ -35,7 +35,7 @@ others = st.sampled_from(["done", "spec", "tick"]).map(
 steps = st.lists(st.tuples(st.integers(0, 4000), findings | incidents | others), max_size=30)
 
 
-def _played(script: list[tuple[int, list[object]]]) -> tuple[list[tuple[float, Notice]], list[str]]:
+def _played(script: list[tuple[int, list[object]]]) -> tuple[list[tuple[int, Notice]], list[str]]:
     """The notices with their times, and the incidents that were decided about."""
     partition, now, heard, decided = Partition(), 0, [], []
     for pause, records in script:

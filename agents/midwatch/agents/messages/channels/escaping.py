@@ -8,17 +8,15 @@ from __future__ import annotations
 import re
 
 _ZERO_WIDTH = "\u200b"
+_GRAVE = "\u02cb"
+"""Looks like a backtick, and is none."""
 _MENTION = re.compile(r"@(?=\w)")
 
 
 def slack(text: str) -> str:
-    """For Slack's mrkdwn: `<`, `>` and `&` cannot begin a mention, a link or an entity any more."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def slack_code(text: str) -> str:
-    """For a block of code in Slack's mrkdwn: no backtick of the text can end it."""
-    return slack(text.replace("`", "\u02cb"))
+    """For Slack's mrkdwn: nothing begins a mention, a link or an entity, no backtick ends a block of code."""
+    safe = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return safe.replace("`", _GRAVE)
 
 
 def plain(text: str) -> str:
@@ -27,7 +25,7 @@ def plain(text: str) -> str:
         _MENTION.sub(f"@{_ZERO_WIDTH}", text)
         .replace("<", "\u2039")
         .replace(">", "\u203a")
-        .replace("`", "\u02cb")
+        .replace("`", _GRAVE)
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from midwatch.agents.messages.channels.base import ChannelRefused
-from midwatch.agents.messages.channels.escaping import slack, slack_code
+from midwatch.agents.messages.channels.escaping import slack
 from midwatch.agents.messages.channels.http import post
 from midwatch.agents.messages.notice import Notice
 
@@ -21,7 +21,7 @@ def text_of(notice: Notice) -> str:
     sign = ":white_check_mark:" if notice.state == "resolved" else _SIGN[notice.severity]
     lines = [f"{sign} *{slack(notice.heading.replace('*', ''))}*"]
     for label, text in notice.lines():
-        shown = f"```{slack_code(text)}```" if label in ("Why", "Look further") else slack(text)
+        shown = f"```{slack(text)}```" if label in ("Why", "Look further") else slack(text)
         lines.append(f"*{label}*: {shown}")
     return "\n".join([*lines, f"_message {notice.id}_"])
 
