@@ -58,7 +58,7 @@ def test_the_schema_would_see_a_mistake(compose: Document) -> None:
 
 def test_it_has_the_whole_chain(compose: Document) -> None:
     assert compose["services"].keys() == {
-        "kafka", "redis", "topics", "match", "detect", "decide", "executor", "job", "shipper",
+        "kafka", "redis", "topics", "match", "detect", "decide", "executor", "messages", "job", "shipper",
     }  # fmt: skip
 
 
