@@ -30,15 +30,20 @@ class Patience:
 
     elsewhere_s: float = 120.0
     give_up_s: float = 86_400.0
+    first_pause_s: float = FIRST_PAUSE_S
 
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """The next step after a refusal: tell it on another channel, give it up, or try again after `pause_s`."""
+    """The next step after a refusal: tell it on another channel, give it up, or try again after `pause_s`.
+
+    `lasting`: as in the refusal.
+    """
 
     elsewhere: bool
     give_up: bool
     pause_s: float
+    lasting: bool
 
 
 def next_step(refused: Refused, tries: int, failing_s: float, age_s: float, patience: Patience) -> NextStep:
@@ -46,10 +51,10 @@ def next_step(refused: Refused, tries: int, failing_s: float, age_s: float, pati
 
     `age_s`: how long this notice has been tried.
     """
-    backoff = min(FIRST_PAUSE_S * 2 ** min(tries - 1, 20), LONGEST_PAUSE_S)
+    backoff = min(patience.first_pause_s * 2 ** min(tries - 1, 20), LONGEST_PAUSE_S)
     asked = min(refused.pause_s or 0.0, LONGEST_ASKED_S)
     elsewhere = refused.lasting or failing_s + asked >= patience.elsewhere_s
-    return NextStep(elsewhere, age_s >= patience.give_up_s, max(backoff, asked))
+    return NextStep(elsewhere, age_s >= patience.give_up_s, max(backoff, asked), refused.lasting)
 
 
 def retry_after_s(header: str | None, now: datetime | None = None) -> float | None:

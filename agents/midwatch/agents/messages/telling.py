@@ -82,6 +82,8 @@ def _decided(alarms: Alarms, decision: Decision, known: Incident | None, now_ms:
     incident = known if known is not None and known.id == decision.incident else None
     alarms = _earlier_over(alarms, decision.attempt, f"Attempt {decision.attempt} ran after it.", now_ms)
     key = f"{decision.job}{_INCIDENT}{decision.incident}/{decision.action}"
+    if decision.action == "none" and any(a.group == decision.incident for a in alarms.by_key.values()):
+        return alarms  # a revision of an incident that people have heard of, and its command is out
     related: list[str] = []
     for other in tuple(alarms.by_key.values()):
         if other.group == decision.incident and other.key != key:

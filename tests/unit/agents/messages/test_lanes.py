@@ -55,7 +55,7 @@ async def _forever(lanes: Lanes) -> None:
 
 def _lanes(sinks: Mapping[str, HttpSink], *, elsewhere_s: float = 60.0, answer_s: float = 0.4) -> Lanes:
     channels: dict[str, Channel] = {name: WebhookChannel(sink.url) for name, sink in sinks.items()}
-    return Lanes(channels, answer_s=answer_s, patience=Patience(elsewhere_s, 3600.0))
+    return Lanes(channels, answer_s=answer_s, patience=Patience(elsewhere_s, 3600.0, 0.05))
 
 
 def _put(lanes: Lanes, name: str, notice: Notice, done: Delivered, *, wanted: bool = True) -> None:
@@ -123,6 +123,19 @@ async def test_where_no_other_channel_is_it_is_tried_on(notice: Notice) -> None:
             _put(lanes, "hook", notice, done)
             await done.wait(1)
         assert len(sink.requests) == 3
+
+
+async def test_a_message_that_is_refused_for_good_holds_up_no_other_of_its_channel(notice: Notice) -> None:
+    with http_sink(GONE, GONE) as sink:
+        lanes = _lanes({"hook": sink})
+        async with running(lanes) as done:
+            _put(lanes, "hook", notice, done)
+            _put(lanes, "hook", replace(notice, number=2), done)
+            _put(lanes, "hook", replace(notice, number=3), done)
+            await done.wait(3)
+        assert [r.json["id"] for r in sink.requests[:3]] == [
+            replace(notice, number=number).id for number in (1, 2, 3)
+        ]
 
 
 async def test_a_channel_that_the_settings_no_longer_name_is_told_of_on_another(notice: Notice) -> None:

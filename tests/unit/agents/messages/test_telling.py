@@ -134,6 +134,15 @@ def test_a_rescue_that_fails_is_told_at_once_although_the_incident_was(partition
     assert [each.key for each in over] == [failed.key]
 
 
+def test_a_revision_whose_command_is_out_is_no_second_message(partition: Partition) -> None:
+    partition.take(incident(), 1)
+    partition.take(decision(), 1)
+    partition.take(incident(), 2)
+    assert partition.take(decision(action="none", command="", reason="a command is already out"), 2) == []
+    (over,) = partition.take(done(), 60)
+    assert over.state == "resolved"
+
+
 def test_what_would_be_done_by_a_watch_that_only_observes_is_no_rescue(partition: Partition) -> None:
     partition.take(incident(), 1)
     (notice,) = partition.take(decision(command="", reason="it is transient; observing only"), 1)

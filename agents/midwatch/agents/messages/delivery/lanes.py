@@ -1,4 +1,4 @@
-"""One lane for each channel: its notices in order, each tried until the channel, or another one, takes it.
+"""One lane for each channel: its notices in turn, each tried until the channel, or another one, takes it.
 
 A lane that waits holds up no other lane. Where a channel fails for long, its lane tells the notice on the
 other channels, with the reason.
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from midwatch.agents.messages.channels.base import Channel, ChannelRefused
 from midwatch.agents.messages.notice import Notice, one_line
-from midwatch.agents.messages.retry import Patience, Refused, next_step
+from midwatch.agents.messages.retry import NextStep, Patience, Refused, next_step
 
 log = logging.getLogger(__name__)
 
@@ -23,11 +23,16 @@ _REASON_LIMIT = 300
 
 @dataclass(slots=True)
 class Waiting:
-    """One notice on its way. `wanted`: this process still has to deliver it."""
+    """One notice on its way. `wanted`: this process still has to deliver it.
+
+    `since`: the first refusal (our monotonic clock).
+    """
 
     notice: Notice
     wanted: Callable[[], bool]
     delivered: Callable[[], Awaitable[None]]
+    tries: int = 0
+    since: float | None = None
 
 
 @dataclass(slots=True)
@@ -74,33 +79,40 @@ class Lanes:
     async def _run(self, lane: Lane) -> None:
         while True:
             waiting = await lane.queue.get()
-            if await self._deliver(lane, waiting):
-                await waiting.delivered()
+            while waiting.wanted() and (again := await self._try(lane, waiting)) is not None:
+                if again.lasting:
+                    # It may be this notice that is refused, and not the channel: the others go on.
+                    loop = asyncio.get_running_loop()
+                    loop.call_later(again.pause_s, lane.queue.put_nowait, waiting)
+                    break
+                await asyncio.sleep(again.pause_s)
 
-    async def _deliver(self, lane: Lane, waiting: Waiting) -> bool:
-        """Whether the notice is done with; False if another worker has to deliver it."""
-        began, tries = time.monotonic(), 0
-        while waiting.wanted():
-            refused = await self.attempt(lane.name, waiting.notice)
-            if refused is None:
-                if lane.failing_since is not None:
-                    log.info("the channel %s takes messages again", lane.name)
-                lane.failing_since = None
-                return True
-            tries, now = tries + 1, time.monotonic()
-            lane.failing_since = lane.failing_since or now
-            step = next_step(refused, tries, now - lane.failing_since, now - began, self._patience)
-            log.warning(
-                "the channel %s did not take message %s (try %d): %s",
-                lane.name, waiting.notice.id, tries, refused.reason,
-            )  # fmt: skip
-            if step.elsewhere and await self._elsewhere(lane.name, waiting.notice, refused):
-                return True
-            if step.give_up:
-                log.error("nobody took message %s: %s", waiting.notice.id, waiting.notice.heading)
-                return True
-            await asyncio.sleep(step.pause_s)
-        return False
+    async def _try(self, lane: Lane, waiting: Waiting) -> NextStep | None:
+        """Try once. Returns None when the notice is done with, else when to try again."""
+        refused = await self.attempt(lane.name, waiting.notice)
+        if refused is None:
+            if lane.failing_since is not None:
+                log.info("the channel %s takes messages again", lane.name)
+            lane.failing_since = None
+            await waiting.delivered()
+            return None
+        now = time.monotonic()
+        waiting.tries += 1
+        waiting.since = waiting.since or now
+        lane.failing_since = lane.failing_since or now
+        failing_s, age_s = now - lane.failing_since, now - waiting.since
+        step = next_step(refused, waiting.tries, failing_s, age_s, self._patience)
+        log.warning(
+            "the channel %s did not take message %s (try %d): %s",
+            lane.name, waiting.notice.id, waiting.tries, refused.reason,
+        )  # fmt: skip
+        told = step.elsewhere and await self._elsewhere(lane.name, waiting.notice, refused)
+        if not told and not step.give_up:
+            return step
+        if not told:
+            log.error("nobody took message %s: %s", waiting.notice.id, waiting.notice.heading)
+        await waiting.delivered()
+        return None
 
     async def _elsewhere(self, failed: str, notice: Notice, refused: Refused) -> bool:
         """Tell it on each other channel until one takes it."""
