@@ -12,20 +12,15 @@ from midwatch.streams.records import Decision, Forwarded, codec
 from midwatch.streams.services.reachable import kafka_options
 
 SOON = 60.0
-_QUICK = (
-    "--set=messages.wait=200ms",
-    "--set=messages.timeout=500ms",
-    "--set=messages.elsewhere=1s",
-    "--set=worker.instance_id=messages-1",
-)
+_QUICK = {"WAIT": "200ms", "TIMEOUT": "500ms", "ELSEWHERE": "1s"}
 
 
 def start(watch: Installation, *, failpoint: str = "", **variables: str) -> None:
     """Its settings are variables without their prefix. Nobody starts it again."""
-    named = {f"MIDWATCH_MESSAGES__{name}": value for name, value in variables.items()}
+    named = {f"MIDWATCH_MESSAGES__{name}": value for name, value in (_QUICK | variables).items()}
     if failpoint:
         named["MIDWATCH_FAILPOINT"] = failpoint
-    watch.start("messages", *midwatch("worker", "messages", *_QUICK), **named)
+    watch.start("messages", *midwatch("worker", "messages", "--set=worker.instance_id=messages-1"), **named)
 
 
 def kill(watch: Installation) -> None:

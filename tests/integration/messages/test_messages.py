@@ -12,7 +12,8 @@ from integration.messages.messages_worker import SOON, all_committed, forget, ki
 from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.streams.records import Finding, Forwarded
 from processes import wait_for
-from sinks import HttpSink, http_sink
+from sinks import HANGS, HttpSink, http_sink
+from unit.agents.messages.records import decision, incident
 
 pytestmark = pytest.mark.integration
 
@@ -60,6 +61,23 @@ def test_a_failing_job_gives_one_message_and_none_again_after_a_rebuild(
         assert "RESOLVED" in after[0], "the second attempt runs"
         assert "secret-path" not in (watch.directory / "messages.log").read_text()
         job.finish()
+
+
+def test_a_channel_that_hangs_delays_no_other_and_no_end_of_the_worker(watch: Installation) -> None:
+    """Where it hangs for good, another channel hears of it. A worker that is asked to end does so."""
+    with http_sink(usual=HANGS) as hook, http_sink() as slack:
+        start(watch, WEBHOOK__URL=hook.url, SLACK__URL=slack.url, TIMEOUT="30s", ELSEWHERE="1h")
+        watch.ready("messages")
+        send(watch, incident(), decision())
+        wait_for(lambda: _about(slack, "failed"), "the message on the channel that works", SOON)
+        wait_for(lambda: hook.requests, "the other channel is asked", SOON)
+        worker = watch.processes["messages"]
+        worker.terminate()
+        assert worker.wait(20) == 0
+        start(watch, WEBHOOK__URL=hook.url, SLACK__URL=slack.url)
+        noted = "the channel webhook does not take messages: no answer"
+        wait_for(lambda: any(noted in each.json["text"] for each in slack.taken()), "it is told of", SOON)
+        assert len({each.json["id"] for each in hook.requests}) == 1
 
 
 def _name(job: Job) -> str:
