@@ -152,7 +152,7 @@ def test_the_topics_are_made_before_anything_reads_them(compose: Document, stack
 
 
 def test_whatever_uses_kafka_waits_for_its_topics(compose: Document) -> None:
-    users = {"match", "detect", "decide", "executor", "shipper"}
+    users = {"match", "detect", "decide", "executor", "messages", "shipper"}
     waits = {
         name for name, service in compose["services"].items() if "topics" in service.get("depends_on", {})
     }
