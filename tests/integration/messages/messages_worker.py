@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import redis
@@ -28,13 +29,14 @@ def kill(watch: Installation) -> None:
     watch.processes["messages"].wait()
 
 
-def send(watch: Installation, *records: Decision | Forwarded) -> None:
-    """Write records into `decisions`, as decide does."""
+def send(watch: Installation, *records: Decision | Forwarded, age_s: float = 0.0) -> None:
+    """Write records into `decisions`, as decide does, or did some time ago."""
+    at_ms = int((time.time() - age_s) * 1000)
     topic = watch.settings.topic_names.decisions
     producer = KafkaProducer(**kafka_options(watch.settings))
     for record in records:
         body = record.record if isinstance(record, Forwarded) else record
-        producer.send(topic, codec.encode(record), key=body.job.encode())
+        producer.send(topic, codec.encode(record), key=body.job.encode(), timestamp_ms=at_ms)
     producer.flush(30)
     producer.close()
 

@@ -19,7 +19,7 @@ from midwatch.streams.records import (
     Verdict,
     codec,
 )
-from midwatch.streams.worker.fold import PARTITION, Message
+from midwatch.streams.worker.fold import PARTITION, Fields, Message
 
 JOB = "local:ada/llm"
 VERDICT = Verdict("failed", mode="crash", error_type="nccl_timeout", transient=True)
@@ -33,7 +33,7 @@ def _sent(record: object) -> list[object]:
     fold = DecideFold(book, "decisions", "commands")
     key = None if isinstance(record, Tick) else JOB.encode()
     message = Message("incidents", 0, 0, 9, 9, key, codec.encode(record))
-    states = {PARTITION: {}, JOB.encode(): {}}
+    states: dict[bytes, Fields] = {PARTITION: {}, JOB.encode(): {}}
     return [codec.decode(s.value or b"") for s in fold.apply(states, message).sends if s.topic == "decisions"]
 
 

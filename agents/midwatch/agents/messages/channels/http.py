@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 
@@ -40,6 +41,12 @@ async def post(
         said = text.decode("utf-8", "replace")[:200]
         pause_s = retry_after_s(answer.headers.get("Retry-After"))
         raise ChannelRefused(f"HTTP {answer.status} {said}".strip(), lasting=lasting, pause_s=pause_s)
+
+
+def parts_of(url: str) -> tuple[str, ...]:
+    """What of an address no log may show: the whole, and its path, in which tokens stand."""
+    path = urlsplit(url).path
+    return (url, path) if len(path) > 1 else (url,)
 
 
 def json_body(pairs: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from midwatch.agents.messages.channels.base import ChannelRefused
 from midwatch.agents.messages.channels.escaping import slack
-from midwatch.agents.messages.channels.http import post
+from midwatch.agents.messages.channels.http import parts_of, post
 from midwatch.agents.messages.notice import Notice
 
 _SIGN = {"critical": ":red_circle:", "warning": ":large_orange_circle:", "info": ":large_blue_circle:"}
@@ -35,7 +35,7 @@ class SlackWebhook:
     @property
     def secrets(self) -> tuple[str, ...]:
         """Who knows the address may post."""
-        return (self.url,)
+        return parts_of(self.url)
 
     async def send(self, notice: Notice) -> None:
         """One POST."""

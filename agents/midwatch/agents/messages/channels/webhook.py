@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from midwatch.agents.messages.channels.http import json_body, post
+from midwatch.agents.messages.channels.http import json_body, parts_of, post
 from midwatch.agents.messages.notice import Notice
 
 
@@ -41,7 +41,7 @@ class WebhookChannel:
     @property
     def secrets(self) -> tuple[str, ...]:
         """The address may hold a token."""
-        return tuple(each for each in (self.token, self.url) if each)
+        return (*((self.token,) if self.token else ()), *parts_of(self.url))
 
     async def send(self, notice: Notice) -> None:
         """One POST. JSON escapes the texts."""
