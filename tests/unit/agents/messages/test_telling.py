@@ -25,7 +25,6 @@ def test_an_incident_is_one_message_with_what_why_done_and_the_command(partition
     assert notice.look == f"midwatch why {JOB}"
 
 
-@pytest.mark.capability("S000-19")
 def test_a_stall_is_told_in_the_words_of_its_first_description(partition: Partition) -> None:
     partition.take(incident(mode="stall", error_type="stall", root_line="", step=200), 1)
     (notice,) = partition.take(decision(), 1)
@@ -33,7 +32,6 @@ def test_a_stall_is_told_in_the_words_of_its_first_description(partition: Partit
     assert notice.what == "Training Stall: No progress for 10 min; attempt 1 (node n7, rank 3, step 200)"
 
 
-@pytest.mark.capability("S000-17")
 def test_a_loss_spike_is_told_in_the_words_of_its_first_description(partition: Partition) -> None:
     quantities = {"step": "300", "loss": "5.2", "usual": "1.9"}
     assert partition.take(finding(quantities=quantities), 1) == [], "an incident may follow"
