@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import os
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -17,6 +18,7 @@ from midwatch.streams.services.kafka_noise import quieten
 from midwatch.streams.services.reachable import check_redis
 from midwatch.streams.services.topic_admin import check_topics
 from midwatch.streams.worker.app import App, Assignment
+from midwatch.streams.worker.health import HealthFile
 from midwatch.streams.worker.watchdog import LagWatch, LoopWatch
 
 
@@ -49,7 +51,9 @@ def run(
         app.on_ready.append(lambda assignment: _write_ready_file(ready_file, app.group, assignment))
     loop_watch = LoopWatch(stopping=lambda: app.should_stop, crashed=lambda: app.crashed)
     app.accompany(loop_watch.count_turns)
-    app.accompany(LagWatch(app).run)
+    lag_watch, health = LagWatch(app), HealthFile(settings.state_directory, app.group.rpartition(".")[2])
+    app.accompany(lag_watch.run)
+    app.accompany(partial(lag_watch.report, health))
     loop_watch.start()
     worker = faust.Worker(app, loglevel=loglevel, quiet=True, override_logging=False, redirect_stdouts=False)
     worker.spinner = None  # it would write terminal codes to stdout
@@ -57,3 +61,4 @@ def run(
         worker.execute_from_commandline()
     finally:
         loop_watch.stop()
+        health.remove()
