@@ -59,7 +59,7 @@ def test_the_schema_would_see_a_mistake(compose: Document) -> None:
 
 def test_it_has_the_whole_chain(compose: Document) -> None:
     assert compose["services"].keys() == {
-        "kafka", "redis", "topics", "match", "detect", "decide", "executor", "job",
+        "kafka", "redis", "topics", "match", "detect", "decide", "executor", "messages", "job",
     }  # fmt: skip
 
 
@@ -154,7 +154,7 @@ def test_the_topics_are_made_before_anything_reads_them(compose: Document, stack
 
 def test_whatever_uses_kafka_waits_for_its_topics(compose: Document) -> None:
     """The job waits for workers, which wait for the topics."""
-    users = {"match", "detect", "decide", "executor"}
+    users = {"match", "detect", "decide", "executor", "messages"}
     waits = {
         name for name, service in compose["services"].items() if "topics" in service.get("depends_on", {})
     }
@@ -164,7 +164,7 @@ def test_whatever_uses_kafka_waits_for_its_topics(compose: Document) -> None:
 
 @pytest.mark.capability("X-14")
 def test_every_server_process_has_a_health_check_of_its_own(compose: Document) -> None:
-    for name in ("match", "detect", "decide", "executor"):
+    for name in ("match", "detect", "decide", "messages", "executor"):
         assert compose["services"][name]["healthcheck"]["test"] == ["CMD", "midwatch", "health", name]
 
 

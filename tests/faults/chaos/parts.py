@@ -39,6 +39,7 @@ PARTS = {
         _of_the_agents,
     ),
     "executor": Part(("tests/faults/executor",), ("agents/midwatch/agents/executor",)),
+    "messages": Part(("tests/faults/messages",), ("agents/midwatch/agents/messages",)),
     "chain": Part(("tests/faults/chain",), (), _of_the_chain),
     "shippers": Part(("tests/faults/shippers",), ("shippers/midwatch/shippers",)),
 }

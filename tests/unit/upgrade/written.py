@@ -23,6 +23,8 @@ from midwatch.agents.executor.claims import Claim, Claims
 from midwatch.agents.executor.reconcile import Memory, memory
 from midwatch.agents.launch.submission import keep
 from midwatch.agents.match import worker as match
+from midwatch.agents.messages import worker as messages
+from midwatch.agents.messages.fold import MessagesFold
 from midwatch.agents.rulesets.bundles import CompiledBundle
 from midwatch.agents.rulesets.content import bundle, bundle_hash
 from midwatch.agents.rulesets.reload.activation import activated
@@ -38,6 +40,7 @@ from midwatch.streams import records
 from midwatch.streams.records import codec, identity
 from midwatch.streams.records.effect_keys import command_id, effect_key
 from midwatch.streams.records.identity import message_key
+from midwatch.streams.settings.messages import CommandSettings, MessagesSettings
 from midwatch.streams.settings.reader import OTHER_VARIABLES, leaves, variable_name
 from midwatch.streams.settings.schema import KafkaSettings, RedisSettings, Settings
 from midwatch.streams.topics import Topics
@@ -151,6 +154,7 @@ def names(directory: Path) -> dict[str, Any]:
         kafka=KafkaSettings(bootstrap=("127.0.0.1:1",)),
         redis=RedisSettings(url="redis://127.0.0.1:1/0"),
     )
+    told = MessagesSettings(command=CommandSettings(argv=("true",)))
     apps = (match.build(settings, _never_asked), detect.build(settings), decide.build(settings))
     table = ("midwatch.detect", "midwatch.events", 3)
     asked = _Redis()
@@ -160,6 +164,7 @@ def names(directory: Path) -> dict[str, Any]:
     return {
         "topics": [[s.name, s.partitions, s.retention_ms, s.append_time] for s in Topics().specifications()],
         "groups": [*(app.group for app in apps), _executors_group(settings)],
+        "messages": messages.build(replace(settings, messages=told)).group,
         "tables": [
             key.decode()
             for key in (
@@ -200,6 +205,7 @@ def _fields() -> dict[str, list[str]]:
     given = (
         ("detect", detect_it, replace(filled(records.Heartbeat), final=False)),
         ("decide", decide_it, named),
+        ("messages", MessagesFold(()), records.Forwarded(filled(records.Finding))),
     )
     found = {"bundle": activated({}, filled(records.Activation), 1_000_000).keys() | {NOW}}
     for name, fold, record in given:

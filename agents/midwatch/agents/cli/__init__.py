@@ -39,9 +39,14 @@ COMMANDS = {
     "disarm": Target(
         "midwatch.agents.cli.act.disarm:disarm", "Keep midwatch from acting, for one job or all."
     ),
-    "worker": Target("midwatch.agents.cli.serve.worker:worker", "Run one agent: match, detect or decide."),
+    "worker": Target(
+        "midwatch.agents.cli.serve.worker:worker", "Run one agent: match, detect, decide or messages."
+    ),
     "executor": Target(
         "midwatch.agents.cli.serve.executor:executor", "Carry out commands and watch the scheduler."
+    ),
+    "messages": Target(
+        "midwatch.agents.cli.serve.messages:messages", "Try the channels on which people get messages."
     ),
     "why": Target(
         "midwatch.agents.cli.ask.why:why", "Show what happened to a job, and each decision's reason."

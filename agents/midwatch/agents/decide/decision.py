@@ -125,6 +125,8 @@ def _on_forwarded(state: DecideState, record: Forwarded, now_ms: int, book: Rule
                 still_open = tuple(kind for kind in state.open if kind != "poisoned")
                 state = replace(state, poisoned="", open=still_open)
             return Decided(state)
+        case Incident() | Finding():
+            return Decided(state)  # only decide passes these on
 
 
 def _on_outcome(state: DecideState, outcome: Outcome, now_ms: int, book: Rulebook) -> Decided:

@@ -9,7 +9,16 @@ from midwatch.agents.decide.decision import DecideState, Rulebook, decide
 from midwatch.agents.rulesets.content import Content
 from midwatch.agents.rulesets.reload.activation import activated, bundle_in
 from midwatch.streams.errors import MalformedRecord, MisdirectedRecord
-from midwatch.streams.records import Activation, Decision, Forwarded, IncidentRecord, Tick, codec
+from midwatch.streams.records import (
+    Activation,
+    Decision,
+    Finding,
+    Forwarded,
+    Incident,
+    IncidentRecord,
+    Tick,
+    codec,
+)
 from midwatch.streams.records.identity import is_job
 from midwatch.streams.worker.fold import PARTITION, Applied, ContentMissing, Fields, Message, Send
 from midwatch.streams.worker.refusals import refusal
@@ -32,7 +41,10 @@ class DecideFold:
         return () if message.key is None else (message.key,)
 
     def apply(self, states: Mapping[bytes, Fields], message: Message) -> Applied:
-        """Folds one record into the state of its job; sends its decisions and at most one command."""
+        """Folds one record into the state of its job.
+
+        Sends what the messages need of the record, then the decisions, then at most one command.
+        """
         if message.value is None:
             raise MalformedRecord("a record without a value", where="incidents")
         record = codec.decode(message.value)
@@ -44,7 +56,8 @@ class DecideFold:
         book = self._book(states[PARTITION])
         old = _read(states.get(message.key, {}))
         turn = decide(old, record, message.now_ms, book)
-        sends = [Send(self.decisions, message.key, codec.encode(d)) for d in turn.decisions]
+        sends = [Send(self.decisions, message.key, codec.encode(f)) for f in _forwarded(record)]
+        sends += [Send(self.decisions, message.key, codec.encode(d)) for d in turn.decisions]
         sends += [Send(self.commands, message.key, codec.encode(c)) for c in turn.commands]
         if turn.state == old:
             return Applied({}, tuple(sends))
@@ -114,6 +127,18 @@ def _check(record: IncidentRecord, key: bytes) -> None:
     job = getattr(record.record if isinstance(record, Forwarded) else record, "job", None)
     if job is None or job.encode() != key:
         raise MisdirectedRecord(f"a record of {job!r} under the key {key[:300]!r}", where="incidents")
+
+
+def _forwarded(record: IncidentRecord) -> tuple[Forwarded, ...]:
+    """What the messages to people need beside the decisions, so that they have one input."""
+    match record:
+        case Incident() if record.state == "settled":
+            return (Forwarded(record),)
+        case Finding():
+            return (Forwarded(record),)
+        case Forwarded():
+            return (record,)
+    return ()
 
 
 def _read(fields: Fields) -> DecideState:

@@ -13,7 +13,7 @@ from midwatch.agents.query.timeline import Timed, Timeline, find_jobs, job_of, r
 from midwatch.agents.query.topic_reader import PATIENCE, Reading, SeenRecord, read_topics
 from midwatch.agents.signing import Verifier, load_verifier
 from midwatch.streams.errors import ConfigurationError, UsageError
-from midwatch.streams.records import Command, Spec
+from midwatch.streams.records import Command, Decision, Spec
 from midwatch.streams.settings.schema import Settings
 
 LIVE_MS = 15 * 60_000
@@ -68,7 +68,8 @@ def _find_job(settings: Settings, name: str, now_ms: int, patience: float) -> tu
     names = settings.topic_names
     about = (names.incidents, names.decisions, names.commands, names.specs)
     only = name.encode() if ":" in name else None
-    judged = _without_forged(settings, read_topics(settings, about, only_key=only, patience=patience))
+    read_about = read_topics(settings, about, only_key=only, patience=patience)
+    judged = _without_forged(settings, _without_copies(settings, read_about))
     read = partial(read_topics, settings, [names.events], only_key=only, patience=patience)
     found = find_jobs(name, timelines(_timed(judged)))
     if only is None or not found:
@@ -152,9 +153,8 @@ def ask_all(settings: Settings, since_ms: int, now_ms: int, patience: float = PA
     names = settings.topic_names
     since = dict.fromkeys((names.incidents, names.decisions, names.commands), since_ms)
     since[names.events] = now_ms - LIVE_MS
-    reading = _without_forged(
-        settings, read_topics(settings, (*since, names.specs), since_ms=since, patience=patience)
-    )
+    every = read_topics(settings, (*since, names.specs), since_ms=since, patience=patience)
+    reading = _without_forged(settings, _without_copies(settings, every))
     # `specs` keeps a spec for ever, so a spec alone does not show that the job is alive.
     recent = {job_of(seen.record) for seen in reading.seen if seen.topic != names.specs}
     found = timelines(_timed(reading))
@@ -202,6 +202,13 @@ def _without_forged(settings: Settings, reading: Reading) -> Reading:
 
 def _signed_by_us(seen: SeenRecord, record: Command | Spec, verifier: Verifier) -> bool:
     return seen.key == record.job.encode() and verifier.accepts(record)
+
+
+def _without_copies(settings: Settings, reading: Reading) -> Reading:
+    """The reading without what decide forwards to the messages, since the same stands in `incidents`."""
+    decisions = settings.topic_names.decisions
+    kept = [seen for seen in reading.seen if seen.topic != decisions or isinstance(seen.record, Decision)]
+    return Reading(kept, reading.unreadable)
 
 
 def _timed(reading: Reading) -> Iterable[Timed]:

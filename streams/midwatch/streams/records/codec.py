@@ -45,7 +45,13 @@ _KINDS: dict[str, type] = {
     "refused_rules": r.RefusedRules,
 }
 _NAMES = {cls: name for name, cls in _KINDS.items()}
-_FORWARDED = {"forwarded_outcome": r.Outcome, "forwarded_act": r.PersonAct, "forwarded_spec": r.SpecEvent}
+_FORWARDED: dict[str, type] = {
+    "forwarded_outcome": r.Outcome,
+    "forwarded_act": r.PersonAct,
+    "forwarded_spec": r.SpecEvent,
+    "forwarded_incident": r.Incident,
+    "forwarded_finding": r.Finding,
+}
 _FORWARDED_NAMES = {cls: name for name, cls in _FORWARDED.items()}
 
 

@@ -108,9 +108,13 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Forwarded:
-    """An outcome, a person's act or a spec that detect passes on to decide, in the order of `events`."""
+    """A record that a stage passes on to the next one.
 
-    record: Outcome | PersonAct | SpecEvent
+    Detect passes outcomes, a person's acts and specs on to decide, in the order of `events`. Decide passes
+    settled incidents, findings, outcomes and specs on to `decisions`, for the messages to people.
+    """
+
+    record: Outcome | PersonAct | SpecEvent | Incident | Finding
 
 
 IncidentRecord = Incident | Finding | Forwarded | Activation | Tick

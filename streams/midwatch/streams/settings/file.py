@@ -10,18 +10,27 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from midwatch.streams.errors import ConfigurationError
 from midwatch.streams.settings.mistakes import Mistake, Mistakes, settings_tree
 from midwatch.streams.settings.reader import Assignment, assignments, read_settings, variable_name
-from midwatch.streams.settings.schema import KafkaSettings, RedisSettings, Settings
+from midwatch.streams.settings.schema import Settings
 from midwatch.streams.settings.secret import Secret
 
 FILE_NAME = "midwatch.yaml"
 _SECRET_LIMIT = 64 * 1024
 
-_WithPassword = TypeVar("_WithPassword", KafkaSettings, RedisSettings)
+_Section = TypeVar("_Section")
+_MESSAGE_SECRETS = (
+    ("slack", "url", 1),
+    ("slack_bot", "token", 1),
+    ("webhook", "url", 1),
+    ("webhook", "token", 1),
+    ("email", "password", 1),
+    ("apprise", "urls", 1000),
+)
+"""Section, setting, and the most lines of its file."""
 
 
 def load_settings(
@@ -70,30 +79,49 @@ def settings_file(config: Path | None, environment: Mapping[str, str], here: Pat
     return next((path for path in usual if path.is_file()), None)
 
 
-def with_secret(section: _WithPassword, name: str, mistakes: list[Mistake]) -> _WithPassword:
-    """The section with the password from its file. A password from a variable wins."""
-    if section.password_file is None or section.password:
+def with_message_secrets(settings: Settings) -> Settings:
+    """The settings with the secrets of the channels from their files; only a sender of messages needs them.
+
+    Raises:
+        Mistakes: a file cannot be read, or does not hold what it must.
+    """
+    messages, mistakes = settings.messages, list[Mistake]()
+    for section, name, lines in _MESSAGE_SECRETS:
+        path = ("messages", section)
+        filled = with_secret(getattr(messages, section), ".".join(path), mistakes, name=name, lines=lines)
+        messages = replace(messages, **{section: filled})
+    if mistakes:
+        raise Mistakes(mistakes)
+    return replace(settings, messages=messages)
+
+
+def with_secret(
+    section: _Section, path: str, mistakes: list[Mistake], *, name: str = "password", lines: int = 1
+) -> _Section:
+    """The section with a secret from its file, by default the password. One from a variable wins."""
+    file: Path | None = getattr(section, f"{name}_file")
+    if file is None or getattr(section, name):
         return section
-    where = str(section.password_file)
+    where = str(file)
     try:
-        content = section.password_file.read_bytes()
+        content = file.read_bytes()
     except OSError as error:
         remedy = (
-            f"{name}.password_file names it; make it readable for this user, or set "
-            f"{variable_name((name, 'password'))}"
+            f"{path}.{name}_file names it; make it readable for this user, or set "
+            f"{variable_name((*path.split('.'), name))}"
         )
-        mistakes.append(Mistake(where, f"the password file cannot be read: {error.strerror}", remedy))
+        mistakes.append(Mistake(where, f"the {name} file cannot be read: {error.strerror}", remedy))
         return section
     try:
         text = content.decode().strip()
     except UnicodeDecodeError:
         text = ""
-    if not text or len(content) > _SECRET_LIMIT or "\n" in text:
+    if not text or len(content) > _SECRET_LIMIT or text.count("\n") >= lines:
         mistakes.append(
-            Mistake(where, "the password file must hold one line of text", "write only the password")
+            Mistake(where, f"the {name} file must hold one line of text", f"write only the {name}")
         )
         return section
-    return replace(section, password=Secret(text))
+    return cast(_Section, replace(cast(Any, section), **{name: Secret(text)}))
 
 
 def _content(file: Path) -> bytes:

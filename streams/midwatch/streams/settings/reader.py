@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from midwatch.streams.settings.kinds import Given, Kind, WrongValue
+from midwatch.streams.settings.messages import MessagesSettings
 from midwatch.streams.settings.mistakes import Mistake, Mistakes
 from midwatch.streams.settings.schema import Settings
 from midwatch.streams.strict_yaml import SourceLocation, YamlMapping, YamlNode, YamlScalar, plain
@@ -199,6 +200,20 @@ def _inside(path: SettingPath) -> str:
     return f" in {'.'.join(path)}" if path else ""
 
 
+def _of_messages(messages: MessagesSettings) -> Iterator[tuple[SettingPath, str, str]]:
+    bot, mail = messages.slack_bot, messages.email
+    if bool(bot.to) != bool(bot.token or bot.token_file):
+        lacking = "to" if bot.token or bot.token_file else "token_file"
+        yield ("messages", "slack_bot"), f"it lacks {lacking}", f"set messages.slack_bot.{lacking}"
+    if mail.to or mail.server:
+        for name in ("server", "sender", "to"):
+            if not getattr(mail, name):
+                yield ("messages", "email"), f"it lacks {name}", f"set messages.email.{name}"
+    if bool(mail.username) != bool(mail.password or mail.password_file):
+        lacking = "password_file" if mail.username else "username"
+        yield ("messages", "email"), f"it lacks {lacking}", f"set messages.email.{lacking}"
+
+
 def contradictions(settings: Settings) -> Sequence[tuple[SettingPath, str, str]]:
     """Settings that contradict each other: the path, the mistake and the remedy."""
     kafka, redis, worker, detect = settings.kafka, settings.redis, settings.worker, settings.detect
@@ -217,6 +232,7 @@ def contradictions(settings: Settings) -> Sequence[tuple[SettingPath, str, str]]
         found.append((path, "a certificate needs its key, and a key its certificate", f"set kafka.{lacking}"))
     if redis.ca_file and not redis.url.startswith("rediss:"):
         found.append((("redis", "ca_file"), "a file for TLS, but TLS is off", "use a rediss:// address"))
+    found += _of_messages(settings.messages)
     if detect.settle_grace > detect.settle_max:
         remedy = "make it shorter than detect.settle_max"
         found.append((("detect", "settle_grace"), "longer than detect.settle_max", remedy))

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from midwatch.streams.records import Phase
 from midwatch.streams.settings import kinds
+from midwatch.streams.settings.field import setting
 from midwatch.streams.settings.kinds import (
     ForeignShipper,
     LogLevel,
@@ -22,17 +22,11 @@ from midwatch.streams.settings.kinds import (
     TooSlow,
     WatchMode,
 )
+from midwatch.streams.settings.messages import MessagesSettings
 from midwatch.streams.settings.secret import Secret
 from midwatch.streams.topics import Topics, TopicSpec
 
-T = TypeVar("T")
-
 HOME_STATE = Path("~/.local/state/midwatch")
-
-
-def setting(kind: kinds.Kind[T], default: T, description: str) -> T:
-    """A dataclass field for one setting, with its kind, default and description."""
-    return field(default=default, metadata={"kind": kind, "description": description})
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +241,9 @@ class ExtensionSettings:
     schedulers: tuple[str, ...] = setting(
         kinds.several(kinds.name()), (), "schedulers of installed packages that the executor acts on"
     )
+    channels: tuple[str, ...] = setting(
+        kinds.several(kinds.name()), (), "channels of installed packages that messages go to"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +290,7 @@ class Settings:
     rules: RulesSettings = field(default_factory=RulesSettings)
     foreign: ForeignSettings = field(default_factory=ForeignSettings)
     extensions: ExtensionSettings = field(default_factory=ExtensionSettings)
+    messages: MessagesSettings = field(default_factory=MessagesSettings)
     worker: WorkerSettings = field(default_factory=WorkerSettings)
     sources: tuple[str, ...] = field(default=(), metadata={"internal": True})
 

@@ -22,7 +22,7 @@ def run_directory(state_directory: Path) -> Path:
 
 
 def ready_file(state_directory: Path, name: str) -> Path:
-    """The ready file of the process called `name`: `match`, `detect`, `decide` or `executor`."""
+    """The ready file of the process called `name`: a worker, or `executor`."""
     return run_directory(state_directory) / f"{name}.ready"
 
 

@@ -42,10 +42,13 @@ class StatefulAgent:
         *,
         marked: bool,
         fetch: Fetch | None = None,
+        sender_time: bool = False,
     ) -> None:
         self.topic = table.topic
         self.fold = fold
         self.table = table
+        self.sender_time = sender_time
+        """Whether the records carry their sender's time, because the topic does not set the append time."""
         self.stopped: dict[int, str] = {}
         self.seen: dict[int, tuple[int, float]] = {}
         """By owned partition: the highest append time (ms), and our monotonic clock when we first saw it."""
@@ -185,7 +188,7 @@ class StatefulAgent:
                     return False
 
     def _message(self, batch: Batch, record: RawRecord) -> Message:
-        if not record.append_time:
+        if not record.append_time and not self.sender_time:
             raise ConfigurationError(
                 f"the records of {self.topic} carry the sender's time instead of the broker's append time",
                 where=f"topic {self.topic}",
@@ -244,16 +247,18 @@ def stateful_agent(
     redis_patience_s: float = PATIENCE_S,
     table_class: type[RedisTable] = RedisTable,
     fetch: Fetch | None = None,
+    sender_time: bool = False,
 ) -> StatefulAgent:
     """Register an agent that folds `topic` with `fold`; call once per topic, before `run`.
 
     `marked`: another stateful agent writes the topic, so a high-water mark drops records with a known id. The
     agent writes a record that it cannot fold to the dead-letter topic. If the fold has deadlines, the owner
     of a partition writes ticks into it. `fetch` brings the content, by hash, that the fold asks for.
+    `sender_time`: the topic keeps its senders' times, and "now" is the highest of them.
     """
     link = RedisLink(app.settings.redis, app.counters, patience_s=redis_patience_s)
     table = table_class(link, app.group, topic, app.counters)
-    agent = StatefulAgent(app, fold, table, link, marked=marked, fetch=fetch)
+    agent = StatefulAgent(app, fold, table, link, marked=marked, fetch=fetch, sender_time=sender_time)
     app.keeps_state = True
     app.read(agent, agent.run, tasks=(agent.publish, TickWriter(app, agent).run), close=agent.close)
     return agent

@@ -46,6 +46,8 @@ class Ticked(Protocol):
     def seen(self) -> Mapping[int, tuple[int, float]]: ...
     @property
     def stopped(self) -> Collection[int]: ...
+    @property
+    def sender_time(self) -> bool: ...
     def owned(self) -> Collection[int]: ...
     def next_offset(self, partition: int) -> int | None: ...
     def partition_state(self, partition: int) -> Fields: ...
@@ -81,10 +83,18 @@ class TickWriter:
             return
         self._written[partition] = time.monotonic()
         answer = await self._app.producer.send(
-            self._agent.topic, None, self._agent.fold.tick_value(), partition, None, None
+            self._agent.topic, None, self._agent.fold.tick_value(), partition, self._time(partition), None
         )
         await answer
         self._app.counters.ticks += 1
+
+    def _time(self, partition: int) -> float | None:
+        """The tick's time in seconds, where the topic keeps it: the partition's time, and never behind it."""
+        seen = self._agent.seen.get(partition)
+        if seen is None or not self._agent.sender_time:
+            return None
+        now_ms, at = seen
+        return now_ms / 1000 + time.monotonic() - at
 
     async def _caught_up(self, partition: int) -> bool:
         """Whether all of the log is folded; False if the broker does not answer."""

@@ -11,7 +11,7 @@ from midwatch.agents.cli.options import with_settings
 if TYPE_CHECKING:
     from midwatch.streams.settings.schema import Settings
 
-NAMES = ("match", "detect", "decide", "executor")
+NAMES = ("match", "detect", "decide", "messages", "executor")
 
 
 @click.command()

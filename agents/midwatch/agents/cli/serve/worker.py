@@ -1,4 +1,4 @@
-"""`midwatch worker match|detect|decide`: runs one agent in this process until SIGTERM or a crash."""
+"""`midwatch worker match|detect|decide|messages`: runs one agent in this process until SIGTERM or a crash."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from midwatch.agents.cli.options import with_settings
 if TYPE_CHECKING:
     from midwatch.streams.settings.schema import Settings
 
-AGENTS = ("match", "detect", "decide")
+AGENTS = ("match", "detect", "decide", "messages")
 
 
 @click.command()

@@ -9,7 +9,7 @@ from midwatch.agents import activity
 from midwatch.agents.local.up.processes import Say
 from midwatch.agents.signing import ensure_keys
 from midwatch.streams.errors import MalformedRecord, NewerRecord
-from midwatch.streams.records import Command, SchedulerFact, codec
+from midwatch.streams.records import Command, Decision, SchedulerFact, codec
 from midwatch.streams.services.kafka_client import plain_consumer
 from midwatch.streams.services.reachable import kafka_log
 from midwatch.streams.settings.schema import Settings
@@ -18,6 +18,10 @@ _POLL_MS = 500
 _AGAIN_S = 2.0
 _KEPT = 1000
 """Commands that it remembers for their outcomes, and records that it remembers to print none twice."""
+
+
+_ONLY: dict[str, type] = {"events": SchedulerFact, "decisions": Decision}
+"""What it prints of a topic. All else of it stands in `incidents` too, whose order counts."""
 
 
 class Following(threading.Thread):
@@ -60,19 +64,19 @@ class Following(threading.Thread):
             while not self._over.is_set():
                 for partition, messages in consumer.poll(timeout_ms=_POLL_MS).items():
                     for message in messages:
-                        self._print(message.value, message.timestamp, partition.topic == names.events)
+                        only = _ONLY.get(partition.topic.removeprefix(f"{names.prefix}."))
+                        self._print(message.value, message.timestamp, only)
         finally:
             consumer.close()
 
-    def _print(self, value: bytes | None, at_ms: int, facts_only: bool) -> None:
+    def _print(self, value: bytes | None, at_ms: int, only: type | None) -> None:
         if value is None or value in self._printed:
             return
         try:
             record = codec.decode(value)
         except (MalformedRecord, NewerRecord):
             return
-        # Outcomes and acts come in `events` first, and again in `incidents`, whose order counts.
-        if facts_only and not isinstance(record, SchedulerFact):
+        if only is not None and not isinstance(record, only):
             return
         if isinstance(record, Command):
             if not self._verifier.accepts(record):

@@ -16,6 +16,8 @@ from midwatch.streams.settings.schema import Settings
 from midwatch.streams.worker.readiness import is_ready, ready_file
 
 WORKERS = ("match", "detect", "decide")
+MESSAGES = "messages"
+"""Runs where the settings name a channel."""
 EXECUTOR = "executor"
 
 _WRONG_START = (2, 3)
@@ -120,7 +122,9 @@ def processes(
     # -P: the working directory may hold a file with the name of one of our modules.
     base = [sys.executable, "-P", "-m", "midwatch"]
     name = settings.worker.instance_id or instance_id(settings.state_directory)
-    commands = {each: [*base, "worker", each, f"--set=worker.instance_id={name}"] for each in WORKERS}
+    messages = settings.messages.configured or settings.extensions.channels
+    workers = (*WORKERS, MESSAGES) if messages else WORKERS
+    commands = {each: [*base, "worker", each, f"--set=worker.instance_id={name}"] for each in workers}
     if executor:
         commands[EXECUTOR] = [*base, EXECUTOR]
     return [Process(name, [*command, *arguments], settings, lock) for name, command in commands.items()]
