@@ -42,7 +42,7 @@ class DecideFold:
             return self._keyless(states[PARTITION], record, message.now_ms)
         _check(record, message.key)
         book = self._book(states[PARTITION])
-        old = _read(states.get(message.key, {}))
+        old = state_of(states.get(message.key, {}))
         turn = decide(old, record, message.now_ms, book)
         sends = [Send(self.decisions, message.key, codec.encode(d)) for d in turn.decisions]
         sends += [Send(self.commands, message.key, codec.encode(c)) for c in turn.commands]
@@ -79,7 +79,7 @@ class DecideFold:
         """
         if message.key is None or not is_job(message.key) or isinstance(error, MisdirectedRecord):
             return Applied()
-        old = _read(states.get(message.key, {}))
+        old = state_of(states.get(message.key, {}))
         reason = refusal(error).reason
         held = replace(old, job=message.key.decode(), poisoned=old.poisoned or reason)
         sends = () if old.poisoned else (self._hold(held, message),)
@@ -116,5 +116,6 @@ def _check(record: IncidentRecord, key: bytes) -> None:
         raise MisdirectedRecord(f"a record of {job!r} under the key {key[:300]!r}", where="incidents")
 
 
-def _read(fields: Fields) -> DecideState:
+def state_of(fields: Fields) -> DecideState:
+    """The state of a job in these fields."""
     return codec.state_from_bytes(fields[_DECIDE], DecideState) if _DECIDE in fields else DecideState()

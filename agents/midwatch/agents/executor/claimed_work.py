@@ -66,6 +66,11 @@ class OpenCommands:
             if not self._desk.claims.knows(outcome.command):
                 self._desk.reporter.event(replace(outcome, state="expired", reason=_LOST))
 
+    @property
+    def count(self) -> int:
+        """How many commands were open at the last turn."""
+        return len(self._due)
+
     def turn(self) -> float:
         """Advances all open commands that are due. Returns seconds until the next is due, or infinity."""
         look = self._desk.claims.look(now_ms())

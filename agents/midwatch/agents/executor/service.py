@@ -23,6 +23,7 @@ from midwatch.agents.executor.admission import AdmissionLimits
 from midwatch.agents.executor.claimed_work import OpenCommands
 from midwatch.agents.executor.claims import KEPT_S, Claims
 from midwatch.agents.executor.consumer import CommandConsumer, Desk
+from midwatch.agents.executor.metrics import ExecutorMetrics
 from midwatch.agents.reporter import Reporter, received, say
 from midwatch.agents.schedulers import cluster
 from midwatch.agents.schedulers.base import Cluster
@@ -102,6 +103,7 @@ def _serve(settings: Settings, caller: Caller, stopping: list[int]) -> None:
         jobs_by_key=lambda: _jobs_by_key(claims),
         last_words=LastWords(settings.state_directory, caller),
     )
+    metrics = ExecutorMetrics(settings, reporter)
     consumer = CommandConsumer(settings, desk)
     open_commands = OpenCommands(desk)
     census.start()
@@ -114,6 +116,7 @@ def _serve(settings: Settings, caller: Caller, stopping: list[int]) -> None:
         while not stopping:
             consumer.poll(round(1000 * min(max(pause, _REST_AT_LEAST_S), _REST_AT_MOST_S)))
             pause = open_commands.turn()
+            metrics.turned(open_commands.count, watcher.blind)
             for thread in (census, watcher):
                 if thread.failure is not None:
                     raise thread.failure
@@ -124,6 +127,7 @@ def _serve(settings: Settings, caller: Caller, stopping: list[int]) -> None:
         watcher.join(timeout=5)
         census.join(timeout=5)
         reporter.close()
+        metrics.close()
 
 
 def _clusters(settings: Settings, caller: Caller) -> dict[str, Cluster]:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import os
+import time
 from pathlib import Path
 from typing import NoReturn
 
@@ -17,6 +18,7 @@ from midwatch.streams.services.kafka_noise import quieten
 from midwatch.streams.services.reachable import check_redis
 from midwatch.streams.services.topic_admin import check_topics
 from midwatch.streams.worker.app import App, Assignment
+from midwatch.streams.worker.exported import health
 from midwatch.streams.worker.watchdog import LagWatch, LoopWatch
 
 
@@ -51,9 +53,13 @@ def run(
     app.accompany(loop_watch.count_turns)
     app.accompany(LagWatch(app).run)
     loop_watch.start()
+    if app.telemetry is not None:
+        app.telemetry.serve(lambda: health(app.counters, time.time()))
     worker = faust.Worker(app, loglevel=loglevel, quiet=True, override_logging=False, redirect_stdouts=False)
     worker.spinner = None  # it would write terminal codes to stdout
     try:
         worker.execute_from_commandline()
     finally:
         loop_watch.stop()
+        if app.telemetry is not None:
+            app.telemetry.close()
