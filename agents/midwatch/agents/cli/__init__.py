@@ -37,7 +37,9 @@ COMMANDS = {
     "disarm": Target(
         "midwatch.agents.cli.act.disarm:disarm", "Keep midwatch from acting, for one job or all."
     ),
-    "worker": Target("midwatch.agents.cli.serve.worker:worker", "Run one agent: match, detect or decide."),
+    "worker": Target(
+        "midwatch.agents.cli.serve.worker:worker", "Run one agent: match, detect, decide or trace."
+    ),
     "executor": Target(
         "midwatch.agents.cli.serve.executor:executor", "Carry out commands and watch the scheduler."
     ),

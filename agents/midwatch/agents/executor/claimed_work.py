@@ -27,6 +27,7 @@ from midwatch.streams.host.clock import now_ms
 from midwatch.streams.records import Command, Spec
 from midwatch.streams.records.effect_keys import effect_key
 from midwatch.streams.records.identity import native_id
+from midwatch.streams.telemetry.trace_ids import effect_span, traceparent
 
 _BLIND_PAUSE_S = 2.0
 _DISARMED_PAUSE_S = 1.0
@@ -150,7 +151,7 @@ class OpenCommands:
                 self._log(claim, f"{view.old.word.lower() or 'old'} → submit", step.reason)
                 after = native_id(command.incarnation)
                 try:
-                    start = _start(spec, command, resume)
+                    start = _start(spec, command, resume, traces=self._desk.traces)
                 except ConfigurationError as error:
                     hint = Hint("refused", str(error))
                 else:
@@ -298,10 +299,12 @@ def _without_checkpoint(memory: Mapping[str, str]) -> dict[str, str]:
     return {name: text for name, text in memory.items() if name not in _CHECKPOINT}
 
 
-def _start(spec: Spec, command: Command, resume: ResumePoint | None) -> StartSpec:
+def _start(spec: Spec, command: Command, resume: ResumePoint | None, *, traces: bool) -> StartSpec:
     """The start that follows the command's attempt. Raises ConfigurationError if its script has changed."""
     exclude = str(command.parameters.get("exclude", ""))
-    return start_spec(spec, attempt=command.attempt + 1, resume=resume, exclude_nodes=exclude)
+    effect = effect_span(command.incident, command.id)
+    trace = traceparent(command.incident, effect) if traces and command.incident else ""
+    return start_spec(spec, attempt=command.attempt + 1, resume=resume, exclude_nodes=exclude, trace=trace)
 
 
 def _key(command: Command) -> str:

@@ -93,6 +93,7 @@ def _serve(settings: Settings, caller: Caller, stopping: list[int]) -> None:
         clusters=clusters,
         state_directory=settings.state_directory,
         acting=settings.armed,
+        traces=bool(settings.telemetry.otlp),
     )
     watcher = Watcher(
         clusters.values(),

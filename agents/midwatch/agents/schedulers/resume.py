@@ -17,7 +17,9 @@ from midwatch.streams.errors import UsageError
 FROM, STEP, ATTEMPT = "MIDWATCH_RESUME_FROM", "MIDWATCH_RESUME_STEP", "MIDWATCH_ATTEMPT"
 ADDED = "MIDWATCH_RESUME_ARGUMENTS"
 """How many words at the end of the command line the template gave. The shim drops them at a requeue."""
-VARIABLES = (FROM, STEP, ATTEMPT, ADDED)
+TRACE = "TRACEPARENT"
+"""The span under which a trainer's own spans hang, in the form of W3C Trace Context."""
+VARIABLES = (FROM, STEP, ATTEMPT, ADDED, TRACE)
 
 _PLACEHOLDERS = ("checkpoint", "step", "directory")
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")
@@ -66,9 +68,11 @@ def filled(words: Sequence[str], point: ResumePoint) -> tuple[str, ...]:
     return tuple(_PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), word) for word in words)
 
 
-def variables(attempt: int, point: ResumePoint | None, arguments: Sequence[str]) -> dict[str, str]:
-    """The variables of a new start that is the job's `attempt`."""
-    told = {ATTEMPT: str(attempt)}
+def variables(
+    attempt: int, point: ResumePoint | None, arguments: Sequence[str], trace: str = ""
+) -> dict[str, str]:
+    """The variables of a new start that is the job's `attempt`. `trace`: the span that it hangs under."""
+    told = {ATTEMPT: str(attempt)} | ({TRACE: trace} if trace else {})
     if point is not None:
         told |= {FROM: point.path, STEP: str(point.step)}
     return told | ({ADDED: str(len(arguments))} if arguments else {})

@@ -38,9 +38,11 @@ def shim_argv(
 
 
 def start_spec(
-    spec: Spec, *, attempt: int, resume: ResumePoint | None = None, exclude_nodes: str = ""
+    spec: Spec, *, attempt: int, resume: ResumePoint | None = None, exclude_nodes: str = "", trace: str = ""
 ) -> StartSpec:
     """The start that this spec describes, as the job's `attempt`. It is told to load `resume`, if given.
+
+    `trace`: the `traceparent` of the span that its own spans hang under.
 
     Raises:
         ConfigurationError: the script of a SLURM job is gone, or was changed after it was signed.
@@ -51,7 +53,7 @@ def start_spec(
         export = export_of(argv, verified_script(script_of(argv)))
     else:
         argv = tuple(shim_argv(job=spec.job, nodes=spec.nodes, log_paths=spec.log_paths, argv=argv))
-    told = variables(attempt, resume, arguments)
+    told = variables(attempt, resume, arguments, trace)
     return StartSpec(
         argv=argv,
         cwd=spec.cwd,

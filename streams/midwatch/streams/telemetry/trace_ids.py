@@ -11,8 +11,7 @@ import hashlib
 import msgspec
 
 TRACEPARENT = "traceparent"
-"""The Kafka header; in a new start's environment the name is in capitals."""
-VARIABLE = "TRACEPARENT"
+"""The header of records in Kafka."""
 
 
 def trace_id(incident: str) -> int:

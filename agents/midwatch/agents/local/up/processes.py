@@ -17,6 +17,7 @@ from midwatch.streams.worker.readiness import is_ready, ready_file
 
 WORKERS = ("match", "detect", "decide")
 EXECUTOR = "executor"
+TRACE = "trace"
 
 _WRONG_START = (2, 3)
 """Exit codes after which a second start would fail too: usage and configuration."""
@@ -121,6 +122,8 @@ def processes(
     base = [sys.executable, "-P", "-m", "midwatch"]
     name = settings.worker.instance_id or instance_id(settings.state_directory)
     commands = {each: [*base, "worker", each, f"--set=worker.instance_id={name}"] for each in WORKERS}
+    if settings.telemetry.otlp:
+        commands[TRACE] = [*base, "worker", TRACE]
     if executor:
         commands[EXECUTOR] = [*base, EXECUTOR]
     return [Process(name, [*command, *arguments], settings, lock) for name, command in commands.items()]
