@@ -133,6 +133,8 @@ class Rule:
     no other rule matches; examples are the last line of any traceback and a bare signal. A line that calls
     itself a warning or less is no failure, except for a rule with `any_level`. With `at_start` the match must
     begin the line, apart from a launcher's prefix. `source` says where the knowledge comes from.
+
+    `export` names captures, by meaning, whose numbers become metrics of the job.
     """
 
     name: str
@@ -156,6 +158,7 @@ class Rule:
     mode: Mode | None = None
     block: BlockKind | None = None
     source: str = ""
+    export: tuple[str, ...] = ()
     location: SourceLocation = _IN_CODE
 
 

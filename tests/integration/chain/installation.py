@@ -95,7 +95,7 @@ class Installation:
 
         with self._hands:
             self.processes[name] = begin()
-            if name in (*WORKERS, "executor"):
+            if name in (*WORKERS, "executor", "trace"):
                 self.begun[name] = begin
 
     def kill(self, name: str, how: signal.Signals = signal.SIGKILL) -> None:
@@ -191,9 +191,10 @@ class Installation:
     def _end_jobs(self) -> None:
         """The executor first: it must not rescue what is ended here."""
         with self._hands:
-            if "executor" in self.begun:
-                self._note("executor")
-                del self.begun["executor"]
+            for name in ("executor", "trace"):
+                if name in self.begun:
+                    self._note(name)
+                    del self.begun[name]
         others = {name: self.processes[name] for name in set(self.processes) - set(WORKERS)}
         if executor := others.pop("executor", None):
             self._end(executor)

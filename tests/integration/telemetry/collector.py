@@ -1,4 +1,4 @@
-"""A stand-in for an OpenTelemetry collector: takes OTLP/http and keeps what it got, each thing as often as it came."""
+"""A stand-in for an OpenTelemetry collector: it keeps all that comes by OTLP/http, as often as it came."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-KINDS = {
+KINDS: dict[str, Any] = {
     "/v1/traces": ExportTraceServiceRequest,
     "/v1/logs": ExportLogsServiceRequest,
     "/v1/metrics": ExportMetricsServiceRequest,

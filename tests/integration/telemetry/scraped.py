@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import socket
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from http.client import HTTPConnection
+from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -44,17 +44,10 @@ class Scrapes:
 
     base: int
 
-    def url(self, process: str, path: str) -> str:
-        return f"http://127.0.0.1:{self.base + PROCESSES.index(process)}{path}"
-
     def samples(self, process: str) -> list[Sample]:
         """All series of a process; none while it does not answer."""
-        try:
-            with urllib.request.urlopen(self.url(process, "/metrics"), timeout=10) as answer:
-                text = answer.read().decode()
-        except OSError:
-            return []
-        return list(_samples(text))
+        _, body = self._get(process, "/metrics")
+        return list(_samples(body.decode()))
 
     def value(self, process: str, name: str, **labels: str) -> float | None:
         """The value of the only series of this name with these labels; None if there is none."""
@@ -66,15 +59,21 @@ class Scrapes:
         assert len(found) < 2, f"{name} {labels} has {len(found)} series"
         return found[0] if found else None
 
-    def ready(self, process: str) -> tuple[int, dict[str, object]]:
+    def ready(self, process: str) -> tuple[int, dict[str, Any]]:
         """Status and body of the answer to the question of readiness; (0, {}) without an answer."""
+        status, body = self._get(process, "/ready")
+        return status, json.loads(body or b"{}")
+
+    def _get(self, process: str, path: str) -> tuple[int, bytes]:
+        asked = HTTPConnection("127.0.0.1", self.base + PROCESSES.index(process), timeout=10)
         try:
-            with urllib.request.urlopen(self.url(process, "/ready"), timeout=10) as answer:
-                return answer.status, json.loads(answer.read())
-        except urllib.error.HTTPError as error:
-            return error.code, json.loads(error.read())
+            asked.request("GET", path)
+            answer = asked.getresponse()
+            return answer.status, answer.read()
         except OSError:
-            return 0, {}
+            return 0, b""
+        finally:
+            asked.close()
 
 
 def _samples(text: str) -> Iterator[Sample]:

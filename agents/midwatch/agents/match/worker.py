@@ -49,7 +49,7 @@ def handle(
         return (Send(events, key, codec.encode(replace(record, logged_ms=message.timestamp_ms))),)
     hits = match(record, watched.rules, watched.hash, message.timestamp_ms, any_line=watched.any_line)
     if metrics is not None:
-        metrics.matched(record, hits)
+        metrics.matched(record, hits, watched)
     return () if hits is None else (Send(events, key, encoded(hits)),)
 
 
@@ -83,7 +83,7 @@ def build(settings: Settings, watched: Callable[[int], CompiledBundle] | None = 
     foreign, topics = reader(settings.foreign, settings.cluster), settings.topic_names
     bundle_for = watched or partial(_same, rules_of(settings))
     app = create_app(settings, f"{settings.topics.prefix}.match", buffer=_BUFFER)
-    metrics = MatchMetrics(app.telemetry.meter) if app.telemetry is not None else None
+    metrics = MatchMetrics(settings.telemetry, app.telemetry.meter) if app.telemetry is not None else None
 
     def fold(message: Message) -> tuple[Send, ...]:
         return handle(message, bundle_for(len(message.value or b"")), topics.events, foreign, metrics)

@@ -20,6 +20,8 @@ from midwatch.streams.telemetry.spans import LogEvent, SpanRecord
 
 Ends = Mapping[int, int]
 """When spans of this trace that were exported before have ended (ms), by the id of each."""
+_FIRST = 1
+"""The revision of an incident's first verdict. A repeated record must give what it gave before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ def traced(record: object, at_ms: int, ends: Ends) -> Traced | None:
     if isinstance(record, Forwarded):
         record = record.record
     if isinstance(record, Incident):
-        return _incident(record, ends)
+        return _incident(record)
     if isinstance(record, Outcome):
         return _outcome(record, at_ms, ends)
     if isinstance(record, Decision):
@@ -62,7 +64,7 @@ def traced(record: object, at_ms: int, ends: Ends) -> Traced | None:
     return _command(record, at_ms) if isinstance(record, Command) else _finding(record, place)
 
 
-def _incident(incident: Incident, ends: Ends) -> Traced:
+def _incident(incident: Incident) -> Traced:
     root, settled_ms = ids.incident_span(incident.id), incident.settled_ms or incident.opened_ms
     verdict, about = incident.verdict, _about_incident(incident)
     failed = verdict.error_type if verdict.state == "failed" else ""
@@ -77,7 +79,7 @@ def _incident(incident: Incident, ends: Ends) -> Traced:
         root,
     )
     event_id = ids.span_id(incident.id, "event", incident.revision)
-    if root in ends:
+    if incident.revision > _FIRST:
         span = ids.span_id(incident.id, "revision", incident.revision)
         again = _span(
             n.REVISION_SPAN, incident.id, (span, root), (settled_ms, settled_ms), about, failed=failed
@@ -162,7 +164,7 @@ def _outcome(outcome: Outcome, at_ms: int, ends: Ends) -> Traced:
         first = (min(ends.get(sent, at_ms), at_ms), at_ms)
         refused = failed if outcome.state != "failed" else ""
         spans.append(_span(n.ANSWER_SPAN, incident, (answer, sent), first, about, failed=refused))
-    if outcome.state != "accepted" and (answer in ends or outcome.state in ("done", "failed")):
+    if outcome.state not in ("accepted", "refused"):
         span = ids.effect_span(incident, outcome.command)
         whole = (min(ends.get(answer, at_ms), at_ms), at_ms)
         spans.append(_span(n.EFFECT_SPAN, incident, (span, sent), whole, about, failed=failed))

@@ -55,6 +55,8 @@ def _rule() -> dict[str, object]:
                 "description": "Whether the same start may succeed. Leave it out where that depends.",
             },
             "captures": {"type": "object", "additionalProperties": {"type": "string"}},
+            "export": _TEXTS
+            | {"description": "Captures, by meaning, whose numbers become metrics of the job."},
             "remedy": {"type": "string"},
             "match": _TEXTS | {"description": "Example lines, or whole blocks, that must match."},
             "no_match": _TEXTS | {"description": "Example lines, or whole blocks, that must not match."},

@@ -49,6 +49,7 @@ def plain_rule(rule: Rule) -> dict[str, object]:
         "mode": rule.mode.value if rule.mode else "",
         "phase": rule.phase.value if rule.phase and rule.phase is not default_phase else "",
         "captures": dict(rule.captures),
+        "export": list(rule.export),
         "rate_limit": {"hits": limit.hits, "per": seconds_text(limit.seconds)} if limit else None,
         "stop_pattern": rule.stop_pattern,
         "block": rule.block.value if rule.block else "",
