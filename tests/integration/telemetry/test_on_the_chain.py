@@ -82,7 +82,7 @@ def test_a_job_is_seen_from_its_first_step_to_its_rescue(
         SOON,
     )
     for process in ALL:
-        wait_for(lambda p=process: scrapes.ready(p)[0] == 200, f"{process} says that it is ready", SOON)  # type: ignore[misc]
+        wait_for(lambda p=process: scrapes.ready(p)[0] == 200, f"{process} says that it is ready", SOON)  # type: ignore[misc]  # mypy sees no type in a default
         assert scrapes.value(process, "midwatch_watch_last_look_seconds")
 
     job.crash(("n0", NCCL))

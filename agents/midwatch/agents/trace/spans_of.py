@@ -16,7 +16,7 @@ from midwatch.streams.records.identity import JobName, job_name, native_id
 from midwatch.streams.telemetry import names as n
 from midwatch.streams.telemetry import trace_ids as ids
 from midwatch.streams.telemetry.names import SpanName
-from midwatch.streams.telemetry.spans import LogEvent, SpanRecord
+from midwatch.streams.telemetry.spans import IncidentEvent, SpanRecord
 
 Ends = Mapping[int, int]
 """When spans of this trace that were exported before have ended (ms), by the id of each."""
@@ -30,7 +30,7 @@ class Traced:
 
     place: str
     spans: tuple[SpanRecord, ...] = ()
-    event: LogEvent | None = None
+    event: IncidentEvent | None = None
     event_id: int = 0
 
 
@@ -68,7 +68,7 @@ def _incident(incident: Incident) -> Traced:
     root, settled_ms = ids.incident_span(incident.id), incident.settled_ms or incident.opened_ms
     verdict, about = incident.verdict, _about_incident(incident)
     failed = verdict.error_type if verdict.state == "failed" else ""
-    event = LogEvent(
+    event = IncidentEvent(
         n.INCIDENT_EVENT,
         n.INCIDENT_SPAN.service,
         settled_ms,
@@ -115,7 +115,7 @@ def _decision(decision: Decision, at_ms: int) -> Traced:
         n.ARMED: decision.armed,
     }
     span = ids.decision_span(incident, decision.command, decision.revision, decision.at_ms, decision.action)
-    event = LogEvent(
+    event = IncidentEvent(
         n.DECISION_EVENT,
         n.DECISION_SPAN.service,
         at_ms,
@@ -168,7 +168,7 @@ def _outcome(outcome: Outcome, at_ms: int, ends: Ends) -> Traced:
         span = ids.effect_span(incident, outcome.command)
         whole = (min(ends.get(answer, at_ms), at_ms), at_ms)
         spans.append(_span(n.EFFECT_SPAN, incident, (span, sent), whole, about, failed=failed))
-    event = LogEvent(
+    event = IncidentEvent(
         n.OUTCOME_EVENT,
         n.EFFECT_SPAN.service,
         at_ms,
@@ -188,7 +188,7 @@ def _finding(finding: Any, place: str) -> Traced:
     about = _job(finding.job) | {n.ATTEMPT: finding.attempt, n.KIND: kind}
     if node:
         about[n.HOST] = node
-    event = LogEvent(
+    event = IncidentEvent(
         n.FINDING_EVENT,
         n.INCIDENT_SPAN.service,
         finding.at_ms,

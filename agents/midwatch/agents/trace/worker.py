@@ -27,7 +27,7 @@ from midwatch.streams.services.topic_admin import check_topics
 from midwatch.streams.settings.schema import Settings
 from midwatch.streams.telemetry import names
 from midwatch.streams.telemetry.meter import Health
-from midwatch.streams.telemetry.spans import IncidentExport, LogEvent, SpanRecord
+from midwatch.streams.telemetry.spans import IncidentEvent, IncidentExport, SpanRecord
 from midwatch.streams.telemetry.start import identity, open_telemetry, require_extra
 from midwatch.streams.worker.counters import Counters
 from midwatch.streams.worker.exported import export_counters
@@ -168,7 +168,7 @@ class Tracing:
 
     def _export(self, records: Sequence[tuple[object, int]]) -> bool:
         known = self._emitted.of(place for record, _ in records if (place := place_of(record)))
-        spans, events = _New[SpanRecord](), _New[LogEvent]()
+        spans, events = _New[SpanRecord](), _New[IncidentEvent]()
         for record, at_ms in records:
             found = traced(record, at_ms, known.get(place_of(record), {}))
             if found is None:

@@ -45,6 +45,15 @@ class Health:
         return not self.reasons
 
 
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who exports: the attributes of the resource."""
+
+    service: str
+    namespace: str
+    instance: str
+
+
 class Export(Protocol):
     """The open telemetry of one process."""
 

@@ -32,9 +32,8 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from midwatch.streams.settings.schema import TelemetrySettings
 from midwatch.streams.telemetry import names
 from midwatch.streams.telemetry.endpoint import Endpoint
-from midwatch.streams.telemetry.meter import NO_LABELS, Export, Health, Labels, Meter, Read
+from midwatch.streams.telemetry.meter import NO_LABELS, Export, Health, Identity, Labels, Meter, Read
 from midwatch.streams.telemetry.names import Metric
-from midwatch.streams.telemetry.start import Identity
 
 CLOSE_MS = 3000
 

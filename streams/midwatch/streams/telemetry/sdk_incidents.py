@@ -25,9 +25,9 @@ from opentelemetry.trace import (
 )
 
 from midwatch.streams.telemetry import names
+from midwatch.streams.telemetry.meter import Identity
 from midwatch.streams.telemetry.sdk import resource
-from midwatch.streams.telemetry.spans import IncidentExport, LogEvent, SpanRecord
-from midwatch.streams.telemetry.start import Identity
+from midwatch.streams.telemetry.spans import IncidentEvent, IncidentExport, SpanRecord
 
 _NS = 1_000_000
 _SEVERITIES = {"INFO": SeverityNumber.INFO, "WARN": SeverityNumber.WARN, "ERROR": SeverityNumber.ERROR}
@@ -52,14 +52,14 @@ class SdkIncidentExport(IncidentExport):
             self._add_span(span)
         return self._span_exporter.export(self._spans.take()) is SpanExportResult.SUCCESS
 
-    def export_events(self, events: Sequence[LogEvent]) -> bool:
+    def export_events(self, events: Sequence[IncidentEvent]) -> bool:
         for event in events:
             self._add_event(event)
         return self._log_exporter.export(self._events.take()) is LogRecordExportResult.SUCCESS
 
     def close(self) -> None:
-        self._span_exporter.shutdown()  # type: ignore[no-untyped-call]
-        self._log_exporter.shutdown()  # type: ignore[no-untyped-call]
+        self._span_exporter.shutdown()  # type: ignore[no-untyped-call]  # the library's
+        self._log_exporter.shutdown()  # type: ignore[no-untyped-call]  # the library's
 
     def _add_span(self, record: SpanRecord) -> None:
         provider = self._tracers.get(record.kind.service)
@@ -85,7 +85,7 @@ class SdkIncidentExport(IncidentExport):
             span.set_status(Status(StatusCode.ERROR, record.failed))
         span.end(record.end_ms * _NS)
 
-    def _add_event(self, event: LogEvent) -> None:
+    def _add_event(self, event: IncidentEvent) -> None:
         provider = self._loggers.get(event.service)
         if provider is None:
             provider = LoggerProvider(resource(self._who(event.service)), shutdown_on_exit=False)

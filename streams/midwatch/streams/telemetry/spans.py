@@ -27,7 +27,7 @@ class SpanRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class LogEvent:
+class IncidentEvent:
     """One log record. `trace` 0: it belongs to no incident."""
 
     name: str
@@ -47,7 +47,7 @@ class IncidentExport(Protocol):
         """Whether the receiver has taken all. It waits for the answer, for at most ten seconds."""
         ...
 
-    def export_events(self, events: Sequence[LogEvent]) -> bool:
+    def export_events(self, events: Sequence[IncidentEvent]) -> bool:
         """As `export_spans`."""
         ...
 

@@ -5,23 +5,13 @@ from __future__ import annotations
 import importlib.util
 import os
 import socket
-from dataclasses import dataclass
 
 from midwatch.streams.errors import ConfigurationError
 from midwatch.streams.settings.schema import Settings
-from midwatch.streams.telemetry.meter import Export
+from midwatch.streams.telemetry.meter import Export, Identity
 
 PROCESSES = ("match", "detect", "decide", "executor", "trace")
 """In the order of their ports: the first one has the port of the setting."""
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """Who exports: the attributes of the resource."""
-
-    service: str
-    namespace: str
-    instance: str
 
 
 def identity(settings: Settings, process: str) -> Identity:

@@ -14,7 +14,7 @@ from midwatch.agents.trace.emitted import Emitted
 from midwatch.agents.trace.worker import Tracing
 from midwatch.streams.records import codec
 from midwatch.streams.settings.schema import Settings
-from midwatch.streams.telemetry.spans import IncidentExport, LogEvent, SpanRecord
+from midwatch.streams.telemetry.spans import IncidentEvent, IncidentExport, SpanRecord
 from unit.agents.trace.test_spans_of import ACCEPTED, DECISION, DONE, INCIDENT, ORDER
 
 RECORDS = (INCIDENT, DECISION, ORDER, ACCEPTED, DONE)
@@ -89,14 +89,14 @@ class Receiver(IncidentExport):
 
     def __init__(self) -> None:
         self.spans: list[SpanRecord] = []
-        self.events: list[LogEvent] = []
+        self.events: list[IncidentEvent] = []
         self.takes_spans = self.takes_events = True
 
     def export_spans(self, spans: Sequence[SpanRecord]) -> bool:
         self.spans += spans if self.takes_spans else ()
         return self.takes_spans
 
-    def export_events(self, events: Sequence[LogEvent]) -> bool:
+    def export_events(self, events: Sequence[IncidentEvent]) -> bool:
         self.events += events if self.takes_events else ()
         return self.takes_events
 

@@ -11,11 +11,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from house.tree import ROOT, SOURCE_ROOTS
 from midwatch.streams.settings.schema import TelemetrySettings
 from midwatch.streams.telemetry import names
-from midwatch.streams.telemetry.meter import Reading
+from midwatch.streams.telemetry.meter import Identity, Reading
 from midwatch.streams.telemetry.names import ATTRIBUTES, EVENTS, METRICS, Metric
 from midwatch.streams.telemetry.page import page, prometheus_name
 from midwatch.streams.telemetry.sdk import SdkExport
-from midwatch.streams.telemetry.start import Identity
 
 PAGE = ROOT / "docs" / "telemetry.md"
 FREE_TEXT = (names.DECISION_REASON, names.LINE_TEXT, names.FILE, names.ATTEMPT, names.RANK, names.SLURM_JOB)
