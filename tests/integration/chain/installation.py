@@ -144,12 +144,19 @@ class Installation:
     def _is_ready(self, name: str) -> bool:
         return is_ready(self.settings.state_directory, name, self.processes[name].pid)
 
-    def run(self, directory: Path, *options: str, nodes: tuple[str, ...] = NODES, name: str = "") -> Job:
+    def run(
+        self,
+        directory: Path,
+        *options: str,
+        nodes: tuple[str, ...] = NODES,
+        name: str = "",
+        writer: Path = WRITER,
+    ) -> Job:
         """Start a writer as a job through `midwatch run`; it ships nothing but its own output."""
         directory.mkdir()
         name, count = name or f"job-{secrets.token_hex(4)}", len(nodes) + 1
         about = ("--json", f"--job={name}", f"--nodes={count}", "--act", *options)
-        command = [*midwatch("run", *about), "--", sys.executable, str(WRITER), str(directory), *nodes]
+        command = [*midwatch("run", *about), "--", sys.executable, str(writer), str(directory), *nodes]
         done = subprocess.run(
             command,
             cwd=self.directory,
