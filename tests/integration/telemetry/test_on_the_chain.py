@@ -64,6 +64,7 @@ def test_a_job_is_seen_from_its_first_step_to_its_rescue(
         ["midwatch.incident", "midwatch.decision", "midwatch.outcome", "midwatch.outcome"]
     )
     assert {service for service, _ in collector.metrics} >= {f"midwatch-{name}" for name in ALL}
+    assert ("midwatch-ship", "midwatch.shipper.backlog") in collector.metrics
     assert collector.twice() == []
 
 

@@ -163,6 +163,14 @@ ALIVE: Final = Metric(
     "midwatch.watch.last_look", "gauge", "s",
     "the dead-man metric: Unix time at which this process last saw that it keeps up", of="all",
 )  # fmt: skip
+BACKLOG: Final = Metric(
+    "midwatch.shipper.backlog", "gauge", "By", "bytes read or waiting that Kafka has not acknowledged",
+    (RUN, NODE), of="ship",
+)  # fmt: skip
+LINES_SHIPPED: Final = Metric(
+    "midwatch.shipper.lines", "counter", "{line}", "lines read, those read again after a loss counted again",
+    of="ship",
+)  # fmt: skip
 LINES: Final = Metric("midwatch.line.matched", "counter", "{line}", "lines that were matched", of="match")
 HITS: Final = Metric("midwatch.rule.hits", "counter", "{hit}", "hits of rules", (RULE,), of="match")
 LINE_AGE: Final = Metric(

@@ -55,6 +55,8 @@ that died exports nothing; alert on `absent()`, and on the age of `{n.ALIVE.name
 time() - midwatch_watch_last_look_seconds > 60
 ```
 
+A shipper exports only by OTLP, and only where its node has the extra; it ships all the same without it.
+
 ## Metrics
 
 A job is named by the label `run` alone, and only by gauges. Its series end `telemetry.forget` after the
@@ -123,7 +125,9 @@ def page() -> str:
 
 def prometheus_name(metric: Metric) -> str:
     """The name that a scrape shows."""
-    unit = {"s": "_seconds"}.get(metric.unit, "_per_second" if metric.unit.endswith("/s") else "")
+    unit = {"s": "_seconds", "By": "_bytes"}.get(
+        metric.unit, "_per_second" if metric.unit.endswith("/s") else ""
+    )
     return metric.name.replace(".", "_") + unit + ("_total" if metric.kind == "counter" else "")
 
 

@@ -21,8 +21,8 @@ def identity(settings: Settings, process: str) -> Identity:
 
 
 def scrape_address(settings: Settings, process: str) -> tuple[str, int] | None:
-    """Where this process answers scrapes; None if the settings name no address."""
-    if not settings.telemetry.prometheus:
+    """Where this process answers scrapes; None if the settings name no address, and for a shipper."""
+    if not settings.telemetry.prometheus or process not in PROCESSES:
         return None
     host, _, port = settings.telemetry.prometheus.rpartition(":")
     return host.strip("[]"), int(port) + PROCESSES.index(process)
@@ -44,9 +44,17 @@ def open_telemetry(settings: Settings, process: str) -> Export | None:
 
 def require_extra() -> None:
     """Raises ConfigurationError if the OpenTelemetry SDK is not installed."""
-    if importlib.util.find_spec("opentelemetry.sdk") is None:
+    if not has_extra():
         raise ConfigurationError(
             "telemetry is on, and the OpenTelemetry SDK is not installed",
             where="telemetry",
             remedy="install midwatch[otel], or remove telemetry.otlp and telemetry.prometheus",
         )
+
+
+def has_extra() -> bool:
+    """Whether the OpenTelemetry SDK is installed. It imports no more than the package's first module."""
+    try:
+        return importlib.util.find_spec("opentelemetry.exporter.otlp.proto.http") is not None
+    except ModuleNotFoundError:
+        return False

@@ -56,11 +56,11 @@ def test_a_path_outside_the_checkpoint_directory_is_not_below_it(tmp_path: Path)
 
 
 def test_a_start_by_slurm_itself_loses_what_ours_was_told() -> None:
-    given = {"A": "b", **variables(2, POINT, ("--load", "x"))}
+    given = {"A": "b", **variables(2, POINT, ("--load", "x"), "00-a-b-01")}
     argv = ["train.sh", "--lr", "--load", "x"]
     ours, mine = told(argv, given, requeued=False)
     assert ours == argv
-    assert mine["MIDWATCH_RESUME_STEP"] == "40"
+    assert (mine["MIDWATCH_RESUME_STEP"], mine["TRACEPARENT"]) == ("40", "00-a-b-01")
     assert told(argv, given, requeued=True) == (["train.sh", "--lr"], {"A": "b"})
     assert told(argv, {"A": "b"}, requeued=True) == (argv, {"A": "b"})
 

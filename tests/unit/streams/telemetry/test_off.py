@@ -9,9 +9,12 @@ from dataclasses import replace
 
 import pytest
 
+from midwatch.shippers.sending.exported import exported
 from midwatch.streams.errors import ConfigurationError
+from midwatch.streams.records import Origin
 from midwatch.streams.settings.schema import Settings, TelemetrySettings
 from midwatch.streams.telemetry.start import open_telemetry, scrape_address
+from unit.upgrade.filled import filled
 
 PROCESSES = (
     "midwatch.agents.match.worker",
@@ -46,6 +49,13 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     with pytest.raises(ConfigurationError, match="OpenTelemetry SDK is not installed"):
         open_telemetry(settings, "match")
+
+
+def test_a_shipper_without_the_extra_ships_and_exports_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = replace(Settings(), telemetry=TelemetrySettings(otlp="http://127.0.0.1:9"))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with exported(settings, filled(Origin), lambda: None):
+        pass
 
 
 @pytest.mark.parametrize(("process", "port"), [("match", 9464), ("detect", 9465), ("trace", 9468)])
