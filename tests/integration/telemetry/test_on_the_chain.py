@@ -28,8 +28,8 @@ from processes import wait_for
 pytestmark = pytest.mark.integration
 
 
-@pytest.mark.capability("X-14", "X-51")
-def test_a_job_is_seen_from_its_first_step_to_its_rescue(
+@pytest.mark.capability("X-14")
+def test_a_job_is_seen_from_its_first_step_to_its_end_and_unknown_while_nobody_sees_it(
     watch: Installation, scrapes: Scrapes, collector: Collector, tmp_path: Path
 ) -> None:
     job = running(watch, tmp_path / "job")
@@ -47,6 +47,14 @@ def test_a_job_is_seen_from_its_first_step_to_its_rescue(
     for process in ALL:
         wait_for(lambda p=process: scrapes.ready(p)[0] == 200, f"{process} says that it is ready", SOON)  # type: ignore[misc]  # mypy sees no type in a default
         assert scrapes.value(process, "midwatch_watch_last_look_seconds")
+
+    job.shipper("n0").send_signal(signal.SIGSTOP)
+    wait_for(lambda: state(scrapes, run) == "unknown", "nobody sees the job", SOON)
+    age = scrapes.value("detect", "midwatch_heartbeat_age_seconds", run=run, node="n0")
+    assert age is not None
+    assert age > 0.5
+    job.shipper("n0").send_signal(signal.SIGCONT)
+    wait_for(lambda: state(scrapes, run) == "watched", "the job is seen again", SOON)
 
     job.crash(("n0", NCCL))
     wait_for(lambda: job.starts() == 2, "the rescue", SOON)
@@ -66,21 +74,6 @@ def test_a_job_is_seen_from_its_first_step_to_its_rescue(
     assert {service for service, _ in collector.metrics} >= {f"midwatch-{name}" for name in ALL}
     assert ("midwatch-ship", "midwatch.shipper.backlog") in collector.metrics
     assert collector.twice() == []
-
-
-def test_a_job_that_nobody_sees_is_unknown_and_one_that_is_over_has_no_series(
-    watch: Installation, scrapes: Scrapes, tmp_path: Path
-) -> None:
-    job = running(watch, tmp_path / "job")
-    run = run_of(job)
-    wait_for(lambda: state(scrapes, run) == "watched", "the job is watched", SOON)
-    job.shipper("n0").send_signal(signal.SIGSTOP)
-    wait_for(lambda: state(scrapes, run) == "unknown", "nobody sees the job", SOON)
-    age = scrapes.value("detect", "midwatch_heartbeat_age_seconds", run=run, node="n0")
-    assert age is not None
-    assert age > 0.5
-    job.shipper("n0").send_signal(signal.SIGCONT)
-    wait_for(lambda: state(scrapes, run) == "watched", "the job is seen again", SOON)
     job.finish()
     wait_for(lambda: series(scrapes, run) == [], "no series names the job any more", SOON)
 
