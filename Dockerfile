@@ -1,4 +1,4 @@
-# Two images: `shipper`, the sidecar alone, and `server`, the workers and the executor.
+# Two images: `shipper`, what stands beside or around a job, and `server`, the workers and the executor.
 #   docker build --target shipper -t midwatch-shipper .
 #   docker build --target server -t midwatch .
 FROM python:3.13.9-slim-bookworm AS python
@@ -16,8 +16,10 @@ COPY requirements/base.lock /tmp/
 RUN pip install --require-hashes -r /tmp/base.lock && rm /tmp/base.lock
 COPY --from=wheel /wheels /tmp/wheels
 RUN pip install --no-deps /tmp/wheels/*.whl && rm -r /tmp/wheels
-RUN useradd --uid 10001 --create-home watch
+# The directories exist before volumes are mounted there, so that the volumes belong to `watch` too.
+RUN useradd --uid 10001 --create-home watch && install -d -o watch -m 0700 /var/lib/midwatch /job
 USER watch
+ENV MIDWATCH_STATE_DIRECTORY=/var/lib/midwatch
 ENTRYPOINT ["midwatch"]
 CMD ["ship", "--help"]
 

@@ -10,7 +10,8 @@ HOUSE := PYTHONPATH=tests $(BIN)/python -m house.gate
 # The tests start hundreds of Python processes: none of them should have to compile what another has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test unit chaos chaos-reload fuzz bench-match bench-prototype bench-latency bench-replay bench-telemetry test-otel check lint
+.PHONY: demo test unit images chaos chaos-reload fuzz bench-match bench-prototype bench-latency bench-replay
+.PHONY: bench-telemetry test-otel check lint
 .PHONY: types imports house capabilities format lock hooks clean
 
 demo: $(READY) ## the whole chain on this machine: a toy training fails, is rescued, fails for good
@@ -35,7 +36,7 @@ chaos-reload: $(READY) ## SWAPS swaps of rules under load, LINES numbered lines;
 	MIDWATCH_RELOAD_RESULTS=$(abspath $(RESULTS)) $(BIN)/pytest tests/integration/reload/test_swaps.py -s
 
 test-otel: $(READY) ## traces with each process killed alone, after a loss of Redis, and of a trainer of its own
-	$(BIN)/pytest tests/integration/telemetry tests/integration/telemetry/long_runs.py $(ARGS)
+	$(BIN)/pytest tests/integration/telemetry/test_on_the_chain.py tests/integration/telemetry/long_runs.py $(ARGS)
 
 bench-telemetry: $(READY) ## what telemetry costs match while it is off and while it is on
 	PYTHONPATH=tests $(BIN)/python -m bench.telemetry $(ARGS)
@@ -51,6 +52,9 @@ bench-replay: $(READY) ## `midwatch replay` of a small log, beside a bare interp
 
 bench-latency: $(READY) ## how soon: line to incident, settled to command, each kind of process killed ten times
 	PYTHONPATH=tests $(BIN)/python -m bench.latency $(ARGS)
+
+images: $(READY) ## build and run each stage of the Dockerfile with Python 3.11 and 3.13, without Docker
+	IMAGES=1 $(BIN)/pytest tests/images $(ARGS)
 
 check: lint types imports house ## the gate without the tests; make -k check tells all findings at once
 

@@ -21,6 +21,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
+from house.compose import image_environment
 from house.tree import ROOT
 from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.streams.settings.reader import OTHER_VARIABLES, leaves, variable_name
@@ -58,7 +59,7 @@ def test_the_schema_would_see_a_mistake(compose: Document) -> None:
 
 def test_it_has_the_whole_chain(compose: Document) -> None:
     assert compose["services"].keys() == {
-        "kafka", "redis", "topics", "match", "detect", "decide", "executor", "job", "shipper",
+        "kafka", "redis", "topics", "match", "detect", "decide", "executor", "job",
     }  # fmt: skip
 
 
@@ -152,17 +153,34 @@ def test_the_topics_are_made_before_anything_reads_them(compose: Document, stack
 
 
 def test_whatever_uses_kafka_waits_for_its_topics(compose: Document) -> None:
-    users = {"match", "detect", "decide", "executor", "shipper"}
+    """The job waits for workers, which wait for the topics."""
+    users = {"match", "detect", "decide", "executor"}
     waits = {
         name for name, service in compose["services"].items() if "topics" in service.get("depends_on", {})
     }
     assert waits == users
+    assert set(compose["services"]["job"]["depends_on"]) <= users
 
 
-def test_the_toy_job_is_the_drill(compose: Document) -> None:
-    """Its module is there, and the logs that the shipper follows are those that it writes."""
-    job, shipper = compose["services"]["job"], compose["services"]["shipper"]
-    assert importlib.util.find_spec(job["entrypoint"][-1])
-    ranks = int(job["command"][job["command"].index("--ranks") + 1])
-    folder = job["command"][job["command"].index("--log-dir") + 1]
-    assert shipper["command"][3:] == [f"{folder}/rank_{rank}.log" for rank in range(ranks)]
+@pytest.mark.capability("X-14")
+def test_every_server_process_has_a_health_check_of_its_own(compose: Document) -> None:
+    for name in ("match", "detect", "decide", "executor"):
+        assert compose["services"][name]["healthcheck"]["test"] == ["CMD", "midwatch", "health", name]
+
+
+def test_the_toy_job_is_the_drill_and_its_shipper_is_process_1(compose: Document) -> None:
+    """Its module is there, all its lines go to its output, and no other init stands before the shipper."""
+    job = compose["services"]["job"]
+    options, command = (
+        job["command"][: job["command"].index("--")],
+        job["command"][job["command"].index("--") :],
+    )
+    assert options == ["ship", "--job", "toy"]
+    assert importlib.util.find_spec(command[3])
+    assert command[command.index("--log-dir") + 1] == "-"
+    assert not {"init", "entrypoint"} & job.keys()
+
+
+def test_what_the_shipper_could_not_send_lies_in_a_volume(compose: Document) -> None:
+    stage = image_environment("shipper")
+    assert f"shipper:{stage['MIDWATCH_STATE_DIRECTORY']}" in compose["services"]["job"]["volumes"]

@@ -75,7 +75,8 @@ def test_of_several_pythons_the_systems_own_is_taken_where_it_will_do(
 
 
 @pytest.mark.parametrize(
-    ("check_ends_with", "expected"), [(0, ["check CI=true", "test CI=true"]), (2, ["check CI=true"])]
+    ("check_ends_with", "expected"),
+    [(0, ["check CI=true", "images CI=true", "test CI=true"]), (2, ["check CI=true"])],
 )
 def test_the_gate_checks_then_tests_as_ci(bare: Path, check_ends_with: int, expected: list[str]) -> None:
     """A failed check ends the gate; a missing part counts as a failure, since CI is set."""

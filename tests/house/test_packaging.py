@@ -135,6 +135,28 @@ def test_the_base_install_lacks_nothing(base_install: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
+def test_the_base_install_names_the_extras_that_up_needs(base_install: Path, tmp_path: Path) -> None:
+    python = base_install.parents[2] / "bin" / "python"
+    command = [str(python), "-I", "-m", "midwatch", "up", f"--state-directory={tmp_path}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 3, done.stderr
+    assert "pip install 'midwatch[server,embedded]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_readme_names_the_wheel_and_its_extras(wheel: Path) -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert f"pip install 'dist/{wheel.name}[server,embedded]'" in readme
+    assert ".venv/bin/pip install '.[server,embedded]'" in readme
+    with zipfile.ZipFile(wheel) as archive:
+        (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        extras = [
+            line for line in archive.read(metadata).decode().splitlines() if line.startswith("Provides-E")
+        ]
+    assert {"Provides-Extra: server", "Provides-Extra: embedded"} <= set(extras)
+    assert all(f"\n| `{extra}` |" in readme for extra in ("server", "embedded"))
+
+
 def size(entry: Path) -> int:
     """Bytes of a file, or of all files below a folder."""
     files = entry.rglob("*") if entry.is_dir() else [entry]

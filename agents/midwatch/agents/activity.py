@@ -134,10 +134,7 @@ def _outcome(outcome: Outcome, command: Command | None) -> str:
     number = ""
     if command is not None and command.action == "restart":
         number = count(command.restart_number, command.restart_limit)
-    told = "told to load" if outcome.checkpoint else "from"
-    checkpoint = (
-        "" if outcome.checkpoint_step is None else f"{told} the checkpoint of step {outcome.checkpoint_step}"
-    )
+    checkpoint = checkpoint_phrase(outcome)
     return f"{outcome.job}: " + _join(
         f"{outcome.action} → {outcome.state}",
         number,
@@ -145,6 +142,16 @@ def _outcome(outcome: Outcome, command: Command | None) -> str:
         checkpoint,
         f"command {outcome.command[:12]}",
         _because(outcome.reason),
+    )
+
+
+def checkpoint_phrase(outcome: Outcome) -> str:
+    """Which checkpoint the outcome names; "" if none. One that no path names was only seen there."""
+    if outcome.checkpoint_step is None:
+        return ""
+    number = f"{outcome.checkpoint_unit} {outcome.checkpoint_step}"
+    return (
+        f"told to load the checkpoint of {number}" if outcome.checkpoint else f"latest checkpoint: {number}"
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from midwatch.rules.files.rule_reader import read_rule_file
 from midwatch.rules.loader import shipped_files
-from midwatch.rules.model import Role, Rule
+from midwatch.rules.model import Role, Rule, Shows
 
 _HEAD = """# Catalogue of rules
 
@@ -54,6 +54,8 @@ def _entry(rule: Rule) -> list[str]:
         properties.append(_TRANSIENT[rule.transient])
     if rule.phase and rule.role is Role.PROGRESS:
         properties.append(f"phase {rule.phase}")
+    if rule.shows is not Shows.STEP:
+        properties.append(f"shows {rule.shows}")
     if rule.fallback:
         properties.append("fallback")
     lines = [f"### {rule.name}", "", f"{', '.join(properties)} · {rule.source}", ""]

@@ -23,6 +23,7 @@ __all__ = [
     "Rule",
     "RuleFile",
     "Severity",
+    "Shows",
     "SilenceLimit",
     "SourceLocation",
 ]
@@ -62,6 +63,19 @@ class Phase(StrEnum):
     TRAINING = "training"
     EVALUATION = "evaluation"
     CHECKPOINT = "checkpoint"
+
+
+class Shows(StrEnum):
+    """What a line of a progress rule proves.
+
+    `STEP`: the job goes on. That it trains, only the line's number shows: a step, a loss, a batch of an
+    epoch, a count that climbs. `TRAINING`: the line itself shows it, as a complete checkpoint does.
+    `CLIMB`: its count shows it once it has climbed; the silence goes on.
+    """
+
+    STEP = "step"
+    TRAINING = "training"
+    CLIMB = "climb"
 
 
 class Mode(StrEnum):
@@ -132,7 +146,8 @@ class Rule:
     reports that line, and the fold ignores later hits of the rule. A `fallback` counts only on a line where
     no other rule matches; examples are the last line of any traceback and a bare signal. A line that calls
     itself a warning or less is no failure, except for a rule with `any_level`. With `at_start` the match must
-    begin the line, apart from a launcher's prefix. `source` says where the knowledge comes from.
+    begin the line, apart from a launcher's prefix. `shows`: see `Shows`. `source` says where the knowledge
+    comes from.
 
     `export` names captures, by meaning, whose numbers become metrics of the job.
     """
@@ -155,6 +170,7 @@ class Rule:
     any_level: bool = False
     at_start: bool = False
     phase: Phase | None = None
+    shows: Shows = Shows.STEP
     mode: Mode | None = None
     block: BlockKind | None = None
     source: str = ""

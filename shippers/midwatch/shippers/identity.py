@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from midwatch.streams.errors import ConfigurationError
-from midwatch.streams.records import Origin
+from midwatch.streams.records import CheckpointChoice, Origin
 from midwatch.streams.records.codec import out_of_bounds
 from midwatch.streams.records.identity import (
     job_name,
@@ -19,6 +19,11 @@ from midwatch.streams.records.identity import (
     ray_incarnation,
     slurm_incarnation,
 )
+from midwatch.streams.records.words import Unit
+
+RESUME_FROM, RESUME_STEP = "MIDWATCH_RESUME_FROM", "MIDWATCH_RESUME_STEP"
+RESUME_UNIT, RESUME_WRITTEN = "MIDWATCH_RESUME_UNIT", "MIDWATCH_RESUME_WRITTEN_MS"
+"""Variables of a start's checkpoint. A start that chose it itself gives the last two to its shipper."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +89,16 @@ def identify(
             remedy="see --node, --nodes, MIDWATCH_NODE and MIDWATCH_INCARNATION: short names on one line",
         )
     return origin
+
+
+def checkpoint_choice(environment: Mapping[str, str]) -> CheckpointChoice | None:
+    """The checkpoint that this start chose for itself; None if it chose none or another chose for it."""
+    step, written = environment.get(RESUME_STEP, ""), environment.get(RESUME_WRITTEN, "")
+    path = environment.get(RESUME_FROM, "")
+    if not (path and step.isdecimal() and written.isdecimal()):
+        return None
+    unit: Unit = "epoch" if environment.get(RESUME_UNIT) == "epoch" else "step"
+    return CheckpointChoice(int(step), path, unit, int(written))
 
 
 def _incarnation(

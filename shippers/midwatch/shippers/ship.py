@@ -13,7 +13,7 @@ from pathlib import Path
 
 from midwatch.shippers.files.followed import FollowedFiles, Start
 from midwatch.shippers.files.sent_positions import SentPositions, ShipperDirectory
-from midwatch.shippers.identity import IdentityArguments, Machine, identify
+from midwatch.shippers.identity import IdentityArguments, Machine, checkpoint_choice, identify
 from midwatch.shippers.messages import reporter
 from midwatch.shippers.processes import JobProcess
 from midwatch.shippers.sending.exported import exported
@@ -73,6 +73,7 @@ def run_ship(shipment: Shipment, settings: Settings, environment: Mapping[str, s
         settings=settings.ship,
         ends=Ends(process, with_process=shipment.until_pid, drain=shipment.drain),
         report=report,
+        checkpoint=checkpoint_choice(environment),
     )
     with exported(settings, origin, lambda: sidecar.facts):
         return sidecar.run()

@@ -21,7 +21,7 @@ from midwatch.shippers.sending.heartbeat import HeartbeatCounter, HeartbeatFacts
 from midwatch.shippers.sending.ledger import Future, SendLedger
 from midwatch.shippers.sending.publish import Publisher
 from midwatch.streams.failpoints import failpoint
-from midwatch.streams.records import LINES_READ, Generation, Origin
+from midwatch.streams.records import LINES_READ, CheckpointChoice, Generation, Origin
 from midwatch.streams.records.codec import encode_log
 from midwatch.streams.records.identity import message_key
 from midwatch.streams.settings.schema import ShipSettings
@@ -80,6 +80,7 @@ class Sidecar:
         settings: ShipSettings,
         ends: Ends,
         report: Report,
+        checkpoint: CheckpointChoice | None = None,
     ) -> None:
         self._origin = origin
         self._source = source
@@ -91,7 +92,9 @@ class Sidecar:
         self._key = message_key(origin.job, origin.node)
         self._chunker = Chunker(origin, settings.chunk_size)
         self._ledger = SendLedger()
-        self._heartbeat_counter = HeartbeatCounter(origin, interval(settings.interval, origin.nodes))
+        self._heartbeat_counter = HeartbeatCounter(
+            origin, interval(settings.interval, origin.nodes), checkpoint
+        )
         self._heartbeats: list[tuple[Future, float]] = []  # each with the time when it was sent
         self._pause = max(settings.poll, settings.chunk_age, min(1.0, origin.nodes / 1000))
         self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()

@@ -177,6 +177,35 @@ def test_an_array_task_is_started_again_alone(slurm: Lab, key: str) -> None:
     assert cluster.state(f"slurm:{array}_5:0").kind == "running"
 
 
+def test_what_a_person_cancels_of_an_array_before_it_runs_is_cancelled(slurm: Lab, key: str) -> None:
+    cluster = driver(slurm)
+    array = slurm.submit("--array=3,5%1", script="sleep 60")
+    slurm.wait_state(f"{array}_3", "RUNNING")
+    cluster.submit_held(spec(slurm, "sleep 60", "--array=3,5"), key, after=f"{array}_3")
+    (held,) = cluster.find(key)
+    slurm.run("scancel", held.native_id)
+    slurm.wait(lambda: cluster.find(key)[0].state.over, "it is cancelled")
+    (cancelled,) = cluster.find(key)
+    assert (cancelled.native_id, cancelled.state.word) == (held.native_id, "CANCELLED")
+    assert cluster.state(held.incarnation).word == "CANCELLED"
+
+
+def test_a_person_may_cancel_the_restart_of_a_task_that_we_hold_and_it_stays_so(
+    slurm: Lab, key: str, shell: Make
+) -> None:
+    array = slurm.submit("--array=3,5", script="sleep 1; exit 1")
+    slurm.wait_state(f"{array}_3", "FAILED")
+    worker = shell(f"{array}_3", spec(slurm, "true", "--array=3,5"))
+    worker.work(until=was(Submit))
+    worker.one_pass()
+    (held,) = worker.cluster.find(key)
+    slurm.run("scancel", held.native_id)
+    end = worker.work()
+    assert isinstance(end, Finish)
+    assert end.result == "failed"
+    assert [row.id for row in slurm.queue() if key in row.comment] == [held.native_id.partition("_")[0]]
+
+
 def test_an_unknown_job_is_absent_and_a_silent_scheduler_is_an_error(slurm: Lab, key: str) -> None:
     cluster = driver(slurm)
     assert cluster.state("slurm:4000000:0") == StartState("absent")

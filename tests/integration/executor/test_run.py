@@ -75,6 +75,9 @@ def test_json_tells_what_a_script_needs(world: World) -> None:
         (["--job", "a b", "--", "true"], 3, "cannot be part of a job's name"),
         (["--wait", "--", "sbatch", "x.sh"], 2, "for a local job only"),
         (["--", "sbatch", "absent.sh"], 2, "cannot be read"),
+        (["--follow", "--", "true"], 2, "only a job of sbatch waits for another"),
+        (["--log=a", "--", "sbatch", "-a1-2", "--wrap=true"], 2, "the tasks of an array would share it"),
+        (["--", "sbatch", "--array=x", "--wrap=true"], 2, "it names no indices"),
     ],
 )
 def test_a_mistake_on_the_line_starts_nothing(world: World, words: list[str], code: int, says: str) -> None:

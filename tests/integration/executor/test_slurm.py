@@ -13,6 +13,8 @@ import pytest
 from executor_world import TRAINER, World, ledger, midwatch
 from midwatch.agents.launch.start import Started
 from midwatch.agents.local.embedded.stack import Endpoints
+from midwatch.streams.records import Heartbeat
+from midwatch.streams.records.codec import decode_log
 from midwatch.streams.records.effect_keys import effect_key
 from midwatch.streams.records.identity import native_id
 from processes import wait_for
@@ -21,18 +23,6 @@ from slurm_lab.lab import Lab
 pytestmark = [pytest.mark.integration, pytest.mark.slurm]
 
 OVER = ("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL")
-
-
-@pytest.fixture
-def cluster(slurm: Lab, tmp_path: Path, stack: Endpoints, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    """An executor's installation whose tools talk to the lab."""
-    for name in ("SLURM_CONF", "PATH"):
-        monkeypatch.setenv(name, slurm.environment[name])
-    made = World(
-        tmp_path, stack, environment={name: slurm.environment[name] for name in ("SLURM_CONF", "PATH")}
-    )
-    yield made
-    made.close()
 
 
 @pytest.fixture
@@ -226,17 +216,30 @@ def test_a_job_disarmed_by_its_short_name_is_not_restarted(slurm: Lab, cluster: 
     assert ours(slurm, effect_key(job, 1, "start")) == []
 
 
+def saved(checkpoints: Path, step: int) -> Path:
+    """A complete checkpoint of one byte."""
+    folder = checkpoints / f"step_{step}"
+    folder.mkdir(parents=True)
+    (folder / "w.pt").write_bytes(b"w")
+    (folder / "manifest.json").write_text('{"shards": [{"file": "w.pt", "bytes": 1}]}')
+    return folder
+
+
+def choices(cluster: World, incarnation: str) -> set[tuple[int, str]]:
+    """The checkpoints that the heartbeats of this start name."""
+    beats = (decode_log(*message) for message in cluster.logs() if not message[1])
+    ours = (b for b in beats if isinstance(b, Heartbeat) and b.origin.incarnation == incarnation)
+    return {(b.checkpoint.number, b.checkpoint.path) for b in ours if b.checkpoint}
+
+
 @pytest.mark.parametrize("exported", ["", "#SBATCH --export=NONE\n", "#SBATCH --export=PATH\n"])
-def test_a_restarted_job_is_told_the_checkpoint_and_a_requeue_by_slurm_is_not(
+def test_a_start_that_waited_in_the_queue_loads_the_newest_checkpoint_of_its_own_beginning(
     slurm: Lab, cluster: World, exported: str
 ) -> None:
     cluster.executor()
     name = f"told-{secrets.token_hex(4)}"
     checkpoints, shown = cluster.directory / f"{name} checkpoints", cluster.directory / f"{name}.txt"
-    folder = checkpoints / "step_40"
-    folder.mkdir(parents=True)
-    (folder / "manifest.json").write_text('{"shards": [{"file": "w.pt", "bytes": 1}]}')
-    (folder / "w.pt").write_bytes(b"w")
+    old = saved(checkpoints, 40)
     script = cluster.directory / f"{name}.sh"
     script.write_text(
         f"#!/bin/bash\n#SBATCH --requeue\n{exported}\n"
@@ -254,16 +257,25 @@ def test_a_restarted_job_is_told_the_checkpoint_and_a_requeue_by_slurm_is_not(
         resume_arguments=("--load", "{checkpoint}"),
     )
     cluster.await_end(started, 120)
+    blocker = slurm.submit("--exclusive", f"--nodes={len(slurm.layout.node_ports)}", script="sleep 600")
+    slurm.wait_state(blocker, "RUNNING")
     order = cluster.order(started)
     cluster.send(order)
     done = cluster.await_outcome(order, "done", "failed", limit=120)
+    slurm.wait_state(done.new_native_id, "PENDING")
+    newer = saved(checkpoints, 60)
+    slurm.run("scancel", blocker)
     wait_for(lambda: len(shown.read_text().splitlines()) > 1, "the second start", 60)
+    wait_for(lambda: choices(cluster, done.new_incarnation), "its heartbeats name the checkpoint", 60)
+    newest = saved(checkpoints, 80)
     slurm.run("scontrol", "requeue", done.new_native_id)
     wait_for(lambda: len(shown.read_text().splitlines()) > 2, "SLURM starts it again", 120)
 
-    assert (done.checkpoint_step, done.checkpoint) == (40, str(folder))
+    assert (done.checkpoint_step, done.checkpoint) == (40, ""), "what lay there at its release"
+    assert old.exists()
     assert shown.read_text().splitlines() == [
         "|||--lr",
-        f"{folder}|40|2|--lr --load {folder}",
-        "|||--lr",
+        f"{newer}|60|2|--lr --load {newer}",
+        f"{newest}|80|3|--lr --load {newest}",
     ]
+    assert choices(cluster, done.new_incarnation) == {(60, str(newer))}

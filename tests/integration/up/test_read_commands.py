@@ -111,6 +111,8 @@ def ask(
         monkeypatch.delenv(name)
     for name, value in told.items():
         monkeypatch.setenv(name, value)
+    # A key in the home of whoever runs this would make the unsigned command a stranger's.
+    monkeypatch.setenv("MIDWATCH_STATE_DIRECTORY", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
 
     def asked(*arguments: str) -> tuple[int, str, str]:

@@ -47,6 +47,7 @@ def moments() -> dict[str, dict[str, bytes]]:
     scene.train(range(1, 5))
     scene.line("storage", role="context", transient=True)
     taken["noted"] = _blobs(scene)
+    taken["counting"] = _counting()
     return taken
 
 
@@ -62,6 +63,17 @@ def _bounded() -> dict[str, bytes]:
     scene.train(range(10, 15))
     scene.beats(seconds=120)
     scene.beat("n0", samples={LINES_READ: 12})
+    return _blobs(scene)
+
+
+def _counting() -> dict[str, bytes]:
+    """Loops that print no step go on beside a line that may end the job."""
+    scene = Scene()
+    scene.line("exception", transient=False)
+    for count, rule in (("4", "bar"), ("5", "bar"), ("1:0", "batches")):
+        scene.now += 1
+        scene.progress(-1, count=count, rule=rule)
+    scene.progress(-1, count="7", rule="any_step", shows="climb")
     return _blobs(scene)
 
 

@@ -79,7 +79,7 @@ OUTCOME = Outcome(JOB, COMMAND.id, 1, "restart", "done", "resumed", "41", "57", 
         ),
         pytest.param(
             OUTCOME,
-            "restart → done, attempt 2 of 3, id 41 → 57, from the checkpoint of step 900, "
+            "restart → done, attempt 2 of 3, id 41 → 57, latest checkpoint: step 900, "
             "command c0ffeec0ffee, because resumed",
             marks=pytest.mark.capability("S001-53"), id="an outcome",
         ),

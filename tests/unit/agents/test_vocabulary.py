@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.agents.detect.diagnosis.verdict import root_of
+from midwatch.agents.detect.diagnosis.root_line import root_of
 from midwatch.agents.match.chunk_hits import match
 from midwatch.agents.replay.log_files import LogFile, chunks
 from midwatch.agents.rulesets.bundles import watched_rules

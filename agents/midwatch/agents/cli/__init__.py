@@ -27,7 +27,9 @@ class Target(NamedTuple):
 
 
 COMMANDS = {
-    "ship": Target("midwatch.agents.cli.serve.ship:ship", "Follow a job's log files and send them to Kafka."),
+    "ship": Target(
+        "midwatch.agents.cli.serve.ship:ship", "Send a job's lines to Kafka: of files, a pipe or a command."
+    ),
     "demo": Target("midwatch.agents.cli.serve.demo:demo", "Show the whole chain rescue a failing training."),
     "replay": Target("midwatch.agents.cli.ask.replay:replay", "Diagnose log files, offline."),
     "rules": Target("midwatch.agents.cli.rules.group:rules", "List, check, explain, test and push rules."),
@@ -52,6 +54,9 @@ COMMANDS = {
     ),
     "export": Target("midwatch.agents.cli.ask.export:export", "Write a job's records to a file."),
     "decisions": Target("midwatch.agents.cli.ask.decisions:decisions", "List decisions with their reasons."),
+    "health": Target(
+        "midwatch.agents.cli.ask.health:health", "Check one worker, for a container's health check."
+    ),
     "doctor": Target("midwatch.agents.cli.ask.doctor:doctor", "Check settings, Kafka, Redis and topics."),
 }
 
@@ -106,6 +111,15 @@ def run(arguments: Sequence[str]) -> int:
     except MidwatchError as error:
         _show_error(error, as_json="--json" in arguments)
         return error.exit_code
+    except ModuleNotFoundError as error:
+        from midwatch.agents.cli.extras import ExtraNotInstalled, extra_of
+
+        extra = extra_of(error.name)
+        if extra is None:
+            raise
+        missing = ExtraNotInstalled((extra,), str(error.name))
+        _show_error(missing, as_json="--json" in arguments)
+        return missing.exit_code
     except click.ClickException as error:
         error.show()
         return error.exit_code

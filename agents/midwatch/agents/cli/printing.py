@@ -194,7 +194,9 @@ def line_place(line: Line) -> str:
 
 def _finding(finding: Finding) -> Text:
     if finding.kind == RESUMED:
-        return Text.assemble((printable(finding.kind), "green"), f": {printable(finding.detail)}")
+        path = finding.quantities.get("checkpoint", "")
+        place = f" ({printable(path)})" if path else ""
+        return Text.assemble((printable(finding.kind), "green"), f": {printable(finding.detail)}{place}")
     state = "open" if finding.open else "clear again"
     return Text.assemble((printable(finding.kind), "yellow"), f" ({state}): {printable(finding.detail)}")
 
@@ -213,19 +215,19 @@ def decision_text(decision: Decision) -> Text:
 
 
 def _command(command: Command, attempt: Attempt) -> str:
-    outcomes = [o for _, o in attempt.outcomes if o.command == command.id]
-    states = " → ".join(["issued", *(o.state for o in outcomes)])
-    last = outcomes[-1] if outcomes else None
+    timed = [(at_ms, o) for at_ms, o in attempt.outcomes if o.command == command.id]
+    states = " → ".join(["issued", *(o.state for _, o in timed)])
+    at_ms, last = timed[-1] if timed else (0, None)
     ids = (
         f", id {printable(last.old_native_id)} → {printable(last.new_native_id)}"
         if last and last.new_native_id
         else ""
     )
-    from_step = (
-        f", {'told to load' if last.checkpoint else 'from'} the checkpoint of step {last.checkpoint_step}"
-        if last and last.checkpoint_step is not None
-        else ""
-    )
+    phrase = activity.checkpoint_phrase(last) if last else ""
+    if last and phrase and last.checkpoint_written_ms:
+        phrase += f", written {max(at_ms - last.checkpoint_written_ms, 0) // 1000} s before"
+    path = f" ({printable(last.checkpoint)})" if last and last.checkpoint else ""
+    from_step = f", {phrase}{path}" if phrase else ""
     reason = f": {printable(last.reason)}" if last and last.reason else ""
     return f"{command.action} {command.id[:12]} {states}{ids}{from_step}{reason}"
 

@@ -130,7 +130,9 @@ def _on_forwarded(state: DecideState, record: Forwarded, now_ms: int, book: Rule
 def _on_outcome(state: DecideState, outcome: Outcome, now_ms: int, book: Rulebook) -> Decided:
     state = _counted(state, outcome)
     if outcome.action == "restart" and outcome.state == "done":
-        state = replace(state, resumed_from=outcome.checkpoint_step)
+        # An epoch cannot be compared with a step: it only shows that the start did not begin anew.
+        step = outcome.checkpoint_step
+        state = replace(state, resumed_from=step if step is None or outcome.checkpoint_unit == "step" else 0)
     issued = state.issued
     if issued is None or issued.id != outcome.command:
         return Decided(state)

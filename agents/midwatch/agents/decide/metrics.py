@@ -18,8 +18,8 @@ from midwatch.streams.worker.stateful import StatefulAgent
 from midwatch.streams.worker.tables.batch import Batch
 from midwatch.streams.worker.tables.ids import input_offset
 
-RESTARTED_MS = 30 * 86_400_000
-"""A job whose last decision was a restart may run for so long before its series end."""
+RESTARTED_MS = 7 * 86_400_000
+"""Decide does not hear that a job ended well. After a restart its series last so long."""
 
 
 class DecideMetrics:

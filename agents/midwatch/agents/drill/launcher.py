@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -17,15 +18,27 @@ TERM_GRACE_S = 5.0
 TERMINATED = 128 + signal.SIGTERM
 
 
-def launch(script: Path, ranks: int, log_dir: Path, *, patience_s: float, quiet: bool) -> int:
+def launch(
+    script: Path, ranks: int, log_dir: Path | None, *, meeting: Path, patience_s: float, quiet: bool
+) -> int:
     """Runs `script` with this process's arguments as `ranks` processes. Returns one exit code for all.
+
+    Without a `log_dir` all ranks print to our own output. They meet at the socket `meeting`.
 
     After the first failure the others have `patience_s` to print their errors and end by themselves. Then
     they get SIGTERM, then SIGKILL. Exit code 0: all ended with 0. 143: this process got SIGTERM. Else 1.
     """
-    log_dir.mkdir(parents=True, exist_ok=True)
-    logged = json.dumps({file.name: file.stat().st_size for file in log_dir.glob("rank_*.log")})
-    processes = [_start(script, rank, ranks, log_dir, logged) for rank in range(ranks)]
+    files: list[Path] = []
+    if log_dir is not None:
+        log_dir.mkdir(parents=True, exist_ok=True)
+        files = list(log_dir.glob("rank_*.log"))
+    variables = {
+        "WORLD_SIZE": str(ranks),
+        "MIDWATCH_DRILL_MEETING": str(meeting),
+        "MIDWATCH_DRILL_PARENT": str(os.getpid()),
+        "MIDWATCH_DRILL_LOGGED": json.dumps({file.name: file.stat().st_size for file in files}),
+    }
+    processes = [_start(script, rank, log_dir, variables) for rank in range(ranks)]
     terminations: list[float] = []
 
     def on_term(*_: object) -> None:
@@ -59,17 +72,14 @@ def launch(script: Path, ranks: int, log_dir: Path, *, patience_s: float, quiet:
     return 1
 
 
-def _start(script: Path, rank: int, ranks: int, log_dir: Path, logged: str) -> subprocess.Popen[bytes]:
-    environment = os.environ | {
-        "RANK": str(rank),
-        "LOCAL_RANK": str(rank),
-        "WORLD_SIZE": str(ranks),
-        "MIDWATCH_DRILL_MEETING": str(log_dir / f".meeting-{os.getpid()}"),
-        "MIDWATCH_DRILL_PARENT": str(os.getpid()),
-        "MIDWATCH_DRILL_LOGGED": logged,
-    }
+def _start(
+    script: Path, rank: int, log_dir: Path | None, variables: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
+    environment = os.environ | variables | {"RANK": str(rank), "LOCAL_RANK": str(rank)}
+    argv = [sys.executable, str(script), *sys.argv[1:]]
+    if log_dir is None:
+        return subprocess.Popen(argv, stdin=subprocess.DEVNULL, env=environment)
     with (log_dir / f"rank_{rank}.log").open("ab") as log:
-        argv = [sys.executable, str(script), *sys.argv[1:]]
         return subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=environment
         )

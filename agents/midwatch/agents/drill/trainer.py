@@ -50,6 +50,7 @@ FAULTS = ("nccl", "oom", "exception", "segv", "sigkill", "hang", "eval", "spike"
 FEATURES, SAMPLES, LEARNING_RATE, NOISE = 16, 16, 0.02, 1.0
 SPIKE_ITERATIONS, SPIKE_NOISE = 4, 8.0
 SUCCESS, FAILURE = 0, 1
+STDOUT = Path("-")
 ONE_RANK = ("nccl", "oom", "exception", "segv", "sigkill")
 
 
@@ -80,7 +81,7 @@ def arguments() -> argparse.Namespace:
     add(
         "--log-dir",
         type=Path,
-        help="for rank_N.log [default: logs/ in the checkpoint directory; in a step, stdout]",
+        help="for rank_N.log; '-' is stdout [default: logs/ in the checkpoint directory; in a step, stdout]",
     )
     add("--ranks", type=int, default=8)
     add("--iterations", type=int, default=60)
@@ -312,7 +313,7 @@ def main() -> int:
     if "SLURM_STEP_ID" in os.environ:
         run = "-".join(seen(f"SLURM_{name}", "0") for name in ("JOB_ID", "STEP_ID", "RESTART_COUNT"))
         rank = int(seen("SLURM_PROCID", "0"))
-        if options.log_dir:
+        if options.log_dir and options.log_dir != STDOUT:
             options.log_dir.mkdir(parents=True, exist_ok=True)
             log = os.open(options.log_dir / f"rank_{rank}.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
             os.dup2(log, sys.stdout.fileno())
@@ -321,7 +322,8 @@ def main() -> int:
     return launch(
         Path(__file__).resolve(),
         options.ranks,
-        (options.log_dir or directory / "logs").resolve(),
+        None if options.log_dir == STDOUT else (options.log_dir or directory / "logs").resolve(),
+        meeting=directory / f".meeting-{os.getpid()}",
         patience_s=1.5 * options.collective_timeout_ms / 1000 + 0.5,
         quiet=any(item.kind == "silent" for item in options.fault),
     )

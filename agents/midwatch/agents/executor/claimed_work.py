@@ -15,10 +15,10 @@ from pathlib import Path
 from midwatch.agents.executor import reconcile as r
 from midwatch.agents.executor.claims import Claim
 from midwatch.agents.executor.consumer import Desk, armed, final_outcome
+from midwatch.agents.executor.dependents import point_dependents
 from midwatch.agents.reporter import say, step_line
 from midwatch.agents.schedulers.base import Cluster, ClusterUnreachable, Hint, SchedulerJob, StartSpec
-from midwatch.agents.schedulers.checkpoints import discover
-from midwatch.agents.schedulers.resume import ResumePoint, is_below
+from midwatch.agents.schedulers.resume import ResumePoint, newest
 from midwatch.agents.schedulers.wrapping import start_spec
 from midwatch.agents.watcher.cancellation_notes import note_cancellation
 from midwatch.streams.errors import ConfigurationError
@@ -33,7 +33,7 @@ _BLIND_PAUSE_S = 2.0
 _DISARMED_PAUSE_S = 1.0
 _DUPLICATES_S = 300.0
 _DUPLICATES_PAUSE_S = 10.0
-_CHECKPOINT = ("checkpoint_step", "checkpoint", "checkpoint_written_ms")
+_CHECKPOINT = ("checkpoint_step", "checkpoint", "checkpoint_written_ms", "checkpoint_unit")
 _LOST = "Redis lost the claim while it was being carried out"
 
 
@@ -96,7 +96,7 @@ class OpenCommands:
         for command in commands:
             self._desk.reporter.event(final_outcome(command, "expired", _LOST), command=command)
 
-    def _advance(self, claim: Claim) -> float:
+    def _advance(self, claim: Claim) -> float:  # noqa: PLR0911 - one a step
         command = claim.command
         spec = self._desk.census.spec(command.spec)
         cluster = self._desk.clusters.get(spec.cluster) if spec else None
@@ -122,7 +122,7 @@ class OpenCommands:
             case r.Remember():
                 self._keep(claim, step.memory)
             case r.Finish():
-                self._finish(claim, step, cluster)
+                return self._finish(claim, step, cluster, spec)
             case _:
                 arming = armed(self._desk, command.job, armed_by_spec=spec.armed)
                 if arming.armed:
@@ -131,15 +131,17 @@ class OpenCommands:
                     self._log_once(claim, "begun → wait", arming.reason)
                     return _DISARMED_PAUSE_S
                 else:
-                    self._finish(claim, r.Finish("failed", arming.reason, untouched=True), cluster)
+                    return self._finish(
+                        claim, r.Finish("failed", arming.reason, untouched=True), cluster, spec
+                    )
         return 0.0
 
     def _act(
         self, claim: Claim, step: r.Submit | r.Release | r.Cancel, cluster: Cluster, spec: Spec, view: r.View
     ) -> None:
         command, key = claim.command, _key(claim.command)
-        resume = _resume_point(spec) if isinstance(step, r.Submit) else None
-        if isinstance(step, r.Submit):
+        resume = None if isinstance(step, r.Cancel) else _resume_point(spec)
+        if not isinstance(step, r.Cancel):
             claim = replace(claim, memory={**_without_checkpoint(claim.memory), **_words(resume)})
         kept = self._keep(claim, step.memory)
         if kept is None:  # another executor has the command, or Redis has lost it: look again before any act
@@ -151,13 +153,12 @@ class OpenCommands:
                 self._log(claim, f"{view.old.word.lower() or 'old'} → submit", step.reason)
                 after = native_id(command.incarnation)
                 try:
-                    start = _start(spec, command, resume, traces=self._desk.traces)
+                    start = _start(spec, command, resume, chooses=cluster.holds, traces=self._desk.traces)
                 except ConfigurationError as error:
                     hint = Hint("refused", str(error))
                 else:
                     hint = cluster.submit_held(start, key, after if cluster.holds else "")
             case r.Release():
-                self._say_if_newer(claim, spec)
                 self._log(claim, "held → release", step.reason, new=native_id(step.incarnation))
                 hint = cluster.release(step.incarnation, key)
             case _:
@@ -173,13 +174,6 @@ class OpenCommands:
             self._log(claim, "act → refused", hint.text)
         if memory != step.memory:
             self._keep(claim, memory)
-
-    def _say_if_newer(self, claim: Claim, spec: Spec) -> None:
-        """Says so if the held job was told an older checkpoint than the old start has left behind."""
-        point = _resume_point(spec)
-        told = claim.memory.get("checkpoint", "")
-        if point is not None and point.path != told:
-            say(f"{spec.job}: the checkpoint {point.path} is newer than what the new start was told: {told}")
 
     def _look(self, command: Command, cluster: Cluster, known: r.Memory) -> r.View:
         at, key = now_ms() / 1000, _key(command)
@@ -214,20 +208,29 @@ class OpenCommands:
         checkpoint = {name: claim.memory[name] for name in _CHECKPOINT if name in claim.memory}
         return self._desk.claims.remember(replace(claim, memory={**checkpoint, **memory.words()}))
 
-    def _finish(self, claim: Claim, step: r.Finish, cluster: Cluster) -> None:
-        command = claim.command
+    def _finish(self, claim: Claim, step: r.Finish, cluster: Cluster, spec: Spec) -> float:
+        """Ends the command. Returns the seconds until the next look, if its dependents cannot be seen yet."""
+        command, dependents = claim.command, ""
+        if step.result == "done" and step.incarnation:
+            ids = (native_id(command.incarnation), native_id(step.incarnation))
+            try:
+                dependents = point_dependents(self._desk, cluster, spec, *ids)
+            except ClusterUnreachable as error:
+                self._log_once(claim, "blind → wait", error.what)
+                return _BLIND_PAUSE_S
         state = {"done": "done", "expired": "expired"}.get(step.result, "failed")
         told = claim.memory if step.incarnation and claim.memory.get("checkpoint_step") else {}
         new = native_id(step.incarnation) if step.incarnation else ""
         outcome = final_outcome(
             command,
             state,
-            step.reason,
+            "; ".join(filter(None, [step.reason, dependents])),
             new_native_id=new,
             new_incarnation=step.incarnation,
             checkpoint_step=int(told["checkpoint_step"]) if told else None,
-            checkpoint=told.get("checkpoint", ""),
+            checkpoint="" if cluster.holds else told.get("checkpoint", ""),
             checkpoint_written_ms=int(told.get("checkpoint_written_ms") or 0),
+            checkpoint_unit="epoch" if told.get("checkpoint_unit") == "epoch" else "step",
         )
         # The outcome goes out before the claim closes: a death in between sends it twice, which is harmless.
         self._desk.reporter.event(outcome, command=command)
@@ -237,6 +240,7 @@ class OpenCommands:
         if cluster.holds and _key(command):
             finished = Finished(command, cluster, new, now + _DUPLICATES_S, now + _DUPLICATES_PAUSE_S)
             self._finished[_key(command)] = finished
+        return 0.0
 
     def _sweep_duplicates(self, open_keys: set[str]) -> None:
         """Cancels duplicate jobs of finished commands. A slow submission may appear minutes later, held.
@@ -268,43 +272,48 @@ class OpenCommands:
 
 
 def _resume_point(spec: Spec) -> ResumePoint | None:
-    """The checkpoint that the new start is told to load; None if this host sees no complete one."""
+    """The newest complete checkpoint now; None if this host sees none.
+
+    A start on `local` is told to load it. A start that waits in a queue chooses for itself when it begins.
+    """
     if not spec.checkpoint_directory:
         return None
-    directory = Path(spec.checkpoint_directory)
-    try:
-        found = discover(directory)
-    except OSError as error:
-        say(f"{spec.job}: this host cannot read the checkpoints: {error}")
-        return None
-    for checkpoint in found.passed_over:
-        say(f"{spec.job}: skips the checkpoint {checkpoint.path}: {checkpoint.reason}")
-    latest = found.latest
-    if latest is None:
-        return None
-    if not is_below(latest.path, directory):
-        say(f"{spec.job}: skips the checkpoint {latest.path}: it lies outside {directory}")
-        return None
-    return ResumePoint(latest.step, str(latest.path), str(directory), int(latest.written_at * 1000))
+    point, notes = newest(Path(spec.checkpoint_directory))
+    for note in notes:
+        say(f"{spec.job}: {note}")
+    return point
 
 
 def _words(point: ResumePoint | None) -> dict[str, str]:
     """The checkpoint as the claim remembers it."""
     if point is None:
         return {}
-    return dict(zip(_CHECKPOINT, (str(point.step), point.path, str(point.written_ms)), strict=True))
+    words = (str(point.step), point.path, str(point.written_ms), point.unit)
+    return dict(zip(_CHECKPOINT, words, strict=True))
 
 
 def _without_checkpoint(memory: Mapping[str, str]) -> dict[str, str]:
     return {name: text for name, text in memory.items() if name not in _CHECKPOINT}
 
 
-def _start(spec: Spec, command: Command, resume: ResumePoint | None, *, traces: bool) -> StartSpec:
+def _start(
+    spec: Spec, command: Command, resume: ResumePoint | None, *, chooses: bool, traces: bool
+) -> StartSpec:
     """The start that follows the command's attempt. Raises ConfigurationError if its script has changed."""
-    exclude = str(command.parameters.get("exclude", ""))
+    return start_spec(
+        spec,
+        attempt=command.attempt + 1,
+        resume=None if chooses else resume,
+        chooses=chooses,
+        exclude_nodes=str(command.parameters.get("exclude", "")),
+        trace=_trace(command) if traces else "",
+    )
+
+
+def _trace(command: Command) -> str:
+    """The span of the command's effect, under which the new start's own spans hang."""
     effect = effect_span(command.incident, command.id)
-    trace = traceparent(command.incident, effect) if traces and command.incident else ""
-    return start_spec(spec, attempt=command.attempt + 1, resume=resume, exclude_nodes=exclude, trace=trace)
+    return traceparent(command.incident, effect) if command.incident else ""
 
 
 def _key(command: Command) -> str:

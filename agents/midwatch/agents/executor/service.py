@@ -13,6 +13,7 @@ import logging
 import os
 import shutil
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +29,7 @@ from midwatch.agents.reporter import Reporter, received, say
 from midwatch.agents.schedulers import cluster
 from midwatch.agents.schedulers.base import Cluster
 from midwatch.agents.schedulers.calls import Caller, SystemCaller
+from midwatch.agents.schedulers.environment_file import forget_environments
 from midwatch.agents.schedulers.foreign import foreign_clusters
 from midwatch.agents.schedulers.local.effect_file import prune
 from midwatch.agents.signing import ensure_keys, load_verifier
@@ -41,10 +43,13 @@ from midwatch.streams.records.effect_keys import effect_key
 from midwatch.streams.services.reachable import check_redis, redis_client
 from midwatch.streams.services.topic_admin import check_topics
 from midwatch.streams.settings.schema import Settings
+from midwatch.streams.worker.health import HealthFile, KafkaProbe
 from midwatch.streams.worker.readiness import declare_ready
 
 _REST_AT_LEAST_S, _REST_AT_MOST_S = 0.02, 0.5
 _RATE_WINDOW_MS = 3_600_000
+_ENVIRONMENTS_S = 3600.0
+"""So often the executor looks for environments without a spec. A younger one may still get its spec."""
 
 
 def run(settings: Settings, caller: Caller | None = None) -> int:
@@ -107,21 +112,29 @@ def _serve(settings: Settings, caller: Caller, stopping: list[int]) -> None:
     metrics = ExecutorMetrics(settings, reporter)
     consumer = CommandConsumer(settings, desk)
     open_commands = OpenCommands(desk)
+    probe, health = KafkaProbe(settings), HealthFile(settings.state_directory, "executor")
+    probe.start()
     census.start()
     try:
         census.catch_up(census.ends(), patience_s=300.0)
         open_commands.give_up_lost()
         watcher.start()
         declare_ready(settings.state_directory, "executor")
-        pause = 0.0
+        pause, next_look = 0.0, 0.0
         while not stopping:
+            if time.monotonic() >= next_look:
+                _forget_environments(settings.state_directory, census)
+                next_look = time.monotonic() + _ENVIRONMENTS_S
             consumer.poll(round(1000 * min(max(pause, _REST_AT_LEAST_S), _REST_AT_MOST_S)))
             pause = open_commands.turn()
             metrics.turned(open_commands.count, watcher.blind)
+            health.write(probe.trouble)
             for thread in (census, watcher):
                 if thread.failure is not None:
                     raise thread.failure
     finally:
+        probe.stop()
+        health.remove()
         consumer.close()
         watcher.stop()
         census.stop()
@@ -140,6 +153,15 @@ def _clusters(settings: Settings, caller: Caller) -> dict[str, Cluster]:
     kinds = ["local", *(["slurm"] if shutil.which("squeue") else [])]
     ours = {kind: cluster(kind, kind, directory, caller) for kind in kinds}
     return ours | foreign_clusters(settings.extensions, directory, caller)
+
+
+def _forget_environments(state_directory: Path, census: CensusReader) -> None:
+    """Deletes the environments whose specs are gone; that of a job which is being started stays."""
+    try:
+        written_before = time.time() - _ENVIRONMENTS_S
+        forget_environments(state_directory, census.environment_files(), older_than=written_before)
+    except OSError as error:
+        say(f"environments of old jobs cannot be deleted: {error}")
 
 
 def _limits(settings: Settings, clusters: dict[str, Cluster]) -> AdmissionLimits:

@@ -31,7 +31,9 @@ from pathlib import Path
 from midwatch.agents.launch import backoff
 from midwatch.agents.launch.other_nodes import OtherNodes, nodes_of, step_argv
 from midwatch.agents.schedulers.local.wakeups import Wakeups
-from midwatch.agents.schedulers.resume import ADDED, VARIABLES
+from midwatch.agents.schedulers.resume import begin
+from midwatch.agents.schedulers.slurm.exported import from_file
+from midwatch.agents.schedulers.slurm.job_array import of_task
 from midwatch.agents.schedulers.wrapping import is_kept, verified_script
 from midwatch.streams.errors import MidwatchError
 from midwatch.streams.host.process_table import start_ticks
@@ -61,7 +63,7 @@ class ShimArguments:
 
 def main(argv: Sequence[str]) -> int:
     """Runs the script to its end and returns its exit code."""
-    arguments = on_all_nodes(_arguments(argv), os.environ)
+    arguments = on_all_nodes(of_this_task(_arguments(argv), os.environ), os.environ)
     inherited = os.environ.get("MIDWATCH_INCARNATION", "") if arguments.alone else ""
     incarnation = inherited or _incarnation(os.environ)
     try:
@@ -69,10 +71,10 @@ def main(argv: Sequence[str]) -> int:
     except MidwatchError as error:
         sys.stderr.write(f"midwatch: {error}\n")
         return _CONFIGURATION
-    requeued = int(os.environ.get("SLURM_RESTART_COUNT") or 0) > 0
-    script_argv, inherited_environment = told(script_argv, os.environ, requeued=requeued)
+    restarts = int(os.environ.get("SLURM_RESTART_COUNT") or 0)
+    beginning = begin(script_argv, os.environ, restarts=restarts)
     environment = {
-        **inherited_environment,
+        **from_file(beginning.environment),
         "MIDWATCH_JOB": _job(arguments.job, os.environ, incarnation),
         "MIDWATCH_INCARNATION": incarnation,
     }
@@ -84,7 +86,7 @@ def main(argv: Sequence[str]) -> int:
     for number in _PASSED_ON:
         signal.signal(number, lambda n, _: early_signals.append(n))
     try:
-        script = subprocess.Popen(script_argv, env=environment)
+        script = subprocess.Popen(beginning.argv, env=environment)
     except FileNotFoundError:
         sys.stderr.write(f"midwatch: {script_argv[0]} was not found\n")
         return _NOT_FOUND
@@ -95,7 +97,8 @@ def main(argv: Sequence[str]) -> int:
         signal.signal(number, lambda n, _: script.send_signal(n))
     for early in early_signals:
         script.send_signal(early)
-    shipper = Shipper(arguments, environment, script.pid)
+    _note(_log_file(environment), *beginning.notes)
+    shipper = Shipper(arguments, {**environment, **beginning.for_shipper}, script.pid)
     others = _others(arguments, environment)
     while script.poll() is None:
         shipper.look()
@@ -113,20 +116,13 @@ def main(argv: Sequence[str]) -> int:
     return 128 - script.returncode if script.returncode < 0 else script.returncode
 
 
-def told(
-    argv: Sequence[str], environment: Mapping[str, str], *, requeued: bool
-) -> tuple[list[str], dict[str, str]]:
-    """The script's argv and variables. A start by SLURM itself loses what our start was told to load.
-
-    SLURM starts a requeued job with the variables and arguments of its submission. The checkpoint that they
-    name is an old one by then.
-    """
-    added = environment.get(ADDED, "0")
-    kept = {name: value for name, value in environment.items() if name != ADDED}
-    if not requeued:
-        return list(argv), kept
-    words = len(argv) - int(added if added.isascii() and added.isdigit() else 0)
-    return list(argv[: max(words, 1)]), {k: v for k, v in kept.items() if k not in VARIABLES}
+def of_this_task(arguments: ShimArguments, environment: Mapping[str, str]) -> ShimArguments:
+    """The arguments with the index of this task, where the job is an array."""
+    task = environment.get("SLURM_ARRAY_TASK_ID")
+    if not task:
+        return arguments
+    logs, node_logs = (tuple(of_task(p, task) for p in ps) for ps in (arguments.logs, arguments.node_logs))
+    return replace(arguments, job=of_task(arguments.job, task), logs=logs, node_logs=node_logs)
 
 
 def on_all_nodes(arguments: ShimArguments, environment: Mapping[str, str]) -> ShimArguments:
@@ -216,10 +212,11 @@ class Shipper:
             self._process.wait()
 
 
-def _note(log: Path | None, text: str) -> None:
-    if log:
+def _note(log: Path | None, *texts: str) -> None:
+    if log and texts:
         with contextlib.suppress(OSError), log.open("a") as file:
-            file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n")
+            for text in texts:
+                file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n")
 
 
 def node_name(environment: Mapping[str, str]) -> str:

@@ -8,19 +8,24 @@ import secrets
 import signal
 import socket
 import sys
+import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from midwatch.agents.launch.first_start import NotStarted, scheduler_of, submit_first
-from midwatch.agents.launch.submission import kept_submission
+from midwatch.agents.launch.submission import Sending, kept_submission, sending, tasks_of
 from midwatch.agents.launch.variables import allowed
 from midwatch.agents.reporter import Reporter
 from midwatch.agents.schedulers.base import Cluster, StartSpec
-from midwatch.agents.schedulers.calls import Caller, environment
+from midwatch.agents.schedulers.calls import Caller
+from midwatch.agents.schedulers.environment_file import keep_environment
 from midwatch.agents.schedulers.local.effect_file import read
 from midwatch.agents.schedulers.local.scheduler import LocalCluster
+from midwatch.agents.schedulers.slurm.job_array import TASK, of_task
+from midwatch.agents.schedulers.slurm.sbatch_argv import split
 from midwatch.agents.schedulers.wrapping import is_sbatch, shim_argv
 from midwatch.agents.signing import ensure_keys, spec_hash
 from midwatch.agents.watcher.cancellation_notes import note_cancellation
@@ -32,6 +37,8 @@ from midwatch.streams.settings.schema import Settings
 
 _SUBMIT_S = 60.0
 _LOOK_S = 0.1
+_START_BYTES = 64 * 1024
+"""What the files of a start take at most: its record, its script, the first lines of its output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +61,12 @@ class RunRequest:
     max_restarts: int | None = None
     variables: tuple[str, ...] = ()  # names from our environment
     scheduler: str = ""  # a foreign one, by its name; "" for the one that the command line shows
+    follow: bool = False  # a dependent job of SLURM is pointed at the new start of the job that it waits for
     settings: Mapping[str, str] | None = None  # MIDWATCH_* variables that give our settings to the shipper
+
+
+class Unwatched(ServiceUnreachable):
+    """The watch cannot take the job, and nothing was started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +77,8 @@ class Started:
     incarnation: str
     key: str = ""
     log: Path | None = None
+    tasks: tuple[Started, ...] = ()  # of an array: each is a job of its own, and `spec` is of none
+    answer: str = ""  # of `sbatch --parsable`: the id, and on some sites the cluster behind a semicolon
 
 
 def start(request: RunRequest, settings: Settings, caller: Caller) -> Started:
@@ -75,36 +89,114 @@ def start(request: RunRequest, settings: Settings, caller: Caller) -> Started:
     Raises:
         UsageError: the command line makes no sense.
         NotStarted: the scheduler or the machine refused.
-        ServiceUnreachable: Kafka does not take the spec, or SLURM does not answer. Unless the message says
-            otherwise, no job was started.
+        Unwatched: Kafka does not take the spec, or the disk is full. Nothing was started.
+        ServiceUnreachable: SLURM does not answer, or Kafka went away after the start. The message says
+            whether a job may have been started.
     """
     elsewhere = None
     if request.scheduler:
         elsewhere = scheduler_of(request.scheduler, settings.extensions, settings.state_directory, caller)
-    check_kafka(settings)
+    with _before_the_start(settings):
+        check_kafka(settings)
     reporter = Reporter(settings)
     try:
-        signer = ensure_keys(settings.state_directory)
-        kind = request.scheduler or ("slurm" if is_sbatch(request.argv) else "local")
-        owner = _owner(settings, kind)
-        name = _name(request.job, owner) if request.job else ""
-        spec = _spec(request, settings, kind, name or ":".join(owner))
-        if name:
-            spec = signer.sign(spec)
-            reporter.spec(spec)
-        if elsewhere is not None:
-            started = _submit_elsewhere(spec, elsewhere)
-        else:
-            started = _submit(spec, caller) if kind == "slurm" else _spawn(spec, settings, caller)
+        with _before_the_start(settings):
+            check_room(settings.state_directory)
+            signer = ensure_keys(settings.state_directory)
+            kind = request.scheduler or ("slurm" if is_sbatch(request.argv) else "local")
+            owner = _owner(settings, kind)
+            name = _name(request.job, owner) if request.job else ""
+            tasks = tasks_of(request.argv, request.cwd, os.environ) if kind == "slurm" else ()
+            _check_paths(request, tasks)
+            sent = _sending(request, settings, kind, "" if tasks else name)
+            spec = _spec(request, settings, kind, name or ":".join(owner))
+            environment_file = keep_environment(settings.state_directory, sent.kept)
+            spec = replace(spec, environment_file=str(environment_file))
+            if name:
+                for each in _specs(spec, tasks):
+                    reporter.spec(signer.sign(each))
+        try:
+            if elsewhere is not None:
+                started = _submit_elsewhere(spec, sent, elsewhere)
+            elif kind == "slurm":
+                started = _submit(spec, sent, caller)
+            else:
+                started = _spawn(spec, sent, settings, caller)
+        except NotStarted:
+            if not name:  # no spec names the file, and none ever will
+                environment_file.unlink(missing_ok=True)
+            raise
         if not name:
-            named = replace(spec, job=f"{spec.job}/{native_id(started.incarnation)}")
-            started = replace(started, spec=signer.sign(named))
-            reporter.spec(started.spec)
-        event = spec_event(started.spec, started.incarnation)
-        reporter.event(replace(event, policy_text=request.policy_text, any_line=request.any_line))
-        return started
+            spec = replace(spec, job=f"{spec.job}/{native_id(started.incarnation)}")
+        signed = [signer.sign(each) for each in _specs(spec, tasks)]
+        starts = _starts(started, signed, tasks)
+        for one in starts:
+            if not name:
+                reporter.spec(one.spec)
+            event = spec_event(one.spec, one.incarnation)
+            reporter.event(replace(event, policy_text=request.policy_text, any_line=request.any_line))
+        return replace(started, spec=spec, tasks=starts) if tasks else starts[0]
     finally:
         reporter.close()
+
+
+def _specs(spec: Spec, tasks: tuple[int, ...]) -> tuple[Spec, ...]:
+    """The spec of each task of an array; of any other job its one spec."""
+    return tuple(
+        replace(
+            spec,
+            job=f"{spec.job}_{task}",
+            log_paths=tuple(of_task(path, task) for path in spec.log_paths),
+            checkpoint_directory=of_task(spec.checkpoint_directory, task),
+        )
+        for task in tasks
+    ) or (spec,)
+
+
+def _starts(started: Started, specs: Sequence[Spec], tasks: tuple[int, ...]) -> tuple[Started, ...]:
+    if not tasks:
+        return (replace(started, spec=specs[0]),)
+    array = native_id(started.incarnation)
+    return tuple(
+        Started(spec, slurm_incarnation(f"{array}_{task}", 0))
+        for spec, task in zip(specs, tasks, strict=True)
+    )
+
+
+def _check_paths(request: RunRequest, tasks: tuple[int, ...]) -> None:
+    """Raises UsageError where the tasks of an array would share what each must have for itself."""
+    named = [("--log", path) for path in (*request.log_paths, *request.node_logs)]
+    named.append(("--checkpoint-dir", request.checkpoint_directory))
+    for option, path in named:
+        if len(tasks) > 1 and path and TASK not in path:
+            raise UsageError(
+                "the tasks of an array would share it",
+                where=f"{option} {path}",
+                remedy=f"write {TASK} where the index of the task belongs",
+            )
+
+
+@contextmanager
+def _before_the_start(settings: Settings) -> Iterator[None]:
+    """Turns what keeps the watch from taking the job into `Unwatched`."""
+    try:
+        yield
+    except ServiceUnreachable as error:
+        raise Unwatched(error.what, where=error.where, remedy=error.remedy) from error
+    except OSError as error:
+        raise Unwatched(
+            f"the state directory cannot be written: {error.strerror}",
+            where=str(error.filename or settings.state_directory),
+            remedy="make room there, or choose another one with --state-directory",
+        ) from error
+
+
+def check_room(directory: Path) -> None:
+    """Make the directory, and see that it takes what a start writes. Raises OSError."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=directory) as probe:
+        probe.write(bytes(_START_BYTES))
+        probe.flush()
 
 
 def spec_event(spec: Spec, incarnation: str) -> SpecEvent:
@@ -119,6 +211,16 @@ def spec_event(spec: Spec, incarnation: str) -> SpecEvent:
         limits=spec.limits,
         max_restarts=spec.max_restarts,
         incarnation=incarnation,
+    )
+
+
+def sbatch_answer(argv: tuple[str, ...], started: Started) -> str:
+    """The line that sbatch itself would print for this command line; "" for none."""
+    options = {option.name for option in split(argv[1:])[0]}
+    if options & {"quiet", "Q"}:
+        return ""
+    return (
+        started.answer if "parsable" in options else f"Submitted batch job {native_id(started.incarnation)}"
     )
 
 
@@ -170,11 +272,23 @@ def _name(text: str, owner: tuple[str, str]) -> str:
     return str(name)
 
 
+def _sending(request: RunRequest, settings: Settings, kind: str, job: str) -> Sending:
+    """What the job gets of our environment: on SLURM what sbatch sends, elsewhere what `allowed` passes."""
+    ours = dict(request.settings or {})
+    ours["MIDWATCH_STATE_DIRECTORY"] = str(settings.state_directory.absolute())
+    if kind != "slurm":
+        variables = allowed(os.environ, request.variables) | ours
+        return Sending((), variables, variables)
+    if job:
+        ours["MIDWATCH_JOB"] = job
+    return sending(
+        request.argv, cwd=request.cwd, environment=os.environ, ours=ours, by_name=request.variables
+    )
+
+
 def _spec(request: RunRequest, settings: Settings, kind: str, job: str) -> Spec:
     logs = tuple(str(request.cwd / path) for path in request.log_paths)
     node_logs = tuple(str(request.cwd / path) for path in request.node_logs)
-    variables = allowed(os.environ, request.variables) | dict(request.settings or {})
-    variables["MIDWATCH_STATE_DIRECTORY"] = str(settings.state_directory.absolute())
     argv = request.argv
     if kind == "slurm":
         argv = kept_submission(
@@ -194,7 +308,7 @@ def _spec(request: RunRequest, settings: Settings, kind: str, job: str) -> Spec:
         cluster=kind,
         argv=argv,
         cwd=str(request.cwd),
-        environment=variables,
+        environment={},
         user=getpass.getuser(),
         log_paths=logs,
         checkpoint_directory=str(request.cwd / request.checkpoint_directory)
@@ -206,14 +320,15 @@ def _spec(request: RunRequest, settings: Settings, kind: str, job: str) -> Spec:
         limits={name: float(seconds) for name, seconds in (request.limits or {}).items()},
         max_restarts=request.max_restarts,
         resume_arguments=request.resume_arguments,
+        follow=request.follow,
     )
 
 
-def _spawn(spec: Spec, settings: Settings, caller: Caller) -> Started:
+def _spawn(spec: Spec, sent: Sending, settings: Settings, caller: Caller) -> Started:
     cluster = LocalCluster("local", settings.state_directory, caller)
     key = secrets.token_hex(16)
     argv = shim_argv(job=spec.job, nodes=spec.nodes, log_paths=spec.log_paths, argv=spec.argv)
-    hint = cluster.submit_held(StartSpec(tuple(argv), spec.cwd, spec.environment, spec.user), key)
+    hint = cluster.submit_held(StartSpec(tuple(argv), spec.cwd, sent.kept, spec.user), key)
     record = read(settings.state_directory, key)
     if record is None:
         raise NotStarted(
@@ -223,17 +338,17 @@ def _spawn(spec: Spec, settings: Settings, caller: Caller) -> Started:
     return Started(spec, local_incarnation(record.pid, record.ticks), key, log)
 
 
-def _submit_elsewhere(spec: Spec, cluster: Cluster) -> Started:
+def _submit_elsewhere(spec: Spec, sent: Sending, cluster: Cluster) -> Started:
     argv = shim_argv(job=spec.job, nodes=spec.nodes, log_paths=spec.log_paths, argv=spec.argv)
-    wanted = StartSpec(tuple(argv), spec.cwd, spec.environment, spec.user)
+    wanted = StartSpec(tuple(argv), spec.cwd, sent.kept, spec.user)
     return Started(spec, submit_first(cluster, wanted, secrets.token_hex(16)))
 
 
-def _submit(spec: Spec, caller: Caller) -> Started:
-    argv = [spec.argv[0], "--parsable", *spec.argv[1:]]
-    variables = environment({**spec.environment, **({"MIDWATCH_JOB": spec.job} if "/" in spec.job else {})})
+def _submit(spec: Spec, sent: Sending, caller: Caller) -> Started:
+    words = [*sent.words, *([f"--export-file={spec.environment_file}"] if sent.by_file else [])]
+    argv = [spec.argv[0], "--parsable", *words, *spec.argv[1:]]
     try:
-        answer = caller.run(argv, variables, cwd=spec.cwd, timeout=_SUBMIT_S)
+        answer = caller.run(argv, sent.environment, cwd=spec.cwd, timeout=_SUBMIT_S)
     except OSError as error:
         raise NotStarted(
             f"sbatch cannot be started: {error.strerror}",
@@ -252,4 +367,4 @@ def _submit(spec: Spec, caller: Caller) -> Started:
         raise NotStarted(
             f"sbatch refused the job: {lines[-1] if lines else answer.code}", where=" ".join(spec.argv)
         )
-    return Started(spec, slurm_incarnation(native, 0))
+    return Started(spec, slurm_incarnation(native, 0), answer=answer.out.strip())

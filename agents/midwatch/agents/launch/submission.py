@@ -6,26 +6,97 @@ change what a restart runs.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+import os
+import resource
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from midwatch.agents.launch.variables import OF_ONE_START
+from midwatch.agents.schedulers.slurm import exported
+from midwatch.agents.schedulers.slurm.job_array import TASK, array_given, indices
 from midwatch.agents.schedulers.slurm.sbatch_argv import Option, split
-from midwatch.agents.schedulers.wrapping import file_name, wrapped_script
+from midwatch.agents.schedulers.wrapping import file_name, script_options, wrapped_script
 from midwatch.streams.errors import UsageError
 from midwatch.streams.host.atomic_file import create_if_absent
 
-_ARRAY = re.compile(rb"^#SBATCH\s+(?:--array|-a)", re.MULTILINE)
 _AS_OPTIONS = {
     "SBATCH_ACCOUNT": "account",
+    "SBATCH_ACCTG_FREQ": "acctg-freq",
+    "SBATCH_BATCH": "batch",
+    "SBATCH_CONSTRAINT": "constraint",
+    "SBATCH_CONTAINER": "container",
+    "SBATCH_CORE_SPEC": "core-spec",
+    "SBATCH_CPUS_PER_GPU": "cpus-per-gpu",
+    "SBATCH_DELAY_BOOT": "delay-boot",
+    "SBATCH_DISTRIBUTION": "distribution",
+    "SBATCH_ERROR": "error",
+    "SBATCH_GPUS": "gpus",
+    "SBATCH_GPUS_PER_NODE": "gpus-per-node",
+    "SBATCH_GPUS_PER_SOCKET": "gpus-per-socket",
+    "SBATCH_GPUS_PER_TASK": "gpus-per-task",
+    "SBATCH_GPU_BIND": "gpu-bind",
+    "SBATCH_GPU_FREQ": "gpu-freq",
+    "SBATCH_GRES": "gres",
+    "SBATCH_GRES_FLAGS": "gres-flags",
+    "SBATCH_HINT": "hint",
+    "SBATCH_INPUT": "input",
+    "SBATCH_JOB_NAME": "job-name",
+    "SBATCH_MEM_BIND": "mem-bind",
+    "SBATCH_MEM_PER_CPU": "mem-per-cpu",
+    "SBATCH_MEM_PER_GPU": "mem-per-gpu",
+    "SBATCH_MEM_PER_NODE": "mem",
+    "SBATCH_NETWORK": "network",
+    "SBATCH_OPEN_MODE": "open-mode",
+    "SBATCH_OUTPUT": "output",
     "SBATCH_PARTITION": "partition",
+    "SBATCH_PROFILE": "profile",
     "SBATCH_QOS": "qos",
     "SBATCH_RESERVATION": "reservation",
+    "SBATCH_SIGNAL": "signal",
+    "SBATCH_THREADS_PER_CORE": "threads-per-core",
+    "SBATCH_THREAD_SPEC": "thread-spec",
     "SBATCH_TIMELIMIT": "time",
-    "SBATCH_CONSTRAINT": "constraint",
+    "SBATCH_WAIT_ALL_NODES": "wait-all-nodes",
+    "SBATCH_WCKEY": "wckey",
 }
-_SHORT = {"A": "account", "p": "partition", "q": "qos", "t": "time", "C": "constraint"}
-_DROPPED = frozenset({"parsable", "quiet", "wait", "wrap"})
+"""Where sbatch takes an option from its environment, and the option. An option on the line outweighs it."""
+
+_FLAGS = {
+    "SBATCH_EXCLUSIVE": "exclusive",
+    "SBATCH_NO_KILL": "no-kill",
+    "SBATCH_NO_REQUEUE": "no-requeue",
+    "SBATCH_OVERCOMMIT": "overcommit",
+    "SBATCH_REQUEUE": "requeue",
+    "SBATCH_SPREAD_JOB": "spread-job",
+    "SBATCH_USE_MIN_NODES": "use-min-nodes",
+}
+_SHORT = {
+    "A": "account",
+    "C": "constraint",
+    "G": "gpus",
+    "J": "job-name",
+    "O": "overcommit",
+    "S": "core-spec",
+    "e": "error",
+    "i": "input",
+    "k": "no-kill",
+    "m": "distribution",
+    "o": "output",
+    "p": "partition",
+    "q": "qos",
+    "t": "time",
+}
+_DROPPED = frozenset({"parsable", "quiet", "wait", "wrap", "export", "export-file", "array"})
+_FILE_SIZE = 16 * 1024 * 1024
+_LIMITS = ("CPU", "FSIZE", "DATA", "STACK", "CORE", "RSS", "NPROC", "NOFILE", "MEMLOCK", "AS")
+_NOT_SENT = OF_ONE_START | {
+    "SBATCH_WAIT",
+    # Of the job in which a person may type the line. The shim would take them for those of the new job.
+    "SLURM_RESTART_COUNT",
+    "SLURM_ARRAY_JOB_ID",
+    *(f"SLURM_ARRAY_TASK_{name}" for name in ("COUNT", "ID", "MAX", "MIN", "STEP")),
+}
 
 
 def kept_submission(
@@ -41,17 +112,17 @@ def kept_submission(
 ) -> tuple[str, ...]:
     """The argv that submits the same job under the shim; both scripts are below `scripts`, named by content.
 
-    `environment` is the person's own. Its SBATCH_* variables that choose where a job runs become options:
-    the executor submits the next start and does not have them.
+    `environment` is the person's own. Its SBATCH_* variables become options: the executor submits the next
+    start and does not have them. The options about the environment are left out: their values may be secret.
 
     Raises:
-        UsageError: the line names no script, the file is no script, or the job is an array.
+        UsageError: the line names no script, or the file is no script.
     """
     options, rest = split(argv[1:])
-    _refuse_what_is_not_one_job(options, argv)
+    _refuse_what_submits_nothing(options, argv)
     content, script_arguments = _content(options, rest, cwd, argv)
-    if _ARRAY.search(content):
-        raise _array(argv)
+    array = array_given(options, environment, script_options(content))
+    job = f"{job}_{TASK}" if array and "/" in job else job
     inner = keep(scripts, content)
     wrapped = wrapped_script(
         content, inner=inner, job=job, nodes=nodes, log_paths=log_paths, node_logs=node_logs
@@ -63,10 +134,113 @@ def kept_submission(
         for name, option in _AS_OPTIONS.items()
         if environment.get(name) and option not in named
     ]
+    added += [f"--{option}" for name, option in _FLAGS.items() if name in environment and option not in named]
     kept_words = [word for option in options if option.name not in _DROPPED for word in option.words]
-    if "job-name" not in named and "J" not in named and rest:
-        added.append(f"--job-name={Path(rest[0]).name}")
+    if not _job_is_named(named, environment, content):
+        added.append(f"--job-name={Path(rest[0]).name if rest else 'wrap'}")
+    if array:
+        added.append(f"--array={array}")
     return (argv[0], *kept_words, *added, str(outer), *script_arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """What sbatch sends with a job. `words`: options of the first start that the spec must not hold.
+
+    `environment`: of that sbatch. `kept`: what the job gets, for its later starts. `by_file`: sbatch itself
+    is to take it from a file.
+    """
+
+    words: tuple[str, ...]
+    environment: Mapping[str, str]
+    kept: Mapping[str, str]
+    by_file: bool = False
+
+
+def sending(
+    argv: tuple[str, ...],
+    *,
+    cwd: Path,
+    environment: Mapping[str, str],
+    ours: Mapping[str, str],
+    by_name: tuple[str, ...] = (),
+) -> Sending:
+    """What sbatch sends with the job of this line. `ours`: variables that the job needs for its watch.
+
+    `environment` is the person's own. `by_name`: variables that the job gets whatever `--export` says.
+
+    Raises:
+        UsageError: the file of `--export-file` cannot be read.
+    """
+    options, rest = split(argv[1:])
+    in_script = script_options(_content(options, rest, cwd, argv)[0])
+    export = exported.export_given(options, environment, in_script)
+    source = {name: value for name, value in environment.items() if name not in _NOT_SENT} | dict(ours)
+    limits = _limits([*in_script, *options])
+    files = [option.value for option in (*in_script, *options) if option.name == "export-file"]
+    if files and (export or "").upper() not in ("NONE", "NIL"):
+        kept = {**_read_variables(cwd / str(files[-1])), **ours, **limits}
+        return Sending(("--export=ALL",), source, kept, by_file=True)
+    if export is None or not exported.restricts(export):
+        words = [word for option in options if option.name == "export" for word in option.words]
+        return Sending(tuple(words), source, {**source, **limits})
+    wanted = {**ours, **{name: environment[name] for name in by_name if name in environment}}
+    # By file, because a value may stand in the option itself, and others can read a command line.
+    return Sending(
+        ("--export=ALL",), source, {**exported.sent(source, export), **wanted, **limits}, by_file=True
+    )
+
+
+def _read_variables(path: Path) -> dict[str, str]:
+    """The variables of a person's `--export-file`."""
+    try:
+        with path.open("rb") as file:
+            entries = os.fsdecode(file.read(_FILE_SIZE)).split("\0")
+    except OSError as error:
+        raise UsageError(
+            f"the file of variables cannot be read: {error.strerror}",
+            where=f"--export-file={path}",
+            remedy="check the path; a number of an open file cannot be given here",
+        ) from error
+    pairs = [entry.partition("=") for entry in entries]
+    return {name: value for name, equals, value in pairs if equals}
+
+
+def _limits(options: Sequence[Option]) -> dict[str, str]:
+    """The umask and limits of this process, as sbatch sends them. An `--export-file` lacks them otherwise."""
+    asked = [option.value or "ALL" for option in options if option.name == "propagate"]
+    by_option = set(asked[-1].upper().split(",")) if asked else set()
+    limits = {exported.UMASK: f"{_umask():04o}"}
+    for name in _LIMITS:
+        soft, _ = resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))
+        mark = "U" if by_option & {"ALL", name} else ""
+        limits[f"SLURM_RLIMIT_{name}"] = f"{mark}{soft % 2**64}"
+    return limits
+
+
+def _umask() -> int:
+    """The umask of this process, without a moment in which it is another."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("Umask:")[2].split()[0], 8)
+
+
+def _job_is_named(named: set[str], environment: Mapping[str, str], content: bytes) -> bool:
+    """Whether the line, the environment or the script names the job; else sbatch takes the script's name."""
+    in_script = {option.name for option in script_options(content)}
+    return (
+        "job-name" in named or bool(environment.get("SBATCH_JOB_NAME")) or bool({"job-name", "J"} & in_script)
+    )
+
+
+def tasks_of(argv: tuple[str, ...], cwd: Path, environment: Mapping[str, str]) -> tuple[int, ...]:
+    """The indices of the array that sbatch makes of this line; empty for a job that is no array.
+
+    Raises:
+        UsageError: the line names no script, or its `--array` names no tasks.
+    """
+    options, rest = split(argv[1:])
+    array = array_given(options, environment, script_options(_content(options, rest, cwd, argv)[0]))
+    return indices(array) if array else ()
 
 
 def keep(scripts: Path, content: bytes) -> Path:
@@ -106,17 +280,7 @@ def _content(
     return content, rest[1:]
 
 
-def _refuse_what_is_not_one_job(options: list[Option], argv: tuple[str, ...]) -> None:
+def _refuse_what_submits_nothing(options: list[Option], argv: tuple[str, ...]) -> None:
     for option in options:
-        if option.name == "array":
-            raise _array(argv)
         if option.name in ("test-only", "help", "usage", "version", "h", "V"):
             raise UsageError("this sbatch line submits nothing", where=" ".join(argv))
-
-
-def _array(argv: tuple[str, ...]) -> UsageError:
-    return UsageError(
-        "each task of an array is a job of its own",
-        where=" ".join(argv),
-        remedy="submit each task by a `midwatch run` of its own, for example in a loop",
-    )

@@ -1,7 +1,7 @@
-"""Which variables of a person's shell a job gets, at its first start and at every later one. Pure.
+"""Which variables of a person's shell a job outside SLURM gets, at its first start and all later ones. Pure.
 
-It is an allow-list, because the environment goes into a signed spec that others can read. A name that
-sounds like a secret stays out unless the person asks for it by name.
+It is an allow-list. A name that sounds like a secret stays out unless the person asks for it by name. A job
+on SLURM gets what sbatch sends: see `submission.sending`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _PREFIXES = (
     "RCCL_",
     "MIDWATCH_",
 )
-_OF_ONE_START = frozenset(
+OF_ONE_START = frozenset(
     f"MIDWATCH_{name}"
     for name in ("JOB", "JOB_PID", "INCARNATION", "NODE", "NODES", "RUN", "ATTEMPT", "FAILPOINT")
 ) | frozenset(VARIABLES)
@@ -70,7 +70,7 @@ def allowed(environment: Mapping[str, str], by_name: Iterable[str] = ()) -> dict
     return {
         name: value
         for name, value in sorted(environment.items())
-        if name in requested or (_known(name) and name not in _OF_ONE_START)
+        if name in requested or (_known(name) and name not in OF_ONE_START)
     }
 
 

@@ -15,12 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from operator import itemgetter
-from typing import TypeVar, cast
+from typing import cast
 
 from midwatch.agents.match.call_sites import reclassified
 from midwatch.agents.match.error_stacks import is_outer
+from midwatch.agents.match.progress_columns import (
+    ANY_LINE,
+    ProgressColumns,
+    columns_of,
+    sign_of_life,
+    strongest,
+    whole_number,
+)
 from midwatch.agents.match.shell_traces import is_captured
 from midwatch.agents.match.tracebacks import TracebackPlace, begins_line, is_logged, place_of
 from midwatch.rules.matching.compiler import RuleSet
@@ -30,20 +37,28 @@ from midwatch.streams.lines.blocks import claimed_rank
 from midwatch.streams.lines.log_levels import is_quiet, is_warning, stands_aside, was_left_out
 from midwatch.streams.lines.normalise import LinePlace, places
 from midwatch.streams.lines.times import line_time
-from midwatch.streams.records import Chunk, Hit, HitCount, Hits, Line, Phase, Progress, Rate, Section, Stop
+from midwatch.streams.records import (
+    Chunk,
+    Hit,
+    HitCount,
+    Hits,
+    Line,
+    Phase,
+    Progress,
+    Rate,
+    Section,
+    Stop,
+)
 from midwatch.streams.records import Mode as RecordMode
 from midwatch.streams.records import Role as RecordRole
 
 FULL_HITS = 3
-ANY_LINE = "any_line"  # the rule's name in progress, where any new line ends the silence
 _ANY_EXCEPTION = "exception"  # the least specific type
 _EXAMINED = 64  # hits of a rule and file in a chunk whose context is read; a storm repeats itself
 _HITS = 128
 _COUNTS = 256
 _LINE_BYTES = 2048
 _SHOWN_BYTES = 512
-_LARGEST = 2**53
-Default = TypeVar("Default", int, None)
 
 _start: Callable[[Row], int] = itemgetter(2)
 
@@ -74,7 +89,9 @@ def match(
     for section in chunk.sections:
         text = chunk.text[start : start + section.size]
         start += section.size
-        rows = _most_specific(row for row in _all(rules, text) if _at_its_place(row))
+        rows = _most_specific(
+            row for row in _all(rules, text) if not row[0].rule.at_start or _at_its_place(row)
+        )
         fresh = _behind_context(section, text)
         for row, place in zip(rows, places(section, text, map(_start, rows)), strict=True):
             if _start(row) >= fresh:
@@ -89,7 +106,7 @@ def match(
         bundle=bundle,
         hits=tuple(found.hits),
         counts=tuple(_counts(found)),
-        progress=tuple(column.record(found.node) for column in found.columns.values()),
+        progress=tuple(found.progress()),
         stops=tuple(found.stops.values()),
         ends={section.generation.key(): section.end for section in chunk.sections},
         logged_ms=logged_ms,
@@ -127,65 +144,41 @@ def _at_its_place(row: Row) -> bool:
 
 
 def _most_specific(rows: Iterable[Row]) -> list[Row]:
-    """The hits, less fallbacks on lines with a more specific hit. Progress is not more specific."""
+    """The hits, less fallbacks on lines with a more specific hit.
+
+    Progress is weighed by itself: it is not more specific.
+    """
     kept: list[Row] = []
-    for _, same_line in groupby(rows, key=_start):
-        found = list(same_line)
+    for found in _by_line(rows):
         if len(found) == 1:
             kept += found
             continue
-        progress = [row for row in found if _rule(row).role is Role.PROGRESS]
-        others = [row for row in found if _rule(row).role is not Role.PROGRESS]
+        progress = [row for row in found if row[0].rule.role is Role.PROGRESS]
+        if len(progress) == len(found):
+            kept += strongest(progress)
+            continue
+        others = [row for row in found if row[0].rule.role is not Role.PROGRESS]
         specific = [row for row in others if not _rule(row).fallback]
         specific = specific or [row for row in others if not _is_least_specific(_rule(row))]
         specific = specific or [row for row in others if not _rule(row).block]
-        kept += progress + (specific or others)
+        kept += strongest(progress) + (specific or others)
     return kept
+
+
+def _by_line(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    same_line: list[Row] = []
+    for row in rows:
+        if same_line and same_line[0][2] != row[2]:
+            yield same_line
+            same_line = []
+        same_line.append(row)
+    if same_line:
+        yield same_line
 
 
 def _is_least_specific(rule: Rule) -> bool:
     """Whether the rule knows only that something failed."""
     return rule.fallback and rule.role is Role.CAUSE and rule.error_type == _ANY_EXCEPTION
-
-
-@dataclass(slots=True)
-class _Column:
-    section: Section
-    rule: str
-    phase: Phase
-    total: int | None = None
-    steps: list[int] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)
-    numbers: list[int] = field(default_factory=list)
-    times: list[float] = field(default_factory=list)
-    losses: list[str] = field(default_factory=list)
-    counts: list[str] = field(default_factory=list)
-    grad_norms: list[str] = field(default_factory=list)
-    last: tuple[Match, LinePlace] | None = None
-
-    def record(self, node: str) -> Progress:
-        return Progress(
-            path=self.section.path,
-            generation=self.section.generation.key(),
-            rule=self.rule,
-            phase=self.phase,
-            steps=tuple(self.steps),
-            ends=tuple(self.ends),
-            numbers=tuple(self.numbers),
-            times=tuple(self.times),
-            losses=tuple(self.losses) if any(self.losses) else (),
-            counts=tuple(self.counts) if any(self.counts) else (),
-            grad_norms=tuple(self.grad_norms) if any(self.grad_norms) else (),
-            total=self.total,
-            rank=self.section.rank,
-            last=self._last(node),
-        )
-
-    def _last(self, node: str) -> Line | None:
-        if self.last is None:
-            return None
-        hit, place = self.last
-        return _line(node, self.section, hit.line[:_SHOWN_BYTES], place, self.times[-1])
 
 
 @dataclass(slots=True)
@@ -200,7 +193,7 @@ class _Count:
 class _Found:
     node: str
     hits: list[Hit] = field(default_factory=list)
-    columns: dict[tuple[str, str], _Column] = field(default_factory=dict)
+    columns: dict[tuple[str, str], ProgressColumns] = field(default_factory=dict)
     full: dict[tuple[str, str, str, int | None], int] = field(default_factory=dict)
     examined: dict[tuple[str, str], int] = field(default_factory=dict)
     further: dict[tuple[str, str, int | None], _Count] = field(default_factory=dict)
@@ -226,10 +219,14 @@ class _Found:
             )
 
     def take(self, section: Section, text: bytes, row: Row, place: LinePlace, when: When) -> None:
-        rule = _rule(row)
+        rule = row[0].rule
         if rule.role is Role.PROGRESS:
             hit = Match._make(row)
-            self._progress(section, hit, place, when(section, text, hit))
+            key = (section.generation.key(), rule.name)
+            columns = self.columns.get(key)
+            if columns is None:
+                columns = self.columns[key] = columns_of(rule, section)
+            columns.take(hit, place, when(section, text, hit))
             return
         name, path, rank = rule.name, section.path, section.rank
         examined = self.examined.get((name, path), 0)
@@ -265,32 +262,22 @@ class _Found:
 
     def sign_of_life(self, section: Section, last: LinePlace) -> None:
         """Note that the job printed a line, as progress without a step."""
-        column = _Column(
-            section, ANY_LINE, "training", None, [-1], [last.end], [last.number], [section.read_at]
-        )
-        self.columns[section.generation.key(), ANY_LINE] = column
+        self.columns[section.generation.key(), ANY_LINE] = sign_of_life(section, last)
 
     def _count(self, rule: str, path: str, rank: int | None, place: LinePlace) -> None:
         more = self.further.setdefault((rule, path, rank), _Count(0, place.number, place.number, path))
         more.count += 1
         more.last = place.number
 
-    def _progress(self, section: Section, hit: Match, place: LinePlace, time: float) -> None:
-        captures = hit.captures()
-        key = (section.generation.key(), hit.rule.name)
-        phase = cast(Phase, str(hit.rule.phase) if hit.rule.phase else "training")
-        column = self.columns.setdefault(key, _Column(section, hit.rule.name, phase))
-        column.steps.append(_whole(captures.get("step"), -1))
-        column.ends.append(place.end)
-        column.numbers.append(place.number)
-        column.times.append(time)
-        column.last = (hit, place)
-        column.losses.append(captures.get("loss", ""))
-        column.counts.append(captures.get("count", ""))
-        column.grad_norms.append(captures.get("grad_norm", ""))
-        total = _whole(captures.get("total_steps"), -1)
-        if total >= 0:
-            column.total = total
+    def progress(self) -> Iterator[Progress]:
+        for columns in self.columns.values():
+            yield columns.record(self._last(columns))
+
+    def _last(self, columns: ProgressColumns) -> Line | None:
+        if columns.last is None:
+            return None
+        hit, place = columns.last
+        return _line(self.node, columns.section, hit.line[:_SHOWN_BYTES], place, columns.times[-1])
 
 
 def _is_bare_end(rule: Rule) -> bool:
@@ -336,7 +323,7 @@ def _full(node: str, section: Section, hit: Match, place: LinePlace, time: float
     rule = hit.rule
     captures = hit.captures() if rule.block or hit.compiled.expression.search(hit.text) else {}
     line = _line(node, section, hit.line[:_LINE_BYTES], place, time)
-    claim = _whole(captures.get("rank"), None)
+    claim = whole_number(captures.get("rank"), None)
     if claim is not None and claim >= 0:
         line = replace(line, claimed_rank=claim)
     return Hit(
@@ -376,12 +363,3 @@ def _line(node: str, section: Section, raw: bytes, place: LinePlace, time: float
 def _counts(found: _Found) -> Iterator[HitCount]:
     for (rule, path, rank), more in list(found.further.items())[:_COUNTS]:
         yield HitCount(rule, rank, more.count, more.first, more.last, path)
-
-
-def _whole(text: str | None, default: Default) -> int | Default:
-    """The number in the text; `default` if it has none, or one that no record can hold."""
-    try:
-        number = int(text) if text is not None else default
-    except ValueError:
-        return default
-    return default if number is None or abs(number) > _LARGEST else number

@@ -13,13 +13,17 @@ from midwatch.streams.records import Action
 from midwatch.streams.strict_yaml import YamlNode, read_yaml
 
 
-class _Default(StrEnum):
+class DefaultAction(StrEnum):
+    """What a clause does where nothing else decides."""
+
     RESTART = "restart"
     STOP = "stop"
     HOLD = "hold"
 
 
-class _GuardAction(StrEnum):
+class GuardAction(StrEnum):
+    """What a guard asks for."""
+
     RESTART = "restart"
     CANCEL = "cancel"
     STOP = "stop"
@@ -27,11 +31,11 @@ class _GuardAction(StrEnum):
 
 
 ANY_STATE = "any"
-_ACTIONS: dict[_GuardAction, Action] = {
-    _GuardAction.RESTART: "restart",
-    _GuardAction.CANCEL: "cancel",
-    _GuardAction.STOP: "stop",
-    _GuardAction.HOLD: "hold",
+_ACTIONS: dict[GuardAction, Action] = {
+    GuardAction.RESTART: "restart",
+    GuardAction.CANCEL: "cancel",
+    GuardAction.STOP: "stop",
+    GuardAction.HOLD: "hold",
 }
 
 
@@ -68,7 +72,7 @@ def _policy(tree: YamlNode, errors: list[LocatedError]) -> Policy:
 def _clause(node: YamlNode, errors: list[LocatedError]) -> Clause:
     fields = Fields(node, errors, "a clause")
     kind = fields.choice("kind", ClauseKind) or ClauseKind.NEVER
-    default = fields.choice("default", _Default) or _Default.STOP
+    default = fields.choice("default", DefaultAction) or DefaultAction.STOP
     unlimited = fields.flag("unlimited") or False
     limit = fields.whole_number("max_restarts")
     restart = fields.node("restart_on")
@@ -87,9 +91,9 @@ def _clause(node: YamlNode, errors: list[LocatedError]) -> Clause:
         kind=kind,
         max_restarts=None if unlimited else 3 if limit is None else limit,
         default_action="restart"
-        if default is _Default.RESTART
+        if default is DefaultAction.RESTART
         else "hold"
-        if default is _Default.HOLD
+        if default is DefaultAction.HOLD
         else "stop",
         restart_on_error_types=types,
         restart_on_subsystems=subsystems,
@@ -104,7 +108,7 @@ def _clause(node: YamlNode, errors: list[LocatedError]) -> Clause:
 
 def _guard(node: YamlNode, errors: list[LocatedError]) -> Guard:
     fields = Fields(node, errors, "a guard")
-    action = fields.choice("do", _GuardAction)
+    action = fields.choice("do", GuardAction)
     if action is None and "do" not in fields.entries:
         fields.complain(fields.location, "a guard has no `do`", "Write restart, cancel, stop or hold.")
     rules = tuple(text for text, _ in fields.texts("rules"))
@@ -118,7 +122,7 @@ def _guard(node: YamlNode, errors: list[LocatedError]) -> Guard:
         None if state == ANY_STATE else state.upper() for state in (*states, ANY_STATE, ANY_STATE)[:2]
     )
     return Guard(
-        action=_ACTIONS[action or _GuardAction.HOLD],
+        action=_ACTIONS[action or GuardAction.HOLD],
         rules=rules,
         states=(old, new) if states else None,
         condition=read_condition(when, errors) if when is not None else Always(),

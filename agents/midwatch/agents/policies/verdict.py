@@ -7,6 +7,8 @@ from midwatch.agents.policies.conditions import Past
 from midwatch.streams.records import Incident
 from midwatch.streams.records.error_types import named_in
 
+_UNKNOWN = "it is not known whether a restart can help"
+
 
 def judge(clause: Clause, incident: Incident, _past: Past) -> PolicyChoice:
     """Decides by the verdict's transience alone. An excluded error type is never restarted."""
@@ -18,4 +20,4 @@ def judge(clause: Clause, incident: Incident, _past: Past) -> PolicyChoice:
         return PolicyChoice("restart", f"{verdict.error_type} is transient")
     if verdict.transient is False:
         return PolicyChoice("stop", f"{verdict.error_type} is permanent: the same start would fail again")
-    return PolicyChoice("hold", f"{verdict.error_type}: it is not known whether a restart can help")
+    return PolicyChoice("hold", f"{verdict.error_type}: {verdict.doubt or _UNKNOWN}")

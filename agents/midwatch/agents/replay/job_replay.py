@@ -1,4 +1,4 @@
-"""One job's log files through match, detect and decide in one process. Pure."""
+"""One job's log files through match, detect and decide, without a stream."""
 
 from __future__ import annotations
 
@@ -6,17 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from midwatch.agents.decide.decision import Rulebook
-from midwatch.agents.match.chunk_hits import match
-from midwatch.agents.replay.log_files import (
-    INCARNATION,
-    LogFile,
-    PrintedTimes,
-    as_printed,
-    chunks,
-    origin_of,
-    undated,
-)
+from midwatch.agents.replay.log_files import INCARNATION, LogFile, as_printed, origin_of
+from midwatch.agents.replay.matched_files import Damage, in_order, matching
 from midwatch.agents.replay.pipeline import JobWatch, PipelineStep, step
+from midwatch.agents.replay.reading.archives import Advance, nothing
 from midwatch.agents.rulesets.bundles import CompiledBundle
 from midwatch.rules.detectors import DETECTORS
 from midwatch.rules.detectors.base import Detectors
@@ -27,16 +20,23 @@ from midwatch.streams.records import (
     Finding,
     Heartbeat,
     Hit,
-    Hits,
     Incident,
     SchedulerFact,
     Verdict,
 )
 
+_HITS_MS, _END_MS, _HEARTBEAT_MS = 1, 2, 3
+"""The clock of a replay: all lines stand before the end, and the last heartbeat behind it."""
+MOST_HITS = 20_000
+"""Hits that a result lists. The verdict rests on all of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """The verdict and decision of the watch on one job. `assumed`: the assumptions behind them."""
+    """The verdict and decision of the watch on one job. `assumed`: the assumptions behind them.
+
+    `hits` are the first `MOST_HITS`, and `unlisted` counts the others.
+    """
 
     job: str
     verdict: Verdict
@@ -45,6 +45,7 @@ class Replayed:
     evidence: tuple[Hit, ...]
     hits: tuple[Hit, ...]
     assumed: tuple[str, ...]
+    unlisted: int = 0
 
 
 def replay(
@@ -55,44 +56,51 @@ def replay(
     limits: WatchLimits,
     *,
     detectors: Detectors = DETECTORS,
+    processes: int = 1,
+    advance: Advance = nothing,
 ) -> Replayed:
-    """Watch all files of one job. The time of the lines counts, and the order of `files` does not."""
-    records: list[Hits] = []
-    for index, file in enumerate(files):
-        times = PrintedTimes(undated(file, files))
-        for chunk in chunks(job, file, index):
-            found = match(chunk, watched.rules, watched.hash, 0, when=times, any_line=watched.any_line)
-            if found is not None:
-                records.append(found)
+    """Watch all files of one job. The time of the lines counts, and the order of `files` does not.
+
+    Raises OSError if a file cannot be read.
+    """
     run = _JobReplay(job, book, limits, detectors)
-    merged = _merged(job, watched, records)
-    if records:
-        run.take(merged)
-    hits = merged.hits
+    hits, unlisted, damages = list[Hit](), 0, list[Damage]()
+    with matching(watched, processes) as means:
+        for record in in_order(job, files, watched, means, advance):
+            if isinstance(record, Damage):
+                damages.append(record)
+                continue
+            run.take(record, _HITS_MS)
+            listed = record.hits[: MOST_HITS - len(hits)]
+            hits += listed
+            unlisted += len(record.hits) - len(listed)
+    place = {file.path: index for index, file in enumerate(files)}
+    hits.sort(key=lambda hit: place[hit.line.path])
     if run.watch.job.state.held:
-        failed = _failed(run, hits)
-        return replace(failed, verdict=_with_line_as_printed(failed.verdict, files))
-    return _without_failure(run, hits)
+        result = _failed(run)
+        result = replace(result, verdict=_with_line_as_printed(result.verdict, files))
+    else:
+        result = _without_failure(run)
+    partly = tuple(f"{damage.path}: {damage.what}; its lines up to there count" for damage in damages)
+    return replace(result, hits=tuple(hits), unlisted=unlisted, assumed=(*result.assumed, *partly))
 
 
 class _JobReplay:
-    """The watch over one job while it runs. Its clock counts events, because nothing here waits."""
+    """The watch over one job while it runs. Its clock counts steps of a run, because nothing here waits."""
 
     def __init__(self, job: str, book: Rulebook, limits: WatchLimits, detectors: Detectors) -> None:
         self.job, self.book, self.limits, self.detectors = job, book, limits, detectors
         self.watch = JobWatch()
-        self.now_ms = 0
         self.findings: dict[str, Finding] = {}
         self.incident: Incident | None = None
         self.decision: Decision | None = None
 
-    def take(self, event: Event) -> None:
-        self.now_ms += 1
+    def take(self, event: Event, now_ms: int) -> None:
         result: PipelineStep = step(
             self.watch,
             self.job,
             event,
-            self.now_ms,
+            now_ms,
             limits=self.limits,
             book=self.book,
             detectors=self.detectors,
@@ -117,20 +125,7 @@ def _with_line_as_printed(verdict: Verdict, files: Sequence[LogFile]) -> Verdict
     return replace(verdict, root_line=as_printed(file, number, verdict.root_line))
 
 
-def _merged(job: str, watched: CompiledBundle, records: Sequence[Hits]) -> Hits:
-    """All records as one, because detect orders lines by time only within one record."""
-    return Hits(
-        origin=origin_of(job),
-        bundle=watched.hash,
-        hits=tuple(hit for record in records for hit in record.hits),
-        counts=tuple(count for record in records for count in record.counts),
-        progress=tuple(column for record in records for column in record.progress),
-        ends={name: end for record in records for name, end in record.ends.items()},
-        stops=tuple(stop for record in records for stop in record.stops),
-    )
-
-
-def _failed(run: _JobReplay, hits: tuple[Hit, ...]) -> Replayed:
+def _failed(run: _JobReplay) -> Replayed:
     run.take(
         SchedulerFact(
             job=run.job,
@@ -141,9 +136,10 @@ def _failed(run: _JobReplay, hits: tuple[Hit, ...]) -> Replayed:
             ended=True,
             reason="assumed: the log holds a failure",
             cluster="replay",
-        )
+        ),
+        _END_MS,
     )
-    run.take(Heartbeat(origin_of(run.job), 1, 0.0, 0.0, 5.0, True, 0, final=True))
+    run.take(Heartbeat(origin_of(run.job), 1, 0.0, 0.0, 5.0, True, 0, final=True), _HEARTBEAT_MS)
     incident, decision = run.incident, run.decision
     if incident is None or decision is None:
         raise AssertionError(
@@ -161,14 +157,14 @@ def _failed(run: _JobReplay, hits: tuple[Hit, ...]) -> Replayed:
         decision=replace(decision, reason=decision.reason.partition("; observing only")[0]),
         findings=tuple(run.findings.values()),
         evidence=incident.evidence,
-        hits=hits,
+        hits=(),
         assumed=assumed,
     )
 
 
-def _without_failure(run: _JobReplay, hits: tuple[Hit, ...]) -> Replayed:
+def _without_failure(run: _JobReplay) -> Replayed:
     state = run.watch.job.state
-    known = state.succeeded or state.step is not None
+    known = state.succeeded or state.trained or state.step is not None
     verdict = Verdict(
         state="healthy" if known else "unknown",
         mode="success" if state.succeeded else None,
@@ -178,6 +174,6 @@ def _without_failure(run: _JobReplay, hits: tuple[Hit, ...]) -> Replayed:
         bundle=state.bundle,
     )
     reason = "the log holds no failure" if known else "no rule knows a line of the log"
-    decision = Decision(run.job, 1, "", 0, "none", run.book.default_policy, reason, run.now_ms, False)
+    decision = Decision(run.job, 1, "", 0, "none", run.book.default_policy, reason, _HITS_MS, False)
     assumed = ("a file shows no silence, so replay looks for no stall",)
-    return Replayed(run.job, verdict, decision, tuple(run.findings.values()), (), hits, assumed)
+    return Replayed(run.job, verdict, decision, tuple(run.findings.values()), (), (), assumed)

@@ -42,6 +42,7 @@ def as_plain(replayed: Replayed) -> dict[str, Any]:
         ],
         "evidence": [_line(hit) for hit in replayed.evidence],
         "hits": [_line(hit) for hit in replayed.hits],
+        **({"hits_not_listed": replayed.unlisted} if replayed.unlisted else {}),
     }
 
 

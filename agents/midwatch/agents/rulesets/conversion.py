@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from midwatch.agents.policies.base import Policy
 from midwatch.agents.policies.oellm import RetryCounting, policy_of
 from midwatch.agents.policies.writer import policy_text
 from midwatch.rules.files.writer import rules_text
@@ -24,15 +25,24 @@ class Converted:
 
 
 def convert(
-    config: Config, shipped: Mapping[str, bytes], counting: RetryCounting = RetryCounting.DOCUMENTED
+    config: Config,
+    shipped: Mapping[str, bytes],
+    counting: RetryCounting = RetryCounting.DOCUMENTED,
+    policies: Mapping[str, Policy] | None = None,
 ) -> Converted:
-    """Both files of a configuration. `shipped` are midwatch's presets, which replace missing files.
+    """Both files of a configuration. `shipped` and `policies` are midwatch's presets, for missing files.
 
     `counting` turns `max_retries` into a number of restarts. The notes become comments above the rules.
     Raises RuleErrors.
     """
-    policy = policy_of(config, counting)
-    has_policy = config.policies is not None or (config.watches and config.policy is None)
+    preset = None
+    if config.policies is None and config.policy is not None:
+        preset = (policies or {}).get(config.policy.name)
+    if preset is not None:
+        policy = replace(preset, name=config.name, notes=config.notes)
+    else:
+        policy = policy_of(config, counting)
+    has_policy = preset is not None or config.policies is not None or (config.watches and not config.policy)
     rules = ""
     if config.watches or config.presets:
         rules = _comments(config, policy.notes) + rules_text(

@@ -81,14 +81,19 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True)
 class StartSpec:
-    """One start: an argv list, never a shell line. The job gets only `environment` from us."""
+    """One start: an argv list, never a shell line. The job gets only `environment` from us.
+
+    `by_file`: the environment may hold secrets and steering variables. A driver hands it to the scheduler
+    by the scheduler's own means, and to none of its tools.
+    """
 
     argv: tuple[str, ...]
     cwd: str
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     user: str = ""
     exclude_nodes: str = ""  # as the scheduler writes a list of nodes
     export: str = ""  # SLURM's `--export`, if only some of the variables may reach the job
+    by_file: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +102,32 @@ class Hint:
 
     result: Literal["done", "refused", "unclear"]
     text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DependentJob:
+    """A job that waits for the good end of another. `dependency`: as the scheduler writes it."""
+
+    native_id: str
+    user: str
+    dependency: str
+
+
+@runtime_checkable
+class KnowsDependents(Protocol):
+    """What a driver may have besides `Cluster`: jobs that wait for others. A foreign one need not."""
+
+    def dependents(self, native: str) -> tuple[DependentJob, ...]:
+        """The jobs that wait for the good end of this job. Raises ClusterUnreachable."""
+        ...
+
+    def repointing(self, dependent: DependentJob, old: str, new: str) -> tuple[str, ...]:
+        """The command line that lets it wait for `new` in the place of `old`; empty if none can."""
+        ...
+
+    def repoint(self, argv: tuple[str, ...]) -> Hint:
+        """Runs such a command line. Harmless when repeated."""
+        ...
 
 
 @runtime_checkable

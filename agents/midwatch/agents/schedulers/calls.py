@@ -45,9 +45,19 @@ class Caller(Protocol):
     """Runs programs and signals processes."""
 
     def run(
-        self, argv: Sequence[str], environment: Mapping[str, str], *, cwd: str | None = None, timeout: float
+        self,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        cwd: str | None = None,
+        timeout: float,
+        descriptors: tuple[int, ...] = (),
+        umask: int = -1,
     ) -> CallAnswer:
-        """Runs a program to its end, at most `timeout` seconds. Raises OSError when it cannot start."""
+        """Runs a program to its end, at most `timeout` seconds. Raises OSError when it cannot start.
+
+        `descriptors`: open files that the program gets under the same numbers. `umask`: -1 for our own.
+        """
         ...
 
     def spawn(
@@ -77,7 +87,14 @@ class SystemCaller:
         self._children: list[subprocess.Popen[bytes]] = []  # kept so that `spawn` can reap them
 
     def run(
-        self, argv: Sequence[str], environment: Mapping[str, str], *, cwd: str | None = None, timeout: float
+        self,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        cwd: str | None = None,
+        timeout: float,
+        descriptors: tuple[int, ...] = (),
+        umask: int = -1,
     ) -> CallAnswer:
         process = subprocess.Popen(
             list(argv),
@@ -88,6 +105,8 @@ class SystemCaller:
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
+            pass_fds=descriptors,
+            umask=umask,
         )
         try:
             out, err = process.communicate(timeout=timeout)
@@ -136,13 +155,22 @@ class CountingCaller:
         self.looks: Counter[str] = Counter()
 
     def run(
-        self, argv: Sequence[str], environment: Mapping[str, str], *, cwd: str | None = None, timeout: float
+        self,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        cwd: str | None = None,
+        timeout: float,
+        descriptors: tuple[int, ...] = (),
+        umask: int = -1,
     ) -> CallAnswer:
         program = Path(argv[0]).name
         name = " ".join([program, *argv[1:2]]) if program == "scontrol" else program
         is_look = program in _LOOKS or (program == "scontrol" and set(argv[1:2]) <= _LOOKING_VERBS)
         (self.looks if is_look else self.acts)[name] += 1
-        return self._caller.run(argv, environment, cwd=cwd, timeout=timeout)
+        return self._caller.run(
+            argv, environment, cwd=cwd, timeout=timeout, descriptors=descriptors, umask=umask
+        )
 
     def spawn(
         self,

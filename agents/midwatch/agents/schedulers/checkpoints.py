@@ -1,10 +1,15 @@
 """Finds the latest complete checkpoint of a directory, and says why it passed over newer ones.
 
-Two layouts may lie side by side. One is `step_N/` with a pointer `latest`, a link or a file. DeepSpeed calls
-its folders `global_stepN/`, and the Trainer of Hugging Face `checkpoint-N/`. The other layout is Megatron's
-`iter_000000N/` with the pointer `latest_checkpointed_iteration.txt`. A trainer writes the pointer
-last, so a checkpoint newer than the pointer is unfinished. The exception is a `step_N/` whose own manifest
-proves it complete. Megatron loads only what its pointer names, so no manifest helps a newer `iter_` folder.
+A checkpoint is complete where something shows it, and what shows it differs by trainer:
+
+- A manifest in the folder lists its files, and they fit.
+- A pointer that the trainer writes last names this or a later step: `latest`, as a link or a file, or
+  Megatron's `latest_checkpointed_iteration.txt`. Megatron loads only what its pointer names.
+- The checkpoint ends with a part that its trainer writes last. For a `.ckpt` file that is the directory of
+  its archive, for distributed weights `.metadata`. For torchtune it is `recipe_state.pt`, for Hugging Face
+  `trainer_state.json`.
+
+NeMo sets a marker `NAME-unfinished` beside a checkpoint while it writes or deletes it.
 This module never loads or unpickles a checkpoint.
 """
 
@@ -12,35 +17,40 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from midwatch.agents.schedulers.checkpoint_files import WEIGHTS, is_whole_zip, step_inside, torn
+from midwatch.agents.schedulers.checkpoint_names import Named, Unit, file_name, folder_name
+
 TRACKER = "latest_checkpointed_iteration.txt"
 MANIFEST = "manifest.json"
+RECIPE_STATE = "recipe_state.pt"
+TRAINER_STATE = "trainer_state.json"
+UNFINISHED = "-unfinished"
 HASHED_BYTES = (
     64 * 1024 * 1024
 )  # larger files are checked by size alone: reading terabytes proves little more
 
-_STEP = re.compile(r"(?:step_|global_step|checkpoint-)(\d+)")
-_ITERATION = re.compile(r"iter_(\d{7,})")
-_WEIGHTS = frozenset({".pt", ".pth", ".bin", ".distcp", ".safetensors", ".ckpt"})
-
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A complete checkpoint. `written_at`: seconds since 1970, by the file system's clock."""
+    """A complete checkpoint, a folder or a file. `step` counts in `unit`: it may know only its epoch.
+
+    `written_at`: seconds since 1970, by the file system's clock.
+    """
 
     step: int
     path: Path
     written_at: float
+    unit: Unit = "step"
 
 
 @dataclass(frozen=True, slots=True)
 class PassedOver:
-    """A newer folder that is no complete checkpoint, and why."""
+    """A newer folder or file that is no complete checkpoint, and why."""
 
     path: Path
     reason: str
@@ -54,42 +64,123 @@ class Discovery:
     passed_over: tuple[PassedOver, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    number: int
+    unit: Unit
+    path: Path
+    named: Named
+    objection: str = ""  # known before any look at pointers
+
+
 def discover(directory: Path) -> Discovery:
-    """Looks at the folders of `directory`. A missing directory holds no checkpoint.
+    """Looks at the folders and `.ckpt` files of `directory`. A missing directory holds no checkpoint.
+
+    Numbers of steps and of epochs cannot be compared. Of the two newest complete ones, the one counts that
+    was written later.
 
     Raises:
         OSError: the directory exists and cannot be read, which must not look like "no checkpoint".
     """
     try:
-        folders = [entry for entry in directory.iterdir() if entry.is_dir() and not entry.is_symlink()]
+        entries = sorted(entry for entry in directory.iterdir() if not entry.is_symlink())
     except FileNotFoundError:
         return Discovery(None)
-    passed: list[PassedOver] = []
-    candidates = [*_numbered(folders, _STEP), *_numbered(folders, _ITERATION)]
+    candidates, passed = [], list[PassedOver]()
+    for found in _candidates(entries):
+        if isinstance(found, PassedOver):
+            passed.append(found)
+        else:
+            candidates.append(found)
     tracker, link = _tracker(directory), _latest(directory)
-    for step, folder in sorted(candidates, key=lambda found: found[0], reverse=True):
-        megatron = folder.name.startswith("iter_")
-        pointer = tracker if megatron else (link if link is not None else tracker)
-        objection = _objection(folder, step, pointer, megatron)
-        if not objection:
-            return Discovery(Checkpoint(step, folder, folder.stat().st_mtime), tuple(passed))
-        passed.append(PassedOver(folder, objection))
-    return Discovery(None, tuple(passed))
+    newest: list[Checkpoint] = []
+    for unit in ("step", "epoch"):
+        ranked = sorted((c for c in candidates if c.unit == unit), key=lambda c: c.number, reverse=True)
+        for each in ranked:
+            if reason := each.objection or _objection(each, tracker, link):
+                passed.append(PassedOver(each.path, reason))
+                continue
+            newest.append(Checkpoint(each.number, each.path, each.path.stat().st_mtime, each.unit))
+            break
+    latest = max(newest, key=lambda checkpoint: checkpoint.written_at, default=None)
+    return Discovery(latest, tuple(passed))
 
 
-def _numbered(folders: list[Path], form: re.Pattern[str]) -> Iterator[tuple[int, Path]]:
-    for folder in folders:
-        if match := form.fullmatch(folder.name):
-            yield int(match[1]), folder
+def _candidates(entries: list[Path]) -> Iterator[_Candidate | PassedOver]:
+    names = {entry.name for entry in entries}
+    for entry in entries:
+        folder = entry.is_dir()
+        named = folder_name(entry.name) if folder else file_name(entry.name)
+        if named is None:
+            continue
+        objection, number, unit = "", named.number, named.unit
+        if f"{entry.name.removesuffix('.ckpt')}{UNFINISHED}" in names:
+            objection = f"{entry.name.removesuffix('.ckpt')}{UNFINISHED} lies beside it"
+        elif not folder and not is_whole_zip(entry):
+            objection = f"it {torn(entry) or 'is no whole file of torch.save'}"
+        elif not folder and unit == "epoch" and (step := step_inside(entry)) is not None:
+            number, unit = step, "step"
+        if number is None:
+            yield PassedOver(entry, objection or "nothing tells its step")
+        else:
+            yield _Candidate(number, unit, entry, named, objection)
 
 
-def _tracker(directory: Path) -> int | None:
-    """The step in Megatron's pointer. `release`, or any other text that is no number, counts as none."""
+def _objection(candidate: _Candidate, tracker: int | None, link: int | None) -> str:
+    """Why a job must not resume from this checkpoint; "" if it may."""
+    path, form = candidate.path, candidate.named.form
+    if form == "lightning":
+        return "" if path.is_file() else _against_sharded(path)
+    if form == "megatron" and (tracker is None or candidate.number > tracker):
+        return f"newer than the step in {TRACKER}" if tracker is not None else f"there is no {TRACKER}"
+    if (path / MANIFEST).exists():
+        return _against_manifest(path)
+    pointer = None if form == "torchtune" else tracker if form == "megatron" or link is None else link
+    if pointer is None:
+        return _against_last_part(path, candidate.number)
+    newer = candidate.number > pointer
+    return f"newer than `latest`, and no {MANIFEST} proves it complete" if newer else _against_layout(path)
+
+
+def _against_last_part(folder: Path, step: int) -> str:
+    """Why nothing in a folder shows that it is complete; "" if the part does that its trainer writes last.
+
+    Hugging Face writes its own state after model and optimizer. Some versions write random states later,
+    and a start does without those.
+    """
+    recipe, trainer = folder / RECIPE_STATE, folder / TRAINER_STATE
+    if _is_filled(folder / ".metadata"):  # torchtune's asynchronous form
+        return _against_layout(folder)
+    if trainer.is_file():
+        return _against_layout(folder) if _step_of_state(trainer) == step else f"{TRAINER_STATE} is not whole"
+    if not recipe.is_file():
+        return f"nothing shows that it is complete: no {MANIFEST}, no `latest`, no state of the trainer"
+    return _against_layout(folder) if is_whole_zip(recipe) else f"{RECIPE_STATE} was cut short"
+
+
+def _step_of_state(file: Path) -> object:
+    """The step in the state of Hugging Face's Trainer; None if the file cannot be read."""
     try:
-        text = (directory / TRACKER).read_text(errors="replace").strip()
-    except FileNotFoundError:
+        return json.loads(file.read_bytes())["global_step"]
+    except (ValueError, KeyError, TypeError):
         return None
-    return int(text) if text.isascii() and text.isdigit() else None
+
+
+def _against_sharded(folder: Path) -> str:
+    """Why a folder of Lightning or NeMo is incomplete; "" if its last part is there.
+
+    Megatron's distributed weights end with `metadata.json`, those of Lightning's FSDP with `meta.pt`. NeMo 2
+    keeps them in `weights/`. DeepSpeed ends with the file `latest`, which names a folder beside it.
+    """
+    weights = folder / "weights" if (folder / "weights").is_dir() else folder
+    pointer = weights / "latest"
+    if pointer.is_file() and (weights / pointer.read_text(errors="replace").strip()).is_dir():
+        return _against_layout(folder)
+    if not _is_filled(weights / ".metadata"):
+        return "a distributed checkpoint without .metadata"
+    if not any(_is_filled(weights / name) for name in ("metadata.json", "meta.pt")):
+        return "a distributed checkpoint without metadata.json or meta.pt"
+    return _against_layout(folder)
 
 
 def _latest(directory: Path) -> int | None:
@@ -104,21 +195,17 @@ def _latest(directory: Path) -> int | None:
             return None
     except FileNotFoundError:
         return None
-    match = _STEP.fullmatch(name)
-    return int(match[1]) if match else None
+    named = folder_name(name)
+    return named.number if named is not None and named.form == "step" else None
 
 
-def _objection(folder: Path, step: int, pointer: int | None, megatron: bool) -> str:
-    """Why a job must not resume from this folder; "" if it may."""
-    if megatron and (pointer is None or step > pointer):
-        return f"newer than the step in {TRACKER}" if pointer is not None else f"there is no {TRACKER}"
-    if (folder / MANIFEST).exists():
-        return _against_manifest(folder)
-    if pointer is None:
-        return f"nothing shows that it is complete: no {MANIFEST}, no `latest`"
-    if step > pointer:
-        return f"newer than `latest`, and no {MANIFEST} proves it complete"
-    return _against_layout(folder)
+def _tracker(directory: Path) -> int | None:
+    """The step in Megatron's pointer. `release`, or any other text that is no number, counts as none."""
+    try:
+        text = (directory / TRACKER).read_text(errors="replace").strip()
+    except FileNotFoundError:
+        return None
+    return int(text) if text.isascii() and text.isdigit() else None
 
 
 def _against_manifest(folder: Path) -> str:
@@ -150,13 +237,18 @@ def _against_layout(folder: Path) -> str:
     if not files:
         return "it is empty"
     for path in files:
-        if path.suffix in _WEIGHTS and path.stat().st_size == 0:
-            return f"{path.relative_to(folder)} is empty"
-    if any(path.suffix == ".distcp" for path in files):
-        for name in (".metadata", "metadata.json"):
-            if not (folder / name).is_file() or (folder / name).stat().st_size == 0:
+        if path.suffix in WEIGHTS and (why := torn(path)):
+            return f"{path.relative_to(folder)} {why}"
+    for part in {path.parent for path in files if path.suffix == ".distcp"}:
+        megatron = (part / "common.pt").is_file()
+        for name in (".metadata", "metadata.json") if megatron else (".metadata",):
+            if not _is_filled(part / name):
                 return f"a distributed checkpoint without {name}"
     for rank in folder.glob("mp_rank_*"):
-        if not any(path.suffix in _WEIGHTS for path in rank.rglob("*")):
+        if rank.is_dir() and not any(path.suffix in WEIGHTS for path in rank.rglob("*")):
             return f"{rank.name} holds no weights"
     return ""
+
+
+def _is_filled(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size > 0

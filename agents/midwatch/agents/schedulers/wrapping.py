@@ -8,12 +8,23 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shlex
 import sys
 from pathlib import Path, PurePath
 
 from midwatch.agents.schedulers.base import StartSpec
-from midwatch.agents.schedulers.resume import ResumePoint, filled, variables
-from midwatch.agents.schedulers.slurm.sbatch_argv import split
+from midwatch.agents.schedulers.environment_file import kept_environment
+from midwatch.agents.schedulers.resume import (
+    SHOWN,
+    TRACE,
+    ResumePoint,
+    filled,
+    variables,
+    variables_to_choose,
+)
+from midwatch.agents.schedulers.slurm.exported import for_file, for_steps
+from midwatch.agents.schedulers.slurm.job_array import of_whole_array
+from midwatch.agents.schedulers.slurm.sbatch_argv import Option, split
 from midwatch.streams.errors import ConfigurationError, UsageError
 from midwatch.streams.records import Spec
 
@@ -38,30 +49,59 @@ def shim_argv(
 
 
 def start_spec(
-    spec: Spec, *, attempt: int, resume: ResumePoint | None = None, exclude_nodes: str = "", trace: str = ""
+    spec: Spec,
+    *,
+    attempt: int,
+    resume: ResumePoint | None = None,
+    chooses: bool = False,
+    exclude_nodes: str = "",
+    trace: str = "",
 ) -> StartSpec:
     """The start that this spec describes, as the job's `attempt`. It is told to load `resume`, if given.
 
-    `trace`: the `traceparent` of the span that its own spans hang under.
+    `chooses`: the start may wait in a queue, so its shim chooses the checkpoint when it begins. `trace`: the
+    `traceparent` of the span that its own spans hang under.
 
     Raises:
-        ConfigurationError: the script of a SLURM job is gone, or was changed after it was signed.
+        ConfigurationError: the script or the environment is gone, or was changed after it was signed.
     """
     arguments = filled(spec.resume_arguments, resume) if resume else ()
     argv, export = (*spec.argv, *arguments), None
+    kept = environment_of(spec)
     if is_sbatch(argv):
         export = export_of(argv, verified_script(script_of(argv)))
     else:
         argv = tuple(shim_argv(job=spec.job, nodes=spec.nodes, log_paths=spec.log_paths, argv=argv))
-    told = variables(attempt, resume, arguments, trace)
+    shown = (*SHOWN, TRACE) if trace else SHOWN
+    if chooses:
+        told = variables_to_choose(attempt, spec.checkpoint_directory, spec.resume_arguments)
+    else:
+        told = variables(attempt, resume, arguments)
+    if trace:
+        told[TRACE] = trace
+    by_file = bool(spec.environment_file) and is_sbatch(argv)
+    if by_file:
+        kept, export = for_file(for_steps(kept, shown), of_whole_array(argv)), None
     return StartSpec(
         argv=argv,
         cwd=spec.cwd,
-        environment={**spec.environment, "MIDWATCH_JOB": spec.job, **told},
+        environment={**kept, "MIDWATCH_JOB": spec.job, **told},
         user=spec.user,
         exclude_nodes=exclude_nodes,
-        export=",".join([*export, *told]) if export is not None else "",
+        export=",".join([*export, *dict.fromkeys((*told, *shown))]) if export is not None else "",
+        by_file=by_file,
     )
+
+
+def environment_of(spec: Spec) -> dict[str, str]:
+    """The variables that every start of the job gets. A spec of an earlier midwatch holds them itself.
+
+    Raises:
+        ConfigurationError: the file that holds them is gone, was changed, or is not the user's alone.
+    """
+    if not spec.environment_file:
+        return dict(spec.environment)
+    return {**spec.environment, **kept_environment(Path(spec.environment_file), spec.user)}
 
 
 def export_of(argv: tuple[str, ...], script: bytes) -> tuple[str, ...] | None:
@@ -70,8 +110,7 @@ def export_of(argv: tuple[str, ...], script: bytes) -> tuple[str, ...] | None:
     The option stands on the line or in a line of the script. ALL lets every variable pass. NONE names none,
     and like any list it lets SLURM load the user's own environment. NIL would not, so it stays as it is.
     """
-    words = [word for line in _head(script) if line.startswith(b"#SBATCH") for word in _sbatch_words(line)]
-    for options in (split(argv[1:])[0], split(words)[0]):
+    for options in (split(argv[1:])[0], script_options(script)):
         given = [option.value or "" for option in options if option.name == "export"]
         if given:
             names = given[-1].split(",")
@@ -100,16 +139,25 @@ def script_of(argv: tuple[str, ...]) -> Path:
 
 def partitions_of(argv: tuple[str, ...], script: bytes) -> tuple[str, ...]:
     """The SLURM partitions of a submission, by its options or else its #SBATCH lines; maybe none."""
-    words = [word for line in _head(script) if line.startswith(b"#SBATCH") for word in _sbatch_words(line)]
-    for options in (split(argv[1:])[0], split(words)[0]):
+    for options in (split(argv[1:])[0], script_options(script)):
         named = [option.value for option in options if option.name in ("partition", "p")]
         if named:
             return tuple((named[-1] or "").split(","))
     return ()
 
 
+def script_options(script: bytes) -> list[Option]:
+    """The options in the #SBATCH lines of a script."""
+    words = [word for line in _head(script) if line.startswith(b"#SBATCH") for word in _sbatch_words(line)]
+    return split(words)[0]
+
+
 def _sbatch_words(line: bytes) -> list[str]:
-    return line.decode(errors="replace").partition(" #")[0].split()[1:]
+    text = line.decode(errors="replace").partition(" #")[0].removeprefix("#SBATCH")
+    try:
+        return shlex.split(text)
+    except ValueError:  # an open quotation mark, at which sbatch itself gives up
+        return text.split()
 
 
 def wrapped_script(

@@ -48,6 +48,7 @@ class CensusReader(threading.Thread):
         self._lock = threading.Lock()
         self._census = Census()
         self._specs: dict[str, Spec] = {}
+        self._latest_specs: dict[bytes, str] = {}  # the hash of each job's last spec, by the message's key
         self._partition_of_key: dict[bytes, int] = {}
         self._read: dict[Any, int] = dict.fromkeys(self._partitions, 0)
         self._stopping = threading.Event()
@@ -117,13 +118,30 @@ class CensusReader(threading.Thread):
             event = self._census.specs.get(job)
             return self._specs.get(event.spec) if event else None
 
+    def environment_files(self) -> frozenset[str]:
+        """The paths of the environments that a job's last spec names, or the spec of its last start."""
+        with self._lock:
+            started = [event.spec for event in self._census.specs.values()]
+            named = [self._specs.get(digest) for digest in (*self._latest_specs.values(), *started)]
+        return frozenset(spec.environment_file for spec in named if spec and spec.environment_file)
+
+    def _forget(self, message: Any) -> None:
+        """Forgets a job's spec: somebody has deleted it from the topic."""
+        if message.topic != self._topics.specs or message.key is None:
+            return
+        digest = self._latest_specs.pop(message.key, "")
+        self._specs.pop(digest, None)
+
     def _turn(self) -> None:
         polled = self._consumer.poll(timeout_ms=_POLL_MS, max_records=1000)
         at = time.monotonic()
         for partition, messages in polled.items():
             with self._lock:
                 for message in messages:
-                    if message.value is None or not self._in_its_partition(message):
+                    if message.value is None:
+                        self._forget(message)
+                        continue
+                    if not self._in_its_partition(message):
                         continue
                     if partition.topic == self._topics.events:
                         self._census.apply(message.value, at, message.key)
@@ -151,4 +169,7 @@ class CensusReader(threading.Thread):
         except (MalformedRecord, NewerRecord) as error:
             self._dead_letter(message, error)
         else:
-            self._specs[spec_hash(record)] = record
+            digest = spec_hash(record)
+            self._specs[digest] = record
+            if message.key is not None:
+                self._latest_specs[message.key] = digest

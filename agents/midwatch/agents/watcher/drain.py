@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from midwatch.agents.schedulers.calls import Caller
+from midwatch.agents.schedulers.wrapping import environment_of
 from midwatch.agents.watcher.census import JobStart
 from midwatch.shippers.files.sent_positions import SentPositions, ShipperDirectory
 from midwatch.shippers.ship import checkpoint_directory
@@ -53,8 +54,8 @@ class LastWords:
     def ended(self, start: JobStart, spec: Spec | None, now: float) -> None:
         """Begins to drain a start that has ended, now or before this executor began.
 
-        Does nothing without a spec, because nobody then knows the job's files. The shipper gets the
-        environment of the spec, as it had from the shim.
+        Does nothing without a spec, because nobody then knows the job's files. The shipper gets the job's
+        environment, as it had from the shim.
         """
         if spec is not None and native_id(start.incarnation).isdigit():
             self.owed[start.incarnation] = Owed(start, spec, now + GIVEN_UP_S, now)
@@ -88,12 +89,12 @@ class LastWords:
         argv = [sys.executable, "-P", "-m", "midwatch", "ship", "--until-pid", f"--drain={PATIENCE_S}"]
         shipper_log = self.state_directory / "run" / f"ship-{start.incarnation.replace(':', '-')}.log"
         shipper_log.parent.mkdir(parents=True, exist_ok=True)
-        environment = self._environment(start, owed.spec)
         try:
+            environment = self._environment(start, owed.spec)
             self.caller.spawn(
                 [*argv, *dict.fromkeys(logs)], environment, cwd=owed.spec.cwd, output=shipper_log, reads=True
             )
-        except OSError:  # the job's working directory is gone
+        except (OSError, ConfigurationError):  # the job's working directory or its environment is gone
             del self.owed[start.incarnation]
             return
         # By then the shipper has the lock or has failed. A failure may repeat for ever, so the pauses grow.
@@ -123,7 +124,7 @@ class LastWords:
     def _environment(self, start: JobStart, spec: Spec) -> Mapping[str, str]:
         return {
             **{name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG")},
-            **spec.environment,
+            **environment_of(spec),
             "MIDWATCH_STATE_DIRECTORY": str(self.state_directory),
             "MIDWATCH_JOB": start.job,
             "MIDWATCH_INCARNATION": start.incarnation,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from statistics import median
 
 from midwatch.rules.detectors.base import Cleared, Opened, Sighting, Sign, StepSeen
 
@@ -70,7 +69,7 @@ class LossSpikeDetector:
             return self._non_finite(state, step, loss)
         if len(state.losses) < self.warm_up:
             return replace(state, losses=(*state.losses, loss)), None
-        usual = median(state.losses)
+        usual = _median(state.losses)
         limit = usual * self.factor if usual > 0 else usual + abs(usual)
         if not state.open and loss > limit:
             return replace(state, open=True), LossSpike(True, step, loss, usual)
@@ -84,5 +83,11 @@ class LossSpikeDetector:
     def _non_finite(self, state: LossWindow, step: int, loss: float) -> tuple[LossWindow, LossSpike | None]:
         if state.open:
             return state, None
-        usual = median(state.losses) if state.losses else 0.0
+        usual = _median(state.losses) if state.losses else 0.0
         return replace(state, open=True), LossSpike(True, step, loss, usual)
+
+
+def _median(losses: tuple[float, ...]) -> float:
+    """The median of one loss or more, without the checks of `statistics`: each line of a log asks for one."""
+    ordered, middle = sorted(losses), len(losses) // 2
+    return ordered[middle] if len(losses) % 2 else (ordered[middle - 1] + ordered[middle]) / 2

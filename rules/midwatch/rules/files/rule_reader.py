@@ -18,6 +18,7 @@ from midwatch.rules.model import (
     Rule,
     RuleFile,
     Severity,
+    Shows,
     SilenceLimit,
     SourceLocation,
 )
@@ -131,6 +132,7 @@ def _read_rule(node: YamlNode, errors: list[LocatedError]) -> Rule | None:
         any_level=fields.flag("any_level") or False,
         at_start=fields.flag("at_start") or False,
         phase=phase or (Phase.TRAINING if role is Role.PROGRESS else None),
+        shows=fields.choice("shows", Shows) or Shows.STEP,
         mode=fields.choice("mode", Mode),
         block=fields.choice("block", BlockKind),
         source=fields.text("source"),
@@ -141,6 +143,9 @@ def _read_rule(node: YamlNode, errors: list[LocatedError]) -> Rule | None:
     if rule.block and (rule.at_start or rule.role is Role.PROGRESS):
         what = f"{fields.what} searches a {rule.block}: `at_start` and `role: progress` are for single lines"
         fields.complain(fields.place("block"), what, "Leave out `block:`, or the other key.")
+    if rule.shows is not Shows.STEP and rule.role is not Role.PROGRESS:
+        what = f"{fields.what} is no progress: `shows` says what a line of `role: progress` proves"
+        fields.complain(fields.place("shows"), what, "Leave it out, or set `role: progress`.")
     if pattern:
         _try_patterns(rule, fields)
     return rule if len(errors) == before else None

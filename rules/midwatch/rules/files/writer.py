@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import yaml
 
 from midwatch.rules.files.rule_reader import VERSION, usual_severity
-from midwatch.rules.model import Phase, Role, Rule
+from midwatch.rules.model import Phase, Role, Rule, Shows
 from midwatch.streams.strict_yaml import plain_scalar
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\Z")
@@ -48,6 +48,7 @@ def plain_rule(rule: Rule) -> dict[str, object]:
         "transient": rule.transient,
         "mode": rule.mode.value if rule.mode else "",
         "phase": rule.phase.value if rule.phase and rule.phase is not default_phase else "",
+        "shows": rule.shows.value if rule.shows is not Shows.STEP else "",
         "captures": dict(rule.captures),
         "export": list(rule.export),
         "rate_limit": {"hits": limit.hits, "per": seconds_text(limit.seconds)} if limit else None,

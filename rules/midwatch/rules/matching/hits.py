@@ -9,11 +9,17 @@ from itertools import repeat
 from typing import NamedTuple, overload
 
 from midwatch.rules.expressions import ANCHORED, UNANCHORED, Expression, Span
+from midwatch.rules.matching.digits import digits_are_alike
 from midwatch.rules.model import Rule
 from midwatch.rules.prefilter.literals import beginnings
 from midwatch.streams.errors import MidwatchError
 
+_REMEMBERED, _REMEMBERED_BYTES = 512, 1024  # forms of lines, and the size of each
+_ONE_DIGIT = bytes.maketrans(b"123456789", b"000000000")
 _RUNS_ON = re.compile(r"\.[*+](?!\?|\)*$)")
+
+
+_Form = tuple[Sequence[Span], Sequence[tuple[str, int, int]]]
 
 
 class MatcherDisagreement(MidwatchError):
@@ -30,7 +36,7 @@ class MatcherDisagreement(MidwatchError):
 class CompiledRule:
     """A rule with its expression and the meanings of its groups."""
 
-    __slots__ = ("_beginnings", "_raw_match", "expression", "index", "meanings", "rule")
+    __slots__ = ("_beginnings", "_forms", "_raw_match", "expression", "index", "meanings", "rule")
 
     def __init__(self, rule: Rule, expression: Expression, index: int) -> None:
         self.rule = rule
@@ -41,17 +47,48 @@ class CompiledRule:
             (rule.captures.get(name, name), number)
             for name, number in sorted(expression.group_numbers.items(), key=lambda item: -item[1])
         )
-        # Where `.*` may reach the end of the text, the search for a beginning costs more than it saves.
-        self._beginnings = () if _RUNS_ON.search(rule.pattern) else beginnings(rule.pattern)
+        self._beginnings: tuple[bytes, ...] | None = None
         self._raw_match = expression.raw_match
+        self._forms: dict[bytes, _Form] | None = {} if digits_are_alike(rule.pattern) else None
 
     def spans(self, text: bytes) -> Sequence[Span]:
         """The spans of the match and of every group, in a text in which the rule was found.
 
         Raises MatcherDisagreement if the rule does not match the text.
         """
+        return self._form(text)[0]
+
+    def places(self, text: bytes) -> Sequence[tuple[str, int, int]]:
+        """The meaning and the span of each group that took part, as `spans`."""
+        return self._form(text)[1]
+
+    def _form(self, text: bytes) -> _Form:
+        known = self._forms
+        if known is None or len(text) > _REMEMBERED_BYTES:
+            return self._form_of(text)
+        # The lines of one form differ in their digits only, and the pattern treats all digits alike.
+        shape = text.translate(_ONE_DIGIT)
+        form = known.get(shape)
+        if form is None:
+            if len(known) >= _REMEMBERED:
+                known.clear()
+            form = known[shape] = self._form_of(text)
+        return form
+
+    def _form_of(self, text: bytes) -> _Form:
+        spans = self._found(text)
+        places = tuple(
+            (meaning, *spans[number]) for meaning, number in self.meanings if spans[number][0] >= 0
+        )
+        return spans, places
+
+    def _found(self, text: bytes) -> Sequence[Span]:
         size = len(text)
         start = size
+        if self._beginnings is None:
+            # Where `.*` may reach the end of the text, the search for a beginning costs more than it saves.
+            pattern = self.rule.pattern
+            self._beginnings = () if _RUNS_ON.search(pattern) else tuple(beginnings(pattern))
         for literal in self._beginnings:
             found = text.find(literal)
             if 0 <= found < start:
@@ -112,18 +149,13 @@ class Match(NamedTuple):
         compiled, text = self.compiled, self.text
         if not compiled.meanings:
             return captured
-        spans = compiled.spans(text)
         if text.isascii():
             decoded = text.decode()
-            for meaning, number in compiled.meanings:
-                start, end = spans[number]
-                if start >= 0:
-                    captured[meaning] = decoded[start:end]
+            for meaning, start, end in compiled.places(text):
+                captured[meaning] = decoded[start:end]
         else:
-            for meaning, number in compiled.meanings:
-                start, end = spans[number]
-                if start >= 0:
-                    captured[meaning] = text[start:end].decode("utf-8", "replace")
+            for meaning, start, end in compiled.places(text):
+                captured[meaning] = text[start:end].decode("utf-8", "replace")
         return captured
 
     def on_line(self, start: int, end: int) -> Match:

@@ -27,7 +27,7 @@ wandb: Tracking run with wandb version 0.19, run data is saved locally, view pro
 wandb: Network issue resolved after 0:01:10, resuming normal operation with the retry queue
 2026-03-02 11:39:58,120 - root - INFO - Creating the optimizer, the scheduler and the mixed precision policy
 2026-03-02 11:40:01.332 | INFO | trainer.setup:prepare:88 - Preparing the model, compiling every transformer block
-[Gloo] Rank 3 is connected to 7 peer ranks. Expected number of connected peer ranks is : 7
+[Gloo] Rank 5 is connected to 11 peer ranks. Expected number of connected peer ranks is : 11
 NCCL version 2.21.5+cuda12.4, using the default network plugin, setting affinity for GPU 3 to ffff
 Started local worker group, restart count 0, master address of the first node, group world size 8
 starting workers for entrypoint: python, local world size 8, monitor interval 0.1, role default

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -20,6 +20,9 @@ from midwatch.streams.settings.secret import Secret
 PIPE_DRAIN = 10.0
 """Seconds after the end of the input within which the copy must arrive at the broker."""
 
+STARTING = threading.Lock()
+"""Held during a start, in which the process may run although `ShippingProcess.pid` does not name it yet."""
+
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 0.5, 30.0
 
 
@@ -31,17 +34,24 @@ class PipeShipment:
     settings: Settings
     pid: int | None = None
     drain: float = PIPE_DRAIN
+    reports_end: bool = False
+    """Whether the end of the process is ours to report: no scheduler knows it."""
 
 
 class ShippingProcess:
     """Keeps the shipping process running: starts it again when it dies, after longer and longer pauses."""
 
     def __init__(self, shipment: PipeShipment, folder: Path, report: Callable[[str], None]) -> None:
-        self._message = json.dumps(to_child(shipment, folder, secrets.token_hex(8))).encode()
+        self._message = json.dumps(to_child(shipment, folder, folder.name)).encode()
         self._report = report
         self._process: subprocess.Popen[bytes] | None = None
         self._start_at = 0.0
         self._backoff = _FIRST_BACKOFF
+
+    @property
+    def pid(self) -> int | None:
+        """The id of the present process."""
+        return self._process.pid if self._process is not None else None
 
     def keep(self) -> None:
         """Starts the process if it does not run and its pause is over. Never waits."""
@@ -55,13 +65,13 @@ class ShippingProcess:
         if self._process is None and now >= self._start_at:
             self._start()
 
-    def ended(self, seconds: float) -> bool:
+    def ended(self, seconds: float, hurry: Callable[[], bool] = lambda: False) -> bool:
         """Waits for the process at most so many seconds; returns whether it shipped everything.
 
-        Starts it again if it dies.
+        Starts it again if it dies. `hurry` ends the wait.
         """
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
+        while time.monotonic() < deadline and not hurry():
             if self._process is not None and self._process.poll() == 0:
                 return True
             self.keep()
@@ -76,12 +86,13 @@ class ShippingProcess:
 
     def _start(self) -> None:
         try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "midwatch.shippers.pipe.child"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                start_new_session=True,
-            )
+            with STARTING:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-m", "midwatch.shippers.pipe.child"],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
             if self._process.stdin is not None:
                 self._process.stdin.write(self._message)
                 self._process.stdin.close()
@@ -103,6 +114,7 @@ def to_child(shipment: PipeShipment, folder: Path, stream: str) -> dict[str, Any
         "origin": asdict(shipment.origin),
         "kafka": {name: _plain(value) for name, value in kafka.items()},
         "topic": shipment.settings.topic_names.logs,
+        "events": shipment.settings.topic_names.events if shipment.reports_end else "",
         "ship": asdict(shipment.settings.ship),
     }
 

@@ -16,12 +16,21 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from midwatch.shippers.files.tail import FilePosition
 from midwatch.shippers.messages import Report
 from midwatch.shippers.pipe.process import PIPE_DRAIN, PipeShipment, ShippingProcess
-from midwatch.shippers.pipe.spool import Backlog, Spool
+from midwatch.shippers.pipe.spool import FOLDER_PREFIX, Backlog, Spool, end_note, mark_end
+from midwatch.shippers.pipe.unsent import SpoolSender, left_over, living_process, make, note_sender
+from midwatch.streams.host.file_lock import LockTaken
+
+LEFT_OVER_S = 60.0
+"""Seconds for which the output of earlier starts goes before the output of this one."""
+
+_LAST_START_S = 1.0
+"""Seconds in which the preparation gives up earlier output, so that the present one gets its turn."""
 
 _READ = 64 * 1024
 
@@ -34,17 +43,18 @@ def run_pipe(prepare: Callable[[], PipeShipment], report: Report, source: int = 
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    copies = _Copies(prepare, report)
+    copies = Copies(prepare, report)
     copies.start()
     open_sink = True
     while data := os.read(source, _READ):
-        open_sink = open_sink and _written(sink, data)
+        open_sink = open_sink and written(sink, data)
         copies.add(data)
     copies.finish()
     return 0
 
 
-def _written(sink: int, data: bytes) -> bool:
+def written(sink: int, data: bytes) -> bool:
+    """Writes all of it; returns whether somebody reads it."""
     view = memoryview(data)
     try:
         while view:
@@ -54,17 +64,28 @@ def _written(sink: int, data: bytes) -> bool:
     return True
 
 
-class _Copies:
-    """The second thread: moves copies from memory to the spool, and keeps the process that ships it."""
+class Copies:
+    """The second thread: moves copies from memory to the spool, and keeps the process that ships it.
 
-    def __init__(self, prepare: Callable[[], PipeShipment], report: Report) -> None:
+    `unsent`: the directory in which the spool stays until all of it has arrived, across later starts. None:
+    the spool lies in a temporary directory, and no later start looks for it.
+    """
+
+    def __init__(
+        self, prepare: Callable[[], PipeShipment], report: Report, unsent: Path | None = None
+    ) -> None:
         self._prepare = prepare
         self._report = report
+        self._unsent = unsent
+        self._end_note = b""
+        self._ended_at = float("inf")
+        self._hurry = threading.Event()
         self._backlog = Backlog()
         self._lock = threading.Lock()
         self._more = threading.Event()
         self._end = threading.Event()
         self._process: ShippingProcess | None = None
+        self._left_over: ShippingProcess | None = None
         self._given_up = False
         self._drain = PIPE_DRAIN
         self._reported_dropped = False
@@ -80,14 +101,24 @@ class _Copies:
             self._backlog.add(data)
         self._more.set()
 
-    def finish(self) -> None:
+    def finish(self, end_note: bytes = b"") -> None:
+        """Ends the spool with this note, and waits until all of it has arrived, for a bounded time."""
+        self._end_note, self._ended_at = end_note, time.monotonic()
         self._end.set()
         self._more.set()
         self._thread.join(2 * self._drain + 5)
 
+    def hurry(self) -> None:
+        """Ends the wait of `finish`. What has not arrived stays in the spool."""
+        self._hurry.set()
+
+    def started(self, pid: int) -> bool:
+        """Whether the process is one of those that ship. The caller holds `STARTING`."""
+        return any(process.pid == pid for process in (self._process, self._left_over) if process)
+
     def _run(self) -> None:
         try:
-            folder = _folder()
+            folder = self._folder()
         except OSError as error:
             self._give_up(f"there is no room for the spool: {error.strerror}")
             return
@@ -98,9 +129,11 @@ class _Copies:
         try:
             spool = Spool(folder)
             self._move(spool)
-            spool.finish()
-            preparing.join(self._drain)
-            arrived = self._process is not None and self._process.ended(self._drain + 1)
+            spool.finish(self._end_note)
+            while preparing.is_alive() and not self._late():
+                preparing.join(0.05)
+            preparing.join(_LAST_START_S)
+            arrived = self._process is not None and self._process.ended(self._drain + 1, self._hurry.is_set)
         finally:
             if self._process is not None:
                 self._process.kill()
@@ -116,7 +149,39 @@ class _Copies:
             self._give_up(str(error))
             return
         self._drain = shipment.drain
-        self._process = ShippingProcess(shipment, folder, self._report)
+        if self._unsent is not None:
+            with contextlib.suppress(OSError):
+                note_sender(folder, SpoolSender(shipment.origin, shipment.reports_end))
+            self._ship_left_over(shipment, self._unsent)
+        if not self._hurry.is_set():
+            self._process = ShippingProcess(shipment, folder, self._report)
+
+    def _ship_left_over(self, shipment: PipeShipment, unsent: Path) -> None:
+        """Ships the spools of earlier starts first: detect must meet their attempts before this one."""
+        deadline = time.monotonic() + LEFT_OVER_S
+        for folder, sender in left_over(unsent):
+            if end_note(folder) is None:
+                mark_end(folder)
+            pid = living_process(sender.origin)
+            earlier = replace(shipment, origin=sender.origin, reports_end=sender.reports_end, pid=pid)
+            self._left_over = ShippingProcess(earlier, folder, self._report)
+            arrived = self._left_over.ended(deadline - time.monotonic(), self._late)
+            self._left_over.kill()
+            if not arrived:
+                self._report(f"Kafka did not get all output of an earlier start; the rest is in {folder}")
+                return
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _late(self) -> bool:
+        """Whether the input ended so long ago that its own spool must wait no longer."""
+        return self._hurry.is_set() or time.monotonic() > self._ended_at + self._drain
+
+    def _folder(self) -> Path:
+        if self._unsent is not None:
+            with contextlib.suppress(OSError, LockTaken):
+                return make(self._unsent)
+            self._unsent = None
+        return _folder()
 
     def _give_up(self, why: str) -> None:
         self._given_up = True
@@ -158,7 +223,7 @@ class _Copies:
 
 def _folder() -> Path:
     """Makes a new private directory, in memory where no disk has room for one. Raises OSError."""
-    name = f"midwatch-spool-{secrets.token_hex(8)}"
+    name = f"{FOLDER_PREFIX}{secrets.token_hex(8)}"
     places = [os.environ.get("TMPDIR") or "/tmp", "/tmp", "/dev/shm"]  # noqa: S108 (a new name, mode 0700)
     for place in places[:-1]:
         with contextlib.suppress(OSError):

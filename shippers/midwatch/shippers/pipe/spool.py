@@ -1,8 +1,8 @@
 """Stores a stream on its way from a pipe to the shipper, in a bounded number of files.
 
 Each file has the place of its first byte in the stream as its name: `<offset>-<line number>-<0 or 1>.raw`, 1
-if it begins within a line. Where a file begins behind the end of the one before, bytes were dropped. An empty
-file `end` marks the end of the stream.
+if it begins within a line. Where a file begins behind the end of the one before, bytes were dropped. A file
+`end` marks the end of the stream; it is empty, or says how the command ended that wrote the stream.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from midwatch.shippers.files.tail import FilePosition
+
+FOLDER_PREFIX = "midwatch-spool-"
 
 SEGMENT = 8 * 1024 * 1024
 BOUND = 256 * 1024 * 1024
@@ -46,6 +48,26 @@ def segments(folder: Path) -> list[Segment]:
 def ended(folder: Path) -> bool:
     """Whether the stream has ended."""
     return (folder / _END).exists()
+
+
+def end_note(folder: Path) -> bytes | None:
+    """The content of the file `end`; None while the stream has not ended."""
+    try:
+        return (folder / _END).read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def mark_end(folder: Path, note: bytes = b"") -> None:
+    """Writes the file `end`, whole or not at all. A full disk leaves an empty one, or none."""
+    draft = folder / f".{_END}"
+    with contextlib.suppress(OSError):
+        draft.write_bytes(note)
+        draft.rename(folder / _END)
+        return
+    with contextlib.suppress(OSError):
+        draft.unlink(missing_ok=True)
+        (folder / _END).touch()
 
 
 def behind(start: FilePosition, data: bytes) -> FilePosition:
@@ -116,11 +138,10 @@ class Spool:
             data = data[written:]
         return start, data
 
-    def finish(self) -> None:
+    def finish(self, note: bytes = b"") -> None:
         """Marks the end of the stream."""
         self._close()
-        with contextlib.suppress(OSError):
-            (self._folder / _END).touch()
+        mark_end(self._folder, note)
 
     @property
     def _size(self) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from midwatch.shippers.files.tail import Now
-from midwatch.streams.records import Heartbeat, Origin
+from midwatch.streams.records import CheckpointChoice, Heartbeat, Origin
 
 _NODES_A_SECOND = 500
 
@@ -30,8 +30,9 @@ class HeartbeatFacts:
 class HeartbeatCounter:
     """Makes and numbers the heartbeats of one shipper start."""
 
-    def __init__(self, origin: Origin, seconds: float) -> None:
+    def __init__(self, origin: Origin, seconds: float, checkpoint: CheckpointChoice | None = None) -> None:
         self._origin = origin
+        self._checkpoint = checkpoint
         self._interval = seconds
         self._sequence = 0
         self._due = float("-inf")
@@ -56,4 +57,5 @@ class HeartbeatCounter:
             final=final,
             files=facts.files,
             samples=facts.samples,
+            checkpoint=self._checkpoint,
         )

@@ -11,6 +11,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from midwatch.streams.lines.redaction import redact, suspects, suspicious
 from midwatch.streams.lines.times import line_time, printed_time
@@ -66,8 +67,7 @@ class Normalised:
         return tuple(Anchor(a.index, a.offset + offset, a.number + number) for a in self.anchors)
 
 
-@dataclass(frozen=True, slots=True)
-class LinePlace:
+class LinePlace(NamedTuple):
     """The place of a section's line in the original file.
 
     `offset` is where its raw bytes begin. `end` is where they end, newline included, if normalising did not
@@ -75,7 +75,7 @@ class LinePlace:
     beginning. So a comparison of `end` with a mark between two lines never depends on the cut of the chunks.
     """
 
-    index: int
+    index: int  # type: ignore[assignment]  # it hides the method of tuples, which nobody calls
     offset: int
     number: int
     end: int
@@ -142,15 +142,21 @@ def places(section: Section, text: bytes, positions: Iterable[int]) -> Iterator[
     One walk over the text finds all places, so use this for many hits.
     """
     anchors = section.anchors
+    last, ends = len(anchors) - 1, section.end
     at = start = index = line = 0  # current anchor, start of its line, and the line reached so far
+    if not anchors:
+        return  # a section without lines has no positions
+    base, number = anchors[0].offset, anchors[0].number - anchors[0].index
     for position in positions:
         begin = text.rfind(b"\n", 0, position) + 1
         index += text.count(b"\n", line, begin)
         line = begin
-        while at + 1 < len(anchors) and anchors[at + 1].index <= index:
+        while at < last and anchors[at + 1].index <= index:
             start = _skip(text, start, anchors[at + 1].index - anchors[at].index)
             at += 1
-        yield _place(section, text, (anchors[at], start), (index, line))
+            base, number = anchors[at].offset - start, anchors[at].number - anchors[at].index
+        end = base + (text.find(b"\n", line) + 1 or len(text))
+        yield LinePlace(index, base + line, number + index, end if end < ends else ends)
 
 
 def _skip(text: bytes, position: int, lines: int) -> int:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
+from typing import NamedTuple
 
 _NAMES = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _MONTHS = {name: i + 1 for i, name in enumerate(_NAMES)}
@@ -28,8 +29,13 @@ _FORMATS = tuple(
 )
 # The first form in the line wins. At one place the first of these wins.
 _ANY_FORM = re.compile("|".join(f"({re.sub(r'[(][?]P<[^>]+>', '(?:', form.pattern)})" for form in _FORMATS))
-_HANDS = re.compile(r"\d\d:\d\d:\d\d")  # every form holds this, or begins with `_SECONDS`
-_SECONDS = "[1"
+_HANDS = re.compile(rb":\d\d:\d\d")  # every form holds this, or begins with `_SECONDS`
+_SECONDS = b"[1"
+# The most frequent form, at the head of the line: nothing in front of it can begin another form.
+_USUAL = re.compile(
+    rb"(?:[^0-9A-Z]{0,8}|\[(?:rank|default)\d{1,6}\]:? ?\[?)"
+    rb"(\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d):([0-5]\d)(?:[.,](\d{1,9}))?(?![\d.,]| ?(?:Z|[+-]\d\d:?\d\d))"
+)
 _C10 = re.compile(r"[DIWEFC]\d{4} \d\d:\d\d:\d\d\.\d{9} ")
 # torch prints the nanoseconds of its monotonic clock after the second of the wall clock. Its lines report
 # trouble, so they count as the last of their second, after the steps that the job still made in it.
@@ -38,8 +44,7 @@ _REACH = 256  # bytes of a line's head that may hold a time, after at most some 
 _GUESS_WITHIN = 600.0  # seconds between two reads below which the minutes reveal the zone
 
 
-@dataclass(frozen=True, slots=True)
-class _Printed:
+class _Printed(NamedTuple):
     """A time as it is printed.
 
     `seconds` counts from 1970 as if its zone were UTC. `fixed`: the zone is known. `late`: seconds to add
@@ -58,8 +63,9 @@ def printed_time(line: bytes, *, zone: tzinfo = UTC, read_at: float | None = Non
     A time without a zone counts as one in `zone`. A time without a year (glog, syslog) counts as the last
     such day before `read_at`, and is None without `read_at`.
     """
-    printed = _read(line, read_at)
-    if printed is None:
+    usual = _USUAL.match(line)
+    printed = None if usual is None else _usual(*usual.groups())
+    if printed is None and (printed := _read(line, read_at)) is None:
         return None
     return printed.seconds + printed.late - (0.0 if printed.fixed else _offset(zone, printed))
 
@@ -74,8 +80,9 @@ def line_time(line: bytes, read_before: float, read_at: float, zone: tzinfo | No
     `zone` is that of the node, or None if unknown. Then any zone counts that makes the time plausible, if the
     two reads are so close that only one can.
     """
-    printed = _read(line, read_at)
-    if printed is None:
+    usual = _USUAL.match(line)
+    printed = None if usual is None else _usual(*usual.groups())
+    if printed is None and (printed := _read(line, read_at)) is None:
         return read_at
     for offset in _offsets(printed, read_before, read_at, zone):
         seconds = printed.seconds - offset
@@ -98,15 +105,37 @@ def _offsets(printed: _Printed, read_before: float, read_at: float, zone: tzinfo
 
 
 def _offset(zone: tzinfo, printed: _Printed) -> float:
+    if zone is UTC:
+        return 0.0
     naive = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=printed.seconds)
     delta = naive.replace(tzinfo=zone).utcoffset()
     return delta.total_seconds() if delta is not None else 0.0
 
 
+def _usual(minute: bytes, second: bytes, fraction: bytes | None) -> _Printed | None:
+    """The time that a line prints in the usual form without a zone; None if it is no time."""
+    began = _minute(minute)
+    if began is None:
+        return None
+    if fraction is None:
+        return _Printed(began + int(second), 1.0, False)
+    digits = len(fraction)
+    return _Printed(began + int(second) + int(fraction) / 10**digits, 10.0**-digits, False)
+
+
+@lru_cache(maxsize=256)
+def _minute(text: bytes) -> float | None:
+    """The beginning of a minute in the usual form. A log prints the same minute in many lines."""
+    printed = _read(text + b":00", None)
+    return None if printed is None else printed.seconds
+
+
 def _read(line: bytes, read_at: float | None) -> _Printed | None:
-    text = line[:_REACH].decode("latin-1")
-    timed = _HANDS.search(text) is not None or _SECONDS in text
-    found = _ANY_FORM.search(text) if timed else None
+    head = line[:_REACH]
+    if _HANDS.search(head) is None and _SECONDS not in head:
+        return None
+    text = head.decode("latin-1")
+    found = _ANY_FORM.search(text)
     first = found and found.lastindex and _FORMATS[found.lastindex - 1].match(text, found.start())
     if not first:
         return None

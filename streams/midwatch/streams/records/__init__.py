@@ -27,10 +27,19 @@ from midwatch.streams.records.events import (
     Tick,
 )
 from midwatch.streams.records.incidents import Finding, Forwarded, Incident, IncidentRecord, Verdict
-from midwatch.streams.records.logs import LINES_READ, Anchor, Chunk, Generation, Heartbeat, Origin, Section
+from midwatch.streams.records.logs import (
+    LINES_READ,
+    Anchor,
+    CheckpointChoice,
+    Chunk,
+    Generation,
+    Heartbeat,
+    Origin,
+    Section,
+)
 from midwatch.streams.records.rules import CURRENT, REFUSED, ForeignParts, InForce, RefusedRules, RuleBundle
-from midwatch.streams.records.snapshot import DetectorMemory, Held, Member, Resumption, Snapshot, Spent
-from midwatch.streams.records.words import Action, Mode, Phase, Role
+from midwatch.streams.records.snapshot import DetectorMemory, Held, Loop, Member, Resumption, Snapshot, Spent
+from midwatch.streams.records.words import Action, Mode, Phase, Role, Shows
 
 Event = Hits | Heartbeat | SpecEvent | SchedulerFact | Outcome | PersonAct | Snapshot | Activation | Tick
 
@@ -41,6 +50,7 @@ __all__ = [
     "Action",
     "Activation",
     "Anchor",
+    "CheckpointChoice",
     "Chunk",
     "Command",
     "DeadLetter",
@@ -60,6 +70,7 @@ __all__ = [
     "Incident",
     "IncidentRecord",
     "Line",
+    "Loop",
     "Member",
     "Mode",
     "Origin",
@@ -74,6 +85,7 @@ __all__ = [
     "RuleBundle",
     "SchedulerFact",
     "Section",
+    "Shows",
     "Snapshot",
     "Spec",
     "SpecEvent",

@@ -61,7 +61,7 @@ class Spec:
     cluster: str
     argv: tuple[str, ...]
     cwd: str
-    environment: Mapping[str, str]
+    environment: Mapping[str, str]  # of an earlier midwatch; now it stands in `environment_file`
     user: str
     log_paths: tuple[str, ...]
     checkpoint_directory: str
@@ -72,6 +72,8 @@ class Spec:
     max_restarts: Count | None = None
     rules: str = ""
     resume_arguments: tuple[str, ...] = ()  # a template; see `midwatch.agents.schedulers.resume`
+    environment_file: str = ""  # an absolute path; the file's name is the hash of its content
+    follow: bool = False  # let it wait for the new start of a job that it waits for
     signature: str = ""
 
 

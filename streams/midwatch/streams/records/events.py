@@ -8,7 +8,7 @@ from typing import Literal
 
 from midwatch.streams.records.bounds import Count, Duration, JobText, Millis, Name, Nodes, PolicyText, Whole
 from midwatch.streams.records.logs import Origin
-from midwatch.streams.records.words import Action, Mode, Phase, Role
+from midwatch.streams.records.words import Action, Mode, Phase, Role, Shows, Unit
 
 _WAITING = frozenset(
     {
@@ -103,7 +103,10 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress lines of one file in one chunk, as columns of equal length. Captures stay strings."""
+    """Progress lines of one file in one chunk, as columns of equal length. Captures stay strings.
+
+    `shows` is the rule's word on what they prove; `life`: that the job printed something, and no more.
+    """
 
     path: str
     generation: str
@@ -114,11 +117,12 @@ class Progress:
     numbers: tuple[Count, ...]
     times: tuple[float, ...]
     losses: tuple[str, ...] = ()
-    counts: tuple[str, ...] = ()  # of a line without a step: the rising count of its loop
+    counts: tuple[str, ...] = ()  # of a line without a step: the rising count of its loop, or "epoch:batch"
     grad_norms: tuple[str, ...] = ()
     total: Whole | None = None  # the last step that the job plans, if the line names it
     rank: Count | None = None
     last: Line | None = None  # the last of these lines, cut short; it illustrates a hang
+    shows: Shows = "step"
 
     def __post_init__(self) -> None:
         """Raises ValueError if the columns differ in length."""
@@ -193,7 +197,11 @@ class SchedulerFact:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a command. `state`: accepted, refused, expired, done or failed."""
+    """The outcome of a command. `state`: accepted, refused, expired, done or failed.
+
+    A start that waits in a queue chooses its checkpoint when it begins. Then `checkpoint` is "", and
+    `checkpoint_step` tells what lay there at its release.
+    """
 
     job: JobText
     command: str
@@ -204,10 +212,11 @@ class Outcome:
     old_native_id: str = ""
     new_native_id: str = ""
     new_incarnation: Name = ""
-    checkpoint_step: Count | None = None  # of the checkpoint that the new start was told to load
+    checkpoint_step: Count | None = None  # the number of the newest complete checkpoint
     incident: str = ""
-    checkpoint: str = ""  # its path
+    checkpoint: str = ""  # its path, if the executor told the new start to load it
     checkpoint_written_ms: Millis = 0  # by its file system's clock; 0 if unknown
+    checkpoint_unit: Unit = "step"  # of `checkpoint_step`
 
 
 @dataclass(frozen=True, slots=True)

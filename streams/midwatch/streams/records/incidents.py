@@ -46,6 +46,7 @@ class Verdict:
     quantities: Mapping[str, str] = field(default_factory=dict)
     complete: bool = True
     given_up: tuple[str, ...] = ()
+    doubt: str = ""  # why it is not known whether it is transient, and what would tell
 
     @property
     def at_time_limit(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from midwatch.streams.records.bounds import Clock, Count, Duration, JobText, Millis, Name, NodeName, Nodes
+from midwatch.streams.records.words import Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,16 @@ class Chunk:
     text: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class CheckpointChoice:
+    """The checkpoint that a start was told to load. `written_ms`: by its file system's clock."""
+
+    number: Count  # in `unit`
+    path: str
+    unit: Unit = "step"
+    written_ms: Millis = 0
+
+
 LINES_READ = "lines_read"
 """The heartbeat sample that counts lines read since the shipper's start. A line read again counts again."""
 
@@ -82,7 +93,7 @@ class Heartbeat:
 
     `at_end`: the shipper read every file to the size that it had when the poll began. `alive`: whether the
     job's process tree on this node lives, None if unknown. `final`: the job has ended and the shipper has
-    drained its files.
+    drained its files. `checkpoint`: what the start was told to load, if it chose that itself.
     """
 
     origin: Origin
@@ -97,3 +108,4 @@ class Heartbeat:
     logged_ms: Millis = 0  # append time on the topic `logs`; match sets it to show its own lag
     files: Count = 0
     samples: Mapping[str, float] = field(default_factory=dict)
+    checkpoint: CheckpointChoice | None = None

@@ -8,15 +8,24 @@ from dataclasses import dataclass, field
 from midwatch.streams.records.bounds import Count, Duration, JobText, Millis, Name, NodeName, Nodes, Whole
 from midwatch.streams.records.events import Hit, Line, SchedulerFact, SpecEvent
 from midwatch.streams.records.incidents import Finding, Incident
-from midwatch.streams.records.words import Phase
+from midwatch.streams.records.words import Phase, Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop that prints no step. `at` is the highest that it counted to: one number, or an epoch and its
+    batch. `rises` is how often it rose."""
+
+    at: tuple[float, ...] = ()
+    rises: Whole = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
     """A line held against the attempt, and the last step that the job reached before it.
 
-    `count` and `rises` concern a loop that prints no step. `count` is its highest count after the line, and
-    `rises` is how often the count rose there.
+    `loops` holds what loops that print no step counted to after the line, by the kind of their count. Earlier
+    versions knew one loop, whatever its kind: it counted to `count` and rose `rises` times.
     """
 
     hit: Hit
@@ -24,6 +33,7 @@ class Held:
     logged_ms: Millis = 0
     count: float | None = None
     rises: Whole = 0
+    loops: Mapping[str, Loop] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +50,10 @@ class Resumption:
 
     `interval`: how far apart this attempt's last two steps were, 0 if unknown. `from_zero`: an attempt that
     was told no checkpoint began at step 0. `written_ms`: when the checkpoint was written, 0 if unknown.
+    Where the checkpoint counts epochs, those that the job prints are compared, not its steps.
     """
 
-    told_step: Whole | None = None  # of the checkpoint that the attempt was told to load
+    told_step: Whole | None = None  # the number of the checkpoint that the attempt was told to load
     first_step: Whole | None = None
     interval: Count = 0
     step_before: Whole | None = None  # the last step of the attempts before
@@ -50,6 +61,11 @@ class Resumption:
     from_zero: bool = False
     written_ms: Millis = 0
     judged: bool = False  # it was said where the attempt went on
+    told_path: str = ""
+    unit: Unit = "step"  # of `told_step`
+    first_epoch: Whole | None = None
+    epoch: Whole | None = None  # the last one that this attempt printed
+    epoch_before: Whole | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +119,7 @@ class Snapshot:
     phase: Phase = "startup"
     step: Whole | None = None
     total: Whole | None = None
+    trained: bool = False
     progress_nodes: tuple[str, ...] = ()
     progress_line: Line | None = None
     left: Hit | None = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-SEMANTIC_CONVENTIONS: Final = "1.37.0"
+SEMANTIC_CONVENTIONS: Final = "1.44.0"
 """Version of the semantic conventions; those of messaging are still marked as in development there."""
 SCHEMA_URL: Final = f"https://opentelemetry.io/schemas/{SEMANTIC_CONVENTIONS}"
 SCOPE: Final = "midwatch"

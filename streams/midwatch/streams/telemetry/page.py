@@ -13,7 +13,7 @@ _HEAD = f"""# Telemetry
 Written by `python -m midwatch.streams.telemetry.page > docs/telemetry.md`; a test keeps it true.
 
 midwatch exports by OpenTelemetry: metrics of each process, one trace an incident, and log records of it.
-All is off until an address is named, and then nothing of the SDK is imported. It needs the extra `otel`.
+All is off until an address is named, and then midwatch imports nothing of the SDK. It needs the extra `otel`.
 
 ```yaml
 telemetry:
@@ -43,9 +43,12 @@ Each process answers these at its own port:
 | `/ready` | 200 while the process sees all that it must see; else 503, the state `unknown`, and why |
 | `/live` | 200 while the process runs |
 
-The ports are counted from the one of the setting, in the order {", ".join(PROCESSES)}. Of two workers on
-one host, the second needs another address: `midwatch worker match --set
-telemetry.prometheus=127.0.0.1:9474`.
+The ports are counted from the one of the setting, in the order {", ".join(PROCESSES)}.
+Of two workers on one host, the second needs another address:
+
+```
+midwatch worker match --set telemetry.prometheus=127.0.0.1:9474
+```
 
 A job that is not seen well enough to judge it is `unknown`, and never `watched`. That is so while detect
 is blind, while no node of it is in sight, and while the worker does not keep up with Kafka. A process
@@ -60,7 +63,7 @@ A shipper exports only by OTLP, and only where its node has the extra; it ships 
 ## Metrics
 
 A job is named by the label `run` alone, and only by gauges. Its series end `telemetry.forget` after the
-job. At most `telemetry.runs` jobs and `telemetry.nodes` nodes have series in each worker; jobs left out
+job; those of decide last a week after a restart, as decide hears of failed ends only. At most `telemetry.runs` jobs and `telemetry.nodes` nodes have series in each worker; jobs left out
 are counted. No label holds free text. Attempt, rank and SLURM's ids stand in traces and log records.
 """
 

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import time
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -18,7 +19,8 @@ from midwatch.streams.services.kafka_noise import quieten
 from midwatch.streams.services.reachable import check_redis
 from midwatch.streams.services.topic_admin import check_topics
 from midwatch.streams.worker.app import App, Assignment
-from midwatch.streams.worker.exported import health
+from midwatch.streams.worker.exported import health as worker_health
+from midwatch.streams.worker.health import HealthFile
 from midwatch.streams.worker.watchdog import LagWatch, LoopWatch
 
 
@@ -51,15 +53,18 @@ def run(
         app.on_ready.append(lambda assignment: _write_ready_file(ready_file, app.group, assignment))
     loop_watch = LoopWatch(stopping=lambda: app.should_stop, crashed=lambda: app.crashed)
     app.accompany(loop_watch.count_turns)
-    app.accompany(LagWatch(app).run)
+    lag_watch, health = LagWatch(app), HealthFile(settings.state_directory, app.group.rpartition(".")[2])
+    app.accompany(lag_watch.run)
+    app.accompany(partial(lag_watch.report, health))
     loop_watch.start()
     if app.telemetry is not None:
-        app.telemetry.serve(lambda: health(app.counters, time.time()))
+        app.telemetry.serve(lambda: worker_health(app.counters, time.time()))
     worker = faust.Worker(app, loglevel=loglevel, quiet=True, override_logging=False, redirect_stdouts=False)
     worker.spinner = None  # it would write terminal codes to stdout
     try:
         worker.execute_from_commandline()
     finally:
         loop_watch.stop()
+        health.remove()
         if app.telemetry is not None:
             app.telemetry.close()

@@ -97,6 +97,11 @@ class Consumer(driver.Consumer):
         coordinator = getattr(consumer, "_coordinator", None)
         return getattr(coordinator, "coordinator_id", None) is not None
 
+    def in_group(self) -> bool:
+        """Whether the consumer is a member of its group, as far as the broker has told it."""
+        coordinator = getattr(self._thread._consumer, "_coordinator", None)
+        return self.knows_coordinator() and getattr(coordinator, "generation", -1) >= 0
+
     async def perform_seek(self) -> None:
         await super().perform_seek()
         # Faust takes the position for the commit; the two differ while an outbox is being published.

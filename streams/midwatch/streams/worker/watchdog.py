@@ -21,6 +21,7 @@ from faust.types import TP
 from midwatch.streams.errors import MidwatchError
 from midwatch.streams.services.reachable import check_kafka
 from midwatch.streams.worker.app import App
+from midwatch.streams.worker.health import EVERY_S, STARTING, HealthFile
 from midwatch.streams.worker.transport import Consumer
 
 log = logging.getLogger(__name__)
@@ -32,6 +33,8 @@ CRASH_LIMIT_S = 5.0
 """The same after a crash: until the process is gone, nobody reads its partitions."""
 LOOK_EVERY_S = 1.0
 BROKER_ANSWER_S = 5.0
+UNREAD_S = 20.0
+"""Seconds without a read of a partition with records, after which the worker calls itself unhealthy."""
 _LONGEST_LOOK_S = 20.0
 BUSY_SHARE = 0.1
 """How much a second counts for an unread partition while the worker reads other partitions that lag.
@@ -162,6 +165,8 @@ class LagWatch:
         self._every_s = every_s
         self._stillness = Stillness()
         self._deafness = Deafness()
+        self.trouble = STARTING
+        """What the last look found, for the health file: "" if the worker does its work."""
 
     async def run(self) -> None:
         began = time.monotonic()
@@ -171,10 +176,13 @@ class LagWatch:
             try:
                 async with asyncio.timeout(BROKER_ANSWER_S):
                     reached, ends = await self._measure()
-                hears = cast(Consumer, self._app.consumer).knows_coordinator()
+                consumer = cast(Consumer, self._app.consumer)
+                hears, in_group = consumer.knows_coordinator(), consumer.in_group()
             except Exception as error:
                 log.debug("could not measure the lag: %r", error)
+                self.trouble = "Kafka does not answer its consumer"
             else:
+                self.trouble = "" if in_group else f"it is not in its group {self._app.group}"
                 self._look_for_stillness(reached, ends)
             # A look takes longer without an answer. A process that was stopped (SIGSTOP) looks only once.
             passed, began = min(time.monotonic() - began, _LONGEST_LOOK_S), time.monotonic()
@@ -184,8 +192,16 @@ class LagWatch:
                     f"the consumer of {self._app.group} has no coordinator, but the broker answers others"
                 )
 
+    async def report(self, file: HealthFile) -> None:
+        """Renews the health file for as long as the event loop runs; the task beside `run`."""
+        while True:
+            file.write(self.trouble)
+            await asyncio.sleep(EVERY_S / 2)
+
     def _look_for_stillness(self, reached: Mapping[TP, int | None], ends: Mapping[TP, int]) -> None:
         worst, still_s = self._stillness.look(reached, ends, self._every_s)
+        if still_s >= UNREAD_S:
+            self.trouble = f"{worst.topic}/{worst.partition} has records and was not read for {still_s:.0f} s"
         if still_s >= self._limit_s:
             self._die(f"{worst.topic}/{worst.partition} has records and was not read for {still_s:.0f} s")
 

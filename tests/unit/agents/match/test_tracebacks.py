@@ -124,7 +124,7 @@ def test_what_runs_beside_the_job_is_told_apart() -> None:
     assert place(log, "OSError: gone").kind == "reported"
     log = f"{HEAD}\n{thread}{wait}OSError: gone\n"
     assert place(log, "OSError: gone").kind == "reported"
-    last = '  File "/usr/lib/python3.10/multiprocessing/util.py", line 300, in _run_finalizers\n    toy(a)\n'
+    last = '  File "/usr/lib/python3.12/multiprocessing/util.py", line 288, in _run_finalizers\n    toy(a)\n'
     assert place(f"{HEAD}\n{last}{wait}OSError: gone\n", "OSError: gone").kind == "beside"
 
 

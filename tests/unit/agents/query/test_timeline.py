@@ -102,7 +102,7 @@ def test_why_tells_verdict_root_line_decision_and_what_was_done() -> None:
     assert "node n3, rank 3, step 120, phase training" in text[first:]
     assert "/logs/rank_3.log:812 [n3, rank 3]  cause nccl_timeout" in text[first:]
     assert "restart attempt 1 of 3, policy verdict: transient" in text[first:]
-    assert "issued → done, id 41 → 57, from the checkpoint of step 100" in text[first:]
+    assert "issued → done, id 41 → 57, latest checkpoint: step 100" in text[first:]
     assert "\x1b" not in text
 
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from checkpoint_shapes import tensors_file
 from house.cases import cases
 from midwatch.agents.drill import trainer
 from midwatch.agents.schedulers.checkpoints import Discovery, discover
@@ -197,7 +198,7 @@ def test_the_folders_of_other_trainers_count_up_to_their_pointer(tmp_path: Path,
     for step in (10, 20, 30):
         folder = tmp_path / form.format(step)
         folder.mkdir()
-        (folder / "model.safetensors").write_bytes(b"weights")
+        tensors_file(folder / "model.safetensors")
     assert step_of(discover(tmp_path)) is None
     (tmp_path / "latest").write_text(form.format(20))
     assert step_of(discover(tmp_path)) == 20

@@ -7,11 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.agents.launch.shim import told
-from midwatch.agents.schedulers.resume import ResumePoint, filled, is_below, template, variables
+from checkpoint_shapes import cut, lightning_file, torchtune_folder
+from midwatch.agents.schedulers.resume import (
+    ADDED,
+    ResumePoint,
+    begin,
+    filled,
+    is_below,
+    template,
+    variables,
+    variables_to_choose,
+)
 from midwatch.agents.schedulers.wrapping import start_spec
 from midwatch.agents.signing import new_signer, spec_hash
+from midwatch.shippers.identity import checkpoint_choice
 from midwatch.streams.errors import UsageError
+from midwatch.streams.records import CheckpointChoice
 from midwatch.streams.records.codec import canonical
 from unit.agents.schedulers.test_wrapping import spec
 
@@ -55,14 +66,55 @@ def test_a_path_outside_the_checkpoint_directory_is_not_below_it(tmp_path: Path)
     assert not is_below(tmp_path / "ckpt" / ".." / "other", tmp_path / "ckpt")
 
 
-def test_a_start_by_slurm_itself_loses_what_ours_was_told() -> None:
-    given = {"A": "b", **variables(2, POINT, ("--load", "x"), "00-a-b-01")}
-    argv = ["train.sh", "--lr", "--load", "x"]
-    ours, mine = told(argv, given, requeued=False)
-    assert ours == argv
-    assert (mine["MIDWATCH_RESUME_STEP"], mine["TRACEPARENT"]) == ("40", "00-a-b-01")
-    assert told(argv, given, requeued=True) == (["train.sh", "--lr"], {"A": "b"})
-    assert told(argv, {"A": "b"}, requeued=True) == (argv, {"A": "b"})
+def test_a_start_that_an_earlier_executor_told_loses_that_when_slurm_starts_it_again() -> None:
+    given = {"A": "b", **variables(2, POINT, ("--load", "x")), "TRACEPARENT": "00-a-b-01"}
+    argv = ("train.sh", "--lr", "--load", "x")
+    ours = begin(argv, given, restarts=0)
+    assert ours.environment["TRACEPARENT"] == "00-a-b-01"
+    assert ours.argv == argv
+    assert ours.environment["MIDWATCH_RESUME_STEP"] == "40"
+    assert ADDED not in ours.environment
+    again = begin(argv, given, restarts=1)
+    assert (again.argv, again.environment) == (("train.sh", "--lr"), {"A": "b"})
+    plain = begin(argv, {"A": "b"}, restarts=1)
+    assert (plain.argv, plain.environment, plain.for_shipper) == (argv, {"A": "b"}, {})
+
+
+def test_a_start_that_chooses_takes_the_newest_complete_checkpoint_at_its_own_beginning(
+    tmp_path: Path,
+) -> None:
+    given = {"A": "b", **variables_to_choose(2, str(tmp_path), ("--load", "{checkpoint}", "--at={step}"))}
+    old = lightning_file(tmp_path / "step=40.ckpt", 40)
+    torn = cut(lightning_file(tmp_path / "step=90.ckpt", 90))
+    first = begin(("train.sh", "--lr"), given, restarts=0)
+    assert first.argv == ("train.sh", "--lr", "--load", str(old), "--at=40")
+    told = {"MIDWATCH_RESUME_FROM": str(old), "MIDWATCH_RESUME_STEP": "40", "MIDWATCH_ATTEMPT": "2"}
+    assert first.environment == {"A": "b", **told}
+    assert first.notes == (f"skips the checkpoint {torn}: it was cut short",)
+
+    newer = lightning_file(tmp_path / "step=60.ckpt", 60)
+    again = begin(("train.sh", "--lr"), given, restarts=1)
+    assert again.argv[-2:] == (str(newer), "--at=60")
+    assert again.environment["MIDWATCH_ATTEMPT"] == "3"
+
+
+def test_a_start_that_chooses_without_a_complete_checkpoint_gets_its_attempt_only(tmp_path: Path) -> None:
+    given = variables_to_choose(2, str(tmp_path / "none yet"), ("--load", "{checkpoint}"))
+    made = begin(("train.sh",), given, restarts=0)
+    assert (made.argv, made.environment, made.for_shipper) == (("train.sh",), {"MIDWATCH_ATTEMPT": "2"}, {})
+    (tmp_path / "a file").write_text("")
+    unreadable = begin(("train.sh",), variables_to_choose(2, str(tmp_path / "a file"), ()), restarts=0)
+    assert unreadable.environment == {"MIDWATCH_ATTEMPT": "2"}
+    assert "cannot read the checkpoints" in unreadable.notes[0]
+
+
+def test_the_shipper_of_a_start_that_chose_sends_the_choice_and_no_other(tmp_path: Path) -> None:
+    folder = torchtune_folder(tmp_path / "epoch_3")
+    made = begin(("train.sh",), variables_to_choose(2, str(tmp_path), ()), restarts=0)
+    sent = checkpoint_choice({**made.environment, **made.for_shipper})
+    assert sent == CheckpointChoice(3, str(folder), "epoch", int(folder.stat().st_mtime * 1000))
+    assert checkpoint_choice(variables(2, POINT, ())) is None, "the executor's outcome names that one"
+    assert checkpoint_choice({}) is None
 
 
 def test_the_template_is_signed_and_a_spec_without_one_keeps_its_bytes() -> None:

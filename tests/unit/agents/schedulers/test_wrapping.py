@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import stat
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.agents.launch.submission import keep, kept_submission
+from midwatch.agents.launch.submission import Sending, keep, kept_submission, sending, tasks_of
 from midwatch.agents.launch.variables import allowed
 from midwatch.agents.schedulers.resume import ResumePoint
 from midwatch.agents.schedulers.wrapping import (
@@ -122,18 +123,70 @@ def test_wrap_becomes_a_script_as_sbatch_makes_it_one(tmp_path: Path) -> None:
     assert (tmp_path / "kept" / file_name(b"#!/bin/sh\necho hello\n")).exists()
 
 
+def sent(tmp_path: Path, *argv: str, **environment: str) -> Sending:
+    (tmp_path / "train.sh").write_bytes(SCRIPT)
+    ours = {"MIDWATCH_CONFIG": "/m.yaml"}
+    return sending(("sbatch", *argv), cwd=tmp_path, environment=environment, ours=ours)
+
+
+def test_no_value_of_a_variable_stays_in_the_line_that_the_spec_holds(tmp_path: Path) -> None:
+    line = ("--export", "A,B=secret", "--export-file=vars", "--export=C=secret", "train.sh")
+    assert not [word for word in submission(tmp_path, *line) if "secret" in word or "export" in word]
+
+
+def test_the_first_start_gets_our_variables_too_where_export_names_some(tmp_path: Path) -> None:
+    made = sent(tmp_path, "--export=A,C=secret", "train.sh", A="1", B="2")
+    assert (made.words, made.by_file) == (("--export=ALL",), True)
+    assert {n: v for n, v in made.kept.items() if not n.startswith(("SLURM_RLIMIT_", "SLURM_UMASK"))} == {
+        "A": "1",
+        "C": "secret",
+        "MIDWATCH_CONFIG": "/m.yaml",
+        "SLURM_EXPORT_ENV": "A,C=secret",
+        "SLURM_GET_USER_ENV": "1",
+    }
+
+
+def test_the_limits_of_the_shell_go_along_as_sbatch_sends_them(tmp_path: Path) -> None:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert sent(tmp_path, "train.sh").kept["SLURM_RLIMIT_NOFILE"] == str(soft)
+    assert sent(tmp_path, "--propagate=NOFILE", "train.sh").kept["SLURM_RLIMIT_NOFILE"] == f"U{soft}"
+
+
+def test_a_persons_file_of_variables_is_sent_and_kept(tmp_path: Path) -> None:
+    (tmp_path / "vars").write_bytes(b"A=1\0B=two words\0")
+    made = sent(tmp_path, "--export-file=vars", "train.sh", C="3")
+    assert made.by_file
+    assert {name: made.kept.get(name) for name in "ABC"} == {"A": "1", "B": "two words", "C": None}
+    with pytest.raises(UsageError, match="cannot be read"):
+        sent(tmp_path, "--export-file=absent", "train.sh")
+
+
+def test_what_only_the_job_around_it_has_is_not_sent(tmp_path: Path) -> None:
+    outer = {"SLURM_ARRAY_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": "3", "SLURM_RESTART_COUNT": "1"}
+    made = sent(tmp_path, "train.sh", **outer, SLURM_CONF="/c", MIDWATCH_ATTEMPT="2")
+    for variables in (made.environment, made.kept):
+        assert not variables.keys() & {*outer, "MIDWATCH_ATTEMPT"}
+        assert variables["SLURM_CONF"] == "/c"
+
+
 def test_variables_that_choose_where_a_job_runs_become_options(tmp_path: Path) -> None:
     argv = submission(tmp_path, "-p", "debug", "train.sh", SBATCH_ACCOUNT="proj", SBATCH_PARTITION="prod")
     assert "--account=proj" in argv
     assert "--partition=prod" not in argv, "what stands on the line counts"
 
 
-@pytest.mark.parametrize(
-    "argv", [["--array=1-3", "train.sh"], ["-a", "1-3", "train.sh"], ["--test-only", "x"]]
-)
-def test_what_is_not_one_job_is_refused(tmp_path: Path, argv: list[str]) -> None:
+def test_what_submits_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
-        submission(tmp_path, *argv)
+        submission(tmp_path, "--test-only", "x")
+
+
+@pytest.mark.parametrize("words", [["--array=1-3"], ["-a", "1-3"], ["-a1-3"]])
+def test_the_tasks_of_an_array_have_names_and_logs_of_their_own(tmp_path: Path, words: list[str]) -> None:
+    argv = submission(tmp_path, *words, "train.sh")
+    assert argv[-2] == "--array=1-3"
+    assert "/r_%a'" in script_of(argv).read_text()
+    assert tasks_of(("sbatch", *words, "train.sh"), tmp_path, {}) == (1, 2, 3)
+    assert tasks_of(("sbatch", "train.sh"), tmp_path, {}) == ()
 
 
 def test_a_line_without_a_script_says_so(tmp_path: Path) -> None:
@@ -157,7 +210,8 @@ def test_where_only_some_variables_may_reach_the_job_ours_are_named_too(
     tmp_path: Path, option: str, line: str, export: str
 ) -> None:
     (tmp_path / "other.sh").write_text(f"#!/bin/sh\n#SBATCH {line}\nhostname\n")
-    argv = submission(tmp_path, *filter(None, [option]), "other.sh")
+    program, *words = submission(tmp_path, "other.sh")
+    argv = (program, *filter(None, [option]), *words)  # as an earlier midwatch signed it
     point = ResumePoint(40, "/ckpt/step_40", "/ckpt", 0)
     made = start_spec(spec(argv=argv, cluster="slurm"), attempt=2, resume=point)
     assert made.export == export
@@ -167,10 +221,12 @@ def test_a_restart_is_told_the_span_that_its_own_spans_hang_under(tmp_path: Path
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     assert start_spec(spec(), attempt=2, trace=trace).environment["TRACEPARENT"] == trace
     assert "TRACEPARENT" not in start_spec(spec(), attempt=2).environment
-    argv = submission(tmp_path, "--export=NONE", "train.sh")
-    made = start_spec(spec(argv=argv, cluster="slurm"), attempt=2, trace=trace)
-    assert made.environment["TRACEPARENT"] == trace
-    assert made.export == "MIDWATCH_ATTEMPT,TRACEPARENT"
+    program, *words = submission(tmp_path, "train.sh")
+    argv = (program, "--export=NONE", *words)  # as an earlier midwatch signed it
+    for chooses in (False, True):
+        made = start_spec(spec(argv=argv, cluster="slurm"), attempt=2, trace=trace, chooses=chooses)
+        assert made.environment["TRACEPARENT"] == trace
+        assert "TRACEPARENT" in made.export.split(",")
 
 
 def test_a_script_that_was_changed_after_it_was_signed_is_not_started(tmp_path: Path) -> None:

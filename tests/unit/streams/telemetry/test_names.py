@@ -6,6 +6,9 @@ import re
 import time
 
 import pytest
+from opentelemetry.semconv._incubating.attributes import messaging_attributes
+from opentelemetry.semconv._incubating.metrics import messaging_metrics
+from opentelemetry.semconv.schemas import Schemas
 from prometheus_client.parser import text_string_to_metric_families
 
 from house.tree import ROOT, SOURCE_ROOTS
@@ -37,6 +40,13 @@ def scraped(export: SdkExport) -> dict[str, list[tuple[dict[str, str], float]]]:
 @pytest.mark.capability("C-9")
 def test_the_page_is_what_the_names_say() -> None:
     assert PAGE.read_text() == page(), "python -m midwatch.streams.telemetry.page > docs/telemetry.md"
+
+
+def test_names_of_the_conventions_are_those_of_the_pinned_version() -> None:
+    assert Schemas.V1_44_0.value == names.SCHEMA_URL
+    ours = (names.DESTINATION, names.PARTITION, names.GROUP, names.SYSTEM, names.OPERATION)
+    assert set(ours) <= {value for name, value in vars(messaging_attributes).items() if name.isupper()}
+    assert {names.RECORDS.name, names.SENT.name} <= set(map(str, vars(messaging_metrics).values()))
 
 
 def test_no_name_stands_twice() -> None:

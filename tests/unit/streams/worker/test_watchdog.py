@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
@@ -15,6 +17,7 @@ from faust.types import TP
 from midwatch.streams.worker import watchdog
 from midwatch.streams.worker.app import App
 from midwatch.streams.worker.counters import Counters
+from midwatch.streams.worker.health import HealthFile, trouble_of
 from midwatch.streams.worker.watchdog import Deafness, LagWatch, LoopWatch, Stillness
 
 ONE, TWO = TP("events", 0), TP("events", 1)
@@ -77,6 +80,63 @@ class Waiting:
 
     def knows_coordinator(self) -> bool:
         return False
+
+    def in_group(self) -> bool:
+        return False
+
+
+class Reading:
+    """A consumer of one partition of which nothing is read."""
+
+    thread_loop = None
+    member = True
+
+    def assignment(self) -> set[TP]:
+        return {TP("logs", 3)}
+
+    async def highwaters(self, *_: TP) -> dict[TP, int]:
+        return {TP("logs", 3): 50}
+
+    def knows_coordinator(self) -> bool:
+        return True
+
+    def in_group(self) -> bool:
+        return self.member
+
+
+@pytest.mark.capability("X-14")
+async def test_the_health_file_hears_what_a_look_found(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Fit, then outside its group, then a partition that nobody reads, then without an answer of Kafka."""
+    monkeypatch.setattr(watchdog, "EVERY_S", 0.01)
+    consumer = Reading()
+    readers = {"logs": SimpleNamespace(next_offset=lambda _: 50)}
+    app = SimpleNamespace(
+        consumer=consumer, readers=readers, counters=Counters(), group="g", should_stop=False
+    )
+    watch = LagWatch(cast(App, app), limit_s=1e9, every_s=0.01)
+    tasks = [
+        asyncio.ensure_future(watch.run()),
+        asyncio.ensure_future(watch.report(HealthFile(tmp_path, "x"))),
+    ]
+
+    async def told(trouble: str) -> None:
+        async with asyncio.timeout(10):
+            while trouble not in (trouble_of(tmp_path, "x", time.monotonic()) or "nothing"):
+                await asyncio.sleep(0.01)
+
+    await told("nothing")
+    consumer.member = False
+    await told("not in its group g")
+    consumer.member = True
+    monkeypatch.setattr(watchdog, "UNREAD_S", 0.1)
+    readers["logs"].next_offset = lambda _: 10
+    await told("logs/3 has records and was not read")
+    monkeypatch.setattr(consumer, "highwaters", None)
+    await told("Kafka does not answer")
+    for task in tasks:
+        task.cancel()
 
 
 @pytest.mark.parametrize(("answers", "ended"), [(True, True), (False, False)])

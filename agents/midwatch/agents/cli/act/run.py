@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 import click
 
 from midwatch.agents.cli.options import json_option, with_settings
-from midwatch.streams.errors import UsageError
+from midwatch.streams.errors import MidwatchError, ServiceUnreachable, UsageError
 
 if TYPE_CHECKING:
     from midwatch.agents.launch.start import Started
@@ -61,10 +63,20 @@ _NEIGHBOURS_S = 10.0
 @click.option(
     "--wait", is_flag=True, help="Show a local job's output until it ends, and return its exit code."
 )
+@click.option(
+    "--follow",
+    is_flag=True,
+    help="Where midwatch restarts a job that this sbatch job depends on, let it wait for the new start.",
+)
+@click.option(
+    "--anyway",
+    is_flag=True,
+    help="If the watch cannot take the job (no Kafka, a full disk), start it all the same, unwatched.",
+)
 @click.option("--scheduler", default="", metavar="NAME", help="A foreign scheduler that the settings name.")
 @json_option
 @click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED)
-@with_settings(connected=True)
+@with_settings()
 def run(
     argv: tuple[str, ...],
     settings: Settings,
@@ -76,12 +88,20 @@ def run(
     """Start a job under the watch: `midwatch run -- python train.py`, `midwatch run -- sbatch train.sh`.
 
     It returns once the job runs or is queued; the job outlives this terminal. With --wait, Ctrl-C ends it.
+    A job that --anyway starts unwatched runs in this terminal, as without midwatch.
     """
     from midwatch.agents.launch.job_policy import job_policy
-    from midwatch.agents.launch.start import RunRequest, follow, note_interrupts, start
+    from midwatch.agents.launch.start import RunRequest, Unwatched, follow, note_interrupts, start
     from midwatch.agents.schedulers.calls import SystemCaller
     from midwatch.agents.schedulers.wrapping import is_sbatch
+    from midwatch.streams.services.connection import with_connection
 
+    try:
+        settings = with_connection(settings)
+    except ServiceUnreachable as error:
+        if not options["anyway"]:
+            raise
+        _start_unwatched(argv, error)
     policy = job_policy(options["policy"], settings)
     request = RunRequest(
         argv=argv,
@@ -100,6 +120,7 @@ def run(
         max_restarts=options["max_restarts"],
         variables=options["variables"],
         scheduler=options["scheduler"],
+        follow=options["follow"],
         settings=_as_variables(settings, click.get_current_context().params),
     )
     if options["scheduler"] and (options["wait"] or is_sbatch(argv)):
@@ -107,6 +128,12 @@ def run(
             "a job of a foreign scheduler is neither waited for nor one of sbatch",
             where="--scheduler",
             remedy="name its program, midwatch run --scheduler NAME -- python train.py",
+        )
+    if options["follow"] and not is_sbatch(argv):
+        raise UsageError(
+            "only a job of sbatch waits for another",
+            where="--follow",
+            remedy="leave it out, or start the job by sbatch --dependency=afterok:ID",
         )
     if options["wait"] and is_sbatch(argv):
         raise UsageError(
@@ -118,10 +145,26 @@ def run(
         click.echo(note, err=True)
     interrupts = note_interrupts() if options["wait"] else []
     caller = SystemCaller()
-    started = start(request, settings, caller)
-    _show(started, settings, as_json=options["as_json"])
-    _warn_of_neighbours(started, settings)
+    try:
+        started = start(request, settings, caller)
+    except Unwatched as error:
+        if not options["anyway"]:
+            raise
+        _start_unwatched(argv, error)
+    _show(started, argv, settings, as_json=options["as_json"])
+    _warn_of_neighbours(started.tasks[0] if started.tasks else started, settings)
     return follow(started, settings, caller, interrupts) if options["wait"] else 0
+
+
+def _start_unwatched(argv: tuple[str, ...], error: MidwatchError) -> NoReturn:
+    """Become the command itself. Nothing of midwatch stays."""
+    reason = f"{error.where}: {error.what}" if error.where else error.what
+    click.echo(f"midwatch: the job starts unwatched: {reason}", err=True)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        os.execvp(argv[0], argv)  # noqa: S606  # the user's own command
+    except OSError as failed:
+        raise UsageError(f"it cannot be started: {failed.strerror}", where=argv[0]) from failed
 
 
 def _as_variables(settings: Settings, parameters: dict[str, Any]) -> dict[str, str]:
@@ -174,8 +217,9 @@ def _limit(text: str) -> tuple[str, float]:
         raise UsageError(error.what, where=f"--limit {text}", remedy=error.remedy) from error
 
 
-def _show(started: Started, settings: Settings, *, as_json: bool) -> None:
+def _show(started: Started, argv: tuple[str, ...], settings: Settings, *, as_json: bool) -> None:
     from midwatch.agents.executor.arming import marked_arming
+    from midwatch.agents.launch.start import sbatch_answer
     from midwatch.streams.records.identity import native_id
 
     spec, native = started.spec, native_id(started.incarnation)
@@ -189,14 +233,17 @@ def _show(started: Started, settings: Settings, *, as_json: bool) -> None:
             "incarnation": started.incarnation,
             "log": str(started.log) if started.log else None,
             "armed": spec.armed,
+            **({"tasks": [_identity(task) for task in started.tasks]} if started.tasks else {}),
         }
         click.echo(json.dumps(body))
         sys.stdout.flush()
-    elif spec.cluster == "slurm":
-        click.echo(f"Submitted batch job {native}")
+    elif spec.cluster == "slurm" and (line := sbatch_answer(argv, started)):
+        click.echo(line)
     log = f", its output is in {started.log}" if started.log else ""
-    click.echo(f"midwatch: {spec.job} is started as {native}{log}", err=True)
-    mark = marked_arming(settings.state_directory, spec.job)
+    tasks = f", {len(started.tasks)} tasks, each a job by itself: {_range(started)}" if started.tasks else ""
+    click.echo(f"midwatch: {spec.job} is started as {native}{log}{tasks}", err=True)
+    first = started.tasks[0].spec.job if started.tasks else spec.job
+    mark = marked_arming(settings.state_directory, first)
     if spec.armed and mark is not None and not mark.armed:
         click.echo(f"midwatch: it does not act for this job: {mark.reason}", err=True)
     elif spec.armed and not settings.armed:
@@ -205,9 +252,20 @@ def _show(started: Started, settings: Settings, *, as_json: bool) -> None:
             err=True,
         )
     elif not spec.armed:
-        click.echo(
-            f"midwatch: the job is observed only; `midwatch arm {spec.job}` lets midwatch act", err=True
-        )
+        click.echo(f"midwatch: the job is observed only; `midwatch arm {first}` lets midwatch act", err=True)
+
+
+def _identity(started: Started) -> dict[str, str]:
+    from midwatch.streams.records.identity import native_id
+
+    native = native_id(started.incarnation)
+    return {"job": started.spec.job, "native_id": native, "incarnation": started.incarnation}
+
+
+def _range(started: Started) -> str:
+    """The names of an array's tasks, the first and the last."""
+    first, last = started.tasks[0].spec.job, started.tasks[-1].spec.job
+    return first if first == last else f"{first} to {last}"
 
 
 def _warn_of_neighbours(started: Started, settings: Settings) -> None:

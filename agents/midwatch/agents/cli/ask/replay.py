@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     from midwatch.agents.decide.decision import Rulebook
     from midwatch.agents.policies.base import Policy
     from midwatch.agents.policies.oellm import RetryCounting
-    from midwatch.agents.replay.log_files import LogFile
     from midwatch.agents.replay.recording.recording_file import Head
     from midwatch.streams.settings.schema import Settings
 
-_WORTH_A_SCAN = 64 << 20
+_WORTH_A_SCAN = 1 << 30
 """Bytes of log above which the fast scan saves more time than its preparation takes."""
+_WORTH_PROCESSES = 16 << 20
+"""Bytes of log above which matching by several processes saves more time than their start takes."""
 
 
 @click.command()
@@ -61,7 +62,9 @@ def replay(
         raise click.UsageError("give log files, a directory, -, or --recording FILE")
     from midwatch.agents.decide.decision import Rulebook
     from midwatch.agents.policies.oellm import RetryCounting
+    from midwatch.agents.replay.given_files import given_files, shown_progress
     from midwatch.agents.replay.job_replay import replay as replay_files
+    from midwatch.agents.replay.matched_files import processes_for
     from midwatch.agents.replay.output import as_plain, as_text
     from midwatch.agents.rulesets.bundles import watched_rules
     from midwatch.agents.rulesets.extensions import extensions_of
@@ -71,17 +74,27 @@ def replay(
 
     extensions = extensions_of(settings.extensions)
     foreign, judges = policies_in(extensions.named(), extensions)
-    files = [file for path in paths for file in _files(path)]
     loaded = _policy(policy or "verdict", RetryCounting(options["retries"]), foreign)
-    watched = watched_rules(presets, scan=sum(len(file.content) for file in files) > _WORTH_A_SCAN)
-    for note in dict.fromkeys((*watched.notes, *loaded.notes)):
-        click.echo(note, err=True)
     book = Rulebook(
         {loaded.name: loaded}, sign=lambda command: command, default_policy=loaded.name, judges=judges
     )
     name = job or _job_name(paths[0])
     detectors = detectors_in(extensions.named(), extensions)
-    result = replay_files(name, files, watched, book, WatchLimits(), detectors=detectors)
+    with given_files(paths, stdin=sys.stdin.buffer) as given:
+        watched = watched_rules(presets, scan=given.size > _WORTH_A_SCAN)
+        for note in dict.fromkeys((*given.notes, *watched.notes, *loaded.notes)):
+            click.echo(note, err=True)
+        with shown_progress(given.size) as advance:
+            result = replay_files(
+                name,
+                given.files,
+                watched,
+                book,
+                WatchLimits(),
+                detectors=detectors,
+                processes=processes_for(given.size, _WORTH_PROCESSES),
+                advance=advance,
+            )
     if options["as_json"]:
         click.echo(codec.plain_to_json(as_plain(result)))
     else:
@@ -145,21 +158,3 @@ def _policy(name: str, counting: RetryCounting, foreign: Mapping[str, Policy]) -
 def _job_name(path: str) -> str:
     stem = "stdin" if path == "-" else Path(path).resolve().stem
     return f"replay:file/{re.sub(r'[^A-Za-z0-9._@+-]', '_', stem) or 'log'}"
-
-
-def _files(name: str) -> list[LogFile]:
-    from midwatch.agents.replay.log_files import LogFile
-    from midwatch.streams.host.clock import now_ms
-
-    if name == "-":
-        return [LogFile("-", sys.stdin.buffer.read(), now_ms() / 1000)]
-    path = Path(name)
-    try:
-        inside = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
-        return [LogFile(str(p), p.read_bytes(), p.stat().st_mtime) for p in inside]
-    except OSError as error:
-        raise UsageError(
-            f"the log cannot be read: {error.strerror}",
-            where=str(error.filename or name),
-            remedy="give a file, a directory or -",
-        ) from error

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from midwatch.agents.cli.options import Handler, json_option, with_settings
+from midwatch.streams.host.clock import now_ms
+
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from midwatch.agents.query.timeline import Timeline
+    from midwatch.streams.settings.schema import Settings
 
 patience_option = click.option(
     "--patience",
@@ -37,6 +45,43 @@ def looking_back(since: str, now: int) -> int:
     except WrongValue as error:
         raise UsageError(error.what, where="--since", remedy=error.remedy) from error
     return now - int(seconds * 1000)
+
+
+def with_timelines(handler: Handler) -> Handler:
+    """Gives the command `timelines`, of one job or of all lately, and `unreadable`, with their options."""
+
+    @click.argument("job", required=False)
+    @since_option
+    @json_option
+    @patience_option
+    @with_settings(connected=True)
+    @functools.wraps(handler)
+    def command(*, job: str | None, since: str, patience: float, settings: Settings, **options: Any) -> Any:
+        from midwatch.agents.query.inquiry import ask_all, ask_job
+
+        now = now_ms()
+        if job is None:
+            answer = ask_all(settings, looking_back(since, now), now, patience)
+            timelines, unreadable = list(answer.timelines.values()), answer.unreadable
+        else:
+            timeline, unreadable = ask_job(settings, job, now, patience)
+            timelines = [timeline]
+        warn_unreadable(unreadable)
+        return handler(timelines=timelines, unreadable=unreadable, **options)
+
+    return command
+
+
+def print_rows(rows: Iterable[Text], empty: str) -> None:
+    """Prints the rows of a table on standard output, or `empty` on standard error if there are none."""
+    from midwatch.agents.cli.printing import console
+
+    found = list(rows)
+    out = console()
+    for row in found:
+        out.print(row)
+    if not found:
+        click.echo(empty, err=True)
 
 
 def print_json(body: dict[str, Any]) -> None:

@@ -33,19 +33,20 @@ def convert(path: Path, output: Path, retries: str, force: bool, as_json: bool) 
     converts every file that concerns the watch. Standard error lists what midwatch does not execute, and what
     means something else here. If any file has a mistake, it writes nothing.
     """
+    from midwatch.agents.policies.loader import load_policy, shipped_policies
     from midwatch.agents.policies.oellm import RetryCounting
     from midwatch.agents.rulesets.conversion import convert as convert_config
     from midwatch.rules.errors import RuleErrors
     from midwatch.rules.loader import shipped_files
 
-    shipped = shipped_files()
+    shipped, policies = shipped_files(), {name: load_policy(name) for name in shipped_policies()}
     errors: list[LocatedError] = []
     converted: list[tuple[Path, Converted]] = []
     for file in _files(path):
         try:
             config = _config(file, alone=file == path)
             if config is not None:
-                converted.append((file, convert_config(config, shipped, RetryCounting(retries))))
+                converted.append((file, convert_config(config, shipped, RetryCounting(retries), policies)))
         except RuleErrors as error:
             errors += error.errors
     if errors:

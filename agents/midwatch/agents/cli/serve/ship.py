@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
@@ -30,8 +32,22 @@ class _Options(TypedDict):
     changes: tuple[str, ...]
 
 
-@click.command("ship")
-@click.argument("paths", nargs=-1, metavar="PATH...|-")
+_COMMAND = f"{__name__}.command"
+
+
+class ShipCommand(click.Command):
+    """Keeps the words behind `--` apart: they are a command, and no paths."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--" in args:
+            at = args.index("--")
+            ctx.meta[_COMMAND] = tuple(args[at + 1 :])
+            args = args[:at]
+        return super().parse_args(ctx, args)
+
+
+@click.command("ship", cls=ShipCommand)
+@click.argument("paths", nargs=-1, metavar="PATH...|-|-- COMMAND")
 @click.option(
     "--job", metavar="NAME", help="The run's name [default: MIDWATCH_JOB, else the scheduler's id]."
 )
@@ -59,7 +75,16 @@ def ship(paths: tuple[str, ...], **options: Unpack[_Options]) -> int:
         train 2>&1 | midwatch ship --job my-run -
 
     Ends at SIGTERM, or with --until-pid after the job's process. Before it ends, it sends the rest.
+
+    With `--` it runs the command itself, for example as the first process of a container:
+
+        midwatch ship --job my-run -- python train.py
+
+    It passes on the command's output, exit code and signals, and reports the command's end at once.
     """
+    command_line: tuple[str, ...] | None = click.get_current_context().meta.get(_COMMAND)
+    if command_line is not None:
+        return _run_command(command_line, paths, options)
     if "-" in paths and paths != ("-",):
         raise click.UsageError("'-' is the training's output; it cannot be followed together with files")
     if paths == ("-",):
@@ -83,6 +108,39 @@ def ship(paths: tuple[str, ...], **options: Unpack[_Options]) -> int:
 
 
 command = ship
+
+
+def _run_command(command_line: tuple[str, ...], paths: tuple[str, ...], options: _Options) -> int:
+    if not command_line:
+        raise click.UsageError("no command stands behind '--'")
+    if paths:
+        raise click.UsageError("files and a command exclude each other: let the command print its lines")
+    if options["pid"] or options["until_pid"]:
+        raise click.UsageError("the process is the command: leave out --pid and --until-pid")
+    from midwatch.shippers.messages import reporter
+    from midwatch.shippers.pipe.command import run_command
+    from midwatch.shippers.pipe.unsent import unsent_directory
+
+    unsent = None
+    with contextlib.suppress(Exception):  # a mistake in the settings stops no command; its output reports it
+        unsent = unsent_directory(_settings(options).state_directory)
+    return run_command(
+        command_line, lambda pid, ticks: _of_command(options, pid, ticks), reporter(), unsent=unsent
+    )
+
+
+def _of_command(options: _Options, pid: int, ticks: int) -> PipeShipment:
+    """The shipment of a command that we started. Its end is ours to report, unless a scheduler names it."""
+    from midwatch.shippers.identity import identify
+    from midwatch.shippers.pipe.process import PIPE_DRAIN, PipeShipment
+    from midwatch.shippers.ship import in_cluster, machine
+    from midwatch.streams.records.identity import local_incarnation
+
+    settings = _settings(options)
+    arguments = in_cluster(_identity_arguments({**options, "pid": pid}), settings)
+    origin = identify(arguments, os.environ, replace(machine(pid), start_ticks=ticks))
+    ours = origin.incarnation == local_incarnation(pid, ticks)
+    return PipeShipment(origin, settings, pid=pid, drain=options["drain"] or PIPE_DRAIN, reports_end=ours)
 
 
 def _piped(options: _Options) -> PipeShipment:

@@ -49,6 +49,10 @@ def up(
     """
     from dataclasses import replace
 
+    from midwatch.agents.cli.extras import need
+
+    given = settings.kafka.bootstrap and settings.redis.url
+    need("server", *(() if given or jars else ("embedded",)))
     from midwatch.agents.local.up.lifecycle import run
     from midwatch.agents.local.up.services import Jars
 

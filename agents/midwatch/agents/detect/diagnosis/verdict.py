@@ -6,22 +6,19 @@ cause is the earliest of them, with its own type and transience (`docs/design.md
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from midwatch.agents.detect.diagnosis.collectives import out_of_step
 from midwatch.agents.detect.diagnosis.hindsight import explanation, is_bare_end
 from midwatch.agents.detect.diagnosis.peer_exits import after_peer_exits
+from midwatch.agents.detect.diagnosis.root_line import root_of, speaker
 from midwatch.agents.detect.diagnosis.time_limit import with_way_on
-from midwatch.agents.detect.line_order import earlier, in_order, maybe_earlier
-from midwatch.streams.lines.log_levels import is_quiet
+from midwatch.agents.detect.line_order import in_order, maybe_earlier
 from midwatch.streams.records import Hit, Line, Mode, Phase, SchedulerFact, Verdict
 from midwatch.streams.records.error_types import family
 
-_EXCEPTION = re.compile(r"(?:^|[\s\])>:])(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): (.+)$")
-_BARE = re.compile(r"(?:^|[\s.])[A-Z]\w*(?:Error|Exception):?\s*$")
-_END_CAPTURES = ("exit_code", "signal_name", "exception")
 _State = Literal["failed", "healthy", "unknown"]
 _QUANTITIES = (
     "size",
@@ -42,7 +39,8 @@ class AttemptEnd:
 
     `silence`: counted seconds, if the attempt hangs. `left`: the latest line in which a process reported its
     end while the job as a whole went on. `noted`: lines since the last steps, no evidence by themselves.
-    `checkpoints`: the directory of the job's checkpoints; "" if its spec names none.
+    `checkpoints`: the directory of the job's checkpoints; "" if its spec names none. `trained`: the attempt
+    made a step, by its number or by another line that only a training loop prints.
     """
 
     scheduler: SchedulerFact | None
@@ -58,6 +56,11 @@ class AttemptEnd:
     left: Hit | None = None
     noted: tuple[Hit, ...] = ()
     checkpoints: str = ""
+    trained: bool = False
+
+    def made_a_step(self) -> bool:
+        """Whether the attempt made a step, so the same start is known to work."""
+        return self.trained or self.step is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,150 +69,6 @@ class Diagnosis:
 
     verdict: Verdict
     evidence: tuple[Hit, ...]
-
-
-def _weight(hit: Hit) -> int:
-    """The rank of a line as root; lower is better. Causes are 0 (specific) or 1 (fallback).
-
-    Consequences are 2 (specific) or 3 (fallback). A fallback of unspecific type is 4, or 5 without a word on
-    how the process ended.
-    """
-    if hit.role == "cause" and not _announces(hit):
-        return int(hit.fallback)
-    if not hit.fallback:
-        return 2
-    return 3 + (1 + _lacks_end(hit)) * _vague(hit)
-
-
-def _announces(hit: Hit) -> bool:
-    """Whether the exception's message ends in a colon, as the announcement of an exception below it.
-
-    The colon of an errno announces nothing: a path follows, maybe wrapped to the next line.
-    """
-    if not hit.fallback or hit.error_type != "exception":
-        return False
-    message = _message(hit)
-    return message.endswith(":") and not message.startswith("[Errno ")
-
-
-def _vague(hit: Hit) -> bool:
-    """Whether the error type is unspecific. Of two rules on one line the specific one comes first."""
-    return hit.error_type in ("exception", "unknown", "")
-
-
-def _lacks_end(hit: Hit) -> bool:
-    """Whether the line does not say how a process ended, as a launcher that stops the other ones."""
-    return not any(name in hit.captures for name in _END_CAPTURES)
-
-
-def precedence(hit: Hit) -> tuple[int, tuple[float, str, str, int], bool]:
-    """The sort key of root lines: the line with the lowest value is the root."""
-    return _weight(hit), in_order(hit), _vague(hit)
-
-
-def root_of(hits: Sequence[Hit]) -> Hit | None:
-    """The root line: the earliest of the lines with the best rank, or None."""
-    candidates = [h for h in hits if h.role in ("cause", "consequence") and not _cleaned_up(h, hits)]
-    candidates = _without_echoes(candidates)
-    root = min(candidates, key=precedence, default=None)
-    return root and _innermost(_exception_of(root, candidates), candidates)
-
-
-def _cleaned_up(hit: Hit, hits: Sequence[Hit]) -> bool:
-    """Whether srun itself cancelled the step or killed its tasks, so that nobody else did.
-
-    srun does so after a task of the step failed, or after a person interrupted srun at its terminal.
-    """
-    killed = hit.error_type == "host_oom" and hit.fallback
-    if hit.subsystem != "slurm" or not (killed or hit.error_type == "cancelled"):
-        return False
-    if "id" in hit.captures and _ended_by_srun(hit.captures["id"], hits):
-        return True
-    return any(
-        earlier(h.line, hit.line) and (h.error_type == "user_interrupt" or "task" in h.captures)
-        for h in hits
-        if h.subsystem in ("slurm", "user") and h.role == "consequence"
-    )
-
-
-def _ended_by_srun(step: str, hits: Sequence[Hit]) -> bool:
-    """Whether srun itself ended the step: it reported a failed task and then the end of the step.
-
-    If somebody else had ended the step before, srun would have reported that. The node's line about the
-    cancel goes into the tasks' output, so neither its place nor its printed second shows the order.
-    """
-    of_srun = [hit for hit in hits if hit.subsystem == "slurm" and hit.role == "consequence"]
-    for ended in of_srun:
-        if ended.captures.get("ended") != step:
-            continue
-        above = [h for h in of_srun if h.line.file == ended.line.file and earlier(h.line, ended.line)]
-        if any("task" in h.captures for h in above) and not any("aborted" in h.captures for h in above):
-            return True
-    return False
-
-
-def _without_echoes(candidates: Sequence[Hit]) -> list[Hit]:
-    """The hits without echoes: failures of a process that was ending for another reason.
-
-    An echo is a fallback cause: a crash after a reported error, or an exception after an interrupt.
-    """
-    first: dict[tuple[str, str], Hit] = {}
-    reported: dict[tuple[str, str], Hit] = {}
-    for hit in sorted(candidates, key=in_order):
-        first.setdefault(hit.line.file, hit)
-        if hit.role == "consequence" and not hit.fallback:
-            reported.setdefault(hit.line.file, hit)
-    return [hit for hit in candidates if not _is_echo(hit, first[hit.line.file], reported.get(hit.line.file))]
-
-
-def _is_echo(hit: Hit, first: Hit, reported: Hit | None) -> bool:
-    if not hit.fallback or hit.role != "cause":
-        return False
-    if hit.error_type == "native_crash":
-        return reported is not None and earlier(reported.line, hit.line)
-    interrupted = first.subsystem == "user" and _speaker(first) == _speaker(hit)
-    return hit.error_type == "exception" and interrupted and earlier(first.line, hit.line)
-
-
-_NOBODY = (None, None)
-
-
-def _speaker(hit: Hit) -> tuple[int | None, int | None]:
-    return (hit.line.rank, hit.line.claimed_rank)
-
-
-def _exception_of(root: Hit, candidates: Sequence[Hit]) -> Hit:
-    """The exception whose message the root repeats, or the wrapper's line that names a bare exception."""
-    if _message(root) or is_quiet(root.line.text.encode()):
-        return root
-    if _BARE.search(root.line.text):
-        name = root.line.text.rpartition(" ")[2].rpartition(".")[2].rstrip(":")
-        return next((h for h in candidates if h.captures.get("exception") == name), root)
-    alike = (h for h in candidates if h.rule == root.rule and h.line.file == root.line.file)
-    return next((h for h in alike if (message := _message(h)) and message in root.line.text), root)
-
-
-_STACK_LINES = 12  # the longest distance between two entries of a library's error stack
-
-
-def _innermost(root: Hit, candidates: Sequence[Hit]) -> Hit:
-    """The deepest entry of the root's error stack. Chunks may have brought several entries."""
-    for hit in sorted(candidates, key=in_order):
-        beside = hit.rule == root.rule and hit.line.file == root.line.file
-        if not beside or not 0 < hit.line.number - root.line.number <= _STACK_LINES:
-            continue
-        if _depth(hit) == _depth(root) + 1 > 0:
-            root = hit
-    return root
-
-
-def _depth(hit: Hit) -> int:
-    return int(hit.captures.get("depth", "-2"))
-
-
-def _message(hit: Hit) -> str:
-    found = _EXCEPTION.search(hit.line.text)
-    return found[1].strip() if found else ""
 
 
 def _mode(ending: AttemptEnd, root: Hit | None) -> Mode:
@@ -244,6 +103,10 @@ _LOOK_ELSEWHERE = (
 _LOOK_AT_THE_LAGGARD = (
     "see which rank lags; if it hangs again at this step, look at that node and the data there"
 )
+NO_STEP_SEEN = (
+    "no training step was seen, so nothing shows that the same start would work; if it had trained, name its "
+    "progress line in a rule with `role: progress` and a group `step`, in a folder of `rules.directories`"
+)
 _TRANSIENT_FACTS = ("preemption", "hardware", "slurm_failure", "ray_node_died")
 
 
@@ -253,7 +116,8 @@ def diagnose(hits: Sequence[Hit], ending: AttemptEnd) -> Diagnosis:
     root = _explained(_process_that_left(root_of(hits), ending.left), ending)
     others = sorted((hit for hit in hits if hit is not root), key=in_order)
     evidence = ((root,) if root else ()) + tuple(others[:15])
-    return Diagnosis(with_way_on(_judge(root, ending), ending.checkpoints), evidence)
+    judged = out_of_step(_judge(root, ending), hits)
+    return Diagnosis(with_way_on(judged, ending.checkpoints), evidence)
 
 
 def _judge(root: Hit | None, ending: AttemptEnd) -> Verdict:
@@ -262,14 +126,15 @@ def _judge(root: Hit | None, ending: AttemptEnd) -> Verdict:
     if mode == "success" and not _stopped_short(ending):
         return _verdict(ending, "success", "healthy", stand_in=_StandIn(error_type=""))
     if root is not None and (root.role == "cause" or not specific):
-        return _unproven(_at_progress(_verdict(ending, mode, "failed", root=root), ending), root)
+        return _unproven(_at_progress(_verdict(ending, mode, "failed", root=root), ending), root, ending)
     if fact is not None and specific:
         transient = True if fact.error_type in _TRANSIENT_FACTS else None
         stand_in = _StandIn(fact.error_type, transient, fact.cluster or "slurm", _fact_line(fact))
         return _verdict(ending, mode, "failed", stand_in=stand_in)
     if ending.silence is not None:
-        hang = _StandIn("hang", True if ending.step is not None else None, remedy=_LOOK_AT_THE_LAGGARD)
-        return _at_progress(_verdict(ending, "stall", "failed", stand_in=hang), ending)
+        hang = _StandIn("hang", True if ending.made_a_step() else None, remedy=_LOOK_AT_THE_LAGGARD)
+        doubt = "" if ending.made_a_step() else NO_STEP_SEEN
+        return replace(_at_progress(_verdict(ending, "stall", "failed", stand_in=hang), ending), doubt=doubt)
     if mode == "success":
         short = (
             f"it ended without an error at step {ending.step} of {ending.total}: look at the job's own log"
@@ -287,11 +152,14 @@ _LEFT_ALONE = (
 )
 
 
+_NOBODY = (None, None)
+
+
 def _process_that_left(root: Hit | None, left: Hit | None) -> Hit | None:
     """The line of the process that left, as the cause, if the root only shows a broken collective."""
     if root is None or left is None or root.role == "cause" or family(root.error_type) != "comms":
         return root
-    speakers = {_speaker(root), _speaker(left)}
+    speakers = {speaker(root), speaker(left)}
     if not maybe_earlier(left.line, root.line) or (len(speakers) == 1 and _NOBODY not in speakers):
         return root
     return replace(left, role="cause", error_type="exception", transient=False, mode=None, remedy=_LEFT_ALONE)
@@ -328,15 +196,15 @@ def _at_progress(verdict: Verdict, ending: AttemptEnd) -> Verdict:
     )
 
 
-def _unproven(verdict: Verdict, root: Hit) -> Verdict:
+def _unproven(verdict: Verdict, root: Hit, ending: AttemptEnd) -> Verdict:
     """The verdict with unknown transience, if the run made no step and the root shows only a wait for peers.
 
     Such a root gives no reason, and without a step nothing shows that a restart would succeed.
     """
     left = verdict.family == "comms" and (root.fallback or root.error_type != "nccl")
     waited = verdict.family == "stall" or (root.role == "consequence" and left)
-    if waited and verdict.step is None and verdict.transient:
-        return replace(verdict, transient=None)
+    if waited and not ending.made_a_step() and verdict.transient:
+        return replace(verdict, transient=None, doubt=NO_STEP_SEEN)
     return verdict
 
 

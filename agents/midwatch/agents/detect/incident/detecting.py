@@ -40,10 +40,12 @@ class Watch:
 
     def show(self, seen: Sighting) -> None:
         """Ask every detector what follows, in the order of the mapping."""
+        now = self._now
         for name, detector in self._own:
-            self._now[name], signs = detector.observe(self._now[name], seen)
-            for sign in signs:
-                self._heed(name, sign)
+            now[name], signs = detector.observe(now[name], seen)
+            if signs:
+                for sign in signs:
+                    self._heed(name, sign)
         for name, detector in self._foreign:
             if name not in self._failed:
                 self._ask_foreign(name, detector, seen)

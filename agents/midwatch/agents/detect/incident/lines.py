@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import chain, groupby, repeat
+from operator import itemgetter
+from typing import cast
 
 from midwatch.agents.detect.diagnosis.hindsight import may_explain
-from midwatch.agents.detect.diagnosis.verdict import precedence
+from midwatch.agents.detect.diagnosis.root_line import precedence
 from midwatch.agents.detect.incident.attempts import meet
 from midwatch.agents.detect.incident.clocks import NodeClock, offset
 from midwatch.agents.detect.incident.progress import ProgressLine, go_on
@@ -44,8 +46,10 @@ def on_hits(turn: Turn, record: Hits) -> None:
     counts = [more for more in record.counts if is_watched(turn, more.rule)]
     for kind, run in groupby(_in_order(record, node.judged, clock, _known(turn)), key=type):
         if kind is ProgressLine:
-            steps = (line for line in run if isinstance(line, ProgressLine))
-            go_on(turn, origin.node, [step for step in steps if is_watched(turn, step.rule)])
+            steps = cast("list[ProgressLine]", list(run))
+            if turn.state.stopped:
+                steps = [step for step in steps if is_watched(turn, step.rule)]
+            go_on(turn, origin.node, steps)
             continue
         for line in run:
             if isinstance(line, Stop):
@@ -80,8 +84,10 @@ def _in_order(
     files: dict[str, list[ProgressLine | Hit | Stop]] = {}
     for column in record.progress:
         mark = judged.get(column.generation, -1)
-        lines = files.setdefault(column.path, [])
-        lines.extend(_step(column, i, node, clock) for i, ended in enumerate(column.ends) if ended > mark)
+        steps = _steps(column, node, clock)
+        if column.ends and min(column.ends) <= mark:
+            steps = (step for step, ended in zip(steps, column.ends, strict=True) if ended > mark)
+        files.setdefault(column.path, []).extend(steps)
     for hit in record.hits:
         if hit.end > judged.get(hit.generation, -1):
             corrected = replace(hit, line=replace(hit.line, time=clock.corrected(hit.line.time)))
@@ -90,32 +96,40 @@ def _in_order(
         # A stop comes last, so a hit on the line that ends the watch still counts.
         if stop.end > judged.get(stop.generation, -1):
             files.setdefault(stop.path, []).append(replace(stop, time=clock.corrected(stop.time)))
-    timed: list[tuple[float, int, ProgressLine | Hit | Stop]] = []
+    timed: list[tuple[float, ProgressLine | Hit | Stop]] = []
     for path, lines in files.items():
         first = min((_number(line) for line in lines), default=0)
         above = (each.time for each in known if each.file == (node, path) and each.number < first)
         latest = max(above, default=0.0)
-        for line in sorted(lines, key=_number):
-            latest = max(latest, _time(line))
-            timed.append((latest, len(timed), _at(line, latest)))
-    for _, _, line in sorted(timed, key=lambda entry: entry[:2]):
+        lines.sort(key=_number)
+        for line in lines:
+            time = _time(line)
+            timed.append((latest, _at(line, latest)) if time < latest else (time, line))
+            latest = max(latest, time)
+    if len(files) > 1:
+        timed.sort(key=itemgetter(0))
+    for _, line in timed:
         yield line
 
 
-def _step(column: Progress, index: int, node: str, clock: NodeClock) -> ProgressLine:
-    return ProgressLine(
-        rule=column.rule,
-        node=node,
-        path=column.path,
-        number=column.numbers[index],
-        time=clock.corrected(column.times[index]),
-        step=column.steps[index],
-        phase=column.phase,
-        total=column.total,
-        loss=column.losses[index] if index < len(column.losses) else "",
-        count=column.counts[index] if index < len(column.counts) else "",
-        grad_norm=column.grad_norms[index] if index < len(column.grad_norms) else "",
-        line=column.last if index == len(column.steps) - 1 else None,
+def _steps(column: Progress, node: str, clock: NodeClock) -> Iterator[ProgressLine]:
+    """The lines of a column. The last one carries the text."""
+    size = len(column.steps)
+    return map(
+        ProgressLine,
+        repeat(column.rule, size),
+        repeat(node),
+        repeat(column.path),
+        column.numbers,
+        map(clock.corrected, column.times) if clock.offset or clock.logged else column.times,
+        column.steps,
+        repeat(column.phase),
+        repeat(column.total),
+        column.losses or repeat(""),
+        column.counts or repeat(""),
+        column.grad_norms or repeat(""),
+        chain(repeat(None, size - 1), (column.last,)),
+        repeat(column.shows),
     )
 
 
@@ -128,11 +142,9 @@ def _time(line: ProgressLine | Hit | Stop) -> float:
 
 
 def _at(line: ProgressLine | Hit | Stop, time: float) -> ProgressLine | Hit | Stop:
-    if _time(line) == time:
-        return line
     if isinstance(line, Hit):
         return replace(line, line=replace(line.line, time=time))
-    return replace(line, time=time)
+    return line._replace(time=time) if isinstance(line, ProgressLine) else replace(line, time=time)
 
 
 def _raised(judged: Mapping[str, int], ends: Mapping[str, int]) -> dict[str, int]:

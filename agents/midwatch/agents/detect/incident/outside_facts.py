@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from midwatch.agents.detect.incident.attempts import meet, older_ended
-from midwatch.agents.detect.incident.resumption import judge
+from midwatch.agents.detect.incident.resumption import was_told
 from midwatch.agents.detect.incident.settling import end, settle_if_due
 from midwatch.agents.detect.incident.turn import Turn
-from midwatch.streams.records import Forwarded, Outcome, PersonAct, SchedulerFact, SpecEvent
+from midwatch.streams.records import CheckpointChoice, Forwarded, Outcome, PersonAct, SchedulerFact, SpecEvent
 
 
 def on_scheduler(turn: Turn, fact: SchedulerFact) -> None:
@@ -51,12 +51,16 @@ def on_outcome(turn: Turn, outcome: Outcome) -> None:
     if outcome.state != "done" or not outcome.new_incarnation:
         return
     if meet(turn, outcome.new_incarnation, by=f"command:{outcome.command}"):
-        turn.set(checkpoint_step=outcome.checkpoint_step)
-        if outcome.checkpoint:  # an older executor names the step and tells the start nothing
-            known = turn.state.resumption
-            written_ms = outcome.checkpoint_written_ms
-            turn.set(resumption=replace(known, told_step=outcome.checkpoint_step, written_ms=written_ms))
-            judge(turn)
+        _note_checkpoint(turn, outcome)
+
+
+def _note_checkpoint(turn: Turn, outcome: Outcome) -> None:
+    """Note the checkpoint of a new start. A start that chose for itself has said better what it loads."""
+    number, unit = outcome.checkpoint_step, outcome.checkpoint_unit
+    if outcome.checkpoint and number is not None:
+        was_told(turn, CheckpointChoice(number, outcome.checkpoint, unit, outcome.checkpoint_written_ms))
+    elif turn.state.resumption.told_step is None:
+        turn.set(checkpoint_step=number)
 
 
 def on_spec(turn: Turn, spec: SpecEvent) -> None:

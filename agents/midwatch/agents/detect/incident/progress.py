@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from midwatch.agents.detect.incident.detecting import Watch
 from midwatch.agents.detect.incident.quorum import forget_silence
-from midwatch.agents.detect.incident.resumption import judge
+from midwatch.agents.detect.incident.resumption import EPOCH_LINES, judge
 from midwatch.agents.detect.incident.settling import withdraw
 from midwatch.agents.detect.incident.turn import Turn
 from midwatch.agents.detect.line_order import earlier
 from midwatch.rules.detectors.base import StepSeen
-from midwatch.streams.records import Held, Line, Phase
+from midwatch.streams.records import Held, Line, Loop, Phase, Shows
 
 _STEPS_TO_WITHDRAW = 2
+_RISES = 2
+"""So often a count rises before a loop is known to go round."""
+_LOOPS = 32
 
 
-@dataclass(frozen=True, slots=True)
-class ProgressLine:
+class ProgressLine(NamedTuple):
     """One progress line.
 
     `step` -1: the line shows only the phase. Its `count` then rises with each round of a loop: a progress
-    bar, a batch of an epoch, a clock.
+    bar, an epoch, a batch of an epoch, a clock. `shows`: see `midwatch.rules.model.Shows`; `life`: the job
+    printed something.
     """
 
     rule: str
@@ -35,9 +39,15 @@ class ProgressLine:
     phase: Phase
     total: int | None
     loss: str
-    count: str = ""
+    count: str = ""  # type: ignore[assignment]  # it hides the method of tuples, which nobody calls
     grad_norm: str = ""
     line: Line | None = None
+    shows: Shows = "step"
+
+    @property
+    def kind(self) -> str:
+        """Numbers of two kinds are never compared: each rule counts its own, with or without an epoch."""
+        return f"{self.rule}/{self.count.count(':')}"
 
     @property
     def file(self) -> tuple[str, str]:
@@ -53,12 +63,18 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
     """
     if not lines:
         return
-    forget_silence(turn)
+    moving = [line for line in lines if line.shows != "climb"]
+    if moving:
+        forget_silence(turn)
+    for line in lines:
+        if not turn.state.trained:
+            _shown_to_train(turn, line)
     state = turn.state
     step, phase, total = state.step, state.phase, state.total
     nodes, printed, watch = state.progress_nodes, state.progress_line, Watch(turn)
     first, interval = state.resumption.first_step, state.resumption.interval
-    for line in lines:
+    first_epoch, epoch = state.resumption.first_epoch, state.resumption.epoch
+    for line in moving:
         reached = step if step is not None else -1
         if line.step > reached:
             nodes = (node,)
@@ -73,14 +89,61 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
                 first = line.step if first is None else first
                 interval = line.step - reached if line.step > reached >= 0 else interval
             step = max(line.step, reached)
-            _went_on(turn, line)
+            if turn.state.held or turn.state.noted or turn.state.incident is not None:
+                _went_on(turn, line)
             watch.show(_seen(line, turn.now_ms))
-        elif line.count and turn.state.held:
+        elif line.count:
+            epoch, first_epoch = _epochs(line, epoch, first_epoch)
             _counted_on(turn, line)
     turn.set(step=step, phase=phase, total=total, progress_nodes=nodes, progress_line=printed)
     watch.keep()
-    turn.set(resumption=replace(turn.state.resumption, first_step=first, interval=interval))
+    known = turn.state.resumption
+    turn.set(
+        resumption=replace(known, first_step=first, interval=interval, first_epoch=first_epoch, epoch=epoch)
+    )
     judge(turn)
+
+
+def _epochs(line: ProgressLine, last: int | None, first: int | None) -> tuple[int | None, int | None]:
+    """The last and the first epoch of the start, the line's own included. Its count may be `EPOCH:BATCH`."""
+    told, colon, _ = line.count.partition(":")
+    if not told.isdecimal() or not (colon or line.rule == EPOCH_LINES):
+        return last, first
+    return int(told), int(told) if first is None else first
+
+
+def _shown_to_train(turn: Turn, line: ProgressLine) -> None:
+    """Whether the line, or its count with those before it, shows that the run trains."""
+    if line.shows == "life" or line.phase != "training":
+        return
+    at = _place(line)
+    told = line.step >= 0 or line.loss != "" or (len(at) > 1 and at[-1] > 0)
+    if line.shows == "training" or (told and line.shows == "step"):
+        turn.set(trained=True, loops={})
+    elif at:
+        name = f"{line.kind} {line.node}:{line.path}"
+        loops = dict(turn.state.loops)
+        loop = _gone_round(loops.pop(name, None), at)
+        if loop.rises >= _RISES:
+            turn.set(trained=True, loops={})
+        else:
+            turn.set(loops=dict([*loops.items(), (name, loop)][-_LOOPS:]))
+
+
+def _place(line: ProgressLine) -> tuple[float, ...]:
+    """Where its loop is; nothing if the line gives no number."""
+    try:
+        at = tuple(float(part) for part in line.count.split(":"))
+    except ValueError:
+        return ()
+    return at if all(math.isfinite(number) for number in at) else ()
+
+
+def _gone_round(loop: Loop | None, at: tuple[float, ...]) -> Loop:
+    """A lower number changes nothing: it is another loop's of the same kind, which prints less."""
+    if loop is None:
+        return Loop(at)
+    return Loop(at, loop.rises + 1) if at > loop.at else loop
 
 
 def _still_diverged(line: ProgressLine, held: Held) -> bool:
@@ -101,26 +164,29 @@ def _held_after_step(line: ProgressLine, held: Iterable[Held]) -> Iterator[Held]
             yield each
 
 
-def _held_after_count(line: ProgressLine, count: float, held: Iterable[Held]) -> Iterator[Held]:
+def _held_after_count(line: ProgressLine, at: tuple[float, ...], held: Iterable[Held]) -> Iterator[Held]:
     for each in held:
-        if not earlier(each.hit.line, line) or _still_diverged(line, each) or (each.count or count) > count:
+        if not earlier(each.hit.line, line) or _still_diverged(line, each):
             yield each
-        elif each.count is None:
-            yield replace(each, count=count)
-        elif count > each.count and each.rises + 1 < _STEPS_TO_WITHDRAW:
-            yield replace(each, count=count, rises=each.rises + 1)
-        elif count == each.count:
-            yield each
+            continue
+        before = each.loops.get(line.kind) or _of_earlier_version(each, at)
+        loop = _gone_round(before, at)
+        if loop.rises < _RISES:
+            loops = {**each.loops, line.kind: loop}
+            yield each if loops == each.loops else replace(each, loops=loops, count=None, rises=0)
+
+
+def _of_earlier_version(held: Held, at: tuple[float, ...]) -> Loop | None:
+    """The one loop that an earlier version kept, if the line counts by one number too."""
+    return Loop((held.count,), held.rises) if held.count is not None and len(at) == 1 else None
 
 
 def _counted_on(turn: Turn, line: ProgressLine) -> None:
     """Drop held lines after which a loop without steps went on: its count rose twice after the line."""
-    try:
-        count = float(line.count)
-    except ValueError:
+    if not turn.state.held or not (at := _place(line)):
         return
     held = turn.state.held
-    kept = tuple(_held_after_count(line, count, held))
+    kept = tuple(_held_after_count(line, at, held))
     if kept == held:
         return
     turn.set(held=kept)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from midwatch.agents.detect.incident.attempts import meet, older_heartbeats
 from midwatch.agents.detect.incident.clocks import SAMPLES, correct_held_lines
 from midwatch.agents.detect.incident.detecting import show
+from midwatch.agents.detect.incident.resumption import chose
 from midwatch.agents.detect.incident.settling import end, revise, settle_if_due
 from midwatch.agents.detect.incident.state import NodeState
 from midwatch.agents.detect.incident.turn import Turn
@@ -44,6 +45,8 @@ def on_heartbeat(turn: Turn, heartbeat: Heartbeat) -> None:
     )
     if not taken.fresh:
         return
+    if heartbeat.checkpoint is not None:
+        chose(turn, heartbeat.checkpoint)
     if turn.state.queued:
         turn.set(queued=False)  # the job runs, and the scheduler's report of that comes later
     lines = int(heartbeat.samples.get(LINES_READ, 0))

@@ -1,7 +1,8 @@
 """Where a new start really went on: its first step, against the checkpoint that it was told to load.
 
-The executor knows only what it told the start. The first step that the job prints shows what it loaded. The
-two may arrive in either order, and the judgement waits for both.
+The executor's outcome, or the heartbeats of a start that chose for itself, name what the start was told.
+The first step that the job prints shows what it loaded. The two may arrive in either order, and the judgement
+waits for both. A checkpoint that counts epochs is compared with the epochs that the job prints.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from midwatch.agents.detect.incident.turn import Turn
-from midwatch.streams.records import Finding, Resumption
+from midwatch.streams.records import CheckpointChoice, Finding, Resumption
 from midwatch.streams.records.incidents import RESUMED
 
 IGNORED = "checkpoint_ignored"
+EPOCH_LINES = "epoch_counted"
+"""The rule of lines that count epochs: `Epoch 3/90 | loss 2.1`."""
 
 _REMEDY = (
     "let the training load MIDWATCH_RESUME_FROM, or name its option with "
@@ -26,39 +29,95 @@ def next_attempt(old: Resumption, step: int | None) -> Resumption:
         step_before=step if step is not None else old.step_before,
         interval_before=old.interval or old.interval_before,
         from_zero=old.from_zero or (old.told_step is None and old.first_step == 0),
+        epoch_before=old.epoch if old.epoch is not None else old.epoch_before,
     )
+
+
+def was_told(turn: Turn, choice: CheckpointChoice) -> None:
+    """Note what the attempt was told to load, and judge it if its first step is known."""
+    known = turn.state.resumption
+    if (known.told_step, known.told_path) == (choice.number, choice.path):
+        return
+    told = replace(
+        known,
+        told_step=choice.number,
+        told_path=choice.path,
+        unit=choice.unit,
+        written_ms=choice.written_ms,
+    )
+    turn.set(checkpoint_step=choice.number, resumption=told)
+    judge(turn)
+
+
+def chose(turn: Turn, choice: CheckpointChoice) -> None:
+    """Note what the attempt chose for itself, and report it: no outcome of the executor names it."""
+    known = turn.state.resumption
+    if (known.told_step, known.told_path) == (choice.number, choice.path):
+        return
+    if known.first_step is None and known.first_epoch is None:
+        told = replace(known, told_step=choice.number, unit=choice.unit, written_ms=choice.written_ms)
+        quantities = {"checkpoint_step": str(choice.number), "checkpoint": choice.path}
+        _emit(turn, f"was told to load {_which(turn, told)}", quantities)
+    was_told(turn, choice)
 
 
 def judge(turn: Turn) -> None:
     """Say once where the attempt went on, when both its checkpoint and its first step are known."""
-    state, known = turn.state, turn.state.resumption
-    told, first = known.told_step, known.first_step
+    known = turn.state.resumption
+    told, epochs = known.told_step, known.unit == "epoch" and known.first_epoch is not None
+    first = known.first_epoch if epochs else known.first_step
     if known.judged or told is None or first is None:
         return
     turn.set(resumption=replace(known, judged=True))
-    one_unit = known.step_before is not None and told <= known.step_before + (known.interval_before or 1)
-    lost = max(known.step_before - told, 0) if one_unit and known.step_before is not None else None
+    before = known.epoch_before if epochs else known.step_before
+    interval = 1 if epochs else known.interval_before or 1
+    same_unit = epochs or known.unit == "step"
+    comparable = same_unit and before is not None and told <= before + interval
+    lost = max(before - told, 0) if comparable and before is not None else None
     quantities = {"checkpoint_step": str(told), "first_step": str(first)}
+    if known.told_path:
+        quantities["checkpoint"] = known.told_path
+    if known.unit == "epoch":
+        quantities["unit"] = "epoch"
     if lost is not None:
         quantities["steps_lost"] = str(lost)
-    age = max(state.started_ms - known.written_ms, 0) // 1000 if known.written_ms else None
+    age = _age_s(turn, known)
     if age is not None:
         quantities["checkpoint_age_s"] = str(age)
-    which = f"the checkpoint of step {told}{'' if age is None else f', written {_span(age)} before'}"
-    if first < told and one_unit:
-        detail = f"went on at {first}, below {which}: {_REMEDY}"
+    which, name = _which(turn, known), "epoch" if epochs else "step"
+    place = f"epoch {first}" if epochs else f"step {first}" if known.unit == "epoch" else str(first)
+    if first < told and comparable:
+        detail = f"went on at {place}, below {which}: {_REMEDY}"
         turn.open_finding(IGNORED, detail, quantities=quantities)
         return
-    lowest = told if known.from_zero else told + 1
-    if lowest <= first <= told + (known.interval_before or 1):
-        detail = f"resumed from {told}: its first step is {first}"
+    # A checkpoint within an epoch goes on in the same one.
+    lowest = told if known.from_zero or epochs else told + 1
+    if same_unit and lowest <= first <= told + interval:
+        point = f"epoch {told}" if epochs else str(told)
+        detail = f"resumed from {point}: its first {name} is {first}"
     else:
-        detail = f"went on at {first}, and was told {which}"
+        detail = f"went on at {place}, and was told {which}"
     if age is not None and detail.startswith("resumed"):
         detail += f"; the checkpoint was written {_span(age)} before"
     if lost is not None:
-        detail += f"; {lost} {'step' if lost == 1 else 'steps'} lost"
+        detail += f"; {lost} {name}{'' if lost == 1 else 's'} lost"
+    _emit(turn, detail, quantities)
+
+
+def _emit(turn: Turn, detail: str, quantities: dict[str, str]) -> None:
+    state = turn.state
     turn.emit(Finding(state.job, state.attempt, RESUMED, False, turn.now_ms, detail, (), quantities))
+
+
+def _which(turn: Turn, known: Resumption) -> str:
+    age = _age_s(turn, known)
+    written = "" if age is None else f", written {_span(age)} before"
+    return f"the checkpoint of {known.unit} {known.told_step}{written}"
+
+
+def _age_s(turn: Turn, known: Resumption) -> int | None:
+    """How old the checkpoint was when the attempt began; None if unknown."""
+    return max(turn.state.started_ms - known.written_ms, 0) // 1000 if known.written_ms else None
 
 
 def _span(seconds: int) -> str:

@@ -28,6 +28,7 @@ def present_diagnosis(turn: Turn, given_up: Sequence[str]) -> Diagnosis:
         silence=state.stalled,
         phase=state.phase,
         step=state.step,
+        trained=state.trained,
         total=state.total,
         succeeded=state.succeeded,
         complete=not given_up,

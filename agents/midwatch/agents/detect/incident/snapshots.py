@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from midwatch.agents.detect.diagnosis.verdict import root_of
+from midwatch.agents.detect.diagnosis.root_line import root_of
 from midwatch.agents.detect.incident.state import JobState, NodeState
 from midwatch.agents.detect.incident.turn import Turn
 from midwatch.rules.detectors.loss_spike import LossWindow
@@ -119,6 +119,7 @@ def _summary(turn: Turn) -> Snapshot:
         phase=state.phase,
         step=state.step,
         total=state.total,
+        trained=state.trained,
         progress_nodes=state.progress_nodes,
         progress_line=state.progress_line,
         left=state.left,
@@ -206,6 +207,7 @@ def _continued(state: JobState, snapshot: Snapshot) -> JobState:
         phase=state.phase if further else snapshot.phase,
         step=state.step if further else snapshot.step,
         total=state.total if state.total is not None else snapshot.total,
+        trained=state.trained or snapshot.trained,
         progress_nodes=state.progress_nodes if further else snapshot.progress_nodes,
         progress_line=state.progress_line or snapshot.progress_line,
         left=state.left or snapshot.left,
@@ -239,6 +241,10 @@ def _resumption(newer: Resumption, known: Resumption) -> Resumption:
         interval=newer.interval or known.interval,
         written_ms=known.written_ms or newer.written_ms,
         judged=known.judged or newer.judged,
+        told_path=known.told_path or newer.told_path,
+        unit=known.unit if known.told_step is not None else newer.unit,
+        first_epoch=known.first_epoch if known.first_epoch is not None else newer.first_epoch,
+        epoch=newer.epoch if newer.epoch is not None else known.epoch,
     )
 
 

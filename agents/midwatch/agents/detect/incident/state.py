@@ -18,6 +18,7 @@ from midwatch.streams.records import (
     HitCount,
     Incident,
     Line,
+    Loop,
     Phase,
     Resumption,
     SchedulerFact,
@@ -65,6 +66,10 @@ class JobState:
     phase: Phase = "startup"
     step: int | None = None
     total: int | None = None
+    trained: bool = False  # known by a step, a loss, a batch of an epoch, a checkpoint, a count that climbed
+    loops: Mapping[str, Loop] = field(
+        default_factory=dict
+    )  # by kind and file, while not known to have trained
     progress_nodes: tuple[str, ...] = ()
     progress_line: Line | None = None  # the latest progress line as printed
     left: Hit | None = None  # a process reported its end while the job as a whole went on

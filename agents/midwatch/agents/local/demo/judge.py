@@ -12,6 +12,7 @@ from typing import Any
 
 from midwatch.agents.query.timeline import Attempt, Timeline
 from midwatch.streams.records import Decision, Finding, Incident, Verdict
+from midwatch.streams.records.incidents import RESUMED
 
 ReadLine = Callable[[str, int], str]
 """Takes a path and a line number from 1; returns that line of the file, or "" if there is none."""
@@ -74,7 +75,7 @@ def judge(timeline: Timeline | None, ledger: TrainingLedger, read_line: ReadLine
     return [
         _verdict("attempt 1 died of an NCCL timeout, and a line proves it", first, "nccl_timeout", read_line),
         _restarted(first),
-        _resumed(ledger),
+        _resumed(ledger, second),
         _spike(timeline),
         _verdict("attempt 2 died of CUDA out of memory, under louder timeouts", second, "oom", read_line),
         _refused(second),
@@ -131,15 +132,20 @@ def _restarted(attempt: Attempt | None) -> Fact:
     )
 
 
-def _resumed(ledger: TrainingLedger) -> Fact:
-    name = "attempt 2 began at its checkpoint + 1"
+def _resumed(ledger: TrainingLedger, attempt: Attempt | None) -> Fact:
+    name = "attempt 2 went on from its checkpoint, and the watch says so"
     saved = ledger.saved_before(2)
     if len(ledger.starts) < 2 or saved is None:  # the demo starts it twice
         return Fact(
             name, False, f"the ledger knows {len(ledger.starts)} starts, the latest checkpoint is {saved}"
         )
     step = ledger.starts[1].first_step
-    return Fact(name, step == saved + 1, f"checkpoint at {saved}, first step {step}")
+    if step != saved + 1:
+        return Fact(name, False, f"checkpoint at {saved}, first step {step}")
+    found = next((f for f in attempt.findings if f.kind == RESUMED), None) if attempt else None
+    if found is None:
+        return Fact(name, False, "the watch does not say from where it went on")
+    return Fact(name, found.quantities.get("checkpoint_step") == str(saved), found.detail)
 
 
 def _spike(timeline: Timeline | None) -> Fact:

@@ -12,6 +12,7 @@ from types import FrameType
 from midwatch.agents.local.up import lock
 from midwatch.agents.local.up.live_steps import Following
 from midwatch.agents.local.up.processes import Process, Say, await_ready, processes, stop_all
+from midwatch.agents.local.up.room import Room
 from midwatch.agents.local.up.services import Jars, Services, services
 from midwatch.agents.signing import ensure_keys
 from midwatch.streams.services.connection import remove_connection, write_connection
@@ -55,7 +56,7 @@ def run(settings: Settings, arguments: Sequence[str], jars: Jars, say: Say, *, e
             for line in _where(settings, running, ours, len(made), time.monotonic() - began):
                 say(line)
             declare_ready(settings.state_directory, "up")
-            _watch(running, ours, stop, say)
+            _watch(running, ours, Room(settings.state_directory), stop, say)
         finally:
             say("stopping")
             ready_file(settings.state_directory, "up").unlink(missing_ok=True)
@@ -66,9 +67,10 @@ def run(settings: Settings, arguments: Sequence[str], jars: Jars, say: Say, *, e
     say("stopped; all its processes have ended")
 
 
-def _watch(running: Services, ours: Sequence[Process], stop: Stop, say: Say) -> None:
+def _watch(running: Services, ours: Sequence[Process], room: Room, stop: Stop, say: Say) -> None:
     while not stop(_LOOK_S):
         now = time.monotonic()
+        room.look(now, say)
         running.look(now, say)
         for process in ours:
             process.look(now, say)

@@ -36,6 +36,8 @@ class Services:
         self.settings = settings
         self._stack = stack
         self._deaths: dict[str, list[float]] = {}
+        self._not_started: dict[str, MidwatchError] = {}
+        """Servers whose last start failed, and why; such a server no longer knows that it ended."""
 
     @property
     def kind(self) -> str:
@@ -47,19 +49,24 @@ class Services:
         if self._stack is None:
             return
         for server in (self._stack.kafka, self._stack.redis):
-            error = server.failure()
+            failed_start = self._not_started.get(server.name)
+            error = failed_start or server.failure()
             if error is None:
                 continue
             deaths = self._deaths.setdefault(server.name, [])
             if deaths and now < deaths[-1] + backoff.pause(deaths, now):
                 continue
             deaths[:] = [*backoff.recent(deaths, now), now]
-            say(f"{server.name} has ended: {error.what}; midwatch starts it again")
+            if failed_start is None:
+                say(f"{server.name} has ended: {error.what}; midwatch starts it again")
             try:
                 server.restart()
             except MidwatchError as failed:
-                say(f"{server.name} does not start: {failed}")
+                if failed_start is None or failed_start.what != failed.what:
+                    say(f"{server.name} does not start: {failed}; midwatch tries again")
+                self._not_started[server.name] = failed
             else:
+                self._not_started.pop(server.name, None)
                 say(f"{server.name} answers again")
 
 

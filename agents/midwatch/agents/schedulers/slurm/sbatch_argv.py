@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from midwatch.agents.schedulers.slurm.text import KEY_PREFIX, NATIVE_ID
+from midwatch.agents.schedulers.slurm.text import KEY_PREFIX, NATIVE_ID, TASK_PREFIX
 from midwatch.streams.errors import ConfigurationError
 
 # Options without a value, or with an optional one after `=`. Every other long option takes a value.
@@ -65,11 +65,13 @@ def restart_argv(
     exclude_nodes: str = "",
     uid: str = "",
     export: str = "",
+    export_file: str = "",
 ) -> list[str]:
     """The line that submits the same job again, held, carrying the key.
 
     It leaves out the first start's dependency, which is fulfilled, and `--wait`, which waits for the job's
-    end. Of an array it starts only the task that `after` names.
+    end. Of an array it starts only the task that `after` names. `export_file`: a file or a descriptor
+    with all variables of the job, which outweighs every `--export` of the line and the script.
 
     Raises:
         ConfigurationError: the line is no sbatch line, or submits nothing, or `after` is not a job id.
@@ -86,7 +88,8 @@ def restart_argv(
     task = after.partition("_")[2]
     dropped = (_REPLACED if after else _REPLACED - {"dependency"}) | ({"array"} if task else set())
     kept = [word for option in options if option.name not in dropped for word in option.words]
-    comment = " ".join(filter(None, [KEY_PREFIX + effect_key, given.get("comment")]))
+    mark = TASK_PREFIX + task if task else ""
+    comment = " ".join(filter(None, [KEY_PREFIX + effect_key, mark, given.get("comment")]))
     ours = ["--parsable", "--hold", f"--comment={comment}"]
     if "open-mode" not in given:
         ours.append("--open-mode=append")  # a fixed --output must not wipe the evidence of the last attempt
@@ -102,6 +105,8 @@ def restart_argv(
         ours.append(f"--uid={uid}")
     if export:
         ours.append(f"--export={export}")
+    if export_file:
+        ours += [f"--export-file={export_file}", "--export=ALL"]
     return [argv[0], *kept, *ours, *rest]
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 import getpass
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from midwatch.agents.schedulers.base import (
     ClusterUnreachable,
+    DependentJob,
     Hint,
     SchedulerEpoch,
     SchedulerJob,
@@ -21,7 +23,10 @@ from midwatch.agents.schedulers.base import (
     Sweep,
 )
 from midwatch.agents.schedulers.calls import CallAnswer, Caller, environment
+from midwatch.agents.schedulers.environment_file import entries
+from midwatch.agents.schedulers.slurm import dependents
 from midwatch.agents.schedulers.slurm import text as slurm_text
+from midwatch.agents.schedulers.slurm.exported import UMASK
 from midwatch.agents.schedulers.slurm.sbatch_argv import restart_argv
 from midwatch.streams.errors import ConfigurationError
 from midwatch.streams.records.identity import native_id
@@ -29,6 +34,7 @@ from midwatch.streams.records.identity import native_id
 LOOK_S = 25.0  # with slurmctld down, squeue gives up after about 10 s and scontrol after 20
 ACT_S = 30.0
 _SQUEUE = ["squeue", "-h", "-r", "-t", "all", "-O", slurm_text.SQUEUE_FIELDS]
+_DEPENDENCIES = ["squeue", "-h", "-r", "-t", "PENDING", "-O", dependents.FIELDS]
 _UNKNOWN_JOB = re.compile(r"Invalid job id", re.IGNORECASE)
 
 
@@ -78,16 +84,25 @@ class SlurmCluster:
     def submit_held(self, spec: StartSpec, effect_key: str, after: str = "") -> Hint:
         try:
             uid = _uid_option(spec.user)
-            argv = restart_argv(
-                spec.argv,
-                effect_key,
-                after=after,
-                exclude_nodes=spec.exclude_nodes,
-                uid=uid,
-                export=spec.export,
-            )
-            variables = environment({**spec.environment, **self._settings})
-            answer = self._caller.run(argv, variables, cwd=spec.cwd, timeout=ACT_S)
+            with _handed(spec) as descriptors:
+                argv = restart_argv(
+                    spec.argv,
+                    effect_key,
+                    after=after,
+                    exclude_nodes=spec.exclude_nodes,
+                    uid=uid,
+                    export=spec.export,
+                    export_file="".join(map(str, descriptors)),
+                )
+                variables = environment({**({} if spec.by_file else spec.environment), **self._settings})
+                answer = self._caller.run(
+                    argv,
+                    variables,
+                    cwd=spec.cwd,
+                    timeout=ACT_S,
+                    descriptors=descriptors,
+                    umask=int(spec.environment.get(UMASK) or "-1", 8),
+                )
         except ConfigurationError as error:
             return Hint("refused", str(error))
         except OSError as error:
@@ -107,6 +122,18 @@ class SlurmCluster:
     def cancel(self, incarnation: str, effect_key: str = "", *, force: bool = False) -> Hint:  # noqa: ARG002 - KillWait forces
         return self._act(["scancel", native_id(incarnation)], incarnation, effect_key)
 
+    def dependents(self, native: str) -> tuple[DependentJob, ...]:
+        return dependents.waiting(self._look([*_DEPENDENCIES]).out, native)
+
+    def repointing(self, dependent: DependentJob, old: str, new: str) -> tuple[str, ...]:
+        pointed = dependents.pointed_at(dependent.dependency, old, new)
+        line = ("scontrol", "update", f"jobid={dependent.native_id}", f"dependency={pointed}")
+        return line if pointed else ()
+
+    def repoint(self, argv: tuple[str, ...]) -> Hint:
+        answer = self._caller.run(argv, self._environment, timeout=ACT_S)
+        return Hint("done" if answer.code == 0 else "unclear", _last_line(answer))
+
     def _act(self, argv: list[str], incarnation: str, effect_key: str) -> Hint:
         """Acts on this start only: after a crash of slurmctld the id may be another job's."""
         try:
@@ -125,11 +152,15 @@ class SlurmCluster:
     def _job(self, native: str) -> SchedulerJob | None:
         if not slurm_text.NATIVE_ID.fullmatch(native):
             return None
-        answer = self._run([*_SQUEUE, "-j", native])
-        if answer.code != 0 and not _UNKNOWN_JOB.search(answer.err):
-            raise self._unreachable("squeue", _last_line(answer))
-        rows = self._rows(answer.out) if answer.code == 0 else ()
-        return next((job for job in rows if job.native_id == native), None)
+        array = native.partition("_")[0]
+        for asked in dict.fromkeys((native, array)):  # under its array, where SLURM forgot the task's index
+            answer = self._run([*_SQUEUE, "-j", asked])
+            if answer.code != 0 and not _UNKNOWN_JOB.search(answer.err):
+                raise self._unreachable("squeue", _last_line(answer))
+            rows = self._rows(answer.out) if answer.code == 0 else ()
+            if found := next((job for job in rows if job.native_id == native), None):
+                return found
+        return None
 
     def _rows(self, text: str) -> tuple[SchedulerJob, ...]:
         try:
@@ -164,6 +195,25 @@ class SlurmCluster:
             where=f"cluster {self.name}",
             remedy="check `scontrol ping`; midwatch tries again by itself and does nothing until then",
         )
+
+
+@contextmanager
+def _handed(spec: StartSpec) -> Iterator[tuple[int, ...]]:
+    """The descriptor of an unnamed file with the job's environment, for `sbatch --export-file`; maybe none.
+
+    So the variables stand neither in a command line nor in the environment of a process.
+    """
+    if not spec.by_file:
+        yield ()
+        return
+    descriptor = os.memfd_create("midwatch-environment")
+    try:
+        with open(descriptor, "wb", closefd=False) as file:
+            file.write(entries(spec.environment))
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        yield (descriptor,)
+    finally:
+        os.close(descriptor)
 
 
 def _restarts(incarnation: str) -> int:

@@ -15,7 +15,9 @@ from midwatch.streams.records.identity import slurm_incarnation
 
 NATIVE_ID = re.compile(r"\d+(_\d+)?")
 KEY_PREFIX = "mw:"
+TASK_PREFIX = "task:"
 _KEY = re.compile(r"mw:([0-9A-Za-z]+)(?: |$)")
+_TASK = re.compile(r"mw:[0-9A-Za-z]+ task:(\d+)(?: |$)")
 
 # The width of the comment is enough for the key. Fields that people fill come last.
 SQUEUE_FIELDS = (
@@ -69,6 +71,8 @@ def _row(line: str) -> SchedulerJob | None:
         native = native.removesuffix("+0")
     if not NATIVE_ID.fullmatch(native):
         return None  # a further component, or the rest of an array not split yet: no start of its own
+    if "_" not in native and (task := _TASK.match(comment)):
+        native = f"{native}_{task[1]}"  # SLURM forgets the index of a task that is cancelled before it runs
     return SchedulerJob(
         native_id=native,
         incarnation=slurm_incarnation(native, int(restarts)),

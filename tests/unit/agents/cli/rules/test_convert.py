@@ -29,6 +29,26 @@ def test_a_file_becomes_a_pair_and_what_it_does_not_do_is_told(
     assert "# Converted from" in (tmp_path / "run.rules.yaml").read_text()
 
 
+def test_a_file_that_only_names_presets_becomes_a_pair_that_decides_as_they_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    basic = tmp_path / "basic.yaml"
+    basic.write_text("defaults:\n  - /monitoring: megatron_production\n  - /restart: megatron_transient\n")
+    assert run(["rules", "convert", str(basic), "--output", str(tmp_path / "ours")]) == 0
+    out, err = capsys.readouterr()
+    assert "basic.rules.yaml" in out
+    assert "basic.policy.yaml" in out
+    assert "nothing in this file asks for a restart" not in err
+    made = load_policy(str(tmp_path / "ours" / "basic.policy.yaml"))
+    assert made.clauses == load_policy("megatron_transient").clauses == load_policy(str(basic)).clauses
+    assert made.name == "basic"
+    ours, preset = (
+        load_bundle(str(tmp_path / "ours" / "basic.rules.yaml")),
+        load_bundle("megatron_production"),
+    )
+    assert [rule.name for rule in ours.rules] == [rule.name for rule in preset.rules]
+
+
 def test_compatible_counting_is_written_down_as_the_restarts_that_it_gives(tmp_path: Path) -> None:
     assert run(["rules", "convert", str(RUN), "--output", str(tmp_path), "--retries", "compat"]) == 0
     policy = load_policy(str(tmp_path / "run.policy.yaml"))

@@ -25,6 +25,7 @@ from midwatch.streams.records import (
     Progress,
     Role,
     SchedulerFact,
+    Shows,
     SpecEvent,
 )
 from midwatch.streams.records import Origin as RecordOrigin
@@ -99,6 +100,8 @@ class Scene:
         phase: Phase = "training",
         loss: str = "",
         count: str = "",
+        rule: str = "iteration",
+        shows: Shows = "step",
     ) -> None:
         end = self._end(node)
         path = f"/logs/{node}.log"
@@ -110,7 +113,7 @@ class Scene:
                     Progress(
                         path,
                         node,
-                        "iteration",
+                        rule,
                         phase,
                         (step_number,),
                         (end,),
@@ -120,6 +123,7 @@ class Scene:
                         (count,) if count else (),
                         total=1000,
                         last=Line(f"step {step_number}", path, end, end - 1, START_S + self.now, node),
+                        shows=shows,
                     ),
                 ),
                 ends={node: end},

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from house.cases import cases
-from midwatch.agents.detect.diagnosis.verdict import root_of
+from midwatch.agents.detect.diagnosis.root_line import root_of
 from midwatch.agents.detect.incident.fold import fold_event
 from midwatch.agents.detect.incident.state import Job, JobState
 from midwatch.rules.detectors.limits import WatchLimits

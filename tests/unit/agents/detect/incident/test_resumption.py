@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from midwatch.streams.records import Finding, Outcome
+from midwatch.agents.detect.incident.resumption import EPOCH_LINES
+from midwatch.rules.loader import load_bundle
+from midwatch.streams.records import CheckpointChoice, Finding, Outcome
 from unit.agents.detect.incident.scene import FIRST, JOB, START_S, Scene
 
 SECOND = "local:200:2"
@@ -132,3 +134,75 @@ def test_of_a_start_that_was_told_nothing_nothing_is_said(checkpoint: int | None
     scene = restarted(first=range(1, 46), second=range(1, 10), checkpoint=checkpoint, told=False)
     assert not said(scene)
     assert not ignored(scene)
+
+
+CHOICE = CheckpointChoice(50, "/ckpt/step_50", "step", int((START_S + 15) * 1000))
+
+
+def chosen(*, second: range, checkpoint: CheckpointChoice, heartbeat_first: bool = True) -> Scene:
+    """A job whose second start waited in a queue, and chose its checkpoint when it began."""
+    scene = restarted(first=range(1, 56), second=range(0), checkpoint=40, told=False)
+    if heartbeat_first:
+        scene.beat("n0", checkpoint=checkpoint)
+    for number in second:
+        scene.now += 1
+        scene.progress(number)
+    scene.beat("n0", checkpoint=checkpoint)
+    return scene
+
+
+def test_what_a_start_chose_for_itself_is_what_it_is_held_to() -> None:
+    scene = chosen(second=range(51, 55), checkpoint=CHOICE)
+    findings = [r for r in scene.records if isinstance(r, Finding) and r.kind == "resumed"]
+    assert [f.detail for f in findings] == [
+        "was told to load the checkpoint of step 50, written 40 s before",
+        "resumed from 50: its first step is 51; the checkpoint was written 40 s before; 5 steps lost",
+    ]
+    assert {f.quantities["checkpoint"] for f in findings} == {"/ckpt/step_50"}
+    assert scene.watch.job.state.checkpoint_step == 50, "not what the executor saw at the release"
+
+
+def test_a_first_step_that_overtakes_the_heartbeat_is_judged_by_the_choice_too() -> None:
+    scene = chosen(second=range(1, 4), checkpoint=CHOICE, heartbeat_first=False)
+    (finding,) = ignored(scene)
+    assert finding.detail.startswith("went on at 1, below the checkpoint of step 50")
+    assert not said(scene)
+
+
+def test_a_checkpoint_that_counts_epochs_is_not_compared_with_steps() -> None:
+    epoch = CheckpointChoice(3, "/ckpt/epoch_3", "epoch")
+    scene = chosen(second=range(1, 4), checkpoint=epoch)
+    assert said(scene)[-1] == "went on at step 1, and was told the checkpoint of epoch 3"
+    assert not ignored(scene)
+
+
+@pytest.mark.parametrize(("rule", "form"), [("epoch_counted", "{}"), ("epoch_batch", "{}:10")])
+@pytest.mark.parametrize(
+    ("first", "expected"),
+    [
+        (4, "resumed from epoch 3: its first epoch is 4; 2 epochs lost"),
+        (3, "resumed from epoch 3: its first epoch is 3; 2 epochs lost"),
+        (6, "went on at epoch 6, and was told the checkpoint of epoch 3; 2 epochs lost"),
+        (1, ""),
+    ],
+)
+def test_a_checkpoint_that_counts_epochs_is_compared_with_the_epochs_that_the_job_prints(
+    first: int, expected: str, rule: str, form: str
+) -> None:
+    scene = Scene()
+    scene.spec(incarnation=FIRST)
+    for number in range(1, 6):
+        scene.now += 1
+        scene.progress(-1, count=form.format(number), rule=rule)
+    scene.incarnation = SECOND
+    scene.sequences.clear()
+    scene.beat("n0", checkpoint=CheckpointChoice(3, "/ckpt/epoch_3", "epoch"))
+    scene.progress(-1, count=form.format(first), rule=rule)
+    assert said(scene)[1:] == ([expected] if expected else [])
+    assert [f.detail[:46] for f in ignored(scene)] == (
+        [] if expected else ["went on at epoch 1, below the checkpoint of ep"]
+    )
+
+
+def test_the_rule_that_counts_epochs_is_shipped_under_that_name() -> None:
+    assert [rule.name for rule in load_bundle("default").rules if rule.name == EPOCH_LINES] == [EPOCH_LINES]

@@ -42,6 +42,7 @@ RECORDS = (
     _decision(1, "restart", "c1"),
     Command("c1", JOB, 1, 1, "restart", "local:1:1", f"{JOB}#1", 1, "so", 0, 9, "me", "s", "b"),
     Outcome(JOB, "c1", 1, "restart", "done", "ok", "7", "8"),
+    Finding(JOB, 2, "resumed", False, 4, "resumed from 40", quantities={"checkpoint_step": "40"}),
     Finding(JOB, 2, "loss_spike", True, 5, "up"),
     _incident(2, "oom"),
     _decision(2, "stop"),
@@ -64,7 +65,7 @@ def test_the_whole_story_holds() -> None:
 
 def test_without_a_watch_nothing_holds_but_the_count_of_starts() -> None:
     facts = judge(None, read_ledger(LEDGER), lambda *_: "")
-    assert [fact.holds for fact in facts] == [False, False, True, False, False, False, True]
+    assert [fact.holds for fact in facts] == [False, False, False, False, False, False, True]
 
 
 def test_a_root_line_that_is_not_in_the_file_is_no_proof() -> None:
@@ -75,7 +76,21 @@ def test_a_third_start_or_a_wrong_step_fails() -> None:
     third = LEDGER + _ledger({"event": "start", "first_step": 61})
     assert [fact.name for fact in _judged(ledger=third)] == ["the training was started exactly twice"]
     wrong = LEDGER.replace('"first_step": 41', '"first_step": 21')
-    assert [fact.name for fact in _judged(ledger=wrong)] == ["attempt 2 began at its checkpoint + 1"]
+    assert [fact.name for fact in _judged(ledger=wrong)] == [
+        "attempt 2 went on from its checkpoint, and the watch says so"
+    ]
+
+
+def test_a_resume_that_the_watch_does_not_report_or_reports_wrongly_fails() -> None:
+    silent = tuple(r for r in RECORDS if not (isinstance(r, Finding) and r.kind == "resumed"))
+    wrong = tuple(
+        replace(r, quantities={"checkpoint_step": "20"})
+        if isinstance(r, Finding) and r.kind == "resumed"
+        else r
+        for r in RECORDS
+    )
+    for records in (silent, wrong):
+        assert [fact.name[:27] for fact in _judged(records)] == ["attempt 2 went on from its "]
 
 
 def test_another_verdict_is_named() -> None:

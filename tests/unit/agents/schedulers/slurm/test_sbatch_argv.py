@@ -58,7 +58,8 @@ def test_a_first_start_keeps_its_dependency_and_its_array() -> None:
 
 def test_of_an_array_only_the_task_starts_again() -> None:
     argv = made("sbatch -a 1-9 train.sh", after="44_3")
-    assert argv == ["sbatch", *OURS, "--dependency=afterany:44_3", "--array=3", "train.sh"]
+    marked = [*OURS[:2], f"{OURS[2]} task:3", OURS[3]]
+    assert argv == ["sbatch", *marked, "--dependency=afterany:44_3", "--array=3", "train.sh"]
 
 
 def test_bad_nodes_are_excluded_beside_theirs() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,11 +34,24 @@ class Script:
 
     answers: Mapping[str, CallAnswer]
     asked: list[list[str]] = field(default_factory=list)
+    environments: list[dict[str, str]] = field(default_factory=list)
+    umasks: list[int] = field(default_factory=list)
+    files: list[tuple[int, bytes]] = field(default_factory=list)  # number and content of each descriptor
 
     def run(
-        self, argv: Sequence[str], environment: Mapping[str, str], *, cwd: str | None = None, timeout: float
+        self,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        cwd: str | None = None,
+        timeout: float,
+        descriptors: tuple[int, ...] = (),
+        umask: int = -1,
     ) -> CallAnswer:
-        del environment, cwd, timeout
+        del cwd, timeout
+        self.environments.append(dict(environment))
+        self.files += [(number, os.pread(number, 10_000, 0)) for number in descriptors]
+        self.umasks.append(umask)
         self.asked.append(list(argv))
         found = self.answers.get(" ".join(argv[:2])) or self.answers.get(argv[0])
         if found is None:
@@ -170,6 +184,19 @@ def test_the_environment_is_a_short_list(monkeypatch: pytest.MonkeyPatch) -> Non
     assert made["MIDWATCH_JOB"] == "lab:anna/run"
     assert made["SLURM_CONF"] == "/etc/site.conf"
     assert not {"SBATCH_ACCOUNT", "MIDWATCH_REDIS_PASSWORD", "SLURM_JOB_ID", "SBATCH_QOS"} & set(made)
+
+
+def test_a_jobs_variables_reach_sbatch_by_a_file_alone() -> None:
+    driver, script = slurm(sbatch=CallAnswer(0, "12\n", ""))
+    variables = {"TOKEN": "secret", "LD_PRELOAD": "x.so", "SLURM_UMASK": "0027"}
+    spec = StartSpec(("sbatch", "train.sh"), "/", variables, by_file=True)
+    assert driver.submit_held(spec, KEY).result == "done"
+    ((number, content),) = script.files
+    assert content == b"TOKEN=secret\0LD_PRELOAD=x.so\0SLURM_UMASK=0027\0"
+    assert [f"--export-file={number}", "--export=ALL", "train.sh"] == script.asked[0][-3:]
+    assert not script.environments[0].keys() & variables.keys()
+    assert script.umasks == [0o27]
+    assert "secret" not in repr(spec)
 
 
 def test_clusters_are_made_by_kind(tmp_path: Path) -> None:

@@ -40,6 +40,13 @@ def test_only_ids_of_one_start_are_jobs(native: str, seen: list[str]) -> None:
     assert [job.native_id for job in queue(row(native))] == seen
 
 
+def test_a_task_that_was_cancelled_before_it_ran_keeps_its_index_by_the_comment() -> None:
+    cancelled = row("51", "CANCELLED", comment=f"mw:{KEY} task:3 project blue")
+    assert [job.native_id for job in queue(cancelled)] == ["51_3"]
+    assert [job.native_id for job in queue(row("51", comment="mine task:3"))] == ["51"]
+    assert [job.native_id for job in queue(row("51_3", comment=f"mw:{KEY} task:3"))] == ["51_3"]
+
+
 @pytest.mark.parametrize(
     ("word", "reason", "kind"),
     [

@@ -1,0 +1,64 @@
+"""Checkpoints in the layouts of known trainers, small and without torch. Complete until a test cuts them."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import zipfile
+from pathlib import Path
+
+
+def torch_file(path: Path, **content: object) -> Path:
+    """A file with the layout of `torch.save`: an archive with a pickle of protocol 2 and a tensor's bytes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("archive/data.pkl", pickle.dumps(content, protocol=2))
+        archive.writestr("archive/data/0", bytes(256))
+        archive.writestr("archive/version", "3\n")
+    return path
+
+
+def lightning_file(path: Path, step: int, epoch: int = 0) -> Path:
+    """What Lightning's ModelCheckpoint saves: epoch and global_step stand before the weights."""
+    return torch_file(path, epoch=epoch, global_step=step, state_dict={"layer.weight": 1}, loops={})
+
+
+def tensors_file(path: Path) -> Path:
+    """A safetensors file with one tensor of 16 bytes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table = json.dumps({"layer.weight": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}}).encode()
+    path.write_bytes(len(table).to_bytes(8, "little") + table + bytes(16))
+    return path
+
+
+def hugging_face_folder(folder: Path, step: int) -> Path:
+    """What the Trainer of Hugging Face saves: model, optimizer, and its own state after them."""
+    tensors_file(folder / "model.safetensors")
+    torch_file(folder / "optimizer.pt")
+    (folder / "trainer_state.json").write_text(json.dumps({"global_step": step, "log_history": []}))
+    return folder
+
+
+def torchtune_folder(folder: Path, number_inside: int = 0) -> Path:
+    """What torchtune saves: sharded weights, and the recipe's state last."""
+    tensors_file(folder / "model-00001-of-00002.safetensors")
+    tensors_file(folder / "model-00002-of-00002.safetensors")
+    torch_file(folder / "recipe_state.pt", epochs_run=number_inside + 1)
+    return folder
+
+
+def nemo_folder(folder: Path) -> Path:
+    """What NeMo 2 saves: Megatron's distributed weights, and the context beside them."""
+    (folder / "context").mkdir(parents=True)
+    (folder / "context" / "model.yaml").write_text("model: toy")
+    weights = folder / "weights"
+    torch_file(weights / "common.pt")
+    for name in ("__0_0.distcp", "__1_0.distcp", ".metadata", "metadata.json"):
+        (weights / name).write_text("content")
+    return folder
+
+
+def cut(path: Path) -> Path:
+    """The second half of a file was never written."""
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    return path
