@@ -63,8 +63,9 @@ A shipper exports only by OTLP, and only where its node has the extra; it ships 
 ## Metrics
 
 A job is named by the label `run` alone, and only by gauges. Its series end `telemetry.forget` after the
-job; those of decide last a week after a restart, as decide hears of failed ends only. At most `telemetry.runs` jobs and `telemetry.nodes` nodes have series in each worker; jobs left out
-are counted. No label holds free text. Attempt, rank and SLURM's ids stand in traces and log records.
+job. Those of decide last a week after a restart, because decide hears of failed ends only. At most
+`telemetry.runs` jobs and `telemetry.nodes` nodes have series in each worker; jobs left out are counted.
+No label holds free text. Attempt, rank and SLURM's ids stand in traces and log records.
 """
 
 _TRACES = """
