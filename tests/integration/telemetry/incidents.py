@@ -21,6 +21,8 @@ NCCL = (
 )
 WHOLE = Counter(("incident", "line", "hit", "settle", "decision", "command", "answer", "outcome"))
 ALL = (*PROCESSES, "trace")
+A_LOOK = 50
+"""Records that the jobs of other tests may send between two looks of a worker at its lag."""
 
 
 def await_whole(collector: Collector, run: str) -> None:
@@ -51,7 +53,7 @@ def lose_states(watch: Installation) -> None:
 
 def caught_up(scrapes: Scrapes, process: str) -> bool:
     lags = [sample.value for sample in scrapes.samples(process) if sample.name == "midwatch_lag"]
-    return len(lags) == 4 and not any(lags)
+    return len(lags) == 4 and max(lags) < A_LOOK
 
 
 def series(scrapes: Scrapes, run: str) -> list[str]:
