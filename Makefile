@@ -10,7 +10,8 @@ HOUSE := PYTHONPATH=tests $(BIN)/python -m house.gate
 # The tests start hundreds of Python processes: none of them should have to compile what another has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test unit images chaos chaos-reload fuzz bench-match bench-prototype bench-latency bench-replay check lint
+.PHONY: demo test unit images chaos chaos-reload fuzz bench-match bench-prototype bench-latency bench-replay
+.PHONY: bench-telemetry test-otel check lint
 .PHONY: types imports house capabilities format lock hooks clean
 
 demo: $(READY) ## the whole chain on this machine: a toy training fails, is rescued, fails for good
@@ -33,6 +34,12 @@ chaos-reload: $(READY) ## SWAPS swaps of rules under load, LINES numbered lines;
 	MIDWATCH_RELOAD_SWAPS=$(or $(SWAPS),100) MIDWATCH_RELOAD_LINES=$(or $(LINES),1000000) \
 	MIDWATCH_RELOAD_EDITS=$(or $(EDITS),20) MIDWATCH_RELOAD_PEACE=5 \
 	MIDWATCH_RELOAD_RESULTS=$(abspath $(RESULTS)) $(BIN)/pytest tests/integration/reload/test_swaps.py -s
+
+test-otel: $(READY) ## traces with each process killed alone, after a loss of Redis, and of a trainer of its own
+	$(BIN)/pytest tests/integration/telemetry/test_on_the_chain.py tests/integration/telemetry/long_runs.py $(ARGS)
+
+bench-telemetry: $(READY) ## what telemetry costs match while it is off and while it is on
+	PYTHONPATH=tests $(BIN)/python -m bench.telemetry $(ARGS)
 
 bench-match: $(READY) ## how fast rules are matched beside the other ways, on 200 MB of each workload
 	PYTHONPATH=tests $(BIN)/python -m bench.match --megabytes 200 $(ARGS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from kafka import KafkaProducer
@@ -16,11 +17,14 @@ from midwatch.streams.records.codec import encode
 from midwatch.streams.services.kafka_client import LASTING, abandon
 from midwatch.streams.services.reachable import kafka_options
 from midwatch.streams.settings.schema import Settings
+from midwatch.streams.telemetry.trace_ids import TRACEPARENT, traceparent_of
 from midwatch.streams.worker.counters import Counters
 from midwatch.streams.worker.fold import Message, dead_letter
 from midwatch.streams.worker.refusals import refusal
 
 ACKNOWLEDGED_S = 30.0
+Observer = Callable[[object, Command | None], None]
+"""Gets a record, and the command of an outcome if it is known. It must not raise."""
 
 
 class Reporter:
@@ -30,6 +34,9 @@ class Reporter:
         self._topics = settings.topic_names
         self._where = ", ".join(settings.kafka.bootstrap)
         self.counters = Counters()
+        self.observer: Observer | None = None
+        """Sees each record of a job that Kafka has taken."""
+        self._traces = bool(settings.telemetry.otlp)
         self._producer: Any = KafkaProducer(
             **kafka_options(settings),
             **LASTING,
@@ -46,7 +53,11 @@ class Reporter:
         Raises:
             ServiceUnreachable: Kafka does not take the record.
         """
-        self._send(self._topics.events, record.job.encode(), encode(record))
+        value = encode(record)
+        parent = traceparent_of(value) if self._traces else None
+        self._send(self._topics.events, record.job.encode(), value, parent)
+        if self.observer is not None:
+            self.observer(record, command)
         line = activity.line(record, now_ms(), command=command)
         if line:
             say(line)
@@ -69,9 +80,11 @@ class Reporter:
         """Drops what Kafka has not taken; the executor sends it again after its next start."""
         abandon(self._producer)
 
-    def _send(self, topic: str, key: bytes, value: bytes) -> None:
+    def _send(self, topic: str, key: bytes, value: bytes, parent: bytes | None = None) -> None:
+        headers = [(TRACEPARENT, parent)] if parent is not None else None
         try:
-            self._producer.send(topic, key=key, value=value).get(timeout=ACKNOWLEDGED_S)
+            self._producer.send(topic, key=key, value=value, headers=headers).get(timeout=ACKNOWLEDGED_S)
+            self.counters.published += 1
         except KafkaError as error:
             raise ServiceUnreachable(
                 f"Kafka did not take a record of {topic}: {error}",

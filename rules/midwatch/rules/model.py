@@ -148,6 +148,8 @@ class Rule:
     itself a warning or less is no failure, except for a rule with `any_level`. With `at_start` the match must
     begin the line, apart from a launcher's prefix. `shows`: see `Shows`. `source` says where the knowledge
     comes from.
+
+    `export` names captures, by meaning, whose numbers become metrics of the job.
     """
 
     name: str
@@ -172,6 +174,7 @@ class Rule:
     mode: Mode | None = None
     block: BlockKind | None = None
     source: str = ""
+    export: tuple[str, ...] = ()
     location: SourceLocation = _IN_CODE
 
 

@@ -16,6 +16,7 @@ from midwatch.shippers.files.sent_positions import SentPositions, ShipperDirecto
 from midwatch.shippers.identity import IdentityArguments, Machine, checkpoint_choice, identify
 from midwatch.shippers.messages import reporter
 from midwatch.shippers.processes import JobProcess
+from midwatch.shippers.sending.exported import exported
 from midwatch.shippers.sending.publish import Publisher
 from midwatch.shippers.sidecar import DRAIN, Ends, Sidecar
 from midwatch.streams.errors import ConfigurationError, UsageError
@@ -64,7 +65,7 @@ def run_ship(shipment: Shipment, settings: Settings, environment: Mapping[str, s
         origin = identify(arguments, environment, this_machine, checkpoint.incarnation)
     source = FollowedFiles(shipment.paths, start=shipment.start, remembered=checkpoint.files, report=report)
     process = JobProcess(pid) if pid is not None else None
-    return Sidecar(
+    sidecar = Sidecar(
         origin,
         source,
         publisher=Publisher(settings.kafka, settings.topic_names.logs, report),
@@ -73,7 +74,9 @@ def run_ship(shipment: Shipment, settings: Settings, environment: Mapping[str, s
         ends=Ends(process, with_process=shipment.until_pid, drain=shipment.drain),
         report=report,
         checkpoint=checkpoint_choice(environment),
-    ).run()
+    )
+    with exported(settings, origin, lambda: sidecar.facts):
+        return sidecar.run()
 
 
 def job_pid(arguments: IdentityArguments, environment: Mapping[str, str]) -> int | None:

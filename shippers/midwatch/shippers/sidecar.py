@@ -106,6 +106,8 @@ class Sidecar:
         self._full_disk = False
         self._final = False
         self._arrived_at = float("-inf")
+        self.facts: HeartbeatFacts | None = None
+        """What the last heartbeat said; None before the first one."""
 
     def stop(self, *_: object) -> None:
         """Ends `run`, from a signal handler or any thread: it drains and returns. Twice: at once."""
@@ -239,6 +241,7 @@ class Sidecar:
                 LINES_READ: self._chunker.lines,
             },
         )
+        self.facts = facts
         message = encode_log(self._heartbeat_counter.heartbeat(now, facts, final=self._final))
         self._heartbeats.append((self._publisher.send(self._key, message), now.monotonic))
 

@@ -95,7 +95,7 @@ class Installation:
 
         with self._hands:
             self.processes[name] = begin()
-            if name in (*WORKERS, "executor"):
+            if name in (*WORKERS, "executor", "trace"):
                 self.begun[name] = begin
 
     def kill(self, name: str, how: signal.Signals = signal.SIGKILL) -> None:
@@ -144,12 +144,19 @@ class Installation:
     def _is_ready(self, name: str) -> bool:
         return is_ready(self.settings.state_directory, name, self.processes[name].pid)
 
-    def run(self, directory: Path, *options: str, nodes: tuple[str, ...] = NODES, name: str = "") -> Job:
+    def run(
+        self,
+        directory: Path,
+        *options: str,
+        nodes: tuple[str, ...] = NODES,
+        name: str = "",
+        writer: Path = WRITER,
+    ) -> Job:
         """Start a writer as a job through `midwatch run`; it ships nothing but its own output."""
         directory.mkdir()
         name, count = name or f"job-{secrets.token_hex(4)}", len(nodes) + 1
         about = ("--json", f"--job={name}", f"--nodes={count}", "--act", *options)
-        command = [*midwatch("run", *about), "--", sys.executable, str(WRITER), str(directory), *nodes]
+        command = [*midwatch("run", *about), "--", sys.executable, str(writer), str(directory), *nodes]
         done = subprocess.run(
             command,
             cwd=self.directory,
@@ -191,9 +198,10 @@ class Installation:
     def _end_jobs(self) -> None:
         """The executor first: it must not rescue what is ended here."""
         with self._hands:
-            if "executor" in self.begun:
-                self._note("executor")
-                del self.begun["executor"]
+            for name in ("executor", "trace"):
+                if name in self.begun:
+                    self._note(name)
+                    del self.begun[name]
         others = {name: self.processes[name] for name in set(self.processes) - set(WORKERS)}
         if executor := others.pop("executor", None):
             self._end(executor)

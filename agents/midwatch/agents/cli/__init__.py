@@ -40,7 +40,8 @@ COMMANDS = {
         "midwatch.agents.cli.act.disarm:disarm", "Keep midwatch from acting, for one job or all."
     ),
     "worker": Target(
-        "midwatch.agents.cli.serve.worker:worker", "Run one agent: match, detect, decide or messages."
+        "midwatch.agents.cli.serve.worker:worker",
+        "Run one agent: match, detect, decide, messages or trace.",
     ),
     "executor": Target(
         "midwatch.agents.cli.serve.executor:executor", "Carry out commands and watch the scheduler."

@@ -54,7 +54,7 @@ class DecideFold:
             return self._keyless(states[PARTITION], record, message.now_ms)
         _check(record, message.key)
         book = self._book(states[PARTITION])
-        old = _read(states.get(message.key, {}))
+        old = state_of(states.get(message.key, {}))
         turn = decide(old, record, message.now_ms, book)
         sends = [Send(self.decisions, message.key, codec.encode(f)) for f in _forwarded(record)]
         sends += [Send(self.decisions, message.key, codec.encode(d)) for d in turn.decisions]
@@ -92,7 +92,7 @@ class DecideFold:
         """
         if message.key is None or not is_job(message.key) or isinstance(error, MisdirectedRecord):
             return Applied()
-        old = _read(states.get(message.key, {}))
+        old = state_of(states.get(message.key, {}))
         reason = refusal(error).reason
         held = replace(old, job=message.key.decode(), poisoned=old.poisoned or reason)
         sends = () if old.poisoned else (self._hold(held, message),)
@@ -141,5 +141,6 @@ def _forwarded(record: IncidentRecord) -> tuple[Forwarded, ...]:
     return ()
 
 
-def _read(fields: Fields) -> DecideState:
+def state_of(fields: Fields) -> DecideState:
+    """The state of a job in these fields."""
     return codec.state_from_bytes(fields[_DECIDE], DecideState) if _DECIDE in fields else DecideState()

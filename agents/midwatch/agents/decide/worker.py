@@ -6,6 +6,7 @@ from typing import NoReturn
 
 from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.decide.fold import DecideFold
+from midwatch.agents.decide.metrics import DecideMetrics
 from midwatch.agents.rulesets.bundles import policies_of
 from midwatch.agents.rulesets.reload.activations import follow
 from midwatch.agents.rulesets.reload.follower import Follower
@@ -30,6 +31,8 @@ def build(settings: Settings) -> App:
     follower = Follower(settings, app.counters)
     fold = DecideFold(book, topics.decisions, topics.commands, follower.contents)
     agent = stateful_agent(app, fold, topic=topics.incidents, marked=True, fetch=follower.fetch)
+    if app.telemetry is not None:
+        agent.observer = DecideMetrics(app, agent, app.telemetry.meter).landed
     follow(app, agent, follower)
     return app
 

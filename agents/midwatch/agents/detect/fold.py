@@ -48,7 +48,7 @@ class DetectFold:
 
     def keys(self, partition: Fields, message: Message) -> Collection[bytes]:
         """The job of the record, and every job whose timer is due."""
-        jobs = {job for job, due in _dues(partition).items() if due <= message.now_ms}
+        jobs = {job for job, due in dues(partition).items() if due <= message.now_ms}
         if message.key is not None:
             jobs.add(message.key)
         return jobs
@@ -89,7 +89,7 @@ class DetectFold:
         """Open the finding that holds the job. A timer that raises is cleared, and the others fire."""
         draft, limits = _Draft(states, self.incidents, message), self._limits(states[PARTITION])
         detectors = self._detectors(states[PARTITION])
-        for job in [job for job, due in _dues(states[PARTITION]).items() if due <= message.now_ms]:
+        for job in [job for job, due in dues(states[PARTITION]).items() if due <= message.now_ms]:
             try:
                 if job in states:
                     draft.take(job, fire_due(draft.job(job), message.now_ms, limits, detectors))
@@ -101,7 +101,7 @@ class DetectFold:
 
     def next_deadline(self, partition: Fields) -> int | None:
         """The earliest timer of any job."""
-        return min(_dues(partition).values(), default=None)
+        return min(dues(partition).values(), default=None)
 
     def tick_value(self) -> bytes:
         """The record of a tick, which says only that time passed."""
@@ -133,8 +133,8 @@ class DetectFold:
         return self.contents[bundle].detectors if bundle else DETECTORS
 
     def _fire(self, draft: _Draft, now_ms: int, limits: WatchLimits, detectors: Detectors) -> None:
-        dues = sorted((due, job) for job, due in _dues(draft.states[PARTITION]).items() if due <= now_ms)
-        for _, job in dues:
+        fired = sorted((due, job) for job, due in dues(draft.states[PARTITION]).items() if due <= now_ms)
+        for _, job in fired:
             draft.take(job, fire_due(draft.job(job), now_ms, limits, detectors))
 
     def _check(self, event: Event, message: Message) -> None:
@@ -167,7 +167,7 @@ class _Draft:
     def job(self, key: bytes) -> Job:
         """The job with the changes so far."""
         if key not in self.jobs:
-            self.jobs[key] = _read(self.states.get(key, {}))
+            self.jobs[key] = job_of(self.states.get(key, {}))
         return self.jobs[key]
 
     def take(self, key: bytes, folded: Folded) -> None:
@@ -219,7 +219,8 @@ def _beginning(partition: Fields, message: Message) -> tuple[int, dict[bytes, by
     return int(fields[_CUT]), {**fields}
 
 
-def _read(fields: Fields) -> Job:
+def job_of(fields: Fields) -> Job:
+    """The job in these fields; a job without any is one that no record named yet."""
     state = codec.state_from_bytes(fields[_JOB], JobState) if _JOB in fields else JobState()
     nodes = {
         _text(name[len(_NODE) :]): codec.state_from_bytes(blob, NodeState)
@@ -229,7 +230,8 @@ def _read(fields: Fields) -> Job:
     return Job(state, nodes)
 
 
-def _dues(partition: Fields) -> dict[bytes, int]:
+def dues(partition: Fields) -> dict[bytes, int]:
+    """When each job's next timer is due. A job that is watched always has one."""
     return {name[len(_DUE) :]: int(due) for name, due in partition.items() if name.startswith(_DUE)}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from midwatch.agents.detect.fold import DetectFold
+from midwatch.agents.detect.metrics import DetectMetrics
 from midwatch.agents.rulesets.bundles import limits_of
 from midwatch.agents.rulesets.reload.activations import follow
 from midwatch.agents.rulesets.reload.follower import Follower
@@ -27,7 +28,10 @@ def build(settings: Settings) -> App:
         owner_of=lambda key: partition_of(key, partitions),
         contents=follower.contents,
     )
-    follow(app, stateful_agent(app, fold, topic=topics.events, fetch=follower.fetch), follower)
+    agent = stateful_agent(app, fold, topic=topics.events, fetch=follower.fetch)
+    if app.telemetry is not None:
+        agent.observer = DetectMetrics(app, agent, app.telemetry.meter).landed
+    follow(app, agent, follower)
     return app
 
 

@@ -27,6 +27,7 @@ from midwatch.streams.host.clock import now_ms
 from midwatch.streams.records import Command, Spec
 from midwatch.streams.records.effect_keys import effect_key
 from midwatch.streams.records.identity import native_id
+from midwatch.streams.telemetry.trace_ids import effect_span, traceparent
 
 _BLIND_PAUSE_S = 2.0
 _DISARMED_PAUSE_S = 1.0
@@ -67,6 +68,11 @@ class OpenCommands:
         for outcome in self._desk.census.accepted():
             if not self._desk.claims.knows(outcome.command):
                 self._desk.reporter.event(replace(outcome, state="expired", reason=_LOST))
+
+    @property
+    def count(self) -> int:
+        """How many commands were open at the last turn."""
+        return len(self._due)
 
     def turn(self) -> float:
         """Advances all open commands that are due. Returns seconds until the next is due, or infinity."""
@@ -151,7 +157,7 @@ class OpenCommands:
                 self._log(claim, f"{view.old.word.lower() or 'old'} → submit", step.reason)
                 after = native_id(command.incarnation)
                 try:
-                    start = _start(spec, command, resume, chooses=cluster.holds)
+                    start = _start(spec, command, resume, chooses=cluster.holds, traces=self._desk.traces)
                 except ConfigurationError as error:
                     hint = Hint("refused", str(error))
                 else:
@@ -298,12 +304,24 @@ def _without_checkpoint(memory: Mapping[str, str]) -> dict[str, str]:
     return {name: text for name, text in memory.items() if name not in (*_CHECKPOINT, _SKIPPED)}
 
 
-def _start(spec: Spec, command: Command, resume: ResumePoint | None, *, chooses: bool) -> StartSpec:
+def _start(
+    spec: Spec, command: Command, resume: ResumePoint | None, *, chooses: bool, traces: bool
+) -> StartSpec:
     """The start that follows the command's attempt. Raises ConfigurationError if its script has changed."""
-    exclude, attempt = str(command.parameters.get("exclude", "")), command.attempt + 1
-    if chooses:
-        return start_spec(spec, attempt=attempt, chooses=True, exclude_nodes=exclude)
-    return start_spec(spec, attempt=attempt, resume=resume, exclude_nodes=exclude)
+    return start_spec(
+        spec,
+        attempt=command.attempt + 1,
+        resume=None if chooses else resume,
+        chooses=chooses,
+        exclude_nodes=str(command.parameters.get("exclude", "")),
+        trace=_trace(command) if traces else "",
+    )
+
+
+def _trace(command: Command) -> str:
+    """The span of the command's effect, under which the new start's own spans hang."""
+    effect = effect_span(command.incident, command.id)
+    return traceparent(command.incident, effect) if command.incident else ""
 
 
 def _key(command: Command) -> str:

@@ -52,6 +52,7 @@ class Desk:
     clusters: Mapping[str, Cluster]  # by the names that specs use
     state_directory: Path
     acting: bool  # False in observe mode
+    traces: bool = False  # whether a new start is told the span that it hangs under
 
 
 class CommandConsumer:

@@ -24,6 +24,7 @@ from midwatch.agents.executor.admission import AdmissionLimits
 from midwatch.agents.executor.claimed_work import OpenCommands
 from midwatch.agents.executor.claims import KEPT_S, Claims
 from midwatch.agents.executor.consumer import CommandConsumer, Desk
+from midwatch.agents.executor.metrics import ExecutorMetrics
 from midwatch.agents.reporter import Reporter, received, say
 from midwatch.agents.schedulers import cluster
 from midwatch.agents.schedulers.base import Cluster
@@ -97,6 +98,7 @@ def _serve(settings: Settings, caller: Caller, stopping: list[int]) -> None:
         clusters=clusters,
         state_directory=settings.state_directory,
         acting=settings.armed,
+        traces=bool(settings.telemetry.otlp),
     )
     watcher = Watcher(
         clusters.values(),
@@ -107,6 +109,7 @@ def _serve(settings: Settings, caller: Caller, stopping: list[int]) -> None:
         jobs_by_key=lambda: _jobs_by_key(claims),
         last_words=LastWords(settings.state_directory, caller),
     )
+    metrics = ExecutorMetrics(settings, reporter)
     consumer = CommandConsumer(settings, desk)
     open_commands = OpenCommands(desk)
     probe, health = KafkaProbe(settings), HealthFile(settings.state_directory, "executor")
@@ -124,6 +127,7 @@ def _serve(settings: Settings, caller: Caller, stopping: list[int]) -> None:
                 next_look = time.monotonic() + _ENVIRONMENTS_S
             consumer.poll(round(1000 * min(max(pause, _REST_AT_LEAST_S), _REST_AT_MOST_S)))
             pause = open_commands.turn()
+            metrics.turned(open_commands.count, watcher.blind)
             health.write(probe.trouble)
             for thread in (census, watcher):
                 if thread.failure is not None:
@@ -137,6 +141,7 @@ def _serve(settings: Settings, caller: Caller, stopping: list[int]) -> None:
         watcher.join(timeout=5)
         census.join(timeout=5)
         reporter.close()
+        metrics.close()
 
 
 def _clusters(settings: Settings, caller: Caller) -> dict[str, Cluster]:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 from midwatch.agents.match.chunk_hits import match
+from midwatch.agents.match.metrics import MatchMetrics
 from midwatch.agents.match.record_size import encoded
 from midwatch.agents.rulesets.bundles import CompiledBundle, rules_of
 from midwatch.agents.rulesets.reload.edits import EditWatch, begin
@@ -35,7 +36,11 @@ _BUFFER = 256  # chunks of up to 256 KiB each
 
 
 def handle(
-    message: Message, watched: CompiledBundle, events: str, foreign: ForeignReader | None = None
+    message: Message,
+    watched: CompiledBundle,
+    events: str,
+    foreign: ForeignReader | None = None,
+    metrics: MatchMetrics | None = None,
 ) -> tuple[Send, ...]:
     """Turn one record of `logs` into at most one record of `events`, under the key of its job."""
     record = _read(message, foreign)
@@ -43,6 +48,8 @@ def handle(
     if isinstance(record, Heartbeat):
         return (Send(events, key, codec.encode(replace(record, logged_ms=message.timestamp_ms))),)
     hits = match(record, watched.rules, watched.hash, message.timestamp_ms, any_line=watched.any_line)
+    if metrics is not None:
+        metrics.matched(record, hits, watched)
     return () if hits is None else (Send(events, key, encoded(hits)),)
 
 
@@ -76,9 +83,10 @@ def build(settings: Settings, watched: Callable[[int], CompiledBundle] | None = 
     foreign, topics = reader(settings.foreign, settings.cluster), settings.topic_names
     bundle_for = watched or partial(_same, rules_of(settings))
     app = create_app(settings, f"{settings.topics.prefix}.match", buffer=_BUFFER)
+    metrics = MatchMetrics(settings.telemetry, app.telemetry.meter) if app.telemetry is not None else None
 
     def fold(message: Message) -> tuple[Send, ...]:
-        return handle(message, bundle_for(len(message.value or b"")), topics.events, foreign)
+        return handle(message, bundle_for(len(message.value or b"")), topics.events, foreign, metrics)
 
     stateless_agent(app, fold, topic=topics.logs)
     return app

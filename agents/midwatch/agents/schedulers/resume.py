@@ -27,9 +27,21 @@ DIRECTORY, TEMPLATE = "MIDWATCH_RESUME_DIRECTORY", "MIDWATCH_RESUME_TEMPLATE"
 """What a start that chooses for itself gets: the checkpoint directory, and the template's words as JSON."""
 ADDED = "MIDWATCH_RESUME_ARGUMENTS"
 """How many words at the end of the command line the template gave. The shim drops them at a requeue."""
+TRACE = "TRACEPARENT"
+"""The span under which a trainer's own spans hang, in the form of W3C Trace Context."""
 SHOWN = (RESUME_FROM, RESUME_STEP, ATTEMPT)
 """What the training reads, also where `srun` hands on variables by name."""
-VARIABLES = (RESUME_FROM, RESUME_STEP, RESUME_UNIT, RESUME_WRITTEN, ATTEMPT, DIRECTORY, TEMPLATE, ADDED)
+VARIABLES = (
+    RESUME_FROM,
+    RESUME_STEP,
+    RESUME_UNIT,
+    RESUME_WRITTEN,
+    ATTEMPT,
+    DIRECTORY,
+    TEMPLATE,
+    ADDED,
+    TRACE,
+)
 
 _PLACEHOLDERS = ("checkpoint", "step", "directory")
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")
@@ -131,6 +143,8 @@ def begin(argv: Sequence[str], environment: Mapping[str, str], *, restarts: int)
     """
     kept = {name: value for name, value in environment.items() if name not in VARIABLES}
     told = {name: environment[name] for name in (RESUME_FROM, RESUME_STEP, ATTEMPT) if name in environment}
+    if TRACE in environment and not restarts:
+        kept[TRACE] = environment[TRACE]  # a restart by SLURM itself is no work of that incident
     directory = environment.get(DIRECTORY, "")
     if directory:
         point, notes = newest(Path(directory))

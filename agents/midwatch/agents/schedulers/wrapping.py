@@ -14,7 +14,14 @@ from pathlib import Path, PurePath
 
 from midwatch.agents.schedulers.base import StartSpec
 from midwatch.agents.schedulers.environment_file import kept_environment
-from midwatch.agents.schedulers.resume import SHOWN, ResumePoint, filled, variables, variables_to_choose
+from midwatch.agents.schedulers.resume import (
+    SHOWN,
+    TRACE,
+    ResumePoint,
+    filled,
+    variables,
+    variables_to_choose,
+)
 from midwatch.agents.schedulers.slurm.exported import for_file, for_steps
 from midwatch.agents.schedulers.slurm.job_array import of_whole_array
 from midwatch.agents.schedulers.slurm.sbatch_argv import Option, split
@@ -48,10 +55,12 @@ def start_spec(
     resume: ResumePoint | None = None,
     chooses: bool = False,
     exclude_nodes: str = "",
+    trace: str = "",
 ) -> StartSpec:
     """The start that this spec describes, as the job's `attempt`. It is told to load `resume`, if given.
 
-    `chooses`: the start may wait in a queue, so its shim chooses the checkpoint when it begins.
+    `chooses`: the start may wait in a queue, so its shim chooses the checkpoint when it begins. `trace`: the
+    `traceparent` of the span that its own spans hang under.
 
     Raises:
         ConfigurationError: the script or the environment is gone, or was changed after it was signed.
@@ -63,20 +72,23 @@ def start_spec(
         export = export_of(argv, verified_script(script_of(argv)))
     else:
         argv = tuple(shim_argv(job=spec.job, nodes=spec.nodes, log_paths=spec.log_paths, argv=argv))
+    shown = (*SHOWN, TRACE) if trace else SHOWN
     if chooses:
         told = variables_to_choose(attempt, spec.checkpoint_directory, spec.resume_arguments)
     else:
         told = variables(attempt, resume, arguments)
+    if trace:
+        told[TRACE] = trace
     by_file = bool(spec.environment_file) and is_sbatch(argv)
     if by_file:
-        kept, export = for_file(for_steps(kept, SHOWN), of_whole_array(argv)), None
+        kept, export = for_file(for_steps(kept, shown), of_whole_array(argv)), None
     return StartSpec(
         argv=argv,
         cwd=spec.cwd,
         environment={**kept, "MIDWATCH_JOB": spec.job, **told},
         user=spec.user,
         exclude_nodes=exclude_nodes,
-        export=",".join([*export, *dict.fromkeys((*told, *SHOWN))]) if export is not None else "",
+        export=",".join([*export, *dict.fromkeys((*told, *shown))]) if export is not None else "",
         by_file=by_file,
     )
 

@@ -64,6 +64,11 @@ class Watcher(threading.Thread):
             # The main thread raises it too.
             self.failure = error
 
+    @property
+    def blind(self) -> Mapping[str, str]:
+        """The clusters whose scheduler did not answer the last look, with the reason."""
+        return dict(self._blind)
+
     def stop(self) -> None:
         self._stopping.set()
 

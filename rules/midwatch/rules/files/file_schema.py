@@ -64,6 +64,8 @@ def _rule() -> dict[str, object]:
                 "description": "The meaning of a named group, if it is not the group's name.",
                 "additionalProperties": {"type": "string"},
             },
+            "export": _TEXTS
+            | {"description": "Captures, by meaning, whose numbers become metrics of the job."},
             "remedy": {"type": "string", "description": "What a person does about it."},
             "match": _TEXTS | {"description": "Example lines, or whole blocks, that must match."},
             "no_match": _TEXTS | {"description": "Example lines, or whole blocks, that must not match."},

@@ -136,6 +136,7 @@ def _read_rule(node: YamlNode, errors: list[LocatedError]) -> Rule | None:
         mode=fields.choice("mode", Mode),
         block=fields.choice("block", BlockKind),
         source=fields.text("source"),
+        export=tuple(name for name, _ in fields.texts("export")),
         location=fields.location,
     )
     fields.done()
@@ -193,6 +194,7 @@ def _try_patterns(rule: Rule, fields: Fields) -> None:
         if group not in expression.group_numbers:
             remedy = f"Groups: {', '.join(expression.group_numbers) or 'none'}."
             fields.complain(location, f"the pattern has no group {group!r}", remedy)
+    _check_exports(rule, expression, fields)
     if expression.search(b"") is not None:
         text_kind = rule.block or "line"
         what = f"the pattern matches an empty {text_kind}, so it would match every {text_kind}"
@@ -203,6 +205,17 @@ def _try_patterns(rule: Rule, fields: Fields) -> None:
                 _try_block(expression, line, location, must_match, fields)
             else:
                 _try_example(expression, line, location, must_match, fields)
+
+
+def _check_exports(rule: Rule, expression: Expression, fields: Fields) -> None:
+    meanings = {rule.captures.get(group, group) for group in expression.group_numbers}
+    for name, location in fields.texts("export"):
+        if name not in meanings:
+            remedy = f"Captures: {', '.join(sorted(meanings)) or 'none'}."
+            fields.complain(location, f"the pattern captures no {name!r} to export", remedy)
+        elif rule.role is Role.PROGRESS:
+            remedy = "Leave out `export:`; step and loss of progress lines are metrics already."
+            fields.complain(location, f"{fields.what} is of progress and exports nothing", remedy)
 
 
 def _try_example(

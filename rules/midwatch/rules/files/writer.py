@@ -50,6 +50,7 @@ def plain_rule(rule: Rule) -> dict[str, object]:
         "phase": rule.phase.value if rule.phase and rule.phase is not default_phase else "",
         "shows": rule.shows.value if rule.shows is not Shows.STEP else "",
         "captures": dict(rule.captures),
+        "export": list(rule.export),
         "rate_limit": {"hits": limit.hits, "per": seconds_text(limit.seconds)} if limit else None,
         "stop_pattern": rule.stop_pattern,
         "block": rule.block.value if rule.block else "",

@@ -177,10 +177,14 @@ def _packed(literals: Sequence[bytes], sample: bytes) -> tuple[tuple[bytes, ...]
 
 
 def content_hash(rules: Sequence[Rule]) -> str:
-    """A SHA-256 (hex) over the fields of the rules, without their places in files."""
+    """A SHA-256 (hex) over the fields of the rules, without their places in files.
+
+    `export` is younger than the first hashes, so it takes part only where a rule has it.
+    """
     digest = hashlib.sha256()
     for rule in rules:
-        fields = {name: getattr(rule, name) for name in Rule.__slots__ if name != "location"}
+        left_out = ("location",) if rule.export else ("location", "export")
+        fields = {name: getattr(rule, name) for name in Rule.__slots__ if name not in left_out}
         digest.update(orjson.dumps(fields, option=orjson.OPT_SORT_KEYS) + b"\n")
     return digest.hexdigest()
 

@@ -264,6 +264,25 @@ def address() -> Kind[str]:
     return Kind("host:port", "kafka.example:9092", read)
 
 
+def web_address() -> Kind[str]:
+    """The base of an http address without user, query or fragment."""
+    advice = "write http://host:port or https://host:port, for example http://collector.example:4318"
+
+    def read(given: Given) -> str:
+        text = _text(given)
+        try:
+            parts = urlsplit(text)
+            port_is_right = parts.port is None or parts.port > 0
+        except ValueError:
+            raise WrongValue("not an http address", advice) from None
+        known = parts.scheme in ("http", "https") and parts.hostname and port_is_right
+        if not known or "@" in text or " " in text or parts.query or parts.fragment:
+            raise WrongValue(f"{shown(text.rpartition('@')[2])} is not the base of an http address", advice)
+        return text.rstrip("/")
+
+    return Kind("http address", "http://collector.example:4318", read)
+
+
 def redis_url() -> Kind[str]:
     """A Redis address without its password."""
     advice = "write redis://host:6379/0, rediss://… for TLS, or unix:///path/to/socket"

@@ -247,6 +247,31 @@ class ExtensionSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class TelemetrySettings:
+    """Where metrics, traces and incident log records go. Both ways are off until an address is named."""
+
+    otlp: str = setting(
+        kinds.web_address(),
+        "",
+        "an OTLP/http receiver of metrics, traces and incident log records",
+    )
+    prometheus: str = setting(
+        kinds.address(),
+        "",
+        "match answers scrapes here; detect, decide, executor and trace take the four ports above it",
+    )
+    interval: float = setting(kinds.duration(0.1, 3600), 15.0, "between two pushes of metrics by OTLP")
+    forget: float = setting(kinds.duration(0, 7 * 86400), 900.0, "a job's series end so long after the job")
+    runs: int = setting(kinds.integer(0, 2500), 500, "the most jobs with series, in each worker")
+    nodes: int = setting(kinds.integer(0, 10_000), 2000, "the most nodes with series, in each worker")
+
+    @property
+    def on(self) -> bool:
+        """Whether anything is exported at all."""
+        return bool(self.otlp or self.prometheus)
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerSettings:
     """How match, detect and decide run."""
 
@@ -291,6 +316,7 @@ class Settings:
     foreign: ForeignSettings = field(default_factory=ForeignSettings)
     extensions: ExtensionSettings = field(default_factory=ExtensionSettings)
     messages: MessagesSettings = field(default_factory=MessagesSettings)
+    telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
     worker: WorkerSettings = field(default_factory=WorkerSettings)
     sources: tuple[str, ...] = field(default=(), metadata={"internal": True})
 

@@ -13,7 +13,10 @@ from faust.types import StreamT
 from faust.types.transports import TransportT
 
 from midwatch.streams.settings.schema import KafkaSettings, Settings
+from midwatch.streams.telemetry.meter import Export
+from midwatch.streams.telemetry.start import open_telemetry
 from midwatch.streams.worker.counters import Counters
+from midwatch.streams.worker.exported import export_counters
 from midwatch.streams.worker.transport import Consumer, PartitionReader, Producer
 
 Task = Callable[[], Awaitable[None]]
@@ -35,6 +38,8 @@ class App(faust.App):
         self.settings = settings
         self.group = group
         self.counters = Counters()
+        self.telemetry: Export | None = None
+        """What this process exports with; None while telemetry is off."""
         self.readers: dict[str, PartitionReader] = {}
         self.before_start: list[Task] = []
         """Tasks that run in order before the consumer starts; an exception in one ends the process."""
@@ -116,7 +121,7 @@ def create_app(settings: Settings, group: str, *, buffer: int = 4096) -> App:
     `buffer` bounds the records in memory; keep it small where records are large (chunks of lines).
     """
     worker = settings.worker
-    return App(
+    app = App(
         settings,
         group,
         broker=[f"kafka://{server}" for server in settings.kafka.bootstrap],
@@ -145,6 +150,11 @@ def create_app(settings: Settings, group: str, *, buffer: int = 4096) -> App:
         worker_redirect_stdouts=False,
         datadir=str(settings.state_directory.expanduser() / "faust"),
     )
+    if settings.telemetry.on:
+        app.telemetry = open_telemetry(settings, group.rpartition(".")[2])
+    if app.telemetry is not None:
+        export_counters(app.telemetry.meter, app.counters, group)
+    return app
 
 
 def _credentials(kafka: KafkaSettings) -> faust.SASLCredentials | ssl.SSLContext | None:

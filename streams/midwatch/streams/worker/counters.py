@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+SLACK = 1000
+"""A lag of so many records is usual between two looks of a busy worker."""
+
 
 @dataclass(slots=True)
 class Counters:
@@ -42,10 +45,21 @@ class Counters:
     stopped: dict[tuple[str, int], str] = field(default_factory=dict)
     lag: dict[tuple[str, int], int] = field(default_factory=dict)
 
+    looked_at: float = 0.0
+    """Unix time at which the lag was last measured; 0 before the first time."""
+    kept_up_at: float = 0.0
+    """Unix time at which each partition's lag was last small or shrinking; 0 before that."""
+
     @property
     def poisoned(self) -> int:
         """All dead-lettered records."""
         return self.refused.total()
+
+    def measured(self, lag: dict[tuple[str, int], int], now_s: float) -> None:
+        """Note the lag of each owned partition. A lag that is new or grows is not kept up with."""
+        before, self.lag, self.looked_at = self.lag, lag, now_s
+        if all(number <= SLACK or number < before.get(place, number) for place, number in lag.items()):
+            self.kept_up_at = now_s
 
     def refuse(self, topic: str, kind: str) -> None:
         """Count one dead-lettered record."""

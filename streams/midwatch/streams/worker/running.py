@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import os
+import time
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
@@ -18,6 +19,7 @@ from midwatch.streams.services.kafka_noise import quieten
 from midwatch.streams.services.reachable import check_redis
 from midwatch.streams.services.topic_admin import check_topics
 from midwatch.streams.worker.app import App, Assignment
+from midwatch.streams.worker.exported import health as worker_health
 from midwatch.streams.worker.health import HealthFile
 from midwatch.streams.worker.watchdog import LagWatch, LoopWatch
 
@@ -55,6 +57,8 @@ def run(
     app.accompany(lag_watch.run)
     app.accompany(partial(lag_watch.report, health))
     loop_watch.start()
+    if app.telemetry is not None:
+        app.telemetry.serve(lambda: worker_health(app.counters, time.time()))
     worker = faust.Worker(app, loglevel=loglevel, quiet=True, override_logging=False, redirect_stdouts=False)
     worker.spinner = None  # it would write terminal codes to stdout
     try:
@@ -62,3 +66,5 @@ def run(
     finally:
         loop_watch.stop()
         health.remove()
+        if app.telemetry is not None:
+            app.telemetry.close()

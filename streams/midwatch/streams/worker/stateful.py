@@ -14,6 +14,7 @@ from typing import Any
 from faust.types import TP, EventT, StreamT
 
 from midwatch.streams.errors import ConfigurationError, NewerRecord
+from midwatch.streams.telemetry.trace_ids import TRACEPARENT, traceparent_of
 from midwatch.streams.worker.app import App
 from midwatch.streams.worker.fold import PARTITION, ContentMissing, Fields, Fold, Message, Send
 from midwatch.streams.worker.incoming import RawRecord, batches, raw
@@ -28,6 +29,9 @@ log = logging.getLogger(__name__)
 
 Fetch = Callable[[str], Awaitable[None]]
 """Puts content, by its hash, where the fold looks for it. Raises NewerRecord if it cannot read it."""
+
+Observer = Callable[[Batch, Sequence[RawRecord]], None]
+"""Sees each batch once it is written, with the records that were read for it. It must not raise."""
 
 
 class StatefulAgent:
@@ -57,6 +61,7 @@ class StatefulAgent:
         self._dead_topic = app.settings.topic_names.dead
         self._marked = marked
         self._fetch = fetch
+        self.observer: Observer | None = None
 
     # -- calls by the consumer
 
@@ -109,12 +114,15 @@ class StatefulAgent:
         await self.table.outbox.recovered()
         async with self.table.lock:
             batches: dict[int, Batch] = {}
-            for partition, (batch, records) in (await self._accept(events)).items():
+            accepted = await self._accept(events)
+            for partition, (batch, records) in accepted.items():
                 await self._fold(partition, batch, records)
                 batches[partition] = batch
             landed = await self.table.commit(batches) if batches else set()
             for partition in landed:
                 self._account(partition, batches[partition])
+                if self.observer is not None:
+                    self.observer(batches[partition], accepted[partition][1])
             for partition, batch in batches.items():
                 if batch.stopped:
                     self._stop_partition(partition, batch.stopped)
@@ -227,7 +235,11 @@ class StatefulAgent:
     async def publish(self) -> None:
         """The task that empties the outbox. A failed send crashes the worker; its next start sends again."""
 
+        traces = bool(self._app.settings.telemetry.otlp)
+
         async def send_record(send: Send, headers: list[tuple[str, bytes]]) -> Awaitable[Any]:
+            if traces and (parent := traceparent_of(send.value)) is not None:
+                headers = [*headers, (TRACEPARENT, parent)]
             return await self._app.producer.send(
                 send.topic, send.key, send.value, send.partition, None, headers
             )

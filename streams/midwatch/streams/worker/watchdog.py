@@ -226,9 +226,10 @@ class LagWatch:
             if reader is not None and (tp.topic, tp.partition) not in app.counters.stopped:
                 reached[tp] = reader.next_offset(tp.partition)
         ends = dict(await app.consumer.highwaters(*reached)) if reached else {}
-        app.counters.lag = {
+        lag = {
             (tp.topic, tp.partition): max(0, ends[tp] - following)
             for tp, following in reached.items()
             if following is not None
         }
+        app.counters.measured(lag, time.time())
         return reached, ends

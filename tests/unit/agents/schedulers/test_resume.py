@@ -67,9 +67,10 @@ def test_a_path_outside_the_checkpoint_directory_is_not_below_it(tmp_path: Path)
 
 
 def test_a_start_that_an_earlier_executor_told_loses_that_when_slurm_starts_it_again() -> None:
-    given = {"A": "b", **variables(2, POINT, ("--load", "x"))}
+    given = {"A": "b", **variables(2, POINT, ("--load", "x")), "TRACEPARENT": "00-a-b-01"}
     argv = ("train.sh", "--lr", "--load", "x")
     ours = begin(argv, given, restarts=0)
+    assert ours.environment["TRACEPARENT"] == "00-a-b-01"
     assert ours.argv == argv
     assert ours.environment["MIDWATCH_RESUME_STEP"] == "40"
     assert ADDED not in ours.environment

@@ -217,6 +217,18 @@ def test_where_only_some_variables_may_reach_the_job_ours_are_named_too(
     assert made.export == export
 
 
+def test_a_restart_is_told_the_span_that_its_own_spans_hang_under(tmp_path: Path) -> None:
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    assert start_spec(spec(), attempt=2, trace=trace).environment["TRACEPARENT"] == trace
+    assert "TRACEPARENT" not in start_spec(spec(), attempt=2).environment
+    program, *words = submission(tmp_path, "train.sh")
+    argv = (program, "--export=NONE", *words)  # as an earlier midwatch signed it
+    for chooses in (False, True):
+        made = start_spec(spec(argv=argv, cluster="slurm"), attempt=2, trace=trace, chooses=chooses)
+        assert made.environment["TRACEPARENT"] == trace
+        assert "TRACEPARENT" in made.export.split(",")
+
+
 def test_a_script_that_was_changed_after_it_was_signed_is_not_started(tmp_path: Path) -> None:
     argv = submission(tmp_path, "train.sh")
     made = start_spec(spec(argv=argv, cluster="slurm"), attempt=2)

@@ -19,6 +19,7 @@ WORKERS = ("match", "detect", "decide")
 MESSAGES = "messages"
 """Runs where the settings name a channel."""
 EXECUTOR = "executor"
+TRACE = "trace"
 
 _WRONG_START = (2, 3)
 """Exit codes after which a second start would fail too: usage and configuration."""
@@ -125,6 +126,8 @@ def processes(
     messages = settings.messages.configured or settings.extensions.channels
     workers = (*WORKERS, MESSAGES) if messages else WORKERS
     commands = {each: [*base, "worker", each, f"--set=worker.instance_id={name}"] for each in workers}
+    if settings.telemetry.otlp:
+        commands[TRACE] = [*base, "worker", TRACE]
     if executor:
         commands[EXECUTOR] = [*base, EXECUTOR]
     return [Process(name, [*command, *arguments], settings, lock) for name, command in commands.items()]

@@ -121,6 +121,10 @@ class RedisTable:
         copies = self._copies[partition]
         return copies[PARTITION], copies[OWN]
 
+    def copies(self, partition: int) -> dict[bytes, Fields]:
+        """All copies of an owned partition's state. Any thread may call it."""
+        return dict(self._copies.get(partition, {}))
+
     def cached(self, partition: int, state_keys: Collection[bytes]) -> dict[bytes, Fields]:
         """The copies of these keys; keys without a copy are left out."""
         copies = self._copies[partition]

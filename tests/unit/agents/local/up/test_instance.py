@@ -12,7 +12,7 @@ import pytest
 from midwatch.agents.local.up.instance import instance_id
 from midwatch.agents.local.up.processes import WORKERS, processes
 from midwatch.streams.settings.kinds import Given, name
-from midwatch.streams.settings.schema import Settings, WorkerSettings
+from midwatch.streams.settings.schema import Settings, TelemetrySettings, WorkerSettings
 
 
 def test_the_name_outlives_a_restart_and_is_nobody_elses(tmp_path: Path) -> None:
@@ -54,3 +54,10 @@ def test_each_worker_of_up_gets_it_unless_the_settings_name_one(tmp_path: Path) 
         for worker in WORKERS:
             assert f"--set=worker.instance_id={wanted}" in made[worker].command
         assert not any("instance_id" in part for part in made["executor"].command)
+
+
+def test_the_trace_process_runs_where_traces_have_a_receiver(tmp_path: Path) -> None:
+    settings = Settings(state_directory=tmp_path)
+    assert "trace" not in {each.name for each in processes(settings, [], 0)}
+    on = replace(settings, telemetry=TelemetrySettings(otlp="http://127.0.0.1:4318"))
+    assert "trace" in {each.name for each in processes(on, [], 0)}

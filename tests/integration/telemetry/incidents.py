@@ -1,0 +1,128 @@
+"""Jobs that fail, the traces of their incidents, and what a scrape says of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from integration.chain.installation import WRITER, Installation, Job
+from integration.chain.training import PROCESSES
+from integration.telemetry.collector import Collector, GotSpan
+from integration.telemetry.scraped import Scrapes
+from midwatch.streams.services.reachable import redis_client
+from processes import alive, wait_for
+
+SOON = 120.0
+NCCL = (
+    "[rank1]:[E1120 03:04:05.678901 ProcessGroupNCCL.cpp:632] [Rank 1] Watchdog caught collective operation "
+    "timeout: WorkNCCL(SeqNum=41, OpType=ALLREDUCE, NumelIn=16, NumelOut=16, Timeout(ms)=9000) ran for 9003 "
+    "milliseconds before timing out."
+)
+WHOLE = Counter(("incident", "line", "hit", "settle", "decision", "command", "answer", "outcome"))
+ALL = (*PROCESSES, "trace")
+A_LOOK = 50
+"""Records that the jobs of other tests may send between two looks of a worker at its lag."""
+
+
+def await_whole(collector: Collector, run: str) -> None:
+    """A later fact may revise an incident: then a revision and its decision come too."""
+
+    def is_whole() -> bool:
+        found = names(collector, run)
+        return found >= WHOLE and set(found - WHOLE) <= {"revision", "decision"}
+
+    wait_for(is_whole, f"the trace of {run} is whole", SOON, seen=lambda: names(collector, run))
+
+
+def over(job: Job) -> bool:
+    return not alive(int((job.directory / "starts").read_text().split()[0]))
+
+
+def lose_states(watch: Installation) -> None:
+    """Redis loses all that detect and decide kept, while both are dead."""
+    client = redis_client(watch.settings)
+    with watch._hands:
+        for name in ("detect", "decide"):
+            watch.kill(name)
+            watch.processes[name].wait(30)
+        keys = list(client.scan_iter(match=f"mw:{{{watch.settings.topics.prefix}.*"))
+        assert keys
+        client.delete(*keys)
+
+
+def caught_up(scrapes: Scrapes, process: str) -> bool:
+    lags = [sample.value for sample in scrapes.samples(process) if sample.name == "midwatch_lag"]
+    return len(lags) == 4 and max(lags) < A_LOOK
+
+
+def series(scrapes: Scrapes, run: str) -> list[str]:
+    return [
+        sample.name
+        for process in ALL
+        if process != "decide"  # it does not hear that a job ended well
+        for sample in scrapes.samples(process)
+        if sample.labels.get("run") == run
+    ]
+
+
+def running(watch: Installation, directory: Path, writer: Path = WRITER) -> Job:
+    job = watch.run(directory, nodes=("n0",), writer=writer)
+    job.ship()
+    wait_for(lambda: job.step() > 3, "progress is seen", SOON)
+    return job
+
+
+def names(collector: Collector, run: str) -> Counter[str]:
+    return Counter(span.name for span in collector.of_run(run))
+
+
+def check_tree(spans: dict[str, GotSpan]) -> None:
+    parents = {
+        name: next((p.name for p in spans.values() if p.span == s.parent), "") for name, s in spans.items()
+    }
+    assert parents == {
+        "incident": "", "line": "incident", "hit": "incident", "settle": "incident", "decision": "incident",
+        "command": "decision", "answer": "command", "outcome": "command",
+    }  # fmt: skip
+    assert len({span.trace for span in spans.values()}) == 1
+    order = ("line", "hit", "settle", "decision", "command", "answer", "outcome")
+    begins = [spans[name].start_ms for name in order]
+    assert begins == sorted(begins)
+    assert all(span.start_ms <= span.end_ms for span in spans.values())
+
+
+def run_of(job: Job) -> str:
+    story = job.story()
+    assert story is not None
+    return story.job
+
+
+def state(scrapes: Scrapes, run: str) -> str:
+    states = [
+        sample.labels["state"]
+        for sample in scrapes.samples("detect")
+        if sample.name == "midwatch_job_state" and sample.labels["run"] == run and sample.value
+    ]
+    return ",".join(states)
+
+
+def fail_under_fire(
+    watch: Installation, collector: Collector, directory: Path, fates: Sequence[Sequence[str]]
+) -> None:
+    """A job for each of `fates` fails, and what that names is killed. All traces come whole, and once."""
+    jobs = [running(watch, directory / f"job{number}") for number, _ in enumerate(fates)]
+    runs = [run_of(job) for job in jobs]
+    collector.away = True
+    for job, fate in zip(jobs, fates, strict=True):
+        job.crash(("n0", NCCL))
+        wait_for(lambda j=job: over(j), "the job fails", SOON)  # type: ignore[misc]  # mypy sees no type in a default
+        for process in fate:
+            watch.kill(process)
+    for job in jobs:
+        wait_for(lambda j=job: j.starts() == 2, "the rescue", SOON)  # type: ignore[misc]  # as above
+    wait_for(lambda: collector.refused > 0, "the collector was asked while it was away", SOON)
+    collector.away = False
+    for run in runs:
+        await_whole(collector, run)
+    assert collector.twice() == []

@@ -1,0 +1,64 @@
+"""`make test-otel`: each process killed alone, and a loss of Redis, on the real chain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from integration.chain.installation import Installation
+from integration.telemetry.collector import Collector
+from integration.telemetry.incidents import (
+    NCCL,
+    SOON,
+    await_whole,
+    caught_up,
+    fail_under_fire,
+    lose_states,
+    run_of,
+    running,
+)
+from integration.telemetry.scraped import Scrapes
+from processes import wait_for
+
+TRACED = Path(__file__).with_name("traced_job.py")
+pytestmark = pytest.mark.integration
+
+
+def test_traces_are_whole_whichever_process_is_killed(
+    watch: Installation, collector: Collector, tmp_path: Path
+) -> None:
+    fates = [("match", "trace"), ("detect",), ("decide",), ("executor",)]
+    fail_under_fire(watch, collector, tmp_path, fates)
+
+
+def test_a_rebuild_after_a_loss_of_redis_emits_nothing_twice(
+    watch: Installation, scrapes: Scrapes, collector: Collector, tmp_path: Path
+) -> None:
+    first = running(watch, tmp_path / "first")
+    first.crash(("n0", NCCL))
+    await_whole(collector, run_of(first))
+    before = {(span.name, span.span) for span in collector.spans}
+    lose_states(watch)
+    for process in ("detect", "decide"):
+        wait_for(lambda p=process: caught_up(scrapes, p), f"{process} has folded all again", SOON)  # type: ignore[misc]  # mypy sees no type in a default
+    last = running(watch, tmp_path / "last")
+    last.crash(("n0", NCCL))
+    await_whole(collector, run_of(last))
+    ours = {(span.name, span.span) for span in collector.of_run(run_of(last))}
+    assert {(span.name, span.span) for span in collector.spans} == before | ours
+    assert collector.twice() == []
+
+
+@pytest.mark.capability("X-51")
+def test_a_trainers_own_spans_hang_under_the_incident_that_restarted_it(
+    watch: Installation, collector: Collector, tmp_path: Path
+) -> None:
+    (tmp_path / "collector").write_text(collector.url)
+    job = running(watch, tmp_path / "job", writer=TRACED)
+    job.crash(("n0", NCCL))
+    await_whole(collector, run_of(job))
+    outcome = next(span for span in collector.of_run(run_of(job)) if span.name == "outcome")
+    first, second = (span for span in collector.spans if span.service == "trainer")
+    assert (first.parent, first.trace != outcome.trace) == ("", True)
+    assert (second.trace, second.parent) == (outcome.trace, outcome.span)
