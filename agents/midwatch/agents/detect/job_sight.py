@@ -87,7 +87,7 @@ def _age(then_ms: int, now_ms: int) -> float:
 
 
 @dataclass(slots=True)
-class Pace:
+class StepRate:
     """Steps a second of one attempt, from what was seen of it within `RATE_WINDOW_MS`."""
 
     attempt: int = 0

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from midwatch.agents.detect.fold import dues, job_of
-from midwatch.agents.detect.job_sight import STATES, JobSight, Pace, sight, unseen
+from midwatch.agents.detect.job_sight import STATES, JobSight, StepRate, sight, unseen
 from midwatch.streams.records import Finding, Incident, codec
 from midwatch.streams.records.identity import is_job
 from midwatch.streams.settings.schema import TelemetrySettings
@@ -34,7 +34,7 @@ class DetectMetrics:
         self._meter = meter
         self._settings: TelemetrySettings = app.settings.telemetry
         self._incidents = app.settings.topic_names.incidents
-        self._paces: dict[str, Pace] = {}
+        self._paces: dict[str, StepRate] = {}
         self._seen: tuple[float, list[JobSight], dict[str, float], int] = (float("-inf"), [], {}, 0)
         meter.watch(names.JOB_STATE, self._states)
         meter.watch(names.THROUGHPUT, self._throughput)
@@ -124,7 +124,7 @@ class DetectMetrics:
             job = sight(run, job_of(copies[key]), now_ms, forget_ms=forget_ms, sees=sees)
             if job is None:
                 continue
-            pace = self._paces.setdefault(run, Pace())
+            pace = self._paces.setdefault(run, StepRate())
             rate = pace.look(job.attempt, job.step, now_ms)
             if rate is not None and job.state == "watched":
                 rates[run] = rate

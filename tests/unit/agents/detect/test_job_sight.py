@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from midwatch.agents.detect.incident.state import Job, JobState, NodeState
-from midwatch.agents.detect.job_sight import UNSEEN_MS, JobSight, Pace, sight
+from midwatch.agents.detect.job_sight import UNSEEN_MS, JobSight, StepRate, sight
 from midwatch.rules.detectors.loss_spike import LossWindow
 from midwatch.rules.detectors.silence import Pulse
 from midwatch.streams.records import Finding, Incident, Verdict
@@ -90,7 +90,7 @@ def test_a_job_that_nobody_ended_is_unknown_for_a_day() -> None:
 
 
 def test_the_pace_is_steps_a_second_of_this_attempt() -> None:
-    pace = Pace()
+    pace = StepRate()
     assert pace.look(1, 10, 0) is None
     assert pace.look(1, 30, 10_000) == 2.0
     assert pace.look(2, 11, 20_000) is None
