@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from midwatch.agents.local.embedded.redis import candidates
 from midwatch.streams.services import ray_jobs
 from processes import alive, wait_for
 from ray_lab.packages import FOLDER
@@ -56,8 +57,14 @@ class RayLab:
         argv += [f"--dashboard-agent-grpc-port={grpc}", f"--metrics-export-port={metrics}"]
         argv += ["--num-cpus=4", f"--num-gpus={self.gpus}", f"--temp-dir={self.directory}"]
         argv += ["--object-store-memory=80000000", "--disable-usage-stats"]
-        with (self.directory / "up.log").open("ab") as log:
-            subprocess.run(argv, env=self.environment, stdout=log, stderr=log, check=True, timeout=BOOT_S)
+        argv += [f"--redis-password={self._password}"] if self._wants_redis else []
+        up = self.directory / "up.log"
+        with up.open("ab") as log:
+            done = subprocess.run(
+                argv, env=self.environment, stdout=log, stderr=log, check=False, timeout=BOOT_S
+            )
+        if done.returncode:
+            raise RuntimeError(f"ray start failed:\n{up.read_text()[-3000:]}")
         wait_for(self.answers, f"the Jobs API of {self.directory}", BOOT_S)
 
     @property
@@ -176,7 +183,12 @@ class RayLab:
         port = self.ports[6]
         folder = self.directory / "redis"
         folder.mkdir(exist_ok=True)
-        argv = ["redis-server", f"--port {port}", f"--dir {folder}", f"--requirepass {self._password}"]
+        argv = [
+            str(next(candidates(os.environ))),
+            f"--port {port}",
+            f"--dir {folder}",
+            f"--requirepass {self._password}",
+        ]
         argv += ["--bind 127.0.0.1", "--save", ""]
         words = [word for each in argv for word in each.split(" ", 1)]
         with (folder / "log").open("ab") as log:

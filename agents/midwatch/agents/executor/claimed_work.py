@@ -16,7 +16,14 @@ from midwatch.agents.executor import reconcile as r
 from midwatch.agents.executor.claims import Claim
 from midwatch.agents.executor.consumer import Desk, armed, final_outcome
 from midwatch.agents.reporter import say, step_line
-from midwatch.agents.schedulers.base import Cluster, ClusterUnreachable, Hint, SchedulerJob, StartSpec
+from midwatch.agents.schedulers.base import (
+    Cluster,
+    ClusterUnreachable,
+    Hint,
+    SchedulerJob,
+    StartSpec,
+    StartState,
+)
 from midwatch.agents.schedulers.checkpoints import discover
 from midwatch.agents.schedulers.resume import ResumePoint, is_below
 from midwatch.agents.schedulers.wrapping import start_spec
@@ -30,6 +37,7 @@ from midwatch.streams.records.identity import native_id
 
 _BLIND_PAUSE_S = 2.0
 _DISARMED_PAUSE_S = 1.0
+_LIFELESS_S = 20.0
 _DUPLICATES_S = 300.0
 _DUPLICATES_PAUSE_S = 10.0
 _CHECKPOINT = ("checkpoint_step", "checkpoint", "checkpoint_written_ms")
@@ -108,7 +116,7 @@ class OpenCommands:
         except ClusterUnreachable as error:
             self._log_once(claim, "blind → wait", error.what)
             return _BLIND_PAUSE_S
-        step = r.next_step(pending, known, view, r.SLURM if cluster.holds else r.LOCAL)
+        step = r.next_step(pending, known, view, _timing(cluster))
         match step:
             case r.Wait():
                 least, most = (1.0, 2.0) if cluster.holds else (0.05, 1.0)
@@ -184,11 +192,23 @@ class OpenCommands:
             at=at,
             epoch=cluster.epoch(),
             holds=cluster.holds,
-            old=cluster.state(command.incarnation),
+            old=self._old(command, cluster),
             ours=ours,
             winner=None if seen or not known.winner else cluster.state(_first_start(cluster, known.winner)),
             successor=self._successor(command, jobs.jobs, key, known),
         )
+
+    def _old(self, command: Command, cluster: Cluster) -> StartState:
+        """The state of the old start. Without an exit code, a live process proves that it is not gone."""
+        state = cluster.state(command.incarnation)
+        unseen = state.kind == "absent" or (state.over and state.exit_code is None and state.signal is None)
+        if cluster.kind == "ray" and unseen and state.word != "STOPPED":
+            start = self._desk.census.start_of(command.job, command.incarnation)
+            if start is not None and start.alive_at is not None:
+                quiet = time.monotonic() - start.alive_at
+                if quiet < _LIFELESS_S:
+                    return StartState("unknown", reason=f"a process of it lived {quiet:.0f} s ago")
+        return state
 
     def _successor(self, command: Command, jobs: tuple[SchedulerJob, ...], key: str, known: r.Memory) -> str:
         """A later start of the job than the command's, made by somebody else; "" if there is none."""
@@ -301,6 +321,12 @@ def _start(spec: Spec, command: Command, resume: ResumePoint | None) -> StartSpe
 
 def _key(command: Command) -> str:
     return effect_key(command.job, command.attempt, "start") if command.action == "restart" else ""
+
+
+def _timing(cluster: Cluster) -> r.Timing:
+    if cluster.kind == "ray":
+        return r.RAY
+    return r.SLURM if cluster.holds else r.LOCAL
 
 
 def _first_start(cluster: Cluster, native: str) -> str:

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path, PurePath
 
 from midwatch.agents.schedulers.base import StartSpec
+from midwatch.agents.schedulers.ray.submission import is_ray
 from midwatch.agents.schedulers.resume import ResumePoint, filled, variables
 from midwatch.agents.schedulers.slurm.sbatch_argv import split
 from midwatch.streams.errors import ConfigurationError, UsageError
@@ -49,7 +50,7 @@ def start_spec(
     argv, export = (*spec.argv, *arguments), None
     if is_sbatch(argv):
         export = export_of(argv, verified_script(script_of(argv)))
-    else:
+    elif not is_ray(argv):  # Ray's driver puts the shim before the entrypoint, where the job asked for it
         argv = tuple(shim_argv(job=spec.job, nodes=spec.nodes, log_paths=spec.log_paths, argv=argv))
     told = variables(attempt, resume, arguments)
     return StartSpec(

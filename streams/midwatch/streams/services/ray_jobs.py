@@ -50,9 +50,7 @@ class HeadAnswer:
         return words.splitlines()[-1][:500] if words else f"status {self.status}"
 
 
-def call(
-    head: RayHead, method: str, path: str, body: bytes | None = None, *, timeout: float
-) -> HeadAnswer:
+def call(head: RayHead, method: str, path: str, body: bytes | None = None, *, timeout: float) -> HeadAnswer:
     """One call. Never raises for a head that is away: the answer says so."""
     connection = connect(head, timeout)
     try:
@@ -74,9 +72,7 @@ def connect(head: RayHead, timeout: float) -> http.client.HTTPConnection:
     parts = urlsplit(head.address)
     host, port = parts.hostname or "", parts.port
     if parts.scheme == "https":
-        return http.client.HTTPSConnection(
-            host, port, timeout=timeout, context=ssl.create_default_context()
-        )
+        return http.client.HTTPSConnection(host, port, timeout=timeout, context=ssl.create_default_context())
     return http.client.HTTPConnection(host, port, timeout=timeout)
 
 

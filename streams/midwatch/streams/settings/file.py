@@ -48,6 +48,10 @@ def load_settings(
     settings = read_settings(tree, file, overrides, mistakes, here)
     kafka = with_secret(settings.kafka, "kafka", mistakes)
     redis = with_secret(settings.redis, "redis", mistakes)
+    ray = settings.ray
+    if ray.token_file is not None and not ray.token:
+        token = _secret(ray.token_file, ("ray", "token"), mistakes)
+        ray = replace(ray, token=token or ray.token)
     if mistakes:
         raise Mistakes(mistakes)
     sources = (*([str(file)] if file else []), *(a.where for a in overrides))
@@ -55,6 +59,7 @@ def load_settings(
         settings,
         kafka=kafka,
         redis=redis,
+        ray=ray,
         state_directory=settings.state_directory.expanduser(),
         sources=sources,
     )
@@ -74,26 +79,31 @@ def with_secret(section: _WithPassword, name: str, mistakes: list[Mistake]) -> _
     """The section with the password from its file. A password from a variable wins."""
     if section.password_file is None or section.password:
         return section
-    where = str(section.password_file)
+    password = _secret(section.password_file, (name, "password"), mistakes)
+    return section if password is None else replace(section, password=password)
+
+
+def _secret(file: Path, path: tuple[str, str], mistakes: list[Mistake]) -> Secret | None:
+    """The secret in a file; None with a mistake where there is none."""
+    where, word = str(file), path[1]
     try:
-        content = section.password_file.read_bytes()
+        content = file.read_bytes()
     except OSError as error:
         remedy = (
-            f"{name}.password_file names it; make it readable for this user, or set "
-            f"{variable_name((name, 'password'))}"
+            f"{'.'.join(path)}_file names it; make it readable for this user, or set {variable_name(path)}"
         )
-        mistakes.append(Mistake(where, f"the password file cannot be read: {error.strerror}", remedy))
-        return section
+        mistakes.append(Mistake(where, f"the {word} file cannot be read: {error.strerror}", remedy))
+        return None
     try:
         text = content.decode().strip()
     except UnicodeDecodeError:
         text = ""
     if not text or len(content) > _SECRET_LIMIT or "\n" in text:
         mistakes.append(
-            Mistake(where, "the password file must hold one line of text", "write only the password")
+            Mistake(where, f"the {word} file must hold one line of text", f"write only the {word}")
         )
-        return section
-    return replace(section, password=Secret(text))
+        return None
+    return Secret(text)
 
 
 def _content(file: Path) -> bytes:
