@@ -13,14 +13,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from midwatch.agents.launch.first_start import NotStarted, scheduler_of, submit_first
+from midwatch.agents.launch.first_start import NotStarted, check_absent, scheduler_of, submit_first
+from midwatch.agents.launch.ray_submission import Sidecar, keep_ray_submission
 from midwatch.agents.launch.submission import kept_submission
 from midwatch.agents.launch.variables import allowed
 from midwatch.agents.reporter import Reporter
+from midwatch.agents.schedulers import cluster as cluster_of
 from midwatch.agents.schedulers.base import Cluster, StartSpec
 from midwatch.agents.schedulers.calls import Caller, environment
 from midwatch.agents.schedulers.local.effect_file import read
 from midwatch.agents.schedulers.local.scheduler import LocalCluster
+from midwatch.agents.schedulers.ray.states import ANY_SESSION
+from midwatch.agents.schedulers.ray.submission import is_ray
 from midwatch.agents.schedulers.wrapping import is_sbatch, shim_argv
 from midwatch.agents.signing import ensure_keys, spec_hash
 from midwatch.agents.watcher.cancellation_notes import note_cancellation
@@ -54,6 +58,8 @@ class RunRequest:
     max_restarts: int | None = None
     variables: tuple[str, ...] = ()  # names from our environment
     scheduler: str = ""  # a foreign one, by its name; "" for the one that the command line shows
+    secrets: tuple[str, ...] = ()  # on Ray: NAME=FILE, a file on the cluster
+    sidecar: bool = False  # on Ray: a shipper inside the entrypoint
     settings: Mapping[str, str] | None = None  # MIDWATCH_* variables that give our settings to the shipper
 
 
@@ -65,6 +71,7 @@ class Started:
     incarnation: str
     key: str = ""
     log: Path | None = None
+    warnings: tuple[str, ...] = ()
 
 
 def start(request: RunRequest, settings: Settings, caller: Caller) -> Started:
@@ -78,6 +85,8 @@ def start(request: RunRequest, settings: Settings, caller: Caller) -> Started:
         ServiceUnreachable: Kafka does not take the spec, or SLURM does not answer. Unless the message says
             otherwise, no job was started.
     """
+    if is_ray(request.argv):
+        return _start_on_ray(request, settings, caller)
     elsewhere = None
     if request.scheduler:
         elsewhere = scheduler_of(request.scheduler, settings.extensions, settings.state_directory, caller)
@@ -103,6 +112,36 @@ def start(request: RunRequest, settings: Settings, caller: Caller) -> Started:
         event = spec_event(started.spec, started.incarnation)
         reporter.event(replace(event, policy_text=request.policy_text, any_line=request.any_line))
         return started
+    finally:
+        reporter.close()
+
+
+def _start_on_ray(request: RunRequest, settings: Settings, caller: Caller) -> Started:
+    """Starts a job on the settings' Ray head. Its submission id is known before, so its name is too."""
+    sidecar = Sidecar(tuple(str(request.cwd / path) for path in request.log_paths), request.nodes)
+    kept = keep_ray_submission(
+        request.argv,
+        cwd=request.cwd,
+        folder=settings.state_directory / "submissions",
+        address=settings.ray.address,
+        environment=os.environ,
+        secret_files=request.secrets,
+        sidecar=sidecar if request.sidecar or request.log_paths else None,
+    )
+    head = cluster_of("ray", "ray", settings.state_directory, caller, settings.ray)
+    check_absent(head, f"ray:{kept.submission_id}:{ANY_SESSION}")
+    check_kafka(settings)
+    reporter = Reporter(settings)
+    try:
+        signer = ensure_keys(settings.state_directory)
+        name = _name(request.job or kept.submission_id, _owner(settings, "ray"))
+        spec = signer.sign(_spec(replace(request, argv=kept.argv), settings, "ray", name))
+        reporter.spec(spec)
+        wanted = StartSpec(spec.argv, spec.cwd, {**spec.environment, "MIDWATCH_JOB": spec.job}, spec.user)
+        incarnation = submit_first(head, wanted, kept.submission_id)
+        event = spec_event(spec, incarnation)
+        reporter.event(replace(event, policy_text=request.policy_text, any_line=request.any_line))
+        return Started(spec, incarnation, warnings=kept.warnings)
     finally:
         reporter.close()
 
@@ -175,6 +214,9 @@ def _spec(request: RunRequest, settings: Settings, kind: str, job: str) -> Spec:
     node_logs = tuple(str(request.cwd / path) for path in request.node_logs)
     variables = allowed(os.environ, request.variables) | dict(request.settings or {})
     variables["MIDWATCH_STATE_DIRECTORY"] = str(settings.state_directory.absolute())
+    if kind == "ray" and not (request.sidecar or request.log_paths):
+        # Ray's client sends none of the shell's variables, and its API shows those of a job to everybody.
+        variables = {name: os.environ[name] for name in request.variables if name in os.environ}
     argv = request.argv
     if kind == "slurm":
         argv = kept_submission(

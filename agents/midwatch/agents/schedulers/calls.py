@@ -140,8 +140,8 @@ class SystemCaller:
 class CountingCaller:
     """Passes every call on and counts it: `acts` change something, `looks` do not.
 
-    Keys of `acts`: the program (`sbatch`, `scancel`, `scontrol release`), `spawn`, `signal`. Of a Ray head the
-    method and the kind of path (`POST jobs`, `POST stop`, `PUT packages`).
+    Keys of `acts`: the program (`sbatch`, `scancel`, `scontrol release`), `spawn`, `signal`. Of a Ray head
+    the method and the kind of path (`POST jobs`, `POST stop`, `PUT packages`).
     """
 
     def __init__(self, caller: Caller) -> None:

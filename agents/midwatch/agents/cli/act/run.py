@@ -61,6 +61,18 @@ _NEIGHBOURS_S = 10.0
 @click.option(
     "--wait", is_flag=True, help="Show a local job's output until it ends, and return its exit code."
 )
+@click.option(
+    "--secret",
+    "secrets",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="On Ray: a variable whose value lies in a file on the cluster.",
+)
+@click.option(
+    "--sidecar",
+    is_flag=True,
+    help="On Ray: ship from within the entrypoint; midwatch must be installed there.",
+)
 @click.option("--scheduler", default="", metavar="NAME", help="A foreign scheduler that the settings name.")
 @json_option
 @click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -80,6 +92,7 @@ def run(
     from midwatch.agents.launch.job_policy import job_policy
     from midwatch.agents.launch.start import RunRequest, follow, note_interrupts, start
     from midwatch.agents.schedulers.calls import SystemCaller
+    from midwatch.agents.schedulers.ray.submission import is_ray
     from midwatch.agents.schedulers.wrapping import is_sbatch
 
     policy = job_policy(options["policy"], settings)
@@ -100,6 +113,8 @@ def run(
         max_restarts=options["max_restarts"],
         variables=options["variables"],
         scheduler=options["scheduler"],
+        secrets=options["secrets"],
+        sidecar=options["sidecar"],
         settings=_as_variables(settings, click.get_current_context().params),
     )
     if options["scheduler"] and (options["wait"] or is_sbatch(argv)):
@@ -108,7 +123,13 @@ def run(
             where="--scheduler",
             remedy="name its program, midwatch run --scheduler NAME -- python train.py",
         )
-    if options["wait"] and is_sbatch(argv):
+    if (options["secrets"] or options["sidecar"]) and not is_ray(argv):
+        raise UsageError(
+            "only a job on Ray takes it",
+            where="--secret" if options["secrets"] else "--sidecar",
+            remedy="a job on SLURM or this machine has a shipper and your variables already",
+        )
+    if options["wait"] and (is_sbatch(argv) or is_ray(argv)):
         raise UsageError(
             "--wait works for a local job only",
             where="--wait",
@@ -194,6 +215,8 @@ def _show(started: Started, settings: Settings, *, as_json: bool) -> None:
         sys.stdout.flush()
     elif spec.cluster == "slurm":
         click.echo(f"Submitted batch job {native}")
+    for warning in started.warnings:
+        click.echo(f"midwatch: warning: {warning}", err=True)
     log = f", its output is in {started.log}" if started.log else ""
     click.echo(f"midwatch: {spec.job} is started as {native}{log}", err=True)
     mark = marked_arming(settings.state_directory, spec.job)
