@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -79,7 +77,6 @@ def test_many_starters_with_one_key_make_one_start(
     assert ended(driver, key).word == "STOPPED"
     assert driver.submit_held(wanted, key).result == "done"
     assert (tmp_path / "marks").read_text() == "started\n"
-    assert [j for j in ray_head.submissions() if j["submission_id"] == key][0]["status"] == "STOPPED"
 
 
 ENDS = {
@@ -144,7 +141,11 @@ def test_a_key_of_an_earlier_use_is_freed_only_once_it_ended(
 def test_a_wrong_token_or_no_head_never_reads_as_no_job(
     driver: RayCluster, ray_head: RayLab, tmp_path: Path, key: str
 ) -> None:
-    for head in (RayHead(ray_head.address, "wrong"), RayHead(ray_head.address), RayHead("http://127.0.0.1:9")):
+    for head in (
+        RayHead(ray_head.address, "wrong"),
+        RayHead(ray_head.address),
+        RayHead("http://127.0.0.1:9"),
+    ):
         blind = RayCluster("ray", head, SystemCaller())
         with pytest.raises(ClusterUnreachable, match=r"ray\.address"):
             blind.sweep()
@@ -221,12 +222,3 @@ def test_looking_is_no_act(ray_head: RayLab, tmp_path: Path, key: str) -> None:
     assert caller.acts == {}
     driver.submit_held(sh(ray_head, tmp_path, "true"), key)
     assert caller.acts == {"POST jobs": 1}
-
-
-def test_the_executor_needs_no_ray(driver: RayCluster) -> None:
-    import sys
-
-    assert driver.epoch().name.startswith("session_")
-    assert not {"ray", "aiohttp", "requests"} & {name.partition(".")[0] for name in sys.modules} - {"aiohttp"}
-    assert "RAY_ADDRESS" not in os.environ
-    assert replace(StartState("absent")).kind == "absent"

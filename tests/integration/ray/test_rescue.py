@@ -1,4 +1,4 @@
-"""A real executor and a real Ray head: a command starts a training again once, and tells it where to go on."""
+"""A real executor and a real Ray head: a command starts a training again once, at its checkpoint."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_what_a_person_types_is_what_ray_gets(ray_world: RayWorld) -> None:
     world = ray_world
     (world.directory / "code").mkdir()
     (world.directory / "code" / "t.py").write_text("import os; print('seen', os.environ['MODE'])")
-    line = "ray job submit --working-dir code --submission-id my-run --no-wait".split()
+    line = ["ray", "job", "submit", "--working-dir", "code", "--submission-id", "my-run", "--no-wait"]
     line += ["--metadata-json", '{"team": "nlp"}', "--entrypoint-num-cpus", "0.5"]
     line += ["--runtime-env-json", '{"env_vars": {"MODE": "fast", "HF_TOKEN": "abc"}}']
     done = midwatch(world, "run", "--act", "--", *line, "--", "python", "t.py")

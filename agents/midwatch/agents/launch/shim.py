@@ -31,6 +31,7 @@ from pathlib import Path
 from midwatch.agents.launch import backoff
 from midwatch.agents.launch.other_nodes import OtherNodes, nodes_of, step_argv
 from midwatch.agents.schedulers.local.wakeups import Wakeups
+from midwatch.agents.schedulers.ray.driver import driver_incarnation
 from midwatch.agents.schedulers.resume import ADDED, VARIABLES
 from midwatch.agents.schedulers.wrapping import is_kept, verified_script
 from midwatch.streams.errors import MidwatchError
@@ -257,6 +258,8 @@ def _incarnation(environment: Mapping[str, str]) -> str:
         array, task = environment.get("SLURM_ARRAY_JOB_ID"), environment.get("SLURM_ARRAY_TASK_ID")
         restarts = int(environment.get("SLURM_RESTART_COUNT") or 0)
         return slurm_incarnation(f"{array}_{task}" if array and task else job, restarts)
+    if driver := driver_incarnation(environment, _own_outputs()):
+        return driver
     leader = os.getpgrp()
     return local_incarnation(leader, start_ticks(leader) or 0)
 

@@ -12,6 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+JOB_METADATA = "midwatch_job"
+"""The metadata by which a submission of midwatch names its job."""
+
+SIDECAR_METADATA = "midwatch_sidecar"
+"""The metadata of a submission whose entrypoint ships its own lines."""
+
+LIVE = ("PENDING", "RUNNING")
+"""The statuses of a job that has not ended."""
+
 LARGEST = 64 * 1024 * 1024
 """Bytes of one answer. A longer one is cut, and then no JSON."""
 

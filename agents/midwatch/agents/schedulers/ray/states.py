@@ -8,9 +8,7 @@ from typing import Any
 
 from midwatch.agents.schedulers.base import SOMEBODY, SchedulerJob, StartState
 from midwatch.streams.records.identity import ray_incarnation
-
-JOB_METADATA = "midwatch_job"
-"""The metadata by which a submission of midwatch names its job."""
+from midwatch.streams.services.ray_jobs import JOB_METADATA
 
 ANY_SESSION = "0"
 """In an incarnation: whichever run of the head. The executor knows no more of a job that it has lost."""

@@ -15,9 +15,9 @@ from typing import Any
 
 from midwatch.agents.schedulers.base import StartSpec
 from midwatch.agents.schedulers.ray.packages import KeptPackage
-from midwatch.agents.schedulers.ray.states import JOB_METADATA
 from midwatch.streams.errors import ConfigurationError
 from midwatch.streams.records.codec import content_hash
+from midwatch.streams.services.ray_jobs import JOB_METADATA, SIDECAR_METADATA
 
 KEPT = "--kept="
 HEAD = ("ray", "job", "submit")
@@ -94,12 +94,13 @@ def body(spec: StartSpec, submission_id: str, python: str) -> tuple[dict[str, An
     fields = dict(submission.fields)
     runtime = dict(fields.get("runtime_env") or {})
     runtime["env_vars"] = {**runtime.get("env_vars", {}), **spec.environment}
+    sidecar = {SIDECAR_METADATA: "yes"} if submission.sidecar else {}
     wanted = {
         **fields,
         "submission_id": submission_id,
         "entrypoint": entrypoint(words, submission, job, python),
         "runtime_env": runtime,
-        "metadata": {**(fields.get("metadata") or {}), JOB_METADATA: job},
+        "metadata": {**(fields.get("metadata") or {}), JOB_METADATA: job, **sidecar},
     }
     return wanted, tuple(KeptPackage(folder, uri) for uri in submission.packages)
 
