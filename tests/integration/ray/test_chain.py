@@ -81,9 +81,7 @@ def test_a_timeout_gives_one_new_submission_that_resumes(
     assert [j["status"] for j in sorted(ours, key=lambda j: j["start_time"])] == ["FAILED", "SUCCEEDED"]
 
 
-def test_out_of_memory_gives_no_new_submission(
-    watch: Installation, tmp_path: Path, ray_head: RayLab
-) -> None:
+def test_out_of_memory_gives_no_new_submission(watch: Installation, tmp_path: Path, ray_head: RayLab) -> None:
     before = len(ray_head.submissions())
     training = RayTraining(watch, tmp_path / "job", ("oom@15",))
     job = training.submit()
