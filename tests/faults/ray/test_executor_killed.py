@@ -1,4 +1,4 @@
-"""On a real Ray head the executor is killed wherever it can be: each command is one start, never two alive."""
+"""On a real Ray head the executor is killed wherever it can be: one start a command, never two alive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole chain on a real Ray head: what a driver prints, or a file beside it, decides what becomes of it."""
+"""The whole chain on a real Ray head: what a driver prints decides what becomes of it."""
 
 from __future__ import annotations
 

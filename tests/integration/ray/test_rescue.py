@@ -31,21 +31,6 @@ def test_a_training_that_failed_is_started_again_once_and_goes_on_at_its_checkpo
     assert len(ledger(trained.checkpoints, "start")) == 2
 
 
-def test_a_training_that_hangs_is_gone_before_the_next_one_starts(ray_world: RayWorld) -> None:
-    world = ray_world
-    world.executor()
-    trained = world.train_on_ray("--fault", "hang@15:1")
-    wait_for(lambda: bool(ledger(trained.checkpoints, "fault")), "the hang", 60)
-    command = world.order(trained.started)
-    world.send(command)
-    assert world.await_outcome(command, "done", "failed", "refused").state == "done"
-    wait_for(lambda: bool(ledger(trained.checkpoints, "done")), "the training is done", 60)
-    assert world.lab.job(trained.first)["status"] == "STOPPED"
-    assert ledger(trained.checkpoints, "overlap") == []
-    fact = next(f for f in world.facts(trained.started.spec.job) if f.ended)
-    assert (fact.new, fact.reason, fact.by_person) == ("STOPPED", "ended by a command of midwatch", "")
-
-
 def test_what_a_person_types_is_what_ray_gets(ray_world: RayWorld) -> None:
     world = ray_world
     (world.directory / "code").mkdir()
