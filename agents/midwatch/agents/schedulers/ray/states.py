@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from midwatch.agents.schedulers.base import SOMEBODY, SchedulerJob, StartState
@@ -23,7 +23,7 @@ _NODE_DIED = re.compile(
 _LONGEST = 300
 
 
-def sweep(jobs: list[Mapping[str, Any]], session: str) -> tuple[SchedulerJob, ...]:
+def sweep(jobs: Sequence[Mapping[str, Any]], session: str) -> tuple[SchedulerJob, ...]:
     """The submissions among the jobs of `GET /api/jobs/`.
 
     A driver that somebody started without a submission has no id that could be stopped, so it is left out.
