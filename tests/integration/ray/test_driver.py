@@ -212,6 +212,19 @@ def test_the_driver_is_the_entrypoint_itself_without_a_shell_before_it(
     assert (tmp_path / "parent").read_text().startswith("ray::")
 
 
+def test_gpus_that_the_entrypoint_holds_while_its_tasks_wait_are_told_with_the_remedy(
+    driver: RayCluster, ray_head: RayLab, tmp_path: Path, key: str
+) -> None:
+    script = tmp_path / "waits.py"
+    script.write_text("import ray\nray.init()\n@ray.remote(num_gpus=2)\ndef f(): pass\nray.get(f.remote())\n")
+    options = ("--entrypoint-num-gpus=8",)
+    driver.submit_held(spec(ray_head, tmp_path, "python", str(script), options=options), key)
+    wait_for(lambda: driver.find(key)[0].state.word == "GPUS_HELD", "the wait is seen", 60)
+    state = driver.find(key)[0].state
+    assert (state.kind, "2 GPUs are waited for and 0 of 8 are free" in state.reason) == ("running", True)
+    assert "without --entrypoint-num-gpus" in state.reason
+
+
 def test_looking_is_no_act(ray_head: RayLab, tmp_path: Path, key: str) -> None:
     caller = CountingCaller(SystemCaller())
     driver = RayCluster("ray", ray_head.head, caller)

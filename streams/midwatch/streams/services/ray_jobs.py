@@ -18,6 +18,9 @@ JOB_METADATA = "midwatch_job"
 SIDECAR_METADATA = "midwatch_sidecar"
 """The metadata of a submission whose entrypoint ships its own lines."""
 
+GPUS_METADATA = "midwatch_gpus"
+"""The metadata that says how many GPUs the entrypoint itself holds. The API shows them nowhere else."""
+
 LIVE = ("PENDING", "RUNNING")
 """The statuses of a job that has not ended."""
 

@@ -29,7 +29,7 @@ from midwatch.agents.schedulers.ray.packages import restore
 from midwatch.agents.schedulers.ray.submission import body
 from midwatch.streams.errors import ConfigurationError
 from midwatch.streams.records.identity import native_id
-from midwatch.streams.services.ray_jobs import HeadAnswer, RayHead
+from midwatch.streams.services.ray_jobs import GPUS_METADATA, HeadAnswer, RayHead
 
 LOOK_S = 10.0
 ACT_S = 20.0
@@ -56,7 +56,16 @@ class RayCluster:
         jobs = self._jobs()
         if self._session() != session:
             raise self._unreachable("the head was restarted between two answers")
-        return Sweep(states.sweep(jobs, session))
+        found = states.sweep(jobs, session)
+        holding = {job["submission_id"]: job for job in jobs if states.holds_gpus(job)}
+        short = states.gpus_short(self._status()) if holding else ""
+        if short:
+            gpus = {name: job["metadata"][GPUS_METADATA] for name, job in holding.items()}
+            found = tuple(
+                states.held(job, short, gpus[job.native_id]) if job.native_id in gpus else job
+                for job in found
+            )
+        return Sweep(found)
 
     def find(self, effect_key: str) -> tuple[SchedulerJob, ...]:
         return self.sweep().carrying(effect_key)
@@ -129,6 +138,15 @@ class RayCluster:
     def _jobs(self) -> list[Mapping[str, Any]]:
         jobs: list[Mapping[str, Any]] = self._read(self._call("GET", _JOBS, None, LOOK_S), list)
         return jobs
+
+    def _status(self) -> Mapping[str, Any]:
+        """The cluster's resources; empty if the head does not tell them, for they decide nothing."""
+        answer = self._call("GET", "/api/cluster_status", None, LOOK_S)
+        try:
+            found = answer.json() if answer.status == _OK else {}
+        except ValueError:
+            found = {}
+        return found if isinstance(found, dict) else {}
 
     def _session(self) -> str:
         """The name of this run of the head. A head that kept its Redis keeps its name."""

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from midwatch.agents.schedulers.base import SOMEBODY, SchedulerJob, StartState
 from midwatch.streams.records.identity import ray_incarnation
-from midwatch.streams.services.ray_jobs import JOB_METADATA
+from midwatch.streams.services.ray_jobs import GPUS_METADATA, JOB_METADATA
 
 ANY_SESSION = "0"
 """In an incarnation: whichever run of the head. The executor knows no more of a job that it has lost."""
 
 SUBMISSION_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 """Ray takes an id with a slash, fails, and leaves that id pending for ever."""
+
+GPUS_HELD = "GPUS_HELD"
+"""Our word for a running job whose entrypoint holds the GPUs that tasks wait for."""
 
 _LIVE = {"PENDING": "queued", "RUNNING": "running"}
 _NODE_DIED = re.compile(
@@ -29,6 +33,40 @@ def sweep(jobs: Sequence[Mapping[str, Any]], session: str) -> tuple[SchedulerJob
     A driver that somebody started without a submission has no id that could be stopped, so it is left out.
     """
     return tuple(found for job in jobs if (found := scheduler_job(job, session)) is not None)
+
+
+def holds_gpus(job: Mapping[str, Any]) -> bool:
+    """Whether it runs, its entrypoint holds GPUs, and it has tasks of Ray: then these get other GPUs."""
+    return bool(
+        job.get("status") == "RUNNING"
+        and GPUS_METADATA in (job.get("metadata") or {})
+        and job.get("job_id")  # a driver without it never connected to Ray: it may use the GPUs itself
+    )
+
+
+def gpus_short(status: Mapping[str, Any]) -> str:
+    """What waits for GPUs, by `GET /api/cluster_status`, if fewer are free; "" otherwise."""
+    report = ((status.get("data") or {}).get("clusterStatus") or {}).get("loadMetricsReport") or {}
+    used, total = (report.get("usage") or {}).get("GPU") or (0.0, 0.0)
+    demands = [
+        shape.get("GPU", 0.0) * count
+        for shape, count in report.get("resourceDemand") or ()
+        if shape.get("GPU")
+    ]
+    for group, count in report.get("pgDemand") or ():
+        bundles = group.get("bundles") or () if isinstance(group, dict) else ()
+        demands += [bundle.get("GPU", 0.0) * many * count for bundle, many in bundles]
+    wanted, free = sum(demands), total - used
+    return f"{wanted:g} GPUs are waited for and {free:g} of {total:g} are free" if wanted > free else ""
+
+
+def held(job: SchedulerJob, short: str, gpus: str) -> SchedulerJob:
+    """The job in the state `GPUS_HELD`, with the remedy as its reason."""
+    reason = (
+        f"its entrypoint holds {gpus} GPUs, which Ray gives to no task, while {short}: "
+        "submit it without --entrypoint-num-gpus, unless the entrypoint itself uses them"
+    )
+    return replace(job, state=StartState("running", word=GPUS_HELD, reason=reason))
 
 
 def scheduler_job(job: Mapping[str, Any], session: str) -> SchedulerJob | None:

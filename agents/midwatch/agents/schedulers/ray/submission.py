@@ -17,7 +17,7 @@ from midwatch.agents.schedulers.base import StartSpec
 from midwatch.agents.schedulers.ray.packages import KeptPackage
 from midwatch.streams.errors import ConfigurationError
 from midwatch.streams.records.codec import content_hash
-from midwatch.streams.services.ray_jobs import JOB_METADATA, SIDECAR_METADATA
+from midwatch.streams.services.ray_jobs import GPUS_METADATA, JOB_METADATA, SIDECAR_METADATA
 
 KEPT = "--kept="
 HEAD = ("ray", "job", "submit")
@@ -94,13 +94,15 @@ def body(spec: StartSpec, submission_id: str, python: str) -> tuple[dict[str, An
     fields = dict(submission.fields)
     runtime = dict(fields.get("runtime_env") or {})
     runtime["env_vars"] = {**runtime.get("env_vars", {}), **spec.environment}
-    sidecar = {SIDECAR_METADATA: "yes"} if submission.sidecar else {}
+    about = {JOB_METADATA: job} | ({SIDECAR_METADATA: "yes"} if submission.sidecar else {})
+    if gpus := fields.get("entrypoint_num_gpus"):
+        about[GPUS_METADATA] = f"{gpus:g}"
     wanted = {
         **fields,
         "submission_id": submission_id,
         "entrypoint": entrypoint(words, submission, job, python),
         "runtime_env": runtime,
-        "metadata": {**(fields.get("metadata") or {}), JOB_METADATA: job, **sidecar},
+        "metadata": {**(fields.get("metadata") or {}), **about},
     }
     return wanted, tuple(KeptPackage(folder, uri) for uri in submission.packages)
 
