@@ -64,6 +64,7 @@ def watch(
         yield made
 
 
+@pytest.mark.capability("C-7", "S000-14", "S002-05")
 @pytest.mark.parametrize("shipped", ["by the API", "by a sidecar in the entrypoint"])
 def test_a_timeout_gives_one_new_submission_that_resumes(
     watch: Installation, tmp_path: Path, ray_head: RayLab, shipped: str

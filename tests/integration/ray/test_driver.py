@@ -212,6 +212,7 @@ def test_the_driver_is_the_entrypoint_itself_without_a_shell_before_it(
     assert (tmp_path / "parent").read_text().startswith("ray::")
 
 
+@pytest.mark.capability("S002-11")
 def test_gpus_that_the_entrypoint_holds_while_its_tasks_wait_are_told_with_the_remedy(
     driver: RayCluster, ray_head: RayLab, tmp_path: Path, key: str
 ) -> None:

@@ -27,7 +27,7 @@ _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Sidecar:
+class EntrypointSidecar:
     """What the sidecar in the entrypoint follows beside the driver's output."""
 
     logs: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ def keep_ray_submission(
     address: str,
     environment: Mapping[str, str],
     secret_files: Sequence[str] = (),
-    sidecar: Sidecar | None = None,
+    sidecar: EntrypointSidecar | None = None,
 ) -> RaySubmission:
     """Keeps the submission of this line below `folder`. `address`: that of the settings.
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from midwatch.agents.launch.first_start import NotStarted, check_absent, scheduler_of, submit_first
-from midwatch.agents.launch.ray_submission import Sidecar, keep_ray_submission
+from midwatch.agents.launch.ray_submission import EntrypointSidecar, keep_ray_submission
 from midwatch.agents.launch.submission import kept_submission
 from midwatch.agents.launch.variables import allowed
 from midwatch.agents.reporter import Reporter
@@ -118,7 +118,7 @@ def start(request: RunRequest, settings: Settings, caller: Caller) -> Started:
 
 def _start_on_ray(request: RunRequest, settings: Settings, caller: Caller) -> Started:
     """Starts a job on the settings' Ray head. Its submission id is known before, so its name is too."""
-    sidecar = Sidecar(tuple(str(request.cwd / path) for path in request.log_paths), request.nodes)
+    sidecar = EntrypointSidecar(tuple(str(request.cwd / path) for path in request.log_paths), request.nodes)
     kept = keep_ray_submission(
         request.argv,
         cwd=request.cwd,

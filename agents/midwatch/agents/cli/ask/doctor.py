@@ -23,8 +23,8 @@ _MODES = {
 }
 
 _ON_RAY = (
-    "Ray: midwatch acts on the submissions that `midwatch run` made. It only observes all others, such as those "
-    "of a RayJob of KubeRay, whose backoffLimit restarts them by itself"
+    "Ray: midwatch acts on the submissions that `midwatch run` made. It only observes all others, such as "
+    "those of a RayJob of KubeRay, whose backoffLimit restarts them by itself"
 )
 
 

@@ -19,6 +19,7 @@ def job(status: str, **more: Any) -> dict[str, Any]:
     } | more
 
 
+@pytest.mark.capability("S002-01")
 @pytest.mark.parametrize(
     ("status", "more", "kind", "mode", "error_type"),
     [

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.agents.launch.ray_submission import RaySubmission, Sidecar, keep_ray_submission
+from midwatch.agents.launch.ray_submission import RaySubmission, EntrypointSidecar, keep_ray_submission
 from midwatch.agents.schedulers.base import StartSpec
 from midwatch.agents.schedulers.ray.submission import body
 from midwatch.agents.schedulers.ray.submit_argv import read_line
@@ -125,7 +125,7 @@ def test_a_secret_in_the_environment_stays_out_of_the_spec_and_is_warned_of(tmp_
 
 
 def test_the_sidecar_stands_before_the_entrypoint(tmp_path: Path) -> None:
-    kept = keep(tmp_path, "--", "python", "t.py", sidecar=Sidecar(("/logs/a.log",), 2))
+    kept = keep(tmp_path, "--", "python", "t.py", sidecar=EntrypointSidecar(("/logs/a.log",), 2))
     assert request(tmp_path, kept)["entrypoint"] == (
         "exec python -P -m midwatch.agents.launch.shim --job ray:ann/x --nodes 2 --log /logs/a.log"
         " -- python t.py"
