@@ -23,7 +23,8 @@ from midwatch.streams.services import ray_jobs
 from processes import alive, wait_for
 from ray_lab.packages import FOLDER
 
-BOOT_S = 60.0
+BOOT_S = 150.0
+_TRIES = 3
 _RAY = re.compile(r"raylet|gcs_server|ray/|ray::|ray-dashboard|ray_|default_worker|redis-server")
 
 
@@ -59,18 +60,23 @@ class RayLab:
         argv += ["--object-store-memory=80000000", "--disable-usage-stats"]
         argv += [f"--redis-password={self._password}"] if self._wants_redis else []
         up = self.directory / "up.log"
-        with up.open("ab") as log:
-            done = subprocess.run(
-                argv, env=self.environment, stdout=log, stderr=log, check=False, timeout=BOOT_S
-            )
-        if done.returncode:
-            raise RuntimeError(f"ray start failed:\n{up.read_text()[-3000:]}")
+        for number in range(1, _TRIES + 1):
+            with up.open("ab") as log:
+                done = subprocess.run(
+                    argv, env=self.environment, stdout=log, stderr=log, check=False, timeout=BOOT_S
+                )
+            if not done.returncode:
+                break
+            if number == _TRIES:
+                raise RuntimeError(f"ray start failed:\n{up.read_text()[-3000:]}")
+            self.kill_head()
         wait_for(self.answers, f"the Jobs API of {self.directory}", BOOT_S)
 
     @property
     def environment(self) -> dict[str, str]:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("RAY_", "MIDWATCH_"))}
         kept |= {"PATH": f"{FOLDER / 'bin'}:{os.environ['PATH']}", "RAY_USAGE_STATS_ENABLED": "0"}
+        kept |= {"RAY_raylet_start_wait_time_s": "100"}  # Ray's own 30 s are short on a busy machine
         kept |= {"RAY_gcs_rpc_server_reconnect_timeout_s": "5"}  # a raylet gives a dead GCS up so soon
         kept |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": self.token} if self.token else {}
         if self._wants_redis:

@@ -64,44 +64,63 @@ def watch(
         yield made
 
 
+@dataclass
+class Played:
+    """Trainings that run side by side, for each of them mostly waits."""
+
+    trainings: dict[str, RayTraining]
+    jobs: dict[str, Job]
+
+
+@pytest.fixture(scope="module")
+def played(watch: Installation, tmp_path_factory: pytest.TempPathFactory) -> Played:
+    place = tmp_path_factory.mktemp("jobs")
+    trainings = {
+        "by the API": RayTraining(watch, place / "api", ("nccl@25:1",)),
+        "by a sidecar in the entrypoint": RayTraining(watch, place / "sidecar", ("nccl@25:1",)),
+        "out of memory": RayTraining(watch, place / "memory", ("oom@15",)),
+        "a person stops it": RayTraining(watch, place / "stopped", iterations=100_000),
+    }
+    options = {"by a sidecar in the entrypoint": ("--sidecar",)}
+    return Played(trainings, {name: each.submit(*options.get(name, ())) for name, each in trainings.items()})
+
+
 @pytest.mark.capability("C-7", "S000-14", "S002-05")
 @pytest.mark.parametrize("shipped", ["by the API", "by a sidecar in the entrypoint"])
 def test_a_timeout_gives_one_new_submission_that_resumes(
-    watch: Installation, tmp_path: Path, ray_head: RayLab, shipped: str
+    played: Played, ray_session: RayLab, shipped: str
 ) -> None:
-    training = RayTraining(watch, tmp_path / "job", ("nccl@25:1",))
-    job = training.submit(*(["--sidecar"] if "sidecar" in shipped else []))
+    training, job = played.trainings[shipped], played.jobs[shipped]
     wait_for(lambda: len(training.ledger().starts) == 2, "the second start", SOON)
     assert training.ledger().starts[1].first_step == 21
     wait_for(lambda: decided(job)[-1:] == ["none"], "its good end is seen", SOON)
     assert decided(job) == ["restart", "none"]
     outcome = restarted(job)
     assert outcome is not None
-    ours = [j for j in ray_head.submissions() if _name_of(j).endswith(job.name)]
+    ours = _submissions(ray_session, job)
     assert {j["submission_id"] for j in ours} == {outcome.old_native_id, outcome.new_native_id}
-    assert [j["status"] for j in sorted(ours, key=lambda j: j["start_time"])] == ["FAILED", "SUCCEEDED"]
+    assert [j["status"] for j in ours] == ["FAILED", "SUCCEEDED"]
 
 
-def test_out_of_memory_gives_no_new_submission(watch: Installation, tmp_path: Path, ray_head: RayLab) -> None:
-    before = len(ray_head.submissions())
-    training = RayTraining(watch, tmp_path / "job", ("oom@15",))
-    job = training.submit()
+def test_out_of_memory_gives_no_new_submission(played: Played, ray_session: RayLab) -> None:
+    training, job = played.trainings["out of memory"], played.jobs["out of memory"]
     wait_for(lambda: decided(job) == ["stop"], "the refusal", SOON)
-    assert len(ray_head.submissions()) == before + 1
+    assert [j["status"] for j in _submissions(ray_session, job)] == ["FAILED"]
     assert len(training.ledger().starts) == 1
     assert job.commands() == []
 
 
-def test_what_a_person_stops_stays_stopped(watch: Installation, tmp_path: Path, ray_head: RayLab) -> None:
-    training = RayTraining(watch, tmp_path / "job", iterations=100_000)
-    job = training.submit()
+def test_what_a_person_stops_stays_stopped(played: Played, ray_session: RayLab) -> None:
+    training, job = played.trainings["a person stops it"], played.jobs["a person stops it"]
     wait_for(lambda: job.step() > 5, "progress is seen", SOON)
-    (live,) = [j for j in ray_head.submissions() if j["status"] == "RUNNING"]
-    ray_head.api("POST", f"/api/jobs/{live['submission_id']}/stop")
+    (live,) = _submissions(ray_session, job)
+    ray_session.api("POST", f"/api/jobs/{live['submission_id']}/stop")
     wait_for(lambda: decided(job) == ["none"], "it is known for what it is", SOON)
     assert shown(job) == ("cancelled", 1)
     assert len(training.ledger().starts) == 1
 
 
-def _name_of(job: dict[str, Any]) -> str:
-    return str((job["metadata"] or {}).get("midwatch_job", ""))
+def _submissions(lab: RayLab, job: Job) -> list[dict[str, Any]]:
+    """The job's submissions in the order of their starts, by the metadata that midwatch gives them."""
+    ours = [e for e in lab.submissions() if (e["metadata"] or {}).get("midwatch_job", "").endswith(job.name)]
+    return sorted(ours, key=lambda each: int(each["start_time"]))

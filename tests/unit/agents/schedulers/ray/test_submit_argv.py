@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.agents.launch.ray_submission import RaySubmission, EntrypointSidecar, keep_ray_submission
+from midwatch.agents.launch.ray_submission import EntrypointSidecar, RaySubmission, keep_ray_submission
 from midwatch.agents.schedulers.base import StartSpec
 from midwatch.agents.schedulers.ray.submission import body
 from midwatch.agents.schedulers.ray.submit_argv import read_line
