@@ -37,7 +37,6 @@ from midwatch.streams.records.identity import native_id
 
 _BLIND_PAUSE_S = 2.0
 _DISARMED_PAUSE_S = 1.0
-_LIFELESS_S = 20.0
 _DUPLICATES_S = 300.0
 _DUPLICATES_PAUSE_S = 10.0
 _CHECKPOINT = ("checkpoint_step", "checkpoint", "checkpoint_written_ms")
@@ -199,16 +198,14 @@ class OpenCommands:
         )
 
     def _old(self, command: Command, cluster: Cluster) -> StartState:
-        """The state of the old start. Without an exit code, a live process proves that it is not gone."""
+        """The state of the old start. On Ray a heartbeat may know better than the head."""
         state = cluster.state(command.incarnation)
-        unseen = state.kind == "absent" or (state.over and state.exit_code is None and state.signal is None)
-        if cluster.kind == "ray" and unseen and state.word != "STOPPED":
-            start = self._desk.census.start_of(command.job, command.incarnation)
-            if start is not None and start.alive_at is not None:
-                quiet = time.monotonic() - start.alive_at
-                if quiet < _LIFELESS_S:
-                    return StartState("unknown", reason=f"a process of it lived {quiet:.0f} s ago")
-        return state
+        start = (
+            self._desk.census.start_of(command.job, command.incarnation) if cluster.kind == "ray" else None
+        )
+        if start is None or start.alive_at is None:
+            return state
+        return r.with_heartbeat(state, time.monotonic() - start.alive_at)
 
     def _successor(self, command: Command, jobs: tuple[SchedulerJob, ...], key: str, known: r.Memory) -> str:
         """A later start of the job than the command's, made by somebody else; "" if there is none."""

@@ -22,6 +22,7 @@ from typing import Literal
 
 from midwatch.agents.schedulers.base import Hint, SchedulerEpoch, SchedulerJob, StartState
 
+LIFELESS_S = 20.0  # after a heartbeat with a live process, an end that nobody saw is believed
 REFUSALS = 3  # after so many refusals of an act the command fails
 
 
@@ -191,6 +192,18 @@ def answered(known: Memory, hint: Hint) -> Memory:
     if hint.result != "refused":
         return known
     return replace(known, refusals=known.refusals + 1, refusal=hint.text)
+
+
+def with_heartbeat(state: StartState, quiet: float) -> StartState:
+    """The old start's state, `quiet` seconds after its last heartbeat with a live process.
+
+    A head that lost sight of a job says that it is gone or has failed, without an exit code. The job's
+    processes may live on for a while.
+    """
+    seen = state.exit_code is not None or state.signal is not None or state.word == "STOPPED"
+    if quiet < LIFELESS_S and not seen and (state.over or state.kind == "absent"):
+        return StartState("unknown", reason=f"a process of it was heard {quiet:.0f} s ago")
+    return state
 
 
 def late_duplicates(start_key: str, winner: str, jobs: Sequence[SchedulerJob]) -> tuple[str, ...]:

@@ -41,6 +41,7 @@ class DriverLog(threading.Thread):
         self._file = file
         self._report = report
         self._said = ""
+        self._forgotten = False
         self._fresh_at = float("-inf")
         self.over = False
         """The job has ended, or the head has forgotten it."""
@@ -58,11 +59,12 @@ class DriverLog(threading.Thread):
         while not self.complete:
             try:
                 self._copy()
+                self._look_once()
+                self.complete = self.over  # the head closed the tail, and the job has ended: that was all
             except OSError as error:
                 self._say(f"the log of {self._submission} cannot be read: {error}")
-            if self.over:
-                self.complete = True
-            else:
+            self.complete = self.complete or self._forgotten
+            if not self.complete:
                 time.sleep(_AGAIN_S)
 
     def _copy(self) -> None:
@@ -89,7 +91,7 @@ class DriverLog(threading.Thread):
     def _look_once(self) -> None:
         answer = call(self._head, "GET", self._path, timeout=_CALL_S)
         if answer.status == _ABSENT:
-            self.over = True
+            self.over = self._forgotten = True
             return
         try:
             job = answer.json() if answer.status == 200 else {}

@@ -19,6 +19,7 @@ from midwatch.agents.executor.reconcile import (
     answered,
     memory,
     next_step,
+    with_heartbeat,
 )
 from midwatch.agents.schedulers.base import Hint, SchedulerEpoch, SchedulerJob, StartState
 
@@ -88,3 +89,21 @@ def test_an_old_start_that_the_head_forgot_must_be_missing_for_a_while() -> None
         "another run of the head"
     )
     assert isinstance(step(missing.memory, view(111.0, "s2", old=absent)), Submit)
+
+
+@pytest.mark.parametrize(
+    ("state", "believed"),
+    [
+        (StartState("absent"), False),
+        (StartState("ended", "FAILED", "crash", "ray_actor_died"), False),
+        (StartState("ended", "FAILED", "crash", exit_code=1), True),
+        (StartState("ended", "STOPPED", "ended", "cancelled"), True),
+        (StartState("running", "RUNNING"), True),
+    ],
+)
+def test_a_live_process_outweighs_a_head_that_lost_sight_of_it(state: StartState, believed: bool) -> None:
+    """A sidecar's heartbeat tells of the process; the head only of what it knows."""
+    heard = with_heartbeat(state, 5.0)
+    assert (heard == state) is believed
+    assert believed or heard.kind == "unknown"
+    assert with_heartbeat(state, 21.0) == state
