@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from midwatch.shippers.files.sent_positions import SentPositions, ShipperDirectory
@@ -22,6 +23,7 @@ from midwatch.streams.errors import ConfigurationError, ServiceUnreachable, Usag
 from midwatch.streams.records.identity import ray_incarnation
 from midwatch.streams.services.ray_jobs import JOB_METADATA, LIVE, SIDECAR_METADATA, RayHead, call
 from midwatch.streams.settings.schema import Settings
+from midwatch.streams.worker.readiness import declare_ready
 
 NODE = "driver"
 """The node of all driver logs: a driver may run anywhere in the cluster."""
@@ -29,6 +31,7 @@ NODE = "driver"
 _CALL_S = 10.0
 _LOOK_S, _STEP_S = 1.0, 0.1
 _RECENT_S = 600.0
+_AGAIN_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,22 +90,24 @@ def ship_driver_log(head: RayHead, submission: str, identity: IdentityArguments,
     ).run()
 
 
-def ship_head(head: RayHead, arguments: Sequence[str]) -> int:
+def ship_head(head: RayHead, state_directory: Path, arguments: Sequence[str]) -> int:
     """Ships the driver logs of all jobs that midwatch starts on this head, until SIGTERM.
 
     Each job has a process of its own; `arguments` are its command line but for the submission. One that dies
     is started again. A job whose entrypoint has a sidecar is left to it.
     """
     report, stopping = reporter(), list[int]()
+    pauses: dict[str, float] = {}
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda n, _: stopping.append(n))
+    declare_ready(state_directory, "ship-ray")
     shippers: dict[str, subprocess.Popen[bytes]] = {}
     done: set[str] = set()
     trouble = ""
     while not stopping:
         try:
             for each in jobs_of(head):
-                _keep_shipping(each, shippers, done, arguments)
+                _keep_shipping(each, shippers, done, pauses, arguments)
             trouble = ""
         except ServiceUnreachable as error:
             trouble = _once(report, str(error), trouble)
@@ -133,7 +138,11 @@ def jobs_of(head: RayHead, *, everything: bool = False) -> Iterator[HeadJob]:
 
 
 def _keep_shipping(
-    job: HeadJob, shippers: dict[str, subprocess.Popen[bytes]], done: set[str], arguments: Sequence[str]
+    job: HeadJob,
+    shippers: dict[str, subprocess.Popen[bytes]],
+    done: set[str],
+    pauses: dict[str, float],
+    arguments: Sequence[str],
 ) -> None:
     shipper = shippers.get(job.incarnation)
     if job.incarnation in done or (shipper is not None and shipper.poll() is None):
@@ -143,6 +152,9 @@ def _keep_shipping(
         if shipper.returncode == 0:
             done.add(job.incarnation)
             return
+        pauses[job.incarnation] = time.monotonic() + _AGAIN_S
+    if pauses.get(job.incarnation, 0.0) > time.monotonic():
+        return
     argv = [sys.executable, "-P", "-m", "midwatch", "ship", *arguments, f"--submission-id={job.submission}"]
     shippers[job.incarnation] = subprocess.Popen(argv, env=dict(os.environ), start_new_session=True)
 

@@ -103,7 +103,7 @@ def _ship_ray(paths: tuple[str, ...], options: _Options) -> int:
     arguments = [f"--ray={options['ray']}", *(f"--set={change}" for change in options["changes"])]
     arguments += [f"--config={options['config']}"] if options["config"] else []
     arguments += [f"--state-directory={options['state_directory']}"] if options["state_directory"] else []
-    return ship_head(head, arguments)
+    return ship_head(head, settings.state_directory, arguments)
 
 
 def _piped(options: _Options) -> PipeShipment:
