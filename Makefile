@@ -5,6 +5,8 @@ WORKERS ?= 4
 UNIT_WORKERS ?= 4
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
+RAY_VENV ?= .ray-venv
+RAY := $(RAY_VENV)/.made-from.lock
 HOUSE := PYTHONPATH=tests $(BIN)/python -m house.gate
 
 # The tests start hundreds of Python processes: none of them should have to compile what another has compiled.
@@ -14,8 +16,8 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: bench-telemetry test-otel check lint
 .PHONY: types imports house capabilities format lock hooks clean
 
-demo: $(READY) ## the whole chain on this machine: a toy training fails, is rescued, fails for good
-	$(BIN)/midwatch demo $(ARGS)
+demo: $(READY) $(if $(findstring ray,$(ARGS)),$(RAY)) ## a toy training fails, is rescued; ARGS="--cluster ray"
+	PATH="$(abspath $(RAY_VENV))/bin:$$PATH" $(BIN)/midwatch demo $(ARGS)
 
 test: $(READY) ## all tests, WORKERS files at a time; ARGS="tests/unit -k stall" for some; OELLM=CLONE too
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
@@ -85,6 +87,12 @@ $(READY): requirements/dev.lock pyproject.toml tests/house/environment.sh
 	@sh tests/house/environment.sh $(VENV)
 	@touch $@
 
+# Ray for its tests and its demo: an environment of its own, from a lock of its own, kept out of ours.
+$(RAY): requirements/ray.lock | $(READY)
+	$(BIN)/python -m venv --clear $(RAY_VENV)
+	$(RAY_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@cp $< $@
+
 # Locks are renewed by a pinned uv of its own; UPGRADE=1 takes newer versions, else only what is missing.
 COMPILE = $(VENV)/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-annotate --no-header
@@ -92,6 +100,7 @@ lock: $(VENV)/lock/bin/uv ## renew requirements/*.lock from pyproject.toml
 	$(COMPILE) pyproject.toml --all-extras $(if $(UPGRADE),--upgrade) -o requirements/dev.lock
 	$(COMPILE) pyproject.toml --extra server --extra otel -c requirements/dev.lock -o requirements/server.lock
 	$(COMPILE) pyproject.toml -c requirements/dev.lock -o requirements/base.lock
+	echo 'ray[default]==2.60.0' | $(COMPILE) - -o requirements/ray.lock
 	echo hatchling | $(COMPILE) - -c requirements/dev.lock -o requirements/build.lock
 
 $(VENV)/lock/bin/uv: requirements/uv.lock | $(READY)
@@ -100,5 +109,5 @@ $(VENV)/lock/bin/uv: requirements/uv.lock | $(READY)
 	@touch $@
 
 clean: ## remove the environments and all that was built
-	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .grimp_cache
+	rm -rf $(VENV) $(RAY_VENV) $(RAY_VENV).lock dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .grimp_cache
 	find streams rules shippers agents tests -name __pycache__ -type d -exec rm -rf {} +

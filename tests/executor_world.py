@@ -21,7 +21,8 @@ from typing import Any
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
-from midwatch.agents.launch.start import RunRequest, Started, start
+from midwatch.agents.launch.job_spec import RunRequest, Started
+from midwatch.agents.launch.start import start
 from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.agents.schedulers.calls import SystemCaller
 from midwatch.agents.schedulers.local.effect_file import Record, read_all

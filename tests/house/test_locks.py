@@ -30,7 +30,8 @@ def pins(lock: Path) -> dict[str, set[str]]:
 
 
 def test_there_is_one_for_each_kind_of_installation() -> None:
-    assert [lock.name for lock in LOCKS] == ["base.lock", "build.lock", "dev.lock", "server.lock", "uv.lock"]
+    names = ["base.lock", "build.lock", "dev.lock", "ray.lock", "server.lock", "uv.lock"]
+    assert [lock.name for lock in LOCKS] == names
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)

@@ -23,8 +23,8 @@ class JobProcess:
         status = process_status(self.pid)
         return status is not None and status.lives and status.start_ticks == self._start_ticks
 
-    def alive(self) -> bool:
-        """Whether the process, or another process of the session that it leads, still runs."""
+    def alive(self) -> bool | None:
+        """Whether the process, or another of the session that it leads, still runs; None if unknown."""
         return self.running() or (self._leads_session and any(each.session == self.pid for each in living()))
 
 

@@ -32,6 +32,16 @@ def _of_the_chain() -> tuple[str, ...]:
     return tuple(INJECTIONS)
 
 
+def _on_ray() -> tuple[str, ...]:
+    return (
+        "killed at random",
+        "head killed",
+        "head with Redis killed",
+        "raylet killed",
+        "stopped while pending",
+    )
+
+
 PARTS = {
     "agents": Part(
         ("tests/faults/soak/test_soak.py", "tests/faults/match"),
@@ -40,6 +50,7 @@ PARTS = {
     ),
     "executor": Part(("tests/faults/executor",), ("agents/midwatch/agents/executor",)),
     "messages": Part(("tests/faults/messages",), ("agents/midwatch/agents/messages",)),
+    "ray": Part(("tests/faults/ray",), ("agents/midwatch/agents/executor",), _on_ray),
     "chain": Part(("tests/faults/chain",), (), _of_the_chain),
     "shippers": Part(("tests/faults/shippers",), ("shippers/midwatch/shippers",)),
 }

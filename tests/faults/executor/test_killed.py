@@ -13,7 +13,7 @@ import pytest
 from executor_world import World, ledger
 from faults.chaos.rounds import LEAN, ROUNDS, seed_of
 from faults.chaos.tally import counting
-from midwatch.agents.launch.start import Started
+from midwatch.agents.launch.job_spec import Started
 from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.streams.records import Command
 from midwatch.streams.records.effect_keys import effect_key

@@ -22,7 +22,7 @@ import pytest
 from executor_world import TRAINER, World, ledger
 from faults.chaos.rounds import ROUNDS, seed_of
 from faults.chaos.tally import Count, counting
-from midwatch.agents.launch.start import Started
+from midwatch.agents.launch.job_spec import Started
 from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.streams.records import Command
 from midwatch.streams.records.effect_keys import effect_key

@@ -14,7 +14,7 @@ from executor_world import World
 from faults.upgrade.earlier import JOB, Site, begin, extract, specs, starts
 from house.parts import Require
 from house.tree import ROOT
-from midwatch.agents.launch.start import Started
+from midwatch.agents.launch.job_spec import Started
 from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.streams.records import Chunk, Heartbeat, Outcome, SchedulerFact, Spec
 from midwatch.streams.records.codec import decode, decode_log

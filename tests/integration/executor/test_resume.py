@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from executor_world import World, midwatch
-from midwatch.agents.launch.start import Started
+from midwatch.agents.launch.job_spec import Started
 from midwatch.agents.query.inquiry import ask_job
 from midwatch.streams.host.clock import now_ms
 from processes import wait_for

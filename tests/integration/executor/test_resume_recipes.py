@@ -25,7 +25,7 @@ from checkpoint_shapes import (
     torchtune_folder,
 )
 from executor_world import World
-from midwatch.agents.launch.start import Started
+from midwatch.agents.launch.job_spec import Started
 from midwatch.agents.schedulers.resume import template
 from processes import wait_for
 

@@ -10,7 +10,7 @@ import pytest
 
 from executor_world import World, midwatch
 from midwatch.agents.executor.arming import arming
-from midwatch.agents.launch.start import spec_event
+from midwatch.agents.launch.job_spec import spec_event
 from midwatch.agents.reporter import Reporter
 from midwatch.streams.records import Spec
 from midwatch.streams.records.identity import native_id

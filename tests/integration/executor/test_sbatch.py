@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from executor_world import World, midwatch
-from midwatch.agents.launch.start import Started
+from midwatch.agents.launch.job_spec import Started
 from midwatch.agents.schedulers.resume import SHOWN
 from midwatch.streams.records.codec import decode
 from midwatch.streams.records.effect_keys import effect_key

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from executor_world import TRAINER, World, ledger, midwatch
-from midwatch.agents.launch.start import Started
+from midwatch.agents.launch.job_spec import Started
 from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.streams.records import Heartbeat
 from midwatch.streams.records.codec import decode_log

@@ -11,7 +11,8 @@ import pytest
 from executor_world import World
 from foreign_package import put_shelf_on_path, variables
 from integration.chain.installation import installation
-from midwatch.agents.launch.start import RunRequest, start
+from midwatch.agents.launch.job_spec import RunRequest
+from midwatch.agents.launch.start import start
 from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.agents.schedulers.calls import SystemCaller
 from midwatch.streams.records.effect_keys import effect_key

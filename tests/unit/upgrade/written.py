@@ -128,7 +128,8 @@ def checkpoint() -> SentPositions:
 
 def claim() -> bytes:
     """An open order as Redis holds it, with what the executor remembers of its work."""
-    return msgspec.json.encode(Claim(filled(records.Command), 6, filled(Memory).words(), 2))
+    known = replace(filled(Memory), tried_epoch="")  # a field of later versions, left out where it is empty
+    return msgspec.json.encode(Claim(filled(records.Command), 6, known.words(), 2))
 
 
 def open_claim(body: bytes) -> tuple[Claim, Memory]:

@@ -17,7 +17,14 @@ from midwatch.agents.executor.claims import Claim
 from midwatch.agents.executor.consumer import Desk, armed, final_outcome
 from midwatch.agents.executor.dependents import point_dependents
 from midwatch.agents.reporter import say, step_line
-from midwatch.agents.schedulers.base import Cluster, ClusterUnreachable, Hint, SchedulerJob, StartSpec
+from midwatch.agents.schedulers.base import (
+    Cluster,
+    ClusterUnreachable,
+    Hint,
+    SchedulerJob,
+    StartSpec,
+    StartState,
+)
 from midwatch.agents.schedulers.resume import ResumePoint, newest
 from midwatch.agents.schedulers.wrapping import start_spec
 from midwatch.agents.watcher.cancellation_notes import note_cancellation
@@ -116,7 +123,7 @@ class OpenCommands:
         except ClusterUnreachable as error:
             self._log_once(claim, "blind → wait", error.what)
             return _BLIND_PAUSE_S
-        step = r.next_step(pending, known, view, r.SLURM if cluster.holds else r.LOCAL)
+        step = r.next_step(pending, known, view, _timing(cluster))
         match step:
             case r.Wait():
                 least, most = (1.0, 2.0) if cluster.holds else (0.05, 1.0)
@@ -188,11 +195,21 @@ class OpenCommands:
             at=at,
             epoch=cluster.epoch(),
             holds=cluster.holds,
-            old=cluster.state(command.incarnation),
+            old=self._old(command, cluster),
             ours=ours,
             winner=None if seen or not known.winner else cluster.state(_first_start(cluster, known.winner)),
             successor=self._successor(command, jobs.jobs, key, known),
         )
+
+    def _old(self, command: Command, cluster: Cluster) -> StartState:
+        """The state of the old start. On Ray a heartbeat may know better than the head."""
+        state = cluster.state(command.incarnation)
+        start = (
+            self._desk.census.start_of(command.job, command.incarnation) if cluster.kind == "ray" else None
+        )
+        if start is None or start.alive_at is None:
+            return state
+        return r.with_heartbeat(state, time.monotonic() - start.alive_at)
 
     def _successor(self, command: Command, jobs: tuple[SchedulerJob, ...], key: str, known: r.Memory) -> str:
         """A later start of the job than the command's, made by somebody else; "" if there is none."""
@@ -326,6 +343,12 @@ def _trace(command: Command) -> str:
 
 def _key(command: Command) -> str:
     return effect_key(command.job, command.attempt, "start") if command.action == "restart" else ""
+
+
+def _timing(cluster: Cluster) -> r.Timing:
+    if cluster.kind == "ray":
+        return r.RAY
+    return r.SLURM if cluster.holds else r.LOCAL
 
 
 def _first_start(cluster: Cluster, native: str) -> str:

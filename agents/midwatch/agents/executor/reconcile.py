@@ -9,6 +9,9 @@ that safe:
 - A new job stays held until the scheduler can no longer lose its record, so duplicate jobs never run.
 - The old start is gone before the new one runs.
 - Once a job was released, the executor never submits another one.
+
+A scheduler that cannot hold jobs and forgets them in a restart adds a sixth rule. What was submitted under
+one run of it is never submitted again under the next.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from typing import Literal
 
 from midwatch.agents.schedulers.base import Hint, SchedulerEpoch, SchedulerJob, StartState
 
+LIFELESS_S = 20.0  # after a heartbeat with a live process, an end that nobody saw is believed
 REFUSALS = 3  # after so many refusals of an act the command fails
 
 
@@ -34,10 +38,14 @@ class Timing:
     again: float  # before a cancel or a release is repeated
     force: float  # from the first cancel of the old start until one with force
     remembered: float  # for how long the scheduler shows ended jobs, at most
+    forgets: bool = False  # a restart may lose jobs that ran
 
 
 SLURM = Timing(settle=25, durable=6, boot_settle=8, confirm=7, absent=10, again=5, force=120, remembered=300)
 LOCAL = Timing(settle=15, durable=0, boot_settle=0, confirm=0, absent=0, again=2, force=20, remembered=0)
+RAY = Timing(
+    settle=2, durable=0, boot_settle=0, confirm=0, absent=10, again=2, force=120, remembered=0, forgets=True
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +74,7 @@ class Memory:
     quiet_epoch: str = ""
     refusals: float = 0
     refusal: str = ""
+    tried_epoch: str = ""  # the run of a forgetful scheduler that got the submission
 
     def words(self) -> dict[str, str]:
         """The fields as text, without the empty ones."""
@@ -74,7 +83,7 @@ class Memory:
 
 def memory(words: Mapping[str, str]) -> Memory:
     """Reads what `Memory.words` gave. Ignores fields of a newer version."""
-    texts = ("winner", "missing_epoch", "quiet_epoch", "refusal")
+    texts = ("winner", "missing_epoch", "quiet_epoch", "refusal", "tried_epoch")
     known = [field.name for field in fields(Memory) if field.name in words]
     return Memory(**{name: words[name] if name in texts else float(words[name]) for name in known})  # type: ignore[arg-type] # each field is a text or a number, as `texts` says
 
@@ -178,9 +187,23 @@ def next_step(pending: PendingCommand, known: Memory, view: View, timing: Timing
 
 def answered(known: Memory, hint: Hint) -> Memory:
     """Counts a refusal of an act. Ignores every other answer, because the next look is more reliable."""
+    if hint.result == "unsent":
+        return replace(known, tried_epoch="")
     if hint.result != "refused":
         return known
     return replace(known, refusals=known.refusals + 1, refusal=hint.text)
+
+
+def with_heartbeat(state: StartState, quiet: float) -> StartState:
+    """The old start's state, `quiet` seconds after its last heartbeat with a live process.
+
+    A head that lost sight of a job says that it is gone or has failed, without an exit code. The job's
+    processes may live on for a while.
+    """
+    seen = state.exit_code is not None or state.signal is not None or state.word == "STOPPED"
+    if quiet < LIFELESS_S and not seen and (state.over or state.kind == "absent"):
+        return StartState("unknown", reason=f"a process of it was heard {quiet:.0f} s ago")
+    return state
 
 
 def late_duplicates(start_key: str, winner: str, jobs: Sequence[SchedulerJob]) -> tuple[str, ...]:
@@ -197,7 +220,7 @@ def _choose_or_submit(  # noqa: PLR0911 - one a rule
 ) -> Step:
     """The step if no job is chosen, or if the scheduler does not show the chosen one."""
     if known.released_at:
-        return _vanished(known, view, timing)
+        return _vanished(pending, known, view, timing)
     live = [job for job in view.ours if job.state.kind in _LIVE]
     ran = [job for job in view.ours if job.state.over and job.state.word != "CANCELLED"]
     if candidates := live or ran:
@@ -212,15 +235,26 @@ def _choose_or_submit(  # noqa: PLR0911 - one a rule
         return Finish("expired", "it could not begin in time", untouched=not known.first_cancelled_at)
     if not view.holds and (step := _end_old(pending, known, view, timing)):
         return step
-    return Submit(replace(known, tried_at=view.at, winner="", winner_at=0.0), "no job carries the key")
+    if known.tried_epoch not in ("", view.epoch.name):
+        return Finish(
+            "failed",
+            f"the scheduler was restarted as {view.epoch.name} and has forgotten what it was given as "
+            f"{known.tried_epoch}: that start may have run, so there is no second one",
+        )
+    epoch = view.epoch.name if timing.forgets else ""
+    memory = replace(known, tried_at=view.at, tried_epoch=epoch, winner="", winner_at=0.0)
+    return Submit(memory, "no job carries the key")
 
 
-def _vanished(known: Memory, view: View, timing: Timing) -> Step:
+def _vanished(pending: PendingCommand, known: Memory, view: View, timing: Timing) -> Step:
     """The step if the scheduler no longer shows the released job, which is never submitted again."""
     if view.winner is not None and view.winner.kind == "unknown":
         return Wait(timing.again, "the scheduler does not know the state of the new job")
     if (view.winner is not None and view.winner.over) or view.at - known.released_at > timing.remembered:
-        return Finish("done", f"the new job {known.winner} has run and left the queue")
+        lost = (
+            f"{pending.old.partition(':')[0]}:{known.winner}:{known.tried_epoch}" if known.tried_epoch else ""
+        )
+        return Finish("done", f"the new job {known.winner} has run and left the queue", lost)
     step = _absence(known, view, timing)
     return step or Finish("failed", f"the scheduler has forgotten {known.winner} after its release")
 

@@ -147,11 +147,17 @@ def _serve(settings: Settings, caller: Caller, stopping: list[int]) -> None:
 def _clusters(settings: Settings, caller: Caller) -> dict[str, Cluster]:
     """The drivers by the names that specs use: `local` always, `slurm` where `squeue` is installed.
 
+    `ray` where the settings name a head.
+
     Beside them stand the foreign ones that the settings name.
     """
     directory = settings.state_directory
-    kinds = ["local", *(["slurm"] if shutil.which("squeue") else [])]
-    ours = {kind: cluster(kind, kind, directory, caller) for kind in kinds}
+    kinds = [
+        "local",
+        *(["slurm"] if shutil.which("squeue") else []),
+        *(["ray"] if settings.ray.address else []),
+    ]
+    ours = {kind: cluster(kind, kind, directory, caller, settings.ray) for kind in kinds}
     return ours | foreign_clusters(settings.extensions, directory, caller)
 
 

@@ -32,6 +32,19 @@ def scheduler_of(name: str, settings: ExtensionSettings, state_directory: Path, 
     return foreign_clusters(settings, state_directory, caller)[name]
 
 
+def check_absent(cluster: Cluster, incarnation: str) -> None:
+    """Raises NotStarted if the scheduler has a job of that id, ServiceUnreachable if it does not answer."""
+    state = cluster.state(incarnation)
+    if state.kind == "unknown":
+        raise ServiceUnreachable(f"{cluster.name} does not answer: {state.reason}", where=cluster.name)
+    if state.kind != "absent":
+        raise NotStarted(
+            f"{cluster.name} has a job of that id, which is {state.word.lower()}",
+            where=incarnation,
+            remedy="choose another id, or none",
+        )
+
+
 def submit_first(cluster: Cluster, wanted: StartSpec, key: str) -> str:
     """Submits it once, lets it run, and returns its incarnation.
 
@@ -40,6 +53,8 @@ def submit_first(cluster: Cluster, wanted: StartSpec, key: str) -> str:
         ServiceUnreachable: it does not show the job; it may have been started all the same.
     """
     hint = cluster.submit_held(wanted, key)
+    if hint.result == "unsent":
+        raise ServiceUnreachable(f"the job was not started: {hint.text}", where=cluster.name)
     if hint.result == "refused":
         raise NotStarted(f"{cluster.name} refused the job: {hint.text}", where=wanted.cwd)
     deadline, why = time.monotonic() + _SHOWN_S, hint.text

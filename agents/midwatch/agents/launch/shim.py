@@ -31,6 +31,7 @@ from pathlib import Path
 from midwatch.agents.launch import backoff
 from midwatch.agents.launch.other_nodes import OtherNodes, nodes_of, step_argv
 from midwatch.agents.schedulers.local.wakeups import Wakeups
+from midwatch.agents.schedulers.ray.driver import driver_incarnation
 from midwatch.agents.schedulers.resume import begin
 from midwatch.agents.schedulers.slurm.exported import from_file
 from midwatch.agents.schedulers.slurm.job_array import of_task
@@ -254,6 +255,8 @@ def _incarnation(environment: Mapping[str, str]) -> str:
         array, task = environment.get("SLURM_ARRAY_JOB_ID"), environment.get("SLURM_ARRAY_TASK_ID")
         restarts = int(environment.get("SLURM_RESTART_COUNT") or 0)
         return slurm_incarnation(f"{array}_{task}" if array and task else job, restarts)
+    if driver := driver_incarnation(environment, _own_outputs()):
+        return driver
     leader = os.getpgrp()
     return local_incarnation(leader, start_ticks(leader) or 0)
 

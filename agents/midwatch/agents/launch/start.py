@@ -6,17 +6,24 @@ import getpass
 import os
 import secrets
 import signal
-import socket
 import sys
-import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import replace
 
 from midwatch.agents.launch.first_start import NotStarted, scheduler_of, submit_first
-from midwatch.agents.launch.submission import Sending, kept_submission, sending, tasks_of
+from midwatch.agents.launch.job_spec import (
+    RunRequest,
+    Started,
+    before_the_start,
+    check_room,
+    name_of,
+    owner_of,
+    spec_event,
+    spec_of,
+)
+from midwatch.agents.launch.ray_start import start_on_ray
+from midwatch.agents.launch.submission import Sending, sending, tasks_of
 from midwatch.agents.launch.variables import allowed
 from midwatch.agents.reporter import Reporter
 from midwatch.agents.schedulers.base import Cluster, StartSpec
@@ -24,61 +31,20 @@ from midwatch.agents.schedulers.calls import Caller
 from midwatch.agents.schedulers.environment_file import keep_environment
 from midwatch.agents.schedulers.local.effect_file import read
 from midwatch.agents.schedulers.local.scheduler import LocalCluster
+from midwatch.agents.schedulers.ray.submission import is_ray
 from midwatch.agents.schedulers.slurm.job_array import TASK, of_task
 from midwatch.agents.schedulers.slurm.sbatch_argv import split
 from midwatch.agents.schedulers.wrapping import is_sbatch, shim_argv
-from midwatch.agents.signing import ensure_keys, spec_hash
+from midwatch.agents.signing import ensure_keys
 from midwatch.agents.watcher.cancellation_notes import note_cancellation
 from midwatch.streams.errors import ServiceUnreachable, UsageError
-from midwatch.streams.records import Spec, SpecEvent
-from midwatch.streams.records.identity import job_name, local_incarnation, native_id, slurm_incarnation
+from midwatch.streams.records import Spec
+from midwatch.streams.records.identity import local_incarnation, native_id, slurm_incarnation
 from midwatch.streams.services.reachable import check_kafka
 from midwatch.streams.settings.schema import Settings
 
 _SUBMIT_S = 60.0
 _LOOK_S = 0.1
-_START_BYTES = 64 * 1024
-"""What the files of a start take at most: its record, its script, the first lines of its output."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunRequest:
-    """One request of a person. `limits` are seconds by phase; paths may be relative to `cwd`."""
-
-    argv: tuple[str, ...]
-    cwd: Path
-    job: str = ""
-    log_paths: tuple[str, ...] = ()
-    node_logs: tuple[str, ...] = ()  # on every node of a SLURM job; `%N` is the node's name
-    checkpoint_directory: str = ""
-    resume_arguments: tuple[str, ...] = ()  # a template of words for a start that has a checkpoint
-    policy: str = ""
-    policy_text: str = ""  # where the job brings a policy of its own
-    any_line: bool = False  # any line of the job ends its silence
-    armed: bool = False
-    nodes: int = 1
-    limits: Mapping[str, float] | None = None
-    max_restarts: int | None = None
-    variables: tuple[str, ...] = ()  # names from our environment
-    scheduler: str = ""  # a foreign one, by its name; "" for the one that the command line shows
-    follow: bool = False  # a dependent job of SLURM is pointed at the new start of the job that it waits for
-    settings: Mapping[str, str] | None = None  # MIDWATCH_* variables that give our settings to the shipper
-
-
-class Unwatched(ServiceUnreachable):
-    """The watch cannot take the job, and nothing was started."""
-
-
-@dataclass(frozen=True, slots=True)
-class Started:
-    """A job that runs or waits in the queue. `key` names its record on `local`, `log` its output there."""
-
-    spec: Spec
-    incarnation: str
-    key: str = ""
-    log: Path | None = None
-    tasks: tuple[Started, ...] = ()  # of an array: each is a job of its own, and `spec` is of none
-    answer: str = ""  # of `sbatch --parsable`: the id, and on some sites the cluster behind a semicolon
 
 
 def start(request: RunRequest, settings: Settings, caller: Caller) -> Started:
@@ -93,23 +59,25 @@ def start(request: RunRequest, settings: Settings, caller: Caller) -> Started:
         ServiceUnreachable: SLURM does not answer, or Kafka went away after the start. The message says
             whether a job may have been started.
     """
+    if is_ray(request.argv):
+        return start_on_ray(request, settings, caller)
     elsewhere = None
     if request.scheduler:
         elsewhere = scheduler_of(request.scheduler, settings.extensions, settings.state_directory, caller)
-    with _before_the_start(settings):
+    with before_the_start(settings):
         check_kafka(settings)
     reporter = Reporter(settings)
     try:
-        with _before_the_start(settings):
+        with before_the_start(settings):
             check_room(settings.state_directory)
             signer = ensure_keys(settings.state_directory)
             kind = request.scheduler or ("slurm" if is_sbatch(request.argv) else "local")
-            owner = _owner(settings, kind)
-            name = _name(request.job, owner) if request.job else ""
+            owner = owner_of(settings, kind)
+            name = name_of(request.job, owner) if request.job else ""
             tasks = tasks_of(request.argv, request.cwd, os.environ) if kind == "slurm" else ()
             _check_paths(request, tasks)
             sent = _sending(request, settings, kind, "" if tasks else name)
-            spec = _spec(request, settings, kind, name or ":".join(owner))
+            spec = spec_of(request, settings, kind, name or ":".join(owner))
             environment_file = keep_environment(settings.state_directory, sent.kept)
             spec = replace(spec, environment_file=str(environment_file))
             if name:
@@ -130,14 +98,18 @@ def start(request: RunRequest, settings: Settings, caller: Caller) -> Started:
             spec = replace(spec, job=f"{spec.job}/{native_id(started.incarnation)}")
         signed = [signer.sign(each) for each in _specs(spec, tasks)]
         starts = _starts(started, signed, tasks)
-        for one in starts:
-            if not name:
-                reporter.spec(one.spec)
-            event = spec_event(one.spec, one.incarnation)
-            reporter.event(replace(event, policy_text=request.policy_text, any_line=request.any_line))
+        _publish(starts, request, reporter, with_specs=not name)
         return replace(started, spec=spec, tasks=starts) if tasks else starts[0]
     finally:
         reporter.close()
+
+
+def _publish(starts: Sequence[Started], request: RunRequest, reporter: Reporter, *, with_specs: bool) -> None:
+    for one in starts:
+        if with_specs:
+            reporter.spec(one.spec)
+        event = spec_event(one.spec, one.incarnation)
+        reporter.event(replace(event, policy_text=request.policy_text, any_line=request.any_line))
 
 
 def _specs(spec: Spec, tasks: tuple[int, ...]) -> tuple[Spec, ...]:
@@ -174,44 +146,6 @@ def _check_paths(request: RunRequest, tasks: tuple[int, ...]) -> None:
                 where=f"{option} {path}",
                 remedy=f"write {TASK} where the index of the task belongs",
             )
-
-
-@contextmanager
-def _before_the_start(settings: Settings) -> Iterator[None]:
-    """Turns what keeps the watch from taking the job into `Unwatched`."""
-    try:
-        yield
-    except ServiceUnreachable as error:
-        raise Unwatched(error.what, where=error.where, remedy=error.remedy) from error
-    except OSError as error:
-        raise Unwatched(
-            f"the state directory cannot be written: {error.strerror}",
-            where=str(error.filename or settings.state_directory),
-            remedy="make room there, or choose another one with --state-directory",
-        ) from error
-
-
-def check_room(directory: Path) -> None:
-    """Make the directory, and see that it takes what a start writes. Raises OSError."""
-    directory.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=directory) as probe:
-        probe.write(bytes(_START_BYTES))
-        probe.flush()
-
-
-def spec_event(spec: Spec, incarnation: str) -> SpecEvent:
-    """The event that gives detect and decide what they need of a spec."""
-    return SpecEvent(
-        job=spec.job,
-        spec=spec_hash(spec),
-        policy=spec.policy,
-        armed=spec.armed,
-        nodes=spec.nodes,
-        checkpoint_directory=spec.checkpoint_directory,
-        limits=spec.limits,
-        max_restarts=spec.max_restarts,
-        incarnation=incarnation,
-    )
 
 
 def sbatch_answer(argv: tuple[str, ...], started: Started) -> str:
@@ -254,24 +188,6 @@ def follow(started: Started, settings: Settings, caller: Caller, pressed: list[i
             time.sleep(_LOOK_S)
 
 
-def _owner(settings: Settings, kind: str) -> tuple[str, str]:
-    """Cluster and user: the first two parts of the job's name. An unnamed cluster has its kind as name."""
-    unset = settings.cluster == Settings().cluster
-    return kind if unset else settings.cluster, getpass.getuser()
-
-
-def _name(text: str, owner: tuple[str, str]) -> str:
-    """The job's whole name. Raises UsageError for another user's: the executor would refuse its commands."""
-    name = job_name(text, cluster=owner[0], user=owner[1])
-    if name.user != owner[1]:
-        raise UsageError(
-            f"{name} is a job of {name.user}, and you are {owner[1]}",
-            where="--job",
-            remedy=f"leave the user out: --job {name.run}",
-        )
-    return str(name)
-
-
 def _sending(request: RunRequest, settings: Settings, kind: str, job: str) -> Sending:
     """What the job gets of our environment: on SLURM what sbatch sends, elsewhere what `allowed` passes."""
     ours = dict(request.settings or {})
@@ -283,44 +199,6 @@ def _sending(request: RunRequest, settings: Settings, kind: str, job: str) -> Se
         ours["MIDWATCH_JOB"] = job
     return sending(
         request.argv, cwd=request.cwd, environment=os.environ, ours=ours, by_name=request.variables
-    )
-
-
-def _spec(request: RunRequest, settings: Settings, kind: str, job: str) -> Spec:
-    logs = tuple(str(request.cwd / path) for path in request.log_paths)
-    node_logs = tuple(str(request.cwd / path) for path in request.node_logs)
-    argv = request.argv
-    if kind == "slurm":
-        argv = kept_submission(
-            argv,
-            cwd=request.cwd,
-            scripts=settings.state_directory / "scripts",
-            environment=os.environ,
-            job=job,
-            nodes=request.nodes,
-            log_paths=logs,
-            node_logs=node_logs,
-        )
-    else:
-        logs += tuple(path.replace("%N", socket.gethostname()) for path in node_logs)
-    return Spec(
-        job=job,
-        cluster=kind,
-        argv=argv,
-        cwd=str(request.cwd),
-        environment={},
-        user=getpass.getuser(),
-        log_paths=logs,
-        checkpoint_directory=str(request.cwd / request.checkpoint_directory)
-        if request.checkpoint_directory
-        else "",
-        policy=request.policy or settings.policy,
-        armed=request.armed,
-        nodes=request.nodes,
-        limits={name: float(seconds) for name, seconds in (request.limits or {}).items()},
-        max_restarts=request.max_restarts,
-        resume_arguments=request.resume_arguments,
-        follow=request.follow,
     )
 
 

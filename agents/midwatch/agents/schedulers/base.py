@@ -98,9 +98,12 @@ class StartSpec:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """The apparent result of an act. `refused`: certainly not done, and a second try will not help."""
+    """The apparent result of an act. `refused`: certainly not done, and a second try will not help.
 
-    result: Literal["done", "refused", "unclear"]
+    `unsent`: certainly not done, because the scheduler was not reached. A later try may help.
+    """
+
+    result: Literal["done", "refused", "unclear", "unsent"]
     text: str = ""
 
 

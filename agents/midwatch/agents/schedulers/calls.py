@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from midwatch.streams.services.ray_jobs import HeadAnswer, RayHead, call
+
 # The variables that a scheduler's tool needs of our environment. No other reaches a tool or a job.
 _PASSED = ("PATH", "HOME", "LOGNAME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "SLURM_CONF")
 _LOOKS = frozenset({"squeue", "sacct", "sinfo"})
@@ -77,6 +79,12 @@ class Caller(Protocol):
 
     def signal_group(self, group: int, number: signal.Signals) -> None:
         """Sends a signal to a process group. Raises ProcessLookupError when the group is gone."""
+        ...
+
+    def request(
+        self, head: RayHead, method: str, path: str, body: bytes | None, *, timeout: float
+    ) -> HeadAnswer:
+        """One call of a Ray head over HTTP. Never raises for a head that is away."""
         ...
 
 
@@ -142,11 +150,17 @@ class SystemCaller:
     def signal_group(self, group: int, number: signal.Signals) -> None:
         os.killpg(group, number)
 
+    def request(
+        self, head: RayHead, method: str, path: str, body: bytes | None, *, timeout: float
+    ) -> HeadAnswer:
+        return call(head, method, path, body, timeout=timeout)
+
 
 class CountingCaller:
     """Passes every call on and counts it: `acts` change something, `looks` do not.
 
-    Keys of `acts`: the program (`sbatch`, `scancel`, `scontrol release`), `spawn`, `signal`.
+    Keys of `acts`: the program (`sbatch`, `scancel`, `scontrol release`), `spawn`, `signal`. Of a Ray head
+    the method and the kind of path (`POST jobs`, `POST stop`, `PUT packages`).
     """
 
     def __init__(self, caller: Caller) -> None:
@@ -187,3 +201,10 @@ class CountingCaller:
     def signal_group(self, group: int, number: signal.Signals) -> None:
         self.acts["signal"] += 1
         self._caller.signal_group(group, number)
+
+    def request(
+        self, head: RayHead, method: str, path: str, body: bytes | None, *, timeout: float
+    ) -> HeadAnswer:
+        kind = "stop" if path.endswith("/stop") else path.strip("/").split("/")[1]
+        (self.looks if method == "GET" else self.acts)[f"{method} {kind}"] += 1
+        return self._caller.request(head, method, path, body, timeout=timeout)

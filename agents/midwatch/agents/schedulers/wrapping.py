@@ -14,6 +14,7 @@ from pathlib import Path, PurePath
 
 from midwatch.agents.schedulers.base import StartSpec
 from midwatch.agents.schedulers.environment_file import kept_environment
+from midwatch.agents.schedulers.ray.submission import is_ray
 from midwatch.agents.schedulers.resume import (
     SHOWN,
     TRACE,
@@ -70,7 +71,7 @@ def start_spec(
     kept = environment_of(spec)
     if is_sbatch(argv):
         export = export_of(argv, verified_script(script_of(argv)))
-    else:
+    elif not is_ray(argv):  # Ray's driver puts the shim before the entrypoint, where the job asked for it
         argv = tuple(shim_argv(job=spec.job, nodes=spec.nodes, log_paths=spec.log_paths, argv=argv))
     shown = (*SHOWN, TRACE) if trace else SHOWN
     if chooses:

@@ -107,6 +107,12 @@ class CensusReader(threading.Thread):
         with self._lock:
             return tuple(replace(start) for start in self._census.starts(kind))
 
+    def start_of(self, job: str, incarnation: str) -> JobStart | None:
+        """A copy of one start of the job; None if `events` does not name it."""
+        with self._lock:
+            start = self._census.jobs.get(job, {}).get(incarnation)
+            return replace(start) if start else None
+
     def spec(self, digest: str) -> Spec | None:
         """The spec of that hash; None if the topic has none. The caller must check its signature."""
         with self._lock:

@@ -21,7 +21,12 @@ from midwatch.streams.records.identity import native_id
 ABSENT_S = 10.0
 ABSENT = "ABSENT"
 CANCELLED = "CANCELLED"
-_CUT_SHORT = (CANCELLED, ABSENT, "LOST")  # with any other state it ended by itself before the cancel
+_CUT_SHORT = (
+    CANCELLED,
+    "STOPPED",
+    ABSENT,
+    "LOST",
+)  # with any other state it ended by itself before the cancel
 
 
 @dataclass(frozen=True, slots=True)

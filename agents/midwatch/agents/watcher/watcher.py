@@ -57,7 +57,7 @@ class Watcher(threading.Thread):
                 for cluster in self._clusters:
                     if due[cluster.name] <= time.monotonic():
                         self.look(cluster)
-                        pause = self._poll_s if cluster.holds else min(self._poll_s, LOCAL_POLL_S)
+                        pause = min(self._poll_s, LOCAL_POLL_S) if _on_this_host(cluster) else self._poll_s
                         due[cluster.name] = time.monotonic() + pause
                 self._stopping.wait(max(0.01, min(due.values()) - time.monotonic()))
         except BaseException as error:
@@ -75,7 +75,7 @@ class Watcher(threading.Thread):
     def look(self, cluster: Cluster) -> None:
         """One look at one cluster. Logs once that a scheduler does not answer, and tries again next time."""
         starts = self._census.starts(cluster.kind)
-        last_words = self._last_words if not cluster.holds else None
+        last_words = self._last_words if _on_this_host(cluster) else None
         if last_words is not None:
             self._drain_ended(last_words, starts)
         by_key = self._jobs_by_key()
@@ -116,7 +116,7 @@ class Watcher(threading.Thread):
 
     def _take(self, cluster: Cluster, watched: WatcherMemory, starts: tuple[JobStart, ...]) -> SchedulerSweep:
         jobs = {job.incarnation: job for job in cluster.sweep().jobs}
-        if not cluster.holds:
+        if _on_this_host(cluster):
             # A process that our shim did not start may run on another host or in another container. This
             # host's /proc does not show it.
             starts = tuple(start for start in starts if start.incarnation in jobs)
@@ -126,6 +126,11 @@ class Watcher(threading.Thread):
         known = {start.incarnation for start in starts} | {native_id(start.incarnation) for start in starts}
         ours = {n: j for n, j in jobs.items() if j.effect_key or n in known or j.native_id in known}
         return SchedulerSweep(cluster.name, time.monotonic(), boot, ours, answers)
+
+
+def _on_this_host(cluster: Cluster) -> bool:
+    """Whether its jobs are processes that this host shows. A Ray head is elsewhere."""
+    return not cluster.holds and cluster.kind != "ray"
 
 
 def _with_user_name(state: StartState) -> StartState:

@@ -57,6 +57,7 @@ def load_settings(
     settings = read_settings(tree, file, overrides, mistakes, here)
     kafka = with_secret(settings.kafka, "kafka", mistakes)
     redis = with_secret(settings.redis, "redis", mistakes)
+    ray = with_secret(settings.ray, "ray", mistakes, name="token")
     if mistakes:
         raise Mistakes(mistakes)
     sources = (*([str(file)] if file else []), *(a.where for a in overrides))
@@ -64,6 +65,7 @@ def load_settings(
         settings,
         kafka=kafka,
         redis=redis,
+        ray=ray,
         state_directory=settings.state_directory.expanduser(),
         sources=sources,
     )

@@ -308,6 +308,26 @@ def redis_url() -> Kind[str]:
     return Kind("Redis address", "redis://redis.example:6379/0", read)
 
 
+def http_url() -> Kind[str]:
+    """An HTTP address without a password, or no text."""
+    advice = "write http://host:8265, or https://… for TLS"
+
+    def read(given: Given) -> str:
+        text = _text(given)
+        try:
+            parts = urlsplit(text)
+            usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        except ValueError:
+            raise WrongValue("not an HTTP address", advice) from None
+        if parts.username is not None or parts.query or parts.fragment:
+            raise WrongValue("the address holds more than a host, a port and a path", advice)
+        if text and not usable:
+            raise WrongValue(f"{shown(text)} is not an HTTP address", advice)
+        return text.rstrip("/")
+
+    return Kind("HTTP address", "http://head.example:8265", read)
+
+
 def secret(file_setting: str, variable: str) -> Kind[Secret]:
     """A secret from a variable. In a settings file it is an error that names the right places."""
 

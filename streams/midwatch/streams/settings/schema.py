@@ -272,6 +272,22 @@ class TelemetrySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class RaySettings:
+    """The Ray head that the executor acts on. No spec and no command can name another one."""
+
+    address: str = setting(
+        kinds.http_url(), "", "the head's dashboard, http:// or https://; empty for no Ray"
+    )
+    token_file: Path | None = setting(kinds.optional(kinds.path()), None, "file with the head's token")
+    token: Secret = setting(
+        kinds.secret("ray.token_file", "MIDWATCH_RAY__TOKEN"), Secret(), "the head's token"
+    )
+    python: str = setting(
+        kinds.text(), "python", "runs the sidecar on the cluster's nodes, where midwatch is installed"
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerSettings:
     """How match, detect and decide run."""
 
@@ -317,6 +333,7 @@ class Settings:
     extensions: ExtensionSettings = field(default_factory=ExtensionSettings)
     messages: MessagesSettings = field(default_factory=MessagesSettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
+    ray: RaySettings = field(default_factory=RaySettings)
     worker: WorkerSettings = field(default_factory=WorkerSettings)
     sources: tuple[str, ...] = field(default=(), metadata={"internal": True})
 

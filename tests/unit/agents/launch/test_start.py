@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from midwatch.agents.launch.start import Started, sbatch_answer
+from midwatch.agents.launch.job_spec import Started
+from midwatch.agents.launch.start import sbatch_answer
 from midwatch.streams.records import Spec
 
 SPEC = Spec("slurm:ann/44", "slurm", ("sbatch", "t.sh"), "/", {}, "ann", (), "", "verdict", armed=False)

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from midwatch.agents.launch import start as launch
-from midwatch.agents.launch.start import RunRequest, Unwatched, start
+from midwatch.agents.launch.job_spec import RunRequest, Unwatched
+from midwatch.agents.launch.start import start
 from midwatch.agents.schedulers.calls import SystemCaller
 from midwatch.streams.settings.file import load_settings
 

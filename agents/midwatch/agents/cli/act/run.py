@@ -14,7 +14,7 @@ from midwatch.agents.cli.options import json_option, with_settings
 from midwatch.streams.errors import MidwatchError, ServiceUnreachable, UsageError
 
 if TYPE_CHECKING:
-    from midwatch.agents.launch.start import Started
+    from midwatch.agents.launch.job_spec import Started
     from midwatch.streams.settings.schema import Settings
 
 _NEIGHBOURS_S = 10.0
@@ -73,6 +73,18 @@ _NEIGHBOURS_S = 10.0
     is_flag=True,
     help="If the watch cannot take the job (no Kafka, a full disk), start it all the same, unwatched.",
 )
+@click.option(
+    "--secret",
+    "secrets",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="On Ray: a variable whose value lies in a file on the cluster.",
+)
+@click.option(
+    "--sidecar",
+    is_flag=True,
+    help="On Ray: ship from within the entrypoint; midwatch must be installed there.",
+)
 @click.option("--scheduler", default="", metavar="NAME", help="A foreign scheduler that the settings name.")
 @json_option
 @click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -91,8 +103,10 @@ def run(
     A job that --anyway starts unwatched runs in this terminal, as without midwatch.
     """
     from midwatch.agents.launch.job_policy import job_policy
-    from midwatch.agents.launch.start import RunRequest, Unwatched, follow, note_interrupts, start
+    from midwatch.agents.launch.job_spec import RunRequest, Unwatched
+    from midwatch.agents.launch.start import follow, note_interrupts, start
     from midwatch.agents.schedulers.calls import SystemCaller
+    from midwatch.agents.schedulers.ray.submission import is_ray
     from midwatch.agents.schedulers.wrapping import is_sbatch
     from midwatch.streams.services.connection import with_connection
 
@@ -121,6 +135,8 @@ def run(
         variables=options["variables"],
         scheduler=options["scheduler"],
         follow=options["follow"],
+        secrets=options["secrets"],
+        sidecar=options["sidecar"],
         settings=_as_variables(settings, click.get_current_context().params),
     )
     if options["scheduler"] and (options["wait"] or is_sbatch(argv)):
@@ -135,7 +151,13 @@ def run(
             where="--follow",
             remedy="leave it out, or start the job by sbatch --dependency=afterok:ID",
         )
-    if options["wait"] and is_sbatch(argv):
+    if (options["secrets"] or options["sidecar"]) and not is_ray(argv):
+        raise UsageError(
+            "only a job on Ray takes it",
+            where="--secret" if options["secrets"] else "--sidecar",
+            remedy="a job on SLURM or this machine has a shipper and your variables already",
+        )
+    if options["wait"] and (is_sbatch(argv) or is_ray(argv)):
         raise UsageError(
             "--wait works for a local job only",
             where="--wait",
@@ -239,6 +261,8 @@ def _show(started: Started, argv: tuple[str, ...], settings: Settings, *, as_jso
         sys.stdout.flush()
     elif spec.cluster == "slurm" and (line := sbatch_answer(argv, started)):
         click.echo(line)
+    for warning in started.warnings:
+        click.echo(f"midwatch: warning: {warning}", err=True)
     log = f", its output is in {started.log}" if started.log else ""
     tasks = f", {len(started.tasks)} tasks, each a job by itself: {_range(started)}" if started.tasks else ""
     click.echo(f"midwatch: {spec.job} is started as {native}{log}{tasks}", err=True)

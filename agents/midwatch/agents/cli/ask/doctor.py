@@ -22,6 +22,11 @@ _MODES = {
     "act": "act: it acts for armed jobs",
 }
 
+_ON_RAY = (
+    "Ray: midwatch acts on the submissions that `midwatch run` made. It only observes all others, such as "
+    "those of a RayJob of KubeRay, whose backoffLimit restarts them by itself"
+)
+
 
 @click.command()
 @json_option
@@ -55,6 +60,8 @@ def doctor(as_json: bool, settings: Settings) -> int:
         check("topics are as they must be", lambda: check_topics(settings))
     if settings.redis.url:
         check("Redis answers and keeps state", lambda: check_redis(settings, safe_to_act=settings.armed))
+    if settings.ray.address:
+        check("the Ray head answers", lambda: _ray_head(settings))
     status = _rules(settings, check) if "topics are as they must be" in passed else None
     warnings = [*_open_secrets(settings), *_unsafe_links(settings)]
     disarmed = _disarmed_by(settings, warnings)
@@ -70,6 +77,7 @@ def doctor(as_json: bool, settings: Settings) -> int:
             "passed": passed,
             "failed": [{"what": e.what, "where": e.where, "remedy": e.remedy} for e in failures],
             "warnings": warnings,
+            "ray": _ON_RAY if settings.ray.address else None,
             "rules": status.plain() if status else None,
             "settings": as_plain(settings),
             "sources": list(settings.sources),
@@ -82,11 +90,21 @@ def doctor(as_json: bool, settings: Settings) -> int:
             click.echo(f"ok       {name}")
         if status:
             click.echo(f"         {status.line()}")
+        if settings.ray.address:
+            click.echo(f"         {_ON_RAY}")
         for warning in warnings:
             click.echo(f"warning  {warning}")
         for error in failures:
             click.echo(f"failed   {error}")
     return max((error.exit_code for error in failures), default=1 if warnings else 0)
+
+
+def _ray_head(settings: Settings) -> None:
+    """Raises ServiceUnreachable if the head does not answer, or refuses the token."""
+    from midwatch.agents.schedulers import cluster
+    from midwatch.agents.schedulers.calls import SystemCaller
+
+    cluster("ray", "ray", settings.state_directory, SystemCaller(), settings.ray).epoch()
 
 
 def _rules(settings: Settings, check: Callable[[str, Callable[[], object]], None]) -> RulesStatus | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 import click
 
@@ -29,6 +29,13 @@ if TYPE_CHECKING:
     "--patience", type=float, default=75.0, show_default=True, help="Seconds until all facts must hold."
 )
 @click.option(
+    "--cluster",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    show_default=True,
+    help="Where the training runs: as processes of this machine, or on a Ray head.",
+)
+@click.option(
     "--without",
     type=click.Choice(["nccl-rule", "executor", "redis"]),
     help="Break one part; the demo then shows which fact fails.",
@@ -41,6 +48,7 @@ def demo(
     maven_mirror: str | None,
     patience: float,
     without: str | None,
+    cluster: str,
     settings: Settings,
     settings_arguments: list[str],
 ) -> int:
@@ -50,6 +58,8 @@ def demo(
     training has 8 processes. First it dies of an NCCL timeout, and midwatch restarts it once; it resumes from
     its checkpoint. Then its loss spikes, which is a finding. Then one rank runs out of memory, and midwatch
     does not restart it. The training's own ledger is the judge. Exit code 1: a fact does not hold.
+
+    With --cluster ray the training is a job of the settings' Ray head, else of one that the demo starts.
     """
     from midwatch.agents.local.demo.scenario import Options, default_directory, run
 
@@ -57,6 +67,11 @@ def demo(
     up += [f"--maven-mirror={maven_mirror}"] if maven_mirror else []
     broken = cast("Without | None", without)
     options = Options(
-        directory or default_directory(), tuple(settings_arguments), tuple(up), broken, patience
+        directory or default_directory(),
+        tuple(settings_arguments),
+        tuple(up),
+        broken,
+        cluster=cast("Literal['local', 'ray']", cluster),
+        patience=patience,
     )
     return run(settings, options, click.echo)

@@ -27,6 +27,8 @@ class _Options(TypedDict):
     until_pid: bool
     start: Start
     drain: float | None
+    ray: str | None
+    submission_id: str | None
     config: Path | None
     state_directory: str | None
     changes: tuple[str, ...]
@@ -63,6 +65,8 @@ class ShipCommand(click.Command):
     help="Where to begin in a file that exists already.",
 )
 @click.option("--drain", type=click.FloatRange(min=0.1), help="Seconds to send the rest after the job's end.")
+@click.option("--ray", metavar="ADDRESS", help="Ship the driver logs of the settings' Ray head, by its API.")
+@click.option("--submission-id", metavar="ID", help="With --ray: of this job alone, until it has ended.")
 @click.option("--config", type=click.Path(path_type=Path), help="Settings file [default: midwatch.yaml].")
 @click.option("--state-directory", metavar="DIR", help="Checkpoints [default: ~/.local/state/midwatch].")
 @click.option("--set", "changes", metavar="KEY=VALUE", multiple=True, help="Change one setting.")
@@ -93,6 +97,8 @@ def ship(paths: tuple[str, ...], **options: Unpack[_Options]) -> int:
 
         # It reads the settings only once the output flows: a mistake in them must not end the training.
         return run_pipe(lambda: _piped(options), reporter())
+    if options["ray"] or options["submission_id"]:
+        return _ship_ray(paths, options)
     settings = _settings(options)  # first, so that a mistake in them is reported before slow imports
     from midwatch.shippers.ship import Shipment, run_ship
     from midwatch.shippers.sidecar import DRAIN
@@ -141,6 +147,21 @@ def _of_command(options: _Options, pid: int, ticks: int) -> PipeShipment:
     origin = identify(arguments, os.environ, replace(machine(pid), start_ticks=ticks))
     ours = origin.incarnation == local_incarnation(pid, ticks)
     return PipeShipment(origin, settings, pid=pid, drain=options["drain"] or PIPE_DRAIN, reports_end=ours)
+
+
+def _ship_ray(paths: tuple[str, ...], options: _Options) -> int:
+    if paths or not options["ray"]:
+        raise click.UsageError("--ray ADDRESS reads driver logs by the head's API, and follows no files")
+    settings = _settings(options)
+    from midwatch.shippers.ray.ship import head_of, ship_driver_log, ship_head
+
+    head = head_of(options["ray"], settings)
+    if options["submission_id"]:
+        return ship_driver_log(head, options["submission_id"], _identity_arguments(options), settings)
+    arguments = [f"--ray={options['ray']}", *(f"--set={change}" for change in options["changes"])]
+    arguments += [f"--config={options['config']}"] if options["config"] else []
+    arguments += [f"--state-directory={options['state_directory']}"] if options["state_directory"] else []
+    return ship_head(head, settings.state_directory, arguments)
 
 
 def _piped(options: _Options) -> PipeShipment:

@@ -10,6 +10,8 @@ from midwatch.agents.detect.incident.settling import end, settle_if_due
 from midwatch.agents.detect.incident.turn import Turn
 from midwatch.streams.records import CheckpointChoice, Forwarded, Outcome, PersonAct, SchedulerFact, SpecEvent
 
+_GPUS_HELD = "GPUS_HELD"  # Ray's driver says it of a running job
+
 
 def on_scheduler(turn: Turn, fact: SchedulerFact) -> None:
     """Fold the scheduler's fact about one incarnation."""
@@ -23,6 +25,7 @@ def on_scheduler(turn: Turn, fact: SchedulerFact) -> None:
         return
     if turn.state.scheduler == fact:
         return
+    turn.clear_finding("gpus_held", "the job has ended")
     turn.set(scheduler=fact)
     if turn.state.commanded:
         # The command caused this end. Its outcome reports that, and the verdict stays.
@@ -32,6 +35,10 @@ def on_scheduler(turn: Turn, fact: SchedulerFact) -> None:
 
 
 def _waits_or_runs(turn: Turn, fact: SchedulerFact) -> None:
+    if fact.new == _GPUS_HELD:
+        turn.open_finding("gpus_held", fact.reason)
+    else:
+        turn.clear_finding("gpus_held", f"the job is {fact.new.lower()}")
     if fact.waits:
         turn.set(queued=True)
         turn.clear_finding("blind", "the job waits in the scheduler's queue")

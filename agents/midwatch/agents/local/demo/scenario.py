@@ -16,7 +16,7 @@ from typing import Literal
 
 from midwatch.agents.activity import line as activity_line
 from midwatch.agents.local.demo.judge import Fact, TrainingLedger, judge, missing, read_ledger, settled
-from midwatch.agents.local.demo.script import RUN, Stage
+from midwatch.agents.local.demo.script import RAY_SUBMIT, RUN, Stage
 from midwatch.agents.local.demo.summary import report
 from midwatch.agents.local.embedded.process.child import Child
 from midwatch.agents.query.inquiry import ask_job
@@ -49,14 +49,16 @@ class Options:
     settings: tuple[str, ...] = ()
     up: tuple[str, ...] = ()
     without: Without | None = None
+    cluster: Literal["local", "ray"] = "local"
     patience: float = 75.0  # seconds from the training's start until all facts must hold
 
 
 def run(settings: Settings, options: Options, say: Say) -> int:
     """Runs the demo. Returns 0 if every fact held, else 1; the report names the facts that did not."""
     watch_began = time.monotonic()
-    stage = _stage(options.directory, settings.cluster)
-    with _watch(stage, options, say):
+    named = settings.cluster != Settings().cluster
+    stage = _stage(options.directory, settings.cluster if named else options.cluster)
+    with _cluster(stage, settings, options, say) as placed, _watch(stage, placed, say):
         connected = with_connection(_of(settings, stage))
         if options.without == "redis":
             stopped = threading.Event()
@@ -64,7 +66,7 @@ def run(settings: Settings, options: Options, say: Say) -> int:
             stopped.wait()
             say("Redis is stopped for good (--without redis)")
         training_began = time.monotonic()
-        _start_training(stage, options)
+        _start_training(stage, placed)
         say(f"the watch took {training_began - watch_began:.1f} s to start; now 8 ranks train, and will fail")
         timeline, ledger, facts = _observe(stage, connected, options.patience, say)
     _keep_verdicts(stage, timeline)
@@ -84,6 +86,26 @@ def _stage(directory: Path, cluster: str) -> Stage:
     for each in (stage.state, stage.checkpoints, stage.logs):
         each.mkdir(parents=True, exist_ok=True, mode=0o700)
     return stage
+
+
+@contextmanager
+def _cluster(stage: Stage, settings: Settings, options: Options, say: Say) -> Iterator[Options]:
+    """The options with the Ray head that the training runs on: that of the settings, or one of this demo."""
+    if options.cluster != "ray" or settings.ray.address:
+        yield options
+        return
+    from midwatch.agents.local.embedded.ray_head import EmbeddedRay
+
+    say("a Ray head starts on this machine")
+    ray = EmbeddedRay(stage.directory / "ray.log")
+    token = stage.directory / "ray.token"
+    token.touch(mode=0o600)
+    token.write_text(ray.head.token)
+    head = (f"--set=ray.address={ray.head.address}", f"--set=ray.token_file={token}")
+    try:
+        yield replace(options, settings=(*options.settings, *head, f"--set=ray.python={sys.executable}"))
+    finally:
+        ray.stop()
 
 
 def _of(settings: Settings, stage: Stage) -> Settings:
@@ -153,6 +175,7 @@ def _start_training(stage: Stage, options: Options) -> None:
         "--policy=verdict",
         "--act",
         "--",
+        *(RAY_SUBMIT if options.cluster == "ray" else ()),
         *stage.training(),
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

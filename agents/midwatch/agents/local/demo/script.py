@@ -15,6 +15,9 @@ TIMEOUT_AT, SPIKE_AT, MEMORY_AT = 50, 70, 110
 _ITERATIONS = 200
 
 
+RAY_SUBMIT = ("ray", "job", "submit", "--")
+
+
 @dataclass(frozen=True, slots=True)
 class Stage:
     """One demo: its directories and its job."""

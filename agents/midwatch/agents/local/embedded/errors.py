@@ -59,6 +59,12 @@ class NoRedisServer(EmbeddedStackError):
     exit_code = 3
 
 
+class NoRay(EmbeddedStackError):
+    """No program `ray` was found."""
+
+    exit_code = 3
+
+
 class RepositoryUnreachable(EmbeddedStackError):
     """Jars must be downloaded and the Maven repository does not answer."""
 

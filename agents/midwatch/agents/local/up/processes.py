@@ -20,6 +20,7 @@ MESSAGES = "messages"
 """Runs where the settings name a channel."""
 EXECUTOR = "executor"
 TRACE = "trace"
+SHIP_RAY = "ship-ray"
 
 _WRONG_START = (2, 3)
 """Exit codes after which a second start would fail too: usage and configuration."""
@@ -117,8 +118,9 @@ def processes(
     """The processes that make up the watch, none of them started yet.
 
     `arguments` are the options by which they find the same settings. `lock` is a descriptor that stays open
-    until the last of them has ended. Without `executor`, the executor runs on another host. Call it under the
-    lock of the state directory, because no two workers of a group may have the same name.
+    until the last of them has ended. Without `executor`, the executor runs on another host. Where the
+    settings name a Ray head, one more process ships its drivers' logs. Call it under the lock of the state
+    directory, because no two workers of a group may have the same name.
     """
     # -P: the working directory may hold a file with the name of one of our modules.
     base = [sys.executable, "-P", "-m", "midwatch"]
@@ -130,6 +132,8 @@ def processes(
         commands[TRACE] = [*base, "worker", TRACE]
     if executor:
         commands[EXECUTOR] = [*base, EXECUTOR]
+    if settings.ray.address:
+        commands[SHIP_RAY] = [*base, "ship", f"--ray={settings.ray.address}"]
     return [Process(name, [*command, *arguments], settings, lock) for name, command in commands.items()]
 
 

@@ -15,6 +15,7 @@ from midwatch.agents.schedulers.base import ClusterUnreachable, StartSpec
 from midwatch.agents.schedulers.calls import CallAnswer, environment
 from midwatch.agents.schedulers.slurm.scheduler import SlurmCluster
 from midwatch.streams.errors import ConfigurationError
+from midwatch.streams.services.ray_jobs import HeadAnswer, RayHead
 
 KEY = "0123456789abcdef0123456789abcdef"
 UNKNOWN = CallAnswer(1, "", "slurm_load_jobs error: Invalid job id specified")
@@ -63,6 +64,11 @@ class Script:
 
     def signal_group(self, group: int, number: signal.Signals) -> None:
         raise AssertionError(f"SLURM's driver signals nothing: {group} {number}")
+
+    def request(
+        self, head: RayHead, method: str, path: str, body: bytes | None, *, timeout: float
+    ) -> HeadAnswer:
+        raise AssertionError(f"SLURM's driver asks no Ray head: {head} {method} {path} {body!r} {timeout}")
 
     def programs(self) -> list[str]:
         return [argv[0] for argv in self.asked]

@@ -1,0 +1,1 @@
+"""Ray as a scheduler, through the HTTP of its Jobs API."""

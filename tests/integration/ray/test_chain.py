@@ -1,0 +1,126 @@
+"""The whole chain on a real Ray head: what a driver prints decides what becomes of it."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from integration.chain.installation import Installation, Job, installation, midwatch
+from integration.chain.slurm_training import SOON, Training, decided, restarted, shown
+from midwatch.agents.local.embedded.stack import Endpoints
+from processes import wait_for
+from ray_lab.lab import RayLab
+from ray_lab.world import variables
+
+pytestmark = pytest.mark.integration
+
+
+@contextmanager
+def ray_installation(directory: Path, stack: Endpoints, lab: RayLab) -> Iterator[Installation]:
+    """All processes are ready, and one of them ships the head's driver logs."""
+    try:
+        with installation(directory, stack) as made:
+            made.environment |= variables(lab)
+            for name in ("match", "detect", "decide", "executor"):
+                made.start(name)
+            made.start("ship-ray", *midwatch("ship", f"--ray={lab.address}"))
+            made.ready("match", "detect", "decide", "executor")
+            yield made
+    finally:
+        lab.clear()
+
+
+@dataclass
+class RayTraining(Training):
+    """The toy training as the driver of a Ray job; its ranks print into the driver's log."""
+
+    options: tuple[str, ...] = ()
+    name: str = field(default_factory=lambda: f"job-{secrets.token_hex(4)}")
+
+    def submit(self, *options: str) -> Job:
+        logs = self.directory / "checkpoints" / "logs"
+        logs.mkdir(parents=True)
+        for rank in range(4):  # as Ray does with its workers' output, all of it goes to the driver's log
+            (logs / f"rank_{rank}.log").symlink_to("/dev/stdout")
+        trainer = [sys.executable, "-m", "midwatch.agents.drill.trainer", "--ranks=4", "--save-every=10"]
+        trainer += [f"--checkpoint-dir={self.directory}/checkpoints", f"--iterations={self.iterations}"]
+        trainer += ["--iteration-ms=50", "--collective-timeout-ms=1500"]
+        trainer += [f"--fault={fault}" for fault in self.faults]
+        return self.run(*options, "--", "ray", "job", "submit", *self.options, "--", *trainer)
+
+
+@pytest.fixture(scope="module")
+def watch(
+    stack: Endpoints, tmp_path_factory: pytest.TempPathFactory, ray_session: RayLab
+) -> Iterator[Installation]:
+    with ray_installation(tmp_path_factory.mktemp("watch"), stack, ray_session) as made:
+        yield made
+
+
+@dataclass
+class Played:
+    """Trainings that run side by side, for each of them mostly waits."""
+
+    trainings: dict[str, RayTraining]
+    jobs: dict[str, Job]
+
+
+@pytest.fixture(scope="module")
+def played(watch: Installation, tmp_path_factory: pytest.TempPathFactory) -> Played:
+    place = tmp_path_factory.mktemp("jobs")
+    trainings = {
+        "by the API": RayTraining(watch, place / "api", ("nccl@25:1",)),
+        "by a sidecar in the entrypoint": RayTraining(watch, place / "sidecar", ("nccl@25:1",)),
+        "out of memory": RayTraining(watch, place / "memory", ("oom@15",)),
+        "a person stops it": RayTraining(watch, place / "stopped", iterations=100_000),
+    }
+    options = {"by a sidecar in the entrypoint": ("--sidecar",)}
+    return Played(trainings, {name: each.submit(*options.get(name, ())) for name, each in trainings.items()})
+
+
+@pytest.mark.capability("C-7", "S000-14", "S002-05")
+@pytest.mark.parametrize("shipped", ["by the API", "by a sidecar in the entrypoint"])
+def test_a_timeout_gives_one_new_submission_that_resumes(
+    played: Played, ray_session: RayLab, shipped: str
+) -> None:
+    training, job = played.trainings[shipped], played.jobs[shipped]
+    wait_for(lambda: len(training.ledger().starts) == 2, "the second start", SOON)
+    assert training.ledger().starts[1].first_step == 21
+    wait_for(lambda: decided(job)[-1:] == ["none"], "its good end is seen", SOON)
+    assert decided(job) == ["restart", "none"]
+    outcome = restarted(job)
+    assert outcome is not None
+    ours = _submissions(ray_session, job)
+    assert {j["submission_id"] for j in ours} == {outcome.old_native_id, outcome.new_native_id}
+    assert [j["status"] for j in ours] == ["FAILED", "SUCCEEDED"]
+
+
+def test_out_of_memory_gives_no_new_submission(played: Played, ray_session: RayLab) -> None:
+    training, job = played.trainings["out of memory"], played.jobs["out of memory"]
+    wait_for(lambda: decided(job) == ["stop"], "the refusal", SOON)
+    assert [j["status"] for j in _submissions(ray_session, job)] == ["FAILED"]
+    assert len(training.ledger().starts) == 1
+    assert job.commands() == []
+
+
+def test_what_a_person_stops_stays_stopped(played: Played, ray_session: RayLab) -> None:
+    training, job = played.trainings["a person stops it"], played.jobs["a person stops it"]
+    wait_for(lambda: job.step() > 5, "progress is seen", SOON)
+    (live,) = _submissions(ray_session, job)
+    ray_session.api("POST", f"/api/jobs/{live['submission_id']}/stop")
+    wait_for(lambda: decided(job) == ["none"], "it is known for what it is", SOON)
+    assert shown(job) == ("cancelled", 1)
+    assert len(training.ledger().starts) == 1
+
+
+def _submissions(lab: RayLab, job: Job) -> list[dict[str, Any]]:
+    """The job's submissions in the order of their starts, by the metadata that midwatch gives them."""
+    ours = [e for e in lab.submissions() if (e["metadata"] or {}).get("midwatch_job", "").endswith(job.name)]
+    return sorted(ours, key=lambda each: int(each["start_time"]))

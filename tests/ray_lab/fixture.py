@@ -1,0 +1,40 @@
+"""Fixtures for a conftest to import: `ray_head`, one head a session, whose jobs end before each test."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from house.parts import require
+from ray_lab.lab import RayLab
+from ray_lab.packages import obtain
+
+
+@contextmanager
+def ray_running(*, redis: bool = False, token: str = "") -> Iterator[RayLab]:
+    """A head that is up; a visible skip where there can be none, in CI a failure."""
+    reason = obtain()
+    require("a real Ray", not reason, reason)
+    # A short name: a socket's path may have 107 bytes.
+    lab = RayLab(Path(tempfile.mkdtemp(prefix="rl-")), redis=redis, token=token)
+    try:
+        lab.boot()
+        yield lab
+    finally:
+        lab.close()
+
+
+@pytest.fixture(scope="session")
+def ray_session() -> Iterator[RayLab]:
+    with ray_running(token="lab-token-of-the-tests") as lab:
+        yield lab
+
+
+@pytest.fixture
+def ray_head(ray_session: RayLab) -> RayLab:
+    ray_session.clear()
+    return ray_session
