@@ -300,7 +300,7 @@ def _sign_of_life(timeline: Timeline, at_ms: int, record: Heartbeat | Hits) -> T
     if isinstance(record, Heartbeat):
         timeline = replace(timeline, nodes=nodes, last_heartbeat_ms=at_ms, heartbeat_interval=record.interval)
         return replace(timeline, heartbeat_of=record.origin.incarnation)
-    steps = [step for progress in record.progress for step in progress.steps[-1:]]
+    steps = [step for progress in record.progress for step in progress.steps[-1:] if step >= 0]
     return replace(timeline, nodes=nodes, last_step=max(steps) if steps else timeline.last_step)
 
 

@@ -211,6 +211,13 @@ def test_progress_and_modes_are_told() -> None:
     assert "no spec, so midwatch cannot start this job again" in why(told(FIRST))
 
 
+def test_a_line_that_counts_no_step_leaves_the_last_step_as_it_was() -> None:
+    place = ("/logs/r0", Generation(1, 2, "f").key())
+    steps = Progress(*place, "p", "training", (5, 6), (1, 2), (1, 2), (0.0, 0.0))
+    epoch = Progress(*place, "epoch", "training", (-1,), (3,), (3,), (0.0,), (), ("4",))
+    assert told(Hits(ORIGIN, "b", progress=(steps,)), Hits(ORIGIN, "b", progress=(epoch,))).last_step == 6
+
+
 def test_a_job_is_found_by_name_run_or_id() -> None:
     other = "night:you/gpt"
     known = timelines(
