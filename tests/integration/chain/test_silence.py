@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -141,8 +142,7 @@ def _pause_match(watch: Installation, job: Job, seconds: float) -> None:
     "now minus the last line" for silence is sure to be deceived.
     """
     match, writer = watch.processes["match"], int((job.directory / "starts").read_text().split()[-1])
-    os.kill(writer, signal.SIGSTOP)
-    wait_for(lambda: job.step() == _steps_printed(job), "every line so far is seen", FOUND_S)
+    _hold_breath(job, writer)
     with Burst(watch.settings, job.name, job.nodes) as burst:
         match.send_signal(signal.SIGSTOP)
         burst.begin()
@@ -154,6 +154,20 @@ def _pause_match(watch: Installation, job: Job, seconds: float) -> None:
     printed = _steps_printed(job)
     match.send_signal(signal.SIGCONT)
     wait_for(lambda: job.step() > printed, "the lines of the pause are worked off", FOUND_S)
+
+
+def _hold_breath(job: Job, writer: int) -> None:
+    """Stops the job once every line is seen. A breath held for longer than the job's limit would be a stall."""
+    until = time.monotonic() + FOUND_S
+    while True:
+        os.kill(writer, signal.SIGSTOP)
+        with contextlib.suppress(AssertionError):
+            wait_for(lambda: job.step() == _steps_printed(job), "every line is seen", LONG_LIMIT_S / 3)
+            return
+        printed = _steps_printed(job)
+        os.kill(writer, signal.SIGCONT)
+        assert time.monotonic() < until, "every line so far is seen"
+        wait_for(lambda: job.step() > printed, "it trains on", FOUND_S)  # noqa: B023 - asked at once
 
 
 def _incidents(job: Job) -> list[Incident]:
