@@ -157,7 +157,7 @@ def _pause_match(watch: Installation, job: Job, seconds: float) -> None:
 
 
 def _hold_breath(job: Job, writer: int) -> None:
-    """Stops the job once every line is seen. A breath held for longer than the job's limit would be a stall."""
+    """Stops the job with every line seen. A breath held for longer than its limit would be a stall."""
     until = time.monotonic() + FOUND_S
     while True:
         os.kill(writer, signal.SIGSTOP)
