@@ -61,7 +61,7 @@ class Producer:
 
     sent: list[Send] = field(default_factory=list)
 
-    def send(self, topic: str, key: bytes, value: bytes, headers: object = None) -> Answer:  # noqa: ARG002
+    def send(self, topic: str, key: bytes, value: bytes, headers: object = None) -> Answer:  # noqa: ARG002 - as the real one takes it
         self.sent.append(Send(topic, key, value))
         return Answer()
 
