@@ -3,12 +3,13 @@
 A record has at most three full hits for each rule, role and rank. Further hits are counts, as evidence that
 no threshold reads. Progress travels as columns, because a healthy job prints little else.
 
-A rule's role holds only if the line itself reports the failure. Otherwise the hit is context, in four cases:
+A rule's role holds only if the line itself reports the failure. Otherwise the hit is context, in five cases:
 
 - A traceback quotes the line as source code.
 - Python ignored the exception.
 - The writer calls the line a warning.
 - A text cites the line in backticks.
+- The words before it only suppose it ("may have", "if").
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import cast
 
 from midwatch.agents.match.call_sites import reclassified
 from midwatch.agents.match.error_stacks import is_outer
+from midwatch.agents.match.hedges import supposes
 from midwatch.agents.match.progress_columns import (
     ANY_LINE,
     ProgressColumns,
@@ -291,7 +293,7 @@ def _role(hit: Match, traceback: TracebackPlace) -> RecordRole:
         return cast(RecordRole, str(rule.role))
     quiet = not (rule.any_level or traceback.passed_on) and is_quiet(hit.line)
     reported = traceback.kind == "reported" or (traceback.kind == "beside" and not rule.fallback)
-    if not reported or quiet or _cited(hit):
+    if not reported or quiet or _cited(hit) or _hedged(hit):
         return "context"
     return cast(RecordRole, str(rule.role))
 
@@ -302,12 +304,19 @@ def _cited(hit: Match) -> bool:
     return not hit.rule.block and hit.line.count(b"`", 0, start) % 2 == 1 and b"`" in hit.line[end:]
 
 
+def _hedged(hit: Match) -> bool:
+    """Whether the words before the match only suppose what it says: "may have been", "if the node was"."""
+    if hit.rule.block or hit.rule.at_start:
+        return False
+    return supposes(hit.line[: hit.spans()[0][0]])
+
+
 def _context_severity(hit: Match, traceback: TracebackPlace, severity: str) -> str:
     """The severity of a context hit. Only a warning, or a rule for context, can explain the end of a run.
 
     Quoted or cited lines, ignored exceptions and code beside the job are "info".
     """
-    if traceback.kind != "reported" or stands_aside(hit.line) or _cited(hit):
+    if traceback.kind != "reported" or stands_aside(hit.line) or _cited(hit) or _hedged(hit):
         return "info"
     if hit.rule.role is Role.CONTEXT:
         return severity

@@ -53,6 +53,10 @@ _CODE = re.compile(
     rb"|try:|else:|# |--[a-z]|[rb]?f[\"'].*\{)"
 )
 _HEADER = b"Traceback (most recent call last):"
+# An interactive shell names the exception above the traceback, and again with its message below.
+_NOTEBOOK_HEADER = re.compile(rb"\A\s*[\w.]+ {2,}Traceback \(most recent call last\)\s*\Z")
+# Another writer's line may follow the carets of a traceback without a line break.
+_GLUED = re.compile(rb"\A\s*[\^~]{3,}\[")
 _HANDLING = b"During handling of the above exception, another "
 _IGNORED = re.compile(
     rb"Exception ignored (?:in|on|while)|--- Logging error ---|WON'T CONVERT|in atexit callback"
@@ -78,7 +82,7 @@ _WARNED = re.compile(rb"\A\S+\.py:\d+: \w+: ")
 _WARNS = re.compile(rb"[ \t]+(?:[\w.]+\.)?warn\w*\(")
 # Code that runs beside the job: Python prints its exception, and the job goes on without it.
 _BESIDE = re.compile(
-    rb"[/\\](?:wandb[/\\](?:sdk|proto|internal)|tensorboard|tensorboardX|comet_ml|neptune)[/\\]"
+    rb"[/\\]ray[/\\](?:new_)?dashboard[/\\]|[/\\](?:wandb[/\\](?:sdk|proto|internal)|tensorboard|tensorboardX|comet_ml|neptune)[/\\]"
     rb"|[/\\]multiprocessing[/\\](?:resource_tracker|util)\.py$"
 )
 _THREAD = re.compile(rb"[/\\]threading\.py$")
@@ -124,6 +128,10 @@ def is_logged(line: bytes, start: int) -> bool:
 def place_of(text: bytes, start: int, end: int) -> TracebackPlace:
     """The place of the line from `start` to `end`. Lines above `text` are unknown."""
     line = text[start:end]
+    if _NOTEBOOK_HEADER.search(line):
+        return TracebackPlace("quoted")
+    if _GLUED.match(line):
+        return TracebackPlace()
     if _CODE.match(line) or _is_source(text, start, line):
         return TracebackPlace("quoted")
     if _WARNED.match(line) and _WARNS.match(text, end + 1):
