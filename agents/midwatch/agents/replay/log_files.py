@@ -126,6 +126,13 @@ def as_printed(file: LogFile, number: int, text: str) -> str:
     return text
 
 
+def line_of(file: LogFile, number: int) -> str:
+    """The line of that number, without colours. Of a line that a progress bar redraws, the last state."""
+    segments = [_ANSI.sub(b"", each) for each in _raw_line(file, number).split(b"\r")]
+    shown = next((each for each in reversed(segments) if each.strip()), b"")
+    return shown.decode("utf-8", "replace")
+
+
 def _raw_line(file: LogFile, number: int) -> bytes:
     """The line of that number, from 1, or its first `LONGEST_RAW_LINE` bytes."""
     with file.open() as reader:

@@ -93,7 +93,9 @@ def _of_a_failing_node(hit: Hit, around: Surroundings) -> Hit | None:
     if hit.role != "cause" or not hit.fallback or hit.rule == _NODE_FAILED:
         return None
     failed = any(each.rule == _NODE_FAILED and earlier(hit.line, each.line) for each in around.hits)
-    return _consequence(hit) if failed and family(hit.error_type) in ("infra", "comms") else None
+    beside = (each for each in around.hits if each.fallback and each.line == hit.line)
+    vague = any(family(each.error_type) in ("infra", "comms") for each in beside)
+    return _consequence(hit) if failed and vague else None
 
 
 _NODE_FAILED = "slurm_node_failure_seen"
