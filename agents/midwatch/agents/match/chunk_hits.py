@@ -1,7 +1,7 @@
 """Chunk hits: one chunk of lines becomes one record of hits. Pure: equal chunks and rules give equal records.
 
-A record has at most three full hits for each rule, role and rank. Further hits are counts, as evidence that
-no threshold reads. Progress travels as columns, because a healthy job prints little else.
+A record has at most three full hits for each rule, role and rank, and the last failure line beyond them.
+Other hits are counts, as evidence that no threshold reads. Progress travels as columns, because a healthy job prints little else.
 
 A rule's role holds only if the line itself reports the failure. Otherwise the hit is context, in five cases:
 
@@ -103,6 +103,7 @@ def match(
             found.sign_of_life(section, next(places(section, text, [max(len(text) - 1, 0)])))
     if found.empty():
         return None
+    found.keep_latest()
     return Hits(
         origin=chunk.origin,
         bundle=bundle,
@@ -191,6 +192,10 @@ class _Count:
     path: str
 
 
+_Late = tuple[Section, bytes, Match, LinePlace, When, RecordRole, TracebackPlace]
+"""What `_Found` needs to keep a hit in full later."""
+
+
 @dataclass(slots=True)
 class _Found:
     node: str
@@ -200,6 +205,7 @@ class _Found:
     examined: dict[tuple[str, str], int] = field(default_factory=dict)
     further: dict[tuple[str, str, int | None], _Count] = field(default_factory=dict)
     stops: dict[tuple[str, str], Stop] = field(default_factory=dict)
+    latest: dict[tuple[str, str, str, int | None], _Late] = field(default_factory=dict)
 
     def empty(self) -> bool:
         return not self.hits and not self.columns and not self.stops
@@ -244,11 +250,38 @@ class _Found:
         if was_left_out(text, hit.end):
             traceback = TracebackPlace("ignored")
         role = _role(hit, traceback)
-        known = self.full.get((name, role, path, rank), 0)
+        key = (name, role, path, rank)
+        known = self.full.get(key, 0)
         if known >= FULL_HITS:
             self._count(name, path, rank, place)
+            if role != "context":
+                self.latest[key] = (section, text, hit, place, when, role, traceback)
             return
-        self.full[name, role, path, rank] = known + 1
+        self.full[key] = known + 1
+        self._keep(section, text, hit, place, when, role, traceback)
+
+    def keep_latest(self) -> None:
+        """Keep the last failure line of each rule, too. The job may have got over the first ones."""
+        for last in self.latest.values():
+            _, _, hit, place, _, _, _ = last
+            more = self.further[hit.rule.name, last[0].path, last[0].rank]
+            if more.last != place.number or len(self.hits) >= _HITS:
+                continue
+            more.count -= 1
+            self._keep(*last)
+        if self.latest:
+            self.hits.sort(key=lambda hit: (hit.generation, hit.line.number))
+
+    def _keep(
+        self,
+        section: Section,
+        text: bytes,
+        hit: Match,
+        place: LinePlace,
+        when: When,
+        role: RecordRole,
+        traceback: TracebackPlace,
+    ) -> None:
         time, excused = when(section, text, hit), None
         if traceback.handled is not None and (traceback.probe or role == "context"):
             excused = next(places(section, text, [traceback.handled])).number
@@ -371,4 +404,6 @@ def _line(node: str, section: Section, raw: bytes, place: LinePlace, time: float
 
 def _counts(found: _Found) -> Iterator[HitCount]:
     for (rule, path, rank), more in list(found.further.items())[:_COUNTS]:
+        if not more.count:
+            continue
         yield HitCount(rule, rank, more.count, more.first, more.last, path)

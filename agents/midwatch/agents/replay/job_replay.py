@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from midwatch.agents.decide.decision import Rulebook
+from midwatch.agents.replay.aftermath import LastFailure, went_on
 from midwatch.agents.replay.log_files import INCARNATION, LogFile, as_printed, line_of, origin_of
 from midwatch.agents.replay.matched_files import Damage, in_order, matching
 from midwatch.agents.replay.open_spike import Losses, LossLine
@@ -79,7 +80,8 @@ def replay(
             unlisted += len(record.hits) - len(listed)
     place = {file.path: index for index, file in enumerate(files)}
     hits.sort(key=lambda hit: place[hit.line.path])
-    if run.watch.job.state.held:
+    over_it = _went_on(run, files) if run.watch.job.state.held else ""
+    if run.watch.job.state.held and not over_it:
         result = _failed(run)
         result = replace(result, verdict=_with_line_as_printed(result.verdict, files))
     else:
@@ -87,6 +89,8 @@ def replay(
         spike = None if run.watch.job.state.succeeded else run.losses.open_spike()
         if spike is not None:
             result = _with_spike(result, *spike, files)
+    if over_it:
+        result = replace(result, assumed=(*result.assumed, over_it))
     partly = tuple(f"{damage.path}: {damage.what}; its lines up to there count" for damage in damages)
     return replace(result, hits=tuple(hits), unlisted=unlisted, assumed=(*result.assumed, *partly))
 
@@ -99,12 +103,14 @@ class _JobReplay:
         self.watch = JobWatch()
         self.findings: dict[str, Finding] = {}
         self.losses = Losses()
+        self.failures = LastFailure()
         self.incident: Incident | None = None
         self.decision: Decision | None = None
 
     def take(self, event: Event, now_ms: int) -> None:
         if isinstance(event, Hits):
             self.losses.take(event)
+            self.failures.take(event)
         result: PipelineStep = step(
             self.watch,
             self.job,
@@ -169,6 +175,16 @@ def _failed(run: _JobReplay) -> Replayed:
         hits=(),
         assumed=assumed,
     )
+
+
+def _went_on(run: _JobReplay, files: Sequence[LogFile]) -> str:
+    """What shows that the job went on behind its last failure line; "" if nothing does."""
+    last = run.failures.numbers
+    known = [(file, last[file.path]) for file in files if file.path in last]
+    if not known or not all(went_on(file, number) for file, number in known):
+        return ""
+    places = ", ".join(f"{file.path}:{number}" for file, number in known)
+    return f"the log goes on for many lines behind {places}, so that failure ended nothing"
 
 
 def _with_spike(result: Replayed, error_type: str, first: LossLine, files: Sequence[LogFile]) -> Replayed:

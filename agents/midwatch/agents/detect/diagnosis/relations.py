@@ -70,6 +70,21 @@ def _broken_by_the_watchdog(hit: Hit, around: Surroundings) -> Hit | None:
     return None
 
 
+_SAME_END = 60  # lines between a report and the exceptions that follow from it
+
+
+def _raised_by_the_wait(hit: Hit, around: Surroundings) -> Hit | None:
+    """A general exception right after the report of a broken collective comes from that collective."""
+    if hit.role != "cause" or not hit.fallback or hit.error_type != "exception":
+        return None
+    for each in around.hits:
+        report = each.role == "consequence" and not each.fallback and each.error_type in _WAITS
+        if report and each.line.file == hit.line.file and 0 < hit.line.number - each.line.number <= _SAME_END:
+            return _consequence(hit)
+    return None
+
+
+_WAITS = ("nccl_timeout", "distributed_timeout")
 _NOTICES = {
     "dataloader_killed": ("memory",),
     "dataloader_worker_crashed": ("code", "memory", "infra", "numerics"),
@@ -121,6 +136,7 @@ RELATIONS: tuple[Relation, ...] = (
     _went_another_way,
     _only_torn_down,
     _broken_by_the_watchdog,
+    _raised_by_the_wait,
     _seen_by_the_parent,
     _of_a_failing_node,
 )

@@ -106,9 +106,13 @@ def _without_echoes(candidates: Sequence[Hit]) -> list[Hit]:
     reported: dict[tuple[str, str], Hit] = {}
     for hit in sorted(candidates, key=in_order):
         first.setdefault(hit.line.file, hit)
-        if hit.role == "consequence" and not hit.fallback:
+        if hit.role == "consequence" and (not hit.fallback or hit.rule in _PEER_LEFT):
             reported.setdefault(hit.line.file, hit)
     return [hit for hit in candidates if not _is_echo(hit, first[hit.line.file], reported.get(hit.line.file))]
+
+
+_PEER_LEFT = ("nccl_remote_error",)
+"""Fallback rules after which a process ends itself, maybe by a crash."""
 
 
 def _is_echo(hit: Hit, first: Hit, reported: Hit | None) -> bool:
