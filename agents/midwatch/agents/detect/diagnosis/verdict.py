@@ -217,7 +217,7 @@ def _unproven(verdict: Verdict, root: Hit, ending: AttemptEnd) -> Verdict:
     """
     left = verdict.family == "comms" and (root.fallback or root.error_type != "nccl")
     fabric = verdict.family == "comms" and root.role == "cause" and root.subsystem == "network"
-    fabric = fabric and root.error_type != "communication"
+    fabric = (fabric and root.error_type != "communication") or root.error_type == "rendezvous"
     waited = fabric or verdict.family == "stall" or (root.role == "consequence" and left)
     if waited and not ending.made_a_step() and verdict.transient:
         return replace(verdict, transient=None, doubt=NO_STEP_SEEN)
