@@ -18,8 +18,10 @@ _LEVEL = re.compile(
     rb"|: [IW] (?:tensorflow|external|\w+)/"  # TensorFlow: 2020-10-28 03:51:08.1: W tensorflow/core/..
     rb"|\[NeMo [WI] )"
 )
-# No log line of Weights & Biases reports the end of a run: it raises an exception for that.
-_WANDB = re.compile(rb"\A\W{0,8}(?:\([^()]{0,80}pid=[^()]{0,80}\)\W{0,8})?wandb: ")
+# Weights & Biases reports the end of a run by an exception. Only its start may fail in a line of its own.
+_WANDB = re.compile(
+    rb"\A\W{0,8}(?:\([^()]{0,80}pid=[^()]{0,80}\)\W{0,8})?wandb: (?!ERROR Run initialization has timed out)"
+)
 # An autotuner tries variants that may not fit the GPU, and leaves out those that do not.
 _AUTOTUNER = re.compile(rb"_inductor/select_algorithm\.py:\d+\]")
 # NCCL's port for questions about the job (RAS) is beside the job: without it NCCL goes on.

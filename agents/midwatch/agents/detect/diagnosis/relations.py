@@ -131,6 +131,12 @@ def _asked_requeue(around: Surroundings) -> bool:
     return any(earlier(each.line, end.line) for each in asked for end in ends)
 
 
+def of_teardown(hit: Hit) -> bool:
+    """Whether the line may come from a process that closes after its work: a crash, a lost peer, an end."""
+    vague = hit.role == "consequence" and hit.error_type in ("exception", "unknown", "")
+    return vague or hit.error_type == "native_crash" or family(hit.error_type) == "comms"
+
+
 RELATIONS: tuple[Relation, ...] = (
     _asked_for_itself,
     _went_another_way,

@@ -135,11 +135,21 @@ def _exception_of(root: Hit, candidates: Sequence[Hit]) -> Hit:
         return root
     if _BARE.search(root.line.text):
         name = root.line.text.rpartition(" ")[2].rpartition(".")[2].rstrip(":")
-        return next((h for h in candidates if h.captures.get("exception") == name), root)
+        wrapped = (h for h in candidates if h.captures.get("exception") == name)
+        return next(wrapped, None) or _with_message(root, name, candidates)
     alike = (h for h in candidates if h.rule == root.rule and h.line.file == root.line.file)
     return next((h for h in alike if (message := _message(h)) and message in root.line.text), root)
 
 
+def _with_message(root: Hit, name: str, candidates: Sequence[Hit]) -> Hit:
+    """The same exception with its message. Ranks that print at once may part the two."""
+    said = re.compile(rf"\b{re.escape(name)} *: *\S")
+    alike = (h for h in candidates if h.rule == root.rule and h.line.file == root.line.file)
+    near = (h for h in alike if 0 < h.line.number - root.line.number <= _MIXED_LINES)
+    return next((h for h in near if said.search(h.line.text)), root)
+
+
+_MIXED_LINES = 40  # lines in which ranks that print at once part an exception from its message
 _STACK_LINES = 12  # the longest distance between two entries of a library's error stack
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 from midwatch.agents.detect.diagnosis.collectives import out_of_step
 from midwatch.agents.detect.diagnosis.hindsight import explanation, is_bare_end
 from midwatch.agents.detect.diagnosis.peer_exits import after_peer_exits
-from midwatch.agents.detect.diagnosis.relations import Surroundings, related, words_of_nccl
+from midwatch.agents.detect.diagnosis.relations import Surroundings, of_teardown, related, words_of_nccl
 from midwatch.agents.detect.diagnosis.root_line import root_of, speaker
 from midwatch.agents.detect.diagnosis.time_limit import with_way_on
 from midwatch.agents.detect.line_order import in_order, maybe_earlier
@@ -114,6 +114,9 @@ _TRANSIENT_FACTS = ("preemption", "hardware", "slurm_failure", "ray_node_died")
 def diagnose(hits: Sequence[Hit], ending: AttemptEnd) -> Diagnosis:
     """The verdict on an attempt that ended or hangs."""
     candidates = [hit for hit in related(hits, ending.noted) if hit.role != "context"]
+    if ending.succeeded and hits and all(of_teardown(hit) for hit in candidates):
+        over = _StandIn(error_type="", remedy=_CLOSED_BADLY)
+        return Diagnosis(_verdict(ending, "success", "healthy", stand_in=over), tuple(hits[:15]))
     if hits and not candidates and _ended_quietly(ending):
         return Diagnosis(_verdict(ending, "ended", "healthy", stand_in=_StandIn(error_type="")), tuple(hits[:15]))
     hits = candidates
@@ -124,6 +127,11 @@ def diagnose(hits: Sequence[Hit], ending: AttemptEnd) -> Diagnosis:
     evidence = ((root,) if root else ()) + tuple(others[:15])
     judged = out_of_step(_judge(root, ending), hits)
     return Diagnosis(with_way_on(judged, ending.checkpoints), evidence)
+
+
+_CLOSED_BADLY = (
+    "The job reported its success before these lines. They come from its closing; nothing has to run again."
+)
 
 
 def _ended_quietly(ending: AttemptEnd) -> bool:
