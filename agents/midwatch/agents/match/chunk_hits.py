@@ -1,7 +1,8 @@
 """Chunk hits: one chunk of lines becomes one record of hits. Pure: equal chunks and rules give equal records.
 
 A record has at most three full hits for each rule, role and rank, and the last failure line beyond them.
-Other hits are counts, as evidence that no threshold reads. Progress travels as columns, because a healthy job prints little else.
+Other hits are counts, as evidence that no threshold reads. Progress travels as columns, because a healthy
+job prints little else.
 
 A rule's role holds only if the line itself reports the failure. Otherwise the hit is context, in five cases:
 
@@ -17,11 +18,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
-from typing import cast
+from typing import NamedTuple, cast
 
 from midwatch.agents.match.call_sites import reclassified
 from midwatch.agents.match.error_stacks import is_outer
-from midwatch.agents.match.hedges import supposes
+from midwatch.agents.match.hedges import only_mentions
 from midwatch.agents.match.progress_columns import (
     ANY_LINE,
     ProgressColumns,
@@ -192,8 +193,16 @@ class _Count:
     path: str
 
 
-_Late = tuple[Section, bytes, Match, LinePlace, When, RecordRole, TracebackPlace]
-"""What `_Found` needs to keep a hit in full later."""
+class _Late(NamedTuple):
+    """What `_Found` needs to keep a hit in full later."""
+
+    section: Section
+    text: bytes
+    hit: Match
+    place: LinePlace
+    when: When
+    role: RecordRole
+    traceback: TracebackPlace
 
 
 @dataclass(slots=True)
@@ -230,10 +239,10 @@ class _Found:
         rule = row[0].rule
         if rule.role is Role.PROGRESS:
             hit = Match._make(row)
-            key = (section.generation.key(), rule.name)
-            columns = self.columns.get(key)
+            series = (section.generation.key(), rule.name)
+            columns = self.columns.get(series)
             if columns is None:
-                columns = self.columns[key] = columns_of(rule, section)
+                columns = self.columns[series] = columns_of(rule, section)
             columns.take(hit, place, when(section, text, hit))
             return
         name, path, rank = rule.name, section.path, section.rank
@@ -250,38 +259,29 @@ class _Found:
         if was_left_out(text, hit.end):
             traceback = TracebackPlace("ignored")
         role = _role(hit, traceback)
-        key = (name, role, path, rank)
+        key, late = (name, role, path, rank), _Late(section, text, hit, place, when, role, traceback)
         known = self.full.get(key, 0)
         if known >= FULL_HITS:
             self._count(name, path, rank, place)
             if role != "context":
-                self.latest[key] = (section, text, hit, place, when, role, traceback)
+                self.latest[key] = late
             return
         self.full[key] = known + 1
-        self._keep(section, text, hit, place, when, role, traceback)
+        self._keep(late)
 
     def keep_latest(self) -> None:
         """Keep the last failure line of each rule, too. The job may have got over the first ones."""
-        for last in self.latest.values():
-            _, _, hit, place, _, _, _ = last
-            more = self.further[hit.rule.name, last[0].path, last[0].rank]
-            if more.last != place.number or len(self.hits) >= _HITS:
+        for late in self.latest.values():
+            more = self.further[late.hit.rule.name, late.section.path, late.section.rank]
+            if more.last != late.place.number or len(self.hits) >= _HITS:
                 continue
             more.count -= 1
-            self._keep(*last)
+            self._keep(late)
         if self.latest:
             self.hits.sort(key=lambda hit: (hit.generation, hit.line.number))
 
-    def _keep(
-        self,
-        section: Section,
-        text: bytes,
-        hit: Match,
-        place: LinePlace,
-        when: When,
-        role: RecordRole,
-        traceback: TracebackPlace,
-    ) -> None:
+    def _keep(self, late: _Late) -> None:
+        section, text, hit, place, when, role, traceback = late
         time, excused = when(section, text, hit), None
         if traceback.handled is not None and (traceback.probe or role == "context"):
             excused = next(places(section, text, [traceback.handled])).number
@@ -326,22 +326,9 @@ def _role(hit: Match, traceback: TracebackPlace) -> RecordRole:
         return cast(RecordRole, str(rule.role))
     quiet = not (rule.any_level or traceback.passed_on) and is_quiet(hit.line)
     reported = traceback.kind == "reported" or (traceback.kind == "beside" and not rule.fallback)
-    if not reported or quiet or _cited(hit) or _hedged(hit):
+    if not reported or quiet or only_mentions(hit):
         return "context"
     return cast(RecordRole, str(rule.role))
-
-
-def _cited(hit: Match) -> bool:
-    """Whether a text, such as a guide or a model's answer, cites the words in backticks."""
-    start, end = hit.spans()[0]
-    return not hit.rule.block and hit.line.count(b"`", 0, start) % 2 == 1 and b"`" in hit.line[end:]
-
-
-def _hedged(hit: Match) -> bool:
-    """Whether the words before the match only suppose what it says: "may have been", "if the node was"."""
-    if hit.rule.block or hit.rule.at_start:
-        return False
-    return supposes(hit.line[: hit.spans()[0][0]])
 
 
 def _context_severity(hit: Match, traceback: TracebackPlace, severity: str) -> str:
@@ -349,7 +336,7 @@ def _context_severity(hit: Match, traceback: TracebackPlace, severity: str) -> s
 
     Quoted or cited lines, ignored exceptions and code beside the job are "info".
     """
-    if traceback.kind != "reported" or stands_aside(hit.line) or _cited(hit) or _hedged(hit):
+    if traceback.kind != "reported" or stands_aside(hit.line) or only_mentions(hit):
         return "info"
     if hit.rule.role is Role.CONTEXT:
         return severity

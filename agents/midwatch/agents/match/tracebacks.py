@@ -128,11 +128,7 @@ def is_logged(line: bytes, start: int) -> bool:
 def place_of(text: bytes, start: int, end: int) -> TracebackPlace:
     """The place of the line from `start` to `end`. Lines above `text` are unknown."""
     line = text[start:end]
-    if _NOTEBOOK_HEADER.search(line):
-        return TracebackPlace("quoted")
-    if _GLUED.match(line):
-        return TracebackPlace()
-    if _CODE.match(line) or _is_source(text, start, line):
+    if _NOTEBOOK_HEADER.search(line) or _CODE.match(line) or _is_source(text, start, line):
         return TracebackPlace("quoted")
     if _WARNED.match(line) and _WARNS.match(text, end + 1):
         return TracebackPlace("ignored")
@@ -143,7 +139,9 @@ def place_of(text: bytes, start: int, end: int) -> TracebackPlace:
         return TracebackPlace()
     words = line[len(speaker) :]
     if words[:1].isspace():
-        shown = _FRAME.match(first[1]) is not None and _C_FRAME.match(first[1]) is None
+        shown = (
+            _FRAME.match(first[1]) is not None and not _GLUED.match(line) and _C_FRAME.match(first[1]) is None
+        )
         return TracebackPlace("quoted") if shown else TracebackPlace()
     place = _ending(words, first, above, last=_NOTHING_MORE.match(text, end) is not None)
     return replace(place, passed_on=True) if place.ends_traceback and b"INFO" in speaker else place
@@ -151,7 +149,7 @@ def place_of(text: bytes, start: int, end: int) -> TracebackPlace:
 
 def _is_source(text: bytes, start: int, line: bytes) -> bool:
     """Whether a frame of the same writer stands right above the line, with any prefix."""
-    deep = _DEEP.match(line)
+    deep = None if _GLUED.match(line) else _DEEP.match(line)
     if deep is None or text.rfind(b'File "', max(start - _SOURCE_BYTES, 0), start) < 0:
         return False
     for _, above in islice(_above(text, start, deep[1].rstrip()), _SOURCE_LINES):

@@ -10,10 +10,11 @@ import math
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
 
-from midwatch.streams.records import Hits, Line, Progress
+from midwatch.streams.records import Hits, Progress
 
 _KEPT = 64
 _FACTOR = 1.35
@@ -105,5 +106,4 @@ def _stands_out(before: list[float], tail: list[float], usual: float) -> bool:
 
 
 def _changes(losses: Iterable[float]) -> list[float]:
-    kept = list(losses)
-    return [abs(after - earlier) for earlier, after in zip(kept, kept[1:], strict=False)]
+    return [abs(after - earlier) for earlier, after in pairwise(losses)]

@@ -58,7 +58,8 @@ def is_warning(line: bytes) -> bool:
 def stands_aside(line: bytes) -> bool:
     """Whether a line of this writer never ends a run.
 
-    It is from a service or port beside the run, an autotuner's trial, a sample of the data or a drill's announcement.
+    It is from a service or port beside the run, or an autotuner's trial. It may also be a sample of the data
+    or a drill's announcement.
     """
     head = line[:_HEAD]
     return (

@@ -17,7 +17,7 @@ from midwatch.streams.records.error_types import family
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The lines beside a candidate. `hits`: causes and consequences. `noted`: context since the last steps."""
+    """The lines beside a candidate. `hits`: causes and consequences. `noted`: context since the last step."""
 
     hits: Sequence[Hit]
     noted: Sequence[Hit]
@@ -75,7 +75,9 @@ _SAME_END = 60  # lines between a report and the exceptions that follow from it
 
 def _raised_by_the_wait(hit: Hit, around: Surroundings) -> Hit | None:
     """A general exception right after the report of a broken collective comes from that collective."""
-    if hit.role != "cause" or not hit.fallback or hit.error_type != "exception":
+    if hit.role != "cause" or not hit.fallback or "RuntimeError" not in hit.line.text:
+        return None
+    if hit.error_type != "exception":
         return None
     for each in around.hits:
         report = each.role == "consequence" and not each.fallback and each.error_type in _WAITS

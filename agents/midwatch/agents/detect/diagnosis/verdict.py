@@ -118,7 +118,9 @@ def diagnose(hits: Sequence[Hit], ending: AttemptEnd) -> Diagnosis:
         over = _StandIn(error_type="", remedy=_CLOSED_BADLY)
         return Diagnosis(_verdict(ending, "success", "healthy", stand_in=over), tuple(hits[:15]))
     if hits and not candidates and _ended_quietly(ending):
-        return Diagnosis(_verdict(ending, "ended", "healthy", stand_in=_StandIn(error_type="")), tuple(hits[:15]))
+        return Diagnosis(
+            _verdict(ending, "ended", "healthy", stand_in=_StandIn(error_type="")), tuple(hits[:15])
+        )
     hits = candidates
     hits = after_peer_exits(hits, ending.noted)
     root = _explained(_process_that_left(root_of(hits), ending.left), ending)
