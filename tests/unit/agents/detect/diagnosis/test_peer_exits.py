@@ -77,7 +77,8 @@ LINKS = [
     "[1714.1] [n4:4188:0] ib_mlx5_log.c:171  Transport retry count exceeded on mlx5_0:1/RoCE (synd 0x15)",
 ]
 TRAINED = "".join(
-    f" iteration {n:8d}/ 900 | consumed samples: 64 | elapsed time per iteration (ms): 95.0 | lm loss: 2.1 |\n"
+    f" iteration {n:8d}/ 900 | consumed samples: 64 | elapsed time per iteration (ms): 95.0 | "
+    "lm loss: 2.1 |\n"
     for n in (1, 2, 3)
 )
 RAISED = frames("ValueError: the toy broke", prefix="[rank3]: ")

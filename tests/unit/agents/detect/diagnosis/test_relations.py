@@ -19,7 +19,8 @@ WATCHDOG = (
 )
 NAMED = (
     "[rank4]:[E302 11:52:41.0 ProcessGroupNCCL.cpp:1682] [PG ID 0 PG GUID 0(default_pg) Rank 4] "
-    "Received a dump signal due to a collective timeout from  rank 7 and we will try our best to dump the debug info."
+    "Received a dump signal due to a collective timeout from  rank 7 and we will try our best to dump the "
+    "debug info."
 )
 RELAYED = (
     "[rank3]:[E302 11:52:41.0 ProcessGroupNCCL.cpp:1682] [PG ID 0 PG GUID 0(default_pg) Rank 3] "
