@@ -115,6 +115,14 @@ def _of_a_failing_node(hit: Hit, around: Surroundings) -> Hit | None:
     return _consequence(hit) if failed and vague else None
 
 
+def _killed_by_the_agent(hit: Hit, around: Surroundings) -> Hit | None:
+    """The launcher's agent killed a worker that hung while it closed. No memory killer did."""
+    if not hit.fallback or hit.error_type != "host_oom":
+        return None
+    agent = any(each.rule == "torchrun_killed_it" and earlier(each.line, hit.line) for each in around.noted)
+    return replace(_consequence(hit), error_type="exception") if agent else None
+
+
 _NODE_FAILED = "slurm_node_failure_seen"
 _REQUEUE = re.compile(r"DUE TO JOB REQUEUE")
 
@@ -147,6 +155,7 @@ RELATIONS: tuple[Relation, ...] = (
     _raised_by_the_wait,
     _seen_by_the_parent,
     _of_a_failing_node,
+    _killed_by_the_agent,
 )
 
 

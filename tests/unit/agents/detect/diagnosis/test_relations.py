@@ -122,3 +122,12 @@ def test_the_port_of_nccl_for_questions_is_beside_the_job(watch: Watch) -> None:
     taken = "NCCL WARN Call to bind failed: Address already in use"
     assert watch(f"n4:88:90 [0] ras/client_support.cc:181 {taken}\n").decision.action == "none"
     assert watch(f"n4:88:90 [0] misc/socket.cc:181 {taken}\n").verdict.error_type == "port_in_use"
+
+
+def test_a_worker_that_the_launcher_killed_met_no_memory_killer(watch: Watch) -> None:
+    agent = "W0302 11:53:14.8 4121 torch/distributed/elastic/multiprocessing/api.py:919] Unable to shutdown"
+    forced = f"{agent} process 4188 via 15, forcefully exiting via 9"
+    summary = "  exitcode  : -9 (pid: 4188)\n  traceback : Signal 9 (SIGKILL) received by PID 4188"
+    done = watch(f"{STEPS}{GLOO}\n{forced}\n{summary}\n")
+    assert done.verdict.root_line == GLOO
+    assert watch(f"{STEPS}{GLOO}\n{summary}\n").verdict.error_type == "host_oom"
