@@ -46,6 +46,16 @@ _CHILD = re.compile(r"[/\\]multiprocessing[/\\](?:spawn|connection|queues|manage
 _CUT_OFF = re.compile(
     r"\b(?:UnpicklingError|EOFError|BrokenPipeError|Connection(?:Reset|Refused|Aborted)Error)\b"
 )
+_DROPPED = re.compile(
+    r"RemoteDisconnected|Connection aborted|[Rr]eset by peer|IncompleteRead|ServerDisconnected"
+    r"|HTTP Error 50[0234]|\b50[234] (?:Server Error|Bad Gateway|Service|Gateway)"
+)
+_HANDSHAKE = re.compile(r"handshake|wrap_socket")
+_TABLES = re.compile(r"[/\\](?:pandas|sklearn|pyarrow|numpy)[/\\]")
+_EXISTS = re.compile(r"\bFileExistsError\b")
+_MAKES_FOLDERS = re.compile(r"^(?:makedirs|mkdir)$")
+_MAKER = 2  # innermost frames in which a folder is made
+_STARTS_CHILDREN = re.compile(r"[/\\]multiprocessing[/\\](?:spawn|process)\.py$")
 _ANY_EXCEPTION = "exception"
 
 
@@ -61,13 +71,27 @@ def reclassified(hit: Hit, frames: Frames) -> Hit:
     if _CHILD.search(frames[0][0]) and _CUT_OFF.search(hit.line.text):
         # The process at the other end of the pipe had gone: the parent or the child of this one.
         return replace(hit, role="consequence", error_type=_ANY_EXCEPTION, fallback=True)
+    if _EXISTS.search(hit.line.text) and _raced(hit, frames):
+        return replace(hit, transient=True)
     return replace(hit, **_type_from(hit, frames)) if hit.fallback else hit
+
+
+def _raced(hit: Hit, frames: Frames) -> bool:
+    """Whether one of several processes found the folder that another had just made."""
+    several = hit.line.rank is not None or hit.line.claimed_rank is not None
+    made = any(_MAKES_FOLDERS.match(function) for _, function in frames[:_MAKER])
+    return made and (several or any(_STARTS_CHILDREN.search(file) for file, _ in frames))
 
 
 def _type_from(hit: Hit, frames: Frames) -> dict[str, Any]:
     """The fields that the frames change in a hit of a fallback rule."""
     if hit.error_type == "communication" and _in(_OBJECT_STORES, frames):
         return {"error_type": "storage", "transient": True}
+    if hit.error_type == "communication" and hit.transient is None and _DROPPED.search(hit.line.text):
+        # The service had answered and let go. A handshake that fails each time is another matter.
+        return {} if any(_HANDSHAKE.search(function) for _, function in frames) else {"transient": True}
+    if hit.error_type == "numerical_instability" and _TABLES.search(frames[0][0]):
+        return {"error_type": "data"}
     if hit.error_type == _ANY_EXCEPTION:
         return {"error_type": _kind(frames)}
     return {}

@@ -1,14 +1,16 @@
 """Chunk hits: one chunk of lines becomes one record of hits. Pure: equal chunks and rules give equal records.
 
-A record has at most three full hits for each rule, role and rank. Further hits are counts, as evidence that
-no threshold reads. Progress travels as columns, because a healthy job prints little else.
+A record has at most three full hits for each rule, role and rank, and the last failure line beyond them.
+Other hits are counts, as evidence that no threshold reads. Progress travels as columns, because a healthy
+job prints little else.
 
-A rule's role holds only if the line itself reports the failure. Otherwise the hit is context, in four cases:
+A rule's role holds only if the line itself reports the failure. Otherwise the hit is context, in five cases:
 
 - A traceback quotes the line as source code.
 - Python ignored the exception.
 - The writer calls the line a warning.
 - A text cites the line in backticks.
+- The words before it only suppose it ("may have", "if").
 """
 
 from __future__ import annotations
@@ -16,10 +18,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
-from typing import cast
+from typing import NamedTuple, cast
 
 from midwatch.agents.match.call_sites import reclassified
 from midwatch.agents.match.error_stacks import is_outer
+from midwatch.agents.match.hedges import only_mentions
 from midwatch.agents.match.progress_columns import (
     ANY_LINE,
     ProgressColumns,
@@ -101,6 +104,7 @@ def match(
             found.sign_of_life(section, next(places(section, text, [max(len(text) - 1, 0)])))
     if found.empty():
         return None
+    found.keep_latest()
     return Hits(
         origin=chunk.origin,
         bundle=bundle,
@@ -189,6 +193,18 @@ class _Count:
     path: str
 
 
+class _Late(NamedTuple):
+    """What `_Found` needs to keep a hit in full later."""
+
+    section: Section
+    text: bytes
+    hit: Match
+    place: LinePlace
+    when: When
+    role: RecordRole
+    traceback: TracebackPlace
+
+
 @dataclass(slots=True)
 class _Found:
     node: str
@@ -198,6 +214,7 @@ class _Found:
     examined: dict[tuple[str, str], int] = field(default_factory=dict)
     further: dict[tuple[str, str, int | None], _Count] = field(default_factory=dict)
     stops: dict[tuple[str, str], Stop] = field(default_factory=dict)
+    latest: dict[tuple[str, str, str, int | None], _Late] = field(default_factory=dict)
 
     def empty(self) -> bool:
         return not self.hits and not self.columns and not self.stops
@@ -222,10 +239,10 @@ class _Found:
         rule = row[0].rule
         if rule.role is Role.PROGRESS:
             hit = Match._make(row)
-            key = (section.generation.key(), rule.name)
-            columns = self.columns.get(key)
+            series = (section.generation.key(), rule.name)
+            columns = self.columns.get(series)
             if columns is None:
-                columns = self.columns[key] = columns_of(rule, section)
+                columns = self.columns[series] = columns_of(rule, section)
             columns.take(hit, place, when(section, text, hit))
             return
         name, path, rank = rule.name, section.path, section.rank
@@ -242,11 +259,29 @@ class _Found:
         if was_left_out(text, hit.end):
             traceback = TracebackPlace("ignored")
         role = _role(hit, traceback)
-        known = self.full.get((name, role, path, rank), 0)
+        key, late = (name, role, path, rank), _Late(section, text, hit, place, when, role, traceback)
+        known = self.full.get(key, 0)
         if known >= FULL_HITS:
             self._count(name, path, rank, place)
+            if role != "context":
+                self.latest[key] = late
             return
-        self.full[name, role, path, rank] = known + 1
+        self.full[key] = known + 1
+        self._keep(late)
+
+    def keep_latest(self) -> None:
+        """Keep the last failure line of each rule, too. The job may have got over the first ones."""
+        for late in self.latest.values():
+            more = self.further[late.hit.rule.name, late.section.path, late.section.rank]
+            if more.last != late.place.number or len(self.hits) >= _HITS:
+                continue
+            more.count -= 1
+            self._keep(late)
+        if self.latest:
+            self.hits.sort(key=lambda hit: (hit.generation, hit.line.number))
+
+    def _keep(self, late: _Late) -> None:
+        section, text, hit, place, when, role, traceback = late
         time, excused = when(section, text, hit), None
         if traceback.handled is not None and (traceback.probe or role == "context"):
             excused = next(places(section, text, [traceback.handled])).number
@@ -291,15 +326,9 @@ def _role(hit: Match, traceback: TracebackPlace) -> RecordRole:
         return cast(RecordRole, str(rule.role))
     quiet = not (rule.any_level or traceback.passed_on) and is_quiet(hit.line)
     reported = traceback.kind == "reported" or (traceback.kind == "beside" and not rule.fallback)
-    if not reported or quiet or _cited(hit):
+    if not reported or quiet or only_mentions(hit):
         return "context"
     return cast(RecordRole, str(rule.role))
-
-
-def _cited(hit: Match) -> bool:
-    """Whether a text, such as a guide or a model's answer, cites the words in backticks."""
-    start, end = hit.spans()[0]
-    return not hit.rule.block and hit.line.count(b"`", 0, start) % 2 == 1 and b"`" in hit.line[end:]
 
 
 def _context_severity(hit: Match, traceback: TracebackPlace, severity: str) -> str:
@@ -307,7 +336,7 @@ def _context_severity(hit: Match, traceback: TracebackPlace, severity: str) -> s
 
     Quoted or cited lines, ignored exceptions and code beside the job are "info".
     """
-    if traceback.kind != "reported" or stands_aside(hit.line) or _cited(hit):
+    if traceback.kind != "reported" or stands_aside(hit.line) or only_mentions(hit):
         return "info"
     if hit.rule.role is Role.CONTEXT:
         return severity
@@ -362,4 +391,6 @@ def _line(node: str, section: Section, raw: bytes, place: LinePlace, time: float
 
 def _counts(found: _Found) -> Iterator[HitCount]:
     for (rule, path, rank), more in list(found.further.items())[:_COUNTS]:
+        if not more.count:
+            continue
         yield HitCount(rule, rank, more.count, more.first, more.last, path)

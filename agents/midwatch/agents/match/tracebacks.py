@@ -53,6 +53,10 @@ _CODE = re.compile(
     rb"|try:|else:|# |--[a-z]|[rb]?f[\"'].*\{)"
 )
 _HEADER = b"Traceback (most recent call last):"
+# An interactive shell names the exception above the traceback, and again with its message below.
+_NOTEBOOK_HEADER = re.compile(rb"\A\s*[\w.]+ {2,}Traceback \(most recent call last\)\s*\Z")
+# Another writer's line may follow the carets of a traceback without a line break.
+_GLUED = re.compile(rb"\A\s*[\^~]{3,}\[")
 _HANDLING = b"During handling of the above exception, another "
 _IGNORED = re.compile(
     rb"Exception ignored (?:in|on|while)|--- Logging error ---|WON'T CONVERT|in atexit callback"
@@ -78,7 +82,7 @@ _WARNED = re.compile(rb"\A\S+\.py:\d+: \w+: ")
 _WARNS = re.compile(rb"[ \t]+(?:[\w.]+\.)?warn\w*\(")
 # Code that runs beside the job: Python prints its exception, and the job goes on without it.
 _BESIDE = re.compile(
-    rb"[/\\](?:wandb[/\\](?:sdk|proto|internal)|tensorboard|tensorboardX|comet_ml|neptune)[/\\]"
+    rb"[/\\]ray[/\\](?:new_)?dashboard[/\\]|[/\\](?:wandb[/\\](?:sdk|proto|internal)|tensorboard|tensorboardX|comet_ml|neptune)[/\\]"
     rb"|[/\\]multiprocessing[/\\](?:resource_tracker|util)\.py$"
 )
 _THREAD = re.compile(rb"[/\\]threading\.py$")
@@ -124,7 +128,7 @@ def is_logged(line: bytes, start: int) -> bool:
 def place_of(text: bytes, start: int, end: int) -> TracebackPlace:
     """The place of the line from `start` to `end`. Lines above `text` are unknown."""
     line = text[start:end]
-    if _CODE.match(line) or _is_source(text, start, line):
+    if _NOTEBOOK_HEADER.search(line) or _CODE.match(line) or _is_source(text, start, line):
         return TracebackPlace("quoted")
     if _WARNED.match(line) and _WARNS.match(text, end + 1):
         return TracebackPlace("ignored")
@@ -135,7 +139,9 @@ def place_of(text: bytes, start: int, end: int) -> TracebackPlace:
         return TracebackPlace()
     words = line[len(speaker) :]
     if words[:1].isspace():
-        shown = _FRAME.match(first[1]) is not None and _C_FRAME.match(first[1]) is None
+        shown = (
+            _FRAME.match(first[1]) is not None and not _GLUED.match(line) and _C_FRAME.match(first[1]) is None
+        )
         return TracebackPlace("quoted") if shown else TracebackPlace()
     place = _ending(words, first, above, last=_NOTHING_MORE.match(text, end) is not None)
     return replace(place, passed_on=True) if place.ends_traceback and b"INFO" in speaker else place
@@ -143,7 +149,7 @@ def place_of(text: bytes, start: int, end: int) -> TracebackPlace:
 
 def _is_source(text: bytes, start: int, line: bytes) -> bool:
     """Whether a frame of the same writer stands right above the line, with any prefix."""
-    deep = _DEEP.match(line)
+    deep = None if _GLUED.match(line) else _DEEP.match(line)
     if deep is None or text.rfind(b'File "', max(start - _SOURCE_BYTES, 0), start) < 0:
         return False
     for _, above in islice(_above(text, start, deep[1].rstrip()), _SOURCE_LINES):

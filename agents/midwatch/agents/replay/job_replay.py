@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from midwatch.agents.decide.decision import Rulebook
-from midwatch.agents.replay.log_files import INCARNATION, LogFile, as_printed, origin_of
+from midwatch.agents.replay.aftermath import LastFailure, went_on
+from midwatch.agents.replay.log_files import INCARNATION, LogFile, as_printed, line_of, origin_of
 from midwatch.agents.replay.matched_files import Damage, in_order, matching
+from midwatch.agents.replay.open_spike import Losses, LossLine
 from midwatch.agents.replay.pipeline import JobWatch, PipelineStep, step
 from midwatch.agents.replay.reading.archives import Advance, nothing
 from midwatch.agents.rulesets.bundles import CompiledBundle
@@ -20,10 +22,12 @@ from midwatch.streams.records import (
     Finding,
     Heartbeat,
     Hit,
+    Hits,
     Incident,
     SchedulerFact,
     Verdict,
 )
+from midwatch.streams.records.error_types import family
 
 _HITS_MS, _END_MS, _HEARTBEAT_MS = 1, 2, 3
 """The clock of a replay: all lines stand before the end, and the last heartbeat behind it."""
@@ -76,11 +80,17 @@ def replay(
             unlisted += len(record.hits) - len(listed)
     place = {file.path: index for index, file in enumerate(files)}
     hits.sort(key=lambda hit: place[hit.line.path])
-    if run.watch.job.state.held:
+    over_it = _went_on(run, files) if run.watch.job.state.held else ""
+    if run.watch.job.state.held and not over_it:
         result = _failed(run)
         result = replace(result, verdict=_with_line_as_printed(result.verdict, files))
     else:
         result = _without_failure(run)
+        spike = None if run.watch.job.state.succeeded else run.losses.open_spike()
+        if spike is not None:
+            result = _with_spike(result, *spike, files)
+    if over_it:
+        result = replace(result, assumed=(*result.assumed, over_it))
     partly = tuple(f"{damage.path}: {damage.what}; its lines up to there count" for damage in damages)
     return replace(result, hits=tuple(hits), unlisted=unlisted, assumed=(*result.assumed, *partly))
 
@@ -92,10 +102,15 @@ class _JobReplay:
         self.job, self.book, self.limits, self.detectors = job, book, limits, detectors
         self.watch = JobWatch()
         self.findings: dict[str, Finding] = {}
+        self.losses = Losses()
+        self.failures = LastFailure()
         self.incident: Incident | None = None
         self.decision: Decision | None = None
 
     def take(self, event: Event, now_ms: int) -> None:
+        if isinstance(event, Hits):
+            self.losses.take(event)
+            self.failures.take(event)
         result: PipelineStep = step(
             self.watch,
             self.job,
@@ -160,6 +175,42 @@ def _failed(run: _JobReplay) -> Replayed:
         hits=(),
         assumed=assumed,
     )
+
+
+def _went_on(run: _JobReplay, files: Sequence[LogFile]) -> str:
+    """What shows that the job went on behind its last failure line; "" if nothing does."""
+    last = run.failures.numbers
+    known = [(file, last[file.path]) for file in files if file.path in last]
+    if not known or not all(went_on(file, number) for file, number in known):
+        return ""
+    places = ", ".join(f"{file.path}:{number}" for file, number in known)
+    return f"the log goes on for many lines behind {places}, so that failure ended nothing"
+
+
+def _with_spike(result: Replayed, error_type: str, first: LossLine, files: Sequence[LogFile]) -> Replayed:
+    """The verdict on a log that ends in a spike. Such a start needs a person's decision."""
+    file = next(file for file in files if file.path == first.path)
+    shown = "no longer printed" if first.loss is None else f"{first.loss:g}"
+    reason = f"the loss is {shown} since step {first.step}, and the log ends before it is back"
+    verdict = replace(
+        result.verdict,
+        state="failed",
+        mode="ended",
+        error_type=error_type,
+        family=family(error_type),
+        transient=False,
+        root_line=line_of(file, first.number),
+        root_file=first.path,
+        root_line_number=first.number,
+        remedy=_LOOK_AT_THE_STEP,
+    )
+    decision = replace(result.decision, action="hold", reason=reason)
+    return replace(result, verdict=verdict, decision=decision)
+
+
+_LOOK_AT_THE_STEP = (
+    "Look at the data and the learning rate around this step. Start from an earlier checkpoint if it stays."
+)
 
 
 def _without_failure(run: _JobReplay) -> Replayed:

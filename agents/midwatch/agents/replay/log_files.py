@@ -126,6 +126,31 @@ def as_printed(file: LogFile, number: int, text: str) -> str:
     return text
 
 
+def line_of(file: LogFile, number: int) -> str:
+    """The line of that number, without colours. Of a line that a progress bar redraws, the last state."""
+    segments = [_ANSI.sub(b"", each) for each in _raw_line(file, number).split(b"\r")]
+    shown = next((each for each in reversed(segments) if each.strip()), b"")
+    return shown.decode("utf-8", "replace")
+
+
+def lines_behind(file: LogFile, number: int) -> Iterator[str]:
+    """The lines behind the line of that number, without colours. Very long ones come in pieces."""
+    with file.open() as reader:
+        missing, rest = number, b""
+        while piece := reader.read(_CHUNK):
+            lines = piece.count(b"\n")
+            if missing >= lines > 0:
+                missing -= lines
+                rest = piece.rpartition(b"\n")[2]
+                continue
+            *whole, rest = (rest + piece).split(b"\n")
+            for line in whole[missing:]:
+                yield _ANSI.sub(b"", line).decode("utf-8", "replace")
+            missing = 0
+        if rest and not missing:
+            yield _ANSI.sub(b"", rest).decode("utf-8", "replace")
+
+
 def _raw_line(file: LogFile, number: int) -> bytes:
     """The line of that number, from 1, or its first `LONGEST_RAW_LINE` bytes."""
     with file.open() as reader:

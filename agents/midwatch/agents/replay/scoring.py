@@ -4,6 +4,8 @@
 - Root line: right if the prediction is one line that holds the labelled line.
 - Action: a restart is right for a failure that an operator would restart unchanged (`transient`). A stop is
   right for every other failure, and no action for a healthy log. A hold or a cancel counts as a stop.
+- `also_root` and `also_type` hold answers that are as right as the label; they always count. Actions in
+  `also_action` count only in a lenient score.
 
 The intervals assume independent excerpts; excerpts of one thread are not independent.
 """
@@ -13,7 +15,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from midwatch.streams.errors import UsageError
@@ -34,6 +36,19 @@ class Labelled:
     transient: bool
     root_line: str
     cascade: bool = False
+    also_root: tuple[str, ...] = ()
+    also_type: tuple[str, ...] = ()
+    also_action: tuple[str, ...] = ()
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The error types that are right."""
+        return (self.error_type, *self.also_type)
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The root lines that are right; none for a healthy run."""
+        return tuple(line.strip() for line in (self.root_line, *self.also_root) if line.strip())
 
     @property
     def failed(self) -> bool:
@@ -112,6 +127,9 @@ def read_labelled(rows: Iterable[tuple[int, Mapping[str, Any]]], where: str) -> 
                     transient=bool(row["transient"]),
                     root_line=str(row["root_line"] or ""),
                     cascade=bool(row.get("cascade", False)),
+                    also_root=tuple(row.get("also_root", ())),
+                    also_type=tuple(row.get("also_type", ())),
+                    also_action=tuple(row.get("also_action", ())),
                 )
             )
         except KeyError as error:
@@ -124,19 +142,19 @@ def read_labelled(rows: Iterable[tuple[int, Mapping[str, Any]]], where: str) -> 
 
 
 def root_named(row: Labelled, prediction: Prediction) -> bool:
-    """Whether the predicted line holds the labelled one."""
+    """Whether the predicted line holds a labelled one."""
     line = prediction.root_line.strip()
-    return bool(line) and bool(row.root_line) and "\n" not in line and row.root_line.strip() in line
+    return "\n" not in line and any(root in line for root in row.roots)
 
 
 def root_near(row: Labelled, prediction: Prediction) -> bool:
-    """Whether the predicted line holds the labelled one, or stands at most three lines from it."""
+    """Whether the predicted line holds a labelled one, or stands at most three lines from it."""
     if root_named(row, prediction):
         return True
     lines = [line.strip() for line in row.log.split("\n")]
-    if not prediction.root_line or not row.root_line:
+    if not prediction.root_line:
         return False
-    labelled = [i for i, line in enumerate(lines) if line == row.root_line.strip()]
+    labelled = [i for i, line in enumerate(lines) if line in row.roots]
     predicted = [i for i, line in enumerate(lines) if line == prediction.root_line.strip()]
     return any(abs(a - b) <= _NEAR for a in labelled for b in predicted)
 
@@ -155,12 +173,12 @@ def measure(judged: Sequence[Judged]) -> dict[str, Ratio]:
     restarts = [(r, p) for r, p in judged if p.counted_action == "restart"]
 
     def same_family(row: Labelled, prediction: Prediction) -> bool:
-        return prediction.family == family(row.error_type)
+        return prediction.family in {family(each) for each in row.types}
 
     return {
         "detected": _share(failures, lambda _, p: p.verdict),
         "family": _share(failures, same_family),
-        "exact type": _share(failures, lambda r, p: p.error_type == r.error_type),
+        "exact type": _share(failures, lambda r, p: p.error_type in r.types),
         "root line": _share(failures, root_named),
         "root line within 3 lines": _share(failures, root_near),
         "family of cascades": _share(cascades, same_family),
@@ -188,6 +206,16 @@ def confusion(judged: Sequence[Judged]) -> dict[tuple[str, str], int]:
     )
 
 
+def leniently(judged: Iterable[Judged]) -> list[Judged]:
+    """The pairs with each label's transience as the verdict has it, where the label takes both actions."""
+    return [
+        (replace(row, transient=prediction.counted_action == "restart"), prediction)
+        if prediction.counted_action in row.also_action
+        else (row, prediction)
+        for row, prediction in judged
+    ]
+
+
 def mistakes(judged: Sequence[Judged]) -> list[dict[str, str]]:
     """One row for each excerpt with a wrong measure. A row holds no text of a log."""
     return [
@@ -204,7 +232,7 @@ def mistakes(judged: Sequence[Judged]) -> list[dict[str, str]]:
 
 def _wrong(row: Labelled, prediction: Prediction) -> list[str]:
     right = {
-        "family": prediction.family == family(row.error_type),
+        "family": prediction.family in {family(each) for each in row.types},
         "root line": not row.failed or root_named(row, prediction),
         "action": prediction.counted_action == row.right_action,
     }

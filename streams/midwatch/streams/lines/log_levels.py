@@ -18,10 +18,14 @@ _LEVEL = re.compile(
     rb"|: [IW] (?:tensorflow|external|\w+)/"  # TensorFlow: 2020-10-28 03:51:08.1: W tensorflow/core/..
     rb"|\[NeMo [WI] )"
 )
-# No log line of Weights & Biases reports the end of a run: it raises an exception for that.
-_WANDB = re.compile(rb"\A\W{0,8}(?:\([^()]{0,80}pid=[^()]{0,80}\)\W{0,8})?wandb: ")
+# Weights & Biases reports the end of a run by an exception. Only its start may fail in a line of its own.
+_WANDB = re.compile(
+    rb"\A\W{0,8}(?:\([^()]{0,80}pid=[^()]{0,80}\)\W{0,8})?wandb: (?!ERROR Run initialization has timed out)"
+)
 # An autotuner tries variants that may not fit the GPU, and leaves out those that do not.
 _AUTOTUNER = re.compile(rb"_inductor/select_algorithm\.py:\d+\]")
+# NCCL's port for questions about the job (RAS) is beside the job: without it NCCL goes on.
+_NCCL_RAS = re.compile(rb"\bras/\w+\.cc:\d+ NCCL WARN ")
 # Some writers end a run and log it as information, for example TensorFlow's coordinator.
 _ENDS_ALL = re.compile(rb"\bError reported to Coordinator: ")
 # The line itself says that its writer goes on.
@@ -54,12 +58,14 @@ def is_warning(line: bytes) -> bool:
 def stands_aside(line: bytes) -> bool:
     """Whether a line of this writer never ends a run.
 
-    It is from a service beside the run, an autotuner's trial, a sample of the data or a drill's announcement.
+    It is from a service or port beside the run, or an autotuner's trial. It may also be a sample of the data
+    or a drill's announcement.
     """
     head = line[:_HEAD]
     return (
         any(pattern.match(head) for pattern in (_WANDB, _DRILL, _SAMPLE))
         or _AUTOTUNER.search(head) is not None
+        or _NCCL_RAS.search(head) is not None
     )
 
 

@@ -85,7 +85,7 @@ def test_of_a_cut_archive_the_lines_up_to_there_count(tmp_path: Path, ending: st
     packed = PACKS[ending](LOG * 8)
     file.write_bytes(packed[: int(len(packed) * kept)])
     answer = _answer(_replay(file))
-    (note,) = [line for line in answer["assumed"] if "archive" in line]
+    (note,) = [line for line in answer["assumed"] if "archive is" in line]
     assert note.startswith(f"{file}: the ")
     assert note.endswith("archive is cut off; its lines up to there count")
 

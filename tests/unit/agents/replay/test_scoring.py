@@ -14,6 +14,7 @@ from midwatch.agents.replay.scoring import (
     Prediction,
     Ratio,
     confusion,
+    leniently,
     measure,
     mistakes,
     read_labelled,
@@ -116,3 +117,15 @@ def test_the_command_names_what_it_cannot_read(tmp_path: Path, capsys: pytest.Ca
     assert "none.jsonl" in capsys.readouterr().err
     (tmp_path / "bad.jsonl").write_text("{}\nno json\n")
     assert run(["rules", "score", str(tmp_path / "bad.jsonl")]) == 2
+
+
+def test_equally_right_answers_count_and_an_action_only_leniently() -> None:
+    row = Labelled("a", LOG, "nccl", False, "boom: A", False, ("x3",), ("oom",), ("restart",))
+    judged = [(row, Prediction("oom", "x3", "restart"))]
+    counted = {name: (ratio.hits, ratio.of) for name, ratio in measure(judged).items()}
+    assert [counted[name] for name in ("family", "exact type", "root line")] == [(1, 1)] * 3
+    assert (counted["action right"], counted["wrong restarts of lasting failures"]) == ((0, 1), (1, 1))
+    lenient = {name: (ratio.hits, ratio.of) for name, ratio in measure(leniently(judged)).items()}
+    assert (lenient["action right"], lenient["restart recall"]) == ((1, 1), (1, 1))
+    assert [each["wrong"] for each in mistakes(judged)] == ["action"]
+    assert mistakes(leniently(judged)) == []

@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("path", metavar="FILE.jsonl", type=click.Path(path_type=Path))
 @click.option("--mistakes", "with_mistakes", is_flag=True, help="List the wrong verdicts, by id.")
+@click.option("--lenient", is_flag=True, help="An action that the label lists in also_action is right, too.")
 @json_option
-def score(path: Path, with_mistakes: bool, as_json: bool) -> None:
+def score(path: Path, with_mistakes: bool, lenient: bool, as_json: bool) -> None:
     """Score the diagnosis on a file of labelled logs.
 
     Each line is a JSON object with log, error_type ("none" for a healthy run), transient and root_line. It
-    may have id and cascade. Every log is judged as by `midwatch replay` without options.
+    may have id and cascade. The lists also_root and also_type hold answers that are as right, also_action
+    those that --lenient takes. Every log is judged as by `midwatch replay` without options.
     """
     from midwatch.agents.replay import scoring
     from midwatch.streams.records import codec
@@ -32,6 +34,8 @@ def score(path: Path, with_mistakes: bool, as_json: bool) -> None:
     rows = scoring.read_labelled(_rows(path), str(path))
     judge = _judge()
     judged = [(row, judge(row)) for row in rows]
+    if lenient:
+        judged = scoring.leniently(judged)
     if as_json:
         click.echo(codec.plain_to_json(_plain(judged)))
         return

@@ -106,9 +106,13 @@ def _without_echoes(candidates: Sequence[Hit]) -> list[Hit]:
     reported: dict[tuple[str, str], Hit] = {}
     for hit in sorted(candidates, key=in_order):
         first.setdefault(hit.line.file, hit)
-        if hit.role == "consequence" and not hit.fallback:
+        if hit.role == "consequence" and (not hit.fallback or hit.rule in _PEER_LEFT):
             reported.setdefault(hit.line.file, hit)
     return [hit for hit in candidates if not _is_echo(hit, first[hit.line.file], reported.get(hit.line.file))]
+
+
+_PEER_LEFT = ("nccl_remote_error",)
+"""Fallback rules after which a process ends itself, maybe by a crash."""
 
 
 def _is_echo(hit: Hit, first: Hit, reported: Hit | None) -> bool:
@@ -131,11 +135,21 @@ def _exception_of(root: Hit, candidates: Sequence[Hit]) -> Hit:
         return root
     if _BARE.search(root.line.text):
         name = root.line.text.rpartition(" ")[2].rpartition(".")[2].rstrip(":")
-        return next((h for h in candidates if h.captures.get("exception") == name), root)
+        wrapped = (h for h in candidates if h.captures.get("exception") == name)
+        return next(wrapped, None) or _with_message(root, name, candidates)
     alike = (h for h in candidates if h.rule == root.rule and h.line.file == root.line.file)
     return next((h for h in alike if (message := _message(h)) and message in root.line.text), root)
 
 
+def _with_message(root: Hit, name: str, candidates: Sequence[Hit]) -> Hit:
+    """The same exception with its message. Ranks that print at once may part the two."""
+    said = re.compile(rf"\b{re.escape(name)} *: *\S")
+    alike = (h for h in candidates if h.rule == root.rule and h.line.file == root.line.file)
+    near = (h for h in alike if 0 < h.line.number - root.line.number <= _MIXED_LINES)
+    return next((h for h in near if said.search(h.line.text)), root)
+
+
+_MIXED_LINES = 40  # lines in which ranks that print at once part an exception from its message
 _STACK_LINES = 12  # the longest distance between two entries of a library's error stack
 
 

@@ -13,6 +13,7 @@ from typing import Literal
 from midwatch.agents.detect.diagnosis.collectives import out_of_step
 from midwatch.agents.detect.diagnosis.hindsight import explanation, is_bare_end
 from midwatch.agents.detect.diagnosis.peer_exits import after_peer_exits
+from midwatch.agents.detect.diagnosis.relations import Surroundings, of_teardown, related, words_of_nccl
 from midwatch.agents.detect.diagnosis.root_line import root_of, speaker
 from midwatch.agents.detect.diagnosis.time_limit import with_way_on
 from midwatch.agents.detect.line_order import in_order, maybe_earlier
@@ -112,12 +113,34 @@ _TRANSIENT_FACTS = ("preemption", "hardware", "slurm_failure", "ray_node_died")
 
 def diagnose(hits: Sequence[Hit], ending: AttemptEnd) -> Diagnosis:
     """The verdict on an attempt that ended or hangs."""
+    candidates = [hit for hit in related(hits, ending.noted) if hit.role != "context"]
+    if ending.succeeded and hits and all(of_teardown(hit) for hit in candidates):
+        over = _StandIn(error_type="", remedy=_CLOSED_BADLY)
+        return Diagnosis(_verdict(ending, "success", "healthy", stand_in=over), tuple(hits[:15]))
+    if hits and not candidates and _ended_quietly(ending):
+        return Diagnosis(
+            _verdict(ending, "ended", "healthy", stand_in=_StandIn(error_type="")), tuple(hits[:15])
+        )
+    hits = candidates
     hits = after_peer_exits(hits, ending.noted)
     root = _explained(_process_that_left(root_of(hits), ending.left), ending)
+    root = root and words_of_nccl(root, Surroundings(hits, ending.noted))
     others = sorted((hit for hit in hits if hit is not root), key=in_order)
     evidence = ((root,) if root else ()) + tuple(others[:15])
     judged = out_of_step(_judge(root, ending), hits)
     return Diagnosis(with_way_on(judged, ending.checkpoints), evidence)
+
+
+_CLOSED_BADLY = (
+    "The job reported its success before these lines. They come from its closing; nothing has to run again."
+)
+
+
+def _ended_quietly(ending: AttemptEnd) -> bool:
+    """Whether nothing but lines that proved harmless spoke of a failure."""
+    fact = ending.scheduler
+    failed = fact is not None and (bool(fact.exit_code or fact.signal or fact.mode) or _is_specific(fact))
+    return ending.silence is None and not failed
 
 
 def _judge(root: Hit | None, ending: AttemptEnd) -> Verdict:
@@ -197,12 +220,15 @@ def _at_progress(verdict: Verdict, ending: AttemptEnd) -> Verdict:
 
 
 def _unproven(verdict: Verdict, root: Hit, ending: AttemptEnd) -> Verdict:
-    """The verdict with unknown transience, if the run made no step and the root shows only a wait for peers.
+    """The verdict with unknown transience, if the run made no step and the root shows a wait or a bad link.
 
-    Such a root gives no reason, and without a step nothing shows that a restart would succeed.
+    A wait for peers gives no reason. A link that fails before the first step may never have been set up. So
+    nothing shows that a restart would succeed.
     """
     left = verdict.family == "comms" and (root.fallback or root.error_type != "nccl")
-    waited = verdict.family == "stall" or (root.role == "consequence" and left)
+    fabric = verdict.family == "comms" and root.role == "cause" and root.subsystem == "network"
+    fabric = (fabric and root.error_type != "communication") or root.error_type == "rendezvous"
+    waited = fabric or verdict.family == "stall" or (root.role == "consequence" and left)
     if waited and not ending.made_a_step() and verdict.transient:
         return replace(verdict, transient=None, doubt=NO_STEP_SEEN)
     return verdict

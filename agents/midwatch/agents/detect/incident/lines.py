@@ -23,6 +23,7 @@ from midwatch.streams.records import Held, Hit, Hits, Line, Progress, Stop
 _HELD_PER_RULE_AND_RANK = 3
 _HELD = 512
 _NOTED = 8
+_NOTED_OF_A_FALLBACK = 3
 _GENERATIONS = 1024
 
 
@@ -191,12 +192,18 @@ def _hold(turn: Turn, hit: Hit, logged_ms: int) -> None:
 
 
 def _note(turn: Turn, hit: Hit, logged_ms: int) -> None:
-    """Note the first line of each rule and file since the last steps. New notes replace the oldest."""
-    state = turn.state
-    if any(each.hit.rule == hit.rule and each.hit.line.file == hit.line.file for each in state.noted):
+    """Note the first line of each rule and file since the last steps. New notes replace the oldest.
+
+    Of a fallback rule the last lines count, because the words nearest to the end tell most.
+    """
+    state, kept = turn.state, list(turn.state.noted)
+    alike = [each for each in kept if each.hit.rule == hit.rule and each.hit.line.file == hit.line.file]
+    if alike and not hit.fallback:
         return
+    if len(alike) >= _NOTED_OF_A_FALLBACK:
+        kept.remove(alike[0])
     note = Held(hit, state.step if state.step is not None else -1, logged_ms)
-    turn.set(noted=(*state.noted, note)[-_NOTED:])
+    turn.set(noted=(*kept, note)[-_NOTED:])
 
 
 def _excuse(turn: Turn, hit: Hit) -> None:

@@ -76,6 +76,11 @@ LINKS = [
     " error 12, opcode 0, len 0, vendor err 129",
     "[1714.1] [n4:4188:0] ib_mlx5_log.c:171  Transport retry count exceeded on mlx5_0:1/RoCE (synd 0x15)",
 ]
+TRAINED = "".join(
+    f" iteration {n:8d}/ 900 | consumed samples: 64 | elapsed time per iteration (ms): 95.0 | "
+    "lm loss: 2.1 |\n"
+    for n in (1, 2, 3)
+)
 RAISED = frames("ValueError: the toy broke", prefix="[rank3]: ")
 
 
@@ -88,9 +93,16 @@ def test_a_link_to_a_rank_that_raised_breaks_since_it_left(watch: Watch, link: s
 
 @pytest.mark.parametrize("link", LINKS)
 def test_a_link_that_breaks_by_itself_is_behind_what_the_ranks_raise(watch: Watch, link: str) -> None:
-    done = watch(f"{link}\n{RAISED}\n")
+    done = watch(f"{TRAINED}{link}\n{RAISED}\n")
     assert done.verdict.root_line == link
     assert done.decision.action == "restart"
+
+
+def test_a_fabric_that_fails_before_the_first_step_may_never_have_worked(watch: Watch) -> None:
+    done = watch(f"{LINKS[0]}\n{RAISED}\n")
+    assert done.verdict.root_line == LINKS[0]
+    assert done.decision.action == "hold"
+    assert "no training step was seen" in done.verdict.doubt
 
 
 @pytest.mark.parametrize(

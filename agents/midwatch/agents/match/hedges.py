@@ -1,0 +1,34 @@
+"""Hedges: words before a finding that only suppose it. A supposition explains, and reports nothing. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from midwatch.rules.matching.hits import Match
+
+_NEAR = 64  # bytes before the words in which their clause begins
+_HEDGE = re.compile(
+    rb"(?i)\b(?:may|might|can|could) (?:(?:also|well|have|be|been|happen) )*"
+    rb"(?:(?:caused by|due to|because|if) )?(?:(?:an?|the|your|this) )?(?:\w+ ){0,2}\Z"
+    rb"|\b(?<!as )(?:if|whether|possibly|perhaps) (?:(?!not\b)\w+ ){0,5}\Z"
+)
+
+
+def supposes(before: bytes) -> bool:
+    """Whether the text right before a finding calls it possible: "may have been ", "if the node ".
+
+    Only the clause counts: a comma, a colon or a full stop between them ends the supposition.
+    """
+    return _HEDGE.search(before[-_NEAR:]) is not None
+
+
+def only_mentions(hit: Match) -> bool:
+    """Whether the line only mentions what the rule looks for: it supposes it, or cites it in backticks.
+
+    A guide or a model's answer cites words in backticks.
+    """
+    if hit.rule.block:
+        return False
+    start, end = hit.spans()[0]
+    cited = hit.line.count(b"`", 0, start) % 2 == 1 and b"`" in hit.line[end:]
+    return cited or (not hit.rule.at_start and supposes(hit.line[:start]))

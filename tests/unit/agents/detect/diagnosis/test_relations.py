@@ -1,0 +1,133 @@
+"""What follows from another line is not the root. Each mechanism has a case on either side of its border."""
+
+from __future__ import annotations
+
+import pytest
+
+from unit.agents.conftest import Watch
+from unit.agents.detect.diagnosis.test_cascades import frames
+
+STEPS = "".join(
+    f" iteration {n:8d}/ 900 | consumed samples: 64 | elapsed time per iteration (ms): 95.0 | "
+    "lm loss: 2.1 |\n"
+    for n in (1, 2, 3)
+)
+WATCHDOG = (
+    "[rank2]:[E302 11:52:40.1 ProcessGroupNCCL.cpp:757] [Rank 2] Watchdog caught collective operation "
+    "timeout: WorkNCCL(SeqNum=1, OpType=ALLGATHER, NumelIn=1, NumelOut=4, Timeout(ms)=600000) ran for "
+    "600004 milliseconds before timing out."
+)
+NAMED = (
+    "[rank4]:[E302 11:52:41.0 ProcessGroupNCCL.cpp:1682] [PG ID 0 PG GUID 0(default_pg) Rank 4] "
+    "Received a dump signal due to a collective timeout from  rank 7 and we will try our best to dump the "
+    "debug info."
+)
+RELAYED = (
+    "[rank3]:[E302 11:52:41.0 ProcessGroupNCCL.cpp:1682] [PG ID 0 PG GUID 0(default_pg) Rank 3] "
+    "Observed flight recorder dump signal from another rank via TCPStore."
+)
+DIFFER = (
+    "[rank2]: RuntimeError: DDP expects same model across all ranks, but Rank 2 has 51 params, while "
+    "rank 0 has inconsistent 0 params."
+)
+GLOO = (
+    "[rank3]: RuntimeError: [/src/gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting "
+    "1800000ms for recv operation to complete"
+)
+WORD = (
+    "n4:24:24 [0] transport/p2p.cc:574 NCCL WARN failed to open the toy's handle : 711 peer mapping exhausted"
+)
+GENERAL = (
+    "RuntimeError: NCCL error in: /src/ProcessGroupNCCL.cpp:518, unhandled cuda error, NCCL version 2.4.8"
+)
+OFI = "n4:88:90 [2] nccl_net_ofi_create_plugin:208 NCCL WARN NET/OFI Failed to initialize sendrecv protocol"
+SOCKET = "n4:88:90 [2] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.4<0>"
+KILLED = "RuntimeError: DataLoader worker (pid 911) is killed by signal: Killed."
+CGROUP = (
+    "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=77.0. Some of your processes may have "
+    "been killed by the cgroup out-of-memory handler."
+)
+CRASHED = "RuntimeError: DataLoader worker (pid 911) is killed by signal: Aborted. "
+CHILD = "  what():  CUDA error: initialization error"
+REQUEUED = "slurmstepd: error: *** JOB 7781 ON n1 CANCELLED AT 2026-03-02T12:00:01 DUE TO JOB REQUEUE ***"
+VAGUE = "  what():  CUDA error: unknown error"
+NODE = "srun: error: Node failure on n7"
+DONE = "2026-03-02 12:00:01 - root - INFO - Training completed"
+
+
+@pytest.mark.parametrize(
+    ("lines", "root"),
+    [
+        pytest.param([WATCHDOG, DIFFER], WATCHDOG, id="the collective was broken before it compared"),
+        pytest.param([DIFFER, WATCHDOG], DIFFER, id="the models differed before anybody waited"),
+        pytest.param([RELAYED, NAMED], NAMED, id="the line that names the rank, not its relays"),
+        pytest.param([GLOO, NAMED], NAMED, id="the watchdog's report, not another group's wait"),
+        pytest.param([GLOO], GLOO, id="the wait, where nobody else reports"),
+        pytest.param([WORD, GENERAL], WORD, id="NCCL's own words, not its general error"),
+        pytest.param([GENERAL], GENERAL, id="the general error, where NCCL says nothing"),
+        pytest.param([KILLED, CGROUP], CGROUP, id="the record of who killed, not the parent's notice"),
+        pytest.param([KILLED], KILLED, id="the parent's notice, where nobody has a record"),
+        pytest.param([CHILD, CRASHED], CHILD, id="the child's own error, not the parent's notice"),
+        pytest.param([VAGUE, NODE], NODE, id="a failed node, not its vague last words"),
+        pytest.param([frames("KeyError: 'x'"), NODE], "KeyError: 'x'", id="an own error, not the node"),
+    ],
+)
+def test_the_first_report_is_the_root(watch: Watch, lines: list[str], root: str) -> None:
+    done = watch(STEPS + "\n".join(lines) + "\n")
+    assert done.verdict.root_line.strip() == root.strip()
+
+
+def test_a_probe_with_a_fallback_that_worked_ended_nothing(watch: Watch) -> None:
+    assert watch(f"{OFI}\n{SOCKET}\n").decision.action == "none"
+    assert watch(f"{SOCKET}\n{OFI}\n").decision.action == "stop"
+
+
+@pytest.mark.parametrize(
+    "asked", ["Job 7781 received SIGUSR1, re-queueing", "saved; requeueing Slurm job 7781"]
+)
+def test_a_job_that_requeued_itself_needs_no_start(watch: Watch, asked: str) -> None:
+    done = watch(f"{STEPS}{asked}\n{REQUEUED}\n")
+    assert (done.verdict.state, done.decision.action) == ("healthy", "none")
+
+
+def test_a_job_that_slurm_requeued_was_taken_away(watch: Watch) -> None:
+    assert watch(f"{STEPS}{REQUEUED}\n").verdict.error_type == "preemption"
+
+
+def test_what_crashes_behind_the_job_s_success_is_its_closing(watch: Watch) -> None:
+    done = watch(f"{STEPS}{DONE}\n[rank0]:Fatal Python error: Aborted\n")
+    assert (done.verdict.state, done.decision.action) == ("healthy", "none")
+    assert "reported its success" in done.verdict.remedy
+
+
+def test_what_the_code_raises_behind_a_success_counts(watch: Watch) -> None:
+    done = watch(f"{STEPS}{DONE}\n{frames('ValueError: cannot export the toy')}\n")
+    assert done.verdict.root_line == "ValueError: cannot export the toy"
+
+
+def test_a_general_error_of_the_collective_follows_from_its_timeout(watch: Watch) -> None:
+    timeout = (
+        "EI9999: 2026-03-02-10:42:00.204.495  The error from device(chipId:2, dieId:0), serial number is 9, "
+        "hccl fftsplus task timeout occurred during task execution, stream_id:5"
+    )
+    assert (
+        watch(f"{timeout}\n{frames('RuntimeError: ACL stream synchronize failed.')}\n").verdict.root_line
+        == timeout
+    )
+    other = frames("ValueError: the toy broke", prefix="[rank3]: ")
+    assert watch(f"{timeout}\n{other}\n").verdict.root_line == "[rank3]: ValueError: the toy broke"
+
+
+def test_the_port_of_nccl_for_questions_is_beside_the_job(watch: Watch) -> None:
+    taken = "NCCL WARN Call to bind failed: Address already in use"
+    assert watch(f"n4:88:90 [0] ras/client_support.cc:181 {taken}\n").decision.action == "none"
+    assert watch(f"n4:88:90 [0] misc/socket.cc:181 {taken}\n").verdict.error_type == "port_in_use"
+
+
+def test_a_worker_that_the_launcher_killed_met_no_memory_killer(watch: Watch) -> None:
+    agent = "W0302 11:53:14.8 4121 torch/distributed/elastic/multiprocessing/api.py:919] Unable to shutdown"
+    forced = f"{agent} process 4188 via 15, forcefully exiting via 9"
+    summary = "  exitcode  : -9 (pid: 4188)\n  traceback : Signal 9 (SIGKILL) received by PID 4188"
+    done = watch(f"{STEPS}{GLOO}\n{forced}\n{summary}\n")
+    assert done.verdict.root_line == GLOO
+    assert watch(f"{STEPS}{GLOO}\n{summary}\n").verdict.error_type == "host_oom"

@@ -1,0 +1,58 @@
+"""A failure behind which a log goes on for long ended nothing; a stack, a dump or a summary is no work."""
+
+from __future__ import annotations
+
+import pytest
+
+from midwatch.agents.replay.aftermath import ENOUGH
+from unit.agents.conftest import Watch
+
+RAISED = (
+    "Traceback (most recent call last):\n"
+    '  File "/toy/optional.py", line 9, in probe\n'
+    "    return getattr(module, name)\n"
+    "AttributeError: module 'toy' has no attribute 'fast'\n"
+)
+
+
+def test_a_log_that_goes_on_had_not_failed(watch: Watch) -> None:
+    done = watch(RAISED + "".join(f"module.layer.{number}.weight is built\n" for number in range(ENOUGH)))
+    assert done.verdict.state != "failed"
+    assert done.decision.action == "none"
+    assert any("goes on for many lines behind log:4" in each for each in done.assumed)
+
+
+def test_a_few_lines_more_are_no_work(watch: Watch) -> None:
+    done = watch(RAISED + "".join(f"closing file {number}\n" for number in range(ENOUGH - 2)))
+    assert done.verdict.state == "failed"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "frame #7: c10::toy() + 0x1 (0x7f in /lib/libtoy.so)",
+        "#7  0x00007fe93f6c7cab in toy ()",
+        "    @     0x7f85f88df0b3  __libc_start_main",
+        "wandb: train/loss 2.1",
+        "7f2b3c000000-7f2b3c021000 rw-p 00000000 00:00 0",
+    ],
+)
+def test_a_stack_a_dump_and_a_summary_are_no_work(watch: Watch, line: str) -> None:
+    assert watch(RAISED + f"{line}\n" * (3 * ENOUGH)).verdict.state == "failed"
+
+
+def test_a_later_failure_counts_though_much_stands_between(watch: Watch) -> None:
+    between = "".join(f"module.layer.{number}.weight is built\n" for number in range(ENOUGH))
+    done = watch(RAISED + between + RAISED.replace("fast", "slow"))
+    assert done.verdict.state == "failed"
+
+
+def test_the_last_of_many_failures_of_one_rule_is_known(watch: Watch) -> None:
+    """Of equal failures only the first ones are kept in full. The job got over those, not over the last."""
+    steps = "".join(
+        f" iteration {n:8d}/ 900 | consumed samples: 64 | elapsed time per iteration (ms): 95.0 | "
+        "lm loss: 2.1 |\n"
+        for n in range(1, 6)
+    )
+    done = watch(RAISED * 5 + steps + RAISED.replace("fast", "last"))
+    assert done.verdict.root_line == "AttributeError: module 'toy' has no attribute 'last'"

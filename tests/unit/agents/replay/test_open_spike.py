@@ -1,0 +1,99 @@
+"""A saved log that ends in a spike of the loss has a verdict. One that came back or wobbles has none."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from midwatch.agents.replay.open_spike import Losses
+from midwatch.streams.records import Hits, Origin, Progress
+from unit.agents.conftest import Watch
+
+
+def megatron(step: int, loss: float | None) -> str:
+    shown = "" if loss is None else f"lm loss: {loss:.6E} | "
+    return (
+        f" iteration {step:8d}/  159576 | consumed samples: {step * 16:12d} | elapsed time per "
+        f"iteration (ms): 18549.7 | learning rate: 6.000E-05 | global batch size:    16 | {shown}"
+        "loss scale: 4096.0 | grad norm: 1.372 | num zeros: 0.0 | number of skipped iterations:   0 | "
+        "number of nan iterations:   0 |"
+    )
+
+
+def log(*losses: float | None) -> str:
+    return "\n".join(megatron(step, loss) for step, loss in enumerate(losses, 1)) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("losses", "first"),
+    [
+        ((3.06, 3.11, 7.71), 3),
+        ((6.37, 6.60, 7.31, 9.12, 10.24), 4),
+        ((2.665, 2.667, 4.37, 4.37, 4.39, 4.40), 3),
+    ],
+)
+def test_an_open_spike_is_the_verdict(watch: Watch, losses: tuple[float, ...], first: int) -> None:
+    done = watch(log(*losses))
+    assert (done.verdict.state, done.verdict.error_type) == ("failed", "loss_spike")
+    assert done.verdict.root_line_number == first
+    assert done.verdict.root_line == megatron(first, losses[first - 1])
+    assert done.decision.action == "hold"
+    assert f"since step {first}" in done.decision.reason
+
+
+def test_a_loss_that_is_high_and_then_no_longer_printed_is_broken_numbers(watch: Watch) -> None:
+    done = watch(log(3.3, 3.4, 3.7, 7.3, 4.1, 7.6, 7.0, None))
+    assert done.verdict.error_type == "numerical_instability"
+    assert done.verdict.root_line == megatron(8, None)
+
+
+@pytest.mark.parametrize(
+    "losses",
+    [
+        (10.2, 9.1, 7.4, 6.3, 5.9),
+        (2.66, 2.67, 4.4, 2.7, 2.66),
+        (2.1, 3.0, 1.9, 3.1, 2.0, 3.2),
+        (2.4, 2.3, None),
+        (2.4, 3.4),
+    ],
+)
+def test_a_loss_that_falls_comes_back_or_wobbles_is_healthy(
+    watch: Watch, losses: tuple[float | None, ...]
+) -> None:
+    done = watch(log(*losses))
+    assert (done.verdict.state, done.decision.action) == ("healthy", "none")
+
+
+def column(losses: list[str]) -> Hits:
+    numbers = tuple(range(1, len(losses) + 1))
+    progress = Progress(
+        path="log",
+        generation="g",
+        rule="loop",
+        phase="training",
+        steps=numbers,
+        ends=numbers,
+        numbers=numbers,
+        times=tuple(0.0 for _ in numbers),
+        losses=tuple(losses),
+    )
+    origin = Origin(job="toy", incarnation="1", shipper="s", node="n", nodes=1, boot_id="b")
+    return Hits(origin=origin, bundle="b", progress=(progress,))
+
+
+@given(st.floats(0.1, 10), st.floats(0.0, 0.3), st.integers(0, 2**16))
+def test_noise_around_one_level_is_no_spike(level: float, noise: float, seed: int) -> None:
+    chance = random.Random(seed)
+    losses = Losses()
+    losses.take(column([f"{level * (1 + chance.uniform(-noise, noise) / 3):.6f}" for _ in range(80)]))
+    assert losses.open_spike() is None
+
+
+@given(st.lists(st.sampled_from(["", "nan", "inf", "1.5", "x", "-2", "1e30"]), max_size=40))
+def test_any_column_is_read(losses: list[str]) -> None:
+    kept = Losses()
+    kept.take(column(losses))
+    kept.open_spike()
