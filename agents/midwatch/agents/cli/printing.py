@@ -92,7 +92,7 @@ def timeline_text(timeline: Timeline, now_ms: int) -> Iterator[Text]:
         yield from _attempt(attempt)
     yield Text("\nall steps", "bold")
     for step in timeline.steps:
-        if line := activity.line(step.record, step.at_ms, command=timeline.command_of(step.record)):
+        if line := timeline.line_of(step):
             yield Text(f"  {line}")
 
 
@@ -223,9 +223,7 @@ def _command(command: Command, attempt: Attempt) -> str:
         if last and last.new_native_id
         else ""
     )
-    phrase = activity.checkpoint_phrase(last) if last else ""
-    if last and phrase and last.checkpoint_written_ms:
-        phrase += f", written {max(at_ms - last.checkpoint_written_ms, 0) // 1000} s before"
+    phrase = activity.checkpoint_phrase(last, at_ms, attempt.last_step) if last else ""
     path = f" ({printable(last.checkpoint)})" if last and last.checkpoint else ""
     from_step = f", {phrase}{path}" if phrase else ""
     reason = f": {printable(last.reason)}" if last and last.reason else ""
@@ -240,7 +238,8 @@ def job_rows(jobs: Iterable[tuple[Timeline, Arming]], now_ms: int) -> Iterator[T
     for job, arming in jobs:
         blind = printable(job.blind.detail) if job.blind else ""
         cancelled = f"cancelled by {printable(job.cancelled_by)}" if job.cancelled_by else blind
-        why = incident_phrase(job.standing) if job.standing else cancelled
+        resumed = printable(job.resumed.detail) if job.resumed else ""
+        why = incident_phrase(job.standing) if job.standing else cancelled or resumed
         rows.append(
             (
                 printable(job.job),

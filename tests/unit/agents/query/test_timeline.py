@@ -106,6 +106,25 @@ def test_why_tells_verdict_root_line_decision_and_what_was_done() -> None:
     assert "\x1b" not in text
 
 
+def test_the_step_of_a_restart_tells_the_checkpoints_age_and_the_steps_that_are_lost() -> None:
+    loaded = replace(DONE, checkpoint="/ckpt/step_100", checkpoint_written_ms=NOW - 60_000)
+    one = told(FIRST, RESTART, COMMAND, loaded)
+    phrase = "told to load the checkpoint of step 100, written 60 s before, 20 steps lost"
+    assert why(one).count(phrase) == 2, "of the command, and among all steps"
+    assert phrase in str(timeline_json(one, NOW)["steps"][-1]["line"])
+
+
+RESUMED = Finding(JOB, 2, "resumed", False, NOW, "resumed from 100: its first step is 101; 20 steps lost")
+
+
+def test_jobs_tells_from_where_the_attempt_that_runs_went_on() -> None:
+    assert row(told(*RESCUE, RESUMED))[-1] == RESUMED.detail
+    assert row(told(*RESCUE, RESUMED, SECOND))[-1] == "crash by oom (memory), permanent", (
+        "the end outweighs it"
+    )
+    assert row(told(*RESCUE, replace(RESUMED, attempt=1)))[-1] == "", "that of an earlier attempt is over"
+
+
 @pytest.mark.capability("S001-76")
 def test_why_tells_of_a_job_that_keeps_failing_alike_what_it_is_taken_for_and_how_often_it_may() -> None:
     again = replace(FIRST, id="i2", attempt=2, incarnation="slurm:57:0", opened_ms=NOW + 9)
