@@ -198,7 +198,7 @@ def _against_sharded(folder: Path) -> str:
     """Why a folder of Lightning or NeMo is incomplete; "" if its last part is there.
 
     Megatron's distributed weights end with `metadata.json`, those of Lightning's FSDP with `meta.pt`. NeMo 2
-    keeps them in `weights/`. DeepSpeed ends with the file `latest`, which names a folder beside it. Where NeMo
+    keeps them in `weights/`. DeepSpeed ends with the file `latest`, which names a folder beside it. If NeMo
     trains a model of Hugging Face, its own state `trainer.pt` comes last.
     """
     if any((folder / name).is_dir() for name in ("hf_weights", "hf_adapter")):
