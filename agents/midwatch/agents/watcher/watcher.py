@@ -15,6 +15,7 @@ from midwatch.agents.watcher.cancellation_notes import cancellation_of
 from midwatch.agents.watcher.census import JobStart
 from midwatch.agents.watcher.census_reader import CensusReader
 from midwatch.agents.watcher.drain import LastWords
+from midwatch.agents.watcher.saved import saved_by
 from midwatch.agents.watcher.sightings import SchedulerSweep, WatcherMemory, facts, questions
 from midwatch.streams.records.identity import native_id
 
@@ -97,10 +98,11 @@ class Watcher(threading.Thread):
         }
         sweep = facts(watched, look, starts, jobs_by_key=by_key, cancellations=cancellations)
         for fact in sweep.facts:
+            spec = self._census.spec_of(fact.job) if fact.ended else None
             if fact.ended and last_words is not None:
                 start = JobStart(fact.job, fact.incarnation, effect_key=fact.effect_key)
-                last_words.ended(start, self._census.spec_of(fact.job), time.monotonic())
-            self._reporter.event(fact)
+                last_words.ended(start, spec, time.monotonic())
+            self._reporter.event(replace(fact, saved=saved_by(spec)) if spec is not None else fact)
         self._watched[cluster.name] = sweep.watched
 
     def _drain_ended(self, last_words: LastWords, starts: tuple[JobStart, ...]) -> None:

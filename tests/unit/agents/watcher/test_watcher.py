@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Set
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
+
+from checkpoint_shapes import cut, lightning_file
 from midwatch.agents.schedulers.base import Sweep
+from midwatch.agents.watcher import saved
 from midwatch.agents.watcher.census import JobStart
 from midwatch.agents.watcher.drain import LastWords
+from midwatch.agents.watcher.saved import saved_by
 from midwatch.agents.watcher.watcher import Watcher
-from midwatch.streams.records import Spec
+from midwatch.streams.records import CheckpointChoice, Spec
 
 SPEC = object()
 
@@ -66,6 +73,30 @@ def watcher(tmp_path: Path, words: Words, *starts: JobStart) -> Watcher:
         jobs_by_key=dict,
         last_words=cast(LastWords, words),
     )
+
+
+def test_the_newest_complete_checkpoint_of_a_job_is_seen_at_its_end(tmp_path: Path) -> None:
+    spec = Spec("local:ann/a", "local", ("t",), "/", {}, "ann", (), str(tmp_path), "verdict", True)
+    assert saved_by(spec) is None
+    assert saved_by(replace(spec, checkpoint_directory="")) is None
+    file = lightning_file(tmp_path / "epoch=1-step=40.ckpt", 40)
+    cut(lightning_file(tmp_path / "epoch=2-step=60.ckpt", 60))
+    assert saved_by(spec) == CheckpointChoice(40, str(file), "step", int(file.stat().st_mtime * 1000))
+
+
+def test_a_directory_that_does_not_answer_holds_up_no_fact(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = threading.Event()
+
+    def never(directory: Path) -> tuple[None, tuple[str, ...]]:
+        answers.wait()
+        return None, (str(directory),)
+
+    monkeypatch.setattr(saved, "newest", never)
+    spec = Spec("local:ann/a", "local", ("t",), "/", {}, "ann", (), str(tmp_path), "verdict", True)
+    assert saved_by(spec, patience_s=0.05) is None
+    answers.set()
 
 
 def test_what_ended_under_an_earlier_executor_is_drained_by_this_one_once(tmp_path: Path) -> None:

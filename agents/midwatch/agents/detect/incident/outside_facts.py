@@ -27,11 +27,21 @@ def on_scheduler(turn: Turn, fact: SchedulerFact) -> None:
         return
     turn.clear_finding("gpus_held", "the job has ended")
     turn.set(scheduler=fact)
+    if fact.saved is not None and _is_new(turn, fact.saved):
+        turn.set(trained=True, loops={})
     if turn.state.commanded:
         # The command caused this end. Its outcome reports that, and the verdict stays.
         return
     end(turn)
     settle_if_due(turn)
+
+
+def _is_new(turn: Turn, saved: CheckpointChoice) -> bool:
+    """Whether this attempt wrote the checkpoint: after its start, and not the one that it was told to load.
+
+    Two clocks are compared, the file system's and the broker's. The path rules out the likeliest mistake.
+    """
+    return saved.written_ms > turn.state.started_ms and saved.path != turn.state.resumption.told_path
 
 
 def _waits_or_runs(turn: Turn, fact: SchedulerFact) -> None:
