@@ -117,7 +117,7 @@ def _condition() -> Schema:
             },
             "fact": fact
             | {
-                "description": "`key`: `error_type`, `subsystem`, `rule`, `mode`, `severity` or a capture; `is`: what counts.",
+                "description": "`key`: `error_type`, `subsystem`, `rule`, `mode`, `severity` or a capture.",
                 "examples": [{"key": "mode", "is": ["stall"]}],
             },
             "all": several

@@ -17,7 +17,7 @@ Written by `python -m midwatch.agents.policies.format_page > docs/policy-format.
 
 A policy says what follows an end: restart, stop, hold. It is one YAML file. `midwatch run --policy FILE`, the
 setting `policy` or `midwatch rules push FILE` brings it. `midwatch rules check FILE` reports every mistake
-with its line and column. The examples are values of shipped policies; where none has the field, of the schema.
+with its line and column. The examples are values of shipped policies, or of the schema.
 
 ```yaml
 policy: patient
