@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from midwatch.streams.records import (
+    CheckpointChoice,
     Command,
     Decision,
     Finding,
@@ -160,13 +161,30 @@ def checkpoint_phrase(outcome: Outcome, at_ms: int, last_step: int | None = None
     phrase = (
         f"told to load the checkpoint of {number}" if outcome.checkpoint else f"latest checkpoint: {number}"
     )
-    age = ""
-    if outcome.checkpoint_written_ms:
-        age = f"written {span(max(at_ms - outcome.checkpoint_written_ms, 0) // 1000)} before"
-    lost = ""
-    if outcome.checkpoint_unit == "step" and last_step is not None and last_step >= step:
-        lost = f"{last_step - step} step{'' if last_step - step == 1 else 's'} lost"
-    return _join(phrase, age, lost)
+    choice = CheckpointChoice(
+        step, outcome.checkpoint, outcome.checkpoint_unit, outcome.checkpoint_written_ms
+    )
+    return _join(phrase, _age(choice, at_ms, "before"), _lost(choice, last_step))
+
+
+def saved_phrase(saved: CheckpointChoice, ended_ms: int | None, last_step: int | None) -> str:
+    """The newest checkpoint at an end: its number, its age then, and the steps after it."""
+    age = "" if ended_ms is None else _age(saved, ended_ms, "before the end")
+    return _join(f"of {saved.unit} {saved.number}", age, _lost(saved, last_step))
+
+
+def _age(checkpoint: CheckpointChoice, at_ms: int, before: str) -> str:
+    if not checkpoint.written_ms:
+        return ""
+    return f"written {span(max(at_ms - checkpoint.written_ms, 0) // 1000)} {before}"
+
+
+def _lost(checkpoint: CheckpointChoice, last_step: int | None) -> str:
+    """How many steps are lost; "" where that is unknown: an epoch cannot be compared with a step."""
+    if checkpoint.unit != "step" or last_step is None or last_step < checkpoint.number:
+        return ""
+    lost = last_step - checkpoint.number
+    return f"{lost} step{'' if lost == 1 else 's'} lost"
 
 
 def span(seconds: int) -> str:

@@ -25,6 +25,7 @@ from midwatch.streams.records import (
     Snapshot,
     Spec,
     SpecEvent,
+    Verdict,
     codec,
 )
 from midwatch.streams.records.identity import native_id
@@ -149,6 +150,14 @@ class Timeline:
         """The open finding `blind`: silence proves nothing. None if there is none."""
         return next((f for f in self.open_findings if f.kind == "blind"), None)
 
+    def same_as(self, attempt: Attempt) -> tuple[int, ...]:
+        """The earlier attempts that failed of the same type, by the same rule and in the same mode."""
+        if attempt.incident is None or attempt.incident.verdict.state != "failed":
+            return ()
+        kind = _kind(attempt.incident.verdict)
+        earlier = (a for a in self.attempts if a.number < attempt.number and a.incident is not None)
+        return tuple(a.number for a in earlier if a.incident and _kind(a.incident.verdict) == kind)
+
     @property
     def resumed(self) -> Finding | None:
         """Where the latest attempt went on, while that attempt has no incident; None if nothing tells."""
@@ -214,6 +223,10 @@ class Timeline:
 
     def _is_latest(self, incarnation: str) -> bool:
         return not self.incarnation or incarnation in ("", self.incarnation)
+
+
+def _kind(verdict: Verdict) -> tuple[object, ...]:
+    return verdict.state, verdict.mode, verdict.error_type, verdict.rule
 
 
 def _word_of(standing: Incident) -> str:
