@@ -28,6 +28,7 @@ from midwatch.streams.records import (
 from midwatch.streams.records.incidents import RESUMED
 
 _LONGEST = 500
+_CLOCKS_MS = 5000  # a file system's clock and the broker's differ by so much at most
 _CALENDAR_MS = 60_000_000_000_000  # some hundred years short of the year 10000, and of the year 0
 
 
@@ -170,6 +171,8 @@ def checkpoint_phrase(outcome: Outcome, at_ms: int, last_step: int | None = None
 def saved_phrase(saved: CheckpointChoice, ended_ms: int | None, last_step: int | None) -> str:
     """The newest checkpoint at an end: its number, its age then, and the steps after it."""
     age = "" if ended_ms is None else _age(saved, ended_ms, "before the end")
+    if ended_ms is not None and saved.written_ms > ended_ms + _CLOCKS_MS:  # a later attempt's, or a person's
+        age = "written after the end"
     return _join(f"of {saved.unit} {saved.number}", age, _lost(saved, last_step))
 
 

@@ -53,7 +53,9 @@ def test_a_start_that_resumes_is_told_with_age_and_path_and_the_torn_newest_is_p
         r"told to load the checkpoint of step 40, written \d+ s before, 5 steps lost, command", text
     )
     assert re.search(rf"resumed: resumed from 40: its first step is 41; {AGE}; 5 steps lost \({path}\)", text)
-    assert re.search(rf"told to load the checkpoint of step 40, written \d+ s before, 5 steps lost \({path}\)", text)
+    assert re.search(
+        rf"told to load the checkpoint of step 40, written \d+ s before, 5 steps lost \({path}\)", text
+    )
     assert not job.findings("checkpoint_ignored")
     (finding,) = job.findings("resumed")
     assert finding.quantities["checkpoint"] == str(path)

@@ -139,6 +139,9 @@ def test_why_of_a_failure_that_was_not_restarted_tells_the_newest_checkpoint_its
     epoch = replace(saved, unit="epoch", written_ms=0)
     text = why(told(replace(failed, scheduler=replace(end, saved=epoch))))
     assert "checkpoint  of epoch 100 (/ckpt/step_100)" in re.sub(" {2,}", "  ", text)
+    later = replace(saved, written_ms=NOW + 60_000)
+    text = why(told(replace(failed, scheduler=replace(end, saved=later))))
+    assert "of step 100, written after the end" in text
     healthy = Verdict("healthy", "success")
     assert "of step 100" not in why(told(replace(failed, verdict=healthy)))
 
