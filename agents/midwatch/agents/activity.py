@@ -82,6 +82,8 @@ def _ids(old: str, new: str) -> str:
 
 
 def _scheduler(fact: SchedulerFact) -> str:
+    if fact.saved is not None and not fact.ended:
+        return f"{fact.job}: the checkpoint of {fact.saved.unit} {fact.saved.number} is complete"
     status = "" if fact.exit_code is None else f"exit code {fact.exit_code}"
     if fact.signal:
         status = f"signal {fact.signal}"

@@ -8,6 +8,7 @@ import pytest
 
 from midwatch.agents import activity
 from midwatch.streams.records import (
+    CheckpointChoice,
     Command,
     Decision,
     Finding,
@@ -60,6 +61,12 @@ OUTCOME = Outcome(JOB, COMMAND.id, 1, "restart", "done", "resumed", "41", "57", 
         (
             SchedulerFact(JOB, "slurm:41:0", "41", "", "cancelled", True, signal=15, by_person="ann"),
             "unseen → cancelled, id 41, signal 15, by ann",
+        ),
+        (
+            SchedulerFact(
+                JOB, "slurm:41:0", "41", "RUNNING", "RUNNING", False, saved=CheckpointChoice(40, "/c")
+            ),
+            "the checkpoint of step 40 is complete",
         ),
         pytest.param(
             Decision(JOB, 1, "i1", 2, "restart", "verdict", "transient", AT, True, 2, 3),

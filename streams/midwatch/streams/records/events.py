@@ -172,7 +172,8 @@ class SchedulerFact:
     """A report of the scheduler or the parent process about one incarnation.
 
     `ended`: the incarnation is over. `saved`: the newest complete checkpoint in the job's directory at the
-    end, whoever wrote it; None if there is none or the directory cannot be read.
+    end, whoever wrote it; None if there is none or the directory cannot be read. A fact with `saved` and no
+    end tells only of a new checkpoint.
     """
 
     job: JobText

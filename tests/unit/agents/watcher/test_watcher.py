@@ -15,9 +15,10 @@ from midwatch.agents.schedulers.base import Sweep
 from midwatch.agents.watcher import saved
 from midwatch.agents.watcher.census import JobStart
 from midwatch.agents.watcher.drain import LastWords
-from midwatch.agents.watcher.saved import saved_by
+from midwatch.agents.watcher.saved import RunningLooks, saved_by
 from midwatch.agents.watcher.watcher import Watcher
 from midwatch.streams.records import CheckpointChoice, Spec
+from processes import wait_for
 
 SPEC = object()
 
@@ -97,6 +98,28 @@ def test_a_directory_that_does_not_answer_holds_up_no_fact(
     spec = Spec("local:ann/a", "local", ("t",), "/", {}, "ann", (), str(tmp_path), "verdict", True)
     assert saved_by(spec, patience_s=0.05) is None
     answers.set()
+
+
+def test_each_new_complete_checkpoint_of_a_running_start_is_told_once(tmp_path: Path) -> None:
+    looks, running = RunningLooks(every_s=10.0), {"local:1:1": str(tmp_path)}
+
+    def told(now: float) -> list[int]:
+        """What the looks tell at `now`, once the thread has answered all that was asked."""
+        first = looks.look(running, now)
+        if (wanted := now % 10 == 0) and not first:
+            wait_for(lambda: not looks._answers.empty(), "the directory was looked at")
+        later = looks.look(running, now) if wanted else {}
+        return [each["local:1:1"].number for each in (first, later) if each]
+
+    assert told(0.0) == []
+    lightning_file(tmp_path / "epoch=1-step=40.ckpt", 40)
+    assert told(5.0) == [], "not due"
+    assert told(10.0) == [40]
+    cut(lightning_file(tmp_path / "epoch=2-step=60.ckpt", 60))
+    assert told(20.0) == [], "torn"
+    lightning_file(tmp_path / "epoch=2-step=60.ckpt", 60)
+    assert told(30.0) == [60]
+    assert looks.look({}, 40.0) == {}
 
 
 def test_what_ended_under_an_earlier_executor_is_drained_by_this_one_once(tmp_path: Path) -> None:

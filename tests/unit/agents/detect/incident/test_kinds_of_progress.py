@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from midwatch.streams.records import CheckpointChoice, Incident, Shows
-from unit.agents.detect.incident.scene import FIRST, START_S, Scene
+from midwatch.streams.records import CheckpointChoice, Incident, SchedulerFact, Shows
+from unit.agents.detect.incident.scene import FIRST, JOB, START_S, Scene
 
 
 def _timed_out(scene: Scene) -> str:
@@ -69,6 +69,22 @@ def test_a_complete_checkpoint_that_the_run_wrote_shows_that_it_trained(
     scene.ended(exit_code=1, saved=saved if written is not None else None)
     scene.last_words()
     assert scene.actions()[-1] == action
+
+
+@pytest.mark.parametrize(("late", "hangs"), [(0.0, False), (200.0, True)])
+def test_a_new_complete_checkpoint_ends_a_silence_unless_it_is_told_late(late: float, hangs: bool) -> None:
+    """The limit is 300 s at the start. A checkpoint comes after 240 s, and its fact at once or much later."""
+    scene = Scene()
+    scene.spec(incarnation=FIRST)
+    scene.beat("n0")
+    scene.beats(seconds=240)
+    written = scene.now
+    if late:
+        scene.beats(seconds=late - 150)
+    saved = CheckpointChoice(40, "/ckpt/step_40", "step", int((START_S + written - late) * 1000))
+    scene.say(SchedulerFact(JOB, FIRST, "100", "RUNNING", "RUNNING", False, saved=saved))
+    scene.beats(seconds=120)
+    assert bool(scene.watch.job.state.stalled) is hangs
 
 
 def test_a_loss_without_a_step_shows_that_it_trains() -> None:
