@@ -11,13 +11,13 @@ from typing import Any, cast
 import pytest
 
 from checkpoint_shapes import cut, lightning_file
-from midwatch.agents.schedulers.base import Sweep
+from midwatch.agents.schedulers.base import SchedulerJob, StartState, Sweep
 from midwatch.agents.watcher import saved
 from midwatch.agents.watcher.census import JobStart
 from midwatch.agents.watcher.drain import LastWords
 from midwatch.agents.watcher.saved import RunningLooks, saved_by
 from midwatch.agents.watcher.watcher import Watcher
-from midwatch.streams.records import CheckpointChoice, Spec
+from midwatch.streams.records import CheckpointChoice, SchedulerFact, Spec
 from processes import wait_for
 
 SPEC = object()
@@ -120,6 +120,47 @@ def test_each_new_complete_checkpoint_of_a_running_start_is_told_once(tmp_path: 
     lightning_file(tmp_path / "epoch=2-step=60.ckpt", 60)
     assert told(30.0) == [60]
     assert looks.look({}, 40.0) == {}
+
+
+class Running(Quiet):
+    """A host on which the job runs."""
+
+    def sweep(self) -> Sweep:
+        return Sweep((SchedulerJob("1", "local:1:1", StartState("running", "RUNNING")),))
+
+
+def test_the_watcher_reports_the_checkpoint_of_a_start_that_runs(tmp_path: Path) -> None:
+    (folder := tmp_path / "ckpt").mkdir()
+    lightning_file(folder / "epoch=1-step=40.ckpt", 40)
+    spec = Spec("local:ann/a", "local", ("t",), "/", {}, "ann", (), str(folder), "verdict", True)
+    told: list[SchedulerFact] = []
+
+    class Known(Census):
+        def spec_of(self, job: str) -> object:
+            return spec if job == spec.job else None
+
+    class Reporter:
+        def event(self, record: SchedulerFact) -> None:
+            told.append(record)
+
+    watching = Watcher(
+        (cast(Any, Running()),),
+        cast(Any, Known(JobStart("local:ann/a", "local:1:1", "RUNNING"))),
+        cast(Any, Reporter()),
+        state_directory=tmp_path,
+        poll_s=1.0,
+        jobs_by_key=dict,
+    )
+
+    def saved() -> bool:
+        watching.look(cast(Any, Running()))
+        return bool(told)
+
+    wait_for(saved, "the checkpoint is reported")
+    (fact,) = told
+    assert (fact.incarnation, fact.new, fact.ended) == ("local:1:1", "RUNNING", False)
+    assert fact.saved is not None
+    assert fact.saved.number == 40
 
 
 def test_what_ended_under_an_earlier_executor_is_drained_by_this_one_once(tmp_path: Path) -> None:
