@@ -171,9 +171,8 @@ class SpecEvent:
 class SchedulerFact:
     """A report of the scheduler or the parent process about one incarnation.
 
-    `ended`: the incarnation is over. `saved`: the newest complete checkpoint in the job's directory at the
-    end, whoever wrote it; None if there is none or the directory cannot be read. A fact with `saved` and no
-    end tells only of a new checkpoint.
+    `ended`: the incarnation is over. `saved`: the newest complete checkpoint in the job's directory, whoever
+    wrote it. It is None if none was seen there. A fact with `saved` and no end tells only of a new checkpoint.
     """
 
     job: JobText
