@@ -172,7 +172,7 @@ class SchedulerFact:
     """A report of the scheduler or the parent process about one incarnation.
 
     `ended`: the incarnation is over. `saved`: the newest complete checkpoint in the job's directory, whoever
-    wrote it. It is None if none was seen there. A fact with `saved` and no end tells only of a new checkpoint.
+    wrote it. None if none was seen there. A fact with `saved` and no end tells only of a new checkpoint.
     """
 
     job: JobText
