@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -55,6 +56,31 @@ def nemo_folder(folder: Path) -> Path:
     torch_file(weights / "common.pt")
     for name in ("__0_0.distcp", "__1_0.distcp", ".metadata", "metadata.json"):
         (weights / name).write_text("content")
+    return folder
+
+
+def nemo_ranks(directory: Path, name: str, folders: Iterable[str], step: int = 0) -> Path:
+    """What NeMo saves with model parallelism: a file of each rank, in that rank's folder."""
+    for folder in folders:
+        lightning_file(directory / folder / name, step)
+    return directory / name
+
+
+def nemo_zarr_folder(folder: Path) -> Path:
+    """What NeMo saves in zarr: a folder of each tensor, and no `.metadata`."""
+    torch_file(folder / "common.pt")
+    tensor = folder / "model.decoder.layers.mlp.linear_fc1.weight"
+    tensor.mkdir()
+    (tensor / ".zarray").write_text("{}")
+    (tensor / "0.0").write_text("content")
+    (folder / "metadata.json").write_text('{"sharded_backend": "zarr", "sharded_backend_version": 1}')
+    return folder
+
+
+def nemo_hugging_face_folder(folder: Path, weights: str = "hf_weights") -> Path:
+    """What NeMo 2 saves of a model of Hugging Face: its weights, and the trainer's state after them."""
+    tensors_file(folder / weights / "model.safetensors")
+    torch_file(folder / "trainer.pt", global_step=1)
     return folder
 
 

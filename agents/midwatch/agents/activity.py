@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from midwatch.streams.records import (
+    CheckpointChoice,
     Command,
     Decision,
     Finding,
@@ -27,18 +28,22 @@ from midwatch.streams.records import (
 from midwatch.streams.records.incidents import RESUMED
 
 _LONGEST = 500
+_CLOCKS_MS = 5000  # a file system's clock and the broker's differ by so much at most
 _CALENDAR_MS = 60_000_000_000_000  # some hundred years short of the year 10000, and of the year 0
 
 
-def line(record: object, at_ms: int, *, command: Command | None = None) -> str | None:
+def line(
+    record: object, at_ms: int, *, command: Command | None = None, last_step: int | None = None
+) -> str | None:
     """The line of a record; None for a kind that is no step, such as heartbeat, hits or tick.
 
     Give the `command` of an outcome if you have it: only the command has the number of the restart.
+    `last_step`: the last one of the attempt that the outcome replaced. It tells how many steps are lost.
     """
     if isinstance(record, Forwarded):
         record = record.record
     if isinstance(record, Outcome):
-        return f"{moment(at_ms)} {_outcome(record, command)}"
+        return f"{moment(at_ms)} {_outcome(record, at_ms, command, last_step)}"
     line_of = _LINES.get(type(record))
     return f"{moment(at_ms)} {line_of(record)}" if line_of else None
 
@@ -77,6 +82,8 @@ def _ids(old: str, new: str) -> str:
 
 
 def _scheduler(fact: SchedulerFact) -> str:
+    if fact.saved is not None and not fact.ended:
+        return f"{fact.job}: the checkpoint of {fact.saved.unit} {fact.saved.number} is complete"
     status = "" if fact.exit_code is None else f"exit code {fact.exit_code}"
     if fact.signal:
         status = f"signal {fact.signal}"
@@ -130,29 +137,67 @@ def _command(command: Command) -> str:
     )
 
 
-def _outcome(outcome: Outcome, command: Command | None) -> str:
+def _outcome(outcome: Outcome, at_ms: int, command: Command | None, last_step: int | None) -> str:
     number = ""
     if command is not None and command.action == "restart":
         number = count(command.restart_number, command.restart_limit)
-    checkpoint = checkpoint_phrase(outcome)
     return f"{outcome.job}: " + _join(
         f"{outcome.action} → {outcome.state}",
         number,
         _ids(outcome.old_native_id, outcome.new_native_id),
-        checkpoint,
+        checkpoint_phrase(outcome, at_ms, last_step),
         f"command {outcome.command[:12]}",
         _because(outcome.reason),
     )
 
 
-def checkpoint_phrase(outcome: Outcome) -> str:
-    """Which checkpoint the outcome names; "" if none. One that no path names was only seen there."""
-    if outcome.checkpoint_step is None:
+def checkpoint_phrase(outcome: Outcome, at_ms: int, last_step: int | None = None) -> str:
+    """Which checkpoint the outcome names, its age and the steps after it; "" if it names none.
+
+    One that no path names was only seen there. `last_step` is of the attempt before. Steps are lost only if
+    the start resumes from this checkpoint, which its first step shows later.
+    """
+    step = outcome.checkpoint_step
+    if step is None:
         return ""
-    number = f"{outcome.checkpoint_unit} {outcome.checkpoint_step}"
-    return (
+    number = f"{outcome.checkpoint_unit} {step}"
+    phrase = (
         f"told to load the checkpoint of {number}" if outcome.checkpoint else f"latest checkpoint: {number}"
     )
+    choice = CheckpointChoice(
+        step, outcome.checkpoint, outcome.checkpoint_unit, outcome.checkpoint_written_ms
+    )
+    return _join(phrase, _age(choice, at_ms, "before"), _lost(choice, last_step))
+
+
+def saved_phrase(saved: CheckpointChoice, ended_ms: int | None, last_step: int | None) -> str:
+    """The newest checkpoint at an end: its number, its age then, and the steps after it."""
+    age = "" if ended_ms is None else _age(saved, ended_ms, "before the end")
+    if ended_ms is not None and saved.written_ms > ended_ms + _CLOCKS_MS:  # a later attempt's, or a person's
+        age = "written after the end"
+    return _join(f"of {saved.unit} {saved.number}", age, _lost(saved, last_step))
+
+
+def _age(checkpoint: CheckpointChoice, at_ms: int, before: str) -> str:
+    if not checkpoint.written_ms:
+        return ""
+    return f"written {span(max(at_ms - checkpoint.written_ms, 0) // 1000)} {before}"
+
+
+def _lost(checkpoint: CheckpointChoice, last_step: int | None) -> str:
+    """How many steps are lost; "" where that is unknown: an epoch cannot be compared with a step."""
+    if checkpoint.unit != "step" or last_step is None or last_step < checkpoint.number:
+        return ""
+    lost = last_step - checkpoint.number
+    return f"{lost} step{'' if lost == 1 else 's'} lost"
+
+
+def span(seconds: int) -> str:
+    """A duration in whole seconds, minutes or hours."""
+    if seconds < 120:
+        return f"{seconds} s"
+    minutes = seconds // 60
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h"
 
 
 def _act(act: PersonAct) -> str:

@@ -49,8 +49,13 @@ def test_a_start_that_resumes_is_told_with_age_and_path_and_the_torn_newest_is_p
     path = job.directory / "checkpoints" / "step_40"
     text = why(job)
     assert (path.parent / "step_50").exists(), "a torn one is newer"
+    assert re.search(
+        r"told to load the checkpoint of step 40, written \d+ s before, 5 steps lost, command", text
+    )
     assert re.search(rf"resumed: resumed from 40: its first step is 41; {AGE}; 5 steps lost \({path}\)", text)
-    assert re.search(rf"told to load the checkpoint of step 40, written \d+ s before \({path}\)", text)
+    assert re.search(
+        rf"told to load the checkpoint of step 40, written \d+ s before, 5 steps lost \({path}\)", text
+    )
     assert not job.findings("checkpoint_ignored")
     (finding,) = job.findings("resumed")
     assert finding.quantities["checkpoint"] == str(path)
@@ -75,4 +80,7 @@ def test_a_start_that_begins_below_its_checkpoint_is_a_finding_with_its_remedy_a
     assert not job.findings("blind"), "its steps are seen all the same"
     text = why(job)
     assert "went on at 1, below the checkpoint of step 40" in text
+    assert re.search(r"checkpoint +of step 40, written \d+ s before the end", text), (
+        "also of the last failure"
+    )
     assert "--resume-arg" in text

@@ -121,6 +121,7 @@ def test_a_torn_newest_checkpoint_is_not_what_the_job_is_told_to_load(world: Wor
     assert f"skips the checkpoint {skipped}: weights.pt has 3 of 7 bytes" in reason(world, started)
 
 
+@pytest.mark.capability("S002-33")
 def test_without_a_complete_checkpoint_nothing_is_added(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,7 +135,11 @@ def test_without_a_complete_checkpoint_nothing_is_added(
     assert second["argv"] == ["--lr", "1e-4"]
     assert second["MIDWATCH_RESUME_FROM"] is None
     assert second["MIDWATCH_ATTEMPT"] == "2"
-    assert f"no complete checkpoint in {directory}: skips the checkpoint" in reason(world, started)
+    why = reason(world, started)
+    assert f"no complete checkpoint in {directory}: skips the checkpoint" in why
+    assert why.endswith(
+        "; see that the training saves into --checkpoint-dir, under a name that docs/resume.md lists"
+    )
 
 
 def test_the_command_line_splits_the_arguments_once_and_refuses_what_it_cannot_fill(world: World) -> None:

@@ -150,6 +150,11 @@ CASES = {
         absent=("RUN", "TEXT"),
     ),
     "line": Case(line="#SBATCH --export=KEPT", present={"KEPT": "k"}, absent=("RUN",)),
+    "own": Case(
+        line=f"#SBATCH --export=KEPT,GIVEN={SECRET}-3",
+        present={"KEPT": "k", "GIVEN": f"{SECRET}-3"},
+        absent=("RUN",),
+    ),
     "variable": Case(variables={"SBATCH_EXPORT": "RUN"}, present={"RUN": SECRET}, absent=("KEPT",)),
     "file": Case(("--export-file=vars",), present={"OF_FILE": "two words"}, absent=("RUN", "KEPT")),
     "both": Case(("--export=ALL,KEPT=other",), present=PERSON | {"KEPT": "other"}),
@@ -206,15 +211,21 @@ def test_every_start_gets_the_environment_that_sbatch_sends_and_no_topic_or_log_
 
     of_job = {file for folder in folders.values() for file in folder.iterdir()}
     kept = cluster.settings.state_directory / "environments"
+    own = {file for file in cluster.directory.rglob("*.sh") if "#SBATCH --export=KEPT,GIVEN=" in _text(file)}
     held = {path for path in cluster.directory.rglob("*") if path.is_file() and SECRET in _text(path)}
-    assert held <= {*kept.iterdir(), *of_job}, "neither a log nor another file holds it"
+    assert held <= {*kept.iterdir(), *of_job, *own}, "neither a log nor another file holds it"
     assert held & {*kept.iterdir()}
     for topic in cluster.settings.topic_names.specifications():
         for message in cluster._read(topic.name):
             assert SECRET.encode() not in repr((message.value, message.headers)).encode(), topic.name
     assert all(not one.spec.environment for one in started.values())
-    assert {stat.S_IMODE(file.stat().st_mode) for file in kept.iterdir()} == {0o600}
-    assert stat.S_IMODE(kept.stat().st_mode) == 0o700
+    scripts = cluster.settings.state_directory / "scripts"
+    assert own & {*scripts.iterdir()}
+    assert (_modes(kept), stat.S_IMODE(kept.stat().st_mode), _modes(scripts)) == ({0o600}, 0o700, {0o700})
+
+
+def _modes(folder: Path) -> set[int]:
+    return {stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()}
 
 
 def _for_steps(export: str | None) -> str | None:

@@ -195,6 +195,24 @@ def test_without_a_kafka_the_command_neither_waits_nor_fails_and_the_next_start_
     assert unsent(tmp_path) == []
 
 
+def test_the_output_of_too_many_starts_is_dropped_counted_and_said(
+    topic: Topic, facts: Facts, ship: Ship, tmp_path: Path
+) -> None:
+    """Kafka was away for 40 starts. It keeps 32 of them, this one among them while it runs."""
+    folder = tmp_path / "state" / "unsent"
+    for number in range(40):
+        left = folder / f"midwatch-spool-{number:02d}"
+        left.mkdir(parents=True)
+        (left / "0000000000000000-000000000001-0.raw").write_bytes(b"nobody knows whose\n")
+    process = ship("echo", "now")
+    _, said = process.communicate(timeout=60)
+    assert f"the output of 9 earlier starts, {9 * 19} bytes, never reached Kafka".encode() in said
+    topic.wait_for_lines({"now"})
+    assert facts.first()[0].exit_code == 0
+    assert {beat.samples["dropped_bytes"] for beat in topic.beats} == {9 * 19}
+    assert len(unsent(tmp_path)) == 31
+
+
 def test_a_killed_ship_leaves_its_lines_to_the_next_start(
     topic: Topic, facts: Facts, ship: Ship, tmp_path: Path
 ) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from midwatch.agents import activity
 from midwatch.streams.records import (
+    CheckpointChoice,
     Command,
     Decision,
     Finding,
@@ -59,6 +62,12 @@ OUTCOME = Outcome(JOB, COMMAND.id, 1, "restart", "done", "resumed", "41", "57", 
             SchedulerFact(JOB, "slurm:41:0", "41", "", "cancelled", True, signal=15, by_person="ann"),
             "unseen → cancelled, id 41, signal 15, by ann",
         ),
+        (
+            SchedulerFact(
+                JOB, "slurm:41:0", "41", "RUNNING", "RUNNING", False, saved=CheckpointChoice(40, "/c")
+            ),
+            "the checkpoint of step 40 is complete",
+        ),
         pytest.param(
             Decision(JOB, 1, "i1", 2, "restart", "verdict", "transient", AT, True, 2, 3),
             "decided → restart, attempt 2 of 3, policy verdict, because transient",
@@ -101,6 +110,45 @@ OUTCOME = Outcome(JOB, COMMAND.id, 1, "restart", "done", "resumed", "41", "57", 
 @pytest.mark.capability("S002-09")
 def test_each_step_is_one_line_with_its_time_and_job(record: object, line: str) -> None:
     assert activity.line(record, AT, command=COMMAND) == f"{TIME} {JOB}: {line}"
+
+
+TOLD = Outcome(
+    JOB, COMMAND.id, 1, "restart", "done", "resumed", "41", "57", "slurm:57:0", 900, "i1",
+    checkpoint="/ckpt/step_900", checkpoint_written_ms=AT - 47_000,
+)  # fmt: skip
+
+
+@pytest.mark.capability("S000-11")
+@pytest.mark.parametrize(
+    ("outcome", "last_step", "phrase"),
+    [
+        (TOLD, 931, "told to load the checkpoint of step 900, written 47 s before, 31 steps lost"),
+        (TOLD, 901, "told to load the checkpoint of step 900, written 47 s before, 1 step lost"),
+        (TOLD, 900, "told to load the checkpoint of step 900, written 47 s before, 0 steps lost"),
+        (TOLD, None, "told to load the checkpoint of step 900, written 47 s before"),
+        (
+            replace(TOLD, checkpoint=""),
+            931,
+            "latest checkpoint: step 900, written 47 s before, 31 steps lost",
+        ),
+        (
+            replace(TOLD, checkpoint_written_ms=AT - 10_800_000),
+            None,
+            "told to load the checkpoint of step 900, written 3 h before",
+        ),
+        (
+            replace(TOLD, checkpoint_written_ms=0, checkpoint_unit="epoch"),
+            931,
+            "told to load the checkpoint of epoch 900",
+        ),
+        (replace(TOLD, checkpoint_written_ms=0), 12, "told to load the checkpoint of step 900"),
+    ],
+)
+def test_the_line_of_a_restart_tells_how_old_its_checkpoint_is_and_what_is_lost(
+    outcome: Outcome, last_step: int | None, phrase: str
+) -> None:
+    line = activity.line(outcome, AT, command=COMMAND, last_step=last_step)
+    assert f"id 41 → 57, {phrase}, command c0ffee" in str(line)
 
 
 def test_a_forwarded_record_reads_as_itself() -> None:

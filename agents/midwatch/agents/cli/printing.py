@@ -89,10 +89,10 @@ def timeline_text(timeline: Timeline, now_ms: int) -> Iterator[Text]:
     yield head
     yield from columns([("", name, text) for name, text in _summary(timeline)] or [("", "", "")])
     for attempt in reversed(timeline.attempts):
-        yield from _attempt(attempt)
+        yield from _attempt(attempt, timeline.same_as(attempt))
     yield Text("\nall steps", "bold")
     for step in timeline.steps:
-        if line := activity.line(step.record, step.at_ms, command=timeline.command_of(step.record)):
+        if line := timeline.line_of(step):
             yield Text(f"  {line}")
 
 
@@ -120,11 +120,13 @@ def _summary(timeline: Timeline) -> Iterator[tuple[str, str]]:
         yield "policy", "no spec, so midwatch cannot start this job again: use `midwatch run -- …`"
 
 
-def _attempt(attempt: Attempt) -> Iterator[Text]:
+def _attempt(attempt: Attempt, same: Sequence[int]) -> Iterator[Text]:
     yield Text(f"\nattempt {attempt.number}", "bold")
     rows: list[tuple[str, str, str | Text]] = []
     if attempt.incident:
         rows += [("", name, text) for name, text in _incident_rows(attempt.incident)]
+        if same:
+            rows.insert(1, ("", "again", _again(attempt.incident.verdict, same)))
     for finding in attempt.findings:
         rows.append(("", "finding", _finding(finding)))
     for decision in _without_repeats(attempt.decisions):
@@ -135,6 +137,14 @@ def _attempt(attempt: Attempt) -> Iterator[Text]:
     if not rows:
         rows.append(("", "", "nothing yet"))
     yield from columns(rows)
+
+
+def _again(verdict: Verdict, same: Sequence[int]) -> str:
+    """Which attempts failed in this way before, as `as attempts 1 and 2: oom, by the rule cuda_oom`."""
+    *most, last = map(str, same)
+    which = f"attempts {', '.join(most)} and {last}" if most else f"attempt {last}"
+    rule = f", by the rule {printable(verdict.rule)}" if verdict.rule else ""
+    return f"as {which}: {printable(verdict.error_type)}{rule}"
 
 
 def _without_repeats(decisions: Iterable[Decision]) -> Iterator[Decision]:
@@ -166,6 +176,10 @@ def _incident_rows(incident: Incident) -> Iterator[tuple[str, str | Text]]:
         yield "where", ", ".join(known)
     if incident.silence is not None:
         yield "silence", f"{incident.silence:.0f} s counted by heartbeats"
+    saved = incident.scheduler.saved if incident.scheduler else None
+    if saved is not None and verdict.state != "healthy":
+        phrase = activity.saved_phrase(saved, incident.ended_ms, verdict.step)
+        yield "checkpoint", f"{phrase} ({printable(saved.path)})"
     if verdict.remedy and incident.state != "withdrawn":
         yield "remedy", printable(verdict.remedy)
     for hit in incident.evidence[:_EVIDENCE_SHOWN]:
@@ -223,9 +237,7 @@ def _command(command: Command, attempt: Attempt) -> str:
         if last and last.new_native_id
         else ""
     )
-    phrase = activity.checkpoint_phrase(last) if last else ""
-    if last and phrase and last.checkpoint_written_ms:
-        phrase += f", written {max(at_ms - last.checkpoint_written_ms, 0) // 1000} s before"
+    phrase = activity.checkpoint_phrase(last, at_ms, attempt.last_step) if last else ""
     path = f" ({printable(last.checkpoint)})" if last and last.checkpoint else ""
     from_step = f", {phrase}{path}" if phrase else ""
     reason = f": {printable(last.reason)}" if last and last.reason else ""
@@ -240,7 +252,8 @@ def job_rows(jobs: Iterable[tuple[Timeline, Arming]], now_ms: int) -> Iterator[T
     for job, arming in jobs:
         blind = printable(job.blind.detail) if job.blind else ""
         cancelled = f"cancelled by {printable(job.cancelled_by)}" if job.cancelled_by else blind
-        why = incident_phrase(job.standing) if job.standing else cancelled
+        resumed = printable(job.resumed.detail) if job.resumed else ""
+        why = incident_phrase(job.standing) if job.standing else cancelled or resumed
         rows.append(
             (
                 printable(job.job),

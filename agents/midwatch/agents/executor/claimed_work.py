@@ -43,6 +43,7 @@ _DUPLICATES_PAUSE_S = 10.0
 _CHECKPOINT = ("checkpoint_step", "checkpoint", "checkpoint_written_ms", "checkpoint_unit")
 _SKIPPED = "checkpoint_skipped"
 _SKIPPED_CHARACTERS = 500
+_NO_CHECKPOINT = "; see that the training saves into --checkpoint-dir, under a name that docs/resume.md lists"
 _LOST = "Redis lost the claim while it was being carried out"
 
 
@@ -306,6 +307,7 @@ def _resume_point(spec: Spec) -> tuple[ResumePoint | None, str]:
     skipped = "; ".join(notes)
     if point is None:
         skipped = f"no complete checkpoint in {spec.checkpoint_directory}: {skipped or 'there is none'}"
+        return None, skipped[: _SKIPPED_CHARACTERS - len(_NO_CHECKPOINT)] + _NO_CHECKPOINT
     return point, skipped[:_SKIPPED_CHARACTERS]
 
 

@@ -6,8 +6,10 @@ change what a restart runs.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +21,8 @@ from midwatch.agents.schedulers.slurm.sbatch_argv import Option, split
 from midwatch.agents.schedulers.wrapping import file_name, script_options, wrapped_script
 from midwatch.streams.errors import UsageError
 from midwatch.streams.host.atomic_file import create_if_absent
+
+_OWNERS = stat.S_IRWXU
 
 _AS_OPTIONS = {
     "SBATCH_ACCOUNT": "account",
@@ -243,11 +247,17 @@ def tasks_of(argv: tuple[str, ...], cwd: Path, environment: Mapping[str, str]) -
 
 
 def keep(scripts: Path, content: bytes) -> Path:
-    """Writes a script under the name of its content, so the same content twice is one file."""
+    """Writes a script under the name of its content, so the same content twice is one file.
+
+    Only its owner can read it: a line `#SBATCH --export=NAME=VALUE` may hold a secret.
+    """
     scripts.mkdir(parents=True, exist_ok=True)
     path = scripts.resolve() / file_name(content)
-    if not path.exists() and create_if_absent(path, content, mode=0o755):
-        path.chmod(0o755)  # whatever the person's umask is, the executor must be able to read the script
+    if not path.exists():
+        create_if_absent(path, content, mode=_OWNERS)
+    if stat.S_IMODE(path.stat().st_mode) != _OWNERS:  # a umask, or an earlier midwatch
+        with contextlib.suppress(PermissionError):  # another person's, in a state directory of several
+            path.chmod(_OWNERS)
     return path
 
 

@@ -65,7 +65,7 @@ def tell(state: TellingState, record: Decision | Forwarded, now_ms: int, pace: P
             state = replace(state, detail=body.detail)
             alarms = _found(alarms, body, now_ms, pace)
         case Outcome() if body.state == "done":
-            alarms = _over(alarms, body.attempt, wording.of_outcome(body), now_ms)
+            alarms = _over(alarms, body.attempt, wording.of_outcome(body, now_ms), now_ms)
         case SpecEvent():
             alarms = _watched(alarms, body, now_ms, pace)
         case PersonAct() if body.act == "arm":

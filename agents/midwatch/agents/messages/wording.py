@@ -6,6 +6,7 @@ import math
 import shlex
 from collections.abc import Mapping, Sequence
 
+from midwatch.agents.activity import checkpoint_phrase
 from midwatch.agents.messages.alarms import Wording
 from midwatch.streams.records import Decision, Finding, Incident, Outcome, SpecEvent, Verdict
 from midwatch.streams.settings.kinds import MessageSeverity
@@ -83,14 +84,13 @@ def of_spec(spec: SpecEvent) -> Wording:
     )
 
 
-def of_outcome(outcome: Outcome) -> str:
-    """What a command that was carried out has brought about."""
+def of_outcome(outcome: Outcome, at_ms: int) -> str:
+    """What a command that was carried out by `at_ms` has brought about."""
     if outcome.action == "cancel":
         return "The job was ended."
     native = f" as {outcome.new_native_id}" if outcome.new_native_id else ""
-    step = outcome.checkpoint_step
-    told = "" if step is None else f", told to load the checkpoint of step {step}"
-    return f"The job was started again{native}{told}."
+    checkpoint = checkpoint_phrase(outcome, at_ms)
+    return f"The job was started again{native}{', ' if checkpoint else ''}{checkpoint}."
 
 
 def look(job: str) -> str:

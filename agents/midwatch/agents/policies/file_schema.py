@@ -18,12 +18,18 @@ def policy_file_schema() -> Schema:
     modes = _object({mode.value: {"$ref": "#/$defs/clause"} for mode in PolicyMode})
     properties: Schema = {
         "policy": {"type": "string", "description": "Its name, by which settings and jobs choose it."},
-        "description": {"type": "string", "description": "What it is for, in a sentence."},
-        "restart_cancelled": _flag("Whether a job that a person cancelled may restart."),
+        "description": _text("What it is for, in a sentence.", "restarts what the network did"),
+        "restart_cancelled": _flag("Whether a job that a person cancelled may restart.", True),
         "on_time_limit": _choice(
-            OnTimeLimit, "After the scheduler's time limit. Without it the clause `timeout` decides."
+            OnTimeLimit,
+            "After the scheduler's time limit. Without it the clause `timeout` decides.",
+            "continue",
         ),
-        "modes": modes | {"description": "A clause for each way to end. Without one nothing restarts."},
+        "modes": modes
+        | {
+            "description": "A clause for each way to end. Without one nothing restarts.",
+            "examples": [{"crash": {"kind": "verdict"}}],
+        },
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -35,7 +41,7 @@ def policy_file_schema() -> Schema:
 
 def _clause() -> Schema:
     restart_on = {
-        "error_types": _texts("Kinds of failure, as rules name them."),
+        "error_types": _texts("Kinds of failure, as rules name them.", "nccl_timeout", "communication"),
         "subsystems": _texts("Parts of the system."),
         "signals": _texts("Names of rules."),
     }
@@ -48,18 +54,22 @@ def _clause() -> Schema:
                 "default": 3,
                 "description": "At most so many restarts.",
             },
-            "unlimited": _flag("No limit of restarts, in place of `max_restarts`."),
+            "unlimited": _flag("No limit of restarts, in place of `max_restarts`.", True),
             "default": _choice(DefaultAction, "What to do where nothing else decides.") | {"default": "stop"},
-            "across_modes": _flag("Restarts after every mode count against the limit."),
-            "restart_on": _object(restart_on) | {"description": "What `selective` restarts."},
+            "across_modes": _flag("Restarts after every mode count against the limit.", True),
+            "restart_on": _object(restart_on)
+            | {"description": "What `selective` restarts.", "examples": [{"subsystems": ["slurm"]}]},
             "exclude": _object({"error_types": _texts("Kinds of failure.")})
             | {"description": "What it does not restart, whatever `restart_on` says."},
-            "restart_reason": _text("Words that follow the reason of a restart, in brackets."),
-            "stop_reason": _text("Words that follow the reason of a stop, in brackets."),
+            "restart_reason": _text(
+                "Words that follow the reason of a restart, in brackets.", "the network is back"
+            ),
+            "stop_reason": _text("Words that follow the reason of a stop, in brackets.", "see the runbook"),
             "guards": {
                 "type": "array",
                 "items": {"$ref": "#/$defs/guard"},
                 "description": "Only for `guarded`: the first that applies and whose `when` holds.",
+                "examples": [[{"do": "restart", "rules": ["nccl_ib_retries_exhausted"]}]],
             },
         }
     )
@@ -68,12 +78,21 @@ def _clause() -> Schema:
 def _guard() -> Schema:
     return _object(
         {
-            "do": _choice(GuardAction, "What the guard asks for."),
-            "rules": _texts("Names of rules, one of which must have a hit. Without them any rule."),
-            "states": _texts("The scheduler's old and new state; `any` stands for every one.")
+            "do": _choice(GuardAction, "What the guard asks for.", "restart"),
+            "rules": _texts(
+                "Names of rules, one of which must have a hit. Without them any rule.",
+                "nccl_ib_retries_exhausted",
+            ),
+            "states": _texts(
+                "The scheduler's old and new state; `any` stands for every one.", "any", "NODE_FAIL"
+            )
             | {"minItems": 2, "maxItems": 2},
-            "when": {"$ref": "#/$defs/condition", "description": "What else must hold."},
-            "reason": _text("Why, in words."),
+            "when": {
+                "$ref": "#/$defs/condition",
+                "description": "What else must hold.",
+                "examples": [{"attempts_below": 3}],
+            },
+            "reason": _text("Why, in words.", "a node was lost"),
         },
         ["do"],
     )
@@ -84,21 +103,41 @@ def _condition() -> Schema:
     fact = _object({"key": _text("Its name."), "is": _texts("The values that count.")}, ["key"])
     return _object(
         {
-            "always": {"type": "boolean", "description": "It holds, or never."},
+            "always": {"type": "boolean", "description": "It holds, or never.", "examples": [True]},
             "attempts_below": {
                 "type": "integer",
                 "description": "Fewer attempts were made; the first is 1.",
+                "examples": [3],
             },
             "cooldown": {
                 "type": "string",
                 "pattern": _DURATION,
                 "description": "It holds, but a restart waits until so long after the last one.",
+                "examples": ["10m"],
             },
-            "fact": fact | {"description": "What is known of the end: its `key`, and the values that count."},
-            "all": several | {"description": "Each of these holds."},
-            "any": several | {"description": "One of these holds."},
-            "not": {"$ref": "#/$defs/condition", "description": "This does not hold."},
-            "not_asked": _text("A condition that midwatch never asks. The job is then held for a person."),
+            "fact": fact
+            | {
+                "description": "`key`: `error_type`, `subsystem`, `rule`, `mode`, `severity` or a capture.",
+                "examples": [{"key": "mode", "is": ["stall"]}],
+            },
+            "all": several
+            | {
+                "description": "Each of these holds.",
+                "examples": [[{"attempts_below": 3}, {"cooldown": "10m"}]],
+            },
+            "any": several
+            | {
+                "description": "One of these holds.",
+                "examples": [[{"attempts_below": 2}, {"fact": {"key": "severity"}}]],
+            },
+            "not": {
+                "$ref": "#/$defs/condition",
+                "description": "This does not hold.",
+                "examples": [{"fact": {"key": "mode", "is": ["stall"]}}],
+            },
+            "not_asked": _text(
+                "A condition that midwatch never asks. The job is then held for a person.", "disk_is_full"
+            ),
         }
     ) | {"minProperties": 1, "maxProperties": 1}
 
@@ -108,17 +147,22 @@ def _object(properties: Mapping[str, object], required: Iterable[str] = ()) -> S
     return schema | ({"required": list(required)} if required else {})
 
 
-def _choice(kind: type[StrEnum], description: str) -> Schema:
-    return {"enum": [value.value for value in kind], "description": description}
+def _choice(kind: type[StrEnum], description: str, *examples: object) -> Schema:
+    return {"enum": [value.value for value in kind], "description": description} | _examples(*examples)
 
 
-def _flag(description: str) -> Schema:
-    return {"type": "boolean", "default": False, "description": description}
+def _flag(description: str, *examples: object) -> Schema:
+    return {"type": "boolean", "default": False, "description": description} | _examples(*examples)
 
 
-def _text(description: str) -> Schema:
-    return {"type": "string", "description": description}
+def _text(description: str, *examples: object) -> Schema:
+    return {"type": "string", "description": description} | _examples(*examples)
 
 
-def _texts(description: str) -> Schema:
-    return {"type": "array", "items": {"type": "string"}, "description": description}
+def _texts(description: str, *example: str) -> Schema:
+    items = {"type": "array", "items": {"type": "string"}, "description": description}
+    return items | (_examples(list(example)) if example else {})
+
+
+def _examples(*examples: object) -> Schema:
+    return {"examples": list(examples)} if examples else {}

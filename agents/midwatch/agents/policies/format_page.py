@@ -17,7 +17,7 @@ Written by `python -m midwatch.agents.policies.format_page > docs/policy-format.
 
 A policy says what follows an end: restart, stop, hold. It is one YAML file. `midwatch run --policy FILE`, the
 setting `policy` or `midwatch rules push FILE` brings it. `midwatch rules check FILE` reports every mistake
-with its line and column. The examples are values of shipped policies.
+with its line and column. The examples are values of shipped policies, or of the schema.
 
 ```yaml
 policy: patient
@@ -31,6 +31,28 @@ modes:
 ```
 
 Durations carry their unit: `200ms`, `10s`, `5m`, `2h`, `7d`.
+"""
+
+_GUARDED = """A clause of the kind `guarded` asks its guards in their order:
+
+```yaml
+policy: careful
+modes:
+  crash:
+    kind: guarded
+    default: hold
+    guards:
+      - do: stop
+        rules: [cuda_out_of_memory]
+        reason: the same start would need as much memory again
+      - do: restart
+        states: [any, NODE_FAIL]
+        when:
+          all:
+            - attempts_below: 3
+            - cooldown: 10m
+            - not: {fact: {key: subsystem, is: [nvlink]}}
+```
 """
 
 
@@ -51,6 +73,7 @@ def page() -> str:
             *table(parts["clause"], clauses),
             "### `restart_on`\n",
             *table(schema_of(parts["clause"], "restart_on"), restarts),
+            _GUARDED,
             "## A guard\n",
             *table(parts["guard"], []),
             "## A condition\n",

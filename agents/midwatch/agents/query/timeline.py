@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from midwatch.agents import activity
 from midwatch.agents.query.attempt_numbers import attempt_numbers
 from midwatch.streams.records import (
     Command,
@@ -24,9 +25,11 @@ from midwatch.streams.records import (
     Snapshot,
     Spec,
     SpecEvent,
+    Verdict,
     codec,
 )
 from midwatch.streams.records.identity import native_id
+from midwatch.streams.records.incidents import RESUMED
 
 _MISSED = 3
 """A job counts as unheard after so many intervals without a heartbeat."""
@@ -60,6 +63,11 @@ class Attempt:
         """The last outcome `done` of a restart; None if nothing started a new attempt in its place."""
         done = [o for _, o in self.outcomes if o.action == "restart" and o.state == "done"]
         return done[-1] if done else None
+
+    @property
+    def last_step(self) -> int | None:
+        """The last step before its end; None if unknown."""
+        return self.incident.verdict.step if self.incident else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +150,29 @@ class Timeline:
         """The open finding `blind`: silence proves nothing. None if there is none."""
         return next((f for f in self.open_findings if f.kind == "blind"), None)
 
-    def command_of(self, record: object) -> Command | None:
-        """The command that an outcome answers, if the timeline has it; None for any other record."""
-        if not isinstance(record, Outcome):
+    def same_as(self, attempt: Attempt) -> tuple[int, ...]:
+        """The earlier attempts that failed of the same type, by the same rule and in the same mode."""
+        if attempt.incident is None or attempt.incident.verdict.state != "failed":
+            return ()
+        kind = _kind(attempt.incident.verdict)
+        earlier = (a for a in self.attempts if a.number < attempt.number and a.incident is not None)
+        return tuple(a.number for a in earlier if a.incident and _kind(a.incident.verdict) == kind)
+
+    @property
+    def resumed(self) -> Finding | None:
+        """Where the latest attempt went on, while that attempt has no incident; None if nothing tells."""
+        if self.latest is None or self.latest.incident is not None:
             return None
-        return next((c for a in self.attempts for c in a.commands if c.id == record.command), None)
+        return next((f for f in self.latest.findings if f.kind == RESUMED), None)
+
+    def line_of(self, step: Timed) -> str | None:
+        """The line of one of `steps`, with what the timeline knows besides; None if it is no step."""
+        record = step.record
+        if not isinstance(record, Outcome):
+            return activity.line(record, step.at_ms)
+        command = next((c for a in self.attempts for c in a.commands if c.id == record.command), None)
+        last_step = next((a.last_step for a in self.attempts if a.number == record.attempt), None)
+        return activity.line(record, step.at_ms, command=command, last_step=last_step)
 
     def state_at(self, now_ms: int) -> str:
         """One word for a list of jobs. It is never `running` once the heartbeats have stopped."""
@@ -197,6 +223,10 @@ class Timeline:
 
     def _is_latest(self, incarnation: str) -> bool:
         return not self.incarnation or incarnation in ("", self.incarnation)
+
+
+def _kind(verdict: Verdict) -> tuple[object, ...]:
+    return verdict.state, verdict.mode, verdict.error_type, verdict.rule
 
 
 def _word_of(standing: Incident) -> str:

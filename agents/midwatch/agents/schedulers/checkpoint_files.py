@@ -29,6 +29,11 @@ def torn(path: Path) -> str:
     return "was cut short" if _begins_as_zip(path) and not is_whole_zip(path) else ""
 
 
+def not_saved(path: Path) -> str:
+    """Why this is no whole file of `torch.save`; "" if it is one. Raises OSError if it cannot be read."""
+    return "" if is_whole_zip(path) else torn(path) or "is no whole file of torch.save"
+
+
 def is_whole_zip(path: Path) -> bool:
     """Whether the file is a zip archive with its directory. It reads the directory only, not the content."""
     try:

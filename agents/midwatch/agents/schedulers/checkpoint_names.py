@@ -5,7 +5,8 @@
 - `iter_000000N`: Megatron.
 - `epoch=E-step=N.ckpt` and `last.ckpt`: Lightning, as a file, or as a folder for sharded weights.
 - `step_N.pt`, `iter_N.pth`, `checkpoint_N.pt`, `epoch_N.pth`: one file, of MMEngine and of many loops.
-- `MODEL--…step=N…` and the same with `-last`: NeMo, with `.ckpt` as a file, else as a folder.
+- `MODEL--…step=N…` and the same with `-last`: NeMo, with `.ckpt` as a file, else as a folder. With model
+  parallelism the file lies once in the folder of each rank.
 """
 
 from __future__ import annotations

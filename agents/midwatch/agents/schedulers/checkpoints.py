@@ -9,6 +9,8 @@ A checkpoint is complete where something shows it, and what shows it differs by 
   its archive, for distributed weights `.metadata`. For torchtune it is `recipe_state.pt`, for Hugging Face
   `trainer_state.json`.
 
+With model parallelism NeMo saves a file of each rank, each in its rank's folder. They are one checkpoint.
+
 NeMo sets a marker `NAME-unfinished` beside a checkpoint while it writes or deletes it.
 This module never loads or unpickles a checkpoint.
 """
@@ -17,18 +19,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from midwatch.agents.schedulers.checkpoint_files import WEIGHTS, is_whole_zip, step_inside, torn
+from midwatch.agents.schedulers.checkpoint_files import WEIGHTS, is_whole_zip, not_saved, step_inside, torn
 from midwatch.agents.schedulers.checkpoint_names import Named, Unit, file_name, folder_name
+from midwatch.agents.schedulers.checkpoint_ranks import ranked
 
 TRACKER = "latest_checkpointed_iteration.txt"
 MANIFEST = "manifest.json"
 RECIPE_STATE = "recipe_state.pt"
 TRAINER_STATE = "trainer_state.json"
+NEMO_TRAINER = "trainer.pt"
 UNFINISHED = "-unfinished"
 HASHED_BYTES = (
     64 * 1024 * 1024
@@ -39,6 +43,8 @@ HASHED_BYTES = (
 class Checkpoint:
     """A complete checkpoint, a folder or a file. `step` counts in `unit`: it may know only its epoch.
 
+    `path`: what its trainer is told to load. NeMo puts the folder of each rank before the name, so a
+    checkpoint of several ranks has no file of that path.
     `written_at`: seconds since 1970, by the file system's clock.
     """
 
@@ -71,6 +77,11 @@ class _Candidate:
     path: Path
     named: Named
     objection: str = ""  # known before any look at pointers
+    files: tuple[Path, ...] = ()  # of the ranks, where `path` itself does not exist
+
+    @property
+    def written_at(self) -> float:
+        return max(file.stat().st_mtime for file in self.files or (self.path,))
 
 
 def discover(directory: Path) -> Discovery:
@@ -87,7 +98,7 @@ def discover(directory: Path) -> Discovery:
     except FileNotFoundError:
         return Discovery(None)
     candidates, passed = [], list[PassedOver]()
-    for found in _candidates(entries):
+    for found in (*_candidates(entries), *_candidates_of_ranks(directory, entries)):
         if isinstance(found, PassedOver):
             passed.append(found)
         else:
@@ -100,7 +111,7 @@ def discover(directory: Path) -> Discovery:
             if reason := each.objection or _objection(each, tracker, link):
                 passed.append(PassedOver(each.path, reason))
                 continue
-            newest.append(Checkpoint(each.number, each.path, each.path.stat().st_mtime, each.unit))
+            newest.append(Checkpoint(each.number, each.path, each.written_at, each.unit))
             break
     latest = max(newest, key=lambda checkpoint: checkpoint.written_at, default=None)
     return Discovery(latest, tuple(passed))
@@ -113,24 +124,41 @@ def _candidates(entries: list[Path]) -> Iterator[_Candidate | PassedOver]:
         named = folder_name(entry.name) if folder else file_name(entry.name)
         if named is None:
             continue
-        objection, number, unit = "", named.number, named.unit
-        if f"{entry.name.removesuffix('.ckpt')}{UNFINISHED}" in names:
-            objection = f"{entry.name.removesuffix('.ckpt')}{UNFINISHED} lies beside it"
-        elif not folder and not is_whole_zip(entry):
-            objection = f"it {torn(entry) or 'is no whole file of torch.save'}"
-        elif not folder and unit == "epoch" and (step := step_inside(entry)) is not None:
-            number, unit = step, "step"
-        if number is None:
-            yield PassedOver(entry, objection or "nothing tells its step")
-        else:
-            yield _Candidate(number, unit, entry, named, objection)
+        objection = _unfinished(entry.name, names)
+        if not objection and not folder and (why := not_saved(entry)):
+            objection = f"it {why}"
+        yield _candidate(entry, named, objection, () if folder else (entry,))
+
+
+def _candidates_of_ranks(directory: Path, entries: list[Path]) -> Iterator[_Candidate | PassedOver]:
+    """The checkpoints of which each rank has a file in a folder of its own."""
+    names = {entry.name for entry in entries}
+    for name, files, objection in ranked(entries):
+        if (named := file_name(name)) is not None:
+            yield _candidate(directory / name, named, _unfinished(name, names) or objection, files)
+
+
+def _candidate(path: Path, named: Named, objection: str, files: tuple[Path, ...]) -> _Candidate | PassedOver:
+    """The candidate of a name. Its `files` may know the step where the name tells an epoch."""
+    number, unit = named.number, named.unit
+    if not objection and files and unit == "epoch" and (step := step_inside(files[0])) is not None:
+        number, unit = step, "step"
+    if number is None:
+        return PassedOver(path, objection or "nothing tells its step")
+    return _Candidate(number, unit, path, named, objection, files)
+
+
+def _unfinished(name: str, names: Set[str]) -> str:
+    """Why NeMo's own marker says that the checkpoint is not whole; "" if there is none."""
+    marker = f"{name.removesuffix('.ckpt')}{UNFINISHED}"
+    return f"{marker} lies beside it" if marker in names else ""
 
 
 def _objection(candidate: _Candidate, tracker: int | None, link: int | None) -> str:
     """Why a job must not resume from this checkpoint; "" if it may."""
     path, form = candidate.path, candidate.named.form
     if form == "lightning":
-        return "" if path.is_file() else _against_sharded(path)
+        return "" if candidate.files else _against_sharded(path)
     if form == "megatron" and (tracker is None or candidate.number > tracker):
         return f"newer than the step in {TRACKER}" if tracker is not None else f"there is no {TRACKER}"
     if (path / MANIFEST).exists():
@@ -170,17 +198,29 @@ def _against_sharded(folder: Path) -> str:
     """Why a folder of Lightning or NeMo is incomplete; "" if its last part is there.
 
     Megatron's distributed weights end with `metadata.json`, those of Lightning's FSDP with `meta.pt`. NeMo 2
-    keeps them in `weights/`. DeepSpeed ends with the file `latest`, which names a folder beside it.
+    keeps them in `weights/`. DeepSpeed ends with the file `latest`, which names a folder beside it. If NeMo
+    trains a model of Hugging Face, its own state `trainer.pt` comes last.
     """
+    if any((folder / name).is_dir() for name in ("hf_weights", "hf_adapter")):
+        whole = (folder / NEMO_TRAINER).is_file() and is_whole_zip(folder / NEMO_TRAINER)
+        return _against_layout(folder) if whole else f"{NEMO_TRAINER} is missing or was cut short"
     weights = folder / "weights" if (folder / "weights").is_dir() else folder
     pointer = weights / "latest"
     if pointer.is_file() and (weights / pointer.read_text(errors="replace").strip()).is_dir():
         return _against_layout(folder)
-    if not _is_filled(weights / ".metadata"):
+    if not _is_filled(weights / ".metadata") and not _is_zarr(weights / "metadata.json"):
         return "a distributed checkpoint without .metadata"
     if not any(_is_filled(weights / name) for name in ("metadata.json", "meta.pt")):
         return "a distributed checkpoint without metadata.json or meta.pt"
     return _against_layout(folder)
+
+
+def _is_zarr(metadata: Path) -> bool:
+    """Whether Megatron's own metadata says that the tensors are stored in zarr, which has no `.metadata`."""
+    try:
+        return bool(json.loads(metadata.read_bytes())["sharded_backend"] == "zarr")
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return False
 
 
 def _latest(directory: Path) -> int | None:

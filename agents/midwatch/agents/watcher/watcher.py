@@ -15,11 +15,14 @@ from midwatch.agents.watcher.cancellation_notes import cancellation_of
 from midwatch.agents.watcher.census import JobStart
 from midwatch.agents.watcher.census_reader import CensusReader
 from midwatch.agents.watcher.drain import LastWords
+from midwatch.agents.watcher.saved import RunningLooks, saved_by
 from midwatch.agents.watcher.sightings import SchedulerSweep, WatcherMemory, facts, questions
+from midwatch.streams.records import SchedulerFact
 from midwatch.streams.records.identity import native_id
 
 LOCAL_POLL_S = 0.5
 _UID = "uid "
+_RUNNING = "RUNNING"
 
 
 class Watcher(threading.Thread):
@@ -35,6 +38,7 @@ class Watcher(threading.Thread):
         poll_s: float,
         jobs_by_key: Callable[[], Mapping[str, str]],
         last_words: LastWords | None = None,
+        looks: Callable[[], RunningLooks] = RunningLooks,
     ) -> None:
         super().__init__(name="watcher", daemon=True)
         self._clusters = tuple(clusters)
@@ -44,6 +48,7 @@ class Watcher(threading.Thread):
         self._poll_s = poll_s
         self._jobs_by_key = jobs_by_key
         self._last_words = last_words
+        self._looks = {cluster.name: looks() for cluster in self._clusters}
         self._watched: dict[str, WatcherMemory] = {}
         self._blind: dict[str, str] = {}
         self._recalled = False
@@ -97,11 +102,43 @@ class Watcher(threading.Thread):
         }
         sweep = facts(watched, look, starts, jobs_by_key=by_key, cancellations=cancellations)
         for fact in sweep.facts:
+            spec = self._census.spec_of(fact.job) if fact.ended else None
             if fact.ended and last_words is not None:
                 start = JobStart(fact.job, fact.incarnation, effect_key=fact.effect_key)
-                last_words.ended(start, self._census.spec_of(fact.job), time.monotonic())
-            self._reporter.event(fact)
+                last_words.ended(start, spec, time.monotonic())
+            self._reporter.event(replace(fact, saved=saved_by(spec)) if spec is not None else fact)
         self._watched[cluster.name] = sweep.watched
+        self._tell_checkpoints(cluster, look, starts)
+
+    def _tell_checkpoints(self, cluster: Cluster, look: SchedulerSweep, starts: tuple[JobStart, ...]) -> None:
+        """Reports each new complete checkpoint of a start that runs: it is progress."""
+        running = {
+            start.incarnation: (start, spec.checkpoint_directory)
+            for start in starts
+            if start.state == _RUNNING
+            and (seen := look.jobs.get(start.incarnation)) is not None
+            and seen.state.word == _RUNNING
+            and (spec := self._census.spec_of(start.job)) is not None
+            and spec.checkpoint_directory
+        }
+        looks = self._looks.get(cluster.name)
+        if looks is None:
+            return
+        directories = {name: directory for name, (_, directory) in running.items()}
+        for name, choice in looks.look(directories, look.at).items():
+            start, native = running[name][0], look.jobs[name].native_id
+            self._reporter.event(
+                SchedulerFact(
+                    start.job,
+                    name,
+                    native,
+                    _RUNNING,
+                    _RUNNING,
+                    ended=False,
+                    cluster=cluster.name,
+                    saved=choice,
+                )
+            )
 
     def _drain_ended(self, last_words: LastWords, starts: tuple[JobStart, ...]) -> None:
         """Drains ended starts. The first look includes those that ended under an earlier executor."""

@@ -76,7 +76,8 @@ def schema_of(schema: Schema, name: str) -> Schema:
 
 
 def table(schema: Schema, documents: Iterable[Values], defaults: Values | None = None) -> Iterator[str]:
-    """The lines of a Markdown table of an object's properties. `documents` give an example of each."""
+    """The lines of a Markdown table of an object's properties. `documents` give an example of each, else
+    the schema does."""
     documents = list(documents)
     required = schema.get("required", ())
     yield "| field | kind | default | | example |"
@@ -84,8 +85,9 @@ def table(schema: Schema, documents: Iterable[Values], defaults: Values | None =
     for name, field in schema["properties"].items():
         known = field.get("default", (defaults or {}).get(name))
         default = "required" if name in required else _default(known)
-        example = next((document[name] for document in documents if name in document), None)
-        cells = (f"`{name}`", kind_of(field), default, str(field.get("description", "")), _shown(example))
+        values = [document[name] for document in documents if name in document] + field.get("examples", [])
+        example = next((shown for value in values if (shown := _shown(value))), "")
+        cells = (f"`{name}`", kind_of(field), default, str(field.get("description", "")), example)
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
     yield ""
 

@@ -10,12 +10,14 @@ from dataclasses import replace
 from typing import Literal
 
 from midwatch.shippers.files.fingerprint import generation
+from midwatch.shippers.files.packed import ENDINGS, unpacked
 from midwatch.shippers.files.sent_positions import Remembered
 from midwatch.shippers.files.siblings import (
     COMPRESSED,
     Identity,
     Sibling,
     newer,
+    packed_siblings,
     regular,
     same_file,
     siblings,
@@ -69,9 +71,10 @@ class FollowedFiles:
         """Whether at the last poll a file existed and could not be read."""
         self.ended = False
         self._unreadable: set[str] = set()
+        self._unpacked: set[Identity] = set()
         if start == "checkpoint":
             for entry in remembered:
-                self._restore(entry)
+                self._restore(entry, remembered)
 
     def poll(self, now: Now, *, rescan: bool = False) -> None:
         """Finds new files, notes sizes, and closes files that are done."""
@@ -149,7 +152,7 @@ class FollowedFiles:
             self._already_rotated |= {s.identity for s in siblings(path)}
         elif path in self._siblings_since:
             # Files that were written and rotated away between two looks come before the present file.
-            known = {t.identity for t in self.tails} | set(self._finished) | self._already_rotated
+            known = self._followed() | set(self._finished) | self._already_rotated
             for sibling in newer(path, self._siblings_since[path], known):
                 self._begin(sibling, path, now)
         if here and here.size and not self._follows(here.identity):
@@ -180,7 +183,7 @@ class FollowedFiles:
         tail.look(now)
         return True
 
-    def _restore(self, entry: Remembered) -> None:
+    def _restore(self, entry: Remembered, remembered: Sequence[Remembered]) -> None:
         identity = _identity(entry)
         if entry.finished:
             self._finished[identity] = entry
@@ -191,15 +194,44 @@ class FollowedFiles:
         if not same or (found and found.path != entry.path):
             self._siblings_since[entry.path] = entry.modified_ns
             self._last_known[entry.path] = entry
-        if not found or not tail:
-            self._report(f"{entry.path}: the file that was read up to byte {entry.position.offset} is gone")
-        elif same:
+        if found and tail and same:
             tail.resume(entry.generation, entry.position)
             self._follow(tail, found, entry.path)
-        else:
+            return
+        if tail:
             tail.close()
             self._truncations[identity] = entry.generation.truncations + 1
-            self._drain_copy(entry, entry.position, Now(0.0, 0.0))
+            if self._drain_copy(entry, entry.position, Now(0.0, 0.0)):
+                return
+        if not self._read_packed(entry, remembered):
+            self._report(
+                f"{entry.path}: the file that was read up to byte {entry.position.offset} is gone, and no "
+                "whole copy lies beside it; unread lines are lost. Logrotate's `delaycompress` keeps a copy"
+            )
+
+    def _read_packed(self, entry: Remembered, remembered: Sequence[Remembered]) -> bool:
+        """Follows the packed copy of a file that is gone, and packed files that came and went after it.
+
+        True if the copy of the file is among them.
+        """
+        others = [each for each in remembered if each.path == entry.path and each is not entry]
+        found = False
+        for sibling in packed_siblings(entry.path, ENDINGS, entry.modified_ns):
+            if sibling.identity in self._unpacked or (descriptor := unpacked(sibling, self._report)) is None:
+                continue
+            size = os.fstat(descriptor).st_size
+            if not found and size >= entry.position.offset and entry.probe.fits(descriptor):
+                known, position, found = entry.generation, entry.position, True
+            elif any(size >= each.position.offset and each.probe.fits(descriptor) for each in others):
+                os.close(descriptor)
+                continue
+            else:
+                known, position = generation(descriptor), FilePosition()
+            self._unpacked.add(sibling.identity)
+            tail = Tail(descriptor, entry.path, known, position)
+            tail.leaving = tail.complete = tail.unpacked = True
+            self.tails.append(tail)
+        return found
 
     def _follow(self, tail: Tail, here: Sibling, path: str) -> None:
         self.tails.append(tail)
@@ -215,17 +247,21 @@ class FollowedFiles:
         self._report(f"{tail.path} was truncated; it had been read up to byte {tail.position.offset}")
         self._drain_copy(_entry(tail, finished=False), tail.position, now)
 
-    def _drain_copy(self, entry: Remembered, position: FilePosition, now: Now) -> None:
-        """Follows the copy that "copytruncate" made of a file: it holds the lines that were not read yet."""
-        for sibling in newer(entry.path, entry.modified_ns, {t.identity for t in self.tails}):
+    def _drain_copy(self, entry: Remembered, position: FilePosition, now: Now) -> bool:
+        """Follows the copy that "copytruncate" made of a file: it holds the lines that were not read yet.
+
+        False if there is none.
+        """
+        for sibling in newer(entry.path, entry.modified_ns, self._followed()):
             tail = self._open(sibling, entry.path)
             if tail and sibling.size >= position.offset and entry.probe.fits(tail.descriptor):
                 tail.resume(tail.generation, position)
                 self._follow(tail, sibling, entry.path)
                 tail.look(now)
-                return
+                return True
             if tail:
                 tail.close()
+        return False
 
     def _open(self, here: Sibling, label: str) -> Tail | None:
         try:
@@ -245,8 +281,11 @@ class FollowedFiles:
             self._unreadable.add(path)
             self._report(f"{path} cannot be read: {why}; its lines are missing until it can be read")
 
+    def _followed(self) -> set[Identity]:
+        return {t.identity for t in self.tails if not t.unpacked}
+
     def _follows(self, identity: Identity) -> bool:
-        return any(t.identity == identity and not t.ended for t in self.tails)
+        return any(t.identity == identity and not t.ended and not t.unpacked for t in self.tails)
 
     def _retire(self, now: Now) -> None:
         idle = [t for t in self.tails if t.leaving and t.at_end and t.settled]
@@ -256,7 +295,11 @@ class FollowedFiles:
                 spare -= 1
                 self.tails.remove(tail)
                 tail.close()
-                if not tail.ended:
+                if tail.unpacked:
+                    before = self._last_known.get(tail.path)
+                    if before is not None and before.generation == tail.generation:
+                        self._last_known[tail.path] = _entry(tail, finished=False)
+                elif not tail.ended:
                     self._finished[tail.identity] = _entry(tail, finished=True)
 
     def _forget(self) -> None:

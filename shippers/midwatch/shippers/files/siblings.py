@@ -1,4 +1,4 @@
-"""Finds the files that rotation made of a path: `train.log.1`, `train.log-20261120`, none compressed."""
+"""Finds the files that rotation made of a path: `train.log.1`, `train.log-20261120`, `train.log.2.gz`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,19 @@ def unreachable(path: str) -> str:
 
 
 def siblings(path: str) -> list[Sibling]:
-    """All files beside the path that rotation may have made of it, oldest first."""
+    """All files beside the path that rotation may have made of it, oldest first. Packed ones are left out."""
+    return [found for found in _rotated(path) if not found.path.endswith(COMPRESSED)]
+
+
+def packed_siblings(path: str, endings: tuple[str, ...], since_ns: int) -> list[Sibling]:
+    """The packed files that rotation made of the path, last written at `since_ns` or later, oldest first.
+
+    The programs that pack a file give the copy its time.
+    """
+    return [s for s in _rotated(path) if s.path.endswith(endings) and s.modified_ns >= since_ns]
+
+
+def _rotated(path: str) -> list[Sibling]:
     folder, name = os.path.split(path)
     try:
         names = [
@@ -55,7 +67,7 @@ def siblings(path: str) -> list[Sibling]:
         ]
     except OSError:
         return []
-    found = (regular(os.path.join(folder, n)) for n in names if n != name and not n.endswith(COMPRESSED))
+    found = (regular(os.path.join(folder, n)) for n in names if n != name)
     return sorted((s for s in found if s), key=lambda s: (s.modified_ns, s.path))
 
 

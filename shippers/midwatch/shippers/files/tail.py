@@ -74,6 +74,8 @@ class Tail:
         """The file was truncated: its unread content is gone."""
         self.complete = False
         """Nobody will write to the file any more, so an unfinished line is read as it is."""
+        self.unpacked = False
+        """The descriptor is of an unpacked copy, so another file may have its device and inode by now."""
         self.modified_ns = 0
         self.quiet_since = 0.0
         self.probe = Probe(0, 0)

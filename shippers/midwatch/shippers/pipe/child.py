@@ -36,6 +36,7 @@ def main(message: dict[str, Any]) -> int:
         state.load().files,
         over=lambda: os.getppid() != parent,
     )
+    source.dropped = message["dropped"]
     report = reporter()
     origin = Origin(**(message["origin"] | {"shipper": shipper_id()}))
 

@@ -36,6 +36,8 @@ class PipeShipment:
     drain: float = PIPE_DRAIN
     reports_end: bool = False
     """Whether the end of the process is ours to report: no scheduler knows it."""
+    dropped: int = 0
+    """Bytes of earlier output that were dropped before this start; its heartbeats count them."""
 
 
 class ShippingProcess:
@@ -111,6 +113,7 @@ def to_child(shipment: PipeShipment, folder: Path, stream: str) -> dict[str, Any
         "parent": os.getpid(),
         "pid": shipment.pid,
         "drain": shipment.drain,
+        "dropped": shipment.dropped,
         "origin": asdict(shipment.origin),
         "kafka": {name: _plain(value) for name, value in kafka.items()},
         "topic": shipment.settings.topic_names.logs,

@@ -23,7 +23,16 @@ from midwatch.shippers.files.tail import FilePosition
 from midwatch.shippers.messages import Report
 from midwatch.shippers.pipe.process import PIPE_DRAIN, PipeShipment, ShippingProcess
 from midwatch.shippers.pipe.spool import FOLDER_PREFIX, Backlog, Spool, end_note, mark_end
-from midwatch.shippers.pipe.unsent import SpoolSender, left_over, living_process, make, note_sender
+from midwatch.shippers.pipe.unsent import (
+    MOST_BYTES,
+    MOST_SPOOLS,
+    SpoolSender,
+    drop_oldest,
+    left_over,
+    living_process,
+    make,
+    note_sender,
+)
 from midwatch.streams.host.file_lock import LockTaken
 
 LEFT_OVER_S = 60.0
@@ -153,6 +162,7 @@ class Copies:
             with contextlib.suppress(OSError):
                 note_sender(folder, SpoolSender(shipment.origin, shipment.reports_end))
             self._ship_left_over(shipment, self._unsent)
+            shipment = replace(shipment, dropped=self._within_bounds(self._unsent))
         if not self._hurry.is_set():
             self._process = ShippingProcess(shipment, folder, self._report)
 
@@ -171,6 +181,16 @@ class Copies:
                 self._report(f"Kafka did not get all output of an earlier start; the rest is in {folder}")
                 return
             shutil.rmtree(folder, ignore_errors=True)
+
+    def _within_bounds(self, unsent: Path) -> int:
+        """Drops the oldest spools that are too many, and returns how many bytes of output went with them."""
+        dropped = drop_oldest(unsent)
+        if dropped.spools:
+            self._report(
+                f"the output of {dropped.spools} earlier starts, {dropped.size} bytes, never reached Kafka "
+                f"and is dropped: {unsent} keeps {MOST_SPOOLS} spools and {MOST_BYTES} bytes at most"
+            )
+        return dropped.size
 
     def _late(self) -> bool:
         """Whether the input ended so long ago that its own spool must wait no longer."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from midwatch.streams.records.bounds import Count, Duration, JobText, Millis, Name, Nodes, PolicyText, Whole
-from midwatch.streams.records.logs import Origin
+from midwatch.streams.records.logs import CheckpointChoice, Origin
 from midwatch.streams.records.words import Action, Mode, Phase, Role, Shows, Unit
 
 _WAITING = frozenset(
@@ -171,7 +171,8 @@ class SpecEvent:
 class SchedulerFact:
     """A report of the scheduler or the parent process about one incarnation.
 
-    `ended`: the incarnation is over. `started_by`: "command:<id>", "person", "requeue" or "".
+    `ended`: the incarnation is over. `saved`: the newest complete checkpoint in the job's directory, whoever
+    wrote it. None if none was seen there. A fact with `saved` and no end tells only of a new checkpoint.
     """
 
     job: JobText
@@ -188,6 +189,7 @@ class SchedulerFact:
     by_person: str = ""  # who cancelled, if the scheduler names them and midwatch did not
     effect_key: str = ""  # the key that the incarnation carries, if a command started it
     cluster: str = ""
+    saved: CheckpointChoice | None = None
 
     @property
     def waits(self) -> bool:

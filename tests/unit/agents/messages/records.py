@@ -58,7 +58,9 @@ def finding(kind: str = "loss_spike", *, open: bool = True, attempt: int = 1, **
 
 
 def done(attempt: int = 1) -> Forwarded:
-    outcome = Outcome(JOB, "c1", attempt, "restart", "done", "", "17", "18", "local:2:1", 4500)
+    outcome = Outcome(
+        JOB, "c1", attempt, "restart", "done", "", "17", "18", "local:2:1", 4500, checkpoint="/ckpt/step_4500"
+    )
     return Forwarded(outcome)
 
 

@@ -14,6 +14,7 @@ import yaml
 from midwatch.agents.policies.file_schema import policy_file_schema
 from midwatch.agents.policies.format_page import page
 from midwatch.agents.policies.reader import read_policy
+from midwatch.rules.loader import load_bundle
 
 ROOT = Path(__file__).parents[4]
 VALUES: Mapping[str, Any] = {
@@ -51,6 +52,24 @@ def test_the_reader_takes_every_field_of_the_schema() -> None:
     assert set(parts["guard"]["properties"]) == set(VALUES["guards"][0])
 
 
+def test_every_row_of_the_page_has_an_example_that_the_reader_takes() -> None:
+    rows = re.findall(r"^\| `(\w+)` \|.*\| (.*) \|$", page(), re.MULTILINE)
+    assert [name for name, example in rows if not example] == []
+    parts: Mapping[str, Any] = policy_file_schema()["$defs"]  # type: ignore[assignment]  # a mapping, as JSON Schema has it
+    examples = {name: field.get("examples") for name, field in parts["condition"]["properties"].items()}
+    for name, (example,) in examples.items():
+        guard = {"do": "restart", "when": {name: example}}
+        read_policy("p.yaml", _file({"kind": "guarded", "guards": [guard]}))
+    guard = {name: field["examples"][0] for name, field in parts["guard"]["properties"].items()}
+    shown = set(re.findall(r"rules: \[(\w+)\]", page())) | {*guard["rules"]}
+    assert shown <= {rule.name for rule in load_bundle("default").rules}
+    read_policy("p.yaml", _file({"kind": "guarded", "guards": [guard]}))
+    for name, field in parts["clause"]["properties"].items():
+        if "examples" in field:
+            kind = {"kind": "guarded"} if name == "guards" else {}
+            read_policy("p.yaml", _file(kind | {name: field["examples"][0]}))
+
+
 def test_every_shipped_policy_follows_the_schema() -> None:
     for file in (resources.files("midwatch.agents.policies") / "packs").iterdir():
         jsonschema.validate(yaml.safe_load(file.read_text()), policy_file_schema())
@@ -62,4 +81,4 @@ def test_every_field_has_a_meaning_and_the_example_is_a_policy() -> None:
         for name, field in part["properties"].items():
             assert field.get("description"), name
     example = re.findall(r"```yaml\n(.*?)```", page(), re.DOTALL)
-    assert read_policy("example.yaml", example[0].encode()).name == "patient"
+    assert [read_policy("example.yaml", each.encode()).name for each in example] == ["patient", "careful"]

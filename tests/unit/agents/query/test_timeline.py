@@ -16,6 +16,7 @@ from midwatch.agents.cli.printing import columns, incident_rows, job_rows, timel
 from midwatch.agents.executor.arming import Arming
 from midwatch.agents.query.timeline import Timed, Timeline, find_jobs, timeline, timelines
 from midwatch.streams.records import (
+    CheckpointChoice,
     Command,
     Decision,
     Finding,
@@ -104,6 +105,61 @@ def test_why_tells_verdict_root_line_decision_and_what_was_done() -> None:
     assert "restart attempt 1 of 3, policy verdict: transient" in text[first:]
     assert "issued → done, id 41 → 57, latest checkpoint: step 100" in text[first:]
     assert "\x1b" not in text
+
+
+def test_the_step_of_a_restart_tells_the_checkpoints_age_and_the_steps_that_are_lost() -> None:
+    loaded = replace(DONE, checkpoint="/ckpt/step_100", checkpoint_written_ms=NOW - 60_000)
+    one = told(FIRST, RESTART, COMMAND, loaded)
+    phrase = "told to load the checkpoint of step 100, written 60 s before, 20 steps lost"
+    assert why(one).count(phrase) == 2, "of the command, and among all steps"
+    assert phrase in str(timeline_json(one, NOW)["steps"][-1]["line"])
+
+
+RESUMED = Finding(JOB, 2, "resumed", False, NOW, "resumed from 100: its first step is 101; 20 steps lost")
+
+
+def test_jobs_tells_from_where_the_attempt_that_runs_went_on() -> None:
+    assert row(told(*RESCUE, RESUMED))[-1] == RESUMED.detail
+    assert row(told(*RESCUE, RESUMED, SECOND))[-1] == "crash by oom (memory), permanent", (
+        "the end outweighs it"
+    )
+    assert row(told(*RESCUE, replace(RESUMED, attempt=1)))[-1] == "", "that of an earlier attempt is over"
+
+
+@pytest.mark.capability("S000-11")
+def test_why_of_a_failure_that_was_not_restarted_tells_the_newest_checkpoint_its_age_and_what_is_lost() -> (
+    None
+):
+    saved = CheckpointChoice(100, "/ckpt/step_100", "step", NOW - 120_000)
+    end = replace(fact("slurm:41:0", "FAILED", ended=True), saved=saved)
+    failed = replace(FIRST, scheduler=end, ended_ms=NOW)
+    text = why(told(failed, replace(STOP, attempt=1, incident="i1")))
+    row = "checkpoint  of step 100, written 2 min before the end, 20 steps lost (/ckpt/step_100)"
+    assert row in re.sub(" {2,}", "  ", text)
+    epoch = replace(saved, unit="epoch", written_ms=0)
+    text = why(told(replace(failed, scheduler=replace(end, saved=epoch))))
+    assert "checkpoint  of epoch 100 (/ckpt/step_100)" in re.sub(" {2,}", "  ", text)
+    later = replace(saved, written_ms=NOW + 60_000)
+    text = why(told(replace(failed, scheduler=replace(end, saved=later))))
+    assert "of step 100, written after the end" in text
+    healthy = Verdict("healthy", "success")
+    assert "of step 100" not in why(told(replace(failed, verdict=healthy)))
+
+
+@pytest.mark.capability("S001-76")
+def test_why_says_that_an_attempt_failed_as_those_before_it() -> None:
+    second = replace(FIRST, id="i2", attempt=2, incarnation="slurm:57:0", opened_ms=NOW + 9)
+    third = replace(second, id="i3", attempt=3, incarnation="slurm:58:0")
+    text = why(told(FIRST, second, third))
+    shown = re.sub(" {2,}", "  ", text)
+    assert "again  as attempts 1 and 2: nccl_timeout, by the rule nccl_timeout" in shown
+    assert "again  as attempt 1: nccl_timeout, by the rule nccl_timeout" in shown
+    assert shown.count("again  as") == 2
+    other = replace(second, verdict=OOM)
+    assert "again  as" not in re.sub(" {2,}", "  ", why(told(FIRST, other)))
+    unknown = Verdict("unknown")
+    both = (replace(FIRST, verdict=unknown), replace(second, verdict=unknown))
+    assert "again  as" not in re.sub(" {2,}", "  ", why(told(*both))), "nothing says that they are the same"
 
 
 @pytest.mark.capability("S001-76")

@@ -12,6 +12,9 @@ from checkpoint_shapes import (
     hugging_face_folder,
     lightning_file,
     nemo_folder,
+    nemo_hugging_face_folder,
+    nemo_ranks,
+    nemo_zarr_folder,
     tensors_file,
     torch_file,
     torchtune_folder,
@@ -181,6 +184,74 @@ def test_nemo_a_torn_folder_is_passed_over_without_any_marker(tmp_path: Path, da
         case _:
             (weights / "__1_0.distcp").write_text("")
     assert found(tmp_path) == ("toy--step=40", 40, "step")
+
+
+TENSOR = ("mp_rank_00", "mp_rank_01")
+PIPELINE = tuple(f"tp_rank_0{t}_pp_rank_00{p}" for t in (0, 1) for p in (0, 1))
+SHARDED = tuple(f"mp_rank_0{t}_fsdp_shard_0000{d}" for t in (0, 1) for d in (0, 1))
+FSDP = ("fsdp_shard_00000", "fsdp_shard_00001")
+
+
+@pytest.mark.parametrize("folders", [TENSOR, PIPELINE, SHARDED, FSDP])
+def test_nemo_a_file_of_each_rank_is_one_checkpoint_by_the_name_that_nemo_loads(
+    tmp_path: Path, folders: tuple[str, ...]
+) -> None:
+    older = nemo_ranks(tmp_path, "toy--val_loss=2.10-step=40-last.ckpt", folders)
+    newer = nemo_ranks(tmp_path, "toy--val_loss=2.05-step=60-last.ckpt", folders)
+    nemo_ranks(tmp_path, "toy--val_loss=2.05-step=70-last-EMA.ckpt", folders)
+    latest = discover(tmp_path).latest
+    assert latest is not None
+    assert (latest.path, latest.step) == (newer, 60), "in no rank's folder: NeMo finds them itself"
+    assert latest.written_at == max((tmp_path / f / newer.name).stat().st_mtime for f in folders)
+
+    (tmp_path / folders[-1] / newer.name).unlink()
+    assert found(tmp_path) == (older.name, 40, "step")
+    assert reasons(discover(tmp_path)) == {newer.name: f"{folders[-1]} lacks it"}
+    cut(lightning_file(tmp_path / folders[-1] / newer.name, 60))
+    assert reasons(discover(tmp_path)) == {newer.name: f"its file in {folders[-1]} was cut short"}
+    lightning_file(tmp_path / folders[-1] / newer.name, 60)
+    (tmp_path / "toy--val_loss=2.05-step=60-last-unfinished").touch()
+    assert found(tmp_path) == (older.name, 40, "step"), "NeMo's marker lies beside the ranks' folders"
+    assert "unfinished lies beside it" in reasons(discover(tmp_path))[newer.name]
+
+
+def test_nemo_a_lost_folder_between_two_ranks_is_missed(tmp_path: Path) -> None:
+    nemo_ranks(tmp_path, "toy--step=40.ckpt", ("mp_rank_00", "mp_rank_02"))
+    nemo_ranks(tmp_path, "toy--step=60.ckpt", ("mp_rank_00", "mp_rank_02"))
+    assert found(tmp_path) is None
+    assert reasons(discover(tmp_path))["toy--step=60.ckpt"] == "mp_rank_01 lacks it"
+
+
+def test_nemo_a_file_of_each_rank_tells_its_step_inside_where_its_name_does_not(tmp_path: Path) -> None:
+    nemo_ranks(tmp_path, "last.ckpt", TENSOR, 45)
+    assert found(tmp_path) == ("last.ckpt", 45, "step")
+
+
+def test_nemo_one_file_and_files_of_ranks_lie_in_one_directory(tmp_path: Path) -> None:
+    lightning_file(tmp_path / "toy--step=40.ckpt", 40)
+    nemo_ranks(tmp_path, "toy--step=60.ckpt", TENSOR)
+    assert found(tmp_path) == ("toy--step=60.ckpt", 60, "step")
+
+
+def test_nemo_zarr_ends_with_metadata_json_alone(tmp_path: Path) -> None:
+    nemo_zarr_folder(tmp_path / "toy--step=40")
+    newer = nemo_zarr_folder(tmp_path / "toy--step=60-last")
+    assert found(tmp_path) == (newer.name, 60, "step")
+    (newer / "metadata.json").unlink()
+    assert found(tmp_path) == ("toy--step=40", 40, "step")
+    (newer / "metadata.json").write_text('{"sharded_backend": "torch_dist"}')
+    assert found(tmp_path) == ("toy--step=40", 40, "step")
+
+
+@pytest.mark.parametrize("weights", ["hf_weights", "hf_adapter"])
+def test_nemo_with_a_model_of_hugging_face_ends_with_its_trainers_state(tmp_path: Path, weights: str) -> None:
+    nemo_hugging_face_folder(tmp_path / "default--loss=0.02-epoch=1-step=40", weights)
+    newer = nemo_hugging_face_folder(tmp_path / "default--loss=0.01-epoch=2-step=60", weights)
+    assert found(tmp_path) == (newer.name, 60, "step")
+    cut(newer / "trainer.pt")
+    assert found(tmp_path) == ("default--loss=0.02-epoch=1-step=40", 40, "step")
+    (newer / "trainer.pt").unlink()
+    assert reasons(discover(tmp_path)) == {newer.name: "trainer.pt is missing or was cut short"}
 
 
 def test_torchtune_epochs_keep_their_unit_and_end_with_the_recipes_state(tmp_path: Path) -> None:

@@ -263,7 +263,15 @@ def test_many_runs_of_one_script_at_once_keep_one_whole_copy(tmp_path: Path) -> 
             content = SCRIPT + b"#" * number
             kept = set(pool.map(keep, [tmp_path] * 8, [content] * 8))
             assert [path.read_bytes() for path in kept] == [content]
-    assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o755}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o700}
+
+
+def test_a_script_that_an_earlier_midwatch_kept_open_to_others_is_closed_when_it_is_kept_again(
+    tmp_path: Path,
+) -> None:
+    secret = SCRIPT + b"#SBATCH --export=ALL,TOKEN=hunter2"
+    keep(tmp_path, secret).chmod(0o755)
+    assert stat.S_IMODE(keep(tmp_path, secret).stat().st_mode) == 0o700
 
 
 def test_only_a_name_that_is_a_hash_claims_to_vouch(tmp_path: Path) -> None:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Set
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from midwatch.agents.schedulers.base import Sweep
+import pytest
+
+from checkpoint_shapes import cut, lightning_file
+from midwatch.agents.schedulers.base import SchedulerJob, StartState, Sweep
+from midwatch.agents.watcher import saved
 from midwatch.agents.watcher.census import JobStart
 from midwatch.agents.watcher.drain import LastWords
+from midwatch.agents.watcher.saved import RunningLooks, saved_by
 from midwatch.agents.watcher.watcher import Watcher
-from midwatch.streams.records import Spec
+from midwatch.streams.records import CheckpointChoice, SchedulerFact, Spec
+from processes import wait_for
 
 SPEC = object()
 
@@ -66,6 +74,93 @@ def watcher(tmp_path: Path, words: Words, *starts: JobStart) -> Watcher:
         jobs_by_key=dict,
         last_words=cast(LastWords, words),
     )
+
+
+def test_the_newest_complete_checkpoint_of_a_job_is_seen_at_its_end(tmp_path: Path) -> None:
+    spec = Spec("local:ann/a", "local", ("t",), "/", {}, "ann", (), str(tmp_path), "verdict", True)
+    assert saved_by(spec) is None
+    assert saved_by(replace(spec, checkpoint_directory="")) is None
+    file = lightning_file(tmp_path / "epoch=1-step=40.ckpt", 40)
+    cut(lightning_file(tmp_path / "epoch=2-step=60.ckpt", 60))
+    assert saved_by(spec) == CheckpointChoice(40, str(file), "step", int(file.stat().st_mtime * 1000))
+
+
+def test_a_directory_that_does_not_answer_holds_up_no_fact(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = threading.Event()
+
+    def never(directory: Path) -> tuple[None, tuple[str, ...]]:
+        answers.wait()
+        return None, (str(directory),)
+
+    monkeypatch.setattr(saved, "newest", never)
+    spec = Spec("local:ann/a", "local", ("t",), "/", {}, "ann", (), str(tmp_path), "verdict", True)
+    assert saved_by(spec, patience_s=0.05) is None
+    answers.set()
+
+
+def test_each_new_complete_checkpoint_of_a_running_start_is_told_once(tmp_path: Path) -> None:
+    looks, running = RunningLooks(every_s=10.0), {"local:1:1": str(tmp_path)}
+
+    def told(now: float) -> list[int]:
+        """What the looks tell at `now`, once the thread has answered all that was asked."""
+        first = looks.look(running, now)
+        if (wanted := now % 10 == 0) and not first:
+            wait_for(lambda: not looks._answers.empty(), "the directory was looked at")
+        later = looks.look(running, now) if wanted else {}
+        return [each["local:1:1"].number for each in (first, later) if each]
+
+    assert told(0.0) == []
+    lightning_file(tmp_path / "epoch=1-step=40.ckpt", 40)
+    assert told(5.0) == [], "not due"
+    assert told(10.0) == [40]
+    cut(lightning_file(tmp_path / "epoch=2-step=60.ckpt", 60))
+    assert told(20.0) == [], "torn"
+    lightning_file(tmp_path / "epoch=2-step=60.ckpt", 60)
+    assert told(30.0) == [60]
+    assert looks.look({}, 40.0) == {}
+
+
+class Running(Quiet):
+    """A host on which the job runs."""
+
+    def sweep(self) -> Sweep:
+        return Sweep((SchedulerJob("1", "local:1:1", StartState("running", "RUNNING")),))
+
+
+def test_the_watcher_reports_the_checkpoint_of_a_start_that_runs(tmp_path: Path) -> None:
+    (folder := tmp_path / "ckpt").mkdir()
+    lightning_file(folder / "epoch=1-step=40.ckpt", 40)
+    spec = Spec("local:ann/a", "local", ("t",), "/", {}, "ann", (), str(folder), "verdict", True)
+    told: list[SchedulerFact] = []
+
+    class Known(Census):
+        def spec_of(self, job: str) -> object:
+            return spec if job == spec.job else None
+
+    class Reporter:
+        def event(self, record: SchedulerFact) -> None:
+            told.append(record)
+
+    watching = Watcher(
+        (cast(Any, Running()),),
+        cast(Any, Known(JobStart("local:ann/a", "local:1:1", "RUNNING"))),
+        cast(Any, Reporter()),
+        state_directory=tmp_path,
+        poll_s=1.0,
+        jobs_by_key=dict,
+    )
+
+    def saved() -> bool:
+        watching.look(cast(Any, Running()))
+        return bool(told)
+
+    wait_for(saved, "the checkpoint is reported")
+    (fact,) = told
+    assert (fact.incarnation, fact.new, fact.ended) == ("local:1:1", "RUNNING", False)
+    assert fact.saved is not None
+    assert fact.saved.number == 40
 
 
 def test_what_ended_under_an_earlier_executor_is_drained_by_this_one_once(tmp_path: Path) -> None:

@@ -53,6 +53,7 @@ def jobs(since: str, as_json: bool, patience: float, settings: Settings) -> int:
                         "last_beat_ms": timeline.last_heartbeat_ms,
                         "standing": timeline.standing.id if timeline.standing else None,
                         "blind": timeline.blind.detail if timeline.blind else None,
+                        "resumed": timeline.resumed.detail if timeline.resumed else None,
                     }
                     for timeline in timelines
                 ],

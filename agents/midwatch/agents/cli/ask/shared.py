@@ -103,12 +103,7 @@ def warn_unreadable(count: int) -> None:
 
 def timeline_json(timeline: Timeline, now: int) -> dict[str, Any]:
     """A timeline as JSON: records as the topics hold them, and the lines that `why` shows of them."""
-    from midwatch.agents import activity
-
-    steps = (
-        (step, activity.line(step.record, step.at_ms, command=timeline.command_of(step.record)))
-        for step in timeline.steps
-    )
+    steps = ((step, timeline.line_of(step)) for step in timeline.steps)
     return {
         "job": timeline.job,
         "state": timeline.state_at(now),

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from midwatch.agents.detect.incident.attempts import meet, older_ended
+from midwatch.agents.detect.incident.quorum import forget_silence
 from midwatch.agents.detect.incident.resumption import was_told
 from midwatch.agents.detect.incident.settling import end, settle_if_due
 from midwatch.agents.detect.incident.turn import Turn
 from midwatch.streams.records import CheckpointChoice, Forwarded, Outcome, PersonAct, SchedulerFact, SpecEvent
 
+_FRESH_MS = 180_000  # the executor looks once a minute, and two clocks differ
 _GPUS_HELD = "GPUS_HELD"  # Ray's driver says it of a running job
 
 
@@ -21,17 +23,39 @@ def on_scheduler(turn: Turn, fact: SchedulerFact) -> None:
             older_ended(turn, fact.incarnation)
         return
     if not fact.ended:
-        _waits_or_runs(turn, fact)
+        if fact.saved is not None:
+            _saved(turn, fact.saved)
+        else:
+            _waits_or_runs(turn, fact)
         return
     if turn.state.scheduler == fact:
         return
     turn.clear_finding("gpus_held", "the job has ended")
     turn.set(scheduler=fact)
+    if fact.saved is not None:
+        _saved(turn, fact.saved)
     if turn.state.commanded:
         # The command caused this end. Its outcome reports that, and the verdict stays.
         return
     end(turn)
     settle_if_due(turn)
+
+
+def _saved(turn: Turn, saved: CheckpointChoice) -> None:
+    """A complete checkpoint that the attempt wrote is progress. One that is told late ends no silence."""
+    if not _is_new(turn, saved):
+        return
+    turn.set(trained=True, loops={})
+    if turn.now_ms - saved.written_ms < _FRESH_MS:
+        forget_silence(turn)
+
+
+def _is_new(turn: Turn, saved: CheckpointChoice) -> bool:
+    """Whether this attempt wrote the checkpoint: after its start, and not the one that it was told to load.
+
+    Two clocks are compared, the file system's and the broker's. The path rules out the likeliest mistake.
+    """
+    return saved.written_ms > turn.state.started_ms and saved.path != turn.state.resumption.told_path
 
 
 def _waits_or_runs(turn: Turn, fact: SchedulerFact) -> None:

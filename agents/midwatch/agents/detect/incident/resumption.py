@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from midwatch.agents.activity import span
 from midwatch.agents.detect.incident.turn import Turn
 from midwatch.streams.records import CheckpointChoice, Finding, Resumption
 from midwatch.streams.records.incidents import RESUMED
@@ -98,7 +99,7 @@ def judge(turn: Turn) -> None:
     else:
         detail = f"went on at {place}, and was told {which}"
     if age is not None and detail.startswith("resumed"):
-        detail += f"; the checkpoint was written {_span(age)} before"
+        detail += f"; the checkpoint was written {span(age)} before"
     if lost is not None:
         detail += f"; {lost} {name}{'' if lost == 1 else 's'} lost"
     _emit(turn, detail, quantities)
@@ -111,17 +112,10 @@ def _emit(turn: Turn, detail: str, quantities: dict[str, str]) -> None:
 
 def _which(turn: Turn, known: Resumption) -> str:
     age = _age_s(turn, known)
-    written = "" if age is None else f", written {_span(age)} before"
+    written = "" if age is None else f", written {span(age)} before"
     return f"the checkpoint of {known.unit} {known.told_step}{written}"
 
 
 def _age_s(turn: Turn, known: Resumption) -> int | None:
     """How old the checkpoint was when the attempt began; None if unknown."""
     return max(turn.state.started_ms - known.written_ms, 0) // 1000 if known.written_ms else None
-
-
-def _span(seconds: int) -> str:
-    if seconds < 120:
-        return f"{seconds} s"
-    minutes = seconds // 60
-    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h"

@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from midwatch.agents.activity import line as activity_line
 from midwatch.agents.local.demo.judge import Fact, TrainingLedger, judge, missing, read_ledger, settled
 from midwatch.agents.local.demo.script import RAY_SUBMIT, RUN, Stage
 from midwatch.agents.local.demo.summary import report
@@ -211,10 +210,7 @@ def _observe(
 def _show_steps(timeline: Timeline | None, shown: int, say: Say) -> int:
     steps = timeline.steps if timeline else ()
     for timed in steps[shown:]:
-        line = activity_line(
-            timed.record, timed.at_ms, command=timeline.command_of(timed.record) if timeline else None
-        )
-        if line is not None:
+        if timeline is not None and (line := timeline.line_of(timed)) is not None:
             say(f"  {line}")
     return max(shown, len(steps))
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from typing import Any
 
 from midwatch.agents import activity
 from midwatch.agents.local.up.processes import Say
 from midwatch.agents.signing import ensure_keys
 from midwatch.streams.errors import MalformedRecord, NewerRecord
-from midwatch.streams.records import Command, Decision, SchedulerFact, codec
+from midwatch.streams.records import Command, Decision, Incident, SchedulerFact, codec
 from midwatch.streams.services.kafka_client import plain_consumer
 from midwatch.streams.services.reachable import kafka_log
 from midwatch.streams.settings.schema import Settings
@@ -17,7 +18,7 @@ from midwatch.streams.settings.schema import Settings
 _POLL_MS = 500
 _AGAIN_S = 2.0
 _KEPT = 1000
-"""Commands that it remembers for their outcomes, and records that it remembers to print none twice."""
+"""How many it remembers: commands and last steps for their outcomes, and records to print none twice."""
 
 
 _ONLY: dict[str, type] = {"events": SchedulerFact, "decisions": Decision}
@@ -34,6 +35,8 @@ class Following(threading.Thread):
         self._verifier = ensure_keys(settings.state_directory).verifier()
         self._over = threading.Event()
         self._commands: dict[str, Command] = {}
+        self._last_steps: dict[str, int | None] = {}
+        """By the incident: the last step before it."""
         self._printed: dict[bytes, None] = {}
 
     def stop(self) -> None:
@@ -81,12 +84,18 @@ class Following(threading.Thread):
         if isinstance(record, Command):
             if not self._verifier.accepts(record):
                 return  # without our signature: the executor writes it to the dead-letter topic
-            self._commands[record.id] = record
-            if len(self._commands) > _KEPT:
-                del self._commands[next(iter(self._commands))]
+            _remember(self._commands, record.id, record)
+        if isinstance(record, Incident):
+            _remember(self._last_steps, record.id, record.verdict.step)
         inner = getattr(record, "record", record)
-        self._printed[value] = None
-        if len(self._printed) > _KEPT:
-            del self._printed[next(iter(self._printed))]
-        if line := activity.line(record, at_ms, command=self._commands.get(getattr(inner, "command", ""))):
+        _remember(self._printed, value, None)
+        command = self._commands.get(getattr(inner, "command", ""))
+        last_step = self._last_steps.get(command.incident) if command is not None else None
+        if line := activity.line(record, at_ms, command=command, last_step=last_step):
             self._say(line)
+
+
+def _remember(known: dict[Any, Any], key: str | bytes, value: object) -> None:
+    known[key] = value
+    if len(known) > _KEPT:
+        del known[next(iter(known))]

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from midwatch.streams.records import Incident, Shows
-from unit.agents.detect.incident.scene import Scene
+from midwatch.streams.records import CheckpointChoice, Incident, SchedulerFact, Shows
+from unit.agents.detect.incident.scene import FIRST, JOB, START_S, Scene
 
 
 def _timed_out(scene: Scene) -> str:
@@ -45,6 +45,46 @@ def test_what_a_loop_counts_shows_that_it_trains(counts: list[str], shows: Shows
         scene.now += 1
         scene.progress(-1, count=count, shows=shows)
     assert _timed_out(scene) == action
+
+
+@pytest.mark.parametrize(
+    ("written", "path", "action"),
+    [
+        (30.0, "/ckpt/step_40", "restart"),
+        (-30.0, "/ckpt/step_40", "hold"),  # an earlier run wrote it
+        (30.0, "/ckpt/step_20", "hold"),  # the one that this start was told to load; the clocks differ
+        (None, "", "hold"),
+    ],
+)
+def test_a_complete_checkpoint_that_the_run_wrote_shows_that_it_trained(
+    written: float | None, path: str, action: str
+) -> None:
+    scene = Scene()
+    scene.spec(incarnation=FIRST)
+    scene.beat("n0", checkpoint=CheckpointChoice(20, "/ckpt/step_20"))
+    scene.now = 60
+    scene.beat("n0")
+    scene.line("nccl_timeout", role="consequence", transient=True)
+    saved = CheckpointChoice(40, path, "step", int((START_S + (written or 0)) * 1000))
+    scene.ended(exit_code=1, saved=saved if written is not None else None)
+    scene.last_words()
+    assert scene.actions()[-1] == action
+
+
+@pytest.mark.parametrize(("late", "hangs"), [(0.0, False), (200.0, True)])
+def test_a_new_complete_checkpoint_ends_a_silence_unless_it_is_told_late(late: float, hangs: bool) -> None:
+    """The limit is 300 s at the start. A checkpoint comes after 240 s, and its fact at once or much later."""
+    scene = Scene()
+    scene.spec(incarnation=FIRST)
+    scene.beat("n0")
+    scene.beats(seconds=240)
+    written = scene.now
+    if late:
+        scene.beats(seconds=late - 150)
+    saved = CheckpointChoice(40, "/ckpt/step_40", "step", int((START_S + written - late) * 1000))
+    scene.say(SchedulerFact(JOB, FIRST, "100", "RUNNING", "RUNNING", False, saved=saved))
+    scene.beats(seconds=120)
+    assert bool(scene.watch.job.state.stalled) is hangs
 
 
 def test_a_loss_without_a_step_shows_that_it_trains() -> None:
