@@ -26,6 +26,7 @@ _RATE_BEFORE = re.compile(
 _SCALES = {"": 1.0, "k": 1e3, "m": 1e6}
 _EFA = re.compile(r"NET/OFI.*provider is efa|Using network AWS Libfabric", re.IGNORECASE)
 _SOCKET = re.compile(r"NET/Socket|Using network Socket", re.IGNORECASE)
+_COMMAND = "Running entrypoint for job"  # Ray's own first line, which repeats what the person typed
 _OTHER = re.compile(r"NET/(OFI|IB)\b.*(?:provider|Using)|Using network (\w+)", re.IGNORECASE)
 
 
@@ -66,6 +67,8 @@ def transport(lines: Iterable[str]) -> Transport:
     """The transport that NCCL says it uses. One rank on TCP sockets slows all, so a socket wins."""
     found = Transport("")
     for line in lines:
+        if _COMMAND in line:
+            continue
         if _SOCKET.search(line):
             return Transport("socket", line.strip())
         if _EFA.search(line):
