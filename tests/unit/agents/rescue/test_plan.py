@@ -20,7 +20,7 @@ INCIDENT = Incident(f"{JOB}#1", JOB, 1, "local:1:2", "settled", 1, VERDICT)
 BIT = Wanted("size", "16")
 
 
-def spec(directory: Path, *argv: str, **more: str) -> Spec:
+def spec(directory: Path, *argv: str) -> Spec:
     words = argv or ("python", "t.py", "--config", "c.yaml")
     return Spec(JOB, "local", words, str(directory), {}, "ann", (), str(directory / "ckpt"), "verdict", False)
 
@@ -56,7 +56,7 @@ def test_a_plan_names_the_clone_the_changes_and_the_checkpoint_and_writes_nothin
     assert plan.edit is not None
     assert plan.edit.clone.name == "c-resume.yaml"
     assert plan.edit.text == f"size: 16  # large\nresume_from: {directory}/ckpt/step_4\n"
-    assert "-size: 32  # large\n+size: 16  # large" in plan.edit.diff
+    assert "\n-size: 32  # large\n" in plan.edit.diff
     assert (plan.seq, plan.restarts, plan.point and plan.point.step) == (FIRST_SEQ, 0, 4)
     assert sorted(directory.rglob("*")) == before
     same = make_plan(ended(directory), NOW, same=True)
