@@ -25,7 +25,7 @@ def main() -> None:
         notes.write(f"{first} {config['data']['val_batch_size']}\n")
     for step in range(first, STEPS + 1):
         print(f"step {step}/{STEPS} | loss {2 - step / 100:.4f}", flush=True)
-        time.sleep(0.02)  # a step's work
+        time.sleep(config["seconds_a_step"])  # a step's work
         if step % 5 == 0 and step < VALIDATED_AT:
             folder = directory / f"step_{step}"
             folder.mkdir(exist_ok=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from integration.chain.installation import Installation, installation
-from integration.chain.rescued import CONFIG, SOON, check_rescue, fail
+from integration.chain.rescued import CONFIG, PACE, SOON, check_rescue, fail
 from integration.chain.resuming import why
 from integration.chain.training import PROCESSES
 from midwatch.agents.executor.arming import disarm_all, lift_disarm_all
@@ -45,7 +45,7 @@ def test_an_unarmed_job_is_resumed_with_a_clone_of_its_configuration(
     assert "set data.val_batch_size: 32 → 16" in shown
     assert f"set resume_from: null → {rescue.directory}/out/step_5" in shown
     assert "Execute? [Y/n]" in shown
-    assert config.read_text() == CONFIG.format(output=rescue.directory / "out")
+    assert config.read_text() == CONFIG.format(output=rescue.directory / "out", pace=PACE["local"])
     clone = config.with_name("train-resume.yaml").read_text()
     resumed = f"{rescue.directory}/out/step_5"
     assert clone == config.read_text().replace("32", "16").replace("null", resumed)

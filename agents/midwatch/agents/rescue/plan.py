@@ -95,11 +95,11 @@ def _ended(timeline: Timeline, now_ms: int) -> tuple[Spec, Attempt, Incident]:
             remedy="only a job of `midwatch run -- COMMAND` can be started again",
         )
     incident = attempt.incident if attempt is not None else None
-    if attempt is None or incident is None or incident.state != "settled":
+    if attempt is None or incident is None or not _over(incident):
         raise UsageError(
             "its latest attempt has not ended, as far as the watch knows",
             where=job,
-            remedy=f"`midwatch why {job}` shows it; end it first, or wait until its incident is settled",
+            remedy=f"`midwatch why {job}` shows it; end it first",
         )
     later = incident.superseded_by or (
         timeline.incarnation if timeline.incarnation not in ("", incident.incarnation) else ""
@@ -115,6 +115,11 @@ def _ended(timeline: Timeline, now_ms: int) -> tuple[Spec, Attempt, Incident]:
                 remedy=f"`midwatch why {job}` shows how it goes on",
             )
     return timeline.signed, attempt, incident
+
+
+def _over(incident: Incident) -> bool:
+    """Whether the attempt is over. A person need not wait for its last lines, where its end was reported."""
+    return incident.state == "settled" or (incident.state == "ended" and bool(incident.words))
 
 
 def _under_way(attempt: Attempt, command: Command, now_ms: int) -> bool:

@@ -74,6 +74,11 @@ def test_an_earlier_clone_of_other_content_is_never_written_over(directory: Path
     assert again.edit.clone.name == "c-resume-2.yaml"
 
 
+def test_a_person_need_not_wait_for_the_last_lines_of_a_reported_end(directory: Path) -> None:
+    reported = replace(INCIDENT, state="ended", words=("scheduler",))
+    assert make_plan(ended(directory, incident=reported), NOW, same=True).incident == reported
+
+
 def test_after_a_refused_command_the_next_one_has_another_number(directory: Path) -> None:
     refused = ended(directory, commands=(command("person:ann"),), outcomes=((1, outcome("refused")),))
     assert make_plan(refused, NOW, same=True).seq == FIRST_SEQ + 1
