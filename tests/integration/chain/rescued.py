@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import secrets
 import subprocess
 import sys
@@ -40,6 +41,10 @@ class Rescue:
         """The first step and the batch size of each start."""
         file = self.directory / "out" / "starts"
         return file.read_text().splitlines() if file.exists() else []
+
+    @property
+    def user(self) -> str:
+        return getpass.getuser()
 
     def resume(self, *options: str, answer: str = "Y\n") -> subprocess.CompletedProcess[str]:
         """What a person types, and answers."""

@@ -32,7 +32,7 @@ def main() -> None:
             (folder / "model.json").write_text("{}")
             (directory / "latest").symlink_to(folder.name)
         if step == VALIDATED_AT:
-            print("Validation: begin", flush=True)
+            print("Evaluating on 2560 samples", flush=True)
             if config["data"]["val_batch_size"] > FITS:
                 print(
                     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 7 has a "

@@ -97,7 +97,9 @@ def _shown(plan: Plan) -> Iterator[str]:
     point = plan.point
     if point is not None:
         when = datetime.fromtimestamp(point.written_ms / 1000, UTC).isoformat(" ", "seconds")
-        yield f"checkpoint: {point.unit} {point.step}, {printable(point.path)}, written {when}"
+        ended_ms = plan.incident.ended_ms
+        age = f", {max(ended_ms - point.written_ms, 0) // 1000} s before the end" if ended_ms else ""
+        yield f"checkpoint: {point.unit} {point.step}, {printable(point.path)}, written {when}{age}"
     else:
         yield "checkpoint: none is complete, so it begins anew"
     yield "plan:"
