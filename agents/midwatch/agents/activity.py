@@ -156,7 +156,8 @@ def checkpoint_phrase(outcome: Outcome) -> str:
 
 
 def _act(act: PersonAct) -> str:
-    return f"{act.job}: {printable(act.who)} → {printable(act.act)}"
+    sets = [f"{printable(k)}: {printable(v)}" for k, v in act.parameters.items() if k.startswith("set ")]
+    return f"{act.job}: {_join(f'{printable(act.who)} → {printable(act.act)}', *sets)}"
 
 
 def _spec(spec: SpecEvent) -> str:

@@ -58,6 +58,7 @@ def test_an_unarmed_job_is_resumed_with_a_clone_of_its_configuration(
     clone = config.with_name("train-resume.yaml").read_text()
     resumed = f"{rescue.directory}/out/step_5"
     assert clone == config.read_text().replace("32", "16").replace("null", resumed)
+    assert "→ resume, set data.val_batch_size: 32 → 16, set resume_from: null → " in why(rescue.job)
     late = rescue.resume("--set", "val_batch_size=8", "--yes")
     assert late.returncode == 0, "a job that ended well may go on, if a person asks"
     wait_for(lambda: len(rescue.starts) == 3, "it runs again", SOON)

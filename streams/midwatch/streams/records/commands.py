@@ -9,7 +9,6 @@ from typing import Literal
 from midwatch.streams.records.bounds import Count, Duration, JobText, Millis, Name, Nodes, Whole
 from midwatch.streams.records.words import Action
 
-
 BY_PERSON = "person:"
 """How the issuer of a command begins that a person asked for; the person's name follows."""
 
