@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -31,8 +32,8 @@ def command(issuer: str, expires_ms: int = 0) -> Command:
     )
 
 
-def outcome(state: str) -> Outcome:
-    return Outcome(JOB, "c1", 1, "restart", state, "why", new_incarnation="local:9:9")  # type: ignore[arg-type] # a state
+def outcome(state: Literal["refused", "failed", "accepted", "done"]) -> Outcome:
+    return Outcome(JOB, "c1", 1, "restart", state, "why", new_incarnation="local:9:9")
 
 
 def ended(directory: Path, **more: object) -> Timeline:
