@@ -89,7 +89,7 @@ def test_without_variables_the_log_goes_to_stdout(
 
 
 NVIDIA_SMI = """#!/bin/sh
-# A stand-in for kubectl before a pod with two GPUs; what nvidia-smi prints has the form of its 535.
+# A stand-in for kubectl before a pod with two GPUs; the output is made up, in the form of nvidia-smi.
 case "$*" in
   *forbidden*) echo 'Error from server (Forbidden): pods "x" is forbidden: User "ann"' >&2; exit 1;;
   *cpu-pod*nvidia-smi*) echo 'sh: nvidia-smi: not found' >&2; exit 127;;
