@@ -234,10 +234,13 @@ class World:
         client.delete(*client.scan_iter(f"{self.settings.topics.prefix}:*"))
         client.close()
 
-    def close(self) -> None:
+    def close_executors(self) -> None:
         for process in self._executors:
             process.kill()
             process.wait()
+
+    def close(self) -> None:
+        self.close_executors()
         self._producer.close()
         for record in self.effects():
             if alive(record.pid) or group_members(record.pid):

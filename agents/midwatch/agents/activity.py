@@ -201,7 +201,8 @@ def span(seconds: int) -> str:
 
 
 def _act(act: PersonAct) -> str:
-    return f"{act.job}: {printable(act.who)} → {printable(act.act)}"
+    sets = [f"{printable(k)}: {printable(v)}" for k, v in act.parameters.items() if k.startswith("set ")]
+    return f"{act.job}: {_join(f'{printable(act.who)} → {printable(act.act)}', *sets)}"
 
 
 def _spec(spec: SpecEvent) -> str:

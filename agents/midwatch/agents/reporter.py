@@ -66,6 +66,10 @@ class Reporter:
         """Sends a spec, which says how to start the job again, to `specs`. Raises as `event`."""
         self._send(self._topics.specs, spec.job.encode(), encode(spec))
 
+    def command(self, command: Command) -> None:
+        """Sends a command that a person asked for to `commands`. Raises as `event`."""
+        self._send(self._topics.commands, command.job.encode(), encode(command))
+
     def dead(self, message: Message, error: Exception) -> None:
         """Sends a message that is unreadable or unproven to the dead-letter topic, counts it and logs it."""
         refused = refusal(error)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from integration.chain.installation import Installation
+from integration.chain.rescued import check_rescue, fail
 from integration.chain.resuming import begin, ended, why
 from integration.chain.slurm_training import SOON, slurm_installation
 from midwatch.agents.local.embedded.stack import Endpoints
@@ -48,3 +49,11 @@ def test_why_says_from_which_checkpoint_a_start_went_on_and_that_another_ignored
     assert finding.detail.startswith("went on at 1, below the checkpoint of step 40, written ")
     assert "--resume-arg" in why(ignores)
     assert "budget is spent: 1 of 1" in ignores.decisions()[-1].reason
+
+
+@pytest.mark.capability("S000-12", "S000-13")
+def test_a_person_resumes_a_batch_job_with_a_changed_clone_of_its_configuration(
+    watch: Installation, tmp_path: Path
+) -> None:
+    check_rescue(fail(watch, tmp_path / "job", "slurm"))
+    assert (tmp_path / "job" / "code" / "train-resume.yaml").exists()

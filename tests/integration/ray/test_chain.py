@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from integration.chain.installation import Installation, Job, installation, midwatch
+from integration.chain.rescued import check_rescue, fail
 from integration.chain.slurm_training import SOON, Training, decided, restarted, shown
 from midwatch.agents.local.embedded.stack import Endpoints
 from processes import wait_for
@@ -118,6 +119,18 @@ def test_what_a_person_stops_stays_stopped(played: Played, ray_session: RayLab) 
     wait_for(lambda: decided(job) == ["none"], "it is known for what it is", SOON)
     assert shown(job) == ("cancelled", 1)
     assert len(training.ledger().starts) == 1
+
+
+@pytest.mark.capability("S000-12", "S000-13", "S000-14", "S000-15")
+def test_a_person_resumes_a_job_with_a_changed_clone_of_the_configuration_in_its_working_directory(
+    watch: Installation, ray_session: RayLab, tmp_path: Path
+) -> None:
+    rescue = fail(watch, tmp_path / "job", "ray")
+    shown = check_rescue(rescue).stdout
+    ours = _submissions(ray_session, rescue.job)
+    assert [j["status"] for j in ours] == ["FAILED", "SUCCEEDED"]
+    assert f"is started again as {ours[1]['submission_id']}" in shown
+    assert ours[1]["entrypoint"].endswith("--config=train-resume.yaml")
 
 
 def _submissions(lab: RayLab, job: Job) -> list[dict[str, Any]]:

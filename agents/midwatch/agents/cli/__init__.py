@@ -39,6 +39,9 @@ COMMANDS = {
     "disarm": Target(
         "midwatch.agents.cli.act.disarm:disarm", "Keep midwatch from acting, for one job or all."
     ),
+    "resume": Target(
+        "midwatch.agents.cli.act.resume:resume", "Start a job again, with a changed configuration."
+    ),
     "worker": Target(
         "midwatch.agents.cli.serve.worker:worker",
         "Run one agent: match, detect, decide, messages or trace.",

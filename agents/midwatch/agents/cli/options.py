@@ -17,12 +17,15 @@ if TYPE_CHECKING:
 Handler = Callable[..., Any]
 
 
-def with_settings(*, connected: bool = False, arguments: bool = False) -> Callable[[Handler], Handler]:
+def with_settings(
+    *, connected: bool = False, arguments: bool = False, has_set: bool = True
+) -> Callable[[Handler], Handler]:
     """Gives the command its `settings`, read from its options, environment variables and the settings file.
 
     With `connected`, a missing address of Kafka or Redis comes from the running `midwatch up` of the same
     state directory. Nothing is contacted yet. With `arguments`, the command also gets `settings_arguments`:
-    the same options again, for child processes in the same directory and environment.
+    the same options again, for child processes in the same directory and environment. Without `has_set` the
+    command has a `--set` of its own.
     """
 
     def decorate(handler: Handler) -> Handler:
@@ -32,10 +35,13 @@ def with_settings(*, connected: bool = False, arguments: bool = False) -> Callab
         @click.option(
             "--state-directory", metavar="DIR", help="Keys and data [default: ~/.local/state/midwatch]."
         )
-        @click.option("--set", "changes", metavar="KEY=VALUE", multiple=True, help="Change one setting.")
         @functools.wraps(handler)
         def command(
-            *args: Any, config: Path | None, state_directory: str | None, changes: tuple[str, ...], **kw: Any
+            *args: Any,
+            config: Path | None,
+            state_directory: str | None,
+            changes: tuple[str, ...] = (),
+            **kw: Any,
         ) -> Any:
             from midwatch.streams.settings.file import load_settings
 
@@ -55,6 +61,11 @@ def with_settings(*, connected: bool = False, arguments: bool = False) -> Callab
                 ]
             return handler(*args, settings=settings, **kw)
 
+        if has_set:
+            one = click.option(
+                "--set", "changes", metavar="KEY=VALUE", multiple=True, help="Change one setting."
+            )
+            command = one(command)
         return command
 
     return decorate

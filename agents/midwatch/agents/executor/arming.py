@@ -74,6 +74,20 @@ def arming_by_person(who: str, *, armed: bool) -> Arming:
     return Arming(armed, f"{'armed' if armed else 'disarmed'} by {who}", by_person=True)
 
 
+def asked_by_person(state_directory: Path, who: str) -> Arming:
+    """Whether the executor may do what a person asked for. Only `disarm --all` forbids it. Never raises.
+
+    An armed job lets midwatch act by itself. A person who asks for one act needs no such leave.
+    """
+    try:
+        everything = disarmed_everything(state_directory)
+    except (OSError, msgspec.DecodeError) as error:
+        return Arming(False, f"the arming marks in {state_directory} cannot be read: {error}")
+    if everything is not None:
+        return Arming(False, f"everything was disarmed by {everything.who}", by_person=True)
+    return Arming(True, f"{who} asked for it", by_person=True)
+
+
 def disarmed_everything(state_directory: Path) -> Mark | None:
     """The mark that disarms everything; None if there is none.
 

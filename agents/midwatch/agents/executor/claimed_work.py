@@ -14,7 +14,7 @@ from pathlib import Path
 
 from midwatch.agents.executor import reconcile as r
 from midwatch.agents.executor.claims import Claim
-from midwatch.agents.executor.consumer import Desk, armed, final_outcome
+from midwatch.agents.executor.consumer import Desk, allowed, final_outcome
 from midwatch.agents.executor.dependents import point_dependents
 from midwatch.agents.reporter import say, step_line
 from midwatch.agents.schedulers.base import (
@@ -134,7 +134,7 @@ class OpenCommands:
             case r.Finish():
                 return self._finish(claim, step, cluster, spec)
             case _:
-                arming = armed(self._desk, command.job, armed_by_spec=spec.armed)
+                arming = allowed(self._desk, command, armed_by_spec=spec.armed)
                 if arming.armed:
                     self._act(claim, step, cluster, spec, view)
                 elif known.tried_at or known.first_cancelled_at:

@@ -14,7 +14,7 @@ from typing import Any
 from kafka import OffsetAndMetadata, TopicPartition
 
 from midwatch.agents.executor.admission import AdmissionLimits, Arrival, CommandAdmission, Known, admit
-from midwatch.agents.executor.arming import Arming, arming
+from midwatch.agents.executor.arming import Arming, arming, asked_by_person
 from midwatch.agents.executor.claims import Claims
 from midwatch.agents.reporter import Reporter, received
 from midwatch.agents.schedulers.base import Cluster
@@ -140,11 +140,11 @@ class CommandConsumer:
             spec=spec,
             spec_signed=spec is not None and desk.verifier.accepts(spec),
             incarnations=desk.census.incarnations(command.job),
-            arming=armed(desk, command.job, armed_by_spec=spec is not None and spec.armed),
+            arming=allowed(desk, command, armed_by_spec=spec is not None and spec.armed),
             recent=desk.claims.recent(now - window, without=command.id),
             lost_ms=desk.claims.lost_ms,
             partitions=_partitions(spec) if spec and desk.limits.partitions else (),
-            unsafe=desk.claims.unsafe() if desk.acting else "",
+            unsafe=desk.claims.unsafe() if desk.acting or command.person else "",
         )
         return admit(command, known, desk.limits)
 
@@ -194,6 +194,16 @@ def armed(desk: Desk, job: str, *, armed_by_spec: bool) -> Arming:
     if not desk.acting:
         return Arming(False, "the watch is in observe mode")
     return arming(desk.state_directory, job, armed_by_spec=armed_by_spec)
+
+
+def allowed(desk: Desk, command: Command, *, armed_by_spec: bool) -> Arming:
+    """Whether the executor may carry it out now, and why. Reads the marks anew at each call.
+
+    What a person asked for is done in observe mode too: that mode keeps the watch from acting by itself.
+    """
+    if command.person:
+        return asked_by_person(desk.state_directory, command.person)
+    return armed(desk, command.job, armed_by_spec=armed_by_spec)
 
 
 def _outcome(command: Command, state: Any, reason: str) -> Outcome:

@@ -9,6 +9,9 @@ from typing import Literal
 from midwatch.streams.records.bounds import Count, Duration, JobText, Millis, Name, Nodes, Whole
 from midwatch.streams.records.words import Action
 
+BY_PERSON = "person:"
+"""How the issuer of a command begins that a person asked for; the person's name follows."""
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:
@@ -51,6 +54,11 @@ class Command:
     restart_limit: Count | None = None
     parameters: Mapping[str, Whole | str] = field(default_factory=dict)
     signature: str = ""
+
+    @property
+    def person(self) -> str:
+        """Who asked for it; "" if decide wrote it."""
+        return self.issuer.removeprefix(BY_PERSON) if self.issuer.startswith(BY_PERSON) else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,9 @@ from midwatch.agents.cli.options import json_option, with_settings
 from midwatch.streams.host.clock import now_ms
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from midwatch.agents.query.timeline import Timeline
     from midwatch.streams.settings.schema import Settings
 
 
@@ -38,4 +41,22 @@ def why(job: str, as_json: bool, patience: float, settings: Settings) -> int:
         out = console()
         for line in timeline_text(timeline, now):
             out.print(line)
+        for text in _advice(timeline):
+            out.print(text)
     return 1 if timeline.standing else 0
+
+
+def _advice(timeline: Timeline) -> Iterator[str]:
+    """What failed, and what a person may change; nothing for a job that needs nobody."""
+    from midwatch.agents.activity import printable
+    from midwatch.agents.rescue.advice import blame, change_for
+
+    incident = timeline.standing
+    if incident is None:
+        return
+    if sentence := blame(incident.verdict):
+        yield f"\nblame   {sentence}"
+    if change := change_for(timeline):
+        key = printable(change.key)
+        yield f"change  {key} in {printable(change.file)}, {change.old} → {change.new}:"
+        yield f"        midwatch resume {printable(timeline.job)} --set {key}={change.new}"

@@ -7,27 +7,20 @@ changed since the job was started.
 from __future__ import annotations
 
 import hashlib
-import io
-import os
 import re
-import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from midwatch.agents.schedulers.base import Hint
-from midwatch.agents.schedulers.ray.ignored import Ignored
-from midwatch.streams.errors import ConfigurationError, UsageError
+from midwatch.agents.schedulers.ray.zipping import zipped
+from midwatch.streams.errors import ConfigurationError
 from midwatch.streams.host.atomic_file import create_if_absent
 from midwatch.streams.services.ray_jobs import HeadAnswer
-
-LARGEST = 512 * 1024 * 1024
-"""Bytes of a package that Ray takes."""
 
 UPLOAD_S = 300.0
 _LOOK_S = 10.0
 _URI = re.compile(r"gcs://_ray_pkg_([0-9a-f]{64})\.zip")
-_OLDEST = (1980, 1, 1, 0, 0, 0)
 _OK, _ABSENT = 200, 404
 
 Call = Callable[[str, str, bytes | None, float], HeadAnswer]
@@ -79,23 +72,7 @@ def keep_package(folder: Path, directory: Path, excludes: Sequence[str] = (), *,
     Raises:
         UsageError: the directory cannot be read, or is larger than Ray takes.
     """
-    if not directory.is_dir():
-        raise UsageError("it is no directory", where=str(directory), remedy="check --working-dir")
-    memory, size = io.BytesIO(), 0
-    with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted(_files(directory, directory, (Ignored(directory, excludes),))):
-            size += path.stat().st_size
-            if size > LARGEST:
-                raise UsageError(
-                    f"it holds more than the {LARGEST >> 20} MiB that Ray takes",
-                    where=str(directory),
-                    remedy="name what to leave out in .rayignore, or in runtime_env's excludes",
-                )
-            inner = path.relative_to(directory.parent if inside else directory)
-            about = zipfile.ZipInfo(inner.as_posix(), _OLDEST)
-            about.external_attr = (path.stat().st_mode & 0xFFFF) << 16
-            archive.writestr(about, path.read_bytes(), zipfile.ZIP_DEFLATED)
-    return keep_content(folder, memory.getvalue())
+    return keep_content(folder, zipped(directory, excludes, inside=inside))
 
 
 def keep_content(folder: Path, content: bytes) -> str:
@@ -104,15 +81,3 @@ def keep_content(folder: Path, content: bytes) -> str:
     digest = hashlib.sha256(content).hexdigest()
     create_if_absent(folder / f"{digest}.zip", content)
     return f"gcs://_ray_pkg_{digest}.zip"
-
-
-def _files(directory: Path, root: Path, ignored: tuple[Ignored, ...]) -> Iterator[Path]:
-    here = (*ignored, *Ignored.files_in(directory))
-    for entry in sorted(os.scandir(directory), key=lambda entry: entry.name):
-        path = Path(entry.path)
-        if any(rules.match(path, is_directory=entry.is_dir()) for rules in here):
-            continue
-        if entry.is_dir():
-            yield from _files(path, root, here)
-        elif entry.is_file():
-            yield path

@@ -1,0 +1,1 @@
+"""A person starts a job again: `midwatch resume`."""

@@ -1,0 +1,1 @@
+"""The way to a head, and the submissions that it holds."""
