@@ -181,10 +181,30 @@ CAPTURED: Final = Metric(
     "midwatch.rule.capture", "gauge", "1", "latest number that a capture took which its rule exports",
     (RUN, RULE, CAPTURE), of="match",
 )  # fmt: skip
+PRINTED_LOSS: Final = Metric(
+    "midwatch.job.loss.printed", "gauge", "1", "latest finite loss that a line printed, also that of a spike",
+    (RUN,), of="match",
+)  # fmt: skip
+CHECKPOINT_AT: Final = Metric(
+    "midwatch.job.checkpoint.last", "gauge", "s", "Unix time of the latest line that begins a checkpoint",
+    (RUN,), of="match",
+)  # fmt: skip
 JOB_STATE: Final = Metric(
     "midwatch.job.state", "gauge", "1",
     "1 for the state that holds, else 0; a job that is not seen well enough is `unknown`, never `watched`",
     (RUN, STATE), of="detect",
+)  # fmt: skip
+JOB_PHASE: Final = Metric(
+    "midwatch.job.phase", "gauge", "1", "1 for the phase that the job's lines tell, else 0", (RUN, PHASE),
+    of="detect",
+)  # fmt: skip
+OPEN_FINDING: Final = Metric(
+    "midwatch.job.finding", "gauge", "{finding}", "open findings of the present attempt", (RUN, KIND),
+    of="detect",
+)  # fmt: skip
+LOADED: Final = Metric(
+    "midwatch.job.checkpoint.loaded", "gauge", "{step}",
+    "number of the checkpoint that the present attempt was told to load", (RUN,), of="detect",
 )  # fmt: skip
 STEP: Final = Metric("midwatch.job.step", "gauge", "{step}", "latest step", (RUN,), of="detect")
 LOSS: Final = Metric("midwatch.job.loss", "gauge", "1", "latest healthy loss", (RUN,), of="detect")
