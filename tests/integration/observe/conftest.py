@@ -12,7 +12,7 @@ from kafka import KafkaProducer
 
 from integration.chain.installation import Installation, installation, midwatch
 from integration.chain.training import PROCESSES, Training
-from integration.observe.prometheus import Server, query, query_since, start_alertmanager, start_prometheus
+from integration.observe.prometheus import Server, query, start_alertmanager, start_prometheus
 from integration.telemetry.collector import Collector
 from integration.telemetry.scraped import ports_of_all
 from midwatch.agents.local.embedded.stack import Endpoints
@@ -102,7 +102,7 @@ def _tell(watch: Installation, prometheus: Server, training: Training) -> str:
         lambda: query(prometheus, f'midwatch_job_state{{run="{run}",state="failed"}} == 1'),
         "the second attempt has failed",
         SOON,
-        seen=lambda: job.records(),
+        seen=job.records,
     )
     wait_for(lambda: query(prometheus, 'midwatch_decisions_total{action="stop"}'), "the refusal", SOON)
     _write_what_nobody_can_use(watch)

@@ -6,13 +6,12 @@ import json
 import shutil
 import subprocess
 import time
-import urllib.error
-import urllib.parse
-import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from house.parts import require
 from midwatch.agents.grafana import services
@@ -24,6 +23,7 @@ PROGRAMS = {
     "prometheus": "prometheus",
     "promtool": "prometheus",
     "prometheus-alertmanager": "prometheus-alertmanager",
+    "amtool": "prometheus-alertmanager",
 }
 
 
@@ -46,12 +46,9 @@ class Server:
 
     def get(self, path: str, **parameters: str) -> Any:
         """The JSON that it answers; a refusal fails the test with its words."""
-        asked = f"{self.url}{path}?{urllib.parse.urlencode(parameters)}"
-        try:
-            with urllib.request.urlopen(asked, timeout=20) as answer:
-                return json.loads(answer.read())
-        except urllib.error.HTTPError as error:
-            raise AssertionError(f"{asked}: {error.read().decode()}") from error
+        status, body = self._ask(f"{path}?{urlencode(parameters)}")
+        assert status == 200, f"{path} {parameters}: {body.decode()}"
+        return json.loads(body)
 
     def ready(self, path: str) -> None:
         wait_for(lambda: self._answers(path), f"{self.url} is ready", seen=self.log.read_text)
@@ -66,10 +63,18 @@ class Server:
 
     def _answers(self, path: str) -> bool:
         try:
-            with urllib.request.urlopen(self.url + path, timeout=5) as answer:
-                return bool(answer.status == 200)
+            return self._ask(path)[0] == 200
         except OSError:
             return False
+
+    def _ask(self, path: str) -> tuple[int, bytes]:
+        asked = HTTPConnection(self.url.removeprefix("http://"), timeout=20)
+        try:
+            asked.request("GET", path)
+            answer = asked.getresponse()
+            return answer.status, answer.read()
+        finally:
+            asked.close()
 
 
 @dataclass

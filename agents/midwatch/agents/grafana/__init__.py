@@ -1,1 +1,1 @@
-"""Dashboards of Grafana and alerts of Prometheus as code. `python -m midwatch.agents.grafana.write` writes them."""
+"""Dashboards of Grafana and alerts of Prometheus as code; `write` writes them as files."""

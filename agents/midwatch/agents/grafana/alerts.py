@@ -66,8 +66,8 @@ ALERTS: Final[tuple[Alert, ...]] = (
             "1m",
             "page",
             f"No {process} exports anything.",
-            f"Start `midwatch {process if process == 'executor' else f'worker {process}'}` again and read its "
-            "last log lines. Jobs run on; nothing is lost, since Kafka keeps what it has not read.",
+            f"Start `midwatch {process if process == 'executor' else f'worker {process}'}` again and read "
+            "its last log lines. Jobs run on; nothing is lost, since Kafka keeps what it has not read.",
             (("process", process),),
         )
         for process in PROCESSES
@@ -102,8 +102,8 @@ ALERTS: Final[tuple[Alert, ...]] = (
         f"sum {by(JOB, n.DESTINATION)} ({series(n.STOPPED)}) > 0",
         "0s",
         "page",
-        "{{ $labels.job }} holds {{ $value }} partitions of {{ $labels.messaging_destination_name }}: a newer "
-        "record lies there.",
+        "{{ $labels.job }} holds {{ $value }} partitions of {{ $labels.messaging_destination_name }}: a "
+        "newer record lies there.",
         "Upgrade this worker: a newer midwatch wrote a record that this one cannot read. Nothing is skipped.",
     ),
     Alert(
@@ -161,7 +161,7 @@ ALERTS: Final[tuple[Alert, ...]] = (
         "0s",
         "page",
         "{{ $labels.run }} has made no step for {{ $value | humanizeDuration }}.",
-        "`midwatch why JOB` shows its last lines. Long evaluations and checkpoints want a limit of their own.",
+        "`midwatch why JOB` shows its last lines. Long evaluations want a limit of their own.",
     ),
     Alert(
         f"{PREFIX}LossSpike",

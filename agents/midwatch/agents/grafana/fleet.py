@@ -28,7 +28,7 @@ FLEET: Final = Dashboard(
         Panel(
             "The watch sees",
             "stat",
-            "The worst process: 1 while all of them see all that they must see. Without a value nobody watches.",
+            "The worst process: yes while all see all that they must see. Without a value nobody watches.",
             (Query(f"min({series(n.READY)})", "all see"),),
             words=("yes",),
             good=frozenset({"yes"}),

@@ -56,8 +56,8 @@ def rate(metric: Metric, *matchers: Matcher, window: str = "$__rate_interval") -
 def grown(metric: Metric, *matchers: Matcher, window: str) -> str:
     """By how much a counter grew in a window.
 
-    A counter of ours appears with its first event, and `increase` does not see this first one. So a series that
-    was not there before the window counts whole.
+    A counter of ours appears with its first event, and `increase` does not see this first one. So a series
+    that was not there before the window counts whole.
     """
     whole = series(metric, *matchers)
     return f"(({whole} unless {whole} offset {window}) or increase({whole}[{window}]))"

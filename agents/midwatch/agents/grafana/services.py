@@ -1,4 +1,4 @@
-"""Configuration of the services beside the watch: Prometheus, Alertmanager, Loki, Tempo, collector, Grafana. Pure."""
+"""The files of what runs beside the watch: of Prometheus, Loki, Tempo, Grafana and others. Pure."""
 
 from __future__ import annotations
 
@@ -115,7 +115,8 @@ def datasources() -> Document:
                             "name": "trace",
                             "matcherType": "label",
                             "matcherRegex": "trace_id",
-                            "url": "$${__value.raw}",  # a single $ would name a variable of Grafana's environment
+                            # A single $ would name a variable of Grafana's environment.
+                            "url": "$${__value.raw}",
                             "datasourceUid": "midwatch-tempo",
                         }
                     ]
@@ -143,7 +144,7 @@ def dashboard_provider(folder: str = "/var/lib/grafana/dashboards") -> Document:
 
 
 def collector(
-    receive: str = "0.0.0.0:4318",  # noqa: S104  # in a container, on a network of its own
+    receive: str = "0.0.0.0:4318",  # in a container, on a network of its own
     prometheus: str = "http://prometheus:9090",
     loki: str = "http://loki:3100",
     tempo: str = "http://tempo:4318",
