@@ -37,8 +37,9 @@ chaos-reload: $(READY) ## SWAPS swaps of rules under load, LINES numbered lines;
 	MIDWATCH_RELOAD_EDITS=$(or $(EDITS),20) MIDWATCH_RELOAD_PEACE=5 \
 	MIDWATCH_RELOAD_RESULTS=$(abspath $(RESULTS)) $(BIN)/pytest tests/integration/reload/test_swaps.py -s
 
-test-otel: $(READY) ## traces with each process killed alone, after a loss of Redis, and of a trainer of its own
-	$(BIN)/pytest tests/integration/telemetry/test_on_the_chain.py tests/integration/telemetry/long_runs.py $(ARGS)
+test-otel: $(READY) ## traces under fire; a real collector, Prometheus 3 and Loki, which Go builds once (minutes)
+	$(BIN)/pytest tests/integration/telemetry/test_on_the_chain.py tests/integration/telemetry/long_runs.py \
+		tests/integration/observe/otlp_runs.py $(ARGS)
 
 bench-telemetry: $(READY) ## what telemetry costs match while it is off and while it is on
 	PYTHONPATH=tests $(BIN)/python -m bench.telemetry $(ARGS)

@@ -19,8 +19,8 @@ import pytest
 from embedded_stack import variables_of
 from house import dockerfile
 from house.compose import Compose, decided_after_s
-from integration.telemetry.scraped import ports_of_all
 from house.parts import Require
+from integration.telemetry.scraped import ports_of_all
 from midwatch.agents.local.embedded.stack import Endpoints
 from processes import wait_for
 

@@ -79,7 +79,7 @@ def story(stack: Endpoints, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             watch.ready()
             training = Training(watch, directory / "job", OPTIONS)
             try:
-                run = _tell(watch, prometheus, training)
+                run = tell(watch, prometheus, training)
             finally:
                 training.end()
             yield Story(prometheus, alertmanager, people, dead_man, run, began, watch)
@@ -89,7 +89,7 @@ def story(stack: Endpoints, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             collector.close()
 
 
-def _tell(watch: Installation, prometheus: Server, training: Training) -> str:
+def tell(watch: Installation, prometheus: Server, training: Training) -> str:
     """The job's two attempts. Prometheus has seen each of their facts when this returns."""
     job = training.start()
     wait_for(lambda: query(prometheus, "midwatch_job_step > 3"), "Prometheus sees steps", SOON)

@@ -165,7 +165,8 @@ ALERTS: Final[tuple[Alert, ...]] = (
     ),
     Alert(
         f"{PREFIX}LossSpike",
-        f"{series(n.OPEN_FINDING, (n.KIND, '=', 'loss_spike'))} > 0",
+        # A short spike is over before Alertmanager has waited for its group, and would never be sent.
+        f"max_over_time({series(n.OPEN_FINDING, (n.KIND, '=', 'loss_spike'))}[5m]) > 0",
         "0s",
         "warning",
         "The loss of {{ $labels.run }} is more than twice its median of late.",

@@ -29,7 +29,7 @@ IN_LEGEND = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 QUOTED = re.compile(r'"[^"]*"')
 WORDS_OF_PROMQL = {
     "and", "or", "unless", "offset", "by", "on", "sum", "min", "max", "count", "rate", "increase", "changes",
-    "delta", "histogram_quantile", "absent", "time", "topk", "label_values",
+    "delta", "histogram_quantile", "absent", "time", "topk", "label_values", "max_over_time",
 }  # fmt: skip
 
 
