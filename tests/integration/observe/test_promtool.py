@@ -32,7 +32,7 @@ def test_the_committed_files_are_well_formed(arguments: tuple[str, ...]) -> None
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.capability("X-14")
+@pytest.mark.capability("X-08", "X-14")
 def test_each_alert_fires_when_it_should_and_not_before(tmp_path: Path) -> None:
     shutil.copy(OBSERVE / "prometheus" / "alerts.yml", tmp_path)
     shutil.copy(CASES, tmp_path)

@@ -37,7 +37,7 @@ class Panel:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class Annotation:
     """An annotation on the curves. `value_is_time`: the value is the moment, in milliseconds since 1970."""
 
     name: str
@@ -65,12 +65,12 @@ class Dashboard:
     title: str
     what: str
     panels: tuple[Panel, ...]
-    marks: tuple[Mark, ...] = ()
+    annotations: tuple[Annotation, ...] = ()
     choices: tuple[Choice, ...] = ()
     since: str = "now-3h"
 
     @property
     def queries(self) -> tuple[Query, ...]:
-        """The queries of all panels and marks."""
+        """The queries of all panels and annotations."""
         panels = tuple(query for panel in self.panels for query in panel.queries)
-        return panels + tuple(mark.query for mark in self.marks)
+        return panels + tuple(annotation.query for annotation in self.annotations)

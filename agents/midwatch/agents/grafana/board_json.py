@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from midwatch.agents.grafana.board import Choice, Dashboard, Mark, Panel, Query, Source
+from midwatch.agents.grafana.board import Annotation, Choice, Dashboard, Panel, Query, Source
 
 SCHEMA_VERSION = 39
 """Grafana migrates this version of the schema by itself; every version since 10.3 knows it."""
@@ -31,7 +31,7 @@ def dashboard_json(dashboard: Dashboard) -> Json:
         "timezone": "browser",
         "links": [_others()],
         "templating": {"list": [*map(_source, used), *map(_choice, dashboard.choices)]},
-        "annotations": {"list": [_mark(mark) for mark in dashboard.marks]},
+        "annotations": {"list": [_annotation(annotation) for annotation in dashboard.annotations]},
         "panels": _placed(dashboard.panels),
     }
 
@@ -175,18 +175,18 @@ def _options(panel: Panel) -> Json:
             }
 
 
-def _mark(mark: Mark) -> Json:
+def _annotation(annotation: Annotation) -> Json:
     made: Json = {
-        "name": mark.name,
+        "name": annotation.name,
         "enable": True,
-        "iconColor": mark.colour,
-        "datasource": _reference(mark.query.source),
-        "expr": mark.query.expression,
-        "titleFormat": mark.title,
-        "textFormat": mark.what,
+        "iconColor": annotation.colour,
+        "datasource": _reference(annotation.query.source),
+        "expr": annotation.query.expression,
+        "titleFormat": annotation.title,
+        "textFormat": annotation.what,
     }
-    if mark.query.source == "prometheus":
-        made |= {"step": "15s", "useValueForTime": mark.value_is_time}
+    if annotation.query.source == "prometheus":
+        made |= {"step": "15s", "useValueForTime": annotation.value_is_time}
     return made
 
 

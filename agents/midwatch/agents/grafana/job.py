@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from midwatch.agents.detect.job_sight import PHASES, STATES
-from midwatch.agents.grafana.board import Choice, Dashboard, Mark, Panel, Query
+from midwatch.agents.grafana.board import Annotation, Choice, Dashboard, Panel, Query
 from midwatch.agents.grafana.fleet import BAD, GOOD
 from midwatch.agents.grafana.loki import records
 from midwatch.agents.grafana.promql import CHOSEN, by, coded, series
@@ -129,21 +129,21 @@ JOB: Final = Dashboard(
         Panel("Commands", "logs", "What became of the commands.", (records(n.EFFECT_SPAN, run=True),)),
     ),
     (
-        Mark(
+        Annotation(
             "Loss spikes",
             "The loss is far above the recent ones.",
             "red",
             Query(series(n.OPEN_FINDING, CHOSEN, (n.KIND, "=", "loss_spike"))),
             "loss spike",
         ),
-        Mark(
+        Annotation(
             "Restarts",
             "A new attempt began.",
             "blue",
             Query(f"changes({series(n.ATTEMPTS, CHOSEN)}[30s]) > 0"),
             "restart",
         ),
-        Mark(
+        Annotation(
             "Checkpoints",
             "The job began to save a checkpoint.",
             "green",

@@ -15,7 +15,8 @@ _HEAD: Final = f"""# Grafana, Prometheus and alerts
 Written by `python -m midwatch.agents.grafana.page > docs/grafana.md`; a test keeps it true.
 
 The folder [observe](../observe) holds four dashboards, alert rules, and files for the services around them.
-All of it is written by `python -m midwatch.agents.grafana.write observe`. Change the code, not the files.
+All of it is written by `python -m midwatch.agents.grafana.write observe`, from the names in
+[telemetry.md](telemetry.md).
 
 ## With docker compose
 
@@ -45,6 +46,11 @@ fails, is rescued, has a loss spike, and fails for good. Then each query of each
 queries of shippers are the exception: shippers export by OTLP only, and that Prometheus does not take it.
 Each alert is evaluated, those of what happened fire, and Alertmanager delivers them to a local sink.
 `promtool test rules` plays the alerts with their times.
+
+`make test-otel` sends all by OTLP through a real collector 0.158 into a real Prometheus 3.15 and a real Loki
+3.7.8, which Go builds. There each query gives series, also those of shippers. Each panel of log records finds
+those of the job. A record of the incident holds the line that proves it and the id of its trace, and that
+trace comes whole out of the collector.
 
 `make check-dashboards` holds the JSON against Grafana's own types, `@grafana/schema`.
 
@@ -88,8 +94,8 @@ def _rows() -> Iterator[str]:
         yield "|---|---|"
         for panel in board.panels:
             yield f"| {panel.title} | {panel.what} |"
-        for mark in board.marks:
-            yield f"| mark: {mark.name} | {mark.what} |"
+        for annotation in board.annotations:
+            yield f"| annotation: {annotation.name} | {annotation.what} |"
 
 
 def _alert(alert: Alert) -> str:
