@@ -119,10 +119,10 @@ def start_prometheus(directory: Path, port: int, targets: Mapping[str, str], ale
 
 
 def start_alertmanager(directory: Path, port: int, sink: str, dead_man_sink: str) -> Server:
-    """Our own file, but for the addresses, and a group that waits for a second only."""
+    """Our own file, but for the addresses, and groups that wait for a second only."""
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "alertmanager.yml").write_text(
-        services.text(services.alertmanager(sink, dead_man_sink, wait="1s"))
+        services.text(services.alertmanager(sink, dead_man_sink, wait="1s", between="1s"))
     )
     made = begin(
         "alertmanager",
@@ -148,9 +148,8 @@ def query(server: Server, expression: str) -> Series:
 
 def query_since(server: Server, expression: str, began: float) -> Series:
     """The expression at each second since `began` (Unix time)."""
-    answer = server.get(
-        "/api/v1/query_range", query=expression, start=f"{began:.0f}", end=f"{time.time():.0f}", step="1"
-    )
+    end = f"{time.time() + 1:.0f}"  # a sample of this very second counts
+    answer = server.get("/api/v1/query_range", query=expression, start=f"{began:.0f}", end=end, step="1")
     return Series(
         [(each["metric"], [float(value) for _, value in each["values"]]) for each in answer["data"]["result"]]
     )

@@ -63,7 +63,9 @@ def _rule(alert: Alert) -> Document:
     }
 
 
-def alertmanager(sink: str = SINK, dead_man_sink: str = DEAD_MAN_SINK, *, wait: str = "10s") -> Document:
+def alertmanager(
+    sink: str = SINK, dead_man_sink: str = DEAD_MAN_SINK, *, wait: str = "10s", between: str = "1m"
+) -> Document:
     """Routes by severity. The dead-man alert is sent every minute, so that its end is noticed elsewhere."""
     quick = {"group_wait": "0s", "group_interval": "1m", "repeat_interval": "1m"}
     return {
@@ -71,7 +73,7 @@ def alertmanager(sink: str = SINK, dead_man_sink: str = DEAD_MAN_SINK, *, wait: 
             "receiver": "people",
             "group_by": ["alertname", "run"],
             "group_wait": wait,
-            "group_interval": "1m",
+            "group_interval": between,
             "repeat_interval": "4h",
             "routes": [{"matchers": [f'alertname="{DEAD_MAN}"'], "receiver": "dead-man", **quick}],
         },
