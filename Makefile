@@ -13,7 +13,7 @@ HOUSE := PYTHONPATH=tests $(BIN)/python -m house.gate
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test unit images chaos chaos-reload fuzz bench-match bench-prototype bench-latency bench-replay
-.PHONY: bench-telemetry test-otel check lint
+.PHONY: bench-telemetry test-otel check-dashboards check lint
 .PHONY: types imports house capabilities format lock hooks clean
 
 demo: $(READY) $(if $(findstring ray,$(ARGS)),$(RAY)) ## a toy training fails, is rescued; ARGS="--cluster ray"
@@ -37,8 +37,12 @@ chaos-reload: $(READY) ## SWAPS swaps of rules under load, LINES numbered lines;
 	MIDWATCH_RELOAD_EDITS=$(or $(EDITS),20) MIDWATCH_RELOAD_PEACE=5 \
 	MIDWATCH_RELOAD_RESULTS=$(abspath $(RESULTS)) $(BIN)/pytest tests/integration/reload/test_swaps.py -s
 
-test-otel: $(READY) ## traces with each process killed alone, after a loss of Redis, and of a trainer of its own
-	$(BIN)/pytest tests/integration/telemetry/test_on_the_chain.py tests/integration/telemetry/long_runs.py $(ARGS)
+test-otel: $(READY) ## traces under fire; a real collector, Prometheus 3 and Loki, which Go builds once (minutes)
+	$(BIN)/pytest tests/integration/telemetry/test_on_the_chain.py tests/integration/telemetry/long_runs.py \
+		tests/integration/observe/otlp_runs.py $(ARGS)
+
+check-dashboards: $(READY) ## the dashboards against Grafana's own types; needs npm
+	$(BIN)/pytest tests/grafana_schema/dashboards_by_tsc.py $(ARGS)
 
 bench-telemetry: $(READY) ## what telemetry costs match while it is off and while it is on
 	PYTHONPATH=tests $(BIN)/python -m bench.telemetry $(ARGS)

@@ -24,7 +24,9 @@ from house.tree import ROOT
 from processes import wait_for
 
 Service = dict[str, Any]
-SERVICES_OF_OTHERS = ("kafka", "redis")
+SERVICES_OF_OTHERS = (
+    "kafka", "redis", "collector", "prometheus", "alertmanager", "loki", "tempo", "grafana",
+)  # fmt: skip
 
 
 def services() -> dict[str, Service]:
@@ -78,7 +80,7 @@ class Compose:
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def up(self) -> None:
-        """Starts all services but Kafka and Redis, each when its dependencies are as it demands."""
+        """Starts all services but those of others, each when its dependencies are as it demands."""
         left = {name: service for name, service in services().items() if name not in SERVICES_OF_OTHERS}
         while left:
             able = [n for n, s in left.items() if not (set(s.get("depends_on", {})) & left.keys())]
@@ -121,7 +123,7 @@ class Compose:
         kept = {name: os.environ[name] for name in names if name in os.environ}
         named = image_environment(service["build"]["target"]) | service.get("environment", {})
         own = {n: self.path(name, str(value)) for n, value in named.items() if n.startswith("MIDWATCH_")}
-        addresses = {n for n in own if n.endswith(("__BOOTSTRAP", "__URL"))}
+        addresses = {n for n in own if n.endswith(("__BOOTSTRAP", "__URL", "__PROMETHEUS"))}
         return kept | own | {n: v for n, v in self.variables.items() if n in addresses or n not in own}
 
     def path(self, name: str, word: str) -> str:

@@ -24,9 +24,11 @@ from jsonschema import Draft202012Validator
 from house.compose import image_environment
 from house.tree import ROOT
 from midwatch.agents.local.embedded.stack import Endpoints
+from midwatch.streams.settings.file import load_settings
 from midwatch.streams.settings.reader import OTHER_VARIABLES, leaves, variable_name
+from midwatch.streams.telemetry.start import scrape_address
 
-PINNED = re.compile(r"[a-z0-9./-]+:[0-9]+\.[0-9]+\.[0-9]+(-[a-z0-9.-]+)?")
+PINNED = re.compile(r"[a-z0-9./-]+:v?[0-9]+\.[0-9]+\.[0-9]+(-[a-z0-9.-]+)?")
 
 Document = dict[str, Any]
 
@@ -60,6 +62,7 @@ def test_the_schema_would_see_a_mistake(compose: Document) -> None:
 def test_it_has_the_whole_chain(compose: Document) -> None:
     assert compose["services"].keys() == {
         "kafka", "redis", "topics", "match", "detect", "decide", "executor", "messages", "job",
+        "trace", "collector", "prometheus", "alertmanager", "loki", "tempo", "grafana",
     }  # fmt: skip
 
 
@@ -77,8 +80,52 @@ def test_kafka_is_the_version_that_the_embedded_stack_runs(compose: Document) ->
     assert re.search(rf"\bkafka_2\.13\b.*\b{re.escape(version)}\b", lock.read_text(encoding="utf-8"))
 
 
-def test_nothing_but_our_own_is_reachable_from_the_host(compose: Document) -> None:
-    assert [name for name, service in compose["services"].items() if "ports" in service] == []
+def test_only_grafana_is_published_and_only_to_this_host_itself(compose: Document) -> None:
+    ports = {name: service["ports"] for name, service in compose["services"].items() if "ports" in service}
+    assert ports == {"grafana": ["127.0.0.1:3000:3000"]}
+
+
+def test_grafana_and_its_like_start_by_the_profile_observe_alone(compose: Document) -> None:
+    of_profile = {name for name, each in compose["services"].items() if each.get("profiles") == ["observe"]}
+    assert of_profile == {
+        "trace", "collector", "prometheus", "alertmanager", "loki", "tempo", "grafana",
+    }  # fmt: skip
+
+
+@pytest.mark.capability("C-9")
+def test_every_file_of_the_profile_observe_is_mounted_where_it_is_looked_for(compose: Document) -> None:
+    files = {name: each["file"] for name, each in compose["configs"].items()}
+    assert all((ROOT / file).is_file() for file in files.values())
+    mounted = {
+        name: {each["target"]: files[each["source"]] for each in service.get("configs", ())}
+        for name, service in compose["services"].items()
+    }
+    assert set(files.values()) == {file for targets in mounted.values() for file in targets.values()}
+    for name, option in (
+        ("collector", "--config="), ("prometheus", "--config.file="), ("alertmanager", "--config.file="),
+        ("loki", "-config.file="), ("tempo", "-config.file="),
+    ):  # fmt: skip
+        (path,) = [
+            word.removeprefix(option)
+            for word in compose["services"][name]["command"]
+            if word.startswith(option)
+        ]
+        assert path in mounted[name]
+    provider = yaml.safe_load((ROOT / files["provider"]).read_text())["providers"][0]["options"]["path"]
+    shown = {target.rpartition("/")[2] for target in mounted["grafana"] if target.startswith(f"{provider}/")}
+    assert shown == {path.name for path in (ROOT / "observe" / "dashboards").iterdir()}
+    assert "/etc/prometheus/alerts.yml" in mounted["prometheus"]
+
+
+def test_prometheus_scrapes_each_process_at_the_port_that_it_listens_on(compose: Document) -> None:
+    scraped = yaml.safe_load((ROOT / "observe" / "prometheus" / "prometheus.yml").read_text())
+    targets = [job["static_configs"][0]["targets"][0] for job in scraped["scrape_configs"]]
+    for target in targets:
+        name, _, port = target.partition(":")
+        setting = compose["services"][name]["environment"]["MIDWATCH_TELEMETRY__PROMETHEUS"]
+        settings = load_settings(None, environment={"MIDWATCH_TELEMETRY__PROMETHEUS": setting})
+        assert scrape_address(settings, name) == (setting.partition(":")[0], int(port))
+    assert [target.partition(":")[0] for target in targets] == ["match", "detect", "decide", "executor"]
 
 
 def test_every_target_is_a_stage_of_the_dockerfile(compose: Document) -> None:
@@ -154,7 +201,7 @@ def test_the_topics_are_made_before_anything_reads_them(compose: Document, stack
 
 def test_whatever_uses_kafka_waits_for_its_topics(compose: Document) -> None:
     """The job waits for workers, which wait for the topics."""
-    users = {"match", "detect", "decide", "executor", "messages"}
+    users = {"match", "detect", "decide", "executor", "messages", "trace"}
     waits = {
         name for name, service in compose["services"].items() if "topics" in service.get("depends_on", {})
     }
@@ -164,7 +211,7 @@ def test_whatever_uses_kafka_waits_for_its_topics(compose: Document) -> None:
 
 @pytest.mark.capability("X-14")
 def test_every_server_process_has_a_health_check_of_its_own(compose: Document) -> None:
-    for name in ("match", "detect", "decide", "messages", "executor"):
+    for name in ("match", "detect", "decide", "messages", "executor", "trace"):
         assert compose["services"][name]["healthcheck"]["test"] == ["CMD", "midwatch", "health", name]
 
 

@@ -20,6 +20,7 @@ from embedded_stack import variables_of
 from house import dockerfile
 from house.compose import Compose, decided_after_s
 from house.parts import Require
+from integration.telemetry.scraped import ports_of_all
 from midwatch.agents.local.embedded.stack import Endpoints
 from processes import wait_for
 
@@ -80,7 +81,11 @@ def test_the_chain_of_docker_compose_works_in_the_images(
 ) -> None:
     """With what the images hold, and nothing of this tree, the verdict stands within 5 s of the job's end."""
     pythons = {name: stage.python for name, stage in stages.items()}
-    variables = variables_of(stack, TOPICS__PREFIX=f"images-{secrets.token_hex(4)}")
+    variables = variables_of(
+        stack,
+        TOPICS__PREFIX=f"images-{secrets.token_hex(4)}",
+        TELEMETRY__PROMETHEUS=f"127.0.0.1:{ports_of_all()}",
+    )
     compose = Compose(tmp_path, variables, pythons=pythons)
     try:
         compose.up()

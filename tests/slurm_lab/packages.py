@@ -1,4 +1,4 @@
-"""Gets SLURM onto a Debian machine, or says in one sentence why it cannot be had here."""
+"""Gets Debian's packages onto a machine, or says in one sentence why they cannot be had here."""
 
 from __future__ import annotations
 
@@ -30,10 +30,17 @@ def search_path() -> str:
 
 
 def obtain(programs: dict[str, str]) -> str:
+    """As `install`; the daemons of a lab cluster run as root only."""
+    if os.geteuid() != 0 and not missing(programs):
+        return "the daemons of a lab cluster run as root"
+    return install(programs)
+
+
+def install(programs: dict[str, str]) -> str:
     """Installs what is missing; returns "" or the reason why the programs cannot be had."""
     packages = missing(programs)
     if not packages:
-        return "" if os.geteuid() == 0 else "the daemons of a lab cluster run as root"
+        return ""
     if os.geteuid() != 0:
         return f"only root may install {' '.join(packages)}"
     if shutil.which("apt-get") is None:

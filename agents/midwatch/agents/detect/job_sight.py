@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from midwatch.agents.detect.incident.state import Job, JobState, NodeState
+from midwatch.streams.records import Phase
 
 Sight = Literal["watched", "failed", "unknown", "over"]
 STATES: tuple[Sight, ...] = ("watched", "failed", "unknown", "over")
+PHASES: tuple[Phase, ...] = ("startup", "compile", "training", "evaluation", "checkpoint")
 UNSEEN_MS = 86_400_000
 """A job that nobody ended and that is not seen for so long has no series any more."""
 RATE_WINDOW_MS = 300_000
@@ -31,6 +33,10 @@ class JobSight:
     silence: float | None = None
     missing: int | None = None
     heartbeats: tuple[tuple[str, float], ...] = ()
+    phase: Phase | None = None
+    findings: tuple[str, ...] = ()
+    """The kinds of its open findings, each without its node."""
+    loaded: int | None = None
 
 
 def sight(run: str, job: Job, now_ms: int, *, forget_ms: int, sees: bool) -> JobSight | None:
@@ -58,6 +64,9 @@ def sight(run: str, job: Job, now_ms: int, *, forget_ms: int, sees: bool) -> Job
         silence=min((node.pulse.silence for node in present), default=None),
         missing=None if over else max(0, state.nodes - (len(nodes) - len(live)) - len(present)),
         heartbeats=() if over else tuple(sorted((name, _heard(node, now_ms)) for name, node in live.items())),
+        phase=None if over else state.phase,
+        findings=() if over else tuple(sorted(kind.partition(":")[0] for kind in state.findings)),
+        loaded=state.checkpoint_step,
     )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from midwatch.agents.detect.fold import dues, job_of
-from midwatch.agents.detect.job_sight import STATES, JobSight, StepRate, sight, unseen
+from midwatch.agents.detect.job_sight import PHASES, STATES, JobSight, StepRate, sight, unseen
 from midwatch.streams.records import Finding, Incident, codec
 from midwatch.streams.records.identity import is_job
 from midwatch.streams.settings.schema import TelemetrySettings
@@ -37,6 +38,8 @@ class DetectMetrics:
         self._paces: dict[str, StepRate] = {}
         self._seen: tuple[float, list[JobSight], dict[str, float], int] = (float("-inf"), [], {}, 0)
         meter.watch(names.JOB_STATE, self._states)
+        meter.watch(names.JOB_PHASE, self._phases)
+        meter.watch(names.OPEN_FINDING, self._findings)
         meter.watch(names.THROUGHPUT, self._throughput)
         meter.watch(names.HEARTBEAT_AGE, self._heartbeats)
         meter.watch(names.JOBS_LEFT_OUT, lambda: [(self._look()[3], {})])
@@ -47,6 +50,7 @@ class DetectMetrics:
             (names.SILENCE, lambda job: job.silence),
             (names.ATTEMPTS, lambda job: job.attempt or None),
             (names.NODES_MISSING, lambda job: job.missing),
+            (names.LOADED, lambda job: job.loaded),
         )
         for metric, value in gauges:
             self._watch(metric, value)
@@ -77,6 +81,21 @@ class DetectMetrics:
             (int(job.state == state), {names.RUN: job.run, names.STATE: state})
             for job in self._look()[1]
             for state in STATES
+        ]
+
+    def _phases(self) -> Iterable[Reading]:
+        return [
+            (int(job.phase == phase), {names.RUN: job.run, names.PHASE: phase})
+            for job in self._look()[1]
+            if job.phase is not None
+            for phase in PHASES
+        ]
+
+    def _findings(self) -> Iterable[Reading]:
+        return [
+            (number, {names.RUN: job.run, names.KIND: kind})
+            for job in self._look()[1]
+            for kind, number in Counter(job.findings).items()
         ]
 
     def _throughput(self) -> Iterable[Reading]:

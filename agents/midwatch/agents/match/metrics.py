@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Mapping
 
 from midwatch.agents.rulesets.bundles import CompiledBundle
-from midwatch.streams.records import Chunk, Hits
+from midwatch.streams.records import Chunk, Hits, Progress
 from midwatch.streams.settings.schema import TelemetrySettings
 from midwatch.streams.telemetry import names
 from midwatch.streams.telemetry.meter import Meter, Reading
@@ -23,10 +23,14 @@ class MatchMetrics:
         self._settings = settings
         self._meter = meter
         self._captured: dict[Place, float] = {}
+        self._losses: dict[str, float] = {}
+        self._checkpoints: dict[str, float] = {}
         self._seen: dict[str, float] = {}
         self._bundle: CompiledBundle | None = None
         self._exports: Mapping[str, tuple[str, ...]] = {}
         meter.watch(names.CAPTURED, self._captures)
+        meter.watch(names.PRINTED_LOSS, lambda: self._of_jobs(self._losses))
+        meter.watch(names.CHECKPOINT_AT, lambda: self._of_jobs(self._checkpoints))
 
     def matched(self, chunk: Chunk, hits: Hits | None, watched: CompiledBundle) -> None:
         """Note one chunk and what was found in it."""
@@ -34,7 +38,7 @@ class MatchMetrics:
         read_at = max((section.read_at for section in chunk.sections), default=0.0)
         self._meter.record(names.LINE_AGE, time.time() - read_at)
         exports = self._exports_of(watched)
-        if exports:
+        if exports or (hits is not None and hits.progress):
             self._note(chunk.origin.job)
         for hit in hits.hits if hits is not None else ():
             self._meter.add(names.HITS, 1, {names.RULE: hit.rule})
@@ -42,6 +46,18 @@ class MatchMetrics:
                 self._take((chunk.origin.job, hit.rule, capture), hit.captures.get(capture, ""))
         for further in hits.counts if hits is not None else ():
             self._meter.add(names.HITS, further.count, {names.RULE: further.rule})
+
+        for columns in hits.progress if hits is not None else ():
+            self._follow(chunk.origin.job, columns)
+
+    def _follow(self, job: str, columns: Progress) -> None:
+        """Keep the last finite loss, and when a checkpoint began last."""
+        if columns.phase == "checkpoint" and columns.times:
+            self._checkpoints[job] = max(self._checkpoints.get(job, 0.0), columns.times[-1])
+        for text in reversed(columns.losses):
+            if (loss := _finite(text)) is not None:
+                self._losses[job] = loss
+                return
 
     def _exports_of(self, watched: CompiledBundle) -> Mapping[str, tuple[str, ...]]:
         """The exported captures by rule."""
@@ -58,22 +74,36 @@ class MatchMetrics:
             self._forget(next(iter(self._seen)))
 
     def _take(self, place: Place, text: str) -> None:
-        try:
-            number = float(text.replace(",", ""))
-        except ValueError:
-            return  # a capture may hold words: a metric never does
-        if math.isfinite(number) and place[0] in self._seen:
+        number = _finite(text)  # a capture may hold words: a metric never does
+        if number is not None and place[0] in self._seen:
             self._captured[place] = number
 
     def _forget(self, job: str) -> None:
-        self._seen.pop(job, None)
+        for kept in (self._seen, self._losses, self._checkpoints):
+            kept.pop(job, None)
         self._captured = {place: number for place, number in self._captured.items() if place[0] != job}
 
-    def _captures(self) -> Iterable[Reading]:
+    def _shown(self) -> set[str]:
         oldest = time.monotonic() - self._settings.forget
-        shown = {job for job, at in dict(self._seen).items() if at >= oldest}
+        return {job for job, at in dict(self._seen).items() if at >= oldest}
+
+    def _of_jobs(self, kept: Mapping[str, float]) -> Iterable[Reading]:
+        shown = self._shown()
+        return [(number, {names.RUN: job}) for job, number in sorted(dict(kept).items()) if job in shown]
+
+    def _captures(self) -> Iterable[Reading]:
+        shown = self._shown()
         return [
             (number, {names.RUN: job, names.RULE: rule, names.CAPTURE: capture})
             for (job, rule, capture), number in sorted(dict(self._captured).items())
             if job in shown
         ]
+
+
+def _finite(text: str) -> float | None:
+    """A printed number; None for words and for what is not finite."""
+    try:
+        number = float(text.replace(",", ""))
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None

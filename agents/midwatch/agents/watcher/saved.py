@@ -45,6 +45,8 @@ class RunningLooks:
         self._asked = queue.SimpleQueue[tuple[str, str]]()
         self._answers = queue.SimpleQueue[tuple[str, ResumePoint | None]]()
         self._thread: threading.Thread | None = None
+        self.looked = 0
+        """Looks at a directory whose answer was taken."""
 
     def look(self, running: Mapping[str, str], now: float) -> dict[str, CheckpointChoice]:
         """Asks for looks at the directories of `running` that are due. Never waits.
@@ -63,6 +65,7 @@ class RunningLooks:
         newer = {}
         while not self._answers.empty():
             name, found = self._answers.get()
+            self.looked += 1
             choice = _choice(found)
             if choice is not None and name in running and choice != self._seen.get(name):
                 self._seen[name] = newer[name] = choice

@@ -157,7 +157,7 @@ RULES_REFUSED: Final = Metric(
     of=_WORKERS,
 )  # fmt: skip
 READY: Final = Metric(
-    "midwatch.ready", "gauge", "1", "1 while this process sees all that it must see, else 0", of="all"
+    "midwatch.ready", "gauge", "{process}", "1 while this process sees all that it must see, else 0", of="all"
 )
 ALIVE: Final = Metric(
     "midwatch.watch.last_look", "gauge", "s",
@@ -178,16 +178,36 @@ LINE_AGE: Final = Metric(
     buckets=_SECONDS, of="match",
 )  # fmt: skip
 CAPTURED: Final = Metric(
-    "midwatch.rule.capture", "gauge", "1", "latest number that a capture took which its rule exports",
+    "midwatch.rule.capture", "gauge", "{value}", "latest number that a capture took which its rule exports",
     (RUN, RULE, CAPTURE), of="match",
 )  # fmt: skip
+PRINTED_LOSS: Final = Metric(
+    "midwatch.job.loss.printed", "gauge", "{loss}", "latest finite loss that a line printed, spikes too",
+    (RUN,), of="match",
+)  # fmt: skip
+CHECKPOINT_AT: Final = Metric(
+    "midwatch.job.checkpoint.last", "gauge", "s", "Unix time of the latest line that begins a checkpoint",
+    (RUN,), of="match",
+)  # fmt: skip
 JOB_STATE: Final = Metric(
-    "midwatch.job.state", "gauge", "1",
+    "midwatch.job.state", "gauge", "{job}",
     "1 for the state that holds, else 0; a job that is not seen well enough is `unknown`, never `watched`",
     (RUN, STATE), of="detect",
 )  # fmt: skip
+JOB_PHASE: Final = Metric(
+    "midwatch.job.phase", "gauge", "{job}", "1 for the phase that the job's lines tell, else 0", (RUN, PHASE),
+    of="detect",
+)  # fmt: skip
+OPEN_FINDING: Final = Metric(
+    "midwatch.job.finding", "gauge", "{finding}", "open findings of the present attempt", (RUN, KIND),
+    of="detect",
+)  # fmt: skip
+LOADED: Final = Metric(
+    "midwatch.job.checkpoint.loaded", "gauge", "{step}",
+    "number of the checkpoint that the present attempt was told to load", (RUN,), of="detect",
+)  # fmt: skip
 STEP: Final = Metric("midwatch.job.step", "gauge", "{step}", "latest step", (RUN,), of="detect")
-LOSS: Final = Metric("midwatch.job.loss", "gauge", "1", "latest healthy loss", (RUN,), of="detect")
+LOSS: Final = Metric("midwatch.job.loss", "gauge", "{loss}", "latest healthy loss", (RUN,), of="detect")
 THROUGHPUT: Final = Metric(
     "midwatch.job.throughput", "gauge", "{step}/s",
     "steps a second over the last minutes of this attempt", (RUN,), of="detect",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from midwatch.streams.telemetry import names as n
-from midwatch.streams.telemetry.names import ATTRIBUTES, EVENTS, METRICS, SPANS_OF_INCIDENT, Metric
+from midwatch.streams.telemetry.names import ATTRIBUTES, EVENTS, METRICS, SPANS_OF_INCIDENT
+from midwatch.streams.telemetry.scrape_names import prometheus_name
 from midwatch.streams.telemetry.start import PROCESSES
 
 _HEAD = f"""# Telemetry
@@ -125,14 +126,6 @@ left out.
 def page() -> str:
     """The whole page."""
     return "\n".join(_rows()) + "\n"
-
-
-def prometheus_name(metric: Metric) -> str:
-    """The name that a scrape shows."""
-    unit = {"s": "_seconds", "By": "_bytes"}.get(
-        metric.unit, "_per_second" if metric.unit.endswith("/s") else ""
-    )
-    return metric.name.replace(".", "_") + unit + ("_total" if metric.kind == "counter" else "")
 
 
 def _rows() -> Iterator[str]:

@@ -111,12 +111,20 @@ class Gauges:
         self._reads.append((metric, read))
 
     def beside(self, collected: MetricsData) -> MetricsData:
-        """What the SDK collected, and the gauges as they are now."""
+        """What the SDK collected, and the gauges as they are now.
+
+        The OTLP encoder keeps the last block of each resource and scope only, so all goes into one block.
+        """
         now = time.time_ns()
         metrics = [m for metric, read in self._reads if (m := _gauge(metric, read, now)) is not None]
-        scope = ScopeMetrics(self._scope, metrics, names.SCHEMA_URL)
-        mine = ResourceMetrics(self._resource, [scope], names.SCHEMA_URL)
-        return MetricsData([*collected.resource_metrics, mine])
+        others: list[ScopeMetrics] = []
+        for scope in (scope for block in collected.resource_metrics for scope in block.scope_metrics):
+            if scope.scope == self._scope:
+                metrics = [*scope.metrics, *metrics]
+            else:
+                others.append(scope)
+        scopes = [*others, ScopeMetrics(self._scope, metrics, names.SCHEMA_URL)]
+        return MetricsData([ResourceMetrics(self._resource, scopes, names.SCHEMA_URL)])
 
 
 def _gauge(metric: Metric, read: Read, now_ns: int) -> SdkMetric | None:

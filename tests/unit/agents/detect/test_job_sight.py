@@ -43,7 +43,20 @@ def test_a_job_that_is_seen_is_watched_and_tells_its_numbers() -> None:
         silence=3.0,
         missing=0,
         heartbeats=(("a", 2.0), ("b", 2.0)),
+        phase="startup",
     )
+
+
+def test_open_findings_phase_and_the_loaded_checkpoint_are_told_until_the_end() -> None:
+    opened = dict.fromkeys(("loss_spike", "node_silent:a", "node_silent:b"), filled(Finding))
+    state = replace(STATE, phase="checkpoint", findings=opened, checkpoint_step=40)
+    now = seen(state)
+    assert now is not None
+    assert (now.phase, now.loaded) == ("checkpoint", 40)
+    assert now.findings == ("loss_spike", "node_silent", "node_silent")
+    over = seen(replace(state, ended_ms=90_000))
+    assert over is not None
+    assert (over.phase, over.findings) == (None, ())
 
 
 @pytest.mark.capability("X-14")

@@ -13,7 +13,7 @@ from midwatch.rules.errors import RuleErrors
 from midwatch.rules.files.rule_reader import read_rules
 from midwatch.rules.files.writer import rules_text
 from midwatch.rules.matching.compiler import compile_rules, content_hash
-from midwatch.streams.records import Chunk, Hit, Hits, Origin, Section
+from midwatch.streams.records import Chunk, Hit, Hits, Origin, Phase, Progress, Section
 from midwatch.streams.settings.schema import TelemetrySettings
 from midwatch.streams.telemetry import names
 from midwatch.streams.telemetry.meter import NO_LABELS, Labels, Meter, Read
@@ -60,6 +60,15 @@ def hits(*texts: str) -> Hits:
     return replace(filled(Hits), hits=made, counts=())
 
 
+def progress(phase: Phase, lines: int, losses: tuple[str, ...] = ()) -> Hits:
+    """Progress lines that were read 1, 2, 3 … seconds after 1970."""
+    numbers = tuple(range(1, lines + 1))
+    columns = Progress(
+        "path", "g", "rule", phase, numbers, numbers, numbers, tuple(map(float, numbers)), losses
+    )
+    return replace(filled(Hits), progress=(columns,))
+
+
 def test_lines_are_counted_once_and_their_age_is_from_the_read_to_now() -> None:
     kept = Kept()
     MatchMetrics(TelemetrySettings(), kept).matched(chunk(), None, BUNDLE)
@@ -101,3 +110,19 @@ def test_the_key_is_written_and_read_again_and_rules_without_it_keep_their_hash(
     assert replace(read_rules({"f": rules_text(RULES).encode()})[0], location=RULES[0].location) == RULES[0]
     without = tuple(replace(rule, export=()) for rule in RULES)
     assert content_hash(without) != content_hash(RULES)
+
+
+@pytest.mark.capability("S000-17")
+def test_the_printed_loss_is_exported_with_its_spike_and_a_nan_leaves_the_number_before_it() -> None:
+    kept = Kept()
+    metrics = MatchMetrics(TelemetrySettings(), kept)
+    for losses in (("2.0", "64.5", "nan"), ("nan",)):
+        metrics.matched(chunk(), progress("training", len(losses), losses), BUNDLE)
+    assert list(kept.reads[names.PRINTED_LOSS.name]()) == [(64.5, {names.RUN: "local:me/llm"})]
+    assert list(kept.reads[names.CHECKPOINT_AT.name]()) == []
+
+
+def test_a_checkpoint_is_marked_with_the_time_of_its_latest_line() -> None:
+    kept = Kept()
+    MatchMetrics(TelemetrySettings(), kept).matched(chunk(), progress("checkpoint", 7), BUNDLE)
+    assert list(kept.reads[names.CHECKPOINT_AT.name]()) == [(7.0, {names.RUN: "local:me/llm"})]

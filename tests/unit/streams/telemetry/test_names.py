@@ -16,7 +16,8 @@ from midwatch.streams.settings.schema import TelemetrySettings
 from midwatch.streams.telemetry import names
 from midwatch.streams.telemetry.meter import Identity, Reading
 from midwatch.streams.telemetry.names import ATTRIBUTES, EVENTS, METRICS, Metric
-from midwatch.streams.telemetry.page import page, prometheus_name
+from midwatch.streams.telemetry.page import page
+from midwatch.streams.telemetry.scrape_names import prometheus_name
 from midwatch.streams.telemetry.sdk import SdkExport
 
 PAGE = ROOT / "docs" / "telemetry.md"
