@@ -15,6 +15,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 BUCKETS = 8
 PER_BUCKET = 4
@@ -61,12 +62,17 @@ class _Stops:
     """
 
     def __init__(self, sample: bytes, width: int) -> None:
-        step = max(1, len(sample) // _SLICES)
-        size = _SAMPLE // _SLICES
-        text = b"".join(sample[at : at + size] for at in range(0, len(sample), step))[:_SAMPLE] or b" "
+        self.sample = sample
         self.width = width
-        self.places = [[_places(text, half, shift) for half in range(16)] for shift in (0, 4)]
         self.known: dict[tuple[int, int], int] = {}
+
+    @cached_property
+    def places(self) -> list[list[int]]:
+        step = max(1, len(self.sample) // _SLICES)
+        size = _SAMPLE // _SLICES
+        slices = (self.sample[at : at + size] for at in range(0, len(self.sample), step))
+        text = b"".join(slices)[:_SAMPLE] or b" "
+        return [[_places(text, half, shift) for half in range(16)] for shift in (0, 4)]
 
     def masks(self, literal: bytes) -> _Masks:
         return tuple(bit for byte in literal[: self.width] for bit in (1 << (byte & 15), 1 << (byte >> 4)))
@@ -103,8 +109,10 @@ def _buckets(literals: Sequence[bytes], stops: _Stops) -> list[_Bucket]:
     It joins two buckets again and again: always the two whose union adds the fewest stops.
     """
     target = -(-len(literals) // (BUCKETS * PER_BUCKET)) * BUCKETS
+    # Where each literal gets a bucket of its own, nobody asks for stops: to count them takes most of the time.
+    counted = len(literals) > target
     buckets = {
-        number: _Bucket(masks, [literal], stops.count(masks))
+        number: _Bucket(masks, [literal], stops.count(masks) if counted else 0)
         for number, literal in enumerate(literals)
         for masks in (stops.masks(literal),)
     }
@@ -116,7 +124,7 @@ def _buckets(literals: Sequence[bytes], stops: _Stops) -> list[_Bucket]:
         (added_stops(buckets[one], buckets[other]), one, other)
         for one in buckets
         for other in range(one)
-        if len(buckets) > target
+        if counted
     ]
     heapq.heapify(joins)
     following = len(buckets)
