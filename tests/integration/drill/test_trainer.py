@@ -197,6 +197,7 @@ def alive(run: Run) -> int:
 
 def test_hang_all_live_and_nobody_prints_until_ended(run: Run) -> None:
     process = start_hung(run)
+    wait_for(lambda: 11 in run.losses(), "the last line")
     sizes = [len(run.log(rank)) for rank in range(RANKS)]
     with pytest.raises(subprocess.TimeoutExpired):  # longer than the collectives' patience
         process.wait(timeout=2.5)

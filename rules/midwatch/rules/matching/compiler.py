@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import orjson
 
@@ -24,6 +25,7 @@ from midwatch.rules.prefilter.syntax_tree import NotUnderstood, parse
 from midwatch.rules.prefilter.triggers import Triggers, choose_triggers
 from midwatch.rules.prefilter.workloads import background as usual_background
 
+_Packed = tuple[tuple[bytes, ...], ...]
 _MOST_WORDS = 16
 BACKGROUND_LIMIT = 1 << 20
 """Most bytes of background for the selection of triggers."""
@@ -78,12 +80,12 @@ class RuleSet:
         text = usual_background() if background is None else background[:BACKGROUND_LIMIT]
         # A line that a rule matches is not a false candidate, so it must not count against the literals.
         without_hits = b"\n".join(line for line in text.split(b"\n") if not self._machinery.find_rules(line))
-        triggers = choose_triggers(patterns, without_hits)
+        triggers, packed, packed_lowered = _chosen(tuple(patterns), without_hits)
         return PrefilterPlan(
             rules=self.content_hash,
             triggers=triggers,
-            packed=_packed(triggers.spellings, without_hits),
-            packed_lowered=_packed(triggers.lowered, without_hits.lower()),
+            packed=packed,
+            packed_lowered=packed_lowered,
             stops=self._stops.make_plan(background) if self._stops else None,
         )
 
@@ -172,7 +174,14 @@ def _no_triggers(count: int) -> Triggers:
     return Triggers((), (), frozenset(), tuple(range(count)), ((),) * count, 0.0)
 
 
-def _packed(literals: Sequence[bytes], sample: bytes) -> tuple[tuple[bytes, ...], ...]:
+@lru_cache(maxsize=4)
+def _chosen(patterns: tuple[str, ...], text: bytes) -> tuple[Triggers, _Packed, _Packed]:
+    """The triggers and both their packings. Admission and what follows it ask for the same patterns again."""
+    triggers = choose_triggers(patterns, text)
+    return triggers, _packed(triggers.spellings, text), _packed(triggers.lowered, text.lower())
+
+
+def _packed(literals: Sequence[bytes], sample: bytes) -> _Packed:
     return tuple(map(tuple, pack(literals, sample)))
 
 

@@ -109,7 +109,7 @@ def _buckets(literals: Sequence[bytes], stops: _Stops) -> list[_Bucket]:
     It joins two buckets again and again: always the two whose union adds the fewest stops.
     """
     target = -(-len(literals) // (BUCKETS * PER_BUCKET)) * BUCKETS
-    # Where each literal gets a bucket of its own, nobody asks for stops: to count them takes most of the time.
+    # A literal with a bucket of its own joins none, so nobody asks for its stops. Counting takes seconds.
     counted = len(literals) > target
     buckets = {
         number: _Bucket(masks, [literal], stops.count(masks) if counted else 0)
