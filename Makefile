@@ -2,7 +2,7 @@
 VENV ?= .venv
 ARGS ?=
 WORKERS ?= 4
-UNIT_WORKERS ?= 4
+UNIT_WORKERS ?= 3
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 RAY_VENV ?= .ray-venv

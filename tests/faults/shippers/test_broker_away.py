@@ -29,12 +29,14 @@ def write_much(log: Path, first: int, count: int) -> list[str]:
 
 
 def shipping_the_first_thousand(
-    tmp_path: Path, topic: Topic, shipper: MakeShipper
+    tmp_path: Path, topic: Topic, shipper: MakeShipper, *program: str
 ) -> tuple[Path, list[str], Shipper]:
     """A log, the 3,000 lines it is to have, and a shipper that has shipped the first 1,000 of them."""
     log, lines = tmp_path / "train.log", numbered(0, 3000)
     append(log, lines[:1000])
-    running = shipper(log).start()
+    running = shipper(log)
+    running.program = program or running.program
+    running.start()
     topic.wait_for_lines(set(lines[:1000]))
     return log, lines, running
 
@@ -95,7 +97,9 @@ def test_a_broker_that_is_not_there_yet_is_waited_for_and_said_once(
 def test_after_an_outage_that_outlasts_its_patience_the_shipper_connects_anew(
     tmp_path: Path, topic: Topic, shipper: MakeShipper, servers: EmbeddedStack
 ) -> None:
-    log, lines, running = shipping_the_first_thousand(tmp_path, topic, shipper)
+    """Its patience is a quarter of a real one's. `faults/chain` takes the broker away for a whole minute."""
+    impatient = str(Path(__file__).with_name("impatient.py"))
+    log, lines, running = shipping_the_first_thousand(tmp_path, topic, shipper, "-P", impatient)
     servers.kafka.kill()
     try:
         append(log, lines[1000:2000])

@@ -183,7 +183,7 @@ def _steps_printed(job: Job) -> int:
 def test_a_match_that_stood_still_makes_no_hang(watch: Installation, tmp_path: Path) -> None:
     name = name_for_one_partition(NODES, watch.settings)
     job = _training(watch, tmp_path / "job", LONG_LIMIT_S, name=name)
-    _pause_match(watch, job, 60)
+    _pause_match(watch, job, 2 * LONG_LIMIT_S)
     _quiet_for(job, LIMIT_S)
     assert _incidents(job) == []
 

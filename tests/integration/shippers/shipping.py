@@ -120,8 +120,10 @@ class Shipper:
         self._topic = topic
         self.state = state
         self.said = state.with_suffix(".said")
+        self.program: tuple[str, ...] = ("-m", "midwatch")
+        """What Python runs."""
         self._argv = [
-            *(sys.executable, "-m", "midwatch", "ship", "--job", job, "--node", "node1"),
+            *("ship", "--job", job, "--node", "node1"),
             *(f"--state-directory={state}", "--set=ship.interval=0.3s", "--set=ship.poll=0.05s"),
             *("--set=ship.chunk_age=0.05s", *map(str, arguments)),
         ]
@@ -131,7 +133,7 @@ class Shipper:
         """Starts it, or starts it again."""
         with self.said.open("ab") as said:
             self.process = subprocess.Popen(
-                self._argv,
+                [sys.executable, *self.program, *self._argv],
                 env=os.environ | self._topic.environment() | environment,
                 stderr=said,
             )

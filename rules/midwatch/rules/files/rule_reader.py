@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from midwatch.rules.errors import LocatedError, RuleErrors
 from midwatch.rules.expressions import Expression, PatternError
@@ -45,7 +46,22 @@ def read_rules(files: Mapping[str, bytes]) -> tuple[Rule, ...]:
 
 
 def read_rule_file(name: str, data: bytes, errors: list[LocatedError]) -> RuleFile:
-    """One file, as far as it can be read. It appends mistakes to `errors`."""
+    """One file, as far as it can be read. It appends mistakes to `errors`.
+
+    Equal bytes under the same name are read and tried once in a process. Callers share the result.
+    """
+    read, mistakes = _read_once(name, data)
+    errors += mistakes
+    return read
+
+
+@lru_cache(maxsize=128)
+def _read_once(name: str, data: bytes) -> tuple[RuleFile, tuple[LocatedError, ...]]:
+    errors: list[LocatedError] = []
+    return _read(name, data, errors), tuple(errors)
+
+
+def _read(name: str, data: bytes, errors: list[LocatedError]) -> RuleFile:
     root = read_yaml(name, data, errors)
     if root is None:
         return RuleFile(name=name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import orjson
 
@@ -24,6 +25,7 @@ from midwatch.rules.prefilter.syntax_tree import NotUnderstood, parse
 from midwatch.rules.prefilter.triggers import Triggers, choose_triggers
 from midwatch.rules.prefilter.workloads import background as usual_background
 
+_Packed = tuple[tuple[bytes, ...], ...]
 _MOST_WORDS = 16
 BACKGROUND_LIMIT = 1 << 20
 """Most bytes of background for the selection of triggers."""
@@ -78,12 +80,12 @@ class RuleSet:
         text = usual_background() if background is None else background[:BACKGROUND_LIMIT]
         # A line that a rule matches is not a false candidate, so it must not count against the literals.
         without_hits = b"\n".join(line for line in text.split(b"\n") if not self._machinery.find_rules(line))
-        triggers = choose_triggers(patterns, without_hits)
+        triggers, packed, packed_lowered = _chosen(tuple(patterns), without_hits)
         return PrefilterPlan(
             rules=self.content_hash,
             triggers=triggers,
-            packed=_packed(triggers.spellings, without_hits),
-            packed_lowered=_packed(triggers.lowered, without_hits.lower()),
+            packed=packed,
+            packed_lowered=packed_lowered,
             stops=self._stops.make_plan(background) if self._stops else None,
         )
 
@@ -134,14 +136,16 @@ class RuleSet:
         return hits
 
 
-def compile_rules(rules: Iterable[Rule], *, background: bytes | None = None, scan: bool = True) -> RuleSet:
+def compile_rules(
+    rules: Iterable[Rule], *, background: bytes | None = None, scan: bool = True, tested: bool = True
+) -> RuleSet:
     """Compile rules into a rule set. Raises RuleErrors with every pattern that RE2 refuses.
 
     It compiles any pattern, even one that matches every line; reader and admission decide what a user may
     load. `background` is text in which the rules should not hit, best a sample of the logs to be matched. It
     affects only the speed. To plan and test the scan takes seconds of a core. Without `scan` it takes a
     twentieth of that; the set then searches every line, with the same hits. `RuleSet.with_plan` adds the scan
-    later.
+    later. A scan that is not `tested` on the examples is good for measurements of speed alone.
     """
     everything = tuple(rules)
     errors: list[LocatedError] = []
@@ -164,7 +168,8 @@ def compile_rules(rules: Iterable[Rule], *, background: bytes | None = None, sca
     rule_set = RuleSet(machinery, blocks, everything, stops)
     if scan:
         rule_set = rule_set.with_plan(rule_set.make_plan(background))
-        _self_test(rule_set)
+        if tested:
+            _self_test(rule_set)
     return rule_set
 
 
@@ -172,7 +177,14 @@ def _no_triggers(count: int) -> Triggers:
     return Triggers((), (), frozenset(), tuple(range(count)), ((),) * count, 0.0)
 
 
-def _packed(literals: Sequence[bytes], sample: bytes) -> tuple[tuple[bytes, ...], ...]:
+@lru_cache(maxsize=4)
+def _chosen(patterns: tuple[str, ...], text: bytes) -> tuple[Triggers, _Packed, _Packed]:
+    """The triggers and both their packings. Admission and what follows it ask for the same patterns again."""
+    triggers = choose_triggers(patterns, text)
+    return triggers, _packed(triggers.spellings, text), _packed(triggers.lowered, text.lower())
+
+
+def _packed(literals: Sequence[bytes], sample: bytes) -> _Packed:
     return tuple(map(tuple, pack(literals, sample)))
 
 

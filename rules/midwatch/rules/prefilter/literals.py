@@ -75,6 +75,7 @@ def required_literals(pattern: str) -> tuple[Literals, ...]:
     return _usable(_Derivation(bytewise=is_bytewise(pattern)).of(tree))
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def required_by_way(pattern: str) -> tuple[tuple[Literals, ...], ...]:
     """The demands of each way in which the pattern can match; () if one way demands nothing.
 

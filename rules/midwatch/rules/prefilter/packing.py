@@ -13,8 +13,10 @@ bucket.
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 BUCKETS = 8
 PER_BUCKET = 4
@@ -57,16 +59,39 @@ def pack(literals: Iterable[bytes], sample: bytes) -> list[list[bytes]]:
 class _Stops:
     """Counts the places of a sample where a bucket would stop the scan.
 
-    For each half-byte it keeps the set of its places as one long number, with a bit for each byte.
+    Logs repeat themselves, so it looks at each different window of `width` bytes once. A set of windows is
+    one long number with a bit for each, and the windows that occur most often have the lowest bits.
     """
 
     def __init__(self, sample: bytes, width: int) -> None:
-        step = max(1, len(sample) // _SLICES)
-        size = _SAMPLE // _SLICES
-        text = b"".join(sample[at : at + size] for at in range(0, len(sample), step))[:_SAMPLE] or b" "
+        self.sample = sample
         self.width = width
-        self.places = [[_places(text, half, shift) for half in range(16)] for shift in (0, 4)]
-        self.known: dict[tuple[int, int], int] = {}
+        self.known: list[dict[int, int]] = [{} for _ in range(2 * width)]
+
+    @cached_property
+    def windows(self) -> list[tuple[bytes, int]]:
+        """Each different window with its number of places, rare ones first."""
+        step = max(1, len(self.sample) // _SLICES)
+        size = _SAMPLE // _SLICES
+        slices = (self.sample[at : at + size] for at in range(0, len(self.sample), step))
+        text = b"".join(slices)[:_SAMPLE] or b" "
+        counted = Counter(text[at : at + self.width] for at in range(len(text) - self.width + 1))
+        return sorted(counted.items(), key=lambda window: window[1])
+
+    @cached_property
+    def weights(self) -> list[int]:
+        """For each bit of the numbers of places, the windows whose number has that bit."""
+        numbers = [number for _, number in self.windows]
+        bits = max(numbers, default=0).bit_length()
+        return [_number(["01"[number >> bit & 1] for number in numbers]) for bit in range(bits)]
+
+    @cached_property
+    def places(self) -> list[list[int]]:
+        """For each half-byte of a window, and each of its values, the windows that have it there."""
+        columns = [bytes(window[at] for window, _ in self.windows) for at in range(self.width)]
+        return [
+            [_places(column, half, shift) for half in range(16)] for column in columns for shift in (0, 4)
+        ]
 
     def masks(self, literal: bytes) -> _Masks:
         return tuple(bit for byte in literal[: self.width] for bit in (1 << (byte & 15), 1 << (byte >> 4)))
@@ -74,23 +99,29 @@ class _Stops:
     def count(self, masks: _Masks) -> int:
         stops = -1
         for number, mask in enumerate(masks):
-            places = self.known.get((number, mask))
+            of_mask = self.known[number]
+            places = of_mask.get(mask)
             if places is None:
-                places = self.known[number, mask] = self.of_mask(number, mask)
+                places = of_mask[mask] = self.of_mask(number, mask)
             stops &= places
-        return stops.bit_count()
+        return sum((stops & weight).bit_count() << bit for bit, weight in enumerate(self.weights))
 
     def of_mask(self, number: int, mask: int) -> int:
         places = 0
-        for half, half_places in enumerate(self.places[number & 1]):
+        for half, half_places in enumerate(self.places[number]):
             if mask >> half & 1:
                 places |= half_places
-        return places << (number >> 1)
+        return places
 
 
 def _places(text: bytes, half: int, shift: int) -> int:
     table = bytes(ord("1") if (byte >> shift) & 15 == half else ord("0") for byte in range(256))
-    return int(text.translate(table), 2)
+    return _number(text.translate(table).decode("ascii"))
+
+
+def _number(digits: Iterable[str]) -> int:
+    """The number with these binary digits, the highest first."""
+    return int("".join(digits) or "0", 2)
 
 
 def _together(masks: _Masks, others: _Masks) -> _Masks:
@@ -103,8 +134,10 @@ def _buckets(literals: Sequence[bytes], stops: _Stops) -> list[_Bucket]:
     It joins two buckets again and again: always the two whose union adds the fewest stops.
     """
     target = -(-len(literals) // (BUCKETS * PER_BUCKET)) * BUCKETS
+    # A literal with a bucket of its own joins none, so nobody asks for its stops. Counting takes seconds.
+    counted = len(literals) > target
     buckets = {
-        number: _Bucket(masks, [literal], stops.count(masks))
+        number: _Bucket(masks, [literal], stops.count(masks) if counted else 0)
         for number, literal in enumerate(literals)
         for masks in (stops.masks(literal),)
     }
@@ -116,7 +149,7 @@ def _buckets(literals: Sequence[bytes], stops: _Stops) -> list[_Bucket]:
         (added_stops(buckets[one], buckets[other]), one, other)
         for one in buckets
         for other in range(one)
-        if len(buckets) > target
+        if counted
     ]
     heapq.heapify(joins)
     following = len(buckets)

@@ -84,7 +84,7 @@ def judges(rules: str, policy: str, counting: RetryCounting) -> Judges:
     loaded = load_policy(policy, counting)
     limits = WatchLimits(**{str(phase): seconds for phase, seconds in load_bundle(rules).silence.items()})
     book = Rulebook({loaded.name: loaded}, lambda command: command, loaded.name, acting=True)
-    return Judges(watched_rules((rules,)), book, limits, loaded.name)
+    return Judges(watched_rules((rules,), scan=False), book, limits, loaded.name)
 
 
 def played(seed: int, by: Judges) -> tuple[list[Decision], list[Command]]:

@@ -17,7 +17,9 @@ from unit.agents.trainers.test_trained import TIMEOUT
 from unit.shippers.pipe.test_spool import Consumer, spooled
 from unit.shippers.reading import Reader
 
-NAMED: list[dict[str, str]] = yaml.safe_load(Path(__file__).with_name("named.yaml").read_text("utf-8"))
+NAMED: list[dict[str, str]] = yaml.load(
+    Path(__file__).with_name("named.yaml").read_text("utf-8"), yaml.CSafeLoader
+)
 NAMES = [each["trainer"] for each in NAMED]
 EXAMPLE = (Path(__file__).parents[4] / "docs" / "rules.md").read_text("utf-8").rpartition("```yaml\n")[2]
 

@@ -20,9 +20,9 @@ TIMEOUT = (
     " Timeout(ms)=30000) ran for 30041 milliseconds before timing out."
 )
 _HERE = Path(__file__).parent
-TRAINED: list[dict[str, Any]] = yaml.safe_load((_HERE / "trained.yaml").read_text("utf-8"))
+TRAINED: list[dict[str, Any]] = yaml.load((_HERE / "trained.yaml").read_text("utf-8"), yaml.CSafeLoader)
 PROJECTS = {sample["source"].split()[0] for sample in TRAINED} - {"none"}
-UNSEEN: list[dict[str, Any]] = yaml.safe_load((_HERE / "unseen.yaml").read_text("utf-8"))
+UNSEEN: list[dict[str, Any]] = yaml.load((_HERE / "unseen.yaml").read_text("utf-8"), yaml.CSafeLoader)
 
 
 def _timed_out(watch: Watch, lines: list[str]) -> Replayed:

@@ -120,6 +120,15 @@ def test_examples_are_tried_when_the_file_is_read() -> None:
     ]
 
 
+def test_a_file_that_is_read_again_has_the_same_rules_and_the_same_mistakes() -> None:
+    good = rule_file("  - {name: a, error_type: oom, pattern: 'again'}")
+    assert read_rules({"r.yaml": good})[0] is read_rules({"r.yaml": good})[0]
+    assert read_rules({"other.yaml": good})[0].location.file == "other.yaml"
+    bad = rule_file("  - {name: a, error_type: oom, pattern: 'again', match: [never]}")
+    assert mistakes(bad) == mistakes(bad)
+    assert mistakes(bad) != []
+
+
 def test_a_pattern_that_matches_every_line_is_refused() -> None:
     assert "matches an empty line" in mistakes(rule_file("  - {name: a, error_type: oom, pattern: 'x*'}"))[0]
 

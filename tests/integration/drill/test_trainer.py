@@ -197,15 +197,20 @@ def alive(run: Run) -> int:
 
 def test_hang_all_live_and_nobody_prints_until_ended(run: Run) -> None:
     process = start_hung(run)
-    sizes = [len(run.log(rank)) for rank in range(RANKS)]
-    with pytest.raises(subprocess.TimeoutExpired):  # longer than the collectives' patience
-        process.wait(timeout=2.5)
-    assert [len(run.log(rank)) for rank in range(RANKS)] == sizes
-    assert alive(run) == RANKS + 1
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=30) == 143
-    assert run.ledger("term")[0]["step"] == 11
-    assert alive(run) == 0
+    try:
+        wait_for(lambda: 11 in run.losses(), "the last line")
+        sizes = [len(run.log(rank)) for rank in range(RANKS)]
+        with pytest.raises(subprocess.TimeoutExpired):  # longer than the collectives' patience
+            process.wait(timeout=2.5)
+        assert [len(run.log(rank)) for rank in range(RANKS)] == sizes
+        assert alive(run) == RANKS + 1
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 143
+        assert run.ledger("term")[0]["step"] == 11
+        assert alive(run) == 0
+    finally:
+        process.kill()
+        process.wait()
 
 
 def test_a_killed_launcher_leaves_no_rank_behind(run: Run) -> None:
