@@ -109,7 +109,7 @@ NO_STEP_SEEN = (
     "progress line in a rule with `role: progress` and a group `step`, in a folder of `rules.directories`"
 )
 _NODE_WORDS = {"NODE_FAIL": True, "LAUNCH_FAILED": None, "BOOT_FAIL": None}
-"""SLURM's words for an end by a node, and whether another start may succeed. Nodes that cannot boot may never."""
+"""SLURM's words for an end by a node, and whether another start may succeed."""
 _TRANSIENT_FACTS = ("preemption", "hardware", "slurm_failure", "ray_node_died")
 
 
