@@ -13,6 +13,7 @@ from midwatch.agents.replay.open_spike import Losses, LossLine
 from midwatch.agents.replay.pipeline import JobWatch, PipelineStep, step
 from midwatch.agents.replay.reading.archives import Advance, nothing
 from midwatch.agents.rulesets.bundles import CompiledBundle
+from midwatch.agents.schedulers.base import StartState
 from midwatch.rules.detectors import DETECTORS
 from midwatch.rules.detectors.base import Detectors
 from midwatch.rules.detectors.limits import WatchLimits
@@ -52,7 +53,7 @@ class Replayed:
     unlisted: int = 0
 
 
-def replay(
+def replay(  # noqa: PLR0913  # what a log alone cannot tell; each has its default
     job: str,
     files: Sequence[LogFile],
     watched: CompiledBundle,
@@ -62,9 +63,11 @@ def replay(
     detectors: Detectors = DETECTORS,
     processes: int = 1,
     advance: Advance = nothing,
+    end: StartState | None = None,
 ) -> Replayed:
     """Watch all files of one job. The time of the lines counts, and the order of `files` does not.
 
+    `end`: how the scheduler says that the job ended. Without it a log with a failure is taken for an end.
     Raises OSError if a file cannot be read.
     """
     run = _JobReplay(job, book, limits, detectors)
@@ -80,9 +83,9 @@ def replay(
             unlisted += len(record.hits) - len(listed)
     place = {file.path: index for index, file in enumerate(files)}
     hits.sort(key=lambda hit: place[hit.line.path])
-    over_it = _went_on(run, files) if run.watch.job.state.held else ""
-    if run.watch.job.state.held and not over_it:
-        result = _failed(run)
+    over_it = _went_on(run, files) if run.watch.job.state.held and end is None else ""
+    if end is not None or (run.watch.job.state.held and not over_it):
+        result = _ended(run, end)
         result = replace(result, verdict=_with_line_as_printed(result.verdict, files))
     else:
         result = _without_failure(run)
@@ -140,16 +143,25 @@ def _with_line_as_printed(verdict: Verdict, files: Sequence[LogFile]) -> Verdict
     return replace(verdict, root_line=as_printed(file, number, verdict.root_line))
 
 
-def _failed(run: _JobReplay) -> Replayed:
+_ASSUMED_END = StartState("ended", "ended", reason="assumed: the log holds a failure")
+
+
+def _ended(run: _JobReplay, end: StartState | None) -> Replayed:
+    state = end or _ASSUMED_END
     run.take(
         SchedulerFact(
             job=run.job,
             incarnation=INCARNATION,
             native_id="file",
             old="running",
-            new="ended",
+            new=state.word,
             ended=True,
-            reason="assumed: the log holds a failure",
+            mode=state.mode,
+            error_type=state.error_type,
+            exit_code=state.exit_code,
+            signal=state.signal,
+            reason=state.reason,
+            by_person=state.by_person,
             cluster="replay",
         ),
         _END_MS,
@@ -160,8 +172,9 @@ def _failed(run: _JobReplay) -> Replayed:
         raise AssertionError(
             "detect settles an end after the last node's final heartbeat, and decide decides it"
         )
+    unknown_end = () if end else ("the run ended, and its exit code is unknown",)
     assumed = (
-        "the run ended, and its exit code is unknown",
+        *unknown_end,
         "no restart of the budget is spent",
         f"the policy is {decision.policy}",
         "a file shows no silence, so replay looks for no stall",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from midwatch.agents.policies.base import Policy
     from midwatch.agents.policies.oellm import RetryCounting
     from midwatch.agents.replay.recording.recording_file import Head
+    from midwatch.agents.schedulers.base import StartState
     from midwatch.streams.settings.schema import Settings
 
 _WORTH_A_SCAN = 1 << 30
@@ -35,6 +36,13 @@ _WORTH_PROCESSES = 16 << 20
 @click.option("--job", help="The job's name [default: the file's].")
 @click.option(
     "--rules", "presets", multiple=True, default=("default",), show_default=True, help="Preset or file."
+)
+@click.option("--exit-code", type=int, help="The exit code of the job, as a shell reports it.")
+@click.option(
+    "--scheduler",
+    "record",
+    type=click.Path(path_type=Path),
+    help="The scheduler's record of the job: saved output of sacct, scontrol or Ray's Jobs API.",
 )
 @click.option("--policy", help="Policy or file [default: verdict; for a recording, its own].")
 @retries_option
@@ -79,7 +87,7 @@ def replay(
     book = Rulebook(
         {loaded.name: loaded}, sign=lambda command: command, default_policy=loaded.name, judges=judges
     )
-    name = job or _job_name(paths[0])
+    name, end = job or _job_name(paths[0]), _end(options["exit_code"], options["record"])
     detectors = detectors_in(extensions.named(), extensions)
     with given_files(paths, stdin=sys.stdin.buffer) as given:
         watched = watched_rules(presets, scan=given.size > _WORTH_A_SCAN)
@@ -95,12 +103,31 @@ def replay(
                 detectors=detectors,
                 processes=processes_for(given.size, _WORTH_PROCESSES),
                 advance=advance,
+                end=end,
             )
     if options["as_json"]:
         click.echo(codec.plain_to_json(as_plain(result)))
     else:
         click.echo("\n".join(as_text(result)))
     return 1 if result.verdict.state == "failed" or result.findings else 0
+
+
+def _end(exit_code: int | None, record: Path | None) -> StartState | None:
+    """How the job ended, if the caller knows it."""
+    from midwatch.agents.replay.scheduler_record import from_exit_code, from_text
+
+    if exit_code is not None and record is not None:
+        raise click.UsageError("give --exit-code or --scheduler, not both")
+    if exit_code is not None:
+        return from_exit_code(exit_code)
+    if record is None:
+        return None
+    try:
+        return from_text(record.read_text(encoding="utf-8", errors="replace"), str(record))
+    except OSError as error:
+        raise UsageError(
+            f"the record cannot be read: {error.strerror}", where=str(record), remedy="give a file"
+        ) from error
 
 
 def _recording(file: Path, policy: str | None, settings: Settings, *, as_json: bool) -> int:

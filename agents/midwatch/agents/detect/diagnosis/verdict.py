@@ -108,6 +108,8 @@ NO_STEP_SEEN = (
     "no training step was seen, so nothing shows that the same start would work; if it had trained, name its "
     "progress line in a rule with `role: progress` and a group `step`, in a folder of `rules.directories`"
 )
+_NODE_WORDS = {"NODE_FAIL": True, "LAUNCH_FAILED": None, "BOOT_FAIL": None}
+"""SLURM's words for an end by a node, and whether another start may succeed."""
 _TRANSIENT_FACTS = ("preemption", "hardware", "slurm_failure", "ray_node_died")
 
 
@@ -148,10 +150,12 @@ def _judge(root: Hit | None, ending: AttemptEnd) -> Verdict:
     specific = fact is not None and _is_specific(fact)
     if mode == "success" and not _stopped_short(ending):
         return _verdict(ending, "success", "healthy", stand_in=_StandIn(error_type=""))
-    if root is not None and (root.role == "cause" or not specific):
+    vague = root is not None and specific and _last_words(root)
+    if root is not None and not vague and (root.role == "cause" or not specific):
         return _unproven(_at_progress(_verdict(ending, mode, "failed", root=root), ending), root, ending)
     if fact is not None and specific:
         transient = True if fact.error_type in _TRANSIENT_FACTS else None
+        transient = _NODE_WORDS.get(fact.new, transient)
         stand_in = _StandIn(fact.error_type, transient, fact.cluster or "slurm", _fact_line(fact))
         return _verdict(ending, mode, "failed", stand_in=stand_in)
     if ending.silence is not None:
@@ -199,9 +203,14 @@ def _explained(root: Hit | None, ending: AttemptEnd) -> Hit | None:
     return (explanation(ending.noted, root) if is_bare_end(root) else None) or root
 
 
+def _last_words(root: Hit) -> bool:
+    """Whether a job that the scheduler ends may still print it: a general error of a device or a link."""
+    return root.fallback and family(root.error_type) in ("infra", "comms")
+
+
 def _is_specific(fact: SchedulerFact) -> bool:
     """Whether the scheduler knows more than that the job ended."""
-    return fact.error_type not in ("", "slurm_failure", "unknown")
+    return fact.error_type not in ("", "slurm_failure", "unknown") or fact.new in _NODE_WORDS
 
 
 def _at_progress(verdict: Verdict, ending: AttemptEnd) -> Verdict:

@@ -1,0 +1,121 @@
+"""What the scheduler says of an end, and what the log says: each combination has its verdict and decision.
+
+The table stands in `scheduler_words.tsv`. A specific word (preempted, out of memory, a failed node) wins over
+lines that only waited and over vague ones. A cause in the log wins over the word.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from midwatch.agents.decide.decision import Rulebook
+from midwatch.agents.policies.loader import load_policy
+from midwatch.agents.replay.job_replay import Replayed, replay
+from midwatch.agents.replay.log_files import LogFile
+from midwatch.agents.replay.scheduler_record import from_exit_code, from_text
+from midwatch.agents.rulesets.bundles import watched_rules
+from midwatch.agents.schedulers.base import StartState
+from midwatch.rules.detectors.limits import WatchLimits
+from unit.agents.detect.diagnosis.test_cascades import frames
+
+Judge = Callable[[StartState, str], Replayed]
+
+TABLE = Path(__file__).with_name("scheduler_words.tsv")
+STEPS = "".join(
+    f" iteration {n:8d}/ 900 | consumed samples: 64 | elapsed time per iteration (ms): 95.0 | "
+    "lm loss: 2.1 |\n"
+    for n in (1, 2, 3)
+)
+WAITING = (
+    "[rank2]:[E302 11:52:40.1 ProcessGroupNCCL.cpp:757] [Rank 2] Watchdog caught collective operation "
+    "timeout: WorkNCCL(SeqNum=1, OpType=ALLGATHER, NumelIn=1, NumelOut=4, Timeout(ms)=600000) ran for "
+    "600004 milliseconds before timing out.\n"
+)
+VAGUE = "RuntimeError: CUDA error: unknown error\n"
+CONTRADICTS = (
+    "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity "
+    "of 79.10 GiB\n"
+)
+_NODE = "srun: error: Node failure on n7\n"
+_KILLED = "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=77.0.\n"
+_LIMIT = "slurmstepd: error: *** JOB 77 ON n1 CANCELLED AT 2026-03-02T22:22:20 DUE TO TIME LIMIT ***\n"
+_CANCELLED = "slurmstepd: error: *** JOB 77 ON n3 CANCELLED AT 2026-01-06T04:52:18 ***\n"
+_RAISED = frames("KeyError: 'x'") + "\n"
+AGREES = {
+    "NODE_FAIL": _NODE,
+    "BOOT_FAIL": "srun: error: Something is wrong with the boot of the nodes.\n",
+    "LAUNCH_FAILED": _NODE,
+    "PREEMPTED": _CANCELLED.replace("18 ***", "18 DUE TO PREEMPTION ***"),
+    "OUT_OF_MEMORY": _KILLED,
+    "TIMEOUT": _LIMIT,
+    "DEADLINE": _LIMIT,
+    "CANCELLED by 1000": _CANCELLED,
+    "CANCELLED by 0": _CANCELLED,
+    "REVOKED": _CANCELLED,
+    "134": "Fatal Python error: Aborted\n",
+    "139": "Fatal Python error: Segmentation fault\n",
+    "137": _KILLED,
+    "143": _CANCELLED,
+    "127": "run.sh: line 12: torchrun: command not found\n",
+    "1": _RAISED,
+    "2": "train.py: error: unrecognized arguments: --toy\n",
+    "RAY FAILED 1": _RAISED,
+    "RAY STOPPED": _RAISED,
+    "RAY FAILED": _RAISED,
+}
+_RAY = {
+    "RAY FAILED 1": {"status": "FAILED", "driver_exit_code": 1, "message": "Job entrypoint command failed"},
+    "RAY STOPPED": {"status": "STOPPED"},
+    "RAY FAILED": {"status": "FAILED", "driver_exit_code": None, "message": "its node died"},
+}
+
+
+def state_of(word: str) -> StartState:
+    if word in _RAY:
+        return from_text(json.dumps(_RAY[word]), word)
+    kind, _, code = word.partition(" ")
+    if kind == "exit":
+        return from_exit_code(int(code))
+    if kind == "FAILED":
+        number = int(code)
+        status = f"{number}:0" if number < 128 else f"0:{number - 128}"
+        return from_text(f"JobID|State|ExitCode\n77|FAILED|{status}\n", word)
+    return from_text(f"JobID|State|ExitCode\n77|{word}|0:1\n77.batch|FAILED|9:0\n", word)
+
+
+def cells() -> list[tuple[str, str, str]]:
+    head, *rows = (line.split("\t") for line in TABLE.read_text().splitlines() if not line.startswith("#"))
+    return [(row[0], kind, cell) for row in rows for kind, cell in zip(head[1:], row[1:], strict=True)]
+
+
+@pytest.fixture(scope="module")
+def judge() -> Judge:
+    watched = watched_rules(("default",), scan=False)
+    policy = load_policy("verdict")
+    book = Rulebook({policy.name: policy}, sign=lambda command: command, default_policy=policy.name)
+
+    def judged(end: StartState, log: str) -> Replayed:
+        files = [LogFile("log", log.encode(), 0.0)]
+        return replay("replay:file/log", files, watched, book, WatchLimits(), end=end)
+
+    return judged
+
+
+@pytest.mark.parametrize(
+    ("word", "evidence", "expected"), [pytest.param(*cell, id=f"{cell[0]}-{cell[1]}") for cell in cells()]
+)
+def test_each_word_with_each_evidence(judge: Judge, word: str, evidence: str, expected: str) -> None:
+    agrees = AGREES.get(word) or AGREES[word.rpartition(" ")[2]]
+    lines = {"none": "", "waiting": WAITING, "vague": VAGUE, "agrees": agrees, "contradicts": CONTRADICTS}
+    done = judge(state_of(word), STEPS + lines[evidence])
+    transience = {True: "T", False: "L", None: "?"}[done.verdict.transient]
+    assert f"{done.verdict.error_type}/{transience}/{done.decision.action}" == expected
+
+
+def test_a_job_that_completed_is_healthy_and_needs_nothing(judge: Judge) -> None:
+    done = judge(from_exit_code(0), "loading\n")
+    assert (done.verdict.state, done.decision.action) == ("healthy", "none")
