@@ -88,7 +88,7 @@ def test_each_byte_passes_at_once(pipe: MakePipe) -> None:
 
 
 def test_without_a_kafka_the_training_neither_waits_nor_fails(pipe: MakePipe) -> None:
-    running = pipe("--drain=8", MIDWATCH_KAFKA__BOOTSTRAP="127.0.0.1:9")
+    running = pipe("--drain=16", MIDWATCH_KAFKA__BOOTSTRAP="127.0.0.1:9")
     raw = b"x" * 99 + b"\n"
     passed, said = running.communicate(raw * 100_000, timeout=60)
     assert passed == raw * 100_000

@@ -135,6 +135,7 @@ class Watcher(threading.Thread):
                     _RUNNING,
                     _RUNNING,
                     ended=False,
+                    effect_key=start.effect_key,
                     cluster=cluster.name,
                     saved=choice,
                 )

@@ -149,7 +149,7 @@ def test_the_watcher_reports_the_checkpoint_of_a_start_that_runs(tmp_path: Path)
 
     watching = Watcher(
         (cast(Any, Running()),),
-        cast(Any, Known(JobStart("local:ann/a", "local:1:1", "RUNNING"))),
+        cast(Any, Known(JobStart("local:ann/a", "local:1:1", "RUNNING", effect_key="k"))),
         cast(Any, Reporter()),
         state_directory=tmp_path,
         poll_s=1.0,
@@ -163,6 +163,7 @@ def test_the_watcher_reports_the_checkpoint_of_a_start_that_runs(tmp_path: Path)
     wait_for(saved, "the checkpoint is reported")
     (fact,) = told
     assert (fact.incarnation, fact.new, fact.ended) == ("local:1:1", "RUNNING", False)
+    assert fact.effect_key == "k", "whoever meets the start by this fact knows which command started it"
     assert fact.saved is not None
     assert fact.saved.number == 40
 
