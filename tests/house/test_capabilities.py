@@ -87,6 +87,7 @@ def test_a_mark_on_one_parameter_names_it(parameter: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("marks", "counts", "needs"),
     [
+        # Source texts that `marks_in` reads. No test is skipped by them.
         ("", True, ""),
         ("@pytest.mark.skip", False, ""),
         ("@pytest.mark.skipif(not DATA, reason='no data')", False, ""),

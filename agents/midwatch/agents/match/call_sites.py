@@ -54,6 +54,7 @@ _HANDSHAKE = re.compile(r"handshake|wrap_socket")
 _TABLES = re.compile(r"[/\\](?:pandas|sklearn|pyarrow|numpy)[/\\]")
 _EXISTS = re.compile(r"\bFileExistsError\b")
 _MAKES_FOLDERS = re.compile(r"^(?:makedirs|mkdir)$")
+_OF_THIS_START = re.compile(r"version_\d+|\d{4}-\d\d-\d\d|\d{8}[-_T]|\d\d[-:_]\d\d[-:_]\d\d")
 _MAKER = 2  # innermost frames in which a folder is made
 _STARTS_CHILDREN = re.compile(r"[/\\]multiprocessing[/\\](?:spawn|process)\.py$")
 _ANY_EXCEPTION = "exception"
@@ -77,7 +78,12 @@ def reclassified(hit: Hit, frames: Frames) -> Hit:
 
 
 def _raced(hit: Hit, frames: Frames) -> bool:
-    """Whether one of several processes found the folder that another had just made."""
+    """Whether one of several processes found the folder of this very start, which another had just made.
+
+    A folder of any other name may be left from an earlier start, and then each start finds it.
+    """
+    if _OF_THIS_START.search(hit.line.text) is None:
+        return False
     several = hit.line.rank is not None or hit.line.claimed_rank is not None
     made = any(_MAKES_FOLDERS.match(function) for _, function in frames[:_MAKER])
     return made and (several or any(_STARTS_CHILDREN.search(file) for file, _ in frames))

@@ -81,3 +81,22 @@ def test_a_child_cut_off_while_it_was_started_tells_of_its_parent(watch: Watch) 
     )
     verdict = watch(f"{child}\n{parent}").verdict
     assert verdict.root_line == "AttributeError: Can't pickle local object 'toy'"
+
+
+@pytest.mark.parametrize(
+    ("folder", "frame", "transient"),
+    [
+        ("logs/version_3", "/usr/lib/python3.11/os.py:makedirs", True),
+        ("out/2026-03-02/11-52-40", "/usr/lib/python3.11/pathlib.py:mkdir", True),
+        ("out/tokenized", "/usr/lib/python3.11/os.py:makedirs", False),
+        ("logs/version_3", "/toy/links.py:symlink", False),
+    ],
+)
+def test_two_ranks_that_make_the_folder_of_this_start_may_race_once(
+    watch: Watch, folder: str, frame: str, transient: bool
+) -> None:
+    """A folder that an earlier start left is found by each start again."""
+    last = f"FileExistsError: [Errno 17] File exists: '{folder}'"
+    log = "\n".join(f"[rank3]: {line}" for line in trace(last, frame).splitlines())
+    done = watch(log)
+    assert bool(done.verdict.transient) is transient, done.verdict

@@ -16,9 +16,9 @@ from unit.agents.conftest import Watch
 def megatron(step: int, loss: float | None) -> str:
     shown = "" if loss is None else f"lm loss: {loss:.6E} | "
     return (
-        f" iteration {step:8d}/  159576 | consumed samples: {step * 16:12d} | elapsed time per "
-        f"iteration (ms): 18549.7 | learning rate: 6.000E-05 | global batch size:    16 | {shown}"
-        "loss scale: 4096.0 | grad norm: 1.372 | num zeros: 0.0 | number of skipped iterations:   0 | "
+        f" iteration {step:8d}/    9000 | consumed samples: {step * 16:12d} | elapsed time per "
+        f"iteration (ms): 95.0 | learning rate: 1.500E-05 | global batch size:    16 | {shown}"
+        "loss scale: 4096.0 | grad norm: 1.942 | num zeros: 0.0 | number of skipped iterations:   0 | "
         "number of nan iterations:   0 |"
     )
 
@@ -30,9 +30,9 @@ def log(*losses: float | None) -> str:
 @pytest.mark.parametrize(
     ("losses", "first"),
     [
-        ((3.06, 3.11, 7.71), 3),
-        ((6.37, 6.60, 7.31, 9.12, 10.24), 4),
-        ((2.665, 2.667, 4.37, 4.37, 4.39, 4.40), 3),
+        ((2.0, 2.1, 6.0), 3),
+        ((5.0, 5.2, 5.9, 8.0, 9.0), 4),
+        ((1.5, 1.501, 2.6, 2.6, 2.7, 2.7), 3),
     ],
 )
 def test_an_open_spike_is_the_verdict(watch: Watch, losses: tuple[float, ...], first: int) -> None:
@@ -45,7 +45,7 @@ def test_an_open_spike_is_the_verdict(watch: Watch, losses: tuple[float, ...], f
 
 
 def test_a_loss_that_is_high_and_then_no_longer_printed_is_broken_numbers(watch: Watch) -> None:
-    done = watch(log(3.3, 3.4, 3.7, 7.3, 4.1, 7.6, 7.0, None))
+    done = watch(log(2.0, 2.1, 2.2, 5.0, 3.0, 5.2, 5.1, None))
     assert done.verdict.error_type == "numerical_instability"
     assert done.verdict.root_line == megatron(8, None)
 
@@ -53,8 +53,8 @@ def test_a_loss_that_is_high_and_then_no_longer_printed_is_broken_numbers(watch:
 @pytest.mark.parametrize(
     "losses",
     [
-        (10.2, 9.1, 7.4, 6.3, 5.9),
-        (2.66, 2.67, 4.4, 2.7, 2.66),
+        (11.0, 8.0, 6.0, 5.0, 4.5),
+        (1.5, 1.6, 3.0, 1.6, 1.5),
         (2.1, 3.0, 1.9, 3.1, 2.0, 3.2),
         (2.4, 2.3, None),
         (2.4, 3.4),

@@ -8,22 +8,39 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from midwatch.agents.detect.line_order import earlier
+from midwatch.agents.detect.diagnosis.root_line import speaker
+from midwatch.agents.detect.line_order import earlier, in_order
 from midwatch.streams.records import Hit
 from midwatch.streams.records.error_types import family
 
 
-@dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The lines beside a candidate. `hits`: causes and consequences. `noted`: context since the last step."""
+    """The lines beside a candidate. `hits`: causes and consequences. `noted`: context since the last step.
 
-    hits: Sequence[Hit]
-    noted: Sequence[Hit]
+    `over`: nothing but these lines speaks of a failure, and no work is known to be left.
+    What several relations ask of all lines is worked out once: thousands of ranks may speak at an end.
+    """
+
+    def __init__(self, hits: Sequence[Hit], noted: Sequence[Hit], *, over: bool) -> None:
+        self.hits, self.noted, self.over = hits, noted, over
+        self.reports = [hit for hit in hits if hit.rule in _WATCHDOG]
+        self.waits = [hit for hit in hits if _is_report_of_a_wait(hit)]
+        self.failed_nodes = [hit for hit in hits if hit.rule == _NODE_FAILED]
+        self.causes = [hit for hit in hits if hit.role == "cause"]
+        self.only_links = all(hit.role == "consequence" and family(hit.error_type) == "comms" for hit in hits)
 
 
 Relation = Callable[[Hit, Surroundings], "Hit | None"]
+
+_WATCHDOG = ("torch_watchdog_timeout", "torch_dump_names_the_rank")
+_NODE_FAILED = "slurm_node_failure_seen"
+_WAITS = ("nccl_timeout", "distributed_timeout")
+
+
+def _is_report_of_a_wait(hit: Hit) -> bool:
+    return hit.role == "consequence" and not hit.fallback and hit.error_type in _WAITS
 
 
 def _aside(hit: Hit) -> Hit:
@@ -46,47 +63,44 @@ _FALLBACKS = {"ofi_plugin_setup_failed": "nccl_tcp_fallback"}
 
 
 def _only_torn_down(hit: Hit, around: Surroundings) -> Hit | None:
-    """A link broke while the launchers closed their meeting, and nothing else failed: the run was over."""
-    if not any(each.rule == "rendezvous_not_closed" for each in around.noted):
+    """A link broke while the launchers closed their meeting, and nothing else failed: the run was over.
+
+    A store whose node died looks alike. Then the job's end is no quiet one.
+    """
+    if not around.over or not around.only_links:
         return None
-    links = (each.role == "consequence" and family(each.error_type) == "comms" for each in around.hits)
-    return _aside(hit) if all(links) else None
-
-
-_WATCHDOG = ("torch_watchdog_timeout", "torch_dump_names_the_rank")
+    return _aside(hit) if any(each.rule == "rendezvous_not_closed" for each in around.noted) else None
 
 
 def _broken_by_the_watchdog(hit: Hit, around: Surroundings) -> Hit | None:
     """The watchdog had ended the collective. What the collective then raised only repeats that."""
-    raised = hit.rule == "models_differ"
+    if hit.rule == "models_differ":
+        broken = any(earlier(each.line, hit.line) for each in around.reports)
+        return replace(_consequence(hit), fallback=True) if broken else None
     waited = hit.role == "consequence" and hit.error_type in ("distributed_timeout", "communication")
-    if hit.rule in _WATCHDOG or not (raised or waited):
-        return None
-    reports = [each for each in around.hits if each.rule in _WATCHDOG]
-    if waited and reports:
-        return replace(hit, fallback=True)
-    if raised and any(earlier(each.line, hit.line) for each in reports):
-        return replace(_consequence(hit), fallback=True)
-    return None
+    return replace(hit, fallback=True) if waited and around.reports and hit.rule not in _WATCHDOG else None
 
 
 _SAME_END = 60  # lines between a report and the exceptions that follow from it
+_OF_A_COLLECTIVE = re.compile(
+    r"RuntimeError: .*(?:synchroni[sz]e|[Cc]ollective|communicator|abort|[Tt]imed? ?out|[Cc]onnection)"
+)
 
 
 def _raised_by_the_wait(hit: Hit, around: Surroundings) -> Hit | None:
-    """A general exception right after the report of a broken collective comes from that collective."""
-    if hit.role != "cause" or not hit.fallback or "RuntimeError" not in hit.line.text:
+    """The general exception of a collective, right after the same rank's report that it waited in vain."""
+    general = hit.role == "cause" and hit.fallback and hit.error_type == "exception"
+    if not general or _OF_A_COLLECTIVE.search(hit.line.text) is None:
         return None
-    if hit.error_type != "exception":
-        return None
-    for each in around.hits:
-        report = each.role == "consequence" and not each.fallback and each.error_type in _WAITS
-        if report and each.line.file == hit.line.file and 0 < hit.line.number - each.line.number <= _SAME_END:
-            return _consequence(hit)
-    return None
+    follows = any(
+        each.line.file == hit.line.file
+        and speaker(each) == speaker(hit)
+        and 0 < hit.line.number - each.line.number <= _SAME_END
+        for each in around.waits
+    )
+    return _consequence(hit) if follows else None
 
 
-_WAITS = ("nccl_timeout", "distributed_timeout")
 _NOTICES = {
     "dataloader_killed": ("memory",),
     "dataloader_worker_crashed": ("code", "memory", "infra", "numerics"),
@@ -95,24 +109,29 @@ _NOTICES = {
 
 
 def _seen_by_the_parent(hit: Hit, around: Surroundings) -> Hit | None:
-    """A parent saw its child end. The child's own error, or the record of who killed it, tells why."""
-    families = _NOTICES.get(hit.rule, ())
-    for each in around.hits:
-        own = each.role == "cause" and each.rule not in _NOTICES and family(each.error_type) in families
-        killer = hit.rule == "dataloader_killed" and own
-        if killer or (own and earlier(each.line, hit.line)):
+    """A parent saw its child end. The child's own error, or the record of who killed it, tells why.
+
+    The record of a memory killer may stand behind the notice, because another program writes it.
+    """
+    families = _NOTICES.get(hit.rule)
+    if families is None:
+        return None
+    for each in around.causes:
+        tells = each.rule not in _NOTICES and family(each.error_type) in families
+        if tells and (hit.rule == "dataloader_killed" or earlier(each.line, hit.line)):
             return replace(_consequence(hit), fallback=True)
     return None
 
 
 def _of_a_failing_node(hit: Hit, around: Surroundings) -> Hit | None:
-    """The scheduler names a failed node. Vague lines before that are what the node still said."""
-    if hit.role != "cause" or not hit.fallback or hit.rule == _NODE_FAILED:
+    """The scheduler names a failed node. Vague lines before that are what the node still printed."""
+    if not around.failed_nodes or hit.role != "cause" or not hit.fallback or hit.rule == _NODE_FAILED:
         return None
-    failed = any(each.rule == _NODE_FAILED and earlier(hit.line, each.line) for each in around.hits)
-    beside = (each for each in around.hits if each.fallback and each.line == hit.line)
+    if not any(earlier(hit.line, each.line) for each in around.failed_nodes):
+        return None
+    beside = (each for each in around.causes if each.fallback and each.line == hit.line)
     vague = any(family(each.error_type) in ("infra", "comms") for each in beside)
-    return _consequence(hit) if failed and vague else None
+    return _consequence(hit) if vague else None
 
 
 def _killed_by_the_agent(hit: Hit, around: Surroundings) -> Hit | None:
@@ -123,28 +142,21 @@ def _killed_by_the_agent(hit: Hit, around: Surroundings) -> Hit | None:
     return replace(_consequence(hit), error_type="exception") if agent else None
 
 
-_NODE_FAILED = "slurm_node_failure_seen"
 _REQUEUE = re.compile(r"DUE TO JOB REQUEUE")
 
 
 def _asked_for_itself(hit: Hit, around: Surroundings) -> Hit | None:
     """The job had put itself back into the queue, so the scheduler starts it again by itself."""
-    if not _asked_requeue(around):
+    if _REQUEUE.search(hit.line.text) is None:
         return None
-    return _aside(hit)
-
-
-def _asked_requeue(around: Surroundings) -> bool:
-    """Whether SLURM requeued the job after the job itself had asked for that."""
-    ends = [each for each in around.hits if _REQUEUE.search(each.line.text)]
-    asked = [each for each in around.noted if each.rule == "job_requeues_itself"]
-    return any(earlier(each.line, end.line) for each in asked for end in ends)
+    requests = (each for each in around.noted if each.rule == "job_requeues_itself")
+    return _aside(hit) if any(earlier(each.line, hit.line) for each in requests) else None
 
 
 def of_teardown(hit: Hit) -> bool:
-    """Whether the line may come from a process that closes after its work: a crash, a lost peer, an end."""
+    """Whether the line may come from a process that closes after its work: a crash, or news of its end."""
     vague = hit.role == "consequence" and hit.error_type in ("exception", "unknown", "")
-    return vague or hit.error_type == "native_crash" or family(hit.error_type) == "comms"
+    return vague or hit.error_type == "native_crash"
 
 
 RELATIONS: tuple[Relation, ...] = (
@@ -159,10 +171,9 @@ RELATIONS: tuple[Relation, ...] = (
 )
 
 
-def related(hits: Sequence[Hit], noted: Sequence[Hit]) -> list[Hit]:
+def related(around: Surroundings) -> list[Hit]:
     """The candidates, each as its first relation leaves it. A hit of role "context" is no candidate."""
-    around = Surroundings(hits, noted)
-    return [_first(hit, around) for hit in hits]
+    return [_first(hit, around) for hit in around.hits]
 
 
 def _first(hit: Hit, around: Surroundings) -> Hit:
@@ -180,20 +191,20 @@ _BENIGN = re.compile(r"libibverbs|No plugin|[Ff]ailed to find|environment variab
 def words_of_nccl(root: Hit, around: Surroundings) -> Hit:
     """NCCL's own warning in place of its general error, which names no reason.
 
-    The last warning before the error counts. In one process's stack of warnings the deepest comes first.
+    The last warning before the error counts, less those that name only the failed call.
     """
     if root.rule not in ("nccl_error", "nccl_misuse", "nccl_device_call_failed"):
         return root
-    spoken = [
+    warnings = [
         each
         for each in around.noted
         if each.rule == "nccl_warning" and earlier(each.line, root.line) and _tells(each.line.text)
     ]
-    if not spoken:
+    if not warnings:
         return root
-    said = max(spoken, key=lambda each: (each.line.time, each.line.number))
+    last = max(warnings, key=in_order)
     return replace(
-        said, role="cause", error_type=root.error_type, transient=root.transient, remedy=root.remedy
+        last, role="cause", error_type=root.error_type, transient=root.transient, remedy=root.remedy
     )
 
 

@@ -115,22 +115,28 @@ _TRANSIENT_FACTS = ("preemption", "hardware", "slurm_failure", "ray_node_died")
 
 def diagnose(hits: Sequence[Hit], ending: AttemptEnd) -> Diagnosis:
     """The verdict on an attempt that ended or hangs."""
-    candidates = [hit for hit in related(hits, ending.noted) if hit.role != "context"]
-    if ending.succeeded and hits and all(of_teardown(hit) for hit in candidates):
-        over = _StandIn(error_type="", remedy=_CLOSED_BADLY)
-        return Diagnosis(_verdict(ending, "success", "healthy", stand_in=over), tuple(hits[:15]))
-    if hits and not candidates and _ended_quietly(ending):
-        return Diagnosis(
-            _verdict(ending, "ended", "healthy", stand_in=_StandIn(error_type="")), tuple(hits[:15])
-        )
-    hits = candidates
-    hits = after_peer_exits(hits, ending.noted)
+    quiet = _ended_quietly(ending)
+    around = Surroundings(hits, ending.noted, over=quiet and not _stopped_short(ending))
+    candidates = [hit for hit in related(around) if hit.role != "context"]
+    if hits and quiet and (harmless := _harmless(candidates, ending)):
+        return Diagnosis(harmless, tuple(hits[:15]))
+    hits = after_peer_exits(candidates, ending.noted)
     root = _explained(_process_that_left(root_of(hits), ending.left), ending)
-    root = root and words_of_nccl(root, Surroundings(hits, ending.noted))
+    root = root and words_of_nccl(root, around)
     others = sorted((hit for hit in hits if hit is not root), key=in_order)
     evidence = ((root,) if root else ()) + tuple(others[:15])
     judged = out_of_step(_judge(root, ending), hits)
     return Diagnosis(with_way_on(judged, ending.checkpoints), evidence)
+
+
+def _harmless(candidates: Sequence[Hit], ending: AttemptEnd) -> Verdict | None:
+    """The verdict on harmless lines: all explained away, or the job's own closing after its success."""
+    if not candidates:
+        return _verdict(ending, "ended", "healthy", stand_in=_StandIn(error_type=""))
+    if ending.succeeded and all(of_teardown(hit) for hit in candidates):
+        closed = _StandIn(error_type="", remedy=_CLOSED_BADLY)
+        return _verdict(ending, "success", "healthy", stand_in=closed)
+    return None
 
 
 _CLOSED_BADLY = (
@@ -139,10 +145,11 @@ _CLOSED_BADLY = (
 
 
 def _ended_quietly(ending: AttemptEnd) -> bool:
-    """Whether nothing but lines that proved harmless spoke of a failure."""
+    """Whether the end is known, and neither the scheduler nor a hang speaks of a failure."""
     fact = ending.scheduler
-    failed = fact is not None and (bool(fact.exit_code or fact.signal or fact.mode) or _is_specific(fact))
-    return ending.silence is None and not failed
+    if fact is None or ending.silence is not None:
+        return False
+    return not (fact.exit_code or fact.signal or fact.mode or _is_specific(fact))
 
 
 def _judge(root: Hit | None, ending: AttemptEnd) -> Verdict:

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
+from midwatch.agents.decide.decision import Rulebook
+from midwatch.agents.detect.diagnosis.relations import Surroundings, related
+from midwatch.agents.policies.loader import load_policy
+from midwatch.agents.replay.job_replay import Replayed, replay
+from midwatch.agents.replay.log_files import LogFile
+from midwatch.agents.replay.scheduler_record import from_exit_code
+from midwatch.agents.rulesets.bundles import watched_rules
+from midwatch.agents.schedulers.base import StartState
+from midwatch.rules.detectors.limits import WatchLimits
+from midwatch.streams.records import Hit, Line
 from unit.agents.conftest import Watch
 from unit.agents.detect.diagnosis.test_cascades import frames
 
@@ -14,8 +26,8 @@ STEPS = "".join(
 )
 WATCHDOG = (
     "[rank2]:[E302 11:52:40.1 ProcessGroupNCCL.cpp:757] [Rank 2] Watchdog caught collective operation "
-    "timeout: WorkNCCL(SeqNum=1, OpType=ALLGATHER, NumelIn=1, NumelOut=4, Timeout(ms)=600000) ran for "
-    "600004 milliseconds before timing out."
+    "timeout: WorkNCCL(SeqNum=48, OpType=ALLREDUCE, NumelIn=64, NumelOut=64, Timeout(ms)=30000) ran for "
+    "30041 milliseconds before timing out."
 )
 NAMED = (
     "[rank4]:[E302 11:52:41.0 ProcessGroupNCCL.cpp:1682] [PG ID 0 PG GUID 0(default_pg) Rank 4] "
@@ -27,7 +39,7 @@ RELAYED = (
     "Observed flight recorder dump signal from another rank via TCPStore."
 )
 DIFFER = (
-    "[rank2]: RuntimeError: DDP expects same model across all ranks, but Rank 2 has 51 params, while "
+    "[rank2]: RuntimeError: DDP expects same model across all ranks, but Rank 2 has 40 params, while "
     "rank 0 has inconsistent 0 params."
 )
 GLOO = (
@@ -82,12 +94,15 @@ def test_a_probe_with_a_fallback_that_worked_ended_nothing(watch: Watch) -> None
     assert watch(f"{SOCKET}\n{OFI}\n").decision.action == "stop"
 
 
-@pytest.mark.parametrize(
-    "asked", ["Job 7781 received SIGUSR1, re-queueing", "saved; requeueing Slurm job 7781"]
-)
+@pytest.mark.parametrize("asked", ["Job 7781 was warned: requeueing itself", "+ scontrol requeue 7781"])
 def test_a_job_that_requeued_itself_needs_no_start(watch: Watch, asked: str) -> None:
     done = watch(f"{STEPS}{asked}\n{REQUEUED}\n")
     assert (done.verdict.state, done.decision.action) == ("healthy", "none")
+
+
+def test_a_cause_counts_also_where_the_job_requeued_itself(watch: Watch) -> None:
+    oom = "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+    assert watch(f"{STEPS}{oom}\n+ scontrol requeue 7781\n{REQUEUED}\n").verdict.error_type == "oom"
 
 
 def test_a_job_that_slurm_requeued_was_taken_away(watch: Watch) -> None:
@@ -131,3 +146,56 @@ def test_a_worker_that_the_launcher_killed_met_no_memory_killer(watch: Watch) ->
     done = watch(f"{STEPS}{GLOO}\n{forced}\n{summary}\n")
     assert done.verdict.root_line == GLOO
     assert watch(f"{STEPS}{GLOO}\n{summary}\n").verdict.error_type == "host_oom"
+
+
+LOST = "torch.distributed.DistNetworkError: Failed to recv, got 0 bytes. Connection was likely closed."
+NOT_CLOSED = (
+    "[W] The node 'n2_91_0' has failed to shutdown the rendezvous 'toy' due to an error of type "
+    "RendezvousConnectionError."
+)
+
+
+def test_a_meeting_that_is_closed_is_no_failure_unless_work_was_left(watch: Watch) -> None:
+    assert watch(f"{LOST}\n{NOT_CLOSED}\n").decision.action == "none"
+    left = watch(f"{STEPS}{LOST}\n{NOT_CLOSED}\n")
+    assert (left.verdict.state, left.verdict.family) == ("failed", "comms")
+
+
+def test_a_failed_end_is_never_explained_away() -> None:
+    for end, expected in ((from_exit_code(1), "failed"), (None, "healthy")):
+        lines = f"{STEPS}{DONE}\n[rank0]:Fatal Python error: Aborted\n"
+        assert ended(lines, end).verdict.state == expected
+        assert ended(f"{LOST}\n{NOT_CLOSED}\n", end).verdict.state == expected
+
+
+def ended(log: str, end: StartState | None) -> Replayed:
+    policy = load_policy("verdict")
+    book = Rulebook({policy.name: policy}, sign=lambda command: command, default_policy=policy.name)
+    files = [LogFile("log", log.encode(), 0.0)]
+    watched = watched_rules(("default",), scan=False)
+    return replay("replay:file/log", files, watched, book, WatchLimits(), end=end)
+
+
+def test_an_exception_of_another_rank_is_no_echo_of_a_timeout(watch: Watch) -> None:
+    timeout = WATCHDOG.replace("rank2", "rank0").replace("Rank 2", "Rank 0")
+    own = "[rank3]: RuntimeError: the toy lost its connection to the data"
+    assert watch(f"{STEPS}{timeout}\n{own}\n").verdict.root_line == own
+
+
+def test_thousands_of_waiting_ranks_cost_little() -> None:
+    """Each line is asked once for each relation, and no relation goes through all lines for each line."""
+    line = Line(text=GLOO, path="log", number=1, offset=0, time=0.0, node="n", rank=None)
+    hit = Hit(
+        "gloo_timeout", "consequence", "distributed_timeout", "distributed", "error", None, line, 1, "g"
+    )
+    asked = 0
+
+    class Counted(list[Hit]):
+        def __iter__(self) -> Iterator[Hit]:
+            nonlocal asked
+            asked += 1
+            return super().__iter__()
+
+    hits = Counted([hit] * 512)
+    related(Surroundings(hits, [], over=True))
+    assert asked < 10

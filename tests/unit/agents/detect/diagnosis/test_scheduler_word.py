@@ -32,8 +32,8 @@ STEPS = "".join(
 )
 WAITING = (
     "[rank2]:[E302 11:52:40.1 ProcessGroupNCCL.cpp:757] [Rank 2] Watchdog caught collective operation "
-    "timeout: WorkNCCL(SeqNum=1, OpType=ALLGATHER, NumelIn=1, NumelOut=4, Timeout(ms)=600000) ran for "
-    "600004 milliseconds before timing out.\n"
+    "timeout: WorkNCCL(SeqNum=48, OpType=ALLREDUCE, NumelIn=64, NumelOut=64, Timeout(ms)=30000) ran for "
+    "30041 milliseconds before timing out.\n"
 )
 VAGUE = "RuntimeError: CUDA error: unknown error\n"
 CONTRADICTS = (
@@ -42,14 +42,14 @@ CONTRADICTS = (
 )
 _NODE = "srun: error: Node failure on n7\n"
 _KILLED = "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=77.0.\n"
-_LIMIT = "slurmstepd: error: *** JOB 77 ON n1 CANCELLED AT 2026-03-02T22:22:20 DUE TO TIME LIMIT ***\n"
-_CANCELLED = "slurmstepd: error: *** JOB 77 ON n3 CANCELLED AT 2026-01-06T04:52:18 ***\n"
+_LIMIT = "slurmstepd: error: *** JOB 77 ON n1 CANCELLED AT 2026-03-02T12:00:01 DUE TO TIME LIMIT ***\n"
+_CANCELLED = "slurmstepd: error: *** JOB 77 ON n3 CANCELLED AT 2026-03-02T12:00:01 ***\n"
 _RAISED = frames("KeyError: 'x'") + "\n"
 AGREES = {
     "NODE_FAIL": _NODE,
     "BOOT_FAIL": "srun: error: Something is wrong with the boot of the nodes.\n",
     "LAUNCH_FAILED": _NODE,
-    "PREEMPTED": _CANCELLED.replace("18 ***", "18 DUE TO PREEMPTION ***"),
+    "PREEMPTED": _CANCELLED.replace("01 ***", "01 DUE TO PREEMPTION ***"),
     "OUT_OF_MEMORY": _KILLED,
     "TIMEOUT": _LIMIT,
     "DEADLINE": _LIMIT,
