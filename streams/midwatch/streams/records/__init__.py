@@ -26,7 +26,7 @@ from midwatch.streams.records.events import (
     Stop,
     Tick,
 )
-from midwatch.streams.records.incidents import Finding, Forwarded, Incident, IncidentRecord, Verdict
+from midwatch.streams.records.incidents import Chance, Finding, Forwarded, Incident, IncidentRecord, Verdict
 from midwatch.streams.records.logs import (
     LINES_READ,
     Anchor,
@@ -50,6 +50,7 @@ __all__ = [
     "Action",
     "Activation",
     "Anchor",
+    "Chance",
     "CheckpointChoice",
     "Chunk",
     "Command",

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from msgspec import UNSET, UnsetType
+
 from midwatch.streams.records.bounds import Count, JobText, Millis, Name, Whole
 from midwatch.streams.records.events import (
     Activation,
@@ -21,6 +23,34 @@ from midwatch.streams.records.events import (
 from midwatch.streams.records.words import Mode, Phase
 
 _TIME_LIMIT = ("slurm_failure", "timeout", "unknown")  # error types that schedulers give to a time limit
+
+
+@dataclass(frozen=True, slots=True)
+class Chance:
+    """How likely it is that the same start passes, and the counts behind it.
+
+    `like` says what the `of` labelled ends have in common with this one; `worth` of them were judged worth a
+    restart. `own_passed` of the user's `own` restarts after such an end passed, by the counts that
+    `outcomes` names by its hash. `share` is from 0 to 1, smoothed, and made of both.
+    """
+
+    share: float
+    worth: Whole = 0
+    of: Whole = 0
+    like: str = ""
+    stepped: bool = False  # the attempt made a step
+    own_passed: Whole = 0
+    own: Whole = 0
+    outcomes: Name = ""
+
+    @property
+    def sentence(self) -> str:
+        """The counts in words."""
+        own = f"; of your own restarts {self.own_passed} of {self.own} passed" if self.own else ""
+        if not self.of:
+            return f"no labelled end is like this{own}"
+        like = f" ({self.like})" if self.like else ""
+        return f"{self.worth} of {self.of} labelled ends like this{like} were judged worth a restart{own}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +77,7 @@ class Verdict:
     complete: bool = True
     given_up: tuple[str, ...] = ()
     doubt: str = ""  # why it is not known whether it is transient, and what would tell
+    chance: Chance | UnsetType = UNSET  # only of failures; an older midwatch did not write it
 
     @property
     def at_time_limit(self) -> bool:

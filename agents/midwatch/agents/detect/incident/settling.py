@@ -13,6 +13,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from msgspec import UNSET
+
+from midwatch.agents.detect.diagnosis.chance import chance_of, end_class, shipped
 from midwatch.agents.detect.diagnosis.verdict import AttemptEnd, Diagnosis, diagnose
 from midwatch.agents.detect.incident.state import NodeState
 from midwatch.agents.detect.incident.turn import Turn
@@ -39,7 +42,12 @@ def present_diagnosis(turn: Turn, given_up: Sequence[str]) -> Diagnosis:
         noted=tuple(noted.hit for noted in state.noted),
         checkpoints=state.spec.checkpoint_directory if state.spec else "",
     )
-    return diagnose([held.hit for held in state.held], ending)
+    diagnosis = diagnose([held.hit for held in state.held], ending)
+    verdict = diagnosis.verdict
+    if verdict.state != "failed":
+        return diagnosis
+    end = end_class(verdict, stepped=ending.made_a_step())
+    return replace(diagnosis, verdict=replace(verdict, chance=chance_of(end, shipped(), turn.outcomes)))
 
 
 def suspect(turn: Turn, hit: Hit) -> None:
@@ -150,8 +158,11 @@ def revise(turn: Turn) -> None:
 
 
 def _without_progress(verdict: Verdict) -> Verdict:
-    """The verdict without its progress, because progress withdraws a hang and must not revise it."""
-    still = replace(verdict, step=None, phase=None)
+    """The verdict without its progress, because progress withdraws a hang and must not revise it.
+
+    Nor must other counts of outcomes, which a new bundle may bring.
+    """
+    still = replace(verdict, step=None, phase=None, chance=UNSET)
     if verdict.error_type != "hang":
         return still
     return replace(still, root_line="", root_file="", root_line_number=None, node="", rank=None)

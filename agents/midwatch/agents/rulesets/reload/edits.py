@@ -117,7 +117,8 @@ class EditWatch(threading.Thread):
         self.join(_LONGEST_S)
 
     def run(self) -> None:
-        if not self._settings.rules.directories and not _policy_file(self._settings):
+        rules = self._settings.rules
+        if not rules.directories and not _policy_file(self._settings) and rules.outcomes is None:
             return
         seen = self._handled
         while not self._stop_requested.wait(_LOOK_EVERY_S if seen == self._handled else _LOOK_AGAIN_S):
