@@ -14,7 +14,7 @@ BINS = (0.0, 0.05, 0.2, 0.5, 0.8, 1.0)
 
 _ABOUT = """
 Written by `make fit-diagnosis LABELS=FOLDER`. Each verdict carries the share of labelled ends like it that
-were judged worth a restart, smoothed. *Like it*: of the same error type, with the same claim about transience,
+were judged worth a restart, smoothed. *Like it*: of the same type, with the same claim about transience,
 and also after (or before) a first step. Where there are few, the family counts, then claim and steps alone. A
 label's own action counts. Actions that are as right do not; *on the border* tells how many labels have one.
 

@@ -14,11 +14,12 @@ import argparse
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 
+from bench.chance_costs import CostedLog, cost_table
 from bench.chance_report import ChanceTest, Scored, section, with_section
 from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.detect.diagnosis import chance
@@ -139,6 +140,17 @@ def tests_of(logs: Sequence[JudgedLog]) -> list[ChanceTest]:
     return [*found, ChanceTest("each repository by the others", each_without_its_group(logs), _usual(logs))]
 
 
+def costed(logs: Sequence[JudgedLog]) -> list[CostedLog]:
+    """Each log with its verdict, whose chance rests on the other repositories."""
+    found = []
+    for group in sorted({log.group for log in logs}):
+        others = counted(counts_of(log for log in logs if log.group != group))
+        for log in (log for log in logs if log.group == group):
+            known = replace(log.verdict, chance=chance_of(log.end, others)) if log.end else log.verdict
+            found.append(CostedLog(log.row, known))
+    return found
+
+
 def _usual(logs: Iterable[JudgedLog]) -> float:
     ends = [log for log in logs if log.end is not None]
     return sum(log.worth for log in ends) / len(ends)
@@ -153,7 +165,8 @@ def main() -> None:
     counts = counts_of(logs)
     FILE.write_text(counts_text(counts), encoding="utf-8")
     tests = tests_of(logs)
-    PAGE.write_text(with_section(PAGE.read_text(encoding="utf-8"), section(tests)), encoding="utf-8")
+    text = section(tests, "\n".join(cost_table(costed(logs))))
+    PAGE.write_text(with_section(PAGE.read_text(encoding="utf-8"), text), encoding="utf-8")
     print(f"{FILE.name}: {sum(of for _, of in counts.values())} ends in {len(counts)} classes")
     for test in tests:
         about = f"{test.name}: {len(test.scored)} ends, Brier {test.brier:.3f}"

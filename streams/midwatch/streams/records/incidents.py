@@ -112,6 +112,7 @@ class Incident:
     line_ms: Millis | None = None  # append time of the record that held the root line
     cut: bool = False  # the job's history begins neither at its start nor at a snapshot
     heard_ms: Millis | None = field(default=None, compare=False)  # append time of its last heartbeat
+    first_step_s: float | UnsetType = UNSET  # seconds from the attempt's start to its first step
 
 
 RESUMED = "resumed"

@@ -1,9 +1,9 @@
 """The chance that the same start passes, from counts of ends like this one. Pure.
 
 A class of ends is the error type, what the rule claims about transience, and whether the attempt made a step.
-Few ends are of one class, so each class leans on a wider one: all ends, then those with the same claim and
-steps, then those of the same family, then those of the same type. The estimate of the wider one counts like
-`STRENGTH` further ends. The user's own restarts lean on the labelled ends in the same way.
+Few ends are of one class, so each class leans on a wider one. The widest is all ends. Then come those with
+the same claim and steps, of these the same family, and of these the same type. The estimate of the wider
+class counts like `STRENGTH` further ends. The user's own restarts lean on the labelled ends in the same way.
 
 Labels come from single excerpts, so no labelled end says how a second restart after the same end went.
 """

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from midwatch.agents.detect.diagnosis.chance import chance_of, end_class, shipped
 from midwatch.agents.detect.diagnosis.verdict import AttemptEnd, Diagnosis, diagnose
@@ -141,6 +141,7 @@ def settle(turn: Turn, *, given_up: Sequence[str], superseded_by: str = "") -> N
             superseded_by=superseded_by or _requeued_as(turn.state.scheduler),
             words=words,
             line_ms=_root_logged(turn, diagnosis),
+            first_step_s=_until_first_step(turn),
         )
     )
 
@@ -261,6 +262,12 @@ def _root_logged(turn: Turn, diagnosis: Diagnosis) -> int | None:
     root = diagnosis.evidence[0]
     known = (*turn.state.held, *turn.state.noted)
     return next((h.logged_ms for h in known if h.hit.rule == root.rule and h.hit.line == root.line), None)
+
+
+def _until_first_step(turn: Turn) -> float | UnsetType:
+    """Seconds from the start to the first step; UNSET where no clock tells, as in a replay of a file."""
+    first_ms, started_ms = turn.state.resumption.first_step_ms, turn.state.started_ms
+    return (first_ms - started_ms) / 1000 if first_ms and started_ms and first_ms > started_ms else UNSET
 
 
 def _draft(turn: Turn, state: str, verdict: Verdict, evidence: tuple[Hit, ...]) -> Incident:
