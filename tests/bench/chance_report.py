@@ -87,6 +87,7 @@ def bins(scored: Sequence[Scored]) -> list[Bin]:
 def section(tests: Sequence[ChanceTest], more: str = "") -> str:
     """The whole section."""
     lines = [TITLE, _ABOUT, *_scores(tests), ""]
+    lines += ["![chance and label, with the number of ends and 95 % intervals](chance.svg)", ""]
     for test in tests[-2:]:
         lines += [f"{test.name[0].upper()}{test.name[1:]}:", "", *_reliability(test.scored), ""]
     return "\n".join([*lines, more]).rstrip() + "\n"

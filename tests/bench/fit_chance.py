@@ -20,6 +20,7 @@ from pathlib import Path
 import msgspec
 
 from bench.chance_costs import CostedLog, cost_table
+from bench.chance_plot import plot
 from bench.chance_report import ChanceTest, Scored, section, with_section
 from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.detect.diagnosis import chance
@@ -37,6 +38,7 @@ BATCHES = ("dev", "batch-1", "batch-2", "batch-3")
 FIRST = ("dev", "batch-1")
 FILE = Path(chance.__file__).with_name(chance.FILE)
 PAGE = Path("bench/results/diagnosis.md")
+PLOT = Path("bench/results/chance.svg")
 _REPOSITORY = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+(?=[ #])")
 
 
@@ -165,6 +167,7 @@ def main() -> None:
     counts = counts_of(logs)
     FILE.write_text(counts_text(counts), encoding="utf-8")
     tests = tests_of(logs)
+    PLOT.write_text(plot(tests[-2:]), encoding="utf-8")
     text = section(tests, "\n".join(cost_table(costed(logs))))
     PAGE.write_text(with_section(PAGE.read_text(encoding="utf-8"), text), encoding="utf-8")
     print(f"{FILE.name}: {sum(of for _, of in counts.values())} ends in {len(counts)} classes")
