@@ -20,8 +20,10 @@ label's own action counts. Actions that are as right do not; *on the border* tel
 
 The Brier score is the mean of (chance - label)². Lower is better; a coin has 0.25. *The usual share* gives
 every end the share of all counted ends. The counts of the first 106 and of batch 1 are tested on batches 2
-and 3, which they do not hold. But the rules had learned from these batches too, so no figure here is blind.
-And a label is a reader's judgement: nobody started these jobs again.
+and 3, which they do not hold. But the rules had learned from these batches too, so the tables are not blind.
+The rules as they were before anybody read batches 2 and 3, counted and tested in the same way, had there a
+Brier score of 0.092 (101 ends; 0.041 of the 66 clear labels; the usual share 0.253). And a label is what a
+reader judged: nobody started these jobs again.
 """
 
 

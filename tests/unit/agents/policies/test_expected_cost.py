@@ -36,7 +36,6 @@ def judged(seen: Incident, past: Past | None = None, policy: Policy = SHIPPED) -
     return choose(policy, seen, past)[1]
 
 
-@pytest.mark.capability("N-12")
 @pytest.mark.parametrize(
     ("share", "transient", "action"),
     [
@@ -68,7 +67,6 @@ def test_the_reason_shows_both_sides_and_the_counts() -> None:
     assert judged(end(0.1, transient=True)).near_misses == ("nccl is transient, but a start costs more",)
 
 
-@pytest.mark.capability("N-12")
 def test_a_start_that_takes_long_counts_for_as_long_as_it_takes() -> None:
     slow = judged(end(0.4), Past(first_step_s=5 * 3600.0))
     assert (slow.action, judged(end(0.4)).action) == ("hold", "restart")
@@ -82,7 +80,6 @@ def test_each_restart_in_vain_halves_the_chance() -> None:
     assert "chance 22%, halved for each of 2 restarts in vain" in judged(end(0.9), Past(in_vain=2)).reason
 
 
-@pytest.mark.capability("N-12")
 def test_what_has_no_chance_and_what_a_person_or_a_time_limit_ended_is_judged_as_by_verdict() -> None:
     plain, verdict = incident(error_type="nccl"), load_policy("verdict")
     for seen in (
@@ -184,7 +181,6 @@ def test_restarts_in_vain_are_counted_in_a_row_and_a_revision_counts_once() -> N
     assert attempts_in_vain(known, None, ended(4, 100)) == known
 
 
-@pytest.mark.capability("N-12")
 def test_the_same_end_again_and_again_is_given_up_before_the_budget_is_spent() -> None:
     scene = Scene(policy="expected_cost")
     scene.spec()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from midwatch.agents.query.restart_outcomes import counted_restarts
 from midwatch.streams.records import Chance, Incident, SchedulerFact
 from unit.agents.query.test_timeline import DONE, FIRST, JOB, OOM, RESCUE, SECOND, TIMEOUT, told
@@ -18,7 +16,6 @@ def again(**fields: object) -> Incident:
     return replace(SECOND, verdict=replace(TIMEOUT, **fields))  # type: ignore[arg-type]  # fields that exist
 
 
-@pytest.mark.capability("N-11")
 def test_a_restart_that_got_beyond_the_failure_passed_and_one_that_did_not_is_counted_too() -> None:
     beyond, same = told(*RESCUE, again(step=500)), told(*RESCUE, again())
     assert counted_restarts([beyond]) == {CLASS: (1, 1)}

@@ -127,7 +127,6 @@ def test_jobs_tells_from_where_the_attempt_that_runs_went_on() -> None:
     assert row(told(*RESCUE, replace(RESUMED, attempt=1)))[-1] == "", "that of an earlier attempt is over"
 
 
-@pytest.mark.capability("N-11")
 def test_why_tells_how_often_a_restart_was_right_after_such_an_end() -> None:
     like = "nccl_timeout, transient, after a step"
     alike = Chance(0.7134, 12, 17, like, own_passed=3, own=4, outcomes="a" * 64)

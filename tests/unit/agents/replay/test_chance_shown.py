@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
 from click.testing import CliRunner
 
 from midwatch.agents.cli import midwatch
@@ -19,7 +18,6 @@ def _replayed(tmp_path: Path, text: str, *options: str) -> str:
     return CliRunner().invoke(midwatch, ["replay", str(file), *options]).output
 
 
-@pytest.mark.capability("N-11")
 def test_replay_says_how_often_a_restart_was_right_after_such_an_end(tmp_path: Path) -> None:
     chance = json.loads(_replayed(tmp_path, BROKEN_CARD, "--json"))["verdict"]["chance"]
     assert chance["share"] > 0.8
@@ -33,7 +31,6 @@ def test_a_log_without_a_failure_has_no_chance(tmp_path: Path) -> None:
     assert "chance" not in json.loads(_replayed(tmp_path, "hello\n", "--json"))["verdict"]
 
 
-@pytest.mark.capability("N-12")
 def test_replay_tells_what_expected_cost_would_weigh(tmp_path: Path) -> None:
     text = _replayed(tmp_path, BROKEN_CARD, "--policy", "expected_cost")
     assert "would restart" in text

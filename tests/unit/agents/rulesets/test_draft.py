@@ -117,7 +117,6 @@ def test_an_edit_that_is_plainly_cheap_needs_no_long_measuring(
     assert admitted(costly, "refuse", in_force=known).hash == costly.hash
 
 
-@pytest.mark.capability("N-11")
 def test_own_outcomes_are_part_of_the_bundle_that_the_settings_name(tmp_path: Path) -> None:
     file = tmp_path / "outcomes.json"
     file.write_text(counts_text({"oom/permanent/stepped": (1, 3)}))

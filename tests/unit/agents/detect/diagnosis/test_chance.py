@@ -34,7 +34,6 @@ def share(end: EndClass, counts: Counts, own: Counts | None = None) -> float:
     return chance_of(end, counted(counts), own_outcomes(own) if own else None).share
 
 
-@pytest.mark.capability("N-11")
 def test_many_ends_of_a_type_speak_for_themselves_and_few_lean_on_their_family() -> None:
     others = {"nccl/transient/stepped": (30, 30)}
     assert share(TIMEOUT, others) > 0.9, "nothing is known of the type but its family"
@@ -69,7 +68,6 @@ def test_the_sentence_names_the_narrowest_class_with_enough_ends(counts: Counts,
     assert found.sentence == f"{sentence} were judged worth a restart"
 
 
-@pytest.mark.capability("N-11")
 def test_own_restarts_move_the_chance_and_are_told_beside_the_labelled_ends() -> None:
     labelled = counted({TIMEOUT.name: (12, 17)})
     own = own_outcomes({TIMEOUT.name: (0, 4), "nccl/transient/stepped": (9, 9)})

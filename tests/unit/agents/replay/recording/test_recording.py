@@ -143,7 +143,7 @@ def test_a_job_across_two_bundles_is_judged_again_by_each_from_its_own_offset_on
         refold(replace(scene.stream.recording(JOB), rules=()), LIMITS, book())
 
 
-@pytest.mark.capability("N-7", "N-11")
+@pytest.mark.capability("N-7")
 def test_own_outcomes_come_with_the_bundle_and_a_recording_gives_the_same_chance() -> None:
     def ended(outcomes: dict[str, tuple[int, int]] | None) -> tuple[Stream, Verdict]:
         scene = _scene()
