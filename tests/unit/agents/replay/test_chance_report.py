@@ -40,7 +40,7 @@ def test_ends_are_counted_by_class_and_each_repository_is_judged_by_the_others()
 def test_brier_and_bins_are_those_of_the_scored_ends() -> None:
     scored = [Scored(1.0, True), Scored(0.9, False, on_the_border=True), Scored(0.0, False)]
     test = ChanceTest("t", scored, 0.5)
-    assert (test.brier, test.clear_brier, test.usual_brier) == (pytest.approx(0.27), 0.0, 0.25)
+    assert (test.brier, test.clear_brier, test.usual_brier) == pytest.approx((0.27, 0.0, 0.25))
     assert [(each.low, each.seen.hits, each.seen.of) for each in bins(scored)] == [(0.0, 0, 1), (0.8, 1, 2)]
     assert "| t | 3 | 1 | 1 | 0.270 | 0.000 | 0.250 |" in section([test])
 
