@@ -80,7 +80,8 @@ def start_spec(
         told = variables(attempt, resume, arguments)
     if trace:
         told[TRACE] = trace
-    by_file = bool(spec.environment_file) and is_sbatch(argv)
+    # Where a spec replaces one of an earlier midwatch, sbatch gets the variables as it did then.
+    by_file = bool(spec.environment_file) and not spec.replaces and is_sbatch(argv)
     if by_file:
         kept, export = for_file(for_steps(kept, shown), of_whole_array(argv)), None
     return StartSpec(
