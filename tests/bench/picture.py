@@ -24,7 +24,7 @@ _KEPT = re.compile(
 )
 _BLOCK = re.compile(r"(?<=```text\n)[^`]*every fact held\n(?=```)")
 _LEFT_OUT = re.compile(
-    r"\d{4}-\d\d-\d\dT|/\S+/demo/(?=logs/)|, (?:command|revision) \w+| → none|, because \d+ is running"
+    r"\d{4}-\d\d-\d\dT|/\S+/(?=logs/)|, (?:command|revision) \w+| → none|, because \d+ is running"
     r"|(?<=, attempt 1) of \d(?=, id)|(?<=at step \d\d) \(.*"
     r"|(?<=one finding and no restart) .*|(?<=a decision says why) .*"
     r"|(?<=first step is \d\d); .*(?=\))"
