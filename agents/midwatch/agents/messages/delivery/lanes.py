@@ -117,10 +117,10 @@ class Lanes:
             "the channel %s did not take message %s (try %d): %s",
             lane.name, waiting.notice.id, waiting.tries, refused.reason,
         )  # fmt: skip
-        told = step.elsewhere and await self._elsewhere(lane.name, waiting.notice, refused)
-        if not told and not step.give_up:
+        delivered = step.elsewhere and await self._elsewhere(lane.name, waiting.notice, refused)
+        if not delivered and not step.give_up:
             return step
-        if not told:
+        if not delivered:
             log.error("nobody took message %s: %s", waiting.notice.id, waiting.notice.heading)
             self.observer(lane.name, "failed")
         await waiting.delivered()
