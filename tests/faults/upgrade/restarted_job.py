@@ -47,6 +47,7 @@ def _note(directory: Path) -> None:
         "entrance": str(Path(entrance.origin or "").resolve()),
         "job": os.environ["MIDWATCH_JOB"],
         "incarnation": os.environ["MIDWATCH_INCARNATION"],
+        "variable": os.environ.get("NCCL_DEBUG", ""),
     }
     with (directory / "starts.jsonl").open("a") as file:
         file.write(json.dumps(row) + "\n")

@@ -188,8 +188,8 @@ def sending(
     if export is None or not exported.restricts(export):
         words = [word for option in options if option.name == "export" for word in option.words]
         return Sending(tuple(words), source, {**source, **limits})
-    wanted = {**ours, **{name: environment[name] for name in by_name if name in environment}}
-    kept = {**exported.sent(source, export), **wanted, **limits}
+    named = {**ours, **{name: environment[name] for name in by_name if name in environment}}
+    kept = {**exported.sent(source, export), **named, **limits}
     # By file, because a value may stand in the option itself, and others can read a command line.
     return Sending(("--export=ALL",), source, exported.for_file(kept), by_file=True)
 
@@ -211,8 +211,8 @@ def _read_variables(path: Path) -> dict[str, str]:
 
 def _limits(options: Sequence[Option]) -> dict[str, str]:
     """The umask and limits of this process, as sbatch sends them. An `--export-file` lacks them otherwise."""
-    asked = [option.value or "ALL" for option in options if option.name == "propagate"]
-    by_option = set(asked[-1].upper().split(",")) if asked else set()
+    values = [option.value or "ALL" for option in options if option.name == "propagate"]
+    by_option = set(values[-1].upper().split(",")) if values else set()
     limits = {exported.UMASK: f"{_umask():04o}"}
     for name in _LIMITS:
         soft, _ = resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import resource
 import stat
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 
 from midwatch.agents.launch.submission import Sending, keep, kept_submission, sending, tasks_of
 from midwatch.agents.launch.variables import allowed
+from midwatch.agents.schedulers.environment_file import keep_environment
 from midwatch.agents.schedulers.resume import ResumePoint
 from midwatch.agents.schedulers.wrapping import (
     file_name,
@@ -23,6 +25,7 @@ from midwatch.agents.schedulers.wrapping import (
     start_spec,
     wrapped_script,
 )
+from midwatch.agents.signing import spec_hash
 from midwatch.streams.errors import ConfigurationError, UsageError
 from midwatch.streams.records import Spec
 
@@ -65,6 +68,19 @@ def test_a_local_job_is_started_under_the_shim_with_its_own_words_untouched() ->
         "MIDWATCH_ATTEMPT": "2",
     }
     assert (made.cwd, made.user, made.exclude_nodes) == ("/home/ann", "ann", "n1")
+
+
+@pytest.mark.parametrize("export", ["ALL", "NONE", "NCCL_DEBUG,HOME"])
+def test_a_spec_that_replaces_one_with_variables_describes_the_same_start(
+    tmp_path: Path, export: str
+) -> None:
+    script = SCRIPT.replace(b"#SBATCH -t 10", f"#SBATCH --export={export}".encode())
+    (tmp_path / file_name(script)).write_bytes(script)
+    path = keep_environment(tmp_path, {"NCCL_DEBUG": "INFO"})
+    for argv in (("python", "train.py"), ("sbatch", str(tmp_path / file_name(script)))):
+        old = spec(argv=argv, user=getpass.getuser())
+        new = replace(old, environment={}, environment_file=str(path), replaces=spec_hash(old))
+        assert start_spec(new, attempt=2) == start_spec(old, attempt=2)
 
 
 def submission(tmp_path: Path, *argv: str, **environment: str) -> tuple[str, ...]:
