@@ -167,10 +167,11 @@ def test_every_start_gets_the_environment_that_sbatch_sends_and_no_topic_or_log_
     cluster.executor()
     (cluster.directory / "vars").write_bytes(b"OF_FILE=two words\0")
     settings = {"MIDWATCH_CONFIG": str(cluster.file)}
-    folders, started, seen = {}, {}, {}
+    folders, scripts_of, started, seen = {}, {}, {}, {}
     for name, case in (CASES | {"spoiled": Case()}).items():
         script, folders[name] = noting(cluster, *filter(None, [case.line]), code=1)
-        words = ("sbatch", f"--output={cluster.directory}/%j.out", *case.options, str(script))
+        scripts_of[name] = script.name
+        words = ("sbatch", f"--output={cluster.directory}/%x-%j.out", *case.options, str(script))
         with monkeypatch.context() as typing:
             for variable, value in {**PERSON, **case.variables}.items():
                 typing.setenv(variable, value)
@@ -199,6 +200,8 @@ def test_every_start_gets_the_environment_that_sbatch_sends_and_no_topic_or_log_
             assert {n: variables.get(n) for n in case.present} == dict(case.present), name
             assert not set(case.absent) & variables.keys(), name
             assert variables["UMASK_SEEN"] == "0027"
+            output = cluster.directory / f"{scripts_of[name]}-{variables['SLURM_JOB_ID']}.out"
+            assert (variables.get("SLURM_JOB_NAME"), output.exists()) == (scripts_of[name], True), "and %x"
             assert variables["MIDWATCH_CONFIG"] == str(cluster.file), "the watch finds its settings"
         assert _lasting(first) == _lasting(second), name
         assert second["MIDWATCH_ATTEMPT"] == "2"

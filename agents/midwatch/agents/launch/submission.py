@@ -23,6 +23,8 @@ from midwatch.streams.errors import UsageError
 from midwatch.streams.host.atomic_file import create_if_absent
 
 _OWNERS = stat.S_IRWXU
+NAME = "SLURM_JOB_NAME"
+"""sbatch sets it, and `%x` of an output is its value. From an `--export-file` both would be missing."""
 
 _AS_OPTIONS = {
     "SBATCH_ACCOUNT": "account",
@@ -181,15 +183,16 @@ def sending(
     export = exported.export_given(options, environment, in_script)
     source = {name: value for name, value in environment.items() if name not in _NOT_SENT} | dict(ours)
     limits = _limits([*in_script, *options])
+    named = {NAME: _job_name(options, rest, environment, in_script)}
     files = [option.value for option in (*in_script, *options) if option.name == "export-file"]
     if files and (export or "").upper() not in ("NONE", "NIL"):
-        kept = {**_read_variables(cwd / str(files[-1])), **ours, **limits}
+        kept = {**_read_variables(cwd / str(files[-1])), **ours, **named, **limits}
         return Sending(("--export=ALL",), source, kept, by_file=True)
     if export is None or not exported.restricts(export):
         words = [word for option in options if option.name == "export" for word in option.words]
-        return Sending(tuple(words), source, {**source, **limits})
+        return Sending(tuple(words), source, {**source, **named, **limits})
     wanted = {**ours, **{name: environment[name] for name in by_name if name in environment}}
-    kept = {**exported.sent(source, export), **wanted, **limits}
+    kept = {**exported.sent(source, export), **wanted, **named, **limits}
     # By file, because a value may stand in the option itself, and others can read a command line.
     return Sending(("--export=ALL",), source, exported.for_file(kept), by_file=True)
 
@@ -225,6 +228,24 @@ def _umask() -> int:
     """The umask of this process, without a moment in which it is another."""
     status = Path("/proc/self/status").read_text()
     return int(status.partition("Umask:")[2].split()[0], 8)
+
+
+def _job_name(
+    options: Sequence[Option],
+    rest: Sequence[str],
+    environment: Mapping[str, str],
+    in_script: Sequence[Option],
+) -> str:
+    """The name that sbatch gives the job: of its line, else of its variable, else of the script's lines."""
+    of_line, of_script = (
+        [option.value for option in given if _SHORT.get(option.name, option.name) == "job-name"]
+        for given in (options, in_script)
+    )
+    for values in (of_line, [environment.get("SBATCH_JOB_NAME")], of_script):
+        if values and values[-1]:
+            return values[-1]
+    wrapped = any(option.name == "wrap" for option in options)
+    return Path(rest[0]).name if rest and not wrapped else "wrap"
 
 
 def _job_is_named(named: set[str], environment: Mapping[str, str], content: bytes) -> bool:
