@@ -16,7 +16,16 @@ from pathlib import Path
 from midwatch.agents.reporter import Reporter, say
 from midwatch.agents.schedulers.environment_file import forget_environments, keep_environment
 from midwatch.agents.schedulers.local.effect_file import read_all, read_past
-from midwatch.agents.schedulers.wrapping import environment_of, is_sbatch, script_of, verified_script
+from midwatch.agents.schedulers.slurm.exported import JOB_NAME
+from midwatch.agents.schedulers.slurm.sbatch_argv import split
+from midwatch.agents.schedulers.wrapping import (
+    environment_of,
+    given_name,
+    is_sbatch,
+    script_of,
+    script_options,
+    verified_script,
+)
 from midwatch.agents.signing import Signer, spec_hash
 from midwatch.agents.watcher.census_reader import CensusReader
 from midwatch.streams.errors import MidwatchError
@@ -57,7 +66,12 @@ def replace_open_specs(
 
 def _closed(spec: Spec, state_directory: Path) -> Spec:
     """The same spec, with its variables in a new file. Every start gets what it got before."""
-    path = keep_environment(state_directory, environment_of(spec))
+    variables = environment_of(spec)
+    if is_sbatch(spec.argv):
+        script = script_of(spec.argv)
+        name = given_name(split(spec.argv[1:])[0], script_options(verified_script(script)))
+        variables |= {JOB_NAME: name or script.name}
+    path = keep_environment(state_directory, variables)
     return replace(spec, environment={}, environment_file=str(path), replaces=spec_hash(spec))
 
 

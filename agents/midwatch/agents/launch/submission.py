@@ -18,13 +18,11 @@ from midwatch.agents.launch.variables import OF_ONE_START
 from midwatch.agents.schedulers.slurm import exported
 from midwatch.agents.schedulers.slurm.job_array import TASK, array_given, indices
 from midwatch.agents.schedulers.slurm.sbatch_argv import Option, split
-from midwatch.agents.schedulers.wrapping import file_name, script_options, wrapped_script
+from midwatch.agents.schedulers.wrapping import file_name, given_name, script_options, wrapped_script
 from midwatch.streams.errors import UsageError
 from midwatch.streams.host.atomic_file import create_if_absent
 
 _OWNERS = stat.S_IRWXU
-NAME = "SLURM_JOB_NAME"
-"""sbatch sets it, and `%x` of an output is its value. From an `--export-file` both would be missing."""
 
 _AS_OPTIONS = {
     "SBATCH_ACCOUNT": "account",
@@ -183,7 +181,8 @@ def sending(
     export = exported.export_given(options, environment, in_script)
     source = {name: value for name, value in environment.items() if name not in _NOT_SENT} | dict(ours)
     limits = _limits([*in_script, *options])
-    named = {NAME: _job_name(options, rest, environment, in_script)}
+    by_default = Path(rest[0]).name if rest and not any(o.name == "wrap" for o in options) else "wrap"
+    named = {exported.JOB_NAME: given_name(options, in_script, environment) or by_default}
     files = [option.value for option in (*in_script, *options) if option.name == "export-file"]
     if files and (export or "").upper() not in ("NONE", "NIL"):
         kept = {**_read_variables(cwd / str(files[-1])), **ours, **named, **limits}
@@ -228,24 +227,6 @@ def _umask() -> int:
     """The umask of this process, without a moment in which it is another."""
     status = Path("/proc/self/status").read_text()
     return int(status.partition("Umask:")[2].split()[0], 8)
-
-
-def _job_name(
-    options: Sequence[Option],
-    rest: Sequence[str],
-    environment: Mapping[str, str],
-    in_script: Sequence[Option],
-) -> str:
-    """The name that sbatch gives the job: of its line, else of its variable, else of the script's lines."""
-    of_line, of_script = (
-        [option.value for option in given if _SHORT.get(option.name, option.name) == "job-name"]
-        for given in (options, in_script)
-    )
-    for values in (of_line, [environment.get("SBATCH_JOB_NAME")], of_script):
-        if values and values[-1]:
-            return values[-1]
-    wrapped = any(option.name == "wrap" for option in options)
-    return Path(rest[0]).name if rest and not wrapped else "wrap"
 
 
 def _job_is_named(named: set[str], environment: Mapping[str, str], content: bytes) -> bool:

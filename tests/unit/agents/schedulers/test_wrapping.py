@@ -177,7 +177,7 @@ def test_the_first_start_gets_our_variables_too_where_export_names_some(tmp_path
 def test_a_restart_finds_the_name_that_sbatch_gives_the_job(
     tmp_path: Path, words: tuple[str, ...], variables: dict[str, str], name: str
 ) -> None:
-    """sbatch sets it for every job, except where its variables come from an `--export-file`."""
+    """sbatch sets it, except where a job's variables come from an `--export-file`."""
     (tmp_path / "vars").write_bytes(b"A=1\0")
     (tmp_path / "named.sh").write_text("#!/bin/sh\n#SBATCH -J in-script\nhostname\n")
     assert sent(tmp_path, *words, **variables).kept["SLURM_JOB_NAME"] == name
