@@ -126,6 +126,7 @@ class Start:
     job: str
     incarnation: str
     variable: str  # NCCL_DEBUG, which the person had set for the first start
+    job_name: str  # as SLURM sets it
 
     @property
     def module(self) -> str:

@@ -103,6 +103,7 @@ def test_the_script_that_an_earlier_midwatch_kept_is_started_again_once(
     assert (first.module, second.module) == ("midwatch.agents.run.shim",) * 2, "the script names it"
     assert (first.job, second.job) == (job,) * 2
     assert (first.variable, second.variable) == ("INFO",) * 2
+    assert (first.job_name, second.job_name) == (script.name,) * 2
     assert (first.incarnation, second.incarnation) == (incarnation, done.new_incarnation)
     wait_for(lambda: _shipped(world, second.incarnation)[1], "its shipper has said its last")
     assert b"iteration     1000/" in _shipped(world, second.incarnation)[0]

@@ -10,7 +10,9 @@ import hashlib
 import re
 import shlex
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
+from types import MappingProxyType
 
 from midwatch.agents.schedulers.base import StartSpec
 from midwatch.agents.schedulers.environment_file import kept_environment
@@ -120,6 +122,20 @@ def export_of(argv: tuple[str, ...], script: bytes) -> tuple[str, ...] | None:
                 return None
             return tuple(name for name in names if name.upper() != "NONE")
     return None
+
+
+def given_name(
+    options: Sequence[Option],
+    in_script: Sequence[Option],
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """The name that the line, else a variable, else the script gives the job; "" if none does."""
+    of_line, of_script = (
+        [option.value for option in given if option.name in ("job-name", "J")]
+        for given in (options, in_script)
+    )
+    found = [values[-1] for values in (of_line, [environment.get("SBATCH_JOB_NAME")], of_script) if values]
+    return next(filter(None, found), "")
 
 
 def is_sbatch(argv: tuple[str, ...]) -> bool:

@@ -159,7 +159,28 @@ def test_the_first_start_gets_our_variables_too_where_export_names_some(tmp_path
         "MIDWATCH_CONFIG": "/m.yaml",
         "SLURM_EXPORT_ENV": "A,C=secret",
         "SLURM_GET_USER_ENV": "1",
+        "SLURM_JOB_NAME": "train.sh",
     }
+
+
+@pytest.mark.parametrize(
+    ("words", "variables", "name"),
+    [
+        (("train.sh",), {"SLURM_JOB_NAME": "of-the-job-around-it"}, "train.sh"),
+        (("-J", "short", "--export=NONE", "train.sh"), {"SBATCH_JOB_NAME": "variable"}, "short"),
+        (("--job-name=one", "--job-name=two", "train.sh"), {}, "two"),
+        (("train.sh",), {"SBATCH_JOB_NAME": "variable"}, "variable"),
+        (("--export-file=vars", "named.sh"), {}, "in-script"),
+        (("--wrap", "hostname"), {}, "wrap"),
+    ],
+)
+def test_a_restart_finds_the_name_that_sbatch_gives_the_job(
+    tmp_path: Path, words: tuple[str, ...], variables: dict[str, str], name: str
+) -> None:
+    """sbatch sets it, except where a job's variables come from an `--export-file`."""
+    (tmp_path / "vars").write_bytes(b"A=1\0")
+    (tmp_path / "named.sh").write_text("#!/bin/sh\n#SBATCH -J in-script\nhostname\n")
+    assert sent(tmp_path, *words, **variables).kept["SLURM_JOB_NAME"] == name
 
 
 def test_the_limits_of_the_shell_go_along_as_sbatch_sends_them(tmp_path: Path) -> None:
