@@ -27,6 +27,11 @@ class MidwatchError(Exception):
     def __reduce__(self) -> tuple[Callable[..., MidwatchError], tuple[object, ...]]:
         return _rebuilt, (type(self), self.what, self.where, self.remedy)
 
+    @property
+    def in_one_line(self) -> str:
+        """The whole message without line breaks, for a record or a reason."""
+        return "; ".join(line.strip() for line in str(self).splitlines())
+
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where else ""
         advice = f"\n  {self.remedy}" if self.remedy else ""

@@ -52,7 +52,8 @@ def test_a_local_job_whose_environment_was_changed_is_not_started_again(world: W
     world.await_end(started)
     order = world.order(started)
     world.send(order)
-    assert "was changed after it was signed" in world.await_outcome(order, "failed", "done").reason
+    reason = world.await_outcome(order, "failed", "done").reason
+    assert "was changed after it was signed; start the job" in reason
     assert len(world.effects()) == 1
 
 

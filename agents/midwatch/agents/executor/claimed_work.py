@@ -167,7 +167,7 @@ class OpenCommands:
                 try:
                     start = _start(spec, command, resume, chooses=cluster.holds, traces=self._desk.traces)
                 except ConfigurationError as error:
-                    hint = Hint("refused", str(error))
+                    hint = Hint("refused", error.in_one_line)
                 else:
                     hint = cluster.submit_held(start, key, after if cluster.holds else "")
             case r.Release():

@@ -18,6 +18,8 @@ def judge(clause: Clause, incident: Incident, _past: Past) -> PolicyChoice:
         return PolicyChoice("stop", f"{verdict.error_type} is excluded from restarts", missed)
     if verdict.transient is True:
         return PolicyChoice("restart", f"{verdict.error_type} is transient")
+    if verdict.transient is False and verdict.at_time_limit:
+        return PolicyChoice("stop", "the time limit was reached: the same start would reach it again")
     if verdict.transient is False:
         return PolicyChoice("stop", f"{verdict.error_type} is permanent: the same start would fail again")
     return PolicyChoice("hold", f"{verdict.error_type}: {verdict.doubt or _UNKNOWN}")

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from midwatch.agents.cli.printing import verdict_phrase
+from midwatch.agents.policies import verdict
+from midwatch.agents.policies.base import Clause, ClauseKind
+from midwatch.agents.policies.conditions import Past
 from midwatch.agents.policies.loader import load_policy, shipped_policies
 from midwatch.agents.policies.reader import read_policy
 from midwatch.agents.policies.writer import policy_text
 from midwatch.rules.errors import RuleErrors
 from midwatch.streams.records import Outcome
 from unit.agents.detect.incident.scene import JOB, Scene
+from unit.agents.policies.incidents import incident
 
 CONTINUE = "policy: mine\non_time_limit: continue\nmodes:\n  crash:\n    kind: verdict\n"
 STOP = CONTINUE.replace("continue", "stop")
@@ -129,3 +135,13 @@ def test_another_word_is_an_error_with_its_place() -> None:
         read_policy("p.yaml", CONTINUE.replace("continue", "perhaps").encode())
     (error,) = raised.value.errors
     assert str(error).startswith("p.yaml:2:16")
+
+
+def test_a_stop_at_a_time_limit_blames_the_limit_and_no_failure() -> None:
+    at_limit = incident(error_type="slurm_failure", mode="timeout")
+    at_limit = replace(at_limit, verdict=replace(at_limit.verdict, transient=False))
+    choice = verdict.judge(Clause(ClauseKind.VERDICT), at_limit, Past())
+    assert (choice.action, choice.reason) == (
+        "stop",
+        "the time limit was reached: the same start would reach it again",
+    )

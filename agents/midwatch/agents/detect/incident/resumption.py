@@ -98,6 +98,9 @@ def judge(turn: Turn) -> None:
         detail = f"resumed from {point}: its first {name} is {first}"
     else:
         detail = f"went on at {place}, and was told {which}"
+        if lost is not None and before is not None:
+            lost = max(before - (first if known.from_zero or epochs else first - 1), 0)
+            quantities["steps_lost"] = str(lost)
     if age is not None and detail.startswith("resumed"):
         detail += f"; the checkpoint was written {span(age)} before"
     if lost is not None:

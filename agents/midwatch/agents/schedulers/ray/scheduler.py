@@ -87,7 +87,7 @@ class RayCluster:
             wanted, packages = body(spec, effect_key, self._python)
             restored = [restore(self._call, package) for package in packages]
         except ConfigurationError as error:
-            return Hint("refused", str(error))
+            return Hint("refused", error.in_one_line)
         if unclear := next((hint for hint in restored if hint.result != "done"), None):
             return unclear
         answer = self._call("POST", _JOBS, json.dumps(wanted).encode(), ACT_S)

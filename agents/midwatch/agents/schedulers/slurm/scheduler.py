@@ -104,7 +104,7 @@ class SlurmCluster:
                     umask=int(spec.environment.get(UMASK) or "-1", 8),
                 )
         except ConfigurationError as error:
-            return Hint("refused", str(error))
+            return Hint("refused", error.in_one_line)
         except OSError as error:
             return Hint("refused", f"sbatch cannot be started in {spec.cwd}: {error.strerror}")
         if answer.code == 0:
