@@ -104,7 +104,7 @@ lock: $(VENV)/lock/bin/uv ## renew requirements/*.lock from pyproject.toml
 	$(COMPILE) pyproject.toml --all-extras $(if $(UPGRADE),--upgrade) -o requirements/dev.lock
 	$(COMPILE) pyproject.toml --extra server --extra otel -c requirements/dev.lock -o requirements/server.lock
 	$(COMPILE) pyproject.toml -c requirements/dev.lock -o requirements/base.lock
-	echo 'ray[default]==2.60.0' | $(COMPILE) - -o requirements/ray.lock
+	echo 'ray[default,train]==2.60.0' | $(COMPILE) - -o requirements/ray.lock
 	echo hatchling | $(COMPILE) - -c requirements/dev.lock -o requirements/build.lock
 
 $(VENV)/lock/bin/uv: requirements/uv.lock | $(READY)
