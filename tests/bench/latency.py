@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bench.latency_clusters import JOB, Clusters, Words, running
 from bench.latency_follow import Arrival, Follower, noted, steps, suspected, times
 from bench.latency_report import Sample, write_report
 from integration.up.conftest import PROCESSES, Up
@@ -30,9 +31,9 @@ from midwatch.streams.worker.tables.keys import offset_key
 from midwatch.streams.worker.tables.script import parse_offset
 from processes import alive, wait_for
 
-JOB = Path(__file__).with_name("latency_job.py")
 PATIENCE_S = 300.0
 KINDS = (*PROCESSES, "shipper")
+CLUSTERS = {"local": "local", "ray": "Ray", "slurm": "SLURM"}
 
 
 _BUDGET = """
@@ -57,13 +58,13 @@ class Bench:
         self.follower = Follower(self.settings)
         self.follower.start()
 
-    def run(self, kind: str, *options: str) -> tuple[str, Path]:
+    def run(self, kind: str, *options: str, words: Words | None = None) -> tuple[str, Path]:
         """Start a job through `midwatch run`; its name and its ledger."""
         name = f"{kind}-{time.time_ns()}"
         ledger = self.directory / f"{name}.ledger"
-        argv = ["run", "--json", "--act", f"--job={name}", *options, "--"]
+        argv = ["run", "--json", "--act", f"--job={name}", *options]
         command = ["sleep", "600"] if kind == "sleeper" else [sys.executable, str(JOB), kind, str(ledger)]
-        done = self.up.midwatch(*argv, *command)
+        done = self.up.midwatch(*argv, *(words(ledger) if words else ("--", *command)))
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout).get("job", name), ledger
 
@@ -89,10 +90,11 @@ class Bench:
                 found.setdefault(number, arrival.at)
         return found
 
-    def ends(self, count: int) -> None:
+    def ends(self, count: int, cluster: str = "local", words: Words | None = None) -> None:
         """Of a job that dies and is rescued again and again."""
         (policy := self.directory / "budget.yaml").write_text(_BUDGET.format(count))
-        name, ledger = self.run("mortal", f"--policy={policy}")
+        name, ledger = self.run("mortal", f"--policy={policy}", words=words)
+        where = "" if cluster == "local" else f"{CLUSTERS[cluster]}: "
         for attempt in range(1, count + 1):
             wait_for(partial(self._rescued, ledger, attempt), f"rescue {attempt}", PATIENCE_S)
             wait_for(partial(self._ordered, name, attempt), f"order {attempt}", PATIENCE_S)
@@ -106,10 +108,15 @@ class Bench:
             command = next(
                 a.at for a in mine if isinstance(a.record, Command) and a.record.attempt == attempt
             )
-            self.add("exit → settled", settled - list(times(ledger, "exit").values())[attempt - 1])
-            self.add("settled → command", command - settled)
+            number, last = list(times(ledger, "cause").items())[attempt - 1]
+            suspect = next(a.at for a in mine if suspected(a.record) == number)
             again = list(times(ledger, "start").values())[attempt]
-            self.add("command → the job runs again", again - command)
+            exited = list(times(ledger, "exit").values())[attempt - 1]
+            self.add(f"{where}last line → incident", suspect - last)
+            self.add(f"{where}exit → settled", settled - exited)
+            self.add(f"{where}settled → command", command - settled)
+            self.add(f"{where}command → the job runs again", again - command)
+            self.add(f"{where}last line → the job runs again", again - last)
 
     def _ordered(self, name: str, attempt: int) -> bool:
         def is_it(arrival: Arrival) -> bool:
@@ -224,6 +231,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, prog="make bench-latency")
     parser.add_argument("--lines", type=int, default=100)
     parser.add_argument("--ends", type=int, default=30)
+    parser.add_argument("--clusters", nargs="+", choices=CLUSTERS, default=list(CLUSTERS))
     parser.add_argument("--kills", type=int, default=10, help="of each kind of process")
     parser.add_argument("--set", action="append", default=[], help="a setting of `up`, as KEY=VALUE")
     parser.add_argument("--note", default="", help="what is odd about this run, for the page")
@@ -231,24 +239,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     samples: list[Sample] = []
     try:
-        with tempfile.TemporaryDirectory(prefix="midwatch-latency-") as folder:
-            _measure(chosen, Path(folder), samples)
+        with (
+            tempfile.TemporaryDirectory(prefix="midwatch-latency-") as folder,
+            running(chosen.clusters) as clusters,
+        ):
+            _measure(chosen, Path(folder), samples, clusters)
     finally:
         if samples:  # an hour's half is better than nothing
             write_report(samples, chosen.set, chosen.output, note=chosen.note)
     return 0
 
 
-def _measure(chosen: argparse.Namespace, directory: Path, samples: list[Sample]) -> None:
-    up = Up(directory, "--act", *(f"--set={each}" for each in chosen.set))
+def _measure(chosen: argparse.Namespace, directory: Path, samples: list[Sample], clusters: Clusters) -> None:
+    settings = (f"--set={each}" for each in chosen.set)
+    up = Up(directory, "--act", *settings, **clusters.environment)
     try:
         up.await_ready()
         bench = Bench(up, directory, samples)
-        name, steady = bench.run("steady")
-        bench.ends(chosen.ends)
-        bench.lines(name, steady, chosen.lines)
-        bench.kills(steady, chosen.kills)
-        os.kill(noted(steady)[0]["pid"], signal.SIGKILL)
+        for cluster, words in clusters.words.items():
+            if cluster != "local":
+                bench.ends(chosen.ends, cluster, words)
+        if "local" in clusters.words:
+            name, steady = bench.run("steady")
+            bench.ends(chosen.ends)
+            bench.lines(name, steady, chosen.lines)
+            bench.kills(steady, chosen.kills)
+            os.kill(noted(steady)[0]["pid"], signal.SIGKILL)
         bench.follower.stop()
     finally:
         up.stop()
