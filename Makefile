@@ -56,7 +56,7 @@ bench-prototype: $(READY) ## matching beside its first prototype, whose folder i
 bench-replay: $(READY) ## `midwatch replay` of a small log, beside a bare interpreter
 	PYTHONPATH=tests $(BIN)/python -m bench.replay
 
-bench-latency: $(READY) ## how soon: line to incident, settled to command, each kind of process killed ten times
+bench-latency: $(READY) ## how soon, on each cluster: line to incident, to command, to the new start; each process killed
 	PYTHONPATH=tests $(BIN)/python -m bench.latency $(ARGS)
 
 images: $(READY) ## build and run each stage of the Dockerfile with Python 3.11 and 3.13, without Docker

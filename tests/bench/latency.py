@@ -1,7 +1,8 @@
 """Measure how soon: `make bench-latency`. A whole `midwatch up` with its default settings, and real jobs.
 
-From the last line to the incident, from settled to the command, and from the SIGKILL of each kind of process
-to the moment when what happened after the kill has come through it. Clocks are those of the jobs' own ledgers
+From the last line to the incident, from settled to the command, from there to the new start on each cluster,
+and from the SIGKILL of each kind of process to the moment when what happened after the kill has come through
+it. And what an executor needs that does nothing but look. Clocks are those of the jobs' own ledgers
 and of a consumer beside the watch, on one machine.
 """
 
@@ -19,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bench import executor_cost
 from bench.latency_clusters import JOB, Clusters, Words, running
 from bench.latency_follow import Arrival, Follower, noted, steps, suspected, times
 from bench.latency_report import Sample, write_report
@@ -32,6 +34,7 @@ from midwatch.streams.worker.tables.script import parse_offset
 from processes import alive, wait_for
 
 PATIENCE_S = 300.0
+LOOKED_S = 60.0
 KINDS = (*PROCESSES, "shipper")
 CLUSTERS = {"local": "local", "ray": "Ray", "slurm": "SLURM"}
 
@@ -232,21 +235,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--lines", type=int, default=100)
     parser.add_argument("--ends", type=int, default=30)
     parser.add_argument("--clusters", nargs="+", choices=CLUSTERS, default=list(CLUSTERS))
+    parser.add_argument("--listed", type=int, default=200, help="jobs at which looking is measured; 0: not")
     parser.add_argument("--kills", type=int, default=10, help="of each kind of process")
     parser.add_argument("--set", action="append", default=[], help="a setting of `up`, as KEY=VALUE")
     parser.add_argument("--note", default="", help="what is odd about this run, for the page")
     parser.add_argument("--output", type=Path, default=Path("bench/results"))
     chosen = parser.parse_args(arguments)
     samples: list[Sample] = []
+    costs: list[executor_cost.Cost] = []
     try:
         with (
             tempfile.TemporaryDirectory(prefix="midwatch-latency-") as folder,
             running(chosen.clusters) as clusters,
         ):
             _measure(chosen, Path(folder), samples, clusters)
+            if chosen.listed and clusters.head is not None:
+                costs.append(executor_cost.on_ray(clusters.head, chosen.listed, LOOKED_S, chosen.set))
+            if chosen.listed and clusters.slurm is not None:
+                costs.append(executor_cost.on_slurm(clusters.slurm, chosen.listed, LOOKED_S, chosen.set))
     finally:
         if samples:  # an hour's half is better than nothing
-            write_report(samples, chosen.set, chosen.output, note=chosen.note)
+            write_report(samples, chosen.set, chosen.output, note=chosen.note, costs=costs)
     return 0
 
 

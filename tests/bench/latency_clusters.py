@@ -13,6 +13,7 @@ from ray_lab.lab import RayLab
 from ray_lab.packages import obtain as obtain_ray
 from ray_lab.world import variables
 from slurm_lab.fixture import booted
+from slurm_lab.lab import Lab
 from slurm_lab.packages import CONTROLLER
 from slurm_lab.packages import obtain as obtain_slurm
 
@@ -28,6 +29,8 @@ class Clusters:
 
     words: Mapping[str, Words]
     environment: Mapping[str, str] = field(default_factory=dict)
+    head: RayLab | None = None
+    slurm: Lab | None = None
 
 
 def _local(ledger: Path) -> Sequence[str]:
@@ -53,6 +56,8 @@ def running(names: Sequence[str]) -> Iterator[Clusters]:
     """The named ones of `local`, `ray` and `slurm`, up. Raises RuntimeError where one cannot be had."""
     words: dict[str, Words] = {"local": _local} if "local" in names else {}
     environment: dict[str, str] = {}
+    head: RayLab | None = None
+    lab: Lab | None = None
     ends: list[Callable[[], None]] = []
     try:
         if "ray" in names:
@@ -70,7 +75,7 @@ def running(names: Sequence[str]) -> Iterator[Clusters]:
             ends.append(lab.close)
             environment |= {name: lab.environment[name] for name in ("SLURM_CONF", "PATH")}
             words["slurm"] = _on_slurm
-        yield Clusters(words, environment)
+        yield Clusters(words, environment, head, lab)
     finally:
         for end in reversed(ends):
             end()
