@@ -111,11 +111,13 @@ class Bench:
             command = next(
                 a.at for a in mine if isinstance(a.record, Command) and a.record.attempt == attempt
             )
-            number, last = list(times(ledger, "cause").items())[attempt - 1]
-            suspect = next(a.at for a in mine if suspected(a.record) == number)
+            last = list(times(ledger, "cause").values())[attempt - 1]
+            opened = next(
+                a.at for a in mine if isinstance(a.record, Incident) and a.record.attempt == attempt
+            )
             again = list(times(ledger, "start").values())[attempt]
             exited = list(times(ledger, "exit").values())[attempt - 1]
-            self.add(f"{where}last line → incident", suspect - last)
+            self.add(f"{where}last line → incident", opened - last)
             self.add(f"{where}exit → settled", settled - exited)
             self.add(f"{where}settled → command", command - settled)
             self.add(f"{where}command → the job runs again", again - command)
