@@ -107,12 +107,15 @@ def ray_run(folder: Path, metrics: Mapping[str, Mapping[str, object]]) -> list[P
         "latest_checkpoint_result": results[-1],
         "current_report_index": len(results),
     }
+    (folder / ".validate_storage_marker").touch()
     (folder / "checkpoint_manager_snapshot.json").write_text(json.dumps(snapshot))
     return folders
 
 
 def ray_trial(folder: Path, *, steps: Iterable[int], noted: int) -> None:
     """What Ray Train V1 keeps of a trial. The driver has noted only the first `noted` checkpoints."""
+    folder.mkdir()
+    (folder.parent / ".validate_storage_marker").touch()
     lines = []
     for number, step in enumerate(steps):
         name = f"checkpoint_{number:06d}"

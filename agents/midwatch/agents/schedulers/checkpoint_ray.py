@@ -24,6 +24,8 @@ from typing import Any
 from midwatch.agents.schedulers.checkpoint_names import Unit, folder_name
 from midwatch.agents.schedulers.checkpoint_store import Place
 
+MARKER = ".validate_storage_marker"
+"""The file that Ray writes into the folder of each run at its start. Trials of V1 lie below that folder."""
 SNAPSHOT = "checkpoint_manager_snapshot.json"
 RESULTS = "result.json"
 METADATA = ".metadata.json"
@@ -46,10 +48,16 @@ class RaySave:
 
 
 def ray_runs(directory: Place, entries: Sequence[Place]) -> Iterator[tuple[RaySave, ...]]:
-    """The checkpoints of each run in the directory or one folder below it, those of a run newest first."""
+    """The checkpoints of each run in the directory or one folder below it, those of a run newest first.
+
+    It lists only folders that Ray has marked, for another one may hold a million files.
+    """
     yield from _run(directory, entries)
+    marked = any(entry.name == MARKER for entry in entries)
     for entry in entries:
-        if entry.is_dir() and not _is_checkpoint(entry.name):
+        if _is_checkpoint(entry.name) or not entry.is_dir():
+            continue
+        if marked or (entry / MARKER).exists():
             inside: tuple[Place, ...] = ()
             with suppress(PermissionError, FileNotFoundError):  # such as lost+found
                 inside = tuple(entry.iterdir())

@@ -11,6 +11,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from checkpoint_shapes import hugging_face_folder, ray_run, torch_file
+from midwatch.agents.launch.job_spec import RunRequest, spec_of
 from midwatch.agents.schedulers import checkpoint_store
 from midwatch.agents.schedulers.checkpoint_store import StoredPath, is_below, place
 from midwatch.agents.schedulers.checkpoints import discover
@@ -18,6 +19,7 @@ from midwatch.agents.schedulers.resume import begin, newest, variables_to_choose
 from midwatch.agents.training_monitor import find_latest_checkpoint
 from midwatch.agents.training_monitor.errors import CheckpointNotFound
 from midwatch.streams.errors import ConfigurationError, UsageError
+from midwatch.streams.settings.file import load_settings
 
 FIRST, SECOND = "checkpoint_2026-11-23_00-55-19.815468", "checkpoint_2026-11-23_00-55-20.351072"
 TORN = "checkpoint_2026-11-23_00-55-37.613642"
@@ -132,6 +134,16 @@ def test_only_paths_below_the_checkpoint_directory_count() -> None:
     assert not is_below(run / "../other", run)
     assert not is_below(run, run)
     assert not is_below(Path("/bucket/run/checkpoint"), run)
+
+
+@pytest.mark.usefixtures("server")
+def test_a_spec_keeps_the_url_and_makes_a_path_absolute(tmp_path: Path) -> None:
+    directories = []
+    for given in ("s3://bucket/run/", "ckpt"):
+        request = RunRequest(argv=("true",), cwd=tmp_path, checkpoint_directory=given)
+        spec = spec_of(request, load_settings(None, environment={}), "local", "local:ann/run")
+        directories.append(spec.checkpoint_directory)
+    assert directories == ["s3://bucket/run", str(tmp_path / "ckpt")]
 
 
 def test_another_store_or_no_bucket_is_refused() -> None:

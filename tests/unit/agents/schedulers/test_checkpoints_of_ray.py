@@ -122,6 +122,12 @@ def test_the_numbered_folders_of_the_first_ray_train(tmp_path: Path) -> None:
     assert latest(discover(tmp_path)) == ("checkpoint_000001", 4, "step")
 
 
+def test_a_folder_that_ray_did_not_mark_is_not_searched(tmp_path: Path) -> None:
+    (folder,) = a_run(tmp_path / "data", {"step": 50})
+    (folder.parent / ".validate_storage_marker").unlink()
+    assert discover(tmp_path) == Discovery(None)
+
+
 def test_a_gap_in_the_drivers_notes_is_no_checkpoint(tmp_path: Path) -> None:
     """A folder of an earlier try that no report names, below one that is named."""
     trial = tmp_path / "trial"
