@@ -120,27 +120,6 @@ def test_a_timeout_gives_one_new_submission_that_resumes(
     assert [j["status"] for j in ours] == ["FAILED", "SUCCEEDED"]
 
 
-@pytest.mark.capability("S002-05", "S000-11")
-def test_ray_train_restarts_its_workers_itself_and_midwatch_the_job_once_its_failures_ran_out(
-    played: Played, ray_session: RayLab
-) -> None:
-    training, job = played.trainings["under Ray Train"], played.jobs["under Ray Train"]
-    wait_for(lambda: decided(job)[-1:] == ["none"], "its good end is seen", 2 * SOON)
-    assert decided(job) == ["restart", "none"]
-    assert [j["status"] for j in _submissions(ray_session, job)] == ["FAILED", "SUCCEEDED"]
-    storage = training.directory / "checkpoints" / "storage"
-    complete, torn = sorted((storage / "run-1").glob("checkpoint_2*"))[-2:]
-    assert (complete / "state.json").read_text() == '{"step": 4}'
-    assert [path.name for path in torn.iterdir() if path.name.endswith(".bin")] == ["rank_0.bin"]
-    assert (training.directory / "checkpoints" / "starts").read_text() == f"\n{complete}\n"
-    outcome = restarted(job)
-    assert outcome is not None
-    assert (outcome.checkpoint_step, outcome.checkpoint) == (4, str(complete))
-    assert f"{torn}: checkpoint_manager_snapshot.json does not name it" in outcome.reason
-    settled = [each for each in job.all_of(Incident) if each.attempt == 1 and each.state == "settled"]
-    assert "NCCL error: remote process exited" in settled[-1].verdict.root_line
-
-
 def test_out_of_memory_gives_no_new_submission(played: Played, ray_session: RayLab) -> None:
     training, job = played.trainings["out of memory"], played.jobs["out of memory"]
     wait_for(lambda: decided(job) == ["stop"], "the refusal", SOON)
@@ -169,6 +148,27 @@ def test_a_person_resumes_a_job_with_a_changed_clone_of_the_configuration_in_its
     assert [j["status"] for j in ours] == ["FAILED", "SUCCEEDED"]
     assert f"is started again as {ours[1]['submission_id']}" in shown
     assert ours[1]["entrypoint"].endswith("--config=train-resume.yaml")
+
+
+@pytest.mark.capability("S002-05", "S000-11")
+def test_ray_train_restarts_its_workers_itself_and_midwatch_the_job_once_its_failures_ran_out(
+    played: Played, ray_session: RayLab
+) -> None:
+    training, job = played.trainings["under Ray Train"], played.jobs["under Ray Train"]
+    wait_for(lambda: decided(job)[-1:] == ["none"], "its good end is seen", 2 * SOON)
+    assert decided(job) == ["restart", "none"]
+    assert [j["status"] for j in _submissions(ray_session, job)] == ["FAILED", "SUCCEEDED"]
+    storage = training.directory / "checkpoints" / "storage"
+    complete, torn = sorted((storage / "run-1").glob("checkpoint_2*"))[-2:]
+    assert (complete / "state.json").read_text() == '{"step": 4}'
+    assert [path.name for path in torn.iterdir() if path.name.endswith(".bin")] == ["rank_0.bin"]
+    assert (training.directory / "checkpoints" / "starts").read_text() == f"\n{complete}\n"
+    outcome = restarted(job)
+    assert outcome is not None
+    assert (outcome.checkpoint_step, outcome.checkpoint) == (4, str(complete))
+    assert f"{torn}: checkpoint_manager_snapshot.json does not name it" in outcome.reason
+    settled = [each for each in job.all_of(Incident) if each.attempt == 1 and each.state == "settled"]
+    assert "NCCL error: remote process exited" in settled[-1].verdict.root_line
 
 
 def _submissions(lab: RayLab, job: Job) -> list[dict[str, Any]]:
