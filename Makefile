@@ -64,7 +64,7 @@ FIT := $(foreach part,root chance,$(wildcard tests/bench/fit_$(part).py))
 fit-diagnosis: $(READY) ## what the verdicts learned from labelled logs in the folder LABELS, and how it fares
 	set -e; $(foreach file,$(FIT),PYTHONPATH=tests $(BIN)/python -m bench.$(basename $(notdir $(file))) $(LABELS);)
 
-bench-latency: $(READY) ## how soon: line to incident, settled to command, each kind of process killed ten times
+bench-latency: $(READY) ## how soon, on each cluster: line to incident, to command, to the new start; each process killed
 	PYTHONPATH=tests $(BIN)/python -m bench.latency $(ARGS)
 
 images: $(READY) ## build and run each stage of the Dockerfile with Python 3.11 and 3.13, without Docker
@@ -112,7 +112,7 @@ lock: $(VENV)/lock/bin/uv ## renew requirements/*.lock from pyproject.toml
 	$(COMPILE) pyproject.toml --all-extras $(if $(UPGRADE),--upgrade) -o requirements/dev.lock
 	$(COMPILE) pyproject.toml --extra server --extra otel -c requirements/dev.lock -o requirements/server.lock
 	$(COMPILE) pyproject.toml -c requirements/dev.lock -o requirements/base.lock
-	echo 'ray[default]==2.60.0' | $(COMPILE) - -o requirements/ray.lock
+	echo 'ray[default,train]==2.60.0' | $(COMPILE) - -o requirements/ray.lock
 	echo hatchling | $(COMPILE) - -c requirements/dev.lock -o requirements/build.lock
 
 $(VENV)/lock/bin/uv: requirements/uv.lock | $(READY)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 
@@ -88,3 +88,38 @@ def cut(path: Path) -> Path:
     """The second half of a file was never written."""
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     return path
+
+
+def ray_run(folder: Path, metrics: Mapping[str, Mapping[str, object]]) -> list[Path]:
+    """What Ray Train V2 keeps of a run: a folder each checkpoint, and the snapshot that names all of them."""
+    folders = [folder / name for name in metrics]
+    for each in folders:
+        each.mkdir(parents=True)
+        (each / "state.json").write_text("{}")
+    results = [
+        {"version": 0, "checkpoint_dir_name": name, "metrics": dict(values)}
+        for name, values in metrics.items()
+    ]
+    snapshot = {
+        "ray_version": "2.60.0",
+        "checkpoint_results": results,
+        "checkpoint_report_indices": list(range(len(results))),
+        "latest_checkpoint_result": results[-1],
+        "current_report_index": len(results),
+    }
+    (folder / ".validate_storage_marker").touch()
+    (folder / "checkpoint_manager_snapshot.json").write_text(json.dumps(snapshot))
+    return folders
+
+
+def ray_trial(folder: Path, *, steps: Iterable[int], noted: int) -> None:
+    """What Ray Train V1 keeps of a trial. The driver has noted only the first `noted` checkpoints."""
+    folder.mkdir()
+    (folder.parent / ".validate_storage_marker").touch()
+    lines = []
+    for number, step in enumerate(steps):
+        name = f"checkpoint_{number:06d}"
+        (folder / name).mkdir(parents=True)
+        (folder / name / "state.json").write_text("{}")
+        lines.append(json.dumps({"step": step, "checkpoint_dir_name": name, "done": False}) + "\n")
+    (folder / "result.json").write_text("".join(lines[:noted]))

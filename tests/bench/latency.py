@@ -1,7 +1,8 @@
 """Measure how soon: `make bench-latency`. A whole `midwatch up` with its default settings, and real jobs.
 
-From the last line to the incident, from settled to the command, and from the SIGKILL of each kind of process
-to the moment when what happened after the kill has come through it. Clocks are those of the jobs' own ledgers
+From the last line to the incident, from settled to the command, from there to the new start on each cluster,
+and from the SIGKILL of each kind of process to the moment when what happened after the kill has come through
+it. And what an executor needs that does nothing but look. Clocks are those of the jobs' own ledgers
 and of a consumer beside the watch, on one machine.
 """
 
@@ -19,6 +20,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bench import executor_cost
+from bench.latency_clusters import JOB, Clusters, Words, running
 from bench.latency_follow import Arrival, Follower, noted, steps, suspected, times
 from bench.latency_report import Sample, write_report
 from integration.up.conftest import PROCESSES, Up
@@ -30,9 +33,10 @@ from midwatch.streams.worker.tables.keys import offset_key
 from midwatch.streams.worker.tables.script import parse_offset
 from processes import alive, wait_for
 
-JOB = Path(__file__).with_name("latency_job.py")
 PATIENCE_S = 300.0
+LOOKED_S = 60.0
 KINDS = (*PROCESSES, "shipper")
+CLUSTERS = {"local": "local", "ray": "Ray", "slurm": "SLURM"}
 
 
 _BUDGET = """
@@ -57,13 +61,13 @@ class Bench:
         self.follower = Follower(self.settings)
         self.follower.start()
 
-    def run(self, kind: str, *options: str) -> tuple[str, Path]:
+    def run(self, kind: str, *options: str, words: Words | None = None) -> tuple[str, Path]:
         """Start a job through `midwatch run`; its name and its ledger."""
         name = f"{kind}-{time.time_ns()}"
         ledger = self.directory / f"{name}.ledger"
-        argv = ["run", "--json", "--act", f"--job={name}", *options, "--"]
+        argv = ["run", "--json", "--act", f"--job={name}", *options]
         command = ["sleep", "600"] if kind == "sleeper" else [sys.executable, str(JOB), kind, str(ledger)]
-        done = self.up.midwatch(*argv, *command)
+        done = self.up.midwatch(*argv, *(words(ledger) if words else ("--", *command)))
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout).get("job", name), ledger
 
@@ -89,10 +93,11 @@ class Bench:
                 found.setdefault(number, arrival.at)
         return found
 
-    def ends(self, count: int) -> None:
+    def ends(self, count: int, cluster: str = "local", words: Words | None = None) -> None:
         """Of a job that dies and is rescued again and again."""
         (policy := self.directory / "budget.yaml").write_text(_BUDGET.format(count))
-        name, ledger = self.run("mortal", f"--policy={policy}")
+        name, ledger = self.run("mortal", f"--policy={policy}", words=words)
+        where = "" if cluster == "local" else f"{CLUSTERS[cluster]}: "
         for attempt in range(1, count + 1):
             wait_for(partial(self._rescued, ledger, attempt), f"rescue {attempt}", PATIENCE_S)
             wait_for(partial(self._ordered, name, attempt), f"order {attempt}", PATIENCE_S)
@@ -106,10 +111,17 @@ class Bench:
             command = next(
                 a.at for a in mine if isinstance(a.record, Command) and a.record.attempt == attempt
             )
-            self.add("exit → settled", settled - list(times(ledger, "exit").values())[attempt - 1])
-            self.add("settled → command", command - settled)
+            last = list(times(ledger, "cause").values())[attempt - 1]
+            opened = next(
+                a.at for a in mine if isinstance(a.record, Incident) and a.record.attempt == attempt
+            )
             again = list(times(ledger, "start").values())[attempt]
-            self.add("command → the job runs again", again - command)
+            exited = list(times(ledger, "exit").values())[attempt - 1]
+            self.add(f"{where}last line → incident", opened - last)
+            self.add(f"{where}exit → settled", settled - exited)
+            self.add(f"{where}settled → command", command - settled)
+            self.add(f"{where}command → the job runs again", again - command)
+            self.add(f"{where}last line → the job runs again", again - last)
 
     def _ordered(self, name: str, attempt: int) -> bool:
         def is_it(arrival: Arrival) -> bool:
@@ -224,31 +236,46 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, prog="make bench-latency")
     parser.add_argument("--lines", type=int, default=100)
     parser.add_argument("--ends", type=int, default=30)
+    parser.add_argument("--clusters", nargs="+", choices=CLUSTERS, default=list(CLUSTERS))
+    parser.add_argument("--listed", type=int, default=200, help="jobs at which looking is measured; 0: not")
     parser.add_argument("--kills", type=int, default=10, help="of each kind of process")
     parser.add_argument("--set", action="append", default=[], help="a setting of `up`, as KEY=VALUE")
     parser.add_argument("--note", default="", help="what is odd about this run, for the page")
     parser.add_argument("--output", type=Path, default=Path("bench/results"))
     chosen = parser.parse_args(arguments)
     samples: list[Sample] = []
+    costs: list[executor_cost.Cost] = []
     try:
-        with tempfile.TemporaryDirectory(prefix="midwatch-latency-") as folder:
-            _measure(chosen, Path(folder), samples)
+        with (
+            tempfile.TemporaryDirectory(prefix="midwatch-latency-") as folder,
+            running(chosen.clusters) as clusters,
+        ):
+            _measure(chosen, Path(folder), samples, clusters)
+            if chosen.listed and clusters.head is not None:
+                costs.append(executor_cost.on_ray(clusters.head, chosen.listed, LOOKED_S, chosen.set))
+            if chosen.listed and clusters.slurm is not None:
+                costs.append(executor_cost.on_slurm(clusters.slurm, chosen.listed, LOOKED_S, chosen.set))
     finally:
         if samples:  # an hour's half is better than nothing
-            write_report(samples, chosen.set, chosen.output, note=chosen.note)
+            write_report(samples, chosen.set, chosen.output, note=chosen.note, costs=costs)
     return 0
 
 
-def _measure(chosen: argparse.Namespace, directory: Path, samples: list[Sample]) -> None:
-    up = Up(directory, "--act", *(f"--set={each}" for each in chosen.set))
+def _measure(chosen: argparse.Namespace, directory: Path, samples: list[Sample], clusters: Clusters) -> None:
+    settings = (f"--set={each}" for each in chosen.set)
+    up = Up(directory, "--act", *settings, **clusters.environment)
     try:
         up.await_ready()
         bench = Bench(up, directory, samples)
-        name, steady = bench.run("steady")
-        bench.ends(chosen.ends)
-        bench.lines(name, steady, chosen.lines)
-        bench.kills(steady, chosen.kills)
-        os.kill(noted(steady)[0]["pid"], signal.SIGKILL)
+        for cluster, words in clusters.words.items():
+            if cluster != "local":
+                bench.ends(chosen.ends, cluster, words)
+        if "local" in clusters.words:
+            name, steady = bench.run("steady")
+            bench.ends(chosen.ends)
+            bench.lines(name, steady, chosen.lines)
+            bench.kills(steady, chosen.kills)
+            os.kill(noted(steady)[0]["pid"], signal.SIGKILL)
         bench.follower.stop()
     finally:
         up.stop()

@@ -6,13 +6,15 @@ import datetime
 import math
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from xml.sax.saxutils import escape
 
 import orjson
+
+from bench.executor_cost import RUNNING, Cost
 
 _LIBRARIES = ("faust-streaming", "aiokafka", "kafka-python", "redis")
 PROMISES = {"line → incident": 1.0, "settled → command": 2.0} | {
@@ -36,7 +38,14 @@ def quantile(values: Sequence[float], share: float) -> float:
     return ordered[max(0, math.ceil(len(ordered) * share) - 1)]
 
 
-def write_report(samples: Sequence[Sample], changed: Sequence[str], output: Path, *, note: str = "") -> None:
+def write_report(
+    samples: Sequence[Sample],
+    changed: Sequence[str],
+    output: Path,
+    *,
+    note: str = "",
+    costs: Sequence[Cost] = (),
+) -> None:
     """Write latency.json, latency.md and latency.svg into the folder; `note` says what is odd about a run."""
     output.mkdir(parents=True, exist_ok=True)
     about = {
@@ -47,13 +56,15 @@ def write_report(samples: Sequence[Sample], changed: Sequence[str], output: Path
         "note": note,
     }
     data = about | {"samples": [asdict(sample) for sample in samples]}
+    if costs:
+        data["looking"] = [asdict(cost) for cost in costs]
     (output / "latency.json").write_bytes(orjson.dumps(data, option=orjson.OPT_INDENT_2) + b"\n")
     groups = {name: [s for s in samples if s.what == name] for name in dict.fromkeys(s.what for s in samples)}
-    (output / "latency.md").write_text(_page(groups, about))
+    (output / "latency.md").write_text(_page(groups, about, costs))
     (output / "latency.svg").write_text(_plot(groups))
 
 
-def _page(groups: dict[str, list[Sample]], about: Mapping[str, object]) -> str:
+def _page(groups: dict[str, list[Sample]], about: Mapping[str, object], costs: Sequence[Cost]) -> str:
     versions = about["versions"]
     assert isinstance(versions, dict)
     changed = about["settings"] or "none, all are the defaults"
@@ -83,7 +94,26 @@ def _page(groups: dict[str, list[Sample]], about: Mapping[str, object]) -> str:
         numbers = " | ".join(f"{number:.3f}" for number in (quantile(values, 0.5), p99, max(values)))
         load = quantile([sample.load for sample in samples], 0.5)
         lines.append(f"| {name} | {len(values)} | {numbers} | {load:.1f} | {verdict} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join((*lines, *_looking(costs))) + "\n"
+
+
+def _looking(costs: Sequence[Cost]) -> Iterator[str]:
+    """What an executor needs that does nothing but look."""
+    if not costs:
+        return
+    yield from (
+        "",
+        "## What looking costs",
+        "",
+        f"An executor whose scheduler lists that many jobs. {RUNNING} of them run and are its own; the rest",
+        "has ended. CPU is that of the executor and of the tools that it calls.",
+        "",
+        "| scheduler | jobs listed | CPU, % of one core | calls a second | over, s | load |",
+        "|---|---|---|---|---|---|",
+    )
+    for cost in costs:
+        numbers = f"{cost.cpu * 100:.1f} | {cost.calls:.2f} | {cost.seconds:.0f} | {cost.load:.1f}"
+        yield f"| {cost.scheduler} | {cost.listed} | {numbers} |"
 
 
 def _plot(groups: dict[str, list[Sample]]) -> str:

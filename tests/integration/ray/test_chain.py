@@ -16,6 +16,7 @@ from integration.chain.installation import Installation, Job, installation, midw
 from integration.chain.rescued import check_rescue, fail
 from integration.chain.slurm_training import SOON, Training, decided, restarted, shown
 from midwatch.agents.local.embedded.stack import Endpoints
+from midwatch.streams.records import Incident
 from processes import wait_for
 from ray_lab.lab import RayLab
 from ray_lab.world import variables
@@ -66,24 +67,40 @@ def watch(
 
 
 @dataclass
+class TrainedByRay(Training):
+    """A training under Ray Train, in Ray's own Python."""
+
+    name: str = field(default_factory=lambda: f"job-{secrets.token_hex(4)}")
+
+    def submit(self, *options: str) -> Job:
+        (self.directory / "checkpoints" / "storage").mkdir(parents=True)
+        script = Path(__file__).with_name("ray_train.py")
+        words = ("ray", "job", "submit", "--", "python", str(script), str(self.directory / "checkpoints"))
+        return self.run(*options, f"--checkpoint-dir={self.directory}/checkpoints/storage", "--", *words)
+
+
+@dataclass
 class Played:
     """Trainings that run side by side, for each of them mostly waits."""
 
-    trainings: dict[str, RayTraining]
+    trainings: dict[str, Training]
     jobs: dict[str, Job]
 
 
 @pytest.fixture(scope="module")
 def played(watch: Installation, tmp_path_factory: pytest.TempPathFactory) -> Played:
     place = tmp_path_factory.mktemp("jobs")
-    trainings = {
+    trainings: dict[str, RayTraining | TrainedByRay] = {
+        "under Ray Train": TrainedByRay(watch, place / "train"),
         "by the API": RayTraining(watch, place / "api", ("nccl@25:1",)),
         "by a sidecar in the entrypoint": RayTraining(watch, place / "sidecar", ("nccl@25:1",)),
         "out of memory": RayTraining(watch, place / "memory", ("oom@15",)),
         "a person stops it": RayTraining(watch, place / "stopped", iterations=100_000),
     }
     options = {"by a sidecar in the entrypoint": ("--sidecar",)}
-    return Played(trainings, {name: each.submit(*options.get(name, ())) for name, each in trainings.items()})
+    return Played(
+        dict(trainings), {name: each.submit(*options.get(name, ())) for name, each in trainings.items()}
+    )
 
 
 @pytest.mark.capability("C-7", "S000-14", "S002-05")
@@ -131,6 +148,27 @@ def test_a_person_resumes_a_job_with_a_changed_clone_of_the_configuration_in_its
     assert [j["status"] for j in ours] == ["FAILED", "SUCCEEDED"]
     assert f"is started again as {ours[1]['submission_id']}" in shown
     assert ours[1]["entrypoint"].endswith("--config=train-resume.yaml")
+
+
+@pytest.mark.capability("S002-05", "S000-11")
+def test_ray_train_restarts_its_workers_itself_and_midwatch_the_job_once_its_failures_ran_out(
+    played: Played, ray_session: RayLab
+) -> None:
+    training, job = played.trainings["under Ray Train"], played.jobs["under Ray Train"]
+    wait_for(lambda: decided(job)[-1:] == ["none"], "its good end is seen", 2 * SOON)
+    assert decided(job) == ["restart", "none"]
+    assert [j["status"] for j in _submissions(ray_session, job)] == ["FAILED", "SUCCEEDED"]
+    storage = training.directory / "checkpoints" / "storage"
+    complete, torn = sorted((storage / "run-1").glob("checkpoint_2*"))[-2:]
+    assert (complete / "state.json").read_text() == '{"step": 4}'
+    assert [path.name for path in torn.iterdir() if path.name.endswith(".bin")] == ["rank_0.bin"]
+    assert (training.directory / "checkpoints" / "starts").read_text() == f"\n{complete}\n"
+    outcome = restarted(job)
+    assert outcome is not None
+    assert (outcome.checkpoint_step, outcome.checkpoint) == (4, str(complete))
+    assert f"{torn}: checkpoint_manager_snapshot.json does not name it" in outcome.reason
+    settled = [each for each in job.all_of(Incident) if each.attempt == 1 and each.state == "settled"]
+    assert "NCCL error: remote process exited" in settled[-1].verdict.root_line
 
 
 def _submissions(lab: RayLab, job: Job) -> list[dict[str, Any]]:

@@ -10,7 +10,6 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from midwatch.agents.executor import reconcile as r
 from midwatch.agents.executor.claims import Claim
@@ -301,7 +300,7 @@ def _resume_point(spec: Spec) -> tuple[ResumePoint | None, str]:
     """
     if not spec.checkpoint_directory:
         return None, ""
-    point, notes = newest(Path(spec.checkpoint_directory))
+    point, notes = newest(spec.checkpoint_directory)
     for note in notes:
         say(f"{spec.job}: {note}")
     skipped = "; ".join(notes)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from midwatch.agents.launch.submission import kept_submission
+from midwatch.agents.schedulers.checkpoint_store import is_url, place
 from midwatch.agents.signing import spec_hash
 from midwatch.streams.errors import ServiceUnreachable, UsageError
 from midwatch.streams.records import Spec, SpecEvent
@@ -146,9 +147,7 @@ def spec_of(request: RunRequest, settings: Settings, kind: str, job: str) -> Spe
         environment={},
         user=getpass.getuser(),
         log_paths=logs,
-        checkpoint_directory=str(request.cwd / request.checkpoint_directory)
-        if request.checkpoint_directory
-        else "",
+        checkpoint_directory=_checkpoint_directory(request),
         policy=request.policy or settings.policy,
         armed=request.armed,
         nodes=request.nodes,
@@ -157,3 +156,11 @@ def spec_of(request: RunRequest, settings: Settings, kind: str, job: str) -> Spe
         resume_arguments=request.resume_arguments,
         follow=request.follow,
     )
+
+
+def _checkpoint_directory(request: RunRequest) -> str:
+    """The directory as any process finds it. Raises UsageError or ConfigurationError, see `place`."""
+    named = request.checkpoint_directory
+    if not named:
+        return ""
+    return str(place(named if is_url(named) else request.cwd / named))

@@ -4,13 +4,14 @@ A record has at most three full hits for each rule, role and rank, and the last 
 Other hits are counts, as evidence that no threshold reads. Progress travels as columns, because a healthy
 job prints little else.
 
-A rule's role holds only if the line itself reports the failure. Otherwise the hit is context, in five cases:
+A rule's role holds only if the line itself reports the failure. Otherwise the hit is context, in six cases:
 
 - A traceback quotes the line as source code.
 - Python ignored the exception.
 - The writer calls the line a warning.
 - A text cites the line in backticks.
 - The words before it only suppose it ("may have", "if").
+- Ray repeats it for workers that printed the same.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from midwatch.rules.matching.compiler import RuleSet
 from midwatch.rules.matching.hits import Match, Row
 from midwatch.rules.model import Role, Rule
 from midwatch.streams.lines.blocks import claimed_rank
-from midwatch.streams.lines.log_levels import is_quiet, is_warning, stands_aside, was_left_out
+from midwatch.streams.lines.log_levels import is_echo, is_quiet, is_warning, stands_aside, was_left_out
 from midwatch.streams.lines.normalise import LinePlace, places
 from midwatch.streams.lines.times import line_time
 from midwatch.streams.records import (
@@ -326,7 +327,7 @@ def _role(hit: Match, traceback: TracebackPlace) -> RecordRole:
         return cast(RecordRole, str(rule.role))
     quiet = not (rule.any_level or traceback.passed_on) and is_quiet(hit.line)
     reported = traceback.kind == "reported" or (traceback.kind == "beside" and not rule.fallback)
-    if not reported or quiet or only_mentions(hit):
+    if not reported or quiet or is_echo(hit.line) or only_mentions(hit):
         return "context"
     return cast(RecordRole, str(rule.role))
 

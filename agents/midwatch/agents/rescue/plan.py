@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from midwatch.agents.query.timeline import Attempt, Timeline
 from midwatch.agents.rescue.job_config import Clone, JobConfig, clone_of, find_config
@@ -68,7 +67,7 @@ def make_plan(
     spec, attempt, incident = _ended(timeline, now_ms)
     seq = FIRST_SEQ + sum(bool(command.person) for command in attempt.commands)
     restarts = sum(each.restarted is not None for each in timeline.attempts)
-    point, notes = newest(Path(spec.checkpoint_directory)) if spec.checkpoint_directory else (None, ())
+    point, notes = newest(spec.checkpoint_directory) if spec.checkpoint_directory else (None, ())
     plan = Plan(spec, incident, seq, restarts, point, notes)
     if same:
         return plan

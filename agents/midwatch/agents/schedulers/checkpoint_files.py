@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import pickletools
 import zipfile
-from pathlib import Path
+
+from midwatch.agents.schedulers.checkpoint_store import Place
 
 WEIGHTS = frozenset({".pt", ".pth", ".bin", ".distcp", ".safetensors", ".ckpt"})
 
@@ -20,7 +21,7 @@ _INTEGERS = frozenset({"BININT", "BININT1", "BININT2", "INT", "LONG1"})
 _NOTES = frozenset({"BINPUT", "LONG_BINPUT", "MEMOIZE", "PUT", "FRAME"})  # between a key and its value
 
 
-def torn(path: Path) -> str:
+def torn(path: Place) -> str:
     """Why this file of weights was cut short; "" if it seems whole. Raises OSError if it cannot be read."""
     if path.stat().st_size == 0:
         return "is empty"
@@ -29,24 +30,24 @@ def torn(path: Path) -> str:
     return "was cut short" if _begins_as_zip(path) and not is_whole_zip(path) else ""
 
 
-def not_saved(path: Path) -> str:
+def not_saved(path: Place) -> str:
     """Why this is no whole file of `torch.save`; "" if it is one. Raises OSError if it cannot be read."""
     return "" if is_whole_zip(path) else torn(path) or "is no whole file of torch.save"
 
 
-def is_whole_zip(path: Path) -> bool:
+def is_whole_zip(path: Place) -> bool:
     """Whether the file is a zip archive with its directory. It reads the directory only, not the content."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
             return bool(archive.namelist())
     except (zipfile.BadZipFile, ValueError):
         return False
 
 
-def step_inside(path: Path) -> int | None:
+def step_inside(path: Place) -> int | None:
     """The `global_step` that Lightning wrote into a whole file of `torch.save`; None if it holds none."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
             names = [name for name in archive.namelist() if name.endswith("/data.pkl")]
             if not names:
                 return None
@@ -70,12 +71,12 @@ def _integer_after(pickled: object, key: str) -> int | None:
     return None
 
 
-def _begins_as_zip(path: Path) -> bool:
+def _begins_as_zip(path: Place) -> bool:
     with path.open("rb") as file:
-        return file.read(len(_ZIP)) == _ZIP
+        return bool(file.read(len(_ZIP)) == _ZIP)
 
 
-def _torn_tensors(path: Path) -> str:
+def _torn_tensors(path: Place) -> str:
     size = path.stat().st_size
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")

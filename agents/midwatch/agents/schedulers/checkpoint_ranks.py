@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import product
-from pathlib import Path
 
 from midwatch.agents.schedulers.checkpoint_files import not_saved
+from midwatch.agents.schedulers.checkpoint_store import Place
 
 _FORMS = tuple(
     re.compile(form)
@@ -28,7 +28,7 @@ _FORMS = tuple(
 _RANKS = 100_000  # more than any job has; folders that name more are not ranks'
 
 
-def ranked(entries: Sequence[Path]) -> Iterator[tuple[str, tuple[Path, ...], str]]:
+def ranked(entries: Sequence[Place]) -> Iterator[tuple[str, tuple[Place, ...], str]]:
     """Each checkpoint by name: its files, and why it is not whole ("" if it is).
 
     A checkpoint is whole if every rank has a whole file of it. The numbers in the names of the folders tell
@@ -48,7 +48,7 @@ def ranked(entries: Sequence[Path]) -> Iterator[tuple[str, tuple[Path, ...], str
             yield name, *_judged(here, expected, name)
 
 
-def _judged(here: Path, expected: Sequence[str], name: str) -> tuple[tuple[Path, ...], str]:
+def _judged(here: Place, expected: Sequence[str], name: str) -> tuple[tuple[Place, ...], str]:
     files = [here / folder / name for folder in expected]
     there = tuple(file for file in files if file.is_file())
     missing = next((file.parent.name for file in files if file not in there), "")

@@ -10,6 +10,7 @@ A checkpoint is complete where something shows it, and what shows it differs by 
   `trainer_state.json`.
 
 With model parallelism NeMo saves a file of each rank, each in its rank's folder. They are one checkpoint.
+Ray Train keeps its own record of what is complete, see `checkpoint_ray`.
 
 NeMo sets a marker `NAME-unfinished` beside a checkpoint while it writes or deletes it.
 This module never loads or unpickles a checkpoint.
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ from typing import Any
 from midwatch.agents.schedulers.checkpoint_files import WEIGHTS, is_whole_zip, not_saved, step_inside, torn
 from midwatch.agents.schedulers.checkpoint_names import Named, Unit, file_name, folder_name
 from midwatch.agents.schedulers.checkpoint_ranks import ranked
+from midwatch.agents.schedulers.checkpoint_ray import RaySave, ray_runs
+from midwatch.agents.schedulers.checkpoint_store import Place
 
 TRACKER = "latest_checkpointed_iteration.txt"
 MANIFEST = "manifest.json"
@@ -49,7 +52,7 @@ class Checkpoint:
     """
 
     step: int
-    path: Path
+    path: Place
     written_at: float
     unit: Unit = "step"
 
@@ -58,7 +61,7 @@ class Checkpoint:
 class PassedOver:
     """A newer folder or file that is no complete checkpoint, and why."""
 
-    path: Path
+    path: Place
     reason: str
 
 
@@ -74,19 +77,20 @@ class Discovery:
 class _Candidate:
     number: int
     unit: Unit
-    path: Path
+    path: Place
     named: Named
     objection: str = ""  # known before any look at pointers
-    files: tuple[Path, ...] = ()  # of the ranks, where `path` itself does not exist
+    files: tuple[Place, ...] = ()  # of the ranks, where `path` itself does not exist
 
     @property
     def written_at(self) -> float:
         return max(file.stat().st_mtime for file in self.files or (self.path,))
 
 
-def discover(directory: Path) -> Discovery:
-    """Looks at the folders and `.ckpt` files of `directory`. A missing directory holds no checkpoint.
+def discover(directory: Place) -> Discovery:
+    """Looks at the folders and files of `directory`, and at runs of Ray Train one folder below.
 
+    A missing directory holds no checkpoint.
     Numbers of steps and of epochs cannot be compared. Of the two newest complete ones, the one counts that
     was written later.
 
@@ -94,17 +98,22 @@ def discover(directory: Path) -> Discovery:
         OSError: the directory exists and cannot be read, which must not look like "no checkpoint".
     """
     try:
-        entries = sorted(entry for entry in directory.iterdir() if not entry.is_symlink())
+        entries = [entry for entry in directory.iterdir() if not entry.is_symlink()]
+        entries.sort(key=lambda entry: entry.name)
     except FileNotFoundError:
         return Discovery(None)
-    candidates, passed = [], list[PassedOver]()
+    candidates, passed, newest = [], list[PassedOver](), list[Checkpoint]()
+    ray_saves = set[Place]()
+    for saves in ray_runs(directory, entries):
+        ray_saves |= {save.path for save in saves}
+        newest += _newest_of_run(saves, passed)
+    entries = [entry for entry in entries if entry not in ray_saves]
     for found in (*_candidates(entries), *_candidates_of_ranks(directory, entries)):
         if isinstance(found, PassedOver):
             passed.append(found)
         else:
             candidates.append(found)
     tracker, link = _tracker(directory), _latest(directory)
-    newest: list[Checkpoint] = []
     for unit in ("step", "epoch"):
         ranked = sorted((c for c in candidates if c.unit == unit), key=lambda c: c.number, reverse=True)
         for each in ranked:
@@ -117,7 +126,20 @@ def discover(directory: Path) -> Discovery:
     return Discovery(latest, tuple(passed))
 
 
-def _candidates(entries: list[Path]) -> Iterator[_Candidate | PassedOver]:
+def _newest_of_run(saves: Sequence[RaySave], passed: list[PassedOver]) -> Iterator[Checkpoint]:
+    """The newest complete checkpoint of a run of Ray Train; adds to `passed` the newer ones."""
+    for save in saves:
+        if reason := save.objection or _against_layout(save.path):
+            passed.append(PassedOver(save.path, reason))
+        elif save.number is None:
+            reason = "nothing tells its step: report `step` or `epoch` as a metric beside the checkpoint"
+            passed.append(PassedOver(save.path, reason))
+        else:
+            yield Checkpoint(save.number, save.path, save.path.stat().st_mtime, save.unit)
+            return
+
+
+def _candidates(entries: list[Place]) -> Iterator[_Candidate | PassedOver]:
     names = {entry.name for entry in entries}
     for entry in entries:
         folder = entry.is_dir()
@@ -130,7 +152,7 @@ def _candidates(entries: list[Path]) -> Iterator[_Candidate | PassedOver]:
         yield _candidate(entry, named, objection, () if folder else (entry,))
 
 
-def _candidates_of_ranks(directory: Path, entries: list[Path]) -> Iterator[_Candidate | PassedOver]:
+def _candidates_of_ranks(directory: Place, entries: list[Place]) -> Iterator[_Candidate | PassedOver]:
     """The checkpoints of which each rank has a file in a folder of its own."""
     names = {entry.name for entry in entries}
     for name, files, objection in ranked(entries):
@@ -138,7 +160,9 @@ def _candidates_of_ranks(directory: Path, entries: list[Path]) -> Iterator[_Cand
             yield _candidate(directory / name, named, _unfinished(name, names) or objection, files)
 
 
-def _candidate(path: Path, named: Named, objection: str, files: tuple[Path, ...]) -> _Candidate | PassedOver:
+def _candidate(
+    path: Place, named: Named, objection: str, files: tuple[Place, ...]
+) -> _Candidate | PassedOver:
     """The candidate of a name. Its `files` may know the step where the name tells an epoch."""
     number, unit = named.number, named.unit
     if not objection and files and unit == "epoch" and (step := step_inside(files[0])) is not None:
@@ -170,7 +194,7 @@ def _objection(candidate: _Candidate, tracker: int | None, link: int | None) -> 
     return f"newer than `latest`, and no {MANIFEST} proves it complete" if newer else _against_layout(path)
 
 
-def _against_last_part(folder: Path, step: int) -> str:
+def _against_last_part(folder: Place, step: int) -> str:
     """Why nothing in a folder shows that it is complete; "" if the part does that its trainer writes last.
 
     Hugging Face writes its own state after model and optimizer. Some versions write random states later,
@@ -186,7 +210,7 @@ def _against_last_part(folder: Path, step: int) -> str:
     return _against_layout(folder) if is_whole_zip(recipe) else f"{RECIPE_STATE} was cut short"
 
 
-def _step_of_state(file: Path) -> object:
+def _step_of_state(file: Place) -> object:
     """The step in the state of Hugging Face's Trainer; None if the file cannot be read."""
     try:
         return json.loads(file.read_bytes())["global_step"]
@@ -194,7 +218,7 @@ def _step_of_state(file: Path) -> object:
         return None
 
 
-def _against_sharded(folder: Path) -> str:
+def _against_sharded(folder: Place) -> str:
     """Why a folder of Lightning or NeMo is incomplete; "" if its last part is there.
 
     Megatron's distributed weights end with `metadata.json`, those of Lightning's FSDP with `meta.pt`. NeMo 2
@@ -215,7 +239,7 @@ def _against_sharded(folder: Path) -> str:
     return _against_layout(folder)
 
 
-def _is_zarr(metadata: Path) -> bool:
+def _is_zarr(metadata: Place) -> bool:
     """Whether Megatron's own metadata says that the tensors are stored in zarr, which has no `.metadata`."""
     try:
         return bool(json.loads(metadata.read_bytes())["sharded_backend"] == "zarr")
@@ -223,11 +247,11 @@ def _is_zarr(metadata: Path) -> bool:
         return False
 
 
-def _latest(directory: Path) -> int | None:
+def _latest(directory: Place) -> int | None:
     """The step that `latest` names, as a link or (as DeepSpeed has it) as a file's content."""
     pointer = directory / "latest"
     try:
-        if pointer.is_symlink():
+        if isinstance(pointer, Path) and pointer.is_symlink():
             name = pointer.readlink().name
         elif pointer.is_file():
             name = Path(pointer.read_text(errors="replace").strip()).name
@@ -239,7 +263,7 @@ def _latest(directory: Path) -> int | None:
     return named.number if named is not None and named.form == "step" else None
 
 
-def _tracker(directory: Path) -> int | None:
+def _tracker(directory: Place) -> int | None:
     """The step in Megatron's pointer. `release`, or any other text that is no number, counts as none."""
     try:
         text = (directory / TRACKER).read_text(errors="replace").strip()
@@ -248,7 +272,7 @@ def _tracker(directory: Path) -> int | None:
     return int(text) if text.isascii() and text.isdigit() else None
 
 
-def _against_manifest(folder: Path) -> str:
+def _against_manifest(folder: Place) -> str:
     """Why the folder differs from its manifest, which lists every file with its bytes and sha256; else ""."""
     try:
         entries: list[dict[str, Any]] = json.loads((folder / MANIFEST).read_bytes())["shards"]
@@ -266,19 +290,20 @@ def _against_manifest(folder: Path) -> str:
         found = path.stat().st_size
         if found != size:
             return f"{name} has {found} of {size} bytes"
-        if digest and size <= HASHED_BYTES and hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+        hashed = digest and size <= HASHED_BYTES and isinstance(path, Path)  # a store keeps its own checksums
+        if hashed and hashlib.sha256(path.read_bytes()).hexdigest() != digest:
             return f"{name} is not what was written: its sha256 differs"
     return ""
 
 
-def _against_layout(folder: Path) -> str:
+def _against_layout(folder: Place) -> str:
     """Why the files of a checkpoint without a manifest are incomplete; "" if they seem complete."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     if not files:
         return "it is empty"
     for path in files:
         if path.suffix in WEIGHTS and (why := torn(path)):
-            return f"{path.relative_to(folder)} {why}"
+            return f"{str(path).removeprefix(f'{folder}/')} {why}"
     for part in {path.parent for path in files if path.suffix == ".distcp"}:
         megatron = (part / "common.pt").is_file()
         for name in (".metadata", "metadata.json") if megatron else (".metadata",):
@@ -290,5 +315,5 @@ def _against_layout(folder: Path) -> str:
     return ""
 
 
-def _is_filled(path: Path) -> bool:
+def _is_filled(path: Place) -> bool:
     return path.is_file() and path.stat().st_size > 0

@@ -17,9 +17,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from midwatch.agents.schedulers.checkpoint_store import is_below, place
 from midwatch.agents.schedulers.checkpoints import discover
 from midwatch.shippers.identity import RESUME_FROM, RESUME_STEP, RESUME_UNIT, RESUME_WRITTEN
-from midwatch.streams.errors import UsageError
+from midwatch.streams.errors import ConfigurationError, UsageError
 from midwatch.streams.records.words import Unit
 
 ATTEMPT = "MIDWATCH_ATTEMPT"
@@ -104,15 +105,16 @@ def filled(words: Sequence[str], point: ResumePoint) -> tuple[str, ...]:
     return tuple(_PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), word) for word in words)
 
 
-def newest(directory: Path) -> tuple[ResumePoint | None, tuple[str, ...]]:
+def newest(directory: str | Path) -> tuple[ResumePoint | None, tuple[str, ...]]:
     """The newest complete checkpoint of the directory, and why newer ones were passed over."""
     try:
-        found = discover(directory)
-    except OSError as error:
+        where = place(directory)
+        found = discover(where)
+    except (OSError, ConfigurationError) as error:
         return None, (f"cannot read the checkpoints: {error}",)
     notes = [f"skips the checkpoint {passed.path}: {passed.reason}" for passed in found.passed_over]
     latest = found.latest
-    if latest is not None and not is_below(latest.path, directory):
+    if latest is not None and not is_below(latest.path, where):
         notes.append(f"skips the checkpoint {latest.path}: it lies outside {directory}")
         latest = None
     if latest is None:
@@ -147,7 +149,7 @@ def begin(argv: Sequence[str], environment: Mapping[str, str], *, restarts: int)
         kept[TRACE] = environment[TRACE]  # a restart by SLURM itself is no work of that incident
     directory = environment.get(DIRECTORY, "")
     if directory:
-        point, notes = newest(Path(directory))
+        point, notes = newest(directory)
         words = filled(json.loads(environment.get(TEMPLATE) or "[]"), point) if point else ()
         number = int(environment[ATTEMPT]) + restarts
         chosen = variables(number, point, ())
@@ -158,8 +160,3 @@ def begin(argv: Sequence[str], environment: Mapping[str, str], *, restarts: int)
     added = environment.get(ADDED, "0")
     words_left = len(argv) - int(added if added.isdecimal() else 0)
     return ToldStart(tuple(argv[: max(words_left, 1)]), kept, {})
-
-
-def is_below(path: Path, directory: Path) -> bool:
-    """Whether the path, with every link followed, lies within the directory and is not the directory."""
-    return directory.resolve() in path.resolve().parents

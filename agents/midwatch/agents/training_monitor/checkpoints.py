@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from midwatch.agents.schedulers.checkpoint_names import folder_name
+from midwatch.agents.schedulers.checkpoint_store import is_url, place
 from midwatch.agents.schedulers.checkpoints import discover
 from midwatch.agents.training_monitor.errors import AccessDenied, CheckpointNotFound
 from midwatch.agents.training_monitor.head.access import AddressedHead, PodHead
@@ -50,7 +51,7 @@ def look(head: AddressedHead | PodHead, checkpoint_dir: str) -> FoundCheckpoint:
 
     There `latest` alone decides, for the files are not read.
     """
-    if isinstance(head, AddressedHead) or Path(checkpoint_dir).is_dir():
+    if isinstance(head, AddressedHead) or is_url(checkpoint_dir) or Path(checkpoint_dir).is_dir():
         return look_here(checkpoint_dir)
     answer = head.execute(("python3", "-c", _IN_POD, checkpoint_dir))
     if isinstance(answer, HeadAnswer):
@@ -66,13 +67,13 @@ def look(head: AddressedHead | PodHead, checkpoint_dir: str) -> FoundCheckpoint:
 
 def look_here(checkpoint_dir: str) -> FoundCheckpoint:
     """As `find_latest_checkpoint`, where none is no error. Raises AccessDenied."""
-    directory = Path(checkpoint_dir)
+    directory = place(checkpoint_dir)
     try:
         found = discover(directory)
     except PermissionError as error:
-        raise AccessDenied.of(str(error.strerror), checkpoint_dir) from error
+        raise AccessDenied.of(str(error.strerror or error), checkpoint_dir) from error
     except OSError as error:
-        return FoundCheckpoint(passed_over=(f"it cannot be read: {error.strerror}",))
+        return FoundCheckpoint(passed_over=(f"it cannot be read: {error.strerror or error}",))
     passed = [f"{passed.path.name}: {passed.reason}" for passed in found.passed_over]
     if not directory.exists():
         passed.append("there is no such directory")

@@ -6,7 +6,6 @@ import contextlib
 import queue
 import threading
 from collections.abc import Mapping
-from pathlib import Path
 
 from midwatch.agents.schedulers.resume import ResumePoint, newest
 from midwatch.streams.records import CheckpointChoice, Spec
@@ -23,7 +22,7 @@ def saved_by(spec: Spec, patience_s: float = PATIENCE_S) -> CheckpointChoice | N
     if not directory:
         return None
     answer = queue.SimpleQueue[ResumePoint | None]()
-    look = threading.Thread(target=lambda: answer.put(newest(Path(directory))[0]), daemon=True)
+    look = threading.Thread(target=lambda: answer.put(newest(directory)[0]), daemon=True)
     look.start()
     try:
         found = answer.get(timeout=patience_s)
@@ -76,7 +75,7 @@ class RunningLooks:
             name, directory = self._requests.get()
             found = None
             with contextlib.suppress(Exception):  # whatever lies there, the next directory gets its look
-                found = newest(Path(directory))[0]
+                found = newest(directory)[0]
             self._answers.put((name, found))
 
 

@@ -48,6 +48,8 @@ _BREAKS = re.compile(rb"\n[^\n]{0,80}?Traceback \(most recent call last\)")
 
 _WARNS = re.compile(rb"(?i:WARN)|\bW(?:\d{3,4})? |\bW\d{4} |\[W\]|\[W[ \d]|\[NeMo W")
 
+_ECHO = re.compile(rb"\[repeated \d+x across cluster\]")
+
 
 def is_warning(line: bytes) -> bool:
     """Whether a quiet line calls itself a warning, not information."""
@@ -78,6 +80,11 @@ def is_quiet(line: bytes) -> bool:
         return True
     found = _LEVEL.search(line[:_HEAD])
     return found is not None and found["quiet"] is not None and _ENDS_ALL.search(line[:_HEAD]) is None
+
+
+def is_echo(line: bytes) -> bool:
+    """Whether Ray printed the line for others like it. It printed the first of them at once."""
+    return _ECHO.search(line) is not None
 
 
 def was_left_out(text: bytes, end: int) -> bool:

@@ -115,6 +115,17 @@ def test_doctor_without_anything_says_what_lacks(capsys: pytest.CaptureFixture[s
     assert body["settings"]["watch"] == {"mode": "observe"}
 
 
+def test_doctor_says_that_the_jobs_of_kuberay_are_only_observed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["doctor", "--set", "ray.address=http://head.example.invalid:8265"]) == 4
+    shown = capsys.readouterr().out
+    assert "Ray: midwatch acts on the submissions that `midwatch run` made." in shown
+    assert (
+        "only observes all others, such as those of a RayJob of KubeRay, whose backoffLimit restarts" in shown
+    )
+    assert run(["doctor"]) == 4
+    assert "KubeRay" not in capsys.readouterr().out
+
+
 def test_doctor_tells_of_secrets_that_everybody_can_read(capsys: pytest.CaptureFixture[str]) -> None:
     Path("secret").write_text("canary-of-the-test\n")
     Path("secret").chmod(0o644)

@@ -60,6 +60,18 @@ def test_other_commands_of_the_server_name_it_too(tmp_path: Path, command: tuple
     assert "Traceback" not in done.stderr
 
 
+def test_run_names_the_extra_before_it_starts_a_job_with_checkpoints_on_s3(tmp_path: Path) -> None:
+    code = _WITHOUT.format(
+        modules={"s3fs"}, arguments=["run", "--checkpoint-dir", "s3://bucket/run", "--", "true"]
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path
+    )
+    assert done.returncode == 3, done.stderr
+    assert "pip install 'midwatch[s3]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_the_extras_are_those_of_the_package() -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert set(PACKAGES) <= set(declared)

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from checkpoint_shapes import cut, lightning_file, torchtune_folder
+from midwatch.agents.schedulers.checkpoint_store import is_below
 from midwatch.agents.schedulers.resume import (
     ADDED,
     ResumePoint,
     begin,
     filled,
-    is_below,
     template,
     variables,
     variables_to_choose,

@@ -32,7 +32,12 @@ _NEIGHBOURS_S = 10.0
     metavar="PATH",
     help="A log file on each SLURM node's own disk; %N is the node's name.",
 )
-@click.option("--checkpoint-dir", default="", metavar="DIR", help="Where the training keeps its checkpoints.")
+@click.option(
+    "--checkpoint-dir",
+    default="",
+    metavar="DIR",
+    help="Where the training keeps its checkpoints: a path, or s3://...",
+)
 @click.option(
     "--resume-arg",
     "resume_arguments",
@@ -106,10 +111,12 @@ def run(
     from midwatch.agents.launch.job_spec import RunRequest, Unwatched
     from midwatch.agents.launch.start import follow, note_interrupts, start
     from midwatch.agents.schedulers.calls import SystemCaller
+    from midwatch.agents.schedulers.checkpoint_store import place
     from midwatch.agents.schedulers.ray.submission import is_ray
     from midwatch.agents.schedulers.wrapping import is_sbatch
     from midwatch.streams.services.connection import with_connection
 
+    place(options["checkpoint_dir"])
     try:
         settings = with_connection(settings)
     except ServiceUnreachable as error:

@@ -20,6 +20,8 @@ from midwatch.agents.detect.incident.turn import Turn
 from midwatch.streams.lines.foreign import PREFIX as FOREIGN
 from midwatch.streams.records import Held, Hit, Hits, Line, Progress, Stop
 
+RETRIES = "ray_train_retries"
+"""The rule of Ray Train's own line that it starts its workers again."""
 _HELD_PER_RULE_AND_RANK = 3
 _HELD = 512
 _NOTED = 8
@@ -164,6 +166,8 @@ def _hold(turn: Turn, hit: Hit, logged_ms: int) -> None:
         return
     if hit.excuses is not None:
         _excuse(turn, hit)
+    if hit.rule == RETRIES:
+        _begin_anew(turn)
     state = turn.state
     if hit.role == "context" and hit.mode == "success":
         turn.set(left=hit)
@@ -204,6 +208,13 @@ def _note(turn: Turn, hit: Hit, logged_ms: int) -> None:
         kept.remove(alike[0])
     note = Held(hit, state.step if state.step is not None else -1, logged_ms)
     turn.set(noted=(*kept, note)[-_NOTED:])
+
+
+def _begin_anew(turn: Turn) -> None:
+    """Drop the held lines: Ray Train restarts its workers within the attempt, so they did not end it."""
+    turn.set(held=(), noted=())
+    if turn.state.incident is not None and turn.state.incident.state == "suspected":
+        withdraw(turn, "Ray Train restarts its workers itself")
 
 
 def _excuse(turn: Turn, hit: Hit) -> None:
