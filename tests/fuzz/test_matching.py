@@ -1,6 +1,6 @@
 """Exactness: random rules on random bytes give what RE2's public search gives, by every path of the matcher.
 
-FUZZ_CASES sets how many pairs of a rule and a chunk are tried (default 200,000), FUZZ_SEED where it begins.
+FUZZ_CASES sets how many pairs of a rule and a chunk are tried (default 60,000), FUZZ_SEED where it begins.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fuzz.differential import try_cases
 from fuzz.mutants import MUTANTS, Mutant
 from midwatch.rules.matching import compiler, matcher
 
-CASES = int(os.environ.get("FUZZ_CASES", "200000"))
+CASES = int(os.environ.get("FUZZ_CASES", "60000"))
 SEED = int(os.environ.get("FUZZ_SEED", "20260302"))
 MUTANT_CASES = 60_000
 
