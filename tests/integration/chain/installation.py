@@ -172,12 +172,13 @@ class Installation:
         wait_for(lambda: job.starts() == 1, "the job runs")
         return job
 
-    def finish_jobs(self) -> None:
+    def finish_jobs(self, beneath: Path | None = None) -> None:
         """Every job ends well, and its shippers with it: what no test looks at any more must not load the
-        tests to come."""
-        for job in self.jobs:
+        tests to come. With `beneath` those alone whose directories are in there."""
+        jobs = [job for job in self.jobs if beneath is None or job.directory.is_relative_to(beneath)]
+        for job in jobs:
             job.finish()
-        self._end(*(job.shipper(node) for job in self.jobs for node in job.nodes if job.ships(node)))
+        self._end(*(job.shipper(node) for job in jobs for node in job.nodes if job.ships(node)))
 
     def judge_again(self) -> None:
         """Every field of what was said and decided of every job follows from its recording."""
