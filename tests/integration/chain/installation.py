@@ -231,6 +231,7 @@ class Job:
     name: str
     directory: Path
     nodes: tuple[str, ...]
+    whole_name: str = ""
 
     def starts(self) -> int:
         """How often the job was started, by its own count."""
@@ -290,10 +291,13 @@ class Job:
         self.tell("crash", json.dumps(lines))
 
     def story(self) -> Timeline | None:
+        """Asked by its whole name once that is known: then only the job's own partitions are read."""
         try:
-            return ask_job(self.installation.settings, self.name, int(time.time() * 1000), 10)[0]
+            told = ask_job(self.installation.settings, self.whole_name or self.name, _now_ms(), 10)[0]
         except UsageError:
             return None
+        self.whole_name = told.job
+        return told
 
     def records(self) -> list[object]:
         story = self.story()
@@ -315,6 +319,10 @@ class Job:
     def step(self) -> int:
         story = self.story()
         return (story.last_step or 0) if story else 0
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
 
 
 def _pair(option: str) -> tuple[str, str]:
