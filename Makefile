@@ -2,7 +2,7 @@
 VENV ?= .venv
 ARGS ?=
 LABELS ?= ../shared/data/failures
-WORKERS ?= 4
+WORKERS ?= 6
 UNIT_WORKERS ?= 3
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: $(READY) $(if $(findstring ray,$(ARGS)),$(RAY)) ## a toy training fails, is rescued; ARGS="--cluster ray"
 	PATH="$(abspath $(RAY_VENV))/bin:$$PATH" $(BIN)/midwatch demo $(ARGS)
 
-test: $(READY) ## all tests, WORKERS files at a time; ARGS="tests/unit -k stall" for some; OELLM=CLONE too
+test: $(READY) ## all tests, WORKERS files at a time, for most wait; ARGS="tests/unit -k stall" for some; OELLM=CLONE too
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 unit: $(READY) ## all that needs no services, with a sixth of the made-up cases

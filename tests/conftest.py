@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import kept_running
 from faults.chaos import short_form
-from house import capabilities, failures, parts
+from house import capabilities, failures, parts, turns
 from house.cases import SERVICES, quick
 from midwatch.rules.matching import compiler
 from midwatch.rules.prefilter import workloads
@@ -64,6 +66,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if SERVICES.intersection(getattr(item, "fixturenames", ()))]
         items[:] = [item for item in items if item not in left_out]
         config.hook.pytest_deselected(items=left_out)
+    items[:] = turns.in_order(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Files that share a SLURM or a Ray head go to one process."""
+    return turns.scheduler_of(config, log)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """A SLURM or a Ray head ends with the last test of the files that share it."""
+    if nextitem is None or turns.turn_of(nextitem.nodeid) != turns.turn_of(item.nodeid):
+        kept_running.end_all(item.config)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

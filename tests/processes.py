@@ -29,7 +29,7 @@ def wait_for(
         assert now < deadline, f"not within {limit} s: {what}{_twice(seen) if seen else ''}"
         # A look that took long (a whole topic was read for it) is followed by a longer pause: who asks must
         # not load what it waits for.
-        time.sleep(min(max(0.02, 4 * (now - asked)), 1.0))  # between two looks at the fact
+        time.sleep(min(max(0.02, 8 * (now - asked)), 2.0))  # between two looks at the fact
 
 
 def _twice(seen: Callable[[], object], apart_s: float = 3.0) -> str:

@@ -1,15 +1,17 @@
-"""Fixtures for a conftest to import: `ray_head`, one head a session, whose jobs end before each test."""
+"""Fixtures for a conftest to import: `ray_head`, one for all files, whose jobs end before each test."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from house.parts import require
+from kept_running import kept
 from ray_lab.lab import RayLab
 from ray_lab.packages import obtain
 
@@ -28,10 +30,9 @@ def ray_running(*, redis: bool = False, token: str = "") -> Iterator[RayLab]:
         lab.close()
 
 
-@pytest.fixture(scope="session")
-def ray_session() -> Iterator[RayLab]:
-    with ray_running(token="lab-token-of-the-tests") as lab:
-        yield lab
+@pytest.fixture(scope="module")
+def ray_session(request: pytest.FixtureRequest) -> RayLab:
+    return kept(request, partial(ray_running, token="lab-token-of-the-tests"))
 
 
 @pytest.fixture

@@ -1,19 +1,23 @@
-"""Fixtures for a conftest to import: `slurm`, one cluster a session, is cleared before each test."""
+"""Fixtures for a conftest to import: `slurm`, one cluster for all files, is cleared before each test."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from house.parts import require
+from kept_running import kept
 from slurm_lab.lab import Lab
 from slurm_lab.packages import ACCOUNTING, CONTROLLER, obtain
 
 
-def boot(programs: dict[str, str], accounting: bool) -> Iterator[Lab]:
+@contextmanager
+def running(programs: dict[str, str], accounting: bool) -> Iterator[Lab]:
     """A cluster of three nodes; a visible skip where there can be none, in CI a failure."""
     reason = obtain(programs)
     require("a real SLURM", not reason, reason)
@@ -40,9 +44,9 @@ def booted(nodes: int = 3, accounting: bool = False, times: int = 3) -> Lab:
     return lab
 
 
-@pytest.fixture(scope="session")
-def slurm_cluster() -> Iterator[Lab]:
-    yield from boot(CONTROLLER, accounting=False)
+@pytest.fixture(scope="module")
+def slurm_cluster(request: pytest.FixtureRequest) -> Lab:
+    return kept(request, partial(running, CONTROLLER, accounting=False))
 
 
 @pytest.fixture
@@ -52,5 +56,5 @@ def slurm(slurm_cluster: Lab) -> Lab:
 
 
 @pytest.fixture(scope="module")
-def slurm_with_accounting() -> Iterator[Lab]:
-    yield from boot(CONTROLLER | ACCOUNTING, accounting=True)
+def slurm_with_accounting(request: pytest.FixtureRequest) -> Lab:
+    return kept(request, partial(running, CONTROLLER | ACCOUNTING, accounting=True))

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from faults.chain.injections import INJECTIONS, Scene
-from faults.chaos.rounds import FULL, LEAN, ROUNDS, seed_of
+from faults.chaos.rounds import AT_A_TIME, FULL, ROUNDS, seed_of
 from faults.chaos.tally import counting
 from integration.chain.installation import Installation, Job, installation
 from integration.chain.training import PROCESSES, Training
@@ -43,7 +43,8 @@ class Plan:
     rounds: int
 
 
-MIXED = {f"all in turn, {n}": Plan(tuple(INJECTIONS), LEAN) for n in range(1, max(1, ROUNDS // LEAN) + 1)}
+_EACH = min(AT_A_TIME, ROUNDS)
+MIXED = {f"all in turn, {n}": Plan(tuple(INJECTIONS), _EACH) for n in range(1, ROUNDS // _EACH + 1)}
 ALONE = {name: Plan((name,), ROUNDS) for name in INJECTIONS}
 PLANS = MIXED | ALONE if FULL else MIXED
 """All faults in an order of the seed's, where each finds what the one before it has left half done; in the

@@ -1,4 +1,4 @@
-"""How often each case is played, and by which seeds: two rounds for `make test`, many for `make chaos`.
+"""How often each case is played, and by which seeds: one round for `make test`, many for `make chaos`.
 
 `MIDWATCH_CHAOS_ROUNDS` sets the number, `MIDWATCH_CHAOS_SEED` the seed that all others come from.
 """
@@ -9,10 +9,14 @@ import os
 import secrets
 import zlib
 
-LEAN = 2
+LEAN = 1
 ROUNDS = int(os.environ.get("MIDWATCH_CHAOS_ROUNDS") or LEAN)
 FULL = ROUNDS > LEAN
 """Whether this is the long run: each fault then gets a run of its own, and nothing is shortened."""
+AT_LEAST_TWO = max(2, ROUNDS)
+"""Of a case that takes seconds, and whose second round begins with what the first one left behind."""
+AT_A_TIME = 2
+"""So many rounds are played side by side, or by one training, where a case allows it."""
 _BASE = int(os.environ.get("MIDWATCH_CHAOS_SEED") or secrets.randbits(32))
 
 

@@ -1,4 +1,4 @@
-"""`make test` plays every case twice: how often each was hit is told at its end, and one never hit fails it.
+"""`make test` plays every case once: how often each was hit is told at its end, and one never hit fails it.
 
 The processes of a run write into one tally, which the first of them reads. A run of some tests alone is told
 too, and not judged.

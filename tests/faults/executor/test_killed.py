@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from executor_world import World, ledger
-from faults.chaos.rounds import LEAN, ROUNDS, seed_of
+from faults.chaos.rounds import AT_A_TIME, ROUNDS, seed_of
 from faults.chaos.tally import counting
 from midwatch.agents.launch.job_spec import Started
 from midwatch.agents.local.embedded.stack import Endpoints
@@ -56,7 +56,7 @@ def test_an_executor_killed_on_its_way_starts_the_training_exactly_once(
         return played
 
     # Side by side, for a round mostly waits; each has an installation of its own.
-    with counting("executor", case, seed) as count, ThreadPoolExecutor(LEAN) as side_by_side:
+    with counting("executor", case, seed) as count, ThreadPoolExecutor(AT_A_TIME) as side_by_side:
         for played in side_by_side.map(play, range(ROUNDS)):
             count.hit(f"failpoint {point.partition(':')[0]}")
             count.add(starts=played.starts, overlaps=played.overlaps, strays=played.strays)

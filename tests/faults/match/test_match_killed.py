@@ -13,7 +13,7 @@ import pytest
 from kafka import KafkaConsumer, TopicPartition
 
 from bench.latency_job import progress
-from faults.chaos.rounds import ROUNDS, seed_of
+from faults.chaos.rounds import AT_LEAST_TWO, seed_of
 from faults.chaos.tally import counting
 from integration.chain.installation import Installation, installation, midwatch
 from integration.shippers.shipping import append
@@ -74,7 +74,7 @@ def test_match_killed_at_any_step_loses_no_line(point: str, watch: Installation,
     events = Events(watch)
     try:
         with counting("agents", f"match killed at {point}", seed) as count:
-            for _ in range(ROUNDS):
+            for _ in range(AT_LEAST_TWO):
                 # Its file says that it is ready until the next one runs, which must not come beside `first`.
                 wait_for(lambda: watch.processes["match"].poll() is None, "match is there again", SOON)
                 watch.ready("match")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from faults.chaos.rounds import ROUNDS, seed_of
+from faults.chaos.rounds import AT_LEAST_TWO, seed_of
 from faults.chaos.tally import counting
 from integration.chain.installation import Installation, installation
 from integration.messages.messages_worker import SOON, send, start
@@ -36,7 +36,7 @@ def test_a_worker_killed_behind_a_delivery_loses_no_message(watch: Installation)
     seed = seed_of("messages")
     chance, jobs = random.Random(seed), list[str]()
     with http_sink() as sink, counting("messages", "messages killed behind a delivery", seed) as count:
-        for number in range(ROUNDS):
+        for number in range(AT_LEAST_TWO):
             start(watch, WEBHOOK__URL=sink.url, failpoint=f"told:{chance.randint(1, JOBS)}")
             jobs.extend(_fail(watch, number))
             doomed = watch.processes["messages"]

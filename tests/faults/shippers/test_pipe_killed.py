@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from faults.chaos.rounds import ROUNDS, seed_of
+from faults.chaos.rounds import AT_LEAST_TWO, seed_of
 from faults.chaos.tally import counting
 from integration.shippers.shipping import numbered
 from integration.shippers.test_ship_pipe import MakePipe, pipe
@@ -20,7 +20,7 @@ def test_a_shipping_process_that_never_begins_costs_the_training_nothing(pipe: M
     seed = seed_of("shippers/child")
     chance = random.Random(seed)
     with counting("shippers", "killed at child", seed) as count:
-        for _ in range(ROUNDS):
+        for _ in range(AT_LEAST_TWO):
             lines = numbered(0, chance.randint(100, 5_000))
             running = pipe("--drain=1", MIDWATCH_FAILPOINT="child")
             passed, said = running.communicate("".join(f"{line}\n" for line in lines).encode(), timeout=60)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from faults.chaos.rounds import ROUNDS, seed_of
+from faults.chaos.rounds import AT_LEAST_TWO, seed_of
 from faults.chaos.tally import counting
 from integration.shippers.shipping import Seen, Shipper, Topic, append, numbered
 from processes import wait_for
@@ -34,7 +34,7 @@ def test_killed_at_any_step_while_the_log_is_renamed_nothing_is_lost(
     """Each round: lines, a shipper that dies at its n-th pass of the failpoint, more lines, a rename."""
     seed = seed_of(f"shippers/{point}")
     chance = random.Random(seed)
-    log, lines = tmp_path / "train.log", numbered(0, ROUNDS * 12_000)
+    log, lines = tmp_path / "train.log", numbered(0, AT_LEAST_TWO * 12_000)
     running = shipper(log, "--set=ship.chunk_size=64KiB")
     written = 0
 
@@ -44,7 +44,7 @@ def test_killed_at_any_step_while_the_log_is_renamed_nothing_is_lost(
         written += count
 
     with counting("shippers", f"killed at {point}", seed) as count:
-        for number in range(ROUNDS):
+        for number in range(AT_LEAST_TWO):
             write(chance.randint(2_000, 8_000))
             # Each checkpoint and each acknowledgement may cover many chunks: lines go on until it has died.
             running.start(MIDWATCH_FAILPOINT=f"{point}:{chance.randint(1, 6)}")

@@ -172,12 +172,13 @@ class Installation:
         wait_for(lambda: job.starts() == 1, "the job runs")
         return job
 
-    def finish_jobs(self) -> None:
+    def finish_jobs(self, beneath: Path | None = None) -> None:
         """Every job ends well, and its shippers with it: what no test looks at any more must not load the
-        tests to come."""
-        for job in self.jobs:
+        tests to come. With `beneath` those alone whose directories are in there."""
+        jobs = [job for job in self.jobs if beneath is None or job.directory.is_relative_to(beneath)]
+        for job in jobs:
             job.finish()
-        self._end(*(job.shipper(node) for job in self.jobs for node in job.nodes if job.ships(node)))
+        self._end(*(job.shipper(node) for job in jobs for node in job.nodes if job.ships(node)))
 
     def judge_again(self) -> None:
         """Every field of what was said and decided of every job follows from its recording."""
@@ -230,6 +231,7 @@ class Job:
     name: str
     directory: Path
     nodes: tuple[str, ...]
+    whole_name: str = ""
 
     def starts(self) -> int:
         """How often the job was started, by its own count."""
@@ -289,10 +291,13 @@ class Job:
         self.tell("crash", json.dumps(lines))
 
     def story(self) -> Timeline | None:
+        """Asked by its whole name once that is known: then only the job's own partitions are read."""
         try:
-            return ask_job(self.installation.settings, self.name, int(time.time() * 1000), 10)[0]
+            told = ask_job(self.installation.settings, self.whole_name or self.name, _now_ms(), 10)[0]
         except UsageError:
             return None
+        self.whole_name = told.job
+        return told
 
     def records(self) -> list[object]:
         story = self.story()
@@ -314,6 +319,10 @@ class Job:
     def step(self) -> int:
         story = self.story()
         return (story.last_step or 0) if story else 0
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
 
 
 def _pair(option: str) -> tuple[str, str]:

@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from integration.chain.burst import Burst, name_for_one_partition
-from integration.chain.installation import NODES, Installation, Job, installation
+from integration.chain.installation import NODES, WORKERS, Installation, Job, installation
 from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.streams.records import Incident, Outcome, SchedulerFact
 from processes import alive, wait_for
+from side_by_side import Scenes
 
 LIMIT_S = 6
 LONG_LIMIT_S = 20
@@ -27,16 +28,18 @@ MUTANT = Path(__file__).with_name("mutant_detect.py")
 @pytest.fixture(scope="module")
 def watch(stack: Endpoints, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     with installation(tmp_path_factory.mktemp("watch"), stack) as made:
-        for name in ("match", "detect", "decide", "executor"):
+        for name in (*WORKERS, "executor"):
             made.start(name)
         made.ready()
         yield made
 
 
-@pytest.fixture(autouse=True)
-def nothing_stays(watch: Installation) -> Iterator[None]:
-    yield
-    watch.finish_jobs()
+def _nothing_stays(watch: Installation, tmp_path: Path, **_others: object) -> None:
+    watch.finish_jobs(beneath=tmp_path)
+
+
+scenes = Scenes()
+played = scenes.fixture("watch", "stack", after=_nothing_stays)
 
 
 def _training(
@@ -59,6 +62,7 @@ def _quiet_for(job: Job, seconds: float) -> None:
 
 
 @pytest.mark.capability("S002-04", "N-6", "C-4", "C-5", "S001-57")
+@scenes.scene
 def test_a_hang_is_found_and_restarted_once(watch: Installation, tmp_path: Path) -> None:
     job = _training(watch, tmp_path / "job")
     job.tell("hang")
@@ -83,6 +87,7 @@ modes:
 """
 
 
+@scenes.scene
 def test_a_policy_may_cancel_what_hangs_and_nothing_is_started(watch: Installation, tmp_path: Path) -> None:
     (policy := tmp_path / "cancels.yaml").write_text(CANCELS)
     job = _training(watch, tmp_path / "job", options=(f"--policy={policy}",))
@@ -98,6 +103,7 @@ def test_a_policy_may_cancel_what_hangs_and_nothing_is_started(watch: Installati
 
 
 @pytest.mark.capability("X-14", "N-6")
+@scenes.scene
 def test_a_stopped_shipper_is_blindness_and_why_says_so(watch: Installation, tmp_path: Path) -> None:
     job = _training(watch, tmp_path / "job")
     job.shipper("n0").send_signal(signal.SIGSTOP)
@@ -107,6 +113,7 @@ def test_a_stopped_shipper_is_blindness_and_why_says_so(watch: Installation, tmp
     assert _why(watch, job).count("blind") >= 1
 
 
+@scenes.scene
 def test_the_only_node_that_prints_progress_is_needed_for_a_hang(watch: Installation, tmp_path: Path) -> None:
     job = _training(watch, tmp_path / "job")
     job.shipper("n0").kill()
@@ -116,6 +123,7 @@ def test_the_only_node_that_prints_progress_is_needed_for_a_hang(watch: Installa
     assert _why(watch, job).count("blind") >= 1
 
 
+@scenes.scene
 def test_a_node_that_prints_none_may_be_lost(watch: Installation, tmp_path: Path) -> None:
     job = _training(watch, tmp_path / "job")
     job.shipper("n2").kill()
@@ -125,6 +133,7 @@ def test_a_node_that_prints_none_may_be_lost(watch: Installation, tmp_path: Path
     assert len(job.commands()) == 1
 
 
+@scenes.scene
 def test_a_long_evaluation_is_no_hang(watch: Installation, tmp_path: Path) -> None:
     job = _training(watch, tmp_path / "job")
     job.tell("evaluate")
@@ -180,14 +189,25 @@ def _steps_printed(job: Job) -> int:
     return int(lines[-1].split()[1].rstrip("/"))
 
 
-def test_a_match_that_stood_still_makes_no_hang(watch: Installation, tmp_path: Path) -> None:
+@scenes.scene
+def test_a_match_that_stood_still_makes_no_hang(stack: Endpoints, tmp_path: Path) -> None:
+    with installation(tmp_path, stack) as made:
+        for name in (*WORKERS, "executor"):
+            made.start(name)
+        made.ready()
+        job = _paused_for_long(made, tmp_path / "job")
+        _quiet_for(job, LIMIT_S)
+        assert _incidents(job) == []
+
+
+def _paused_for_long(watch: Installation, directory: Path) -> Job:
     name = name_for_one_partition(NODES, watch.settings)
-    job = _training(watch, tmp_path / "job", LONG_LIMIT_S, name=name)
+    job = _training(watch, directory, LONG_LIMIT_S, name=name)
     _pause_match(watch, job, 2 * LONG_LIMIT_S)
-    _quiet_for(job, LIMIT_S)
-    assert _incidents(job) == []
+    return job
 
 
+@scenes.scene
 def test_silence_as_now_minus_the_last_line_calls_a_healthy_job_stalled(
     stack: Endpoints, tmp_path: Path
 ) -> None:
@@ -197,9 +217,7 @@ def test_silence_as_now_minus_the_last_line_calls_a_healthy_job_stalled(
             made.start(name)
         made.start("detect", sys.executable, "-P", str(MUTANT), PYTHONPATH=str(MUTANT.parents[2]))
         made.ready()
-        name = name_for_one_partition(NODES, made.settings)
-        job = _training(made, tmp_path / "job", LONG_LIMIT_S, name=name)
-        _pause_match(made, job, 2 * LONG_LIMIT_S)
+        job = _paused_for_long(made, tmp_path / "job")
         assert {incident.verdict.mode for incident in _incidents(job)} == {"stall"}
 
 

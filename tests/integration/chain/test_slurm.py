@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from integration.chain.installation import Installation
-from integration.chain.slurm_training import SOON, Training, decided, restarted, shown, slurm_installation
-from midwatch.agents.local.embedded.stack import Endpoints
+from integration.chain.slurm_training import SOON, Training, decided, restarted, shown
 from processes import wait_for
 from slurm_lab.lab import Lab
 
@@ -20,12 +18,9 @@ DOWN_S = 20.0
 BACK_S = 60.0
 
 
-@pytest.fixture(scope="module")
-def watch(
-    stack: Endpoints, tmp_path_factory: pytest.TempPathFactory, slurm_cluster: Lab
-) -> Iterator[Installation]:
-    with slurm_installation(tmp_path_factory.mktemp("watch"), stack, slurm_cluster) as made:
-        yield made
+@pytest.fixture
+def watch(watch_on_slurm: Installation, slurm: Lab) -> Installation:  # noqa: ARG001 - it is empty then
+    return watch_on_slurm
 
 
 @pytest.mark.capability("S001-52", "S001-53", "S001-55", "C-6", "S002-05", "S001-01", "S002-29")

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from integration.chain.installation import Installation, Job
-from integration.chain.slurm_training import SOON, Training, decided, shown, slurm_installation
-from midwatch.agents.local.embedded.stack import Endpoints
+from integration.chain.slurm_training import SOON, Training, decided, shown
 from midwatch.agents.query.topic_reader import read_topics
 from midwatch.streams.records import Snapshot
 from processes import wait_for
@@ -22,12 +20,9 @@ pytestmark = pytest.mark.slurm
 LONG = 100_000
 
 
-@pytest.fixture(scope="module")
-def watch(
-    stack: Endpoints, tmp_path_factory: pytest.TempPathFactory, slurm_cluster: Lab
-) -> Iterator[Installation]:
-    with slurm_installation(tmp_path_factory.mktemp("watch"), stack, slurm_cluster) as made:
-        yield made
+@pytest.fixture
+def watch(watch_on_slurm: Installation, slurm: Lab) -> Installation:  # noqa: ARG001 - it is empty then
+    return watch_on_slurm
 
 
 def _node_of(training: Training) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,20 +10,16 @@ import pytest
 from integration.chain.installation import Installation
 from integration.chain.rescued import check_rescue, fail
 from integration.chain.resuming import begin, ended, why
-from integration.chain.slurm_training import SOON, slurm_installation
-from midwatch.agents.local.embedded.stack import Endpoints
+from integration.chain.slurm_training import SOON
 from processes import wait_for
 from slurm_lab.lab import Lab
 
 pytestmark = pytest.mark.slurm
 
 
-@pytest.fixture(scope="module")
-def watch(
-    stack: Endpoints, tmp_path_factory: pytest.TempPathFactory, slurm_cluster: Lab
-) -> Iterator[Installation]:
-    with slurm_installation(tmp_path_factory.mktemp("watch"), stack, slurm_cluster) as made:
-        yield made
+@pytest.fixture
+def watch(watch_on_slurm: Installation, slurm: Lab) -> Installation:  # noqa: ARG001 - it is empty then
+    return watch_on_slurm
 
 
 @pytest.mark.capability("S002-05")

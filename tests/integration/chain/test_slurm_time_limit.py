@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from integration.chain.installation import Installation
-from integration.chain.slurm_training import SOON, Training, decided, slurm_installation
+from integration.chain.slurm_training import SOON, Training, decided
 from midwatch.agents.cli.printing import verdict_phrase
-from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.streams.records import Incident
 from processes import wait_for
 from slurm_lab.lab import Lab
@@ -20,12 +18,9 @@ pytestmark = pytest.mark.slurm
 POLICY = "policy: goes_on\non_time_limit: continue\nmodes:\n  crash:\n    kind: verdict\n"
 
 
-@pytest.fixture(scope="module")
-def watch(
-    stack: Endpoints, tmp_path_factory: pytest.TempPathFactory, slurm_cluster: Lab
-) -> Iterator[Installation]:
-    with slurm_installation(tmp_path_factory.mktemp("watch"), stack, slurm_cluster) as made:
-        yield made
+@pytest.fixture
+def watch(watch_on_slurm: Installation, slurm: Lab) -> Installation:  # noqa: ARG001 - it is empty then
+    return watch_on_slurm
 
 
 def test_a_time_limit_is_told_as_that_and_the_job_goes_on_from_its_checkpoint(

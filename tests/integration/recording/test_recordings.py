@@ -25,6 +25,7 @@ from midwatch.agents.cli.ask.replay import replay
 from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.streams.records import Decision, Incident
 from processes import wait_for
+from side_by_side import Scenes
 
 SOON = 150.0
 LIMITS = ("--limit=training=6s", "--limit=startup=120s")
@@ -40,10 +41,12 @@ def watch(stack: Endpoints, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield made
 
 
-@pytest.fixture(autouse=True)
-def nothing_stays(watch: Installation) -> Iterator[None]:
-    yield
-    watch.finish_jobs()
+def _nothing_stays(watch: Installation, tmp_path: Path) -> None:
+    watch.finish_jobs(beneath=tmp_path)
+
+
+scenes = Scenes()
+played = scenes.fixture("watch", after=_nothing_stays)
 
 
 def _name(job: Job) -> str:
@@ -122,14 +125,17 @@ def _keep(directory: Path, case: str, file: Path, watch: Installation, decisions
     (directory / f"{case}.decisions.json").write_text(said + "\n")
 
 
-@pytest.mark.parametrize(
-    ("fault", "actions", "error_type"),
-    [("nccl@25:1", ["restart", "none"], "nccl_timeout"), ("oom@25:1", ["stop"], "oom")],
-    ids=["nccl", "oom"],
-)
-def test_a_failure_and_what_was_done(
-    watch: Installation, tmp_path: Path, fault: str, actions: list[str], error_type: str
-) -> None:
+@scenes.scene
+def test_a_failure_that_was_restarted(watch: Installation, tmp_path: Path) -> None:
+    _failed(watch, tmp_path, "nccl@25:1", ["restart", "none"], "nccl_timeout")
+
+
+@scenes.scene
+def test_a_failure_that_was_not_restarted(watch: Installation, tmp_path: Path) -> None:
+    _failed(watch, tmp_path, "oom@25:1", ["stop"], "oom")
+
+
+def _failed(watch: Installation, tmp_path: Path, fault: str, actions: list[str], error_type: str) -> None:
     training = Training(watch, tmp_path / "job", (*QUICK, f"--fault={fault}"))
     try:
         job = training.start()
@@ -140,6 +146,7 @@ def test_a_failure_and_what_was_done(
         training.end()
 
 
+@scenes.scene
 def test_a_person_who_cancels(watch: Installation, tmp_path: Path) -> None:
     training = Training(watch, tmp_path / "job", ("--iterations=100000", "--iteration-ms=60"))
     for each in ("checkpoints", "logs"):
@@ -178,6 +185,7 @@ def _three_nodes(watch: Installation, directory: Path) -> Job:
     return job
 
 
+@scenes.scene
 def test_a_hang(watch: Installation, tmp_path: Path) -> None:
     job = _three_nodes(watch, tmp_path / "job")
     job.tell("hang")
@@ -186,6 +194,7 @@ def test_a_hang(watch: Installation, tmp_path: Path) -> None:
     assert next(i for i in incidents if i.state == "settled").verdict.mode == "stall"
 
 
+@scenes.scene
 def test_a_watch_that_is_blind(watch: Installation, tmp_path: Path) -> None:
     job = _three_nodes(watch, tmp_path / "job")
     job.shipper("n0").kill()
@@ -197,6 +206,7 @@ def test_a_watch_that_is_blind(watch: Installation, tmp_path: Path) -> None:
     assert all(d.command == "" for d in decisions)
 
 
+@scenes.scene
 def test_a_node_that_never_answers_again(watch: Installation, tmp_path: Path) -> None:
     job = _three_nodes(watch, tmp_path / "job")
     job.shipper("n2").kill()

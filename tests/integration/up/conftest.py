@@ -20,6 +20,8 @@ from midwatch.streams.worker.readiness import is_ready
 from processes import alive, wait_for, working_in
 
 READY = 90.0
+STOPPED = 150.0
+"""Longer than the graces of a stop together: 25 s each for executor, workers, Kafka and Redis."""
 PROCESSES = ("match", "detect", "decide", "executor")
 
 
@@ -32,14 +34,24 @@ class Up:
         self.output = directory / "output"
         clean = {name: value for name, value in os.environ.items() if not name.startswith("MIDWATCH_")}
         self.environment = clean | {"HOME": str(directory), **_kept()} | variables
+        self._command = [sys.executable, "-m", "midwatch", "up", f"--state-directory={self.state}", *options]
+        self.process = self._begin()
+
+    def _begin(self) -> subprocess.Popen[bytes]:
         with self.output.open("ab") as output:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "midwatch", "up", f"--state-directory={self.state}", *options],
+            return subprocess.Popen(
+                self._command,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                cwd=directory,
+                cwd=self.directory,
                 env=self.environment,
             )
+
+    def kill_and_begin_again(self) -> None:
+        """kill -9, and another one in the same directory at once."""
+        self.process.kill()
+        self.process.wait()
+        self.process = self._begin()
 
     @property
     def said(self) -> str:
@@ -74,7 +86,7 @@ class Up:
     def stop(self) -> int:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(90)
+        return self.process.wait(STOPPED)
 
     def processes(self) -> list[int]:
         """Everything that runs in its directory: servers, agents, supervisors."""

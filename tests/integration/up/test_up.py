@@ -103,6 +103,15 @@ def test_a_second_one_in_the_same_directory_is_refused(up: Up) -> None:
     assert up.process.poll() is None
 
 
+def test_kill_9_leaves_no_process_and_the_next_one_starts(up: Up) -> None:
+    """The next one ends in the test that follows."""
+    running = up.processes()
+    assert len(running) >= 2 * (len(PROCESSES) + 2), "each of ours and both servers, with a supervisor each"
+    up.kill_and_begin_again()
+    wait_for(lambda: not any(alive(pid) for pid in running), "everything of the killed one is gone", 40)
+    up.await_ready()
+
+
 def test_it_ends_in_good_order_and_leaves_nothing(up: Up) -> None:
     assert up.stop() == 0, up.said
     assert up.said.rstrip().endswith("stopped; all its processes have ended")
@@ -110,22 +119,6 @@ def test_it_ends_in_good_order_and_leaves_nothing(up: Up) -> None:
     done = up.midwatch("jobs")
     assert done.returncode == 4
     assert "start `midwatch up`" in done.stderr
-
-
-def test_kill_9_leaves_no_process_and_the_next_one_starts(tmp_path: Path) -> None:
-    one = Up(tmp_path)
-    one.await_ready()
-    running = one.processes()
-    assert len(running) >= 2 * (len(PROCESSES) + 2), "each of ours and both servers, with a supervisor each"
-    one.process.kill()
-    one.process.wait()
-    again = Up(tmp_path)
-    try:
-        wait_for(lambda: not any(alive(pid) for pid in running), "everything of the killed one is gone", 40)
-        again.await_ready()
-    finally:
-        assert again.stop() == 0
-    assert again.processes() == []
 
 
 def test_a_broken_rule_file_is_told_with_its_line_and_stops_all(tmp_path: Path) -> None:
