@@ -26,7 +26,14 @@ from midwatch.streams.records.events import (
     Stop,
     Tick,
 )
-from midwatch.streams.records.incidents import Finding, Forwarded, Incident, IncidentRecord, Verdict
+from midwatch.streams.records.incidents import (
+    Finding,
+    Forwarded,
+    Incident,
+    IncidentRecord,
+    Rival,
+    Verdict,
+)
 from midwatch.streams.records.logs import (
     LINES_READ,
     Anchor,

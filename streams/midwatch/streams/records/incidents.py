@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from msgspec import UNSET, UnsetType
+
 from midwatch.streams.records.bounds import Count, JobText, Millis, Name, Whole
 from midwatch.streams.records.events import (
     Activation,
@@ -55,10 +57,23 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Rival:
+    """A line that could have been the root, and why it is not. `more`: lines of its rule with that reason."""
+
+    rule: str
+    path: str
+    number: Count
+    reason: str
+    node: str = ""
+    rank: Count | None = None
+    more: Count = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Incident:
     """The end or the hang of one attempt, as detect sees it at `revision`.
 
-    `heard_ms` is for people and takes no part in a comparison. An older midwatch did not write it.
+    `heard_ms` and `rivals` are for people and take no part in a comparison. An older midwatch did not write it.
     """
 
     id: str
@@ -81,6 +96,7 @@ class Incident:
     line_ms: Millis | None = None  # append time of the record that held the root line
     cut: bool = False  # the job's history begins neither at its start nor at a snapshot
     heard_ms: Millis | None = field(default=None, compare=False)  # append time of its last heartbeat
+    rivals: tuple[Rival, ...] | UnsetType = field(default=UNSET, compare=False)  # not written if there is none
 
 
 RESUMED = "resumed"
