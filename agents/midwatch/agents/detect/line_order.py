@@ -58,14 +58,18 @@ class FirstAndLast:
         own = self._files.get(line.file)
         if own is not None and earlier(own[0].line, line):
             return own[0]
-        return next((hit for hit in self._first if hit.line.file != line.file and earlier(hit.line, line)), None)
+        return next(
+            (hit for hit in self._first if hit.line.file != line.file and earlier(hit.line, line)), None
+        )
 
     def behind(self, line: Placed) -> Hit | None:
         """One of the lines than which this line is certainly `earlier`; None if there is none."""
         own = self._files.get(line.file)
         if own is not None and earlier(line, own[-1].line):
             return own[-1]
-        return next((hit for hit in self._last if hit.line.file != line.file and earlier(line, hit.line)), None)
+        return next(
+            (hit for hit in self._last if hit.line.file != line.file and earlier(line, hit.line)), None
+        )
 
 
 def _by_file(hits: Iterable[Hit]) -> dict[tuple[str, str], list[Hit]]:

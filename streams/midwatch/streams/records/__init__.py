@@ -88,6 +88,7 @@ __all__ = [
     "Rate",
     "RefusedRules",
     "Resumption",
+    "Rival",
     "Role",
     "RuleBundle",
     "SchedulerFact",

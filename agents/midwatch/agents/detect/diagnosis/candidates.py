@@ -1,6 +1,6 @@
 """A candidate: a line that may be the root, with what other lines make of it. Pure.
 
-Every candidate but the root has one reason why it is not the root. All reasons and their sentences stand here.
+Every candidate but the root has one reason why it is not the root. All reasons stand here as sentences.
 """
 
 from __future__ import annotations
@@ -12,20 +12,26 @@ from midwatch.streams.records import Hit, Line
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class NotRoot:
     """Why a candidate is not the root. `name` is a key of `SENTENCES`; `line` is the line that shows it."""
 
     name: str
     line: Line | None = None
 
-    def sentence(self) -> str:
-        """The reason in plain words, with the place of the line that shows it."""
-        place = "" if self.line is None else f"{self.line.path}:{self.line.number}"
-        return SENTENCES[self.name].format(line=place)
+    def sentence(self, of: Line) -> str:
+        """The reason in plain words, with the place of the line that shows it as seen from the candidate."""
+        return SENTENCES[self.name].format(line="" if self.line is None else _place(self.line, of))
+
+
+def _place(line: Line, seen_from: Line) -> str:
+    if line.file == seen_from.file:
+        return f"line {line.number}"
+    node = f" of {line.node}" if line.node != seen_from.node else ""
+    return f"{line.path}:{line.number}{node}"
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class RootCandidate:
     """A line that may be the root.
 
     `hit`: with the role that other lines leave it. `reason`: why they changed it, None if they did not.
@@ -33,18 +39,18 @@ class Candidate:
     """
 
     hit: Hit
-    reason: Reason | None = None
+    reason: NotRoot | None = None
     set_aside: bool = False
 
 
-def beside(hit: Hit, reason: Reason) -> Candidate:
+def beside(hit: Hit, reason: NotRoot) -> RootCandidate:
     """The line as one that ended nothing. It is no evidence either."""
-    return Candidate(replace(hit, role="context"), reason, set_aside=True)
+    return RootCandidate(replace(hit, role="context"), reason, set_aside=True)
 
 
-def consequence(hit: Hit, reason: Reason) -> Candidate:
+def consequence(hit: Hit, reason: NotRoot) -> RootCandidate:
     """The line as the consequence of another one. Nothing then shows that a restart would succeed."""
-    return Candidate(replace(hit, role="consequence", transient=None), reason)
+    return RootCandidate(replace(hit, role="consequence", transient=None), reason)
 
 
 def speaker(hit: Hit) -> tuple[int | None, int | None]:
@@ -70,6 +76,8 @@ SENTENCES: Mapping[str, str] = {
     "echo of a report": "its process had reported a failure at {line} and was ending",
     "echo of an interrupt": "its process was interrupted at {line} and was ending",
     # the root has the better place in the order
+    "a wait": "it only waited for another process, and {line} names a cause",
+    "a summary": "it only sums up how a process ended, and {line} names a cause",
     "a consequence": "it only follows from a failure, and {line} names a cause",
     "an announcement": "it only announces the exception below it, and {line} names a cause",
     "less specific": "its rule knows only that something failed, and the rule of {line} knows what",

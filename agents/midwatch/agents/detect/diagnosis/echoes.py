@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from midwatch.agents.detect.diagnosis.candidates import Candidate, Reason, speaker
+from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, speaker
 from midwatch.agents.detect.line_order import FirstAndLast, earlier, in_order
 from midwatch.streams.records import Hit
 
@@ -13,7 +13,7 @@ _PEER_LEFT = ("nccl_remote_error",)
 """Fallback rules after which a process ends itself, maybe by a crash."""
 
 
-def without_echoes(candidates: Sequence[Candidate]) -> list[Candidate]:
+def without_echoes(candidates: Sequence[RootCandidate]) -> list[RootCandidate]:
     """The candidates, with each line set aside that only shows how another failure ended its process."""
     srun = _Srun([candidate.hit for candidate in candidates])
     left = [
@@ -32,21 +32,21 @@ def without_echoes(candidates: Sequence[Candidate]) -> list[Candidate]:
     ]
 
 
-def _judged(candidate: Candidate, reason: Reason | None) -> Candidate:
+def _judged(candidate: RootCandidate, reason: NotRoot | None) -> RootCandidate:
     return candidate if reason is None else replace(candidate, reason=reason, set_aside=True)
 
 
-def _echo(hit: Hit, first: dict[tuple[str, str], Hit], reported: Hit | None) -> Reason | None:
+def _echo(hit: Hit, first: dict[tuple[str, str], Hit], reported: Hit | None) -> NotRoot | None:
     """Why a fallback cause is an echo: a crash after a reported error, or an exception after an interrupt."""
     if not hit.fallback or hit.role != "cause":
         return None
     if hit.error_type == "native_crash":
         behind = reported is not None and earlier(reported.line, hit.line)
-        return Reason("echo of a report", reported.line) if reported is not None and behind else None
+        return NotRoot("echo of a report", reported.line) if reported is not None and behind else None
     start = first[hit.line.file]
     interrupted = start.subsystem == "user" and speaker(start) == speaker(hit)
     if hit.error_type == "exception" and interrupted and earlier(start.line, hit.line):
-        return Reason("echo of an interrupt", start.line)
+        return NotRoot("echo of an interrupt", start.line)
     return None
 
 
@@ -63,14 +63,14 @@ class _Srun:
         )
         self._steps = _steps_ended_by_srun([hit for hit in told if hit.subsystem == "slurm"])
 
-    def cleaned_up(self, hit: Hit) -> Reason | None:
+    def cleaned_up(self, hit: Hit) -> NotRoot | None:
         """Why nobody else cancelled the step or killed its tasks; None if somebody else may have."""
         killed = hit.error_type == "host_oom" and hit.fallback
         if hit.subsystem != "slurm" or not (killed or hit.error_type == "cancelled"):
             return None
         step = self._steps.get(hit.captures.get("id", ""))
         shown = step or self._reasons.before(hit.line)
-        return None if shown is None else Reason("srun cleaned up", shown.line)
+        return None if shown is None else NotRoot("srun cleaned up", shown.line)
 
 
 def _steps_ended_by_srun(of_srun: Sequence[Hit]) -> dict[str, Hit]:

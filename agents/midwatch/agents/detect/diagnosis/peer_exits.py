@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from midwatch.agents.detect.diagnosis.candidates import Candidate, Reason, beside, consequence
+from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, beside, consequence
 from midwatch.agents.detect.line_order import FirstAndLast, in_order
 from midwatch.streams.records import Hit
 from midwatch.streams.records.error_types import family
@@ -27,7 +27,7 @@ _FRONT = re.compile(r"\A[^\w(]{0,12}(\([^()]{0,80}\))")  # (pid=raylet, ip=10.0.
 _NUMBER = re.compile(r"\b[IWEF]\d{4} [\d:.]+ +(\d+)|\[\d{4}-\d\d-\d\d [\d:,.]+ [IWECF] (\d+) \d+\]")
 
 
-_WAITED = (
+WAITED = (
     "nccl_timeout",
     "distributed_timeout",
     "watchdog_timeout",
@@ -39,7 +39,7 @@ _WAITED = (
 )
 
 
-def after_peer_exits(candidates: Sequence[Candidate], noted: Sequence[Hit]) -> list[Candidate]:
+def after_peer_exits(candidates: Sequence[RootCandidate], noted: Sequence[Hit]) -> list[RootCandidate]:
     """The candidates, with each check, link and wait after a peer's exit as a consequence.
 
     A request to end that explains a check joins them. `noted`: context lines, requests to end among them.
@@ -49,7 +49,7 @@ def after_peer_exits(candidates: Sequence[Candidate], noted: Sequence[Hit]) -> l
     requests = _Requests([hit for hit in (*hits, *noted) if family(hit.error_type) == "stopped"])
     explained = {_place(hit): hit for hit in hits if hit.role == "consequence" and not hit.fallback}
     kept = {_key(hit) for hit in hits}
-    judged: list[Candidate] = []
+    judged: list[RootCandidate] = []
     for candidate in candidates:
         hit = candidate.hit
         if hit.role != "cause" or hit.fallback or _CHECK.search(hit.line.text) is None:
@@ -58,41 +58,41 @@ def after_peer_exits(candidates: Sequence[Candidate], noted: Sequence[Hit]) -> l
         request = requests.of_process_before(hit)
         if request is not None and _key(request) not in kept:
             kept.add(_key(request))
-            judged.append(Candidate(replace(request, role="consequence", transient=None)))
+            judged.append(RootCandidate(replace(request, role="consequence", transient=None)))
         if _place(hit) in explained:
-            judged.append(beside(hit, Reason("news of a peer", explained[_place(hit)].line)))
+            judged.append(beside(hit, NotRoot("news of a peer", explained[_place(hit)].line)))
         elif request is not None:
-            judged.append(consequence(hit, Reason("asked to end", request.line)))
+            judged.append(consequence(hit, NotRoot("asked to end", request.line)))
         else:
             judged.append(candidate)
     return judged
 
 
-def _after_an_end(candidates: Sequence[Candidate]) -> list[Candidate]:
+def _after_an_end(candidates: Sequence[RootCandidate]) -> list[RootCandidate]:
     """The candidates, with each broken link and each expired wait as a consequence if a process had failed.
 
     The peers of that process lose the link to it, or wait for it. A link that breaks by itself precedes the
     exceptions that follow from it.
     """
-    hits = (candidate.hit for candidate in candidates)
-    raised = FirstAndLast(hit for hit in hits if hit.role == "cause" and hit.fallback and _ends_its_process(hit))
-    judged: list[Candidate] = []
+    raised = FirstAndLast(candidate.hit for candidate in candidates if _ends_its_process(candidate.hit))
+    judged: list[RootCandidate] = []
     for candidate in candidates:
         end = raised.before(candidate.hit.line) if _is_about_peers(candidate.hit) else None
-        judged.append(candidate if end is None else consequence(candidate.hit, Reason("after an end", end.line)))
+        reason = None if end is None else NotRoot("after an end", end.line)
+        judged.append(candidate if reason is None else consequence(candidate.hit, reason))
     return judged
 
 
 def _ends_its_process(hit: Hit) -> bool:
     """Whether the line's own process ends by this failure. Broken numbers, for example, end none."""
-    return family(hit.error_type) in ("code", "memory")
+    return hit.role == "cause" and hit.fallback and family(hit.error_type) in ("code", "memory")
 
 
 def _is_about_peers(hit: Hit) -> bool:
     if hit.role != "cause" or hit.fallback:
         return False
     broken = hit.transient is True and family(hit.error_type) == "comms"
-    return broken or hit.error_type in _WAITED
+    return broken or hit.error_type in WAITED
 
 
 def _place(hit: Hit) -> tuple[tuple[str, str], int]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from operator import attrgetter
 
-from midwatch.agents.detect.diagnosis.candidates import Candidate, Reason, beside, consequence, speaker
+from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, beside, consequence, speaker
 from midwatch.agents.detect.line_order import FirstAndLast, earlier
 from midwatch.streams.records import Hit
 from midwatch.streams.records.error_types import family
@@ -57,7 +57,7 @@ class _Waits:
         return reports[at - 1] if at and hit.line.number - reports[at - 1].line.number <= lines else None
 
 
-Relation = Callable[[Hit, Surroundings], "Candidate | None"]
+Relation = Callable[[Hit, Surroundings], "RootCandidate | None"]
 
 _WATCHDOG = ("torch_watchdog_timeout", "torch_dump_names_the_rank")
 _NODE_FAILED = "slurm_node_failure_seen"
@@ -73,21 +73,21 @@ def _is_of_a_device(hit: Hit) -> bool:
     return family(hit.error_type) in ("infra", "comms")
 
 
-def _went_another_way(hit: Hit, around: Surroundings) -> Candidate | None:
+def _went_another_way(hit: Hit, around: Surroundings) -> RootCandidate | None:
     """A probe failed, and the program took its fallback: the failure ended nothing."""
     way = _FALLBACKS.get(hit.rule)
     if way is None:
         return None
     for each in around.noted:
         if each.rule == way and earlier(hit.line, each.line):
-            return beside(hit, Reason("went another way", each.line))
+            return beside(hit, NotRoot("went another way", each.line))
     return None
 
 
 _FALLBACKS = {"ofi_plugin_setup_failed": "nccl_tcp_fallback"}
 
 
-def _only_torn_down(hit: Hit, around: Surroundings) -> Candidate | None:
+def _only_torn_down(hit: Hit, around: Surroundings) -> RootCandidate | None:
     """A link broke while the launchers closed their meeting, and nothing else failed: the run was over.
 
     A store whose node died looks alike. Then the job's end is no quiet one.
@@ -96,21 +96,21 @@ def _only_torn_down(hit: Hit, around: Surroundings) -> Candidate | None:
         return None
     for each in around.noted:
         if each.rule == "rendezvous_not_closed":
-            return beside(hit, Reason("only torn down", each.line))
+            return beside(hit, NotRoot("only torn down", each.line))
     return None
 
 
-def _broken_by_the_watchdog(hit: Hit, around: Surroundings) -> Candidate | None:
+def _broken_by_the_watchdog(hit: Hit, around: Surroundings) -> RootCandidate | None:
     """The watchdog had ended the collective. What the collective then raised only repeats that."""
     if hit.rule == "models_differ":
         report = around.first_report.before(hit.line)
         if report is None:
             return None
-        return consequence(replace(hit, fallback=True), Reason("broken by the watchdog", report.line))
+        return consequence(replace(hit, fallback=True), NotRoot("broken by the watchdog", report.line))
     waited = hit.role == "consequence" and hit.error_type in ("distributed_timeout", "communication")
     if not waited or not around.reports or hit.rule in _WATCHDOG:
         return None
-    return Candidate(replace(hit, fallback=True), Reason("watchdog tells more", around.reports[0].line))
+    return RootCandidate(replace(hit, fallback=True), NotRoot("watchdog tells more", around.reports[0].line))
 
 
 _SAME_END = 60  # lines between a report and the exceptions that follow from it
@@ -119,13 +119,13 @@ _OF_A_COLLECTIVE = re.compile(
 )
 
 
-def _raised_by_the_wait(hit: Hit, around: Surroundings) -> Candidate | None:
+def _raised_by_the_wait(hit: Hit, around: Surroundings) -> RootCandidate | None:
     """The general exception of a collective, right after the same rank's report that it waited in vain."""
     general = hit.role == "cause" and hit.fallback and hit.error_type == "exception"
     if not general or _OF_A_COLLECTIVE.search(hit.line.text) is None:
         return None
     wait = around.waits.just_above(hit, _SAME_END)
-    return None if wait is None else consequence(hit, Reason("raised by the wait", wait.line))
+    return None if wait is None else consequence(hit, NotRoot("raised by the wait", wait.line))
 
 
 _NOTICES = {
@@ -139,7 +139,7 @@ def _tells_of_a_child(hit: Hit, notice: str) -> bool:
     return hit.rule not in _NOTICES and family(hit.error_type) in _NOTICES[notice]
 
 
-def _seen_by_the_parent(hit: Hit, around: Surroundings) -> Candidate | None:
+def _seen_by_the_parent(hit: Hit, around: Surroundings) -> RootCandidate | None:
     """A parent saw its child end. The child's own error, or the record of who killed it, tells why.
 
     The record of a memory killer may stand behind the notice, because another program writes it.
@@ -151,25 +151,25 @@ def _seen_by_the_parent(hit: Hit, around: Surroundings) -> Candidate | None:
         teller = next(iter(around.tellers[hit.rule]), None)
     if teller is None:
         return None
-    return consequence(replace(hit, fallback=True), Reason("parent's notice", teller.line))
+    return consequence(replace(hit, fallback=True), NotRoot("parent's notice", teller.line))
 
 
-def _of_a_failing_node(hit: Hit, around: Surroundings) -> Candidate | None:
+def _of_a_failing_node(hit: Hit, around: Surroundings) -> RootCandidate | None:
     """The scheduler names a failed node. Vague lines before that are what the node still printed."""
     if hit.role != "cause" or not hit.fallback or hit.rule == _NODE_FAILED or _place(hit) not in around.vague:
         return None
     node = around.failed_nodes.behind(hit.line)
-    return None if node is None else consequence(hit, Reason("node failed", node.line))
+    return None if node is None else consequence(hit, NotRoot("node failed", node.line))
 
 
-def _killed_by_the_agent(hit: Hit, around: Surroundings) -> Candidate | None:
+def _killed_by_the_agent(hit: Hit, around: Surroundings) -> RootCandidate | None:
     """The launcher's agent killed a worker that hung while it closed. No memory killer did."""
     if not hit.fallback or hit.error_type != "host_oom":
         return None
     for each in around.noted:
         if each.rule == "torchrun_killed_it" and earlier(each.line, hit.line):
             return consequence(
-                replace(hit, error_type="exception"), Reason("killed by the agent", each.line)
+                replace(hit, error_type="exception"), NotRoot("killed by the agent", each.line)
             )
     return None
 
@@ -177,11 +177,13 @@ def _killed_by_the_agent(hit: Hit, around: Surroundings) -> Candidate | None:
 _REQUEUE = re.compile(r"DUE TO JOB REQUEUE")
 
 
-def _asked_for_itself(hit: Hit, around: Surroundings) -> Candidate | None:
+def _asked_for_itself(hit: Hit, around: Surroundings) -> RootCandidate | None:
     """The job had put itself back into the queue, so the scheduler starts it again by itself."""
+    if _REQUEUE.search(hit.line.text) is None:
+        return None
     for each in around.noted:
         if each.rule == "job_requeues_itself" and earlier(each.line, hit.line):
-            return beside(hit, Reason("asked for itself", each.line)) if _REQUEUE.search(hit.line.text) else None
+            return beside(hit, NotRoot("asked for itself", each.line))
     return None
 
 
@@ -203,14 +205,14 @@ RELATIONS: tuple[Relation, ...] = (
 )
 
 
-def related(around: Surroundings) -> list[Candidate]:
+def related(around: Surroundings) -> list[RootCandidate]:
     """The candidates, each as its first relation leaves it. A hit of role "context" is no candidate."""
     return [_first(hit, around) for hit in around.hits]
 
 
-def _first(hit: Hit, around: Surroundings) -> Candidate:
+def _first(hit: Hit, around: Surroundings) -> RootCandidate:
     for relation in RELATIONS:
         changed = relation(hit, around)
         if changed is not None:
             return changed
-    return Candidate(hit)
+    return RootCandidate(hit)

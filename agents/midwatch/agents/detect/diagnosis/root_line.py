@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from midwatch.agents.detect.diagnosis.candidates import Candidate, Reason
+from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate
 from midwatch.agents.detect.diagnosis.echoes import without_echoes
+from midwatch.agents.detect.diagnosis.peer_exits import WAITED
 from midwatch.agents.detect.line_order import earlier, in_order
 from midwatch.streams.lines.log_levels import is_quiet
 from midwatch.streams.records import Hit, Rival
@@ -45,7 +46,7 @@ _REASONS = ("", "a consequence", "less specific", "no kind", "no end")
 """The reasons of the first features, by their places."""
 
 
-def features(candidate: Candidate) -> Features:
+def features(candidate: RootCandidate) -> Features:
     """The features of a candidate."""
     hit = candidate.hit
     follows = hit.role != "cause" or _announces(hit)
@@ -58,7 +59,7 @@ def features(candidate: Candidate) -> Features:
 
 def precedence(hit: Hit) -> Features:
     """The features of a line by itself, before other lines are known: the lowest one comes first."""
-    return features(Candidate(hit))
+    return features(RootCandidate(hit))
 
 
 def _announces(hit: Hit) -> bool:
@@ -73,43 +74,43 @@ def _announces(hit: Hit) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class RootChoice:
     """The root line, and every other candidate with the one reason why it is not the root."""
 
     root: Hit | None
-    others: tuple[tuple[Hit, Reason], ...] = ()
+    others: tuple[tuple[Hit, NotRoot], ...] = ()
 
-    def told_by(self, hit: Hit | None, name: str) -> Choice:
+    def told_by(self, hit: Hit | None, name: str) -> RootChoice:
         """The choice with another line that tells the root's failure better. `name`: of the reason."""
         if hit is self.root or hit is None:
             return self
-        before = () if self.root is None else ((self.root, Reason(name, hit.line)),)
-        return Choice(hit, (*before, *self.others))
+        before = () if self.root is None else ((self.root, NotRoot(name, hit.line)),)
+        return RootChoice(hit, (*before, *self.others))
 
-    def without_root(self, name: str) -> tuple[tuple[Hit, Reason], ...]:
+    def without_root(self, name: str) -> tuple[tuple[Hit, NotRoot], ...]:
         """All candidates, where no line is the root after all. `name`: of the reason for the first one."""
-        return self.others if self.root is None else ((self.root, Reason(name)), *self.others)
+        return self.others if self.root is None else ((self.root, NotRoot(name)), *self.others)
 
 
 def root_of(hits: Sequence[Hit]) -> Hit | None:
     """The root among lines of which nothing else is known, or None."""
-    return choose([Candidate(hit) for hit in hits if hit.role in ("cause", "consequence")]).root
+    return choose([RootCandidate(hit) for hit in hits if hit.role in ("cause", "consequence")]).root
 
 
-def choose(candidates: Sequence[Candidate]) -> Choice:
+def choose(candidates: Sequence[RootCandidate]) -> RootChoice:
     """The root: the candidate with the lowest features, or the line that tells the same failure best."""
     ordered = sorted(
         ((features(candidate), candidate) for candidate in without_echoes(candidates)),
         key=lambda pair: pair[0],
     )
     if not ordered or ordered[0][0].set_aside:
-        return Choice(None, tuple((each.hit, _own(each)) for _, each in ordered))
+        return RootChoice(None, tuple((each.hit, _own(each)) for _, each in ordered))
     best, first = ordered[0]
     eligible = [each.hit for known, each in ordered if not known.set_aside]
     eligible.sort(key=in_order)
     full = _exception_of(first.hit, eligible)
     deepest = _innermost(full, eligible)
-    choice = Choice(
+    choice = RootChoice(
         first.hit,
         tuple(
             (each.hit, _reason(known, each, best, first.hit))
@@ -120,26 +121,35 @@ def choose(candidates: Sequence[Candidate]) -> Choice:
     return choice.told_by(full, "told in full").told_by(deepest, "outer entry")
 
 
-def _own(candidate: Candidate) -> Reason:
-    assert candidate.reason is not None  # noqa: S101
+def _own(candidate: RootCandidate) -> NotRoot:
+    assert candidate.reason is not None  # noqa: S101  # a line is set aside with its reason
     return candidate.reason
 
 
-def _reason(known: Features, candidate: Candidate, best: Features, first: Hit) -> Reason:
+def _reason(known: Features, candidate: RootCandidate, best: Features, first: Hit) -> NotRoot:
     """Why a candidate is not the root: what set it aside, or the first feature in which it is worse."""
     if candidate.reason is not None:
         return candidate.reason
     line = first.line
     for mine, its, name in zip(known, best, _REASONS, strict=False):
         if mine != its:
-            announces = name == "a consequence" and candidate.hit.role == "cause"
-            return Reason("an announcement" if announces else name, line)
+            return NotRoot(_of_follower(candidate.hit) if name == "a consequence" else name, line)
     if candidate.hit.line.file == line.file and candidate.hit.line.number == line.number:
-        return Reason("same line", line)
-    return Reason("later" if earlier(line, candidate.hit.line) else "same time", line)
+        return NotRoot("same line", line)
+    return NotRoot("later" if earlier(line, candidate.hit.line) else "same time", line)
 
 
-def rivals(others: Sequence[tuple[Hit, Reason]], root: Hit | None) -> tuple[Rival, ...]:
+def _of_follower(hit: Hit) -> str:
+    """The reason of a line that follows, where the root is a cause."""
+    if hit.role == "cause":
+        return "an announcement"
+    if hit.error_type in WAITED:
+        return "a wait"
+    tells_end = any(name in hit.captures for name in _END_CAPTURES)
+    return "a summary" if hit.fallback and tells_end else "a consequence"
+
+
+def rivals(others: Sequence[tuple[Hit, NotRoot]], root: Hit | None) -> tuple[Rival, ...]:
     """The first other candidate of each rule and reason, with the count of those like it; at most 15."""
     found: dict[tuple[str, str], Rival] = {}
     for hit, reason in others:
@@ -148,7 +158,7 @@ def rivals(others: Sequence[tuple[Hit, Reason]], root: Hit | None) -> tuple[Riva
             found[kind] = replace(found[kind], more=found[kind].more + 1)
         elif len(found) < _SHOWN and (root is None or (hit.rule, line) != (root.rule, root.line)):
             rank = line.rank if line.rank is not None else line.claimed_rank
-            found[kind] = Rival(hit.rule, line.path, line.number, reason.sentence(), line.node, rank)
+            found[kind] = Rival(hit.rule, line.path, line.number, reason.sentence(line), line.node, rank)
     return tuple(found.values())
 
 

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from midwatch.agents.detect.diagnosis.candidates import Candidate, Reason
+from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate
 from midwatch.agents.detect.diagnosis.collectives import out_of_step
 from midwatch.agents.detect.diagnosis.hindsight import explanation, is_bare_end
 from midwatch.agents.detect.diagnosis.noted_lines import process_that_left, words_of_nccl
 from midwatch.agents.detect.diagnosis.peer_exits import after_peer_exits
 from midwatch.agents.detect.diagnosis.relations import Surroundings, of_teardown, related
-from midwatch.agents.detect.diagnosis.root_line import Choice, choose, rivals
+from midwatch.agents.detect.diagnosis.root_line import RootChoice, choose, rivals
 from midwatch.agents.detect.diagnosis.time_limit import with_way_on
 from midwatch.agents.detect.line_order import in_order
 from midwatch.streams.records import Hit, Line, Mode, Phase, Rival, SchedulerFact, Verdict
@@ -126,7 +126,7 @@ def diagnose(hits: Sequence[Hit], ending: AttemptEnd) -> Diagnosis:
     around = Surroundings(hits, ending.noted, over=quiet and not _stopped_short(ending))
     candidates = related(around)
     if hits and quiet and (harmless := _harmless(_hits_of(candidates), ending)):
-        closing = [(each.hit, each.reason or Reason("closing")) for each in candidates]
+        closing = [(each.hit, each.reason or NotRoot("closing")) for each in candidates]
         return Diagnosis(harmless, tuple(hits[:15]), rivals(closing, None))
     candidates = after_peer_exits(candidates, ending.noted)
     choice = _with_noted(choose(candidates), ending)
@@ -136,19 +136,19 @@ def diagnose(hits: Sequence[Hit], ending: AttemptEnd) -> Diagnosis:
     return Diagnosis(judged, tuple(([root] if root else []) + evidence), _rivals(choice, judged))
 
 
-def _hits_of(candidates: Sequence[Candidate]) -> list[Hit]:
+def _hits_of(candidates: Sequence[RootCandidate]) -> list[Hit]:
     """The hits that are still evidence of a failure."""
     return [candidate.hit for candidate in candidates if candidate.hit.role != "context"]
 
 
-def _with_noted(choice: Choice, ending: AttemptEnd) -> Choice:
+def _with_noted(choice: RootChoice, ending: AttemptEnd) -> RootChoice:
     """The choice, with the noted line as root that tells the same failure better."""
     choice = choice.told_by(process_that_left(choice.root, ending.left), "process left")
     choice = choice.told_by(_explained(choice.root, ending), "explained")
     return choice.told_by(words_of_nccl(choice.root, ending.noted), "NCCL's own word")
 
 
-def _rivals(choice: Choice, verdict: Verdict) -> tuple[Rival, ...]:
+def _rivals(choice: RootChoice, verdict: Verdict) -> tuple[Rival, ...]:
     """The candidates that are not the root of this verdict. The verdict may rest on no line of them."""
     if verdict.rule and verdict.error_type != "hang":
         return rivals(choice.others, choice.root)

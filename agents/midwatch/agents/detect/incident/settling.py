@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from msgspec import UNSET
+
 from midwatch.agents.detect.diagnosis.verdict import AttemptEnd, Diagnosis, diagnose
 from midwatch.agents.detect.incident.state import NodeState
 from midwatch.agents.detect.incident.turn import Turn
@@ -45,7 +47,7 @@ def present_diagnosis(turn: Turn, given_up: Sequence[str]) -> Diagnosis:
 def suspect(turn: Turn, hit: Hit) -> None:
     """Open an incident on a line that could be the cause of an end. Nothing has ended yet."""
     if turn.state.incident is None:
-        turn.incident(_draft(turn, "suspected", Verdict(state="unknown"), (hit,)))
+        turn.incident(_draft(turn, "suspected", Diagnosis(Verdict(state="unknown"), (hit,))))
 
 
 def withdraw(turn: Turn, why: str) -> None:
@@ -73,7 +75,7 @@ def end(turn: Turn, *, stalled: float | None = None) -> None:
         revise(turn)
         return
     if incident is None:
-        turn.incident(_draft(turn, "ended", diagnosis.verdict, diagnosis.evidence))
+        turn.incident(_draft(turn, "ended", diagnosis))
         return
     if incident.state == "ended" and incident.verdict == diagnosis.verdict:
         turn.set(incident=replace(incident, scheduler=turn.state.scheduler))
@@ -84,6 +86,7 @@ def end(turn: Turn, *, stalled: float | None = None) -> None:
             state="ended",
             verdict=diagnosis.verdict,
             evidence=diagnosis.evidence,
+            rivals=diagnosis.rivals or UNSET,
             ended_ms=turn.state.ended_ms,
             scheduler=turn.state.scheduler,
             silence=turn.state.stalled,
@@ -124,6 +127,7 @@ def settle(turn: Turn, *, given_up: Sequence[str], superseded_by: str = "") -> N
             revision=incident.revision + 1,
             verdict=diagnosis.verdict,
             evidence=diagnosis.evidence,
+            rivals=diagnosis.rivals or UNSET,
             counts=turn.state.counts,
             settled_ms=turn.now_ms,
             ended_ms=turn.state.ended_ms,
@@ -252,7 +256,7 @@ def _root_logged(turn: Turn, diagnosis: Diagnosis) -> int | None:
     return next((h.logged_ms for h in known if h.hit.rule == root.rule and h.hit.line == root.line), None)
 
 
-def _draft(turn: Turn, state: str, verdict: Verdict, evidence: tuple[Hit, ...]) -> Incident:
+def _draft(turn: Turn, state: str, diagnosis: Diagnosis) -> Incident:
     number = turn.state.incidents + 1
     turn.set(incidents=number)
     return Incident(
@@ -262,8 +266,9 @@ def _draft(turn: Turn, state: str, verdict: Verdict, evidence: tuple[Hit, ...]) 
         incarnation=turn.state.incarnation,
         state="suspected" if state == "suspected" else "ended",
         revision=0,
-        verdict=verdict,
-        evidence=evidence,
+        verdict=diagnosis.verdict,
+        evidence=diagnosis.evidence,
+        rivals=diagnosis.rivals or UNSET,
         opened_ms=turn.now_ms,
         ended_ms=turn.state.ended_ms,
         scheduler=turn.state.scheduler,
