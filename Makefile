@@ -1,6 +1,7 @@
 # make demo, make test, make check: each makes its own environment first and needs only Python 3.11+.
 VENV ?= .venv
 ARGS ?=
+LABELS ?= ../shared/data/failures
 WORKERS ?= 4
 UNIT_WORKERS ?= 3
 BIN := $(VENV)/bin
@@ -13,7 +14,7 @@ HOUSE := PYTHONPATH=tests $(BIN)/python -m house.gate
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test unit images chaos chaos-reload fuzz bench-match bench-prototype bench-latency bench-replay
-.PHONY: bench-telemetry test-otel check-dashboards check lint
+.PHONY: fit-diagnosis bench-telemetry test-otel check-dashboards check lint
 .PHONY: types imports house capabilities format lock hooks clean
 
 demo: $(READY) $(if $(findstring ray,$(ARGS)),$(RAY)) ## a toy training fails, is rescued; ARGS="--cluster ray"
@@ -55,6 +56,10 @@ bench-prototype: $(READY) ## matching beside its first prototype, whose folder i
 
 bench-replay: $(READY) ## `midwatch replay` of a small log, beside a bare interpreter
 	PYTHONPATH=tests $(BIN)/python -m bench.replay
+
+FIT := $(foreach part,root chance,$(wildcard tests/bench/fit_$(part).py))
+fit-diagnosis: $(READY) ## what the verdicts learned from labelled logs in the folder LABELS, and how it fares
+	set -e; $(foreach file,$(FIT),PYTHONPATH=tests $(BIN)/python -m bench.$(basename $(notdir $(file))) $(LABELS);)
 
 bench-latency: $(READY) ## how soon: line to incident, settled to command, each kind of process killed ten times
 	PYTHONPATH=tests $(BIN)/python -m bench.latency $(ARGS)

@@ -7,9 +7,9 @@ cause comes first, then the earliest consequence. Then the line counts that tell
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate
 from midwatch.agents.detect.diagnosis.echoes import without_echoes
@@ -97,12 +97,17 @@ def root_of(hits: Sequence[Hit]) -> Hit | None:
     return choose([RootCandidate(hit) for hit in hits if hit.role in ("cause", "consequence")]).root
 
 
-def choose(candidates: Sequence[RootCandidate]) -> RootChoice:
-    """The root: the candidate with the lowest features, or the line that tells the same failure best."""
-    ordered = sorted(
-        ((features(candidate), candidate) for candidate in without_echoes(candidates)),
-        key=lambda pair: pair[0],
-    )
+Order = Callable[[RootCandidate], tuple[Any, ...]]
+
+
+def choose(candidates: Sequence[RootCandidate], order: Order = features) -> RootChoice:
+    """The root: the candidate with the lowest features, or the line that tells the same failure best.
+
+    `order`: another sort key, for a comparison. Lines that are set aside come last in any order.
+    """
+    ordered = [(features(candidate), candidate) for candidate in without_echoes(candidates)]
+    keys = {id(each): known if order is features else order(each) for known, each in ordered}
+    ordered.sort(key=lambda pair: (pair[0].set_aside, keys[id(pair[1])]))
     if not ordered or ordered[0][0].set_aside:
         return RootChoice(None, tuple((each.hit, _own(each)) for _, each in ordered))
     best, first = ordered[0]

@@ -16,7 +16,7 @@ from midwatch.agents.detect.diagnosis.hindsight import explanation, is_bare_end
 from midwatch.agents.detect.diagnosis.noted_lines import process_that_left, words_of_nccl
 from midwatch.agents.detect.diagnosis.peer_exits import after_peer_exits
 from midwatch.agents.detect.diagnosis.relations import Surroundings, of_teardown, related
-from midwatch.agents.detect.diagnosis.root_line import RootChoice, choose, rivals
+from midwatch.agents.detect.diagnosis.root_line import Order, RootChoice, choose, features, rivals
 from midwatch.agents.detect.diagnosis.time_limit import with_way_on
 from midwatch.agents.detect.line_order import in_order
 from midwatch.streams.records import Hit, Line, Mode, Phase, Rival, SchedulerFact, Verdict
@@ -119,8 +119,8 @@ _NODE_WORDS = {"NODE_FAIL": True, "LAUNCH_FAILED": None, "BOOT_FAIL": None}
 _TRANSIENT_FACTS = ("preemption", "hardware", "slurm_failure", "ray_node_died")
 
 
-def diagnose(hits: Sequence[Hit], ending: AttemptEnd) -> Diagnosis:
-    """The verdict on an attempt that ended or hangs."""
+def diagnose(hits: Sequence[Hit], ending: AttemptEnd, order: Order = features) -> Diagnosis:
+    """The verdict on an attempt that ended or hangs. `order`: another one of root lines, for a comparison."""
     hits = sorted(hits, key=in_order)
     quiet = _ended_quietly(ending)
     around = Surroundings(hits, ending.noted, over=quiet and not _stopped_short(ending))
@@ -129,7 +129,7 @@ def diagnose(hits: Sequence[Hit], ending: AttemptEnd) -> Diagnosis:
         closing = [(each.hit, each.reason or NotRoot("closing")) for each in candidates]
         return Diagnosis(harmless, tuple(hits[:15]), rivals(closing, None))
     candidates = after_peer_exits(candidates, ending.noted)
-    choice = _with_noted(choose(candidates), ending)
+    choice = _with_noted(choose(candidates, order), ending)
     root, hits = choice.root, _hits_of(candidates)
     evidence = sorted((hit for hit in hits if hit is not root), key=in_order)[:15]
     judged = with_way_on(out_of_step(_judge(root, ending), hits), ending.checkpoints)
