@@ -54,8 +54,8 @@ def _section(rows: Sequence[Comparison]) -> list[str]:
     return [
         f"Right root lines, by `make fit-diagnosis`. The {every.weights} weights are of a pairwise logistic",
         f"loss with an L2 penalty of {every.penalty:g}, which dev and batch 1 chose. They look at the",
-        "features of the order by hand, and at place, rank, family, transience and distance from the end. Which",
-        "lines are set aside, and all that follows the choice, is the same for both.",
+        "features of the order by hand, and at place, rank, family, transience and distance from the end.",
+        "Which lines are set aside, and all that follows the choice, is the same for both.",
         "",
         *table,
         "",
