@@ -66,6 +66,7 @@ SENTENCES: Mapping[str, str] = {
     "broken by the watchdog": "the watchdog had broken this collective at {line}",
     "watchdog tells more": "the watchdog's report at {line} tells more about the same wait",
     "raised by the wait": "it repeats that the same rank waited in vain at {line}",
+    "raised elsewhere": "other ranks raised the same words after a wait in vain, as at {line}",
     "parent's notice": "a parent only saw its child end; {line} tells why",
     "node failed": "these are last words of a node that failed, see {line}",
     "killed by the agent": "the launcher killed a worker that hung while it closed, see {line}",

@@ -14,7 +14,7 @@ from dataclasses import replace
 from operator import attrgetter
 
 from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, beside, consequence, speaker
-from midwatch.agents.detect.line_order import FirstAndLast, earlier
+from midwatch.agents.detect.line_order import FirstAndLast, earlier, in_order, maybe_earlier
 from midwatch.streams.records import Hit
 from midwatch.streams.records.error_types import family
 
@@ -31,6 +31,7 @@ class Surroundings:
         self.reports = [hit for hit in hits if hit.rule in _WATCHDOG]
         self.first_report = FirstAndLast(self.reports)
         self.waits = _Waits(hits)
+        self.raised = _words_raised(hits, self.waits)
         causes = [hit for hit in hits if hit.role == "cause"]
         self.tellers = {rule: [h for h in causes if _tells_of_a_child(h, rule)] for rule in _NOTICES}
         self.first_teller = {rule: FirstAndLast(tellers) for rule, tellers in self.tellers.items()}
@@ -120,12 +121,39 @@ _OF_A_COLLECTIVE = re.compile(
 
 
 def _raised_by_the_wait(hit: Hit, around: Surroundings) -> RootCandidate | None:
-    """The general exception of a collective, right after the same rank's report that it waited in vain."""
-    general = hit.role == "cause" and hit.fallback and hit.error_type == "exception"
-    if not general or _OF_A_COLLECTIVE.search(hit.line.text) is None:
+    """The general exception of a collective, right after the same rank's report that it waited in vain.
+
+    The same words of another rank follow from the same wait: of thousands of ranks not every report is held.
+    """
+    words = _words_of_a_collective(hit)
+    if not words:
         return None
     wait = around.waits.just_above(hit, _SAME_END)
-    return None if wait is None else consequence(hit, NotRoot("raised by the wait", wait.line))
+    if wait is not None:
+        return consequence(hit, NotRoot("raised by the wait", wait.line))
+    wait = around.raised.get(words)
+    if wait is None or not maybe_earlier(wait.line, hit.line):
+        return None
+    return consequence(hit, NotRoot("raised elsewhere", wait.line))
+
+
+def _words_of_a_collective(hit: Hit) -> str:
+    """What a general exception says of a collective; "" if it is none."""
+    if hit.role != "cause" or not hit.fallback or hit.error_type != "exception":
+        return ""
+    found = _OF_A_COLLECTIVE.search(hit.line.text)
+    return hit.line.text[found.start() :] if found else ""
+
+
+def _words_raised(hits: Sequence[Hit], waits: _Waits) -> dict[str, Hit]:
+    """The words of exceptions that followed from a wait of their own rank, with the first such wait."""
+    found: dict[str, Hit] = {}
+    for hit in hits:
+        words = _words_of_a_collective(hit)
+        wait = waits.just_above(hit, _SAME_END) if words else None
+        if wait is not None and (words not in found or in_order(wait) < in_order(found[words])):
+            found[words] = wait
+    return found
 
 
 _NOTICES = {

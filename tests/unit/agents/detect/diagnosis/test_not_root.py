@@ -112,6 +112,17 @@ CASES: list[tuple[str, int, int | None, Sequence[Hit], AttemptEnd]] = [
         [REPORT, seen(6, general=True, text="RuntimeError: the collective was torn")],
         ended(),
     ),
+    (
+        "raised elsewhere",
+        8,
+        4,
+        [
+            REPORT,
+            seen(6, general=True, text="[rank0]: RuntimeError: the collective was torn"),
+            seen(8, general=True, text="[rank1]: RuntimeError: the collective was torn", rank=1),
+        ],
+        ended(),
+    ),
     ("parent's notice", 5, 3, [seen(3), seen(5, "dataloader_worker_crashed")], ended()),
     (
         "node failed",
