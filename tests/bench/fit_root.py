@@ -22,6 +22,7 @@ from bench.pairwise import Pair, fitted, pairs_of, score
 from bench.root_features import Numbers, numbers_of
 from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.detect.diagnosis.candidates import RootCandidate
+from midwatch.agents.detect.diagnosis.root_line import Order
 from midwatch.agents.detect.diagnosis.verdict import AttemptEnd, diagnose
 from midwatch.agents.detect.incident import settling
 from midwatch.agents.detect.line_order import in_order
@@ -87,19 +88,27 @@ class FailureCase:
         return pairs_of(right, wrong) if right and wrong else []
 
     def by_weights(self, weights: Weights) -> bool:
-        """Whether the order of these weights names the right line. The rest of the diagnosis stays."""
-        if self.ending is None or not self._numbers:
-            return self.by_hand
-        usual = diagnose(self.hits, self.ending).verdict
-        if (usual.root_line_number, usual.state) != (self.found.root_line_number, self.found.state):
-            return self.by_hand  # what the replay adds decided, not the order
+        """Whether the order of these weights names the right line."""
 
         def order(candidate: RootCandidate) -> tuple[Any, ...]:
             known = self._numbers.get(_key(candidate), {})
             return -score(weights, known), in_order(candidate.hit)
 
-        verdict = diagnose(self.hits, self.ending, order).verdict
-        return self._is_right(verdict)
+        return self._by(order)
+
+    @cached_property
+    def by_place(self) -> bool:
+        """Whether the earliest candidate is the right line."""
+        return self._by(lambda candidate: in_order(candidate.hit))
+
+    def _by(self, order: Order) -> bool:
+        """Whether another order names the right line. The rest of the diagnosis stays."""
+        if self.ending is None or not self._numbers:
+            return self.by_hand
+        usual = diagnose(self.hits, self.ending).verdict
+        if (usual.root_line_number, usual.state) != (self.found.root_line_number, self.found.state):
+            return self.by_hand  # what the replay adds decided, not the order
+        return self._is_right(diagnose(self.hits, self.ending, order).verdict)
 
     def _holds(self, hit: Hit) -> bool:
         text = as_printed(self._file, hit.line.number, hit.line.text)
@@ -122,9 +131,9 @@ def _key(candidate: RootCandidate) -> tuple[object, ...]:
     return hit.line.file, hit.line.number, hit.rule, hit.role, hit.fallback
 
 
-def read_cases(folder: Path) -> list[FailureCase]:
-    """All labelled failures of the folder, each judged once."""
-    watched, policy = watched_rules(("default",)), load_policy("verdict")
+def read_cases(folder: Path, *, scan: bool = True) -> list[FailureCase]:
+    """All labelled failures of the folder, each judged once. `scan`: as of `watched_rules`."""
+    watched, policy = watched_rules(("default",), scan=scan), load_policy("verdict")
     book = Rulebook({policy.name: policy}, sign=lambda command: command, default_policy=policy.name)
     return [
         _case(batch, repository, row, watched, book)
@@ -198,6 +207,7 @@ def compare(cases: Sequence[FailureCase]) -> list[Comparison]:
             Comparison(
                 name=name.replace("-", " "),
                 of=len(group),
+                by_place=sum(case.by_place for case in group),
                 by_hand=sum(case.by_hand for case in group),
                 in_sample=sum(case.by_weights(whole) for case in group),
                 held_out=sum(unseen),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 
 from midwatch.agents.replay.scoring import Ratio
 
+_WIDTH = 110
 TITLE = "## Order by hand and fitted weights"
 
 
@@ -21,6 +23,7 @@ class Comparison:
 
     name: str
     of: int
+    by_place: int
     by_hand: int
     in_sample: int
     held_out: int
@@ -43,19 +46,22 @@ def page_with(page: str, rows: Sequence[Comparison]) -> str:
 
 def _section(rows: Sequence[Comparison]) -> list[str]:
     every = next(row for row in rows if row.name == "all")
-    head = "| labelled failures | by hand | weights, each repository by the others | "
-    table = [head + "weights of dev and batch 1 | weights, in sample |", "|---|---|---|---|---|"]
+    head = "| labelled failures | earliest candidate | by hand | weights, each repository by the others | "
+    table = [head + "weights of dev and batch 1 | weights, in sample |", "|---|---|---|---|---|---|"]
     for row in rows:
         transferred = "" if row.transferred is None else _share(row.transferred, row.of)
         table.append(
-            f"| {row.name} ({row.of}) | {_share(row.by_hand, row.of)} | {_share(row.held_out, row.of)} | "
-            f"{transferred} | {_share(row.in_sample, row.of)} |"
+            f"| {row.name} ({row.of}) | {_share(row.by_place, row.of)} | {_share(row.by_hand, row.of)} | "
+            f"{_share(row.held_out, row.of)} | {transferred} | {_share(row.in_sample, row.of)} |"
         )
+    about = (
+        f"Right root lines, by `make fit-diagnosis`. The {every.weights} weights are of a pairwise logistic "
+        f"loss with an L2 penalty of {every.penalty:g}, which dev and batch 1 chose. They look at the "
+        "features of the order by hand, and at place, rank, family, transience and distance from the end. "
+        "Which lines are set aside, and all that follows the choice, is the same for all."
+    )
     return [
-        f"Right root lines, by `make fit-diagnosis`. The {every.weights} weights are of a pairwise logistic",
-        f"loss with an L2 penalty of {every.penalty:g}, which dev and batch 1 chose. They look at the",
-        "features of the order by hand, and at place, rank, family, transience and distance from the end.",
-        "Which lines are set aside, and all that follows the choice, is the same for both.",
+        *wrap(about, _WIDTH),
         "",
         *table,
         "",
@@ -70,15 +76,15 @@ def _kept(rows: Sequence[Comparison]) -> list[str]:
     only_by_weights = every.held_out - (every.by_hand - every.only_by_hand)
     differ = (
         f"Of {every.repositories} repositories, each by weights of the others: {every.only_by_hand} lines "
-        f"are right by hand only, {only_by_weights} by weights only."
+        f"are right by hand only, {only_by_weights} by weights only. "
     )
     if every.held_out > every.by_hand and transferred >= later.by_hand:
-        return [differ, "The weights generalise better, so they should decide."]
-    return [
-        differ,
-        "The weights generalise no better, so the order by hand decides, and no weights are shipped. It was",
-        "written after all batches were read, so the comparison favours it.",
-    ]
+        return wrap(f"{differ}The weights generalise better, so they should decide.", _WIDTH)
+    stays = (
+        "The weights generalise no better, so the order by hand decides, and no weights are shipped. It was "
+        "written after all batches were read, so the comparison favours it."
+    )
+    return wrap(differ + stays, _WIDTH)
 
 
 def _share(hits: int, of: int) -> str:
