@@ -13,7 +13,7 @@ HOUSE := PYTHONPATH=tests $(BIN)/python -m house.gate
 # The tests start hundreds of Python processes: none of them should have to compile what another has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test unit images chaos chaos-reload fuzz bench-match bench-prototype bench-latency bench-replay
+.PHONY: demo test unit images chaos chaos-reload fuzz bench-match bench-prototype bench-latency bench-replay picture
 .PHONY: fit-diagnosis bench-telemetry test-otel check-dashboards check lint
 .PHONY: types imports house capabilities format lock hooks clean
 
@@ -44,6 +44,9 @@ test-otel: $(READY) ## traces under fire; a real collector, Prometheus 3 and Lok
 
 check-dashboards: $(READY) ## the dashboards against Grafana's own types; needs npm
 	$(BIN)/pytest tests/grafana_schema/dashboards_by_tsc.py $(ARGS)
+
+picture: $(READY) ## the demo's transcript as docs/demo.svg and in the README, from a real run
+	PYTHONPATH=tests $(BIN)/python -m bench.picture
 
 bench-telemetry: $(READY) ## what telemetry costs match while it is off and while it is on
 	PYTHONPATH=tests $(BIN)/python -m bench.telemetry $(ARGS)

@@ -178,7 +178,11 @@ def census(monkeypatch: pytest.MonkeyPatch, settings: Settings, producer: Produc
 
     def read(*messages: Received) -> CensusReader:
         monkeypatch.setattr(reader, "plain_consumer", lambda *_, **__: Consumer(list(messages)))
-        made = CensusReader(settings, lambda message, error: reporter.dead(received(message), error))
+        made = CensusReader(
+            settings,
+            lambda message, error: reporter.dead(received(message), error),
+            SIGNER.verifier().accepts,
+        )
         made.start()
         made.catch_up(dict.fromkeys(made.partitions, 1), 10)
         made.stop()
@@ -200,6 +204,19 @@ def test_a_bad_spec_is_set_aside_and_the_good_one_behind_it_is_known(
     known = read(bad, good)
     assert_refused(_told(reporter, producer), case)
     assert known.spec(spec_hash(SPEC)) == SPEC
+
+
+def test_only_a_signed_spec_takes_the_place_of_another(census: tuple[Any, Reporter]) -> None:
+    """Kafka keeps the last spec of a job alone. A command may still name the one before."""
+    read, _ = census
+    replaced = replace(SPEC, environment={"NCCL_DEBUG": "INFO"})
+    new = SIGNER.sign(
+        replace(SPEC, environment_file="/state/environments/a.env", replaces=spec_hash(replaced))
+    )
+    forged = replace(new, armed=not new.armed)
+    for record, found in ((new, new), (forged, None)):
+        known = read(Received(codec.encode(record), topic="midwatch.specs"))
+        assert known.spec(spec_hash(replaced)) == found
 
 
 def test_a_removed_spec_is_no_mistake(census: tuple[Any, Reporter], producer: Producer) -> None:

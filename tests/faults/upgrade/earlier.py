@@ -16,12 +16,16 @@ import sys
 import tomllib
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from house.parts import Require
 from house.tree import ROOT
 from midwatch.agents.query.topic_reader import messages_of
+from midwatch.agents.schedulers.environment_file import kept_environment
+from midwatch.agents.signing import load_verifier, spec_hash
+from midwatch.streams.records import Spec
+from midwatch.streams.records.codec import decode
 from midwatch.streams.settings.schema import Settings
 
 COMMIT = "2f40b44acb02c1bd3187ed9260e08bde2ba51570"
@@ -121,6 +125,8 @@ class Start:
     entrance: str
     job: str
     incarnation: str
+    variable: str  # NCCL_DEBUG, which the person had set for the first start
+    job_name: str  # as SLURM sets it
 
     @property
     def module(self) -> str:
@@ -134,6 +140,19 @@ def starts(directory: Path) -> list[Start]:
     """All starts so far."""
     file = directory / "starts.jsonl"
     return [Start(**json.loads(line)) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def closed(settings: Settings, job: str, held: bytes) -> Spec:
+    """The job's last spec: signed, and the same as `held`, but for the variables, which lie in a file."""
+    before, after = decode(held), decode(specs(settings, job)[-1])
+    assert isinstance(before, Spec)
+    assert isinstance(after, Spec)
+    assert load_verifier(settings.state_directory).accepts(after)
+    assert before.environment, "an earlier midwatch kept the variables in the spec"
+    assert kept_environment(Path(after.environment_file), after.user) == before.environment
+    plain = replace(after, environment=before.environment, environment_file="", replaces="")
+    assert (replace(plain, signature=before.signature), after.replaces) == (before, spec_hash(before))
+    return after
 
 
 def specs(settings: Settings, job: str) -> list[bytes]:

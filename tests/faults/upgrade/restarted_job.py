@@ -47,6 +47,8 @@ def _note(directory: Path) -> None:
         "entrance": str(Path(entrance.origin or "").resolve()),
         "job": os.environ["MIDWATCH_JOB"],
         "incarnation": os.environ["MIDWATCH_INCARNATION"],
+        "variable": os.environ.get("NCCL_DEBUG", ""),
+        "job_name": os.environ.get("SLURM_JOB_NAME", ""),
     }
     with (directory / "starts.jsonl").open("a") as file:
         file.write(json.dumps(row) + "\n")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from faults.upgrade.earlier import JOB, Site, begin, command_line, extract, specs, starts
+from faults.upgrade.earlier import JOB, Site, begin, closed, command_line, extract, specs, starts
 from faults.upgrade.restarted_job import SECOND
 from house.parts import Require
 from house.tree import ROOT
@@ -56,7 +56,8 @@ def test_a_running_job_of_an_earlier_midwatch_is_watched_on_and_restarted_once_a
         watch.start(worker, *command_line("worker", worker))
     watch.ready()
     name = f"job-{secrets.token_hex(4)}"
-    incarnation = begin(directory, watch.environment, name, sys.executable, str(JOB), str(directory))
+    variables = watch.environment | {"NCCL_DEBUG": "INFO"}
+    incarnation = begin(directory, variables, name, sys.executable, str(JOB), str(directory))
     job = Job(watch, name, directory, ())
     wait_for(lambda: len(starts(directory)) == 1, "the job runs", SOON)
     watch.jobs.append(job)
@@ -87,7 +88,8 @@ def test_a_running_job_of_an_earlier_midwatch_is_watched_on_and_restarted_once_a
     assert len(_effects(watch)) == 2
     assert len(job.commands()) == 1
     assert job.commands()[0].spec == spec_hash(_signed(watch, spec))
-    assert specs(watch.settings, first.job) == [spec]
+    closed(watch.settings, first.job, spec)
+    assert [start.variable for start in starts(directory)] == ["INFO"] * 2
     assert [(s.job, Path(s.entrance).is_relative_to(ROOT)) for s in starts(directory)[1:]] == [
         (first.job, True)
     ]

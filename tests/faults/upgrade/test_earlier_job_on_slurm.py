@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from executor_world import World
-from faults.upgrade.earlier import JOB, Site, begin, extract, specs, starts
+from faults.upgrade.earlier import JOB, Site, begin, closed, extract, specs, starts
 from house.parts import Require
 from house.tree import ROOT
 from midwatch.agents.launch.job_spec import Started
@@ -70,7 +70,8 @@ def test_the_script_that_an_earlier_midwatch_kept_is_started_again_once(
     (directory / "crash").write_text("the first start ends badly")
     script = directory / "train.sh"
     script.write_text(f"#!/bin/sh\n#SBATCH --ntasks=1\nexec {sys.executable} {JOB} {directory}\n")
-    incarnation = begin(directory, world.environment, name, "sbatch", str(script))
+    variables = world.environment | {"NCCL_DEBUG": "INFO"}
+    incarnation = begin(directory, variables, name, "sbatch", str(script))
     job = f"slurm:{getpass.getuser()}/{name}"
     (signed,) = specs(world.settings, job)
     spec = decode(signed)
@@ -93,7 +94,7 @@ def test_the_script_that_an_earlier_midwatch_kept_is_started_again_once(
     assert _ran(world, slurm, done) == "COMPLETED"
     key = effect_key(job, 1, "start")
     assert [row.id for row in slurm.queue() if key in row.comment] == [done.new_native_id]
-    assert specs(world.settings, job) == [signed]
+    closed(world.settings, job, signed)
     assert _kept(world) == kept
     first, second = starts(directory)
     assert [Path(first.entrance).is_relative_to(earlier), Path(second.entrance).is_relative_to(ROOT)] == [
@@ -101,6 +102,8 @@ def test_the_script_that_an_earlier_midwatch_kept_is_started_again_once(
     ] * 2
     assert (first.module, second.module) == ("midwatch.agents.run.shim",) * 2, "the script names it"
     assert (first.job, second.job) == (job,) * 2
+    assert (first.variable, second.variable) == ("INFO",) * 2
+    assert (first.job_name, second.job_name) == (script.name,) * 2
     assert (first.incarnation, second.incarnation) == (incarnation, done.new_incarnation)
     wait_for(lambda: _shipped(world, second.incarnation)[1], "its shipper has said its last")
     assert b"iteration     1000/" in _shipped(world, second.incarnation)[0]

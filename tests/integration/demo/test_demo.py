@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import subprocess
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from bench.picture import README, block_of, kinds, shortened
 from embedded_stack import variables_of
 from midwatch.agents.local.demo.judge import read_ledger
 from midwatch.agents.local.embedded.stack import Endpoints
@@ -65,6 +67,12 @@ def test_it_shows_a_rescue_a_finding_and_a_refusal(shown: tuple[Path, int, str])
     ):
         assert said in told
     assert not [line for line in told.splitlines() if line.startswith("FAIL")]
+
+
+def test_the_readme_shows_such_a_transcript(shown: tuple[Path, int, str]) -> None:
+    """Another run has other times, process ids and steps lost, and the same lines."""
+    lines = shortened(shown[2], getpass.getuser())
+    assert set(kinds(lines)) == set(kinds(block_of(README.read_text())))
 
 
 def test_it_leaves_no_process_behind(shown: tuple[Path, int, str]) -> None:

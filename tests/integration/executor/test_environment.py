@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from executor_world import World
+from midwatch.agents.signing import spec_hash
+from midwatch.streams.records import Spec
+from midwatch.streams.records.codec import decode, encode
 from processes import wait_for, written
 
 pytestmark = pytest.mark.integration
@@ -66,3 +70,39 @@ def test_an_environment_is_deleted_with_its_spec(world: World) -> None:
     wait_for(lambda: not files[0].exists(), "it is deleted with its spec")
     assert [file.exists() for file in files] == [False, False, True, True]
     assert Path(young.spec.environment_file).exists(), "its spec might have been on its way"
+
+
+def test_a_spec_with_variables_is_replaced_by_the_executor_that_started_its_job(world: World) -> None:
+    """And a command that names the old one is carried out, from the file."""
+    found = world.directory / "found"
+    note = NOTE.replace("os.environ['HF_TOKEN'] + ", "")
+    started = world.run(sys.executable, "-c", f"{note}; sys.exit(1)", str(found), job="open")
+    plain = replace(started.spec, environment={"NCCL_DEBUG": "a-word-of-the-person"}, environment_file="")
+    held = world.signer.sign(plain)
+    specs = world.settings.topic_names.specs
+    world._producer.send(specs, key=held.job.encode(), value=encode(held)).get(timeout=30)
+
+    elsewhere = world.executor(state=world.directory / "another host")
+    elsewhere.terminate()
+    elsewhere.wait(timeout=30)
+    assert _last(world, held.job) == held, "an executor of another host could not hand its file over"
+
+    world.executor()
+    wait_for(lambda: _last(world, held.job) != held, "it is replaced")
+    closed = _last(world, held.job)
+    assert (closed.environment, closed.replaces) == ({}, spec_hash(held))
+    world.await_end(started)
+    order = world.order(replace(started, spec=held))
+    world.send(order)
+    world.await_outcome(order, "done")
+    wait_for(
+        lambda: written(found) and found.read_text().endswith("a-word-of-the-person\n"), "the second start"
+    )
+    assert "a-word-of-the-person" not in world.log.read_text()
+
+
+def _last(world: World, job: str) -> Spec:
+    values = [m.value for m in world._read(world.settings.topic_names.specs) if m.key == job.encode()]
+    spec = decode(values[-1])
+    assert isinstance(spec, Spec)
+    return spec

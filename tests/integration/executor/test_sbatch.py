@@ -55,9 +55,9 @@ def shown(slurm: Lab, native: str, field: str) -> str:
 
 def noting(cluster: World, *lines: str, code: int = 0) -> tuple[Path, Path]:
     """A batch script that writes down its environment, a file for each start; and their folder."""
-    folder = cluster.directory / f"environments-{secrets.token_hex(4)}"
-    folder.mkdir()
     script = cluster.directory / f"t-{secrets.token_hex(4)}.sh"
+    folder = script.with_suffix(".environments")
+    folder.mkdir()
     script.write_text(
         "\n".join(
             ["#!/bin/bash", *lines, f"UMASK_SEEN=$(umask) env -0 > {folder}/$SLURM_JOB_ID", f"exit {code}"]
@@ -170,7 +170,7 @@ def test_every_start_gets_the_environment_that_sbatch_sends_and_no_topic_or_log_
     folders, started, seen = {}, {}, {}
     for name, case in (CASES | {"spoiled": Case()}).items():
         script, folders[name] = noting(cluster, *filter(None, [case.line]), code=1)
-        words = ("sbatch", f"--output={cluster.directory}/%j.out", *case.options, str(script))
+        words = ("sbatch", f"--output={cluster.directory}/%x-%j.out", *case.options, str(script))
         with monkeypatch.context() as typing:
             for variable, value in {**PERSON, **case.variables}.items():
                 typing.setenv(variable, value)
@@ -198,7 +198,8 @@ def test_every_start_gets_the_environment_that_sbatch_sends_and_no_topic_or_log_
         for variables in (first, second):
             assert {n: variables.get(n) for n in case.present} == dict(case.present), name
             assert not set(case.absent) & variables.keys(), name
-            assert variables["UMASK_SEEN"] == "0027"
+            umask_and_name = (variables["UMASK_SEEN"], variables.get("SLURM_JOB_NAME"))
+            assert umask_and_name == ("0027", folders[name].with_suffix(".sh").name), name
             assert variables["MIDWATCH_CONFIG"] == str(cluster.file), "the watch finds its settings"
         assert _lasting(first) == _lasting(second), name
         assert second["MIDWATCH_ATTEMPT"] == "2"

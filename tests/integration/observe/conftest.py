@@ -60,13 +60,22 @@ def story(stack: Endpoints, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     collector = Collector()
     rules = directory / "rules.yaml"
     rules.write_text(RULES)
-    with installation(directory, stack) as watch, http_sink() as people, http_sink() as dead_man:
+    with (
+        installation(directory, stack) as watch,
+        http_sink() as people,
+        http_sink() as dead_man,
+        http_sink() as told,
+    ):
         watch.environment["MIDWATCH_TELEMETRY__PROMETHEUS"] = f"127.0.0.1:{first}"
         watch.environment["MIDWATCH_TELEMETRY__OTLP"] = collector.url
         watch.environment["MIDWATCH_RULES__DIRECTORIES"] = str(rules)
         for name in PROCESSES:
             watch.start(name)
         watch.start("trace", *midwatch("worker", "trace"))
+        quick = "--set=messages.wait=200ms"
+        watch.start(
+            "messages", *midwatch("worker", "messages", quick), MIDWATCH_MESSAGES__WEBHOOK__URL=told.url
+        )
         began, ports = time.time(), ports_of_all()
         try:
             alertmanager = start_alertmanager(directory / "am", ports, people.url, dead_man.url)
@@ -105,6 +114,7 @@ def tell(watch: Installation, prometheus: Server, training: Training) -> str:
         seen=job.records,
     )
     wait_for(lambda: query(prometheus, 'midwatch_decisions_total{action="stop"}'), "the refusal", SOON)
+    wait_for(lambda: query(prometheus, 'midwatch_notices_total{outcome="done"}'), "the message", SOON)
     _write_what_nobody_can_use(watch)
     wait_for(lambda: query(prometheus, "midwatch_dead_letters_total"), "the dead letter", SOON)
     wait_for(lambda: query(prometheus, "midwatch_partition_stopped"), "the stopped partition", SOON)

@@ -25,7 +25,7 @@ class Sample:
 
 
 def ports_of_all() -> int:
-    """The first of five free ports in a row."""
+    """The first of enough free ports in a row."""
     while True:
         with ExitStack() as held, socket.socket() as first:
             first.bind(("127.0.0.1", 0))

@@ -7,6 +7,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from kafka import KafkaProducer
 from embedded_stack import variables_of
 from midwatch.agents.cli import run
 from midwatch.agents.local.embedded.stack import Endpoints
+from midwatch.agents.rulesets.outcomes import counts_hash, read_counts
 from midwatch.streams.records import (
     Command,
     Decision,
@@ -181,6 +183,25 @@ def test_an_incident_that_stands_is_exit_code_1(
     monkeypatch.setenv("MIDWATCH_TOPICS__PREFIX", prefix)
     for command in (["why", JOB], ["jobs"], ["incidents"]):
         assert ask(*command)[0] == 1
+
+
+def test_outcomes_counts_how_restarts_ended_and_writes_the_file_of_the_setting(
+    ask: Ask, stack: Endpoints, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefix = f"outcomes-{secrets.token_hex(4)}"
+    topics = Topics(settings_of(stack, tmp_path, TOPICS__PREFIX=prefix))
+    again = replace(INCIDENT, id="i2", attempt=2, incarnation="slurm:57:0", verdict=replace(VERDICT, step=9))
+    for record in (INCIDENT, Forwarded(DONE), again):
+        topics.put(JOB, "incidents", record)
+    topics.flush()
+    topics.close()
+    monkeypatch.setenv("MIDWATCH_TOPICS__PREFIX", prefix)
+    assert ask("outcomes")[:2] == (0, "nccl_timeout/transient/unstepped  1 of 1 passed\n")
+    file = tmp_path / "outcomes.json"
+    code, out, _ = ask("outcomes", "--json", "--output", str(file))
+    counts = read_counts(file.read_bytes(), str(file))
+    assert (code, counts) == (0, {"nccl_timeout/transient/unstepped": (1, 1)})
+    assert json.loads(out)["hash"] == counts_hash(counts)
 
 
 @pytest.mark.capability("S002-32")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from midwatch.agents.decide.decision import DecideState
+from midwatch.agents.decide.state import DecideState
 from midwatch.agents.detect.incident.state import JobState, NodeState
 from midwatch.streams.records import LINES_READ, Hits, Outcome, Rate, Stop, codec
 from unit.agents.detect.incident.scene import JOB, START_S, Scene

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from midwatch.agents.decide.decision import DecideState, decide
+from midwatch.agents.decide.decision import decide
+from midwatch.agents.decide.state import DecideState
 from midwatch.agents.detect.incident.fold import fold_event
 from midwatch.agents.detect.incident.state import Job, JobState, NodeState
 from midwatch.rules.detectors.limits import WatchLimits

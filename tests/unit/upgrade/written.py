@@ -192,7 +192,7 @@ def names(directory: Path) -> dict[str, Any]:
         "effects": [effect_key(JOB, 1, "start"), effect_key(JOB, 1, "end")],
         # A field that is younger than the first signatures is left out of the hash while it is empty.
         "spec": spec_hash(
-            replace(filled(records.Spec), resume_arguments=(), environment_file="", follow=False)
+            replace(filled(records.Spec), resume_arguments=(), environment_file="", follow=False, replaces="")
         ),
         "variables": sorted({variable_name(path) for path, _ in leaves()} | OTHER_VARIABLES),
     }

@@ -61,6 +61,9 @@ COMMANDS = {
     ),
     "export": Target("midwatch.agents.cli.ask.export:export", "Write a job's records to a file."),
     "decisions": Target("midwatch.agents.cli.ask.decisions:decisions", "List decisions with their reasons."),
+    "outcomes": Target(
+        "midwatch.agents.cli.ask.outcomes:outcomes", "Count how restarts ended, for the chance of the next."
+    ),
     "health": Target(
         "midwatch.agents.cli.ask.health:health", "Check one worker, for a container's health check."
     ),

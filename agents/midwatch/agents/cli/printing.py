@@ -176,6 +176,8 @@ def _incident_rows(incident: Incident) -> Iterator[tuple[str, str | Text]]:
         f"{name} {printable(str(value))}" for name, value in around.items() if value not in (None, "")
     ]:
         yield "where", ", ".join(known)
+    if verdict.chance and incident.state in ("ended", "settled"):
+        yield "chance", f"{verdict.chance.share:.0%}: {printable(verdict.chance.sentence)}"
     if incident.silence is not None:
         yield "silence", f"{incident.silence:.0f} s counted by heartbeats"
     saved = incident.scheduler.saved if incident.scheduler else None

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Literal
 
+from midwatch.agents.decide.state import DecideState, Issued, accepted_restart, learned
 from midwatch.agents.policies import POLICIES, choose
 from midwatch.agents.policies.base import Judge, Policy, PolicyChoice, PolicyMode
 from midwatch.agents.policies.conditions import Past
@@ -35,39 +35,6 @@ _CUT = (
     "it is observed only, until it is armed again"
 )
 _HOLDING_FINDINGS = ("blind", "two_alive", "poisoned")
-
-
-@dataclass(frozen=True, slots=True)
-class Issued:
-    """A command that decide wrote: for which incident and mode of its end, and whether it was accepted."""
-
-    id: str
-    attempt: int
-    seq: int
-    mode: str
-    incident: Incident
-    accepted: bool = False
-    at_ms: int | None = None
-    action: Literal["restart", "cancel"] = "restart"
-
-
-@dataclass(frozen=True, slots=True)
-class DecideState:
-    """What decide remembers of a job."""
-
-    version: int = 1
-    job: str = ""
-    spec: SpecEvent | None = None
-    disarmed: bool = False
-    restarts: Mapping[str, int] = field(default_factory=dict)  # accepted restarts, by mode
-    issued: Issued | None = None
-    last: Decision | None = None
-    open: tuple[str, ...] = ()  # kinds of open findings that hold the job
-    poisoned: str = ""  # why decide holds this job until a person arms it; "" if it does not
-    counted: tuple[int, ...] = ()  # the attempts whose restart was accepted: each counts once
-    ended: tuple[int, str] = (0, "")  # the attempt that settled last, and the mode of its end
-    due_ms: int | None = None
-    resumed_from: int | None = None  # the checkpoint's step from which the last restart resumed
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +178,7 @@ def _on_finding(state: DecideState, finding: Finding, now_ms: int, book: Ruleboo
 
 
 def _on_settled(state: DecideState, incident: Incident, now_ms: int, book: Rulebook, seq: int = 1) -> Decided:
-    state = replace(state, ended=(incident.attempt, _mode(incident)))
+    state = learned(replace(state, ended=(incident.attempt, _mode(incident))), incident)
     choice, limit, used = _choice(state, incident, now_ms, book)
     decision = _decision(state, incident, choice, now_ms, book)
     if choice.action not in ("restart", "cancel"):
@@ -277,10 +244,9 @@ def _job_policy(name: str, text: str) -> Policy:
 
 
 def _past(state: DecideState, now_ms: int) -> Past:
-    issued = state.issued
-    restarted = issued is not None and issued.accepted and issued.action == "restart"
-    restarted_ms = issued.at_ms if issued is not None and restarted else None
-    return Past(sum(state.restarts.values()), restarted_ms, now_ms, state.resumed_from)
+    issued, total, in_vain = accepted_restart(state), sum(state.restarts.values()), len(state.in_vain)
+    restarted_ms = issued.at_ms if issued is not None else None
+    return Past(total, restarted_ms, now_ms, state.resumed_from, in_vain, state.first_step_s)
 
 
 def _choice_without_policy(state: DecideState, incident: Incident) -> PolicyChoice | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from midwatch.agents.decide.decision import DecideState, Rulebook, decide
+from midwatch.agents.decide.decision import Rulebook, decide
+from midwatch.agents.decide.state import DecideState
 from midwatch.agents.rulesets.content import Content
 from midwatch.agents.rulesets.reload.activation import activated, bundle_in
 from midwatch.streams.errors import MalformedRecord, MisdirectedRecord

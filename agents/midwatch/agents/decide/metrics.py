@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 
-from midwatch.agents.decide.decision import DecideState
 from midwatch.agents.decide.fold import state_of
 from midwatch.agents.decide.reasons import reason_word
+from midwatch.agents.decide.state import DecideState
 from midwatch.streams.records import Decision, Incident, codec
 from midwatch.streams.records.identity import is_job
 from midwatch.streams.telemetry import names

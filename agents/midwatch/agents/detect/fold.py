@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from midwatch.agents.detect.incident.fold import Folded, fire_due, fold_with_timers
 from midwatch.agents.detect.incident.state import Job, JobState, NodeState
 from midwatch.agents.rulesets.content import Content
+from midwatch.agents.rulesets.outcomes import NO_OUTCOMES, OwnOutcomes
 from midwatch.agents.rulesets.reload.activation import activated, bundle_in
 from midwatch.rules.detectors import DETECTORS
 from midwatch.rules.detectors.base import Detectors
@@ -58,7 +59,8 @@ class DetectFold:
         draft = _Draft(states, self.incidents, message)
         limits = self._limits(draft.states[PARTITION])
         detectors = self._detectors(draft.states[PARTITION])
-        self._fire(draft, message.now_ms, limits, detectors)
+        outcomes = self._outcomes(draft.states[PARTITION])
+        self._fire(draft, message.now_ms, limits, detectors, outcomes)
         if message.value is None:
             raise MalformedRecord("a record without a value", where="events")
         event = codec.decode(message.value)
@@ -80,6 +82,7 @@ class DetectFold:
                 message.now_ms,
                 limits,
                 detectors=detectors,
+                outcomes=outcomes,
                 cut=message.now_ms <= draft.cut_ms + int(_SNAPSHOTS * self.limits.carry_every * 1000),
             ),
         )
@@ -88,11 +91,11 @@ class DetectFold:
     def on_poison(self, states: Mapping[bytes, Fields], message: Message, error: Exception) -> Applied:
         """Open the finding that holds the job. A timer that raises is cleared, and the others fire."""
         draft, limits = _Draft(states, self.incidents, message), self._limits(states[PARTITION])
-        detectors = self._detectors(states[PARTITION])
+        detectors, outcomes = self._detectors(states[PARTITION]), self._outcomes(states[PARTITION])
         for job in [job for job, due in dues(states[PARTITION]).items() if due <= message.now_ms]:
             try:
                 if job in states:
-                    draft.take(job, fire_due(draft.job(job), message.now_ms, limits, detectors))
+                    draft.take(job, fire_due(draft.job(job), message.now_ms, limits, detectors, outcomes))
             except Exception:  # the partition must go on, whatever a timer raises
                 draft.partition[_DUE + job] = None
         if message.key in states and not isinstance(error, MalformedRecord):
@@ -132,10 +135,22 @@ class DetectFold:
         bundle = bundle_in(partition)
         return self.contents[bundle].detectors if bundle else DETECTORS
 
-    def _fire(self, draft: _Draft, now_ms: int, limits: WatchLimits, detectors: Detectors) -> None:
+    def _outcomes(self, partition: Fields) -> OwnOutcomes:
+        """Those of the bundle in force, which `_limits` found."""
+        bundle = bundle_in(partition)
+        return self.contents[bundle].outcomes if bundle else NO_OUTCOMES
+
+    def _fire(
+        self,
+        draft: _Draft,
+        now_ms: int,
+        limits: WatchLimits,
+        detectors: Detectors,
+        outcomes: OwnOutcomes,
+    ) -> None:
         fired = sorted((due, job) for job, due in dues(draft.states[PARTITION]).items() if due <= now_ms)
         for _, job in fired:
-            draft.take(job, fire_due(draft.job(job), now_ms, limits, detectors))
+            draft.take(job, fire_due(draft.job(job), now_ms, limits, detectors, outcomes))
 
     def _check(self, event: Event, message: Message) -> None:
         assert message.key is not None  # noqa: S101  # the caller checked

@@ -241,7 +241,7 @@ class OpenCommands:
                 self._log_once(claim, "blind → wait", error.what)
                 return _BLIND_PAUSE_S
         state = {"done": "done", "expired": "expired"}.get(step.result, "failed")
-        told = claim.memory if step.incarnation and claim.memory.get("checkpoint_step") else {}
+        loaded = claim.memory if step.incarnation and claim.memory.get("checkpoint_step") else {}
         skipped = claim.memory.get(_SKIPPED, "") if step.incarnation else ""
         new = native_id(step.incarnation) if step.incarnation else ""
         outcome = final_outcome(
@@ -250,10 +250,10 @@ class OpenCommands:
             "; ".join(filter(None, [step.reason, skipped, dependents])),
             new_native_id=new,
             new_incarnation=step.incarnation,
-            checkpoint_step=int(told["checkpoint_step"]) if told else None,
-            checkpoint="" if cluster.holds else told.get("checkpoint", ""),
-            checkpoint_written_ms=int(told.get("checkpoint_written_ms") or 0),
-            checkpoint_unit="epoch" if told.get("checkpoint_unit") == "epoch" else "step",
+            checkpoint_step=int(loaded["checkpoint_step"]) if loaded else None,
+            checkpoint="" if cluster.holds else loaded.get("checkpoint", ""),
+            checkpoint_written_ms=int(loaded.get("checkpoint_written_ms") or 0),
+            checkpoint_unit="epoch" if loaded.get("checkpoint_unit") == "epoch" else "step",
         )
         # The outcome goes out before the claim closes: a death in between sends it twice, which is harmless.
         self._desk.reporter.event(outcome, command=command)

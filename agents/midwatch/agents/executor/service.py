@@ -20,6 +20,7 @@ from pathlib import Path
 
 import redis
 
+from midwatch.agents.executor import environments
 from midwatch.agents.executor.admission import AdmissionLimits
 from midwatch.agents.executor.claimed_work import OpenCommands
 from midwatch.agents.executor.claims import KEPT_S, Claims
@@ -29,10 +30,9 @@ from midwatch.agents.reporter import Reporter, received, say
 from midwatch.agents.schedulers import cluster
 from midwatch.agents.schedulers.base import Cluster
 from midwatch.agents.schedulers.calls import Caller, SystemCaller
-from midwatch.agents.schedulers.environment_file import forget_environments
 from midwatch.agents.schedulers.foreign import foreign_clusters
 from midwatch.agents.schedulers.local.effect_file import prune
-from midwatch.agents.signing import ensure_keys, load_verifier
+from midwatch.agents.signing import Signer, ensure_keys, load_verifier
 from midwatch.agents.watcher.census_reader import CensusReader
 from midwatch.agents.watcher.drain import LastWords
 from midwatch.agents.watcher.watcher import Watcher
@@ -48,8 +48,6 @@ from midwatch.streams.worker.readiness import declare_ready
 
 _REST_AT_LEAST_S, _REST_AT_MOST_S = 0.02, 0.5
 _RATE_WINDOW_MS = 3_600_000
-_ENVIRONMENTS_S = 3600.0
-"""So often the executor looks for environments without a spec. A younger one may still get its spec."""
 
 
 def run(settings: Settings, caller: Caller | None = None) -> int:
@@ -69,10 +67,10 @@ def run(settings: Settings, caller: Caller | None = None) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda n, _: stopping.append(n))
     with _alone(settings.state_directory):
-        ensure_keys(settings.state_directory)
+        signer = ensure_keys(settings.state_directory)
         prune(settings.state_directory, now_ms() / 1000 - KEPT_S)
         try:
-            _serve(settings, caller or SystemCaller(), stopping)
+            _serve(settings, caller or SystemCaller(), signer, stopping)
         except redis.RedisError as error:
             raise ServiceUnreachable(
                 f"Redis has stopped answering: {error}",
@@ -82,18 +80,21 @@ def run(settings: Settings, caller: Caller | None = None) -> int:
     return 0
 
 
-def _serve(settings: Settings, caller: Caller, stopping: list[int]) -> None:
+def _serve(settings: Settings, caller: Caller, signer: Signer, stopping: list[int]) -> None:
     clusters = _clusters(settings, caller)
     claims = Claims(redis_client(settings), settings.topics.prefix, settings.state_directory)
     if claims.join(now_ms()):
         say("Redis has lost earlier claims: the executor lets older commands expire")
     reporter = Reporter(settings)
-    census = CensusReader(settings, lambda message, error: reporter.dead(received(message), error))
+    verifier = load_verifier(settings.state_directory)
+    census = CensusReader(
+        settings, lambda message, error: reporter.dead(received(message), error), verifier.accepts
+    )
     desk = Desk(
         claims=claims,
         census=census,
         reporter=reporter,
-        verifier=load_verifier(settings.state_directory),
+        verifier=verifier,
         limits=_limits(settings, clusters),
         clusters=clusters,
         state_directory=settings.state_directory,
@@ -117,14 +118,15 @@ def _serve(settings: Settings, caller: Caller, stopping: list[int]) -> None:
     census.start()
     try:
         census.catch_up(census.ends(), patience_s=300.0)
+        environments.replace_open_specs(settings.state_directory, census, reporter, signer)
         open_commands.give_up_lost()
         watcher.start()
         declare_ready(settings.state_directory, "executor")
         pause, next_look = 0.0, 0.0
         while not stopping:
             if time.monotonic() >= next_look:
-                _forget_environments(settings.state_directory, census)
-                next_look = time.monotonic() + _ENVIRONMENTS_S
+                environments.forget(settings.state_directory, census)
+                next_look = time.monotonic() + environments.OFTEN_S
             consumer.poll(round(1000 * min(max(pause, _REST_AT_LEAST_S), _REST_AT_MOST_S)))
             pause = open_commands.turn()
             metrics.turned(open_commands.count, watcher.blind)
@@ -159,15 +161,6 @@ def _clusters(settings: Settings, caller: Caller) -> dict[str, Cluster]:
     ]
     ours = {kind: cluster(kind, kind, directory, caller, settings.ray) for kind in kinds}
     return ours | foreign_clusters(settings.extensions, directory, caller)
-
-
-def _forget_environments(state_directory: Path, census: CensusReader) -> None:
-    """Deletes the environments whose specs are gone; that of a job which is being started stays."""
-    try:
-        written_before = time.time() - _ENVIRONMENTS_S
-        forget_environments(state_directory, census.environment_files(), older_than=written_before)
-    except OSError as error:
-        say(f"environments of old jobs cannot be deleted: {error}")
 
 
 def _limits(settings: Settings, clusters: dict[str, Cluster]) -> AdmissionLimits:

@@ -140,6 +140,14 @@ ALERTS: Final[tuple[Alert, ...]] = (
         "Look whether the collector answers. Nothing else waits for it.",
     ),
     Alert(
+        f"{PREFIX}ChannelFails",
+        f"{series(n.CHANNEL_FAILS)} == 1",
+        "5m",
+        "warning",
+        "The channel {{ $labels.channel }} takes no messages.",
+        "`midwatch messages test --channel NAME` gives its answer. Its messages go to the other channels.",
+    ),
+    Alert(
         f"{PREFIX}JobUnknown",
         _in_state("unknown"),
         "5m",

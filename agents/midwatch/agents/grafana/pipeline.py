@@ -97,6 +97,23 @@ PIPELINE: Final = Dashboard(
             (Query(f"sum {by(JOB)} ({grown(n.RULES_REFUSED, window='15m')})", "{{job}}"),),
         ),
         Panel(
+            "Messages to people",
+            "timeseries",
+            "Tries within 15 minutes to hand a message to a channel.",
+            (
+                Query(
+                    f"sum {by(n.CHANNEL, n.OUTCOME)} ({grown(n.NOTICES, window='15m')})",
+                    "{{channel}} {{outcome}}",
+                ),
+            ),
+        ),
+        Panel(
+            "Channels that fail",
+            "timeseries",
+            "1 while a channel refuses messages.",
+            (Query(series(n.CHANNEL_FAILS), "{{channel}}"),),
+        ),
+        Panel(
             "Jobs left out",
             "stat",
             "Jobs without series, because the setting telemetry.runs allows no more.",

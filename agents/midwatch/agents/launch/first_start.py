@@ -45,18 +45,18 @@ def check_absent(cluster: Cluster, incarnation: str) -> None:
         )
 
 
-def submit_first(cluster: Cluster, wanted: StartSpec, key: str) -> str:
+def submit_first(cluster: Cluster, start: StartSpec, key: str) -> str:
     """Submits it once, lets it run, and returns its incarnation.
 
     Raises:
         NotStarted: the scheduler refused.
         ServiceUnreachable: it does not show the job; it may have been started all the same.
     """
-    hint = cluster.submit_held(wanted, key)
+    hint = cluster.submit_held(start, key)
     if hint.result == "unsent":
         raise ServiceUnreachable(f"the job was not started: {hint.text}", where=cluster.name)
     if hint.result == "refused":
-        raise NotStarted(f"{cluster.name} refused the job: {hint.text}", where=wanted.cwd)
+        raise NotStarted(f"{cluster.name} refused the job: {hint.text}", where=start.cwd)
     deadline, why = time.monotonic() + _SHOWN_S, hint.text
     while time.monotonic() < deadline:
         try:

@@ -218,8 +218,8 @@ def _spawn(spec: Spec, sent: Sending, settings: Settings, caller: Caller) -> Sta
 
 def _submit_elsewhere(spec: Spec, sent: Sending, cluster: Cluster) -> Started:
     argv = shim_argv(job=spec.job, nodes=spec.nodes, log_paths=spec.log_paths, argv=spec.argv)
-    wanted = StartSpec(tuple(argv), spec.cwd, sent.kept, spec.user)
-    return Started(spec, submit_first(cluster, wanted, secrets.token_hex(16)))
+    first = StartSpec(tuple(argv), spec.cwd, sent.kept, spec.user)
+    return Started(spec, submit_first(cluster, first, secrets.token_hex(16)))
 
 
 def _submit(spec: Spec, sent: Sending, caller: Caller) -> Started:

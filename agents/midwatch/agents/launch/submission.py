@@ -18,7 +18,7 @@ from midwatch.agents.launch.variables import OF_ONE_START
 from midwatch.agents.schedulers.slurm import exported
 from midwatch.agents.schedulers.slurm.job_array import TASK, array_given, indices
 from midwatch.agents.schedulers.slurm.sbatch_argv import Option, split
-from midwatch.agents.schedulers.wrapping import file_name, script_options, wrapped_script
+from midwatch.agents.schedulers.wrapping import file_name, given_name, script_options, wrapped_script
 from midwatch.streams.errors import UsageError
 from midwatch.streams.host.atomic_file import create_if_absent
 
@@ -181,15 +181,17 @@ def sending(
     export = exported.export_given(options, environment, in_script)
     source = {name: value for name, value in environment.items() if name not in _NOT_SENT} | dict(ours)
     limits = _limits([*in_script, *options])
+    by_default = Path(rest[0]).name if rest and not any(o.name == "wrap" for o in options) else "wrap"
+    named = {exported.JOB_NAME: given_name(options, in_script, environment) or by_default}
     files = [option.value for option in (*in_script, *options) if option.name == "export-file"]
     if files and (export or "").upper() not in ("NONE", "NIL"):
-        kept = {**_read_variables(cwd / str(files[-1])), **ours, **limits}
+        kept = {**_read_variables(cwd / str(files[-1])), **ours, **named, **limits}
         return Sending(("--export=ALL",), source, kept, by_file=True)
     if export is None or not exported.restricts(export):
         words = [word for option in options if option.name == "export" for word in option.words]
-        return Sending(tuple(words), source, {**source, **limits})
-    wanted = {**ours, **{name: environment[name] for name in by_name if name in environment}}
-    kept = {**exported.sent(source, export), **wanted, **limits}
+        return Sending(tuple(words), source, {**source, **named, **limits})
+    by_request = {name: environment[name] for name in by_name if name in environment}
+    kept = {**exported.sent(source, export), **ours, **by_request, **named, **limits}
     # By file, because a value may stand in the option itself, and others can read a command line.
     return Sending(("--export=ALL",), source, exported.for_file(kept), by_file=True)
 
@@ -211,8 +213,8 @@ def _read_variables(path: Path) -> dict[str, str]:
 
 def _limits(options: Sequence[Option]) -> dict[str, str]:
     """The umask and limits of this process, as sbatch sends them. An `--export-file` lacks them otherwise."""
-    asked = [option.value or "ALL" for option in options if option.name == "propagate"]
-    by_option = set(asked[-1].upper().split(",")) if asked else set()
+    values = [option.value or "ALL" for option in options if option.name == "propagate"]
+    by_option = set(values[-1].upper().split(",")) if values else set()
     limits = {exported.UMASK: f"{_umask():04o}"}
     for name in _LIMITS:
         soft, _ = resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))

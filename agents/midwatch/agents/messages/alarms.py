@@ -136,7 +136,7 @@ def pruned(alarms: Alarms, now_ms: int, pace: Pace) -> Alarms:
 def _tell(alarms: Alarms, alarm: Alarm, state: NoticeState, now_ms: int, pace: Pace) -> Alarms:
     pause = pace.cooldown_ms * 2**alarm.reminded
     again = alarm.open and alarm.reminds and alarm.reminded < REMINDERS and pace.cooldown_ms > 0
-    told = replace(
+    counted = replace(
         alarm,
         told=alarm.open,
         told_ms=now_ms,
@@ -144,7 +144,7 @@ def _tell(alarms: Alarms, alarm: Alarm, state: NoticeState, now_ms: int, pace: P
         due_ms=now_ms + pause if again else None,
     )
     over = "" if alarm.open else f"It is over already: {alarm.over}"
-    return _notice(_put(alarms, told), told, state, over, now_ms)
+    return _notice(_put(alarms, counted), counted, state, over, now_ms)
 
 
 def _notice(alarms: Alarms, alarm: Alarm, state: NoticeState, done: str, now_ms: int) -> Alarms:

@@ -38,19 +38,19 @@ class MessagesFold:
         changed: dict[bytes, dict[bytes, bytes | None]] = {}
         sends: list[Send] = []
 
-        def take(job: bytes, old: TellingState, told: Told) -> None:
-            sends.extend(self._sends(job, told.notices))
-            if told.state == old:
+        def take(job: bytes, old: TellingState, outcome: Told) -> None:
+            sends.extend(self._sends(job, outcome.notices))
+            if outcome.state == old:
                 return
-            changed.setdefault(job, {})[_STATE] = codec.state_to_bytes(told.state)
-            due_ms = told.state.due_ms()
+            changed.setdefault(job, {})[_STATE] = codec.state_to_bytes(outcome.state)
+            due_ms = outcome.state.due_ms()
             changed.setdefault(PARTITION, {})[_DUE + job] = None if due_ms is None else b"%d" % due_ms
 
         known = {job: _state(states.get(job, {})) for job in states if job != PARTITION}
         for job in _due(states[PARTITION], message.now_ms):
-            told = tell_due(known[job], message.now_ms, self.pace)
-            take(job, known[job], told)
-            known[job] = told.state
+            outcome = tell_due(known[job], message.now_ms, self.pace)
+            take(job, known[job], outcome)
+            known[job] = outcome.state
         if message.key is not None and record is not None:
             old = known[message.key]
             take(message.key, old, tell(old, record, message.now_ms, self.pace))

@@ -52,9 +52,9 @@ def next_step(refused: Refused, tries: int, failing_s: float, age_s: float, pati
     `age_s`: how long this notice has been tried.
     """
     backoff = min(patience.first_pause_s * 2 ** min(tries - 1, 20), LONGEST_PAUSE_S)
-    asked = min(refused.pause_s or 0.0, LONGEST_ASKED_S)
-    elsewhere = refused.lasting or failing_s + asked >= patience.elsewhere_s
-    return NextStep(elsewhere, age_s >= patience.give_up_s, max(backoff, asked), refused.lasting)
+    pause_s = min(refused.pause_s or 0.0, LONGEST_ASKED_S)
+    elsewhere = refused.lasting or failing_s + pause_s >= patience.elsewhere_s
+    return NextStep(elsewhere, age_s >= patience.give_up_s, max(backoff, pause_s), refused.lasting)
 
 
 def retry_after_s(header: str | None, now: datetime | None = None) -> float | None:

@@ -94,10 +94,10 @@ def _decided(alarms: Alarms, decision: Decision, known: Incident | None, now_ms:
             if other.told_ms is None:
                 related.append(other.wording.what)
             alarms = dropped(alarms, other.key)
-    said = wording.of_decision(decision, incident, related)
-    alarm = Alarm(key, decision.incident, decision.attempt, said, reminds=decision.action == "hold")
+    words = wording.of_decision(decision, incident, related)
+    alarm = Alarm(key, decision.incident, decision.attempt, words, reminds=decision.action == "hold")
     alarms = opened(alarms, alarm, now_ms, pace)
-    return dropped(alarms, key) if said.severity == "info" else alarms
+    return dropped(alarms, key) if words.severity == "info" else alarms
 
 
 def _found(alarms: Alarms, finding: Finding, now_ms: int, pace: Pace) -> Alarms:

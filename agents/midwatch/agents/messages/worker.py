@@ -9,6 +9,7 @@ from midwatch.agents.messages.alarms import Pace
 from midwatch.agents.messages.configured import channels_of, routes_of
 from midwatch.agents.messages.delivery.first_start import begin_now
 from midwatch.agents.messages.delivery.lanes import Lanes
+from midwatch.agents.messages.delivery.metrics import export_lanes
 from midwatch.agents.messages.delivery.outbox import MessagesTable
 from midwatch.agents.messages.fold import MessagesFold
 from midwatch.agents.messages.retry import Patience
@@ -39,7 +40,10 @@ def build(settings: Settings) -> App:
     topic = settings.topic_names.decisions
     agent = stateful_agent(app, fold, topic=topic, marked=True, table_class=MessagesTable, sender_time=True)
     patience = Patience(given.elsewhere, given.give_up)
-    cast(MessagesTable, agent.table).outbox.lanes = Lanes(channels, answer_s=given.timeout, patience=patience)
+    lanes = Lanes(channels, answer_s=given.timeout, patience=patience)
+    cast(MessagesTable, agent.table).outbox.lanes = lanes
+    if app.telemetry is not None:
+        export_lanes(app.telemetry.meter, lanes)
 
     async def first_start() -> None:
         await asyncio.to_thread(begin_now, settings, app.group, topic)

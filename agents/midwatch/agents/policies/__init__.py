@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from midwatch.agents.policies import always, guarded, never, selective, time_limit, verdict
+from midwatch.agents.policies import (
+    always,
+    expected_cost,
+    guarded,
+    never,
+    selective,
+    time_limit,
+    verdict,
+)
 from midwatch.agents.policies.base import Clause, ClauseKind, Judge, Policy, PolicyChoice
 from midwatch.agents.policies.conditions import Past
 from midwatch.streams.records import Incident
@@ -16,6 +24,7 @@ POLICIES: Mapping[str, Judge] = {
     ClauseKind.ALWAYS: always.judge,
     ClauseKind.NEVER: never.judge,
     ClauseKind.GUARDED: guarded.judge,
+    ClauseKind.EXPECTED_COST: expected_cost.judge,
 }
 
 

@@ -19,6 +19,7 @@ class ClauseKind(StrEnum):
     ALWAYS = "always"
     NEVER = "never"
     GUARDED = "guarded"
+    EXPECTED_COST = "expected_cost"
 
 
 class PolicyMode(StrEnum):
@@ -52,12 +53,25 @@ class Guard:
 
 
 @dataclass(frozen=True, slots=True)
+class Costs:
+    """What `expected_cost` weighs, in seconds of the whole job: both sides cost all its GPUs alike.
+
+    `waiting`: until a person looks. `wasted_start`: a start that fails again. `margin`: after a failure that
+    a rule calls permanent, a wasted start counts so many times.
+    """
+
+    waiting: float = 6 * 3600.0
+    wasted_start: float = 2 * 3600.0
+    margin: float = 3.0
+
+
+@dataclass(frozen=True, slots=True)
 class Clause:
     """What to do about one mode of an end. `max_restarts` None: no limit.
 
     With `across_modes` the restarts after every mode count against the limit. `restart_reason` and
     `stop_reason` are the policy's words: they follow the reason in brackets. Only the kind `guarded` reads
-    `guards`.
+    `guards`, and only `expected_cost` reads `costs`.
     """
 
     kind: ClauseKind | str  # a word of the latter kind names a foreign policy
@@ -71,6 +85,7 @@ class Clause:
     restart_reason: str = ""
     stop_reason: str = ""
     guards: tuple[Guard, ...] = ()
+    costs: Costs = Costs()  # a value that never changes
 
 
 @dataclass(frozen=True, slots=True)

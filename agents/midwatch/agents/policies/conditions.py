@@ -78,12 +78,16 @@ class Past:
     """The job's past: accepted restarts after every mode, and the time of the last restart command.
 
     `resumed_from`: the checkpoint's step from which the last restart resumed; None if it found none.
+    `in_vain`: the latest restarts in a row that got no further. `first_step_s`: how long the job's last start
+    took to its first step; None if no start made one.
     """
 
     restarts: int = 0
     last_restart_ms: int | None = None
     now_ms: int = 0
     resumed_from: int | None = None
+    in_vain: int = 0
+    first_step_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,22 @@ def _clause() -> Schema:
                 "Words that follow the reason of a restart, in brackets.", "the network is back"
             ),
             "stop_reason": _text("Words that follow the reason of a stop, in brackets.", "see the runbook"),
+            "costs": _object(
+                {
+                    "waiting": _length("Until a person looks.", "6h"),
+                    "wasted_start": _length("Of a start that fails again.", "2h"),
+                    "margin": {
+                        "type": "number",
+                        "minimum": 1,
+                        "default": 3,
+                        "description": "So many times a wasted start counts after a permanent failure.",
+                    },
+                }
+            )
+            | {
+                "description": "Only for `expected_cost`: what it weighs.",
+                "examples": [{"waiting": "6h", "wasted_start": "2h", "margin": 3}],
+            },
             "guards": {
                 "type": "array",
                 "items": {"$ref": "#/$defs/guard"},
@@ -157,6 +173,10 @@ def _flag(description: str, *examples: object) -> Schema:
 
 def _text(description: str, *examples: object) -> Schema:
     return {"type": "string", "description": description} | _examples(*examples)
+
+
+def _length(description: str, default: str) -> Schema:
+    return {"type": "string", "pattern": _DURATION, "default": default, "description": description}
 
 
 def _texts(description: str, *example: str) -> Schema:

@@ -33,6 +33,12 @@ modes:
 Durations carry their unit: `200ms`, `10s`, `5m`, `2h`, `7d`.
 """
 
+_WEIGHED = """A clause of the kind `expected_cost` restarts if chance x `waiting` is more than (1 - chance) x
+`wasted_start`. The chance is the [verdict's](verdicts.md), halved for each restart of the job in a row that
+got no further. Both costs are time of the whole job, so the number of its GPUs does not matter. Where its
+last start took longer to the first step than `wasted_start`, that time counts.
+"""
+
 _GUARDED = """A clause of the kind `guarded` asks its guards in their order:
 
 ```yaml
@@ -63,6 +69,7 @@ def page() -> str:
     policies = list(_policies())
     clauses = [clause for policy in policies for clause in policy.get("modes", {}).values()]
     restarts = [clause["restart_on"] for clause in clauses if "restart_on" in clause]
+    weighed = [clause["costs"] for clause in clauses if "costs" in clause]
     return "\n".join(
         [
             _HEAD,
@@ -73,6 +80,9 @@ def page() -> str:
             *table(parts["clause"], clauses),
             "### `restart_on`\n",
             *table(schema_of(parts["clause"], "restart_on"), restarts),
+            "### `costs`\n",
+            *table(schema_of(parts["clause"], "costs"), weighed),
+            _WEIGHED,
             _GUARDED,
             "## A guard\n",
             *table(parts["guard"], []),

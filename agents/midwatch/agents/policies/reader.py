@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 
-from midwatch.agents.policies.base import Clause, ClauseKind, Guard, OnTimeLimit, Policy, PolicyMode
+from midwatch.agents.policies.base import Clause, ClauseKind, Costs, Guard, OnTimeLimit, Policy, PolicyMode
 from midwatch.agents.policies.condition_reader import read_condition
 from midwatch.agents.policies.conditions import Always
 from midwatch.rules.errors import LocatedError, RuleErrors
@@ -81,12 +82,16 @@ def _clause(node: YamlNode, errors: list[LocatedError]) -> Clause:
     excluded, _, _ = _lists(exclude, errors, "exclude")
     guards = tuple(_guard(each, errors) for each in fields.items("guards"))
     across = fields.flag("across_modes") or False
+    costs = fields.node("costs")
     restart_reason, stop_reason = fields.text("restart_reason"), fields.text("stop_reason")
     fields.done()
     if guards and kind is not ClauseKind.GUARDED:
         fields.complain(
             fields.place("guards"), f"a clause of kind {kind} has no guards", "Write kind: guarded."
         )
+    if costs is not None and kind is not ClauseKind.EXPECTED_COST:
+        what = f"a clause of kind {kind} weighs no costs"
+        fields.complain(fields.place("costs"), what, "Write kind: expected_cost.")
     return Clause(
         kind=kind,
         max_restarts=None if unlimited else 3 if limit is None else limit,
@@ -103,6 +108,21 @@ def _clause(node: YamlNode, errors: list[LocatedError]) -> Clause:
         restart_reason=restart_reason,
         stop_reason=stop_reason,
         guards=guards,
+        costs=_costs(costs, errors) if costs is not None else Costs(),
+    )
+
+
+def _costs(node: YamlNode, errors: list[LocatedError]) -> Costs:
+    fields, usual = Fields(node, errors, "costs"), Costs()
+    waiting, wasted_start = fields.duration("waiting"), fields.duration("wasted_start")
+    margin = fields.number("margin")
+    if margin is not None and not (math.isfinite(margin) and margin >= 1):
+        fields.complain(fields.place("margin"), "`margin` is less than 1", "Write 1 or more.")
+    fields.done()
+    return Costs(
+        waiting=usual.waiting if waiting is None else waiting,
+        wasted_start=usual.wasted_start if wasted_start is None else wasted_start,
+        margin=usual.margin if margin is None else margin,
     )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from midwatch.agents.policies.base import Clause, Guard, Policy
+from midwatch.agents.policies.base import Clause, Costs, Guard, Policy
 from midwatch.agents.policies.condition_reader import plain_condition
 from midwatch.agents.policies.conditions import Always
 from midwatch.agents.policies.reader import ANY_STATE
-from midwatch.rules.files.writer import yaml_text
+from midwatch.rules.files.writer import seconds_text, yaml_text
 
 
 def policy_text(policy: Policy) -> str:
@@ -38,8 +38,17 @@ def _clause(clause: Clause) -> dict[str, object]:
         "restart_reason": clause.restart_reason,
         "stop_reason": clause.stop_reason,
         "guards": [_guard(guard) for guard in clause.guards],
+        "costs": _costs(clause.costs) if clause.costs != Costs() else None,
     }
     return written | {key: value for key, value in optional.items() if value}
+
+
+def _costs(costs: Costs) -> dict[str, object]:
+    return {
+        "waiting": seconds_text(costs.waiting),
+        "wasted_start": seconds_text(costs.wasted_start),
+        "margin": costs.margin,
+    }
 
 
 def _guard(guard: Guard) -> dict[str, object]:

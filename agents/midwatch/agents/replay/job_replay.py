@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from midwatch.agents.decide.decision import Rulebook
+from midwatch.agents.detect.diagnosis.chance import EndClass, chance_of, shipped
 from midwatch.agents.replay.aftermath import LastFailure, went_on
 from midwatch.agents.replay.log_files import INCARNATION, LogFile, as_printed, line_of, origin_of
 from midwatch.agents.replay.matched_files import Damage, in_order, matching
@@ -219,6 +220,7 @@ def _with_spike(result: Replayed, error_type: str, first: LossLine, files: Seque
         root_file=first.path,
         root_line_number=first.number,
         remedy=_LOOK_AT_THE_STEP,
+        chance=chance_of(EndClass(error_type, False, stepped=True), shipped()),
     )
     decision = replace(result.decision, action="hold", reason=reason)
     return replace(result, verdict=verdict, decision=decision)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from midwatch.agents.replay.job_replay import Replayed
-from midwatch.streams.records import Hit, Rival
+from midwatch.streams.records import Chance, Hit, Rival
 
 VERSION = 1
 _EVIDENCE_SHOWN = 6
@@ -36,6 +36,7 @@ def as_plain(replayed: Replayed) -> dict[str, Any]:
             "rank": verdict.rank,
             "step": verdict.step,
             "remedy": verdict.remedy,
+            **({"chance": _chance(verdict.chance)} if verdict.chance else {}),
         },
         "decision": {"action": decision.action, "policy": decision.policy, "reason": decision.reason},
         "findings": [
@@ -45,6 +46,18 @@ def as_plain(replayed: Replayed) -> dict[str, Any]:
         "rivals": [_rival(rival) for rival in replayed.rivals],
         "hits": [_line(hit) for hit in replayed.hits],
         **({"hits_not_listed": replayed.unlisted} if replayed.unlisted else {}),
+    }
+
+
+def _chance(chance: Chance) -> dict[str, Any]:
+    return {
+        "share": chance.share,
+        "worth": chance.worth,
+        "of": chance.of,
+        "like": chance.like,
+        "own_passed": chance.own_passed,
+        "own": chance.own,
+        "outcomes": chance.outcomes,
     }
 
 
@@ -90,6 +103,8 @@ def as_text(replayed: Replayed) -> list[str]:
         out.append(f"  step      {verdict.step} ({verdict.phase})")
     if verdict.quantities:
         out.append("  numbers   " + ", ".join(f"{k} {v}" for k, v in verdict.quantities.items()))
+    if verdict.chance:
+        out.append(f"  chance    {verdict.chance.share:.0%}: {verdict.chance.sentence}")
     out.append(f"  decision  would {decision.action}: {decision.reason} (policy {decision.policy})")
     if verdict.remedy:
         out.append(f"  remedy    {verdict.remedy}")

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from midwatch.agents.decide.decision import Decided, DecideState, Rulebook, decide
+from midwatch.agents.decide.decision import Decided, Rulebook, decide
+from midwatch.agents.decide.state import DecideState
 from midwatch.agents.detect.incident.fold import Folded, fire_due, fold_with_timers
 from midwatch.agents.detect.incident.state import Job, JobState
 from midwatch.rules.detectors import DETECTORS

@@ -19,6 +19,7 @@ from midwatch.agents.policies.base import Judge, Policy
 from midwatch.agents.policies.reader import read_policy
 from midwatch.agents.policies.writer import policy_text
 from midwatch.agents.rulesets.foreign_parts import NO_EXTENSIONS, Extensions, detectors_in, policies_in
+from midwatch.agents.rulesets.outcomes import NO_OUTCOMES, Counts, OwnOutcomes, own_outcomes
 from midwatch.rules.detectors import DETECTORS
 from midwatch.rules.detectors.base import Detectors
 from midwatch.rules.errors import RuleErrors
@@ -42,6 +43,7 @@ class Content:
     policies: Mapping[str, Policy] = field(default_factory=dict)
     detectors: Detectors = field(default_factory=lambda: DETECTORS)
     judges: Mapping[str, Judge] = field(default_factory=lambda: POLICIES)
+    outcomes: OwnOutcomes = NO_OUTCOMES
 
 
 def bundle(
@@ -52,6 +54,7 @@ def bundle(
     *,
     any_line: bool,
     foreign: ForeignParts | None = None,
+    outcomes: Counts | None = None,
 ) -> RuleBundle:
     """The record of a bundle. `policy_files` maps paths to names of policies."""
     return RuleBundle(
@@ -61,6 +64,7 @@ def bundle(
         policies={policy.name: policy_text(policy) for policy in policies},
         policy_files=policy_files,
         foreign=foreign if foreign is not None and foreign != ForeignParts() else msgspec.UNSET,
+        outcomes=outcomes or msgspec.UNSET,
     )
 
 
@@ -75,6 +79,8 @@ def bundle_hash(record: RuleBundle) -> str:
     }
     if record.foreign:
         hashed["foreign"] = record.foreign
+    if record.outcomes:
+        hashed["outcomes"] = record.outcomes
     return hashlib.sha256(msgspec.json.encode(hashed, order="sorted")).hexdigest()
 
 
@@ -98,6 +104,7 @@ def content(hash_: str, record: RuleBundle, extensions: Extensions = NO_EXTENSIO
         record.policies,
         record.policy_files,
         record.foreign,
+        record.outcomes,
     )
     if bundle_hash(read) != hash_:
         raise _not_understood(hash_, "the part that was read has another hash")
@@ -105,7 +112,8 @@ def content(hash_: str, record: RuleBundle, extensions: Extensions = NO_EXTENSIO
     foreign, judges = policies_in(parts, extensions)
     detectors = detectors_in(parts, extensions)
     policies |= by_file | foreign
-    return Content(hash_, rules, record.silence, record.any_line, policies, detectors, judges)
+    outcomes = own_outcomes(record.outcomes) if record.outcomes else NO_OUTCOMES
+    return Content(hash_, rules, record.silence, record.any_line, policies, detectors, judges, outcomes)
 
 
 def _not_understood(hash_: str, why: str) -> NewerRecord:

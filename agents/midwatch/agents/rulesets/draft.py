@@ -17,6 +17,7 @@ from midwatch.agents.rulesets.admission import admit_edit, admit_user_rules, div
 from midwatch.agents.rulesets.bundles import apply_too_slow, combined, shadowed
 from midwatch.agents.rulesets.content import bundle, bundle_hash
 from midwatch.agents.rulesets.extensions import extensions_of
+from midwatch.agents.rulesets.outcomes import Counts, read_counts
 from midwatch.agents.rulesets.user_files import YAML, policy_sources, rule_sources
 from midwatch.rules.errors import LocatedError, RuleErrors
 from midwatch.rules.loader import load_bundle
@@ -86,10 +87,12 @@ def read_draft(
         policies.files,
         any_line=any(each.any_line for each in bundles),
         foreign=extensions.named(),
+        outcomes=_own_outcomes(settings.rules.outcomes),
     )
     notes = (*(note for each in bundles for note in each.notes), *shadowed(bundles), *policies.notes)
     files = _user_files(paths, policies)
-    read = (*files, *(file for each in bundles for file in each.files))
+    outcomes = () if settings.rules.outcomes is None else (str(settings.rules.outcomes.absolute()),)
+    read = (*files, *(file for each in bundles for file in each.files), *outcomes)
     return Draft(rules, record, bundle_hash(record), files, read, tuple(dict.fromkeys(notes)))
 
 
@@ -119,6 +122,20 @@ def admitted(
     plain = tuple(rule for rule in draft.record.rules if rule["name"] in names)
     record = replace(draft.record, rules=plain)
     return replace(draft, rules=rules, record=record, hash=bundle_hash(record), notes=(*draft.notes, *notes))
+
+
+def _own_outcomes(file: Path | None) -> Counts | None:
+    """The counts in the file that the settings name. Raises ConfigurationError if it cannot be read."""
+    if file is None:
+        return None
+    try:
+        return read_counts(file.read_bytes(), str(file))
+    except OSError as error:
+        raise ConfigurationError(
+            f"the outcomes cannot be read: {error.strerror}",
+            where=str(file),
+            remedy="write them: midwatch outcomes --output FILE",
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,9 @@ import hashlib
 import re
 import shlex
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
+from types import MappingProxyType
 
 from midwatch.agents.schedulers.base import StartSpec
 from midwatch.agents.schedulers.environment_file import kept_environment
@@ -75,21 +77,22 @@ def start_spec(
         argv = tuple(shim_argv(job=spec.job, nodes=spec.nodes, log_paths=spec.log_paths, argv=argv))
     shown = (*SHOWN, TRACE) if trace else SHOWN
     if chooses:
-        told = variables_to_choose(attempt, spec.checkpoint_directory, spec.resume_arguments)
+        resume_variables = variables_to_choose(attempt, spec.checkpoint_directory, spec.resume_arguments)
     else:
-        told = variables(attempt, resume, arguments)
+        resume_variables = variables(attempt, resume, arguments)
     if trace:
-        told[TRACE] = trace
-    by_file = bool(spec.environment_file) and is_sbatch(argv)
+        resume_variables[TRACE] = trace
+    # Where a spec replaces one of an earlier midwatch, sbatch gets the variables as it did then.
+    by_file = bool(spec.environment_file) and not spec.replaces and is_sbatch(argv)
     if by_file:
         kept, export = for_file(for_steps(kept, shown), of_whole_array(argv)), None
     return StartSpec(
         argv=argv,
         cwd=spec.cwd,
-        environment={**kept, "MIDWATCH_JOB": spec.job, **told},
+        environment={**kept, "MIDWATCH_JOB": spec.job, **resume_variables},
         user=spec.user,
         exclude_nodes=exclude_nodes,
-        export=",".join([*export, *dict.fromkeys((*told, *shown))]) if export is not None else "",
+        export=",".join([*export, *dict.fromkeys((*resume_variables, *shown))]) if export is not None else "",
         by_file=by_file,
     )
 
@@ -119,6 +122,20 @@ def export_of(argv: tuple[str, ...], script: bytes) -> tuple[str, ...] | None:
                 return None
             return tuple(name for name in names if name.upper() != "NONE")
     return None
+
+
+def given_name(
+    options: Sequence[Option],
+    in_script: Sequence[Option],
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """The name that the line, else a variable, else the script gives the job; "" if none does."""
+    of_line, of_script = (
+        [option.value for option in given if option.name in ("job-name", "J")]
+        for given in (options, in_script)
+    )
+    found = [values[-1] for values in (of_line, [environment.get("SBATCH_JOB_NAME")], of_script) if values]
+    return next(filter(None, found), "")
 
 
 def is_sbatch(argv: tuple[str, ...]) -> bool:

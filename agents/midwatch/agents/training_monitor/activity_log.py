@@ -28,11 +28,11 @@ def log() -> logging.Logger:
         ConfigurationError: the level is none of the four, or the file cannot be written.
     """
     global _made  # noqa: PLW0603 - one log a process
-    wanted = (os.environ.get(LEVEL, ""), os.environ.get(FILE, ""))
+    variables = (os.environ.get(LEVEL, ""), os.environ.get(FILE, ""))
     with _lock:
-        if wanted != _made:
-            _prepare(*wanted)
-            _made = wanted
+        if variables != _made:
+            _prepare(*variables)
+            _made = variables
     return _LOGGER
 
 

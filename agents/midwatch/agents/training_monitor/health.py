@@ -140,14 +140,14 @@ def print_training_health(report: dict[str, Any]) -> None:
 
 def _gpus(rows: list[tuple[Any, Any, Any]], processes: list[dict[str, Any]], error: str) -> dict[str, Any]:
     busy = [row[0] for row in rows]
-    told = [value for value in busy if value is not None]
+    known = [value for value in busy if value is not None]
     return {
         "gpu_count": len(rows),
         "gpu_utilizations": busy,
         "memory_used": [row[1] for row in rows],
         "memory_total": [row[2] for row in rows],
         "processes": processes,
-        "avg_utilization": sum(told) / len(told) if told else 0.0,
+        "avg_utilization": sum(known) / len(known) if known else 0.0,
         "healthy": not error,
         "error": error or None,
     }

@@ -55,24 +55,24 @@ def auto_restart(  # noqa: PLR0917 - the signature is that of the skill that it 
         JobNotFound: the head answers and knows no job of that name.
         AccessDenied: the head or Kubernetes refuses us.
     """
-    head, told = head_of(head_pod), log()
-    told.info("watching %s on %s", job_name, head.name)
+    head, logger = head_of(head_pod), log()
+    logger.info("watching %s on %s", job_name, head.name)
     training, watch, seen, resumed = "", StallWatch(), "", ""
     while True:
         jobs = read_jobs(head)
         if jobs is None:
-            told.warning("%s does not answer", head.name)
+            logger.warning("%s does not answer", head.name)
             time.sleep(check_interval)
             continue
         training = training or named(jobs, job_name, head.name)
         known = starts(jobs, training)
         if not known:
-            told.warning("%s has forgotten %s", head.name, job_name)
+            logger.warning("%s has forgotten %s", head.name, job_name)
             return _result("UNKNOWN", None, None, "the head has forgotten the job", resumed)
         latest = known[-1]
         status, text = str(latest.job.get("status")), printed(head, latest.submission_id)
         if (line := f"{latest.submission_id} is {status} at step {last_step(text)}") != seen:
-            told.info(seen := line)
+            logger.info(seen := line)
         if status in ("SUCCEEDED", "STOPPED"):
             reason = "completed" if status == "SUCCEEDED" else "somebody stopped it, so it stays stopped"
             return _result(status, latest, text, reason, resumed)
@@ -84,19 +84,19 @@ def auto_restart(  # noqa: PLR0917 - the signature is that of the skill that it 
         if latest.retries >= max_retries:
             return _result(status, latest, text, f"{what}, and all {max_retries} retries are used", resumed)
         delay = delay_before(latest.retries + 1, retry_delay)
-        told.warning("%s: %s; retry %d in %g s", latest.submission_id, what, latest.retries + 1, delay)
+        logger.warning("%s: %s; retry %d in %g s", latest.submission_id, what, latest.retries + 1, delay)
         time.sleep(delay)
         if _moved_on(head, training, latest, watch if stalled else None):
             continue
         try:
             found = _look_for_checkpoint(head, checkpoint_dir)
-            wanted = successor(latest, training, found.path, found.step)
-            if not (_stopped(head, latest) and _submitted(head, wanted)):
+            submission = successor(latest, training, found.path, found.step)
+            if not (_stopped(head, latest) and _submitted(head, submission)):
                 continue
         except UsageError as error:
             return _result(status, latest, text, error.what, resumed)
         watch, resumed = StallWatch(), found.path
-        told.info("started %s from %s", wanted["submission_id"], found.path or "the beginning")
+        logger.info("started %s from %s", submission["submission_id"], found.path or "the beginning")
 
 
 def submit_job_with_resume(head_pod: str, checkpoint_path: str, config: Mapping[str, Any]) -> str:
@@ -135,12 +135,12 @@ def submit_job_with_resume(head_pod: str, checkpoint_path: str, config: Mapping[
         return known[-1].submission_id
     attempt = known[-1].attempt if known else 1
     inherited = (known[-1].job.get("metadata") or {}) if resumes else {}
-    asked = {**config, "metadata": {**inherited, **(config.get("metadata") or {})}}
-    wanted = request(asked, training, attempt, path, step_of(path))
-    if not _submitted(head, wanted):
-        raise unsubmitted(head, wanted["submission_id"])
-    log().info("submitted %s from %s", wanted["submission_id"], path)
-    return str(wanted["submission_id"])
+    settings = {**config, "metadata": {**inherited, **(config.get("metadata") or {})}}
+    submission = request(settings, training, attempt, path, step_of(path))
+    if not _submitted(head, submission):
+        raise unsubmitted(head, submission["submission_id"])
+    log().info("submitted %s from %s", submission["submission_id"], path)
+    return str(submission["submission_id"])
 
 
 def delay_before(retry: int, retry_delay: float) -> float:
@@ -191,9 +191,9 @@ def _stopped(head: AddressedHead | PodHead, latest: Start) -> bool:
     return False
 
 
-def _submitted(head: AddressedHead | PodHead, wanted: Mapping[str, Any]) -> bool:
+def _submitted(head: AddressedHead | PodHead, submission: Mapping[str, Any]) -> bool:
     for attempt in range(_TRIES):
-        if submit(head, wanted):
+        if submit(head, submission):
             return True
         if attempt < _TRIES - 1:
             time.sleep(_TRY_AGAIN_S)

@@ -33,8 +33,12 @@ class CensusReader(threading.Thread):
         self,
         settings: Settings,
         dead_letter: Callable[[Any, Exception], None] = lambda _message, _error: None,
+        accepts: Callable[[Spec], bool] = lambda _spec: False,
     ) -> None:
-        """Calls `dead_letter` for each unreadable message of `specs`, again after each start."""
+        """Calls `dead_letter` for each unreadable message of `specs`, again after each start.
+
+        `accepts` tells whether the installation signed a spec. Only such a one takes the place of another.
+        """
         super().__init__(name="census", daemon=True)
         self._topics = settings.topic_names
         self._consumer: Any = plain_consumer(settings.kafka, **LASTING, **PATIENT)
@@ -44,7 +48,7 @@ class CensusReader(threading.Thread):
         ]
         self._consumer.assign(self._partitions)
         self._consumer.seek_to_beginning(*self._partitions)
-        self._dead_letter = dead_letter
+        self._dead_letter, self._accepts = dead_letter, accepts
         self._lock = threading.Lock()
         self._census = Census()
         self._specs: dict[str, Spec] = {}
@@ -114,7 +118,10 @@ class CensusReader(threading.Thread):
             return replace(start) if start else None
 
     def spec(self, digest: str) -> Spec | None:
-        """The spec of that hash; None if the topic has none. The caller must check its signature."""
+        """The spec of that hash, or the one that replaces it; None if the topic has none.
+
+        The caller must check its signature.
+        """
         with self._lock:
             return self._specs.get(digest)
 
@@ -131,12 +138,20 @@ class CensusReader(threading.Thread):
             named = [self._specs.get(digest) for digest in (*self._latest_specs.values(), *started)]
         return frozenset(spec.environment_file for spec in named if spec and spec.environment_file)
 
+    def open_specs(self) -> tuple[Spec, ...]:
+        """The last spec of each job where it holds variables itself, unchecked as in `spec`."""
+        with self._lock:
+            latest = [self._specs[digest] for digest in self._latest_specs.values() if digest in self._specs]
+        return tuple(spec for spec in latest if spec.environment)
+
     def _forget(self, message: Any) -> None:
         """Forgets a job's spec: somebody has deleted it from the topic."""
         if message.topic != self._topics.specs or message.key is None:
             return
         digest = self._latest_specs.pop(message.key, "")
-        self._specs.pop(digest, None)
+        record = self._specs.pop(digest, None)
+        if record is not None:
+            self._specs.pop(record.replaces, None)
 
     def _turn(self) -> None:
         polled = self._consumer.poll(timeout_ms=_POLL_MS, max_records=1000)
@@ -177,5 +192,7 @@ class CensusReader(threading.Thread):
         else:
             digest = spec_hash(record)
             self._specs[digest] = record
+            if record.replaces and self._accepts(record):
+                self._specs[record.replaces] = record
             if message.key is not None:
                 self._latest_specs[message.key] = digest

@@ -42,7 +42,7 @@ class RunningLooks:
         self._every_s = every_s
         self._due: dict[str, float] = {}  # by incarnation
         self._seen: dict[str, CheckpointChoice] = {}
-        self._asked = queue.SimpleQueue[tuple[str, str]]()
+        self._requests = queue.SimpleQueue[tuple[str, str]]()
         self._answers = queue.SimpleQueue[tuple[str, ResumePoint | None]]()
         self._thread: threading.Thread | None = None
         self.looked = 0
@@ -58,7 +58,7 @@ class RunningLooks:
         for name, directory in running.items():
             if now >= self._due.get(name, now):
                 self._due[name] = now + self._every_s
-                self._asked.put((name, directory))
+                self._requests.put((name, directory))
         if self._due and self._thread is None:
             self._thread = threading.Thread(target=self._work, name="checkpoints", daemon=True)
             self._thread.start()
@@ -73,7 +73,7 @@ class RunningLooks:
 
     def _work(self) -> None:
         while True:
-            name, directory = self._asked.get()
+            name, directory = self._requests.get()
             found = None
             with contextlib.suppress(Exception):  # whatever lies there, the next directory gets its look
                 found = newest(Path(directory))[0]

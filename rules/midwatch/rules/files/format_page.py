@@ -106,7 +106,13 @@ def kind_of(field: Schema) -> str:
         return f"list of {name}"
     if "ms|s|m|h|d" in str(field.get("pattern", "")):
         return "duration"
-    words = {"string": "text", "boolean": "true or false", "integer": "number", "object": "mapping"}
+    words = {
+        "string": "text",
+        "boolean": "true or false",
+        "integer": "number",
+        "number": "number",
+        "object": "mapping",
+    }
     return words.get(str(field.get("type", "")), "text")
 
 

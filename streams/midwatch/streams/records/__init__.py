@@ -27,6 +27,7 @@ from midwatch.streams.records.events import (
     Tick,
 )
 from midwatch.streams.records.incidents import (
+    Chance,
     Finding,
     Forwarded,
     Incident,
@@ -57,6 +58,7 @@ __all__ = [
     "Action",
     "Activation",
     "Anchor",
+    "Chance",
     "CheckpointChoice",
     "Chunk",
     "Command",

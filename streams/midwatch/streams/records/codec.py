@@ -76,7 +76,7 @@ _encoder = msgspec.json.Encoder()
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """The errors of a decoder on a stranger's bytes. The last one means that they are nested too deeply."""
 _KIND_SHOWN = 60
-_YOUNGER_FIELDS = ("resume_arguments", "environment_file", "follow")
+_YOUNGER_FIELDS = ("resume_arguments", "environment_file", "follow", "replaces")
 
 
 @dataclass(frozen=True, slots=True)

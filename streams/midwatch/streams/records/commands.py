@@ -82,6 +82,7 @@ class Spec:
     resume_arguments: tuple[str, ...] = ()  # a template; see `midwatch.agents.schedulers.resume`
     environment_file: str = ""  # an absolute path; the file's name is the hash of its content
     follow: bool = False  # let it wait for the new start of a job that it waits for
+    replaces: str = ""  # the hash of a spec that held its variables: this one is the same start, with a file
     signature: str = ""
 
 

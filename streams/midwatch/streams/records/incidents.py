@@ -26,6 +26,34 @@ _TIME_LIMIT = ("slurm_failure", "timeout", "unknown")  # error types that schedu
 
 
 @dataclass(frozen=True, slots=True)
+class Chance:
+    """How likely it is that the same start passes, and the counts behind it.
+
+    `like` says what the `of` labelled ends have in common with this one; `worth` of them were judged worth a
+    restart. `own_passed` of the user's `own` restarts after such an end passed, by the counts that
+    `outcomes` names by its hash. `share` is from 0 to 1, smoothed, and made of both.
+    """
+
+    share: float
+    worth: Whole = 0
+    of: Whole = 0
+    like: str = ""
+    stepped: bool = False  # the attempt made a step
+    own_passed: Whole = 0
+    own: Whole = 0
+    outcomes: Name = ""
+
+    @property
+    def sentence(self) -> str:
+        """The counts in words."""
+        own = f"; of your own restarts {self.own_passed} of {self.own} passed" if self.own else ""
+        if not self.of:
+            return f"no labelled end is like this{own}"
+        like = f" ({self.like})" if self.like else ""
+        return f"{self.worth} of {self.of} labelled ends like this{like} were judged worth a restart{own}"
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """What happened and why. Anyone can derive it again from the topics."""
 
@@ -49,6 +77,7 @@ class Verdict:
     complete: bool = True
     given_up: tuple[str, ...] = ()
     doubt: str = ""  # why it is not known whether it is transient, and what would tell
+    chance: Chance | UnsetType = UNSET  # only of failures; an older midwatch did not write it
 
     @property
     def at_time_limit(self) -> bool:
@@ -105,6 +134,7 @@ class Incident:
     cut: bool = False  # the job's history begins neither at its start nor at a snapshot
     heard_ms: Millis | None = field(default=None, compare=False)  # append time of its last heartbeat
     rivals: tuple[Rival, ...] | UnsetType = field(default=UNSET, compare=False)  # UNSET: there is none
+    first_step_s: float | UnsetType = UNSET  # seconds from the attempt's start to its first step
 
     @property
     def other_candidates(self) -> tuple[Rival, ...]:

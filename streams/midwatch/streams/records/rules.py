@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from msgspec import UNSET, UnsetType
 
-from midwatch.streams.records.bounds import Duration, Millis, Name
+from midwatch.streams.records.bounds import Count, Duration, Millis, Name
 from midwatch.streams.records.words import Phase
 
 CURRENT = b"current"
@@ -32,7 +32,8 @@ class RuleBundle:
     """All rules and policies of a watch. Its key is the hash of its content, so a bundle never changes.
 
     `rules` are plain values. `policies` maps a policy's name to its text in midwatch's format. `policy_files`
-    maps a path to a policy's name, for settings that name a file as the default policy.
+    maps a path to a policy's name, for settings that name a file as the default policy. `outcomes` counts the
+    user's own restarts by the class of the end before them: those that passed, and all.
     """
 
     rules: tuple[Mapping[str, Any], ...]
@@ -41,6 +42,7 @@ class RuleBundle:
     policies: Mapping[str, str] = field(default_factory=dict)
     policy_files: Mapping[str, str] = field(default_factory=dict)
     foreign: ForeignParts | UnsetType = UNSET  # where there are none, the bytes are those of earlier bundles
+    outcomes: Mapping[str, tuple[Count, Count]] | UnsetType = UNSET  # as above
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from msgspec import UNSET, UnsetType
+
 from midwatch.streams.records.bounds import Count, Duration, JobText, Millis, Name, NodeName, Nodes, Whole
 from midwatch.streams.records.events import Hit, Line, SchedulerFact, SpecEvent
 from midwatch.streams.records.incidents import Finding, Incident
@@ -66,6 +68,7 @@ class Resumption:
     first_epoch: Whole | None = None
     epoch: Whole | None = None  # the last one that this attempt printed
     epoch_before: Whole | None = None
+    first_step_ms: Millis | UnsetType = UNSET  # append time; an older midwatch kept none
 
 
 @dataclass(frozen=True, slots=True)

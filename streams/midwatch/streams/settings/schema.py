@@ -203,6 +203,11 @@ class RulesSettings:
         "refuse",
         "user rules that slow the watch down: do not start, watch without them, or watch with them",
     )
+    outcomes: Path | None = setting(
+        kinds.optional(kinds.path()),
+        None,
+        "how your own restarts ended, as `midwatch outcomes` writes it; part of the bundle",
+    )
 
 
 @dataclass(frozen=True, slots=True)

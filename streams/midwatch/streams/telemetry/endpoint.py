@@ -26,11 +26,11 @@ class Endpoint:
 
     def __init__(self, address: tuple[str, int], metrics: Metrics, health: Callable[[], Health]) -> None:
         self._server: ThreadingHTTPServer | None = None
-        asked = {"metrics": staticmethod(metrics), "health": staticmethod(health)}
+        answers = {"metrics": staticmethod(metrics), "health": staticmethod(health)}
         family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         listener = type("Listener", (ThreadingHTTPServer,), {"address_family": family})
         try:
-            self._server = listener(address, type("Asked", (_Handler,), asked))
+            self._server = listener(address, type("Asked", (_Handler,), answers))
         except OSError as error:
             log.error("no metrics at %s:%d: %s; the watch goes on without them", *address, error)
             return

@@ -27,6 +27,7 @@ PHASE: Final = "phase"
 ACTION: Final = "action"
 REASON: Final = "reason"
 OUTCOME: Final = "outcome"
+CHANNEL: Final = "channel"
 KIND: Final = "kind"
 RULE: Final = "rule"
 CAPTURE: Final = "capture"
@@ -74,6 +75,7 @@ ATTRIBUTES: Final = {
     ACTION: "`restart`, `cancel`, `stop`, `hold` or `none`",
     REASON: "one of a fixed set of words, never free text",
     OUTCOME: "`accepted`, `refused`, `expired`, `done` or `failed`",
+    CHANNEL: "a channel of messages, as the settings name it",
     KIND: "the kind of a refusal, or of a finding without its node",
     RULE: "the name of a rule",
     CAPTURE: "the name of a rule's capture",
@@ -272,6 +274,15 @@ TELEMETRY_LATE: Final = Metric(
     of="trace",
 )  # fmt: skip
 SPANS: Final = Metric("midwatch.trace.spans", "counter", "{span}", "spans that a collector took", of="trace")
+
+NOTICES: Final = Metric(
+    "midwatch.notices", "counter", "{notice}", "tries to hand a message to a channel, and those given up",
+    (CHANNEL, OUTCOME), of="messages",
+)  # fmt: skip
+CHANNEL_FAILS: Final = Metric(
+    "midwatch.channel.failing", "gauge", "{channel}", "1 while a channel refuses messages, else 0",
+    (CHANNEL,), of="messages",
+)  # fmt: skip
 
 METRICS: Final = tuple(value for value in globals().values() if isinstance(value, Metric))
 

@@ -10,7 +10,7 @@ from midwatch.streams.errors import ConfigurationError
 from midwatch.streams.settings.schema import Settings
 from midwatch.streams.telemetry.meter import Export, Identity
 
-PROCESSES = ("match", "detect", "decide", "executor", "trace")
+PROCESSES = ("match", "detect", "decide", "executor", "trace", "messages")
 """In the order of their ports: the first one has the port of the setting."""
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.agents.decide.decision import DecideState, Rulebook
+from midwatch.agents.decide.decision import Rulebook
+from midwatch.agents.decide.state import DecideState
 from midwatch.agents.launch.job_policy import JobPolicy, job_policy
 from midwatch.agents.policies.loader import load_policy
 from midwatch.rules.errors import RuleErrors

@@ -62,6 +62,20 @@ def _put(lanes: Lanes, name: str, notice: Notice, done: Delivered, *, wanted: bo
     lanes.put(name, notice, wanted=lambda: wanted, delivered=done.of(notice))
 
 
+async def test_tries_are_counted_and_a_channel_that_fails_is_known(notice: Notice) -> None:
+    with http_sink(usual=FAILS) as failing, http_sink() as well:
+        lanes = _lanes({"failing": failing, "well": well}, elsewhere_s=0.0)
+        tries: list[tuple[str, str]] = []
+        lanes.observer = lambda channel, outcome: tries.append((channel, outcome))
+        assert lanes.failing == {"failing": False, "well": False}
+        async with running(lanes) as done:
+            _put(lanes, "failing", notice, done)
+            await done.wait(1)
+        assert set(tries[:-1]) == {("failing", "refused")}
+        assert tries[-1] == ("well", "done")
+        assert lanes.failing == {"failing": True, "well": False}
+
+
 async def test_a_channel_that_hangs_holds_up_no_other(notice: Notice) -> None:
     with http_sink(usual=HANGS) as hung, http_sink() as well:
         lanes = _lanes({"hung": hung, "well": well}, answer_s=30.0)

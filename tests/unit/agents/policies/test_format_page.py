@@ -25,6 +25,7 @@ VALUES: Mapping[str, Any] = {
     "guards": [{"do": "restart", "rules": ["x"], "states": ["RUNNING", "any"], "reason": "r",
                 "when": {"always": True}}],
     "always": True, "attempts_below": 2, "cooldown": "5m", "fact": {"key": "step", "is": ["1"]},
+    "costs": {"waiting": "6h", "wasted_start": "2h", "margin": 3},
     "all": [{"always": True}], "any": [{"always": True}], "not": {"always": True}, "not_asked": "x",
 }  # fmt: skip
 
@@ -44,7 +45,9 @@ def test_the_page_in_the_repository_is_the_present_one() -> None:
 def test_the_reader_takes_every_field_of_the_schema() -> None:
     schema: Mapping[str, Any] = policy_file_schema()
     parts = schema["$defs"]
-    read_policy("p.yaml", _file({name: VALUES[name] for name in parts["clause"]["properties"]}))
+    clause = {name: VALUES[name] for name in parts["clause"]["properties"]}
+    read_policy("p.yaml", _file(clause | {"kind": "expected_cost", "guards": []}))
+    read_policy("p.yaml", _file({name: value for name, value in clause.items() if name != "costs"}))
     read_policy("p.yaml", _file(**{n: VALUES[n] for n in schema["properties"] if n != "modes"}))
     for name in parts["condition"]["properties"]:
         guard = {"do": "restart", "when": {name: VALUES[name]}}
@@ -66,7 +69,8 @@ def test_every_row_of_the_page_has_an_example_that_the_reader_takes() -> None:
     read_policy("p.yaml", _file({"kind": "guarded", "guards": [guard]}))
     for name, field in parts["clause"]["properties"].items():
         if "examples" in field:
-            kind = {"kind": "guarded"} if name == "guards" else {}
+            kinds = {"guards": "guarded", "costs": "expected_cost"}
+            kind = {"kind": kinds[name]} if name in kinds else {}
             read_policy("p.yaml", _file(kind | {name: field["examples"][0]}))
 
 

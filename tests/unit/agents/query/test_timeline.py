@@ -16,6 +16,7 @@ from midwatch.agents.cli.printing import columns, incident_rows, job_rows, timel
 from midwatch.agents.executor.arming import Arming
 from midwatch.agents.query.timeline import Timed, Timeline, find_jobs, timeline, timelines
 from midwatch.streams.records import (
+    Chance,
     CheckpointChoice,
     Command,
     Decision,
@@ -125,6 +126,17 @@ def test_jobs_tells_from_where_the_attempt_that_runs_went_on() -> None:
         "the end outweighs it"
     )
     assert row(told(*RESCUE, replace(RESUMED, attempt=1)))[-1] == "", "that of an earlier attempt is over"
+
+
+def test_why_tells_how_often_a_restart_was_right_after_such_an_end() -> None:
+    like = "nccl_timeout, transient, after a step"
+    alike = Chance(0.7134, 12, 17, like, own_passed=3, own=4, outcomes="a" * 64)
+    one = told(replace(FIRST, verdict=replace(TIMEOUT, chance=alike)), RESTART)
+    labelled = f"71%: 12 of 17 labelled ends like this ({like}) were judged worth a restart"
+    assert f"{labelled}; of your own restarts 3 of 4 passed" in why(one)
+    (told_of,) = timeline_json(one, NOW)["attempts"]
+    assert told_of["incident"].verdict.chance == alike
+    assert "chance" not in why(told(*RESCUE)), "a record of an older midwatch has none"
 
 
 @pytest.mark.capability("S000-11")

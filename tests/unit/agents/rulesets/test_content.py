@@ -45,6 +45,7 @@ def test_where_a_rule_stands_does_not_count_and_what_it_says_does() -> None:
         {"silence": {"training": 61.0}},
         {"policies": {}},
         {"policy_files": {"/p.yaml": "verdict"}},
+        {"outcomes": {"oom/permanent/stepped": (0, 2)}},
     ],
 )
 def test_all_that_is_judged_by_counts(change: dict[str, object]) -> None:

@@ -10,9 +10,11 @@ import pytest
 from midwatch.agents.policies.loader import shipped_policies
 from midwatch.agents.rulesets.content import content
 from midwatch.agents.rulesets.draft import Draft, admitted, read_draft
+from midwatch.agents.rulesets.outcomes import counts_text, own_outcomes
 from midwatch.rules.errors import RuleErrors
 from midwatch.rules.prefilter.workloads import WORKLOADS
 from midwatch.streams.errors import ConfigurationError
+from midwatch.streams.records import codec
 from midwatch.streams.settings.schema import RulesSettings, Settings
 
 OWN = """version: 1
@@ -113,3 +115,21 @@ def test_an_edit_that_is_plainly_cheap_needs_no_long_measuring(
     assert admitted(draft, "refuse", in_force=(), without=when_idle).hash == draft.hash
     known = [rule.pattern for rule in costly.rules]
     assert admitted(costly, "refuse", in_force=known).hash == costly.hash
+
+
+def test_own_outcomes_are_part_of_the_bundle_that_the_settings_name(tmp_path: Path) -> None:
+    file = tmp_path / "outcomes.json"
+    file.write_text(counts_text({"oom/permanent/stepped": (1, 3)}))
+    plain, named = settings(), settings()
+    named = replace(named, rules=replace(named.rules, outcomes=file))
+    draft = read_draft(named)
+    assert draft.hash != read_draft(plain).hash
+    assert str(file) in draft.read, "an edit of it is seen"
+    outcomes = content(draft.hash, codec.decode(codec.encode(draft.record))).outcomes
+    assert outcomes == own_outcomes({"oom/permanent/stepped": (1, 3)})
+    file.write_text("[]")
+    with pytest.raises(ConfigurationError, match="no file of outcomes"):
+        read_draft(named)
+    file.unlink()
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        read_draft(named)

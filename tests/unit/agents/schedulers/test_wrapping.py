@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import resource
 import stat
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 
 from midwatch.agents.launch.submission import Sending, keep, kept_submission, sending, tasks_of
 from midwatch.agents.launch.variables import allowed
+from midwatch.agents.schedulers.environment_file import keep_environment
 from midwatch.agents.schedulers.resume import ResumePoint
 from midwatch.agents.schedulers.wrapping import (
     file_name,
@@ -23,6 +25,7 @@ from midwatch.agents.schedulers.wrapping import (
     start_spec,
     wrapped_script,
 )
+from midwatch.agents.signing import spec_hash
 from midwatch.streams.errors import ConfigurationError, UsageError
 from midwatch.streams.records import Spec
 
@@ -65,6 +68,19 @@ def test_a_local_job_is_started_under_the_shim_with_its_own_words_untouched() ->
         "MIDWATCH_ATTEMPT": "2",
     }
     assert (made.cwd, made.user, made.exclude_nodes) == ("/home/ann", "ann", "n1")
+
+
+@pytest.mark.parametrize("export", ["ALL", "NONE", "NCCL_DEBUG,HOME"])
+def test_a_spec_that_replaces_one_with_variables_describes_the_same_start(
+    tmp_path: Path, export: str
+) -> None:
+    script = SCRIPT.replace(b"#SBATCH -t 10", f"#SBATCH --export={export}".encode())
+    (tmp_path / file_name(script)).write_bytes(script)
+    path = keep_environment(tmp_path, {"NCCL_DEBUG": "INFO"})
+    for argv in (("python", "train.py"), ("sbatch", str(tmp_path / file_name(script)))):
+        old = spec(argv=argv, user=getpass.getuser())
+        new = replace(old, environment={}, environment_file=str(path), replaces=spec_hash(old))
+        assert start_spec(new, attempt=2) == start_spec(old, attempt=2)
 
 
 def submission(tmp_path: Path, *argv: str, **environment: str) -> tuple[str, ...]:
@@ -143,7 +159,28 @@ def test_the_first_start_gets_our_variables_too_where_export_names_some(tmp_path
         "MIDWATCH_CONFIG": "/m.yaml",
         "SLURM_EXPORT_ENV": "A,C=secret",
         "SLURM_GET_USER_ENV": "1",
+        "SLURM_JOB_NAME": "train.sh",
     }
+
+
+@pytest.mark.parametrize(
+    ("words", "variables", "name"),
+    [
+        (("train.sh",), {"SLURM_JOB_NAME": "of-the-job-around-it"}, "train.sh"),
+        (("-J", "short", "--export=NONE", "train.sh"), {"SBATCH_JOB_NAME": "variable"}, "short"),
+        (("--job-name=one", "--job-name=two", "train.sh"), {}, "two"),
+        (("train.sh",), {"SBATCH_JOB_NAME": "variable"}, "variable"),
+        (("--export-file=vars", "named.sh"), {}, "in-script"),
+        (("--wrap", "hostname"), {}, "wrap"),
+    ],
+)
+def test_a_restart_finds_the_name_that_sbatch_gives_the_job(
+    tmp_path: Path, words: tuple[str, ...], variables: dict[str, str], name: str
+) -> None:
+    """sbatch sets it, except where a job's variables come from an `--export-file`."""
+    (tmp_path / "vars").write_bytes(b"A=1\0")
+    (tmp_path / "named.sh").write_text("#!/bin/sh\n#SBATCH -J in-script\nhostname\n")
+    assert sent(tmp_path, *words, **variables).kept["SLURM_JOB_NAME"] == name
 
 
 def test_the_limits_of_the_shell_go_along_as_sbatch_sends_them(tmp_path: Path) -> None:

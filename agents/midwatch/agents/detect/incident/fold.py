@@ -17,6 +17,7 @@ from midwatch.agents.detect.incident.snapshots import (
 )
 from midwatch.agents.detect.incident.state import Job
 from midwatch.agents.detect.incident.turn import Turn
+from midwatch.agents.rulesets.outcomes import NO_OUTCOMES, OwnOutcomes
 from midwatch.rules.detectors import DETECTORS
 from midwatch.rules.detectors.base import Detectors
 from midwatch.rules.detectors.limits import WatchLimits
@@ -52,22 +53,31 @@ def fold_with_timers(
     limits: WatchLimits,
     *,
     detectors: Detectors = DETECTORS,
+    outcomes: OwnOutcomes = NO_OUTCOMES,
     cut: bool = False,
 ) -> Folded:
     """Fold one event of one job. Every timer due by `now_ms` fires before it, at its due time.
 
-    `cut`: see `fold_event`.
+    `outcomes`, `cut`: see `fold_event`.
     """
-    fired = fire_due(job, now_ms, limits, detectors)
-    folded = fold_event(fired.job, name, event, now_ms, limits, detectors=detectors, cut=cut)
+    fired = fire_due(job, now_ms, limits, detectors, outcomes)
+    folded = fold_event(
+        fired.job, name, event, now_ms, limits, detectors=detectors, outcomes=outcomes, cut=cut
+    )
     return Folded(folded.job, fired.records + folded.records, fired.snapshots + folded.snapshots)
 
 
-def fire_due(job: Job, now_ms: int, limits: WatchLimits, detectors: Detectors = DETECTORS) -> Folded:
+def fire_due(
+    job: Job,
+    now_ms: int,
+    limits: WatchLimits,
+    detectors: Detectors = DETECTORS,
+    outcomes: OwnOutcomes = NO_OUTCOMES,
+) -> Folded:
     """Fire the timers of one job that are due by `now_ms`, in order."""
     records, snapshots = tuple[IncidentRecord, ...](), tuple[Snapshot, ...]()
     while (due := job.state.due_ms) is not None and due <= now_ms:
-        fired = fire_timer(job, limits, detectors)
+        fired = fire_timer(job, limits, detectors, outcomes)
         job, records, snapshots = fired.job, records + fired.records, snapshots + fired.snapshots
     return Folded(job, records, snapshots)
 
@@ -80,13 +90,15 @@ def fold_event(
     limits: WatchLimits,
     *,
     detectors: Detectors = DETECTORS,
+    outcomes: OwnOutcomes = NO_OUTCOMES,
     cut: bool = False,
 ) -> Folded:
     """Fold one event of the job `name`, appended at `now_ms`. Timers due by then must have fired before.
 
-    `cut`: Kafka may have deleted earlier events of the job, if this is the first one here.
+    `outcomes`: how the user's own restarts ended, for the chance of a verdict. `cut`: Kafka may have deleted
+    earlier events of the job, if this is the first one here.
     """
-    turn = Turn(job, limits, detectors, now_ms)
+    turn = Turn(job, limits, detectors, now_ms, outcomes)
     if not turn.state.job:
         turn.set(whole=begins_whole(event, cut=cut))
     rename(turn, name)
@@ -110,10 +122,15 @@ def fold_event(
     return _folded(turn)
 
 
-def fire_timer(job: Job, limits: WatchLimits, detectors: Detectors = DETECTORS) -> Folded:
+def fire_timer(
+    job: Job,
+    limits: WatchLimits,
+    detectors: Detectors = DETECTORS,
+    outcomes: OwnOutcomes = NO_OUTCOMES,
+) -> Folded:
     """Fire the job's earliest timer, at its due time."""
     due = job.state.due_ms
-    turn = Turn(job, limits, detectors, due if due is not None else 0)
+    turn = Turn(job, limits, detectors, due if due is not None else 0, outcomes)
     if due is not None:
         look(turn)
         settle_if_due(turn)

@@ -73,6 +73,7 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
     step, phase, total = state.step, state.phase, state.total
     nodes, printed, watch = state.progress_nodes, state.progress_line, Watch(turn)
     first, interval = state.resumption.first_step, state.resumption.interval
+    first_ms = state.resumption.first_step_ms
     first_epoch, epoch = state.resumption.first_epoch, state.resumption.epoch
     for line in moving:
         reached = step if step is not None else -1
@@ -86,6 +87,7 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
         total = line.total if line.total is not None else total
         if line.step >= 0:
             if line.phase == "training":
+                first_ms = turn.now_ms if first is None else first_ms
                 first = line.step if first is None else first
                 interval = line.step - reached if line.step > reached >= 0 else interval
             step = max(line.step, reached)
@@ -99,7 +101,14 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
     watch.keep()
     known = turn.state.resumption
     turn.set(
-        resumption=replace(known, first_step=first, interval=interval, first_epoch=first_epoch, epoch=epoch)
+        resumption=replace(
+            known,
+            first_step=first,
+            first_step_ms=first_ms,
+            interval=interval,
+            first_epoch=first_epoch,
+            epoch=epoch,
+        )
     )
     judge(turn)
 

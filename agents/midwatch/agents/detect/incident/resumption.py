@@ -55,7 +55,7 @@ def chose(turn: Turn, choice: CheckpointChoice) -> None:
     known = turn.state.resumption
     if (known.told_step, known.told_path) == (choice.number, choice.path):
         return
-    if known.first_step is None and known.first_epoch is None:
+    if known.first_step is None and (choice.unit != "epoch" or known.first_epoch is None):
         told = replace(known, told_step=choice.number, unit=choice.unit, written_ms=choice.written_ms)
         quantities = {"checkpoint_step": str(choice.number), "checkpoint": choice.path}
         _emit(turn, f"was told to load {_which(turn, told)}", quantities)

@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
+from midwatch.agents.detect.diagnosis.chance import chance_of, end_class, shipped
 from midwatch.agents.detect.diagnosis.verdict import AttemptEnd, Diagnosis, diagnose
 from midwatch.agents.detect.incident.state import NodeState
 from midwatch.agents.detect.incident.turn import Turn
@@ -41,7 +42,12 @@ def present_diagnosis(turn: Turn, given_up: Sequence[str]) -> Diagnosis:
         noted=tuple(noted.hit for noted in state.noted),
         checkpoints=state.spec.checkpoint_directory if state.spec else "",
     )
-    return diagnose([held.hit for held in state.held], ending)
+    diagnosis = diagnose([held.hit for held in state.held], ending)
+    verdict = diagnosis.verdict
+    if verdict.state != "failed":
+        return diagnosis
+    end = end_class(verdict, stepped=ending.made_a_step())
+    return replace(diagnosis, verdict=replace(verdict, chance=chance_of(end, shipped(), turn.outcomes)))
 
 
 def suspect(turn: Turn, hit: Hit) -> None:
@@ -137,6 +143,7 @@ def settle(turn: Turn, *, given_up: Sequence[str], superseded_by: str = "") -> N
             superseded_by=superseded_by or _requeued_as(turn.state.scheduler),
             words=words,
             line_ms=_root_logged(turn, diagnosis),
+            first_step_s=_until_first_step(turn),
         )
     )
 
@@ -154,8 +161,11 @@ def revise(turn: Turn) -> None:
 
 
 def _without_progress(verdict: Verdict) -> Verdict:
-    """The verdict without its progress, because progress withdraws a hang and must not revise it."""
-    still = replace(verdict, step=None, phase=None)
+    """The verdict without its progress, because progress withdraws a hang and must not revise it.
+
+    Nor must other counts of outcomes, which a new bundle may bring.
+    """
+    still = replace(verdict, step=None, phase=None, chance=UNSET)
     if verdict.error_type != "hang":
         return still
     return replace(still, root_line="", root_file="", root_line_number=None, node="", rank=None)
@@ -254,6 +264,12 @@ def _root_logged(turn: Turn, diagnosis: Diagnosis) -> int | None:
     root = diagnosis.evidence[0]
     known = (*turn.state.held, *turn.state.noted)
     return next((h.logged_ms for h in known if h.hit.rule == root.rule and h.hit.line == root.line), None)
+
+
+def _until_first_step(turn: Turn) -> float | UnsetType:
+    """Seconds from the start to the first step; UNSET where no clock tells, as in a replay of a file."""
+    first_ms, started_ms = turn.state.resumption.first_step_ms, turn.state.started_ms
+    return (first_ms - started_ms) / 1000 if first_ms and started_ms and first_ms > started_ms else UNSET
 
 
 def _draft(turn: Turn, state: str, diagnosis: Diagnosis) -> Incident:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from midwatch.agents.detect.incident.state import Job, JobState, NodeState
+from midwatch.agents.rulesets.outcomes import NO_OUTCOMES, OwnOutcomes
 from midwatch.rules.detectors.base import Detectors
 from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.streams.records import Finding, Incident, IncidentRecord, Line, Snapshot
@@ -17,11 +18,19 @@ from midwatch.streams.records import Finding, Incident, IncidentRecord, Line, Sn
 class Turn:
     """The draft. `now_ms` is its only clock: the append time of the record, or a timer's due time."""
 
-    def __init__(self, job: Job, limits: WatchLimits, detectors: Detectors, now_ms: int) -> None:
+    def __init__(
+        self,
+        job: Job,
+        limits: WatchLimits,
+        detectors: Detectors,
+        now_ms: int,
+        outcomes: OwnOutcomes = NO_OUTCOMES,
+    ) -> None:
         self.state: JobState = job.state
         self.nodes: dict[str, NodeState] = dict(job.nodes)
         self.limits = limits.of(job.state.spec)
         self.detectors = detectors
+        self.outcomes = outcomes
         self.now_ms = now_ms
         self.out: list[IncidentRecord] = []
         self.snapshots: list[Snapshot] = []

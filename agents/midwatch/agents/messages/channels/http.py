@@ -38,9 +38,9 @@ async def post(
         if 200 <= answer.status < 300:
             return text
         lasting = answer.status < 500 and answer.status not in _PASSING
-        said = text.decode("utf-8", "replace")[:200]
+        reason = text.decode("utf-8", "replace")[:200]
         pause_s = retry_after_s(answer.headers.get("Retry-After"))
-        raise ChannelRefused(f"HTTP {answer.status} {said}".strip(), lasting=lasting, pause_s=pause_s)
+        raise ChannelRefused(f"HTTP {answer.status} {reason}".strip(), lasting=lasting, pause_s=pause_s)
 
 
 def parts_of(url: str) -> tuple[str, ...]:

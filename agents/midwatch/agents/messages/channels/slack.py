@@ -99,10 +99,10 @@ class SlackBot:
         headers = {"Authorization": f"Bearer {self.token}"}
         answer = await post(f"{self.api.rstrip('/')}/{method}", body, headers, form)
         try:
-            said = json.loads(answer)
+            fields = json.loads(answer)
         except ValueError as error:
             raise ChannelRefused(f"{method} answered what is no JSON") from error
-        if not said.get("ok"):
-            why = str(said.get("error", "unknown"))
+        if not fields.get("ok"):
+            why = str(fields.get("error", "unknown"))
             raise ChannelRefused(f"{method}: {why}", lasting=why not in _PASSING)
-        return dict(said)
+        return dict(fields)

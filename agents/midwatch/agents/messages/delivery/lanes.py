@@ -11,12 +11,16 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from midwatch.agents.messages.channels.base import Channel, ChannelRefused
 from midwatch.agents.messages.notice import Notice, one_line
 from midwatch.agents.messages.retry import NextStep, Patience, Refused, next_step
 
 log = logging.getLogger(__name__)
+
+Outcome = Literal["done", "refused", "failed"]
+"""Of one try: the channel took the notice or not; `failed`: no channel takes it, and it is given up."""
 
 _REASON_LIMIT = 300
 
@@ -55,6 +59,13 @@ class Lanes:
         self._patience = patience or Patience()
         self._lanes: dict[str, Lane] = {}
         self._tasks: asyncio.TaskGroup | None = None
+        self.observer: Callable[[str, Outcome], None] = lambda _channel, _outcome: None
+
+    @property
+    def failing(self) -> Mapping[str, bool]:
+        """Each configured channel, and whether its last try failed."""
+        lanes = {name: self._lanes.get(name) for name in self._channels}
+        return {name: lane is not None and lane.failing_since is not None for name, lane in lanes.items()}
 
     def start(self, tasks: asyncio.TaskGroup) -> None:
         """From now on lanes run, as tasks of this group. An error that nobody expected ends the group."""
@@ -106,11 +117,12 @@ class Lanes:
             "the channel %s did not take message %s (try %d): %s",
             lane.name, waiting.notice.id, waiting.tries, refused.reason,
         )  # fmt: skip
-        told = step.elsewhere and await self._elsewhere(lane.name, waiting.notice, refused)
-        if not told and not step.give_up:
+        delivered = step.elsewhere and await self._elsewhere(lane.name, waiting.notice, refused)
+        if not delivered and not step.give_up:
             return step
-        if not told:
+        if not delivered:
             log.error("nobody took message %s: %s", waiting.notice.id, waiting.notice.heading)
+            self.observer(lane.name, "failed")
         await waiting.delivered()
         return None
 
@@ -125,6 +137,11 @@ class Lanes:
 
     async def attempt(self, name: str, notice: Notice) -> Refused | None:
         """Send once. Returns None once the channel has it, else why it has not; secrets are taken out."""
+        refused = await self._attempt(name, notice)
+        self.observer(name, "refused" if refused else "done")
+        return refused
+
+    async def _attempt(self, name: str, notice: Notice) -> Refused | None:
         channel = self._channels.get(name)
         if channel is None:
             return Refused("the settings name no such channel", lasting=True)

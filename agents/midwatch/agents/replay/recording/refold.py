@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from msgspec import UNSET
+
 from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.decide.fold import DecideFold
 from midwatch.agents.detect.fold import DetectFold, beginning
@@ -23,6 +25,7 @@ from midwatch.streams.records import (
     Forwarded,
     Hit,
     Hits,
+    Incident,
     IncidentRecord,
     RuleBundle,
     codec,
@@ -170,7 +173,9 @@ class _JobRefold:
             self.differences.append(f"{place}: no event leads to {_name(written.value)}")
             return
         self._matched += 1
-        if output.send.value != written.value and _decoded(output.send.value) != _decoded(written.value):
+        if output.send.value != written.value and not _alike(
+            _decoded(output.send.value), _decoded(written.value)
+        ):
             self.differences.append(f"{place}: the refold derives another {_name(written.value)} here")
         self._take(replace(written, value=output.send.value))
 
@@ -218,6 +223,14 @@ def _decoded(value: bytes | None) -> IncidentRecord | None:
     except Exception:  # the folds report what is wrong with it
         return None
     return record
+
+
+def _alike(derived: IncidentRecord | None, written: IncidentRecord | None) -> bool:
+    """Whether both are the same record, but for what an older midwatch did not write."""
+    if isinstance(derived, Incident) and isinstance(written, Incident) and not written.verdict.chance:
+        derived = replace(derived, verdict=replace(derived.verdict, chance=UNSET))
+        derived = replace(derived, first_step_s=written.first_step_s)
+    return derived == written
 
 
 def _name(value: bytes | None) -> str:

@@ -117,7 +117,7 @@ class EditWatch(threading.Thread):
         self.join(_LONGEST_S)
 
     def run(self) -> None:
-        if not self._settings.rules.directories and not _policy_file(self._settings):
+        if not names_files(self._settings):
             return
         seen = self._handled
         while not self._stop_requested.wait(_LOOK_EVERY_S if seen == self._handled else _LOOK_AGAIN_S):
@@ -193,6 +193,12 @@ class EditWatch(threading.Thread):
         if self._reader is not None:
             self._reader.close()
             self._reader = None
+
+
+def names_files(settings: Settings) -> bool:
+    """Whether the settings name a file that becomes part of a bundle, and that somebody may edit."""
+    rules = settings.rules
+    return bool(rules.directories or _policy_file(settings) or rules.outcomes)
 
 
 def signature(settings: Settings, read: Iterable[str] = ()) -> Signature:

@@ -51,11 +51,9 @@ def read(directory: Path, key: str) -> Record | None:
     if not KEY.fullmatch(key):
         return None
     try:
-        fields = json.loads((directory / "effects" / key).read_text())
+        return _record((directory / "effects" / key).read_text())
     except FileNotFoundError:
         return None
-    known = {name: fields[name] for name in Record.__dataclass_fields__ if name in fields}
-    return Record(**(known | {"argv": tuple(fields["argv"])}))
 
 
 def read_all(directory: Path) -> tuple[Record, ...]:
@@ -64,6 +62,12 @@ def read_all(directory: Path) -> tuple[Record, ...]:
     names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
     records = [record for name in names if (record := read(directory, name))]
     return tuple(sorted(records, key=lambda record: (record.started_at, record.pid)))
+
+
+def read_past(directory: Path) -> tuple[Record, ...]:
+    """The records under `effects/past`, in no order."""
+    folder = directory / "effects" / "past"
+    return tuple(_record(file.read_text()) for file in folder.iterdir()) if folder.is_dir() else ()
 
 
 def move_to_past(directory: Path, record: Record) -> None:
@@ -86,6 +90,12 @@ def prune(directory: Path, ended_before: float) -> int:
     for record in old:
         move_to_past(directory, record)
     return len(old)
+
+
+def _record(text: str) -> Record:
+    fields = json.loads(text)
+    known = {name: fields[name] for name in Record.__dataclass_fields__ if name in fields}
+    return Record(**(known | {"argv": tuple(fields["argv"])}))
 
 
 def _content(record: Record) -> bytes:

@@ -23,6 +23,9 @@ KEPT_BACK = "MIDWATCH_SENT_"
 UMASK = "SLURM_UMASK"
 """sbatch always sends its own umask. A later sbatch must therefore run with the person's."""
 
+JOB_NAME = "SLURM_JOB_NAME"
+"""sbatch sets it, and `%x` of an output is its value. Beside an `--export-file` it sets none."""
+
 LEFT_OUT = ("DISPLAY",)
 """sbatch sends them from its environment, but does not take them from an `--export-file`."""
 _LOGIN = "SLURM_GET_USER_ENV"

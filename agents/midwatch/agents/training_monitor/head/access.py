@@ -77,8 +77,8 @@ class PodHead:
         self.name = f"{namespace}/{pod}"
 
     def call(self, method: str, path: str, body: bytes | None = None) -> HeadAnswer:
-        asked = json.dumps([method, path, body.decode() if body is not None else None])
-        answer = self.execute(("python3", "-c", _IN_POD), asked)
+        call = json.dumps([method, path, body.decode() if body is not None else None])
+        answer = self.execute(("python3", "-c", _IN_POD), call)
         if isinstance(answer, HeadAnswer):
             return answer
         try:

@@ -124,8 +124,8 @@ def request(
     """The body of `POST /api/jobs/` for the start after `attempt`."""
     runtime = dict(config.get("runtime_env") or {})
     kept = {k: v for k, v in (runtime.get("env_vars") or {}).items() if k not in (RESUME_FROM, RESUME_STEP)}
-    told = {VARIABLE: str(attempt + 1)} | ({RESUME_FROM: checkpoint} if checkpoint else {})
-    told |= {RESUME_STEP: str(step)} if checkpoint and step is not None else {}
+    variables = {VARIABLE: str(attempt + 1)} | ({RESUME_FROM: checkpoint} if checkpoint else {})
+    variables |= {RESUME_STEP: str(step)} if checkpoint and step is not None else {}
     about = {str(k): str(v) for k, v in (config.get("metadata") or {}).items()}
     about |= {"job_name": str(config["job_name"])} if config.get("job_name") else {}
     about |= {} if JOB_METADATA in about else {TRAINING: training}
@@ -135,7 +135,7 @@ def request(
         **{key: value for key, value in config.items() if key.startswith("entrypoint_")},
         "submission_id": start_key(training, attempt),
         "entrypoint": without_shell(_filled(str(config["entrypoint"]), checkpoint, step)),
-        "runtime_env": {**runtime, "env_vars": {**kept, **told}},
+        "runtime_env": {**runtime, "env_vars": {**kept, **variables}},
         "metadata": {**about, ATTEMPT: str(attempt + 1)},
     }
 
@@ -173,8 +173,8 @@ def _names(job: Mapping[str, Any]) -> set[str]:
 def _number(job: Mapping[str, Any]) -> int:
     """The number that the start carries; 0 if it carries none. The executor's stands in a variable."""
     about, runtime = job.get("metadata") or {}, job.get("runtime_env") or {}
-    told = (runtime.get("env_vars") or {}).get(VARIABLE, "") or about.get(ATTEMPT, "")
-    return int(told) if str(told).isdigit() else 0
+    attempt = (runtime.get("env_vars") or {}).get(VARIABLE, "") or about.get(ATTEMPT, "")
+    return int(attempt) if str(attempt).isdigit() else 0
 
 
 def _began(job: Mapping[str, Any]) -> int:

@@ -21,7 +21,7 @@ _OK, _BAD_REQUEST = 200, 400
 _EXISTS = "already exists"
 
 
-def submit(head: AddressedHead | PodHead, wanted: Mapping[str, Any]) -> bool:
+def submit(head: AddressedHead | PodHead, request: Mapping[str, Any]) -> bool:
     """Submits a job once. True: Ray has it, from now or from earlier. False: the head did not say so.
 
     After False ask again: the submission may have taken effect, and a repeated one starts nothing.
@@ -29,17 +29,17 @@ def submit(head: AddressedHead | PodHead, wanted: Mapping[str, Any]) -> bool:
     Raises:
         UsageError: Ray refuses the job, or its working directory cannot be read.
     """
-    runtime = dict(wanted["runtime_env"])
+    runtime = dict(request["runtime_env"])
     directory = str(runtime.get("working_dir") or "")
     local = directory and not _REMOTE.match(directory)
     if local and isinstance(head, PodHead):
-        return _by_ray_in_the_pod(head, {**wanted, "runtime_env": runtime})
+        return _by_ray_in_the_pod(head, {**request, "runtime_env": runtime})
     if local and isinstance(head, AddressedHead):
         uri = _uploaded(head, Path(directory).expanduser(), tuple(runtime.get("excludes") or ()))
         if not uri:
             return False
         runtime["working_dir"] = uri
-    body = json.dumps({**wanted, "runtime_env": runtime}).encode()
+    body = json.dumps({**request, "runtime_env": runtime}).encode()
     answer = head.call("POST", JOBS, body)
     if answer.status == _BAD_REQUEST:
         raise UsageError(f"Ray refuses the job: {answer.text}", where=head.name, remedy="check its config")
@@ -56,16 +56,16 @@ def _uploaded(head: AddressedHead, path: Path, excludes: tuple[str, ...]) -> str
     return f"gcs://{name}" if held else ""
 
 
-def _by_ray_in_the_pod(head: PodHead, wanted: Mapping[str, Any]) -> bool:
+def _by_ray_in_the_pod(head: PodHead, request: Mapping[str, Any]) -> bool:
     """Lets Ray's own client in the pod submit: the working directory is one of the pod."""
-    line = ["ray", "job", "submit", "--no-wait", "--submission-id", str(wanted["submission_id"])]
-    line += ["--metadata-json", json.dumps(wanted["metadata"])]
-    line += ["--runtime-env-json", json.dumps(wanted["runtime_env"])]
-    for key, value in wanted.items():
+    line = ["ray", "job", "submit", "--no-wait", "--submission-id", str(request["submission_id"])]
+    line += ["--metadata-json", json.dumps(request["metadata"])]
+    line += ["--runtime-env-json", json.dumps(request["runtime_env"])]
+    for key, value in request.items():
         if key.startswith("entrypoint_"):
             text = json.dumps(value) if isinstance(value, dict) else f"{value:g}"
             line += [f"--{key.replace('_', '-')}", text]
-    entrypoint = str(wanted["entrypoint"])
+    entrypoint = str(request["entrypoint"])
     words = shlex.split(entrypoint) if entrypoint.startswith("exec ") else ["sh", "-c", entrypoint]
     answer = head.execute([*line, "--", *words])
     if isinstance(answer, HeadAnswer):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from midwatch.agents.decide.decision import DecideState, decide
+from midwatch.agents.decide.decision import decide
+from midwatch.agents.decide.state import DecideState
 from midwatch.streams.records import Action, Command, Forwarded, Outcome
 from unit.agents.detect.incident.scene import JOB, Scene
 

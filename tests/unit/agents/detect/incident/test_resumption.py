@@ -204,5 +204,17 @@ def test_a_checkpoint_that_counts_epochs_is_compared_with_the_epochs_that_the_jo
     )
 
 
+def test_what_a_start_chose_is_told_where_the_job_prints_epochs_and_batches_alone() -> None:
+    scene = Scene()
+    scene.spec(incarnation=FIRST)
+    scene.progress(-1, count="1:25", rule="epoch_batch")
+    scene.incarnation = SECOND
+    scene.sequences.clear()
+    scene.progress(-1, count="1:21", rule="epoch_batch")
+    for _ in range(2):
+        scene.beat("n0", checkpoint=CheckpointChoice(20, "/ckpt/step_20", "step"))
+    assert said(scene) == ["was told to load the checkpoint of step 20"]
+
+
 def test_the_rule_that_counts_epochs_is_shipped_under_that_name() -> None:
     assert [rule.name for rule in load_bundle("default").rules if rule.name == EPOCH_LINES] == [EPOCH_LINES]

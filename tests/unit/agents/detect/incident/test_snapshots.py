@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from midwatch.agents.decide.decision import DecideState, decide
+from midwatch.agents.decide.decision import decide
+from midwatch.agents.decide.state import DecideState
 from midwatch.agents.detect.incident.fold import fire_due, fold_event, fold_with_timers
 from midwatch.agents.detect.incident.snapshots import snapshot_of
 from midwatch.agents.detect.incident.state import Job, JobState, NodeState

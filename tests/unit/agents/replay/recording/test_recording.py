@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 from house.cases import cases
 from midwatch.agents.policies.loader import load_policy
@@ -14,6 +15,7 @@ from midwatch.agents.replay.recording.recording_file import Recording, lines_of,
 from midwatch.agents.replay.recording.refold import Refolded, refold
 from midwatch.agents.replay.recording.refold_output import as_plain
 from midwatch.agents.rulesets.content import bundle
+from midwatch.agents.rulesets.outcomes import counts_hash
 from midwatch.rules.model import Phase
 from midwatch.streams.errors import UsageError
 from midwatch.streams.records import (
@@ -26,7 +28,10 @@ from midwatch.streams.records import (
     RuleBundle,
     SchedulerFact,
     Tick,
+    Verdict,
+    codec,
 )
+from midwatch.streams.worker.fold import Message
 from midwatch.streams.worker.tables import ids
 from unit.agents.detect.incident.scene import FIRST, JOB, START_S, Scene
 from unit.agents.replay.recording.stream import LIMITS, Stream, book
@@ -136,6 +141,52 @@ def test_a_job_across_two_bundles_is_judged_again_by_each_from_its_own_offset_on
     assert [(d.action, d.policy) for d in done.decisions] == [("stop", "verdict")]
     with pytest.raises(UsageError, match="lacks the bundle"):
         refold(replace(scene.stream.recording(JOB), rules=()), LIMITS, book())
+
+
+@pytest.mark.capability("N-7")
+def test_own_outcomes_come_with_the_bundle_and_a_recording_gives_the_same_chance() -> None:
+    def ended(outcomes: dict[str, tuple[int, int]] | None) -> tuple[Stream, Verdict]:
+        scene = _scene()
+        record = bundle((), {}, (), {}, any_line=False, outcomes=outcomes)
+        scene.stream.activate(scene.stream.publish(record), 1, int((START_S + scene.now) * 1000))
+        scene.line("nccl", transient=True)
+        scene.ended()
+        scene.last_words()
+        last = scene.stream.incidents_of(JOB)[-1]
+        assert isinstance(last, Incident)
+        return scene.stream, last.verdict
+
+    counts = {"nccl/transient/stepped": (1, 9)}
+    (plain, usual), (stream, own) = ended(None), ended(counts)
+    assert usual.chance
+    assert own.chance
+    assert (own.chance.own_passed, own.chance.own) == (1, 9)
+    assert own.chance.outcomes == counts_hash(counts)
+    assert own.chance.share < usual.chance.share
+    assert replace(own, chance=UNSET, bundle="") == replace(usual, chance=UNSET, bundle="")
+    for each in (plain, stream):
+        assert _same(each).differences == ()
+
+
+def test_a_recording_of_an_older_midwatch_without_chances_does_not_count_as_different() -> None:
+    scene = _scene()
+    scene.line("nccl", transient=True)
+    scene.ended()
+    scene.last_words()
+    recording = scene.stream.recording(JOB)
+
+    def older(message: Message) -> Message:
+        record = codec.decode(message.value or b"")
+        if not isinstance(record, Incident):
+            return message
+        verdict = replace(record.verdict, chance=UNSET)
+        return replace(message, value=codec.encode(replace(record, verdict=verdict, first_step_s=UNSET)))
+
+    old = replace(recording, incidents=tuple(map(older, recording.incidents)))
+    assert all(b'"chance"' not in (message.value or b"") for message in old.incidents)
+    done = _again(old)
+    assert done.differences == ()
+    assert next(r.verdict.chance for r in done.records if isinstance(r, Incident) and r.state == "settled")
 
 
 def test_a_bundle_in_a_recording_that_is_not_what_its_hash_says_is_refused() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.agents.rulesets.reload.edits import is_edit, signature
+from midwatch.agents.rulesets.reload.edits import is_edit, names_files, signature
 from midwatch.agents.rulesets.reload.topic import CurrentBundle
 from midwatch.streams.records import InForce
 from midwatch.streams.records.rules import Way
@@ -60,3 +60,14 @@ def test_the_look_at_files_sees_new_changed_and_removed_ones_and_what_they_inclu
     (rules / "own.yaml").unlink()
     seen.append(signature(asked, [str(included)]))
     assert len(set(seen)) == 4
+
+
+def test_whoever_names_rules_a_policy_or_outcomes_has_files_to_be_looked_at() -> None:
+    plain = Settings()
+    assert not names_files(plain)
+    for own in (
+        replace(plain, policy="own.yaml"),
+        replace(plain, rules=RulesSettings(directories=(Path("rules"),))),
+        replace(plain, rules=RulesSettings(outcomes=Path("outcomes.json"))),
+    ):
+        assert names_files(own)

@@ -1,0 +1,142 @@
+"""The chance of a verdict: how counts of ends become one number and one sentence."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from house.cases import cases
+from midwatch.agents.detect.diagnosis.chance import (
+    ENOUGH,
+    STRENGTH,
+    EndClass,
+    chance_of,
+    class_named,
+    counted,
+    shipped,
+)
+from midwatch.agents.rulesets.outcomes import Counts, counts_text, own_outcomes, read_counts
+from midwatch.streams.errors import ConfigurationError
+from midwatch.streams.records.error_types import FAMILIES
+
+TYPES = [*(kind for kinds in FAMILIES.values() for kind in kinds), "unknown", "own_type"]
+ENDS = st.builds(EndClass, st.sampled_from(TYPES), st.sampled_from([True, False, None]), st.booleans())
+COUNTS = st.dictionaries(
+    ENDS.map(lambda end: end.name),
+    st.tuples(st.integers(0, 40), st.integers(0, 40)).map(lambda pair: (min(pair), max(pair))),
+    max_size=12,
+)
+TIMEOUT = EndClass("nccl_timeout", True, True)
+
+
+def share(end: EndClass, counts: Counts, own: Counts | None = None) -> float:
+    return chance_of(end, counted(counts), own_outcomes(own) if own else None).share
+
+
+def test_many_ends_of_a_type_speak_for_themselves_and_few_lean_on_their_family() -> None:
+    others = {"nccl/transient/stepped": (30, 30)}
+    assert share(TIMEOUT, others) > 0.9, "nothing is known of the type but its family"
+    assert 0.4 < share(TIMEOUT, {**others, TIMEOUT.name: (0, 3)}) < 0.7
+    assert share(TIMEOUT, {**others, TIMEOUT.name: (0, 300)}) < 0.02
+    elsewhere = {"hardware/permanent/unstepped": (0, 40)}
+    assert share(TIMEOUT, {**others, **elsewhere}) > 0.8, "other claims and steps count as all ends alone"
+
+
+def test_nothing_counted_is_an_even_chance_and_the_sentence_says_so() -> None:
+    found = chance_of(TIMEOUT, ())
+    assert (found.share, found.sentence) == (0.5, "no labelled end is like this")
+
+
+@pytest.mark.parametrize(
+    ("counts", "sentence"),
+    [
+        (
+            {TIMEOUT.name: (12, 17)},
+            "12 of 17 labelled ends like this (nccl_timeout, transient, after a step)",
+        ),
+        (
+            {TIMEOUT.name: (1, ENOUGH - 1), "desync/transient/stepped": (2, 3)},
+            f"3 of {ENOUGH + 2} labelled ends like this (comms, transient, after a step)",
+        ),
+        ({"oom/transient/stepped": (1, 9)}, "1 of 9 labelled ends like this (transient, after a step)"),
+        ({"oom/permanent/stepped": (1, 9)}, "1 of 9 labelled ends like this (all failures)"),
+    ],
+)
+def test_the_sentence_names_the_narrowest_class_with_enough_ends(counts: Counts, sentence: str) -> None:
+    found = chance_of(TIMEOUT, counted(counts))
+    assert found.sentence == f"{sentence} were judged worth a restart"
+
+
+def test_own_restarts_move_the_chance_and_are_told_beside_the_labelled_ends() -> None:
+    labelled = counted({TIMEOUT.name: (12, 17)})
+    own = own_outcomes({TIMEOUT.name: (0, 4), "nccl/transient/stepped": (9, 9)})
+    found = chance_of(TIMEOUT, labelled, own)
+    assert found.sentence.endswith("were judged worth a restart; of your own restarts 0 of 4 passed")
+    assert found.share < chance_of(TIMEOUT, labelled).share / 1.9
+    assert found.outcomes == own.hash
+    kin = chance_of(EndClass("desync", True, True), labelled, own)
+    assert (kin.own_passed, kin.own) == (9, 13), "none of its type: those of its family count"
+    apart = chance_of(EndClass("oom", True, True), labelled, own)
+    assert (apart.own, apart.outcomes) == (0, own.hash), "it still names the counts that were asked"
+
+
+@given(ENDS, COUNTS, COUNTS)
+@settings(max_examples=cases(300))
+def test_a_chance_is_a_share_and_never_certain(end: EndClass, counts: Counts, own: Counts) -> None:
+    found = chance_of(end, counted(counts), own_outcomes(own))
+    assert 0 <= found.share <= 1
+    assert found.worth <= found.of
+    assert found.own_passed <= found.own
+    of = sum(of for _, of in (*counts.values(), *own.values()))
+    least = 0.5 * (STRENGTH / (STRENGTH + of)) ** 5
+    assert least - 1e-4 <= found.share <= 1 - least + 1e-4
+
+
+@given(ENDS, COUNTS, ENDS)
+@settings(max_examples=cases(300))
+def test_one_more_end_that_passed_never_lowers_a_chance(
+    end: EndClass, counts: Counts, more: EndClass
+) -> None:
+    passed, of = counts.get(more.name, (0, 0))
+    known, one_more = share(end, counts), share(end, {**counts, more.name: (passed + 1, of + 1)})
+    assert one_more >= known - 1e-4
+    assert share(end, {**counts, more.name: (passed, of + 1)}) <= known + 1e-4
+
+
+@given(ENDS, COUNTS)
+@settings(max_examples=cases(200))
+def test_order_does_not_count_and_a_file_keeps_all(end: EndClass, counts: Counts) -> None:
+    turned = dict(reversed(list(counts.items())))
+    assert (share(end, turned), own_outcomes(turned).hash) == (share(end, counts), own_outcomes(counts).hash)
+    assert read_counts(counts_text(counts).encode(), "f") == counts
+    assert class_named(end.name) == end
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        '{"version": 2, "ends": {}}',
+        '{"version": 1, "ends": {"oom": [1, 2]}}',
+        '{"version": 1, "ends": {"oom/perhaps/stepped": [1, 2]}}',
+        '{"version": 1, "ends": {"oom/unknown/stepped": [3, 2]}}',
+        '{"version": 1, "ends": {"oom/unknown/stepped": [-1, 2]}}',
+        '{"version": 1, "ends": {}, "log": "RuntimeError"}',
+    ],
+)
+def test_a_file_that_holds_no_counts_is_refused_with_its_place(text: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        read_counts(text.encode(), "outcomes.json")
+    assert refused.value.where == "outcomes.json"
+
+
+def test_what_ships_is_counts_of_known_types_and_a_claim_counts_for_much() -> None:
+    ends = shipped()
+    assert {one.end.error_type for one in ends} <= {*TYPES, "unknown"}
+    assert sum(one.of for one in ends) > 300
+    passing, open_, lasting = (
+        chance_of(EndClass("unknown", claim, stepped=False), ends).share for claim in (True, None, False)
+    )
+    assert passing > 0.8
+    assert 0.3 > open_ > lasting
