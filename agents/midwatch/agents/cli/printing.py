@@ -18,6 +18,8 @@ from midwatch.streams.records import Command, Decision, Finding, Hit, Incident, 
 from midwatch.streams.records.incidents import RESUMED
 
 _EVIDENCE_SHOWN = 8
+_RIVALS_SHOWN = 6
+_PHRASE = 400
 _STYLES = {
     "failed": "bold red",
     "failing": "red",
@@ -188,6 +190,10 @@ def _incident_rows(incident: Incident) -> Iterator[tuple[str, str | Text]]:
         yield "evidence", _evidence(hit)
     if (hidden := len(incident.evidence) - _EVIDENCE_SHOWN) > 0:
         yield "", f"and {hidden} more lines; --json lists all"
+    for rival in incident.other_candidates[:_RIVALS_SHOWN]:
+        yield "not root", printable(rival.phrase, _PHRASE)
+    if (hidden := len(incident.other_candidates) - _RIVALS_SHOWN) > 0:
+        yield "", f"and {hidden} more candidates; --json lists all"
     for tally in incident.counts:
         yield "", f"{tally.rule}: {tally.count} more in {printable(tally.path)}"
 

@@ -8,6 +8,7 @@ explanation, where an equal time must not exclude line.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from midwatch.streams.records import Hit
@@ -41,3 +42,41 @@ def maybe_earlier(line: Placed, other: Placed) -> bool:
 def in_order(hit: Hit) -> tuple[float, str, str, int]:
     """A sort key, the same in every run. Never compare by it: it orders equal times by the names of files."""
     return (hit.line.time, hit.line.node, hit.line.path, hit.line.number)
+
+
+class FirstAndLast:
+    """The first and the last of some lines. It finds one that stands before or behind a line, at once."""
+
+    def __init__(self, hits: Iterable[Hit]) -> None:
+        self._files = _by_file(hits)
+        # For a line of the outermost file the next file counts.
+        self._first = sorted((min(own, key=in_order) for own in self._files.values()), key=in_order)[:2]
+        self._last = sorted((max(own, key=in_order) for own in self._files.values()), key=in_order)[-2:]
+
+    def before(self, line: Placed) -> Hit | None:
+        """One of the lines that is certainly `earlier` than this line; None if there is none."""
+        own = self._files.get(line.file)
+        if own is not None and earlier(own[0].line, line):
+            return own[0]
+        return next(
+            (hit for hit in self._first if hit.line.file != line.file and earlier(hit.line, line)), None
+        )
+
+    def behind(self, line: Placed) -> Hit | None:
+        """One of the lines than which this line is certainly `earlier`; None if there is none."""
+        own = self._files.get(line.file)
+        if own is not None and earlier(line, own[-1].line):
+            return own[-1]
+        return next(
+            (hit for hit in self._last if hit.line.file != line.file and earlier(line, hit.line)), None
+        )
+
+
+def _by_file(hits: Iterable[Hit]) -> dict[tuple[str, str], list[Hit]]:
+    """The hits of each file, by their line numbers."""
+    files: dict[tuple[str, str], list[Hit]] = {}
+    for hit in hits:
+        files.setdefault(hit.line.file, []).append(hit)
+    for own in files.values():
+        own.sort(key=lambda hit: hit.line.number)
+    return files

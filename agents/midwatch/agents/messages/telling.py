@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from msgspec import UNSET
+
 from midwatch.agents.messages import wording
 from midwatch.agents.messages.alarms import Alarm, Alarms, Pace, cleared, dropped, opened, pruned, timed
 from midwatch.agents.messages.notice import Notice
@@ -53,7 +55,7 @@ def tell(state: TellingState, record: Decision | Forwarded, now_ms: int, pace: P
     alarms = Alarms(state.job, state.alarms)
     match body:
         case Incident():
-            state = replace(state, incident=replace(body, evidence=(), counts=(), spec=None))
+            state = replace(state, incident=replace(body, evidence=(), rivals=UNSET, counts=(), spec=None))
             alarms = _earlier_over(alarms, body.attempt, f"Attempt {body.attempt} ran after it.", now_ms)
         case Decision():
             if body.incident:

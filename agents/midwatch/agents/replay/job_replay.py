@@ -26,6 +26,7 @@ from midwatch.streams.records import (
     Hit,
     Hits,
     Incident,
+    Rival,
     SchedulerFact,
     Verdict,
 )
@@ -41,7 +42,7 @@ MOST_HITS = 20_000
 class Replayed:
     """The verdict and decision of the watch on one job. `assumed`: the assumptions behind them.
 
-    `hits` are the first `MOST_HITS`, and `unlisted` counts the others.
+    `hits` are the first `MOST_HITS`, and `unlisted` counts the others. `rivals` could have been the root.
     """
 
     job: str
@@ -52,6 +53,7 @@ class Replayed:
     hits: tuple[Hit, ...]
     assumed: tuple[str, ...]
     unlisted: int = 0
+    rivals: tuple[Rival, ...] = ()
 
 
 def replay(  # noqa: PLR0913  # what a log alone cannot tell; each has its default
@@ -188,6 +190,7 @@ def _ended(run: _JobReplay, end: StartState | None) -> Replayed:
         evidence=incident.evidence,
         hits=(),
         assumed=assumed,
+        rivals=incident.other_candidates,
     )
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from midwatch.agents.replay.job_replay import Replayed
-from midwatch.streams.records import Chance, Hit
+from midwatch.streams.records import Chance, Hit, Rival
 
 VERSION = 1
 _EVIDENCE_SHOWN = 6
+_RIVALS_SHOWN = 6
 
 
 def as_plain(replayed: Replayed) -> dict[str, Any]:
@@ -42,6 +43,7 @@ def as_plain(replayed: Replayed) -> dict[str, Any]:
             {"kind": f.kind, "detail": f.detail, "quantities": dict(f.quantities)} for f in replayed.findings
         ],
         "evidence": [_line(hit) for hit in replayed.evidence],
+        "rivals": [_rival(rival) for rival in replayed.rivals],
         "hits": [_line(hit) for hit in replayed.hits],
         **({"hits_not_listed": replayed.unlisted} if replayed.unlisted else {}),
     }
@@ -73,6 +75,18 @@ def _line(hit: Hit) -> dict[str, Any]:
     }
 
 
+def _rival(rival: Rival) -> dict[str, Any]:
+    return {
+        "rule": rival.rule,
+        "file": rival.path,
+        "line_number": rival.number,
+        "node": rival.node,
+        "rank": rival.rank,
+        "reason": rival.reason,
+        "more": rival.more,
+    }
+
+
 def as_text(replayed: Replayed) -> list[str]:
     """The lines for a person."""
     verdict, decision = replayed.verdict, replayed.decision
@@ -100,5 +114,9 @@ def as_text(replayed: Replayed) -> list[str]:
     more = len(replayed.evidence) - 1 - _EVIDENCE_SHOWN
     if more > 0:
         out.append(f"            and {more} more lines")
+    for rival in replayed.rivals[:_RIVALS_SHOWN]:
+        out.append(f"  not root  {rival.phrase}")
+    if (more := len(replayed.rivals) - _RIVALS_SHOWN) > 0:
+        out.append(f"            and {more} more candidates; --json lists them")
     out += [f"  assumed   {assumption}" for assumption in replayed.assumed]
     return out

@@ -26,7 +26,15 @@ from midwatch.streams.records.events import (
     Stop,
     Tick,
 )
-from midwatch.streams.records.incidents import Chance, Finding, Forwarded, Incident, IncidentRecord, Verdict
+from midwatch.streams.records.incidents import (
+    Chance,
+    Finding,
+    Forwarded,
+    Incident,
+    IncidentRecord,
+    Rival,
+    Verdict,
+)
 from midwatch.streams.records.logs import (
     LINES_READ,
     Anchor,
@@ -82,6 +90,7 @@ __all__ = [
     "Rate",
     "RefusedRules",
     "Resumption",
+    "Rival",
     "Role",
     "RuleBundle",
     "SchedulerFact",

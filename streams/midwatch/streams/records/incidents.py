@@ -86,10 +86,31 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Rival:
+    """A line that could have been the root, and why it is not. `more`: lines of its rule with that reason."""
+
+    rule: str
+    path: str
+    number: Count
+    reason: str
+    node: str = ""
+    rank: Count | None = None
+    more: Count = 0
+
+    @property
+    def phrase(self) -> str:
+        """The line and the reason in one phrase for a person."""
+        rank = "" if self.rank is None else f" rank {self.rank}"
+        node = f" {self.node}" if self.node else ""
+        more = f" ({self.more} more like it)" if self.more else ""
+        return f"{self.path}:{self.number}{node}{rank} {self.rule}: {self.reason}{more}"
+
+
+@dataclass(frozen=True, slots=True)
 class Incident:
     """The end or the hang of one attempt, as detect sees it at `revision`.
 
-    `heard_ms` is for people and takes no part in a comparison. An older midwatch did not write it.
+    `heard_ms` and `rivals` are for people and take no part in a comparison. An older midwatch wrote neither.
     """
 
     id: str
@@ -112,7 +133,13 @@ class Incident:
     line_ms: Millis | None = None  # append time of the record that held the root line
     cut: bool = False  # the job's history begins neither at its start nor at a snapshot
     heard_ms: Millis | None = field(default=None, compare=False)  # append time of its last heartbeat
+    rivals: tuple[Rival, ...] | UnsetType = field(default=UNSET, compare=False)  # UNSET: there is none
     first_step_s: float | UnsetType = UNSET  # seconds from the attempt's start to its first step
+
+    @property
+    def other_candidates(self) -> tuple[Rival, ...]:
+        """The lines that could have been the root, each with the reason why it is not; best first."""
+        return self.rivals if isinstance(self.rivals, tuple) else ()
 
 
 RESUMED = "resumed"

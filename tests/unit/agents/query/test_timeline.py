@@ -32,6 +32,7 @@ from midwatch.streams.records import (
     Outcome,
     PersonAct,
     Progress,
+    Rival,
     SchedulerFact,
     Snapshot,
     Spec,
@@ -299,6 +300,18 @@ def test_a_job_is_found_by_name_run_or_id() -> None:
     assert find_jobs("57", known) == (JOB,), "the id of a later attempt"
     assert find_jobs("77", known) == (other,)
     assert find_jobs("nothing", known) == ()
+
+
+def test_why_says_of_each_other_candidate_why_it_is_not_the_root() -> None:
+    later = Rival(
+        "nccl_timeout", "/logs/rank_4.log", 9, "it stands after /logs/rank_3.log:812", "n4", 4, more=7
+    )
+    text = why(told(replace(FIRST, rivals=(later,)), RESTART))
+    shown = "/logs/rank_4.log:9 n4 rank 4 nccl_timeout: it stands after /logs/rank_3.log:812 (7 more like it)"
+    assert shown in re.sub(r"\s+", " ", text)
+    assert "not root" in text
+    many = tuple(replace(later, number=n) for n in range(15))
+    assert "and 9 more candidates; --json lists all" in why(told(replace(FIRST, rivals=many), RESTART))
 
 
 @pytest.mark.capability("S001-82")

@@ -11,10 +11,12 @@ exit.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from midwatch.agents.detect.line_order import earlier
+from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, beside, consequence
+from midwatch.agents.detect.line_order import FirstAndLast, in_order
 from midwatch.streams.records import Hit
 from midwatch.streams.records.error_types import family
 
@@ -25,7 +27,7 @@ _FRONT = re.compile(r"\A[^\w(]{0,12}(\([^()]{0,80}\))")  # (pid=raylet, ip=10.0.
 _NUMBER = re.compile(r"\b[IWEF]\d{4} [\d:.]+ +(\d+)|\[\d{4}-\d\d-\d\d [\d:,.]+ [IWECF] (\d+) \d+\]")
 
 
-_WAITED = (
+WAITED = (
     "nccl_timeout",
     "distributed_timeout",
     "watchdog_timeout",
@@ -37,69 +39,92 @@ _WAITED = (
 )
 
 
-def after_peer_exits(hits: Sequence[Hit], noted: Sequence[Hit]) -> list[Hit]:
-    """The hits, with each check, link and wait after a peer's exit as a consequence of unknown transience.
+def after_peer_exits(candidates: Sequence[RootCandidate], noted: Sequence[Hit]) -> list[RootCandidate]:
+    """The candidates, with each check, link and wait after a peer's exit as a consequence.
 
-    A request to end that explains a check joins the hits. `noted`: context lines, requests to end among them.
+    A request to end that explains a check joins them. `noted`: context lines, requests to end among them.
     """
-    hits = _after_an_end(hits)
-    requests = [hit for hit in (*hits, *noted) if family(hit.error_type) == "stopped"]
-    explained = {_place(hit) for hit in hits if hit.role == "consequence" and not hit.fallback}
-    judged: list[Hit] = []
-    before: list[Hit] = []
-    for hit in hits:
+    candidates = _after_an_end(candidates)
+    hits = [candidate.hit for candidate in candidates if candidate.hit.role != "context"]
+    requests = _Requests([hit for hit in (*hits, *noted) if family(hit.error_type) == "stopped"])
+    explained = {_place(hit): hit for hit in hits if hit.role == "consequence" and not hit.fallback}
+    kept = {_key(hit) for hit in hits}
+    judged: list[RootCandidate] = []
+    for candidate in candidates:
+        hit = candidate.hit
         if hit.role != "cause" or hit.fallback or _CHECK.search(hit.line.text) is None:
-            judged.append(hit)
+            judged.append(candidate)
             continue
-        request = next(
-            (each for each in requests if _same_process(each, hit) and earlier(each.line, hit.line)), None
-        )
-        if request is not None and request not in before and request not in hits:
-            before.append(request)
-        if _place(hit) not in explained:
-            judged.append(hit if request is None else replace(hit, role="consequence", transient=None))
-    return [*judged, *(replace(hit, role="consequence", transient=None) for hit in before)]
+        request = requests.of_process_before(hit)
+        if request is not None and _key(request) not in kept:
+            kept.add(_key(request))
+            judged.append(RootCandidate(replace(request, role="consequence", transient=None)))
+        if _place(hit) in explained:
+            judged.append(beside(hit, NotRoot("news of a peer", explained[_place(hit)].line)))
+        elif request is not None:
+            judged.append(consequence(hit, NotRoot("asked to end", request.line)))
+        else:
+            judged.append(candidate)
+    return judged
 
 
-def _after_an_end(hits: Sequence[Hit]) -> list[Hit]:
-    """The hits, with each broken link and each expired wait as a consequence if a process had failed before.
+def _after_an_end(candidates: Sequence[RootCandidate]) -> list[RootCandidate]:
+    """The candidates, with each broken link and each expired wait as a consequence if a process had failed.
 
     The peers of that process lose the link to it, or wait for it. A link that breaks by itself precedes the
     exceptions that follow from it.
     """
-    raised = [hit for hit in hits if hit.role == "cause" and hit.fallback and _ends_its_process(hit)]
-    return [
-        replace(hit, role="consequence", transient=None)
-        if _is_about_peers(hit) and any(earlier(each.line, hit.line) for each in raised)
-        else hit
-        for hit in hits
-    ]
+    raised = FirstAndLast(candidate.hit for candidate in candidates if _ends_its_process(candidate.hit))
+    judged: list[RootCandidate] = []
+    for candidate in candidates:
+        end = raised.before(candidate.hit.line) if _is_about_peers(candidate.hit) else None
+        reason = None if end is None else NotRoot("after an end", end.line)
+        judged.append(candidate if reason is None else consequence(candidate.hit, reason))
+    return judged
 
 
 def _ends_its_process(hit: Hit) -> bool:
     """Whether the line's own process ends by this failure. Broken numbers, for example, end none."""
-    return family(hit.error_type) in ("code", "memory")
+    return hit.role == "cause" and hit.fallback and family(hit.error_type) in ("code", "memory")
 
 
 def _is_about_peers(hit: Hit) -> bool:
     if hit.role != "cause" or hit.fallback:
         return False
     broken = hit.transient is True and family(hit.error_type) == "comms"
-    return broken or hit.error_type in _WAITED
+    return broken or hit.error_type in WAITED
 
 
 def _place(hit: Hit) -> tuple[tuple[str, str], int]:
     return (hit.line.file, hit.line.number)
 
 
-def _same_process(hit: Hit, other: Hit) -> bool:
-    """Whether both lines name the same process. A line without a name may be of any process."""
-    if hit.line.node != other.line.node:
-        return False
-    (front, number), (second, digits) = _process(hit), _process(other)
-    if number and digits:
-        return number == digits and front == second
-    return bool(front) and front == second
+def _key(hit: Hit) -> tuple[tuple[str, str], int, str]:
+    return (hit.line.file, hit.line.number, hit.rule)
+
+
+class _Requests:
+    """The requests to end, by process. A line without a name may be of any process, so it is of none."""
+
+    def __init__(self, requests: Sequence[Hit]) -> None:
+        found: dict[tuple[str, str, str], list[Hit]] = defaultdict(list)
+        for request in requests:
+            front, number = _process(request)
+            found[request.line.node, front, number].append(request)
+            if front and number:
+                found[request.line.node, front, _ANY].append(request)
+        self._of = {process: FirstAndLast(its) for process, its in found.items()}
+
+    def of_process_before(self, hit: Hit) -> Hit | None:
+        """A request that certainly stands before the line and is of the same process."""
+        front, number = _process(hit)
+        numbers = (number, "") if number and front else (number,) if number else ("", _ANY) if front else ()
+        found = (self._of.get((hit.line.node, front, name)) for name in numbers)
+        before = (each.before(hit.line) for each in found if each is not None)
+        return min((each for each in before if each is not None), key=in_order, default=None)
+
+
+_ANY = "any"
 
 
 def _process(hit: Hit) -> tuple[str, str]:

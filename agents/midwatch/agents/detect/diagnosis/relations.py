@@ -1,17 +1,20 @@
 """Relations: what one line of an attempt makes of another. A line that only follows is no root. Pure.
 
-Each relation names a mechanism. It looks at one candidate beside all lines and gives the candidate's new
-standing, or None. The order among the candidates that remain is in `root_line`.
+Each relation names a mechanism. It looks at one hit beside all lines and gives the candidate that it makes
+of the hit, with the reason, or None. The order among the candidates is in `root_line`.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from operator import attrgetter
 
-from midwatch.agents.detect.diagnosis.root_line import speaker
-from midwatch.agents.detect.line_order import earlier, in_order
+from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, beside, consequence, speaker
+from midwatch.agents.detect.line_order import FirstAndLast, earlier, in_order, maybe_earlier
 from midwatch.streams.records import Hit
 from midwatch.streams.records.error_types import family
 
@@ -26,59 +29,89 @@ class Surroundings:
     def __init__(self, hits: Sequence[Hit], noted: Sequence[Hit], *, over: bool) -> None:
         self.hits, self.noted, self.over = hits, noted, over
         self.reports = [hit for hit in hits if hit.rule in _WATCHDOG]
-        self.waits = [hit for hit in hits if _is_report_of_a_wait(hit)]
-        self.failed_nodes = [hit for hit in hits if hit.rule == _NODE_FAILED]
-        self.causes = [hit for hit in hits if hit.role == "cause"]
+        self.first_report = FirstAndLast(self.reports)
+        self.waits = _Waits(hits)
+        self.raised = _words_raised(hits, self.waits)
+        causes = [hit for hit in hits if hit.role == "cause"]
+        self.tellers = {rule: [h for h in causes if _tells_of_a_child(h, rule)] for rule in _NOTICES}
+        self.first_teller = {rule: FirstAndLast(tellers) for rule, tellers in self.tellers.items()}
+        self.failed_nodes = FirstAndLast(hit for hit in hits if hit.rule == _NODE_FAILED)
+        self.vague = {_place(hit) for hit in causes if hit.fallback and _is_of_a_device(hit)}
         self.only_links = all(hit.role == "consequence" and family(hit.error_type) == "comms" for hit in hits)
 
 
-Relation = Callable[[Hit, Surroundings], "Hit | None"]
+class _Waits:
+    """The reports of expired waits, by file and rank."""
+
+    def __init__(self, hits: Sequence[Hit]) -> None:
+        self._reports: dict[tuple[object, object], list[Hit]] = defaultdict(list)
+        for hit in hits:
+            if hit.role == "consequence" and not hit.fallback and hit.error_type in _WAITS:
+                self._reports[hit.line.file, speaker(hit)].append(hit)
+        for reports in self._reports.values():
+            reports.sort(key=_number)
+
+    def just_above(self, hit: Hit, lines: int) -> Hit | None:
+        """The last report of the hit's file and rank, if it stands at most so many lines above the hit."""
+        reports = self._reports.get((hit.line.file, speaker(hit)), [])
+        at = bisect_left(reports, hit.line.number, key=_number)
+        return reports[at - 1] if at and hit.line.number - reports[at - 1].line.number <= lines else None
+
+
+Relation = Callable[[Hit, Surroundings], "RootCandidate | None"]
 
 _WATCHDOG = ("torch_watchdog_timeout", "torch_dump_names_the_rank")
 _NODE_FAILED = "slurm_node_failure_seen"
 _WAITS = ("nccl_timeout", "distributed_timeout")
+_number: Callable[[Hit], int] = attrgetter("line.number")
 
 
-def _is_report_of_a_wait(hit: Hit) -> bool:
-    return hit.role == "consequence" and not hit.fallback and hit.error_type in _WAITS
+def _place(hit: Hit) -> tuple[tuple[str, str], int]:
+    return (hit.line.file, hit.line.number)
 
 
-def _aside(hit: Hit) -> Hit:
-    return replace(hit, role="context")
+def _is_of_a_device(hit: Hit) -> bool:
+    return family(hit.error_type) in ("infra", "comms")
 
 
-def _consequence(hit: Hit) -> Hit:
-    return replace(hit, role="consequence", transient=None)
-
-
-def _went_another_way(hit: Hit, around: Surroundings) -> Hit | None:
+def _went_another_way(hit: Hit, around: Surroundings) -> RootCandidate | None:
     """A probe failed, and the program took its fallback: the failure ended nothing."""
     way = _FALLBACKS.get(hit.rule)
-    if way is None or not any(each.rule == way and earlier(hit.line, each.line) for each in around.noted):
+    if way is None:
         return None
-    return _aside(hit)
+    for each in around.noted:
+        if each.rule == way and earlier(hit.line, each.line):
+            return beside(hit, NotRoot("went another way", each.line))
+    return None
 
 
 _FALLBACKS = {"ofi_plugin_setup_failed": "nccl_tcp_fallback"}
 
 
-def _only_torn_down(hit: Hit, around: Surroundings) -> Hit | None:
+def _only_torn_down(hit: Hit, around: Surroundings) -> RootCandidate | None:
     """A link broke while the launchers closed their meeting, and nothing else failed: the run was over.
 
     A store whose node died looks alike. Then the job's end is no quiet one.
     """
     if not around.over or not around.only_links:
         return None
-    return _aside(hit) if any(each.rule == "rendezvous_not_closed" for each in around.noted) else None
+    for each in around.noted:
+        if each.rule == "rendezvous_not_closed":
+            return beside(hit, NotRoot("only torn down", each.line))
+    return None
 
 
-def _broken_by_the_watchdog(hit: Hit, around: Surroundings) -> Hit | None:
+def _broken_by_the_watchdog(hit: Hit, around: Surroundings) -> RootCandidate | None:
     """The watchdog had ended the collective. What the collective then raised only repeats that."""
     if hit.rule == "models_differ":
-        broken = any(earlier(each.line, hit.line) for each in around.reports)
-        return replace(_consequence(hit), fallback=True) if broken else None
+        report = around.first_report.before(hit.line)
+        if report is None:
+            return None
+        return consequence(replace(hit, fallback=True), NotRoot("broken by the watchdog", report.line))
     waited = hit.role == "consequence" and hit.error_type in ("distributed_timeout", "communication")
-    return replace(hit, fallback=True) if waited and around.reports and hit.rule not in _WATCHDOG else None
+    if not waited or not around.reports or hit.rule in _WATCHDOG:
+        return None
+    return RootCandidate(replace(hit, fallback=True), NotRoot("watchdog tells more", around.reports[0].line))
 
 
 _SAME_END = 60  # lines between a report and the exceptions that follow from it
@@ -87,18 +120,40 @@ _OF_A_COLLECTIVE = re.compile(
 )
 
 
-def _raised_by_the_wait(hit: Hit, around: Surroundings) -> Hit | None:
-    """The general exception of a collective, right after the same rank's report that it waited in vain."""
-    general = hit.role == "cause" and hit.fallback and hit.error_type == "exception"
-    if not general or _OF_A_COLLECTIVE.search(hit.line.text) is None:
+def _raised_by_the_wait(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """The general exception of a collective, right after the same rank's report that it waited in vain.
+
+    The same words of another rank follow from the same wait: of thousands of ranks not every report is held.
+    """
+    words = _words_of_a_collective(hit)
+    if not words:
         return None
-    follows = any(
-        each.line.file == hit.line.file
-        and speaker(each) == speaker(hit)
-        and 0 < hit.line.number - each.line.number <= _SAME_END
-        for each in around.waits
-    )
-    return _consequence(hit) if follows else None
+    wait = around.waits.just_above(hit, _SAME_END)
+    if wait is not None:
+        return consequence(hit, NotRoot("raised by the wait", wait.line))
+    wait = around.raised.get(words)
+    if wait is None or not maybe_earlier(wait.line, hit.line):
+        return None
+    return consequence(hit, NotRoot("raised elsewhere", wait.line))
+
+
+def _words_of_a_collective(hit: Hit) -> str:
+    """What a general exception says of a collective; "" if it is none."""
+    if hit.role != "cause" or not hit.fallback or hit.error_type != "exception":
+        return ""
+    found = _OF_A_COLLECTIVE.search(hit.line.text)
+    return hit.line.text[found.start() :] if found else ""
+
+
+def _words_raised(hits: Sequence[Hit], waits: _Waits) -> dict[str, Hit]:
+    """The words of exceptions that followed from a wait of their own rank, with the first such wait."""
+    found: dict[str, Hit] = {}
+    for hit in hits:
+        words = _words_of_a_collective(hit)
+        wait = waits.just_above(hit, _SAME_END) if words else None
+        if wait is not None and (words not in found or in_order(wait) < in_order(found[words])):
+            found[words] = wait
+    return found
 
 
 _NOTICES = {
@@ -108,49 +163,56 @@ _NOTICES = {
 """Rules of a parent that saw its child end, and the families in which the child's own line tells more."""
 
 
-def _seen_by_the_parent(hit: Hit, around: Surroundings) -> Hit | None:
+def _tells_of_a_child(hit: Hit, notice: str) -> bool:
+    return hit.rule not in _NOTICES and family(hit.error_type) in _NOTICES[notice]
+
+
+def _seen_by_the_parent(hit: Hit, around: Surroundings) -> RootCandidate | None:
     """A parent saw its child end. The child's own error, or the record of who killed it, tells why.
 
     The record of a memory killer may stand behind the notice, because another program writes it.
     """
-    families = _NOTICES.get(hit.rule)
-    if families is None:
+    if hit.rule not in _NOTICES:
         return None
-    for each in around.causes:
-        tells = each.rule not in _NOTICES and family(each.error_type) in families
-        if tells and (hit.rule == "dataloader_killed" or earlier(each.line, hit.line)):
-            return replace(_consequence(hit), fallback=True)
-    return None
+    teller = around.first_teller[hit.rule].before(hit.line)
+    if teller is None and hit.rule == "dataloader_killed":
+        teller = next(iter(around.tellers[hit.rule]), None)
+    if teller is None:
+        return None
+    return consequence(replace(hit, fallback=True), NotRoot("parent's notice", teller.line))
 
 
-def _of_a_failing_node(hit: Hit, around: Surroundings) -> Hit | None:
+def _of_a_failing_node(hit: Hit, around: Surroundings) -> RootCandidate | None:
     """The scheduler names a failed node. Vague lines before that are what the node still printed."""
-    if not around.failed_nodes or hit.role != "cause" or not hit.fallback or hit.rule == _NODE_FAILED:
+    if hit.role != "cause" or not hit.fallback or hit.rule == _NODE_FAILED or _place(hit) not in around.vague:
         return None
-    if not any(earlier(hit.line, each.line) for each in around.failed_nodes):
-        return None
-    beside = (each for each in around.causes if each.fallback and each.line == hit.line)
-    vague = any(family(each.error_type) in ("infra", "comms") for each in beside)
-    return _consequence(hit) if vague else None
+    node = around.failed_nodes.behind(hit.line)
+    return None if node is None else consequence(hit, NotRoot("node failed", node.line))
 
 
-def _killed_by_the_agent(hit: Hit, around: Surroundings) -> Hit | None:
+def _killed_by_the_agent(hit: Hit, around: Surroundings) -> RootCandidate | None:
     """The launcher's agent killed a worker that hung while it closed. No memory killer did."""
     if not hit.fallback or hit.error_type != "host_oom":
         return None
-    agent = any(each.rule == "torchrun_killed_it" and earlier(each.line, hit.line) for each in around.noted)
-    return replace(_consequence(hit), error_type="exception") if agent else None
+    for each in around.noted:
+        if each.rule == "torchrun_killed_it" and earlier(each.line, hit.line):
+            return consequence(
+                replace(hit, error_type="exception"), NotRoot("killed by the agent", each.line)
+            )
+    return None
 
 
 _REQUEUE = re.compile(r"DUE TO JOB REQUEUE")
 
 
-def _asked_for_itself(hit: Hit, around: Surroundings) -> Hit | None:
+def _asked_for_itself(hit: Hit, around: Surroundings) -> RootCandidate | None:
     """The job had put itself back into the queue, so the scheduler starts it again by itself."""
     if _REQUEUE.search(hit.line.text) is None:
         return None
-    requests = (each for each in around.noted if each.rule == "job_requeues_itself")
-    return _aside(hit) if any(earlier(each.line, hit.line) for each in requests) else None
+    for each in around.noted:
+        if each.rule == "job_requeues_itself" and earlier(each.line, hit.line):
+            return beside(hit, NotRoot("asked for itself", each.line))
+    return None
 
 
 def of_teardown(hit: Hit) -> bool:
@@ -171,42 +233,14 @@ RELATIONS: tuple[Relation, ...] = (
 )
 
 
-def related(around: Surroundings) -> list[Hit]:
+def related(around: Surroundings) -> list[RootCandidate]:
     """The candidates, each as its first relation leaves it. A hit of role "context" is no candidate."""
     return [_first(hit, around) for hit in around.hits]
 
 
-def _first(hit: Hit, around: Surroundings) -> Hit:
+def _first(hit: Hit, around: Surroundings) -> RootCandidate:
     for relation in RELATIONS:
         changed = relation(hit, around)
         if changed is not None:
             return changed
-    return hit
-
-
-_OWN_WORD = re.compile(r"NCCL WARN (?!(?:Cuda|CUDA|HIP|Hip) failure)(?!Call to \w+ failed)")
-_BENIGN = re.compile(r"libibverbs|No plugin|[Ff]ailed to find|environment variable|NCCL_\w+ is deprecated")
-
-
-def words_of_nccl(root: Hit, around: Surroundings) -> Hit:
-    """NCCL's own warning in place of its general error, which names no reason.
-
-    The last warning before the error counts, less those that name only the failed call.
-    """
-    if root.rule not in ("nccl_error", "nccl_misuse", "nccl_device_call_failed"):
-        return root
-    warnings = [
-        each
-        for each in around.noted
-        if each.rule == "nccl_warning" and earlier(each.line, root.line) and _tells(each.line.text)
-    ]
-    if not warnings:
-        return root
-    last = max(warnings, key=in_order)
-    return replace(
-        last, role="cause", error_type=root.error_type, transient=root.transient, remedy=root.remedy
-    )
-
-
-def _tells(text: str) -> bool:
-    return _OWN_WORD.search(text) is not None and _BENIGN.search(text) is None
+    return RootCandidate(hit)

@@ -1,33 +1,65 @@
 """The root line: which of an attempt's lines proves why it ended. Pure.
 
-The earliest cause comes first, then the earliest consequence. Echoes of another failure do not count.
+One order over named features decides it, and the candidate with the lowest features is the root. The earliest
+cause comes first, then the earliest consequence. Then the line counts that tells the same failure best.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
+from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate
+from midwatch.agents.detect.diagnosis.echoes import without_echoes
+from midwatch.agents.detect.diagnosis.peer_exits import WAITED
 from midwatch.agents.detect.line_order import earlier, in_order
 from midwatch.streams.lines.log_levels import is_quiet
-from midwatch.streams.records import Hit
+from midwatch.streams.records import Hit, Rival
 
 _EXCEPTION = re.compile(r"(?:^|[\s\])>:])(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): (.+)$")
 _BARE = re.compile(r"(?:^|[\s.])[A-Z]\w*(?:Error|Exception):?\s*$")
 _END_CAPTURES = ("exit_code", "signal_name", "exception")
+_SHOWN = 15
 
 
-def _weight(hit: Hit) -> int:
-    """The rank of a line as root; lower is better. Causes are 0 (specific) or 1 (fallback).
+class Features(NamedTuple):
+    """What the order looks at, in its sequence. The lower value is the better root.
 
-    Consequences are 2 (specific) or 3 (fallback). A fallback of unspecific type is 4, or 5 without a word on
-    how the process ended.
+    `kindless` and `endless` count only for lines that follow and whose rule is general.
     """
-    if hit.role == "cause" and not _announces(hit):
-        return int(hit.fallback)
-    if not hit.fallback:
-        return 2
-    return 3 + (1 + _lacks_end(hit)) * _vague(hit)
+
+    set_aside: bool  # another line shows that this one cannot be the root
+    follows: bool  # it follows from another failure, or only announces one
+    general: bool  # its rule knows only that something failed
+    kindless: bool  # it names no kind of failure
+    endless: bool  # it does not say how a process ended, as a launcher that stops the other ones
+    time: float
+    node: str
+    path: str
+    number: int
+    untyped: bool  # of two rules on one line the one that knows the kind comes first
+
+
+_REASONS = ("", "a consequence", "less specific", "no kind", "no end")
+"""The reasons of the first features, by their places."""
+
+
+def features(candidate: RootCandidate) -> Features:
+    """The features of a candidate."""
+    hit = candidate.hit
+    follows = hit.role != "cause" or _announces(hit)
+    untyped = hit.error_type in ("exception", "unknown", "")
+    kindless = follows and hit.fallback and untyped
+    endless = kindless and not any(name in hit.captures for name in _END_CAPTURES)
+    place = in_order(hit)
+    return Features(candidate.set_aside, follows, hit.fallback, kindless, endless, *place, untyped=untyped)
+
+
+def precedence(hit: Hit) -> Features:
+    """The features of a line by itself, before other lines are known: the lowest one comes first."""
+    return features(RootCandidate(hit))
 
 
 def _announces(hit: Hit) -> bool:
@@ -41,92 +73,98 @@ def _announces(hit: Hit) -> bool:
     return message.endswith(":") and not message.startswith("[Errno ")
 
 
-def _vague(hit: Hit) -> bool:
-    """Whether the error type is unspecific. Of two rules on one line the specific one comes first."""
-    return hit.error_type in ("exception", "unknown", "")
+@dataclass(frozen=True, slots=True)
+class RootChoice:
+    """The root line, and every other candidate with the one reason why it is not the root."""
 
+    root: Hit | None
+    others: tuple[tuple[Hit, NotRoot], ...] = ()
 
-def _lacks_end(hit: Hit) -> bool:
-    """Whether the line does not say how a process ended, as a launcher that stops the other ones."""
-    return not any(name in hit.captures for name in _END_CAPTURES)
+    def told_by(self, hit: Hit | None, name: str) -> RootChoice:
+        """The choice with another line that tells the root's failure better. `name`: of the reason."""
+        if hit is self.root or hit is None:
+            return self
+        before = () if self.root is None else ((self.root, NotRoot(name, hit.line)),)
+        return RootChoice(hit, (*before, *self.others))
 
-
-def precedence(hit: Hit) -> tuple[int, tuple[float, str, str, int], bool]:
-    """The sort key of root lines: the line with the lowest value is the root."""
-    return _weight(hit), in_order(hit), _vague(hit)
+    def without_root(self, name: str) -> tuple[tuple[Hit, NotRoot], ...]:
+        """All candidates, where no line is the root after all. `name`: of the reason for the first one."""
+        return self.others if self.root is None else ((self.root, NotRoot(name)), *self.others)
 
 
 def root_of(hits: Sequence[Hit]) -> Hit | None:
-    """The root line: the earliest of the lines with the best rank, or None."""
-    candidates = [h for h in hits if h.role in ("cause", "consequence") and not _cleaned_up(h, hits)]
-    candidates = _without_echoes(candidates)
-    root = min(candidates, key=precedence, default=None)
-    return root and _innermost(_exception_of(root, candidates), candidates)
+    """The root among lines of which nothing else is known, or None."""
+    return choose([RootCandidate(hit) for hit in hits if hit.role in ("cause", "consequence")]).root
 
 
-def _cleaned_up(hit: Hit, hits: Sequence[Hit]) -> bool:
-    """Whether srun itself cancelled the step or killed its tasks, so that nobody else did.
+Order = Callable[[RootCandidate], tuple[Any, ...]]
 
-    srun does so after a task of the step failed, or after a person interrupted srun at its terminal.
+
+def choose(candidates: Sequence[RootCandidate], order: Order = features) -> RootChoice:
+    """The root: the candidate with the lowest features, or the line that tells the same failure best.
+
+    `order`: another sort key, for a comparison. Lines that are set aside come last in any order.
     """
-    killed = hit.error_type == "host_oom" and hit.fallback
-    if hit.subsystem != "slurm" or not (killed or hit.error_type == "cancelled"):
-        return False
-    if "id" in hit.captures and _ended_by_srun(hit.captures["id"], hits):
-        return True
-    return any(
-        earlier(h.line, hit.line) and (h.error_type == "user_interrupt" or "task" in h.captures)
-        for h in hits
-        if h.subsystem in ("slurm", "user") and h.role == "consequence"
+    ordered = [(features(candidate), candidate) for candidate in without_echoes(candidates)]
+    keys = {id(each): known if order is features else order(each) for known, each in ordered}
+    ordered.sort(key=lambda pair: (pair[0].set_aside, keys[id(pair[1])]))
+    if not ordered or ordered[0][0].set_aside:
+        return RootChoice(None, tuple((each.hit, _own(each)) for _, each in ordered))
+    best, first = ordered[0]
+    eligible = [each.hit for known, each in ordered if not known.set_aside]
+    eligible.sort(key=in_order)
+    full = _exception_of(first.hit, eligible)
+    deepest = _innermost(full, eligible)
+    choice = RootChoice(
+        first.hit,
+        tuple(
+            (each.hit, _reason(known, each, best, first.hit))
+            for known, each in ordered[1:]
+            if each.hit is not full and each.hit is not deepest
+        ),
     )
+    return choice.told_by(full, "told in full").told_by(deepest, "outer entry")
 
 
-def _ended_by_srun(step: str, hits: Sequence[Hit]) -> bool:
-    """Whether srun itself ended the step: it reported a failed task and then the end of the step.
-
-    If somebody else had ended the step before, srun would have reported that. The node's line about the
-    cancel goes into the tasks' output, so neither its place nor its printed second shows the order.
-    """
-    of_srun = [hit for hit in hits if hit.subsystem == "slurm" and hit.role == "consequence"]
-    for ended in of_srun:
-        if ended.captures.get("ended") != step:
-            continue
-        above = [h for h in of_srun if h.line.file == ended.line.file and earlier(h.line, ended.line)]
-        if any("task" in h.captures for h in above) and not any("aborted" in h.captures for h in above):
-            return True
-    return False
+def _own(candidate: RootCandidate) -> NotRoot:
+    assert candidate.reason is not None  # noqa: S101  # a line is set aside with its reason
+    return candidate.reason
 
 
-def _without_echoes(candidates: Sequence[Hit]) -> list[Hit]:
-    """The hits without echoes: failures of a process that was ending for another reason.
-
-    An echo is a fallback cause: a crash after a reported error, or an exception after an interrupt.
-    """
-    first: dict[tuple[str, str], Hit] = {}
-    reported: dict[tuple[str, str], Hit] = {}
-    for hit in sorted(candidates, key=in_order):
-        first.setdefault(hit.line.file, hit)
-        if hit.role == "consequence" and (not hit.fallback or hit.rule in _PEER_LEFT):
-            reported.setdefault(hit.line.file, hit)
-    return [hit for hit in candidates if not _is_echo(hit, first[hit.line.file], reported.get(hit.line.file))]
-
-
-_PEER_LEFT = ("nccl_remote_error",)
-"""Fallback rules after which a process ends itself, maybe by a crash."""
+def _reason(known: Features, candidate: RootCandidate, best: Features, first: Hit) -> NotRoot:
+    """Why a candidate is not the root: what set it aside, or the first feature in which it is worse."""
+    if candidate.reason is not None:
+        return candidate.reason
+    line = first.line
+    for mine, its, name in zip(known, best, _REASONS, strict=False):
+        if mine != its:
+            return NotRoot(_of_follower(candidate.hit) if name == "a consequence" else name, line)
+    if candidate.hit.line.file == line.file and candidate.hit.line.number == line.number:
+        return NotRoot("same line", line)
+    return NotRoot("later" if earlier(line, candidate.hit.line) else "same time", line)
 
 
-def _is_echo(hit: Hit, first: Hit, reported: Hit | None) -> bool:
-    if not hit.fallback or hit.role != "cause":
-        return False
-    if hit.error_type == "native_crash":
-        return reported is not None and earlier(reported.line, hit.line)
-    interrupted = first.subsystem == "user" and speaker(first) == speaker(hit)
-    return hit.error_type == "exception" and interrupted and earlier(first.line, hit.line)
+def _of_follower(hit: Hit) -> str:
+    """The reason of a line that follows, where the root is a cause."""
+    if hit.role == "cause":
+        return "an announcement"
+    if hit.error_type in WAITED:
+        return "a wait"
+    tells_end = any(name in hit.captures for name in _END_CAPTURES)
+    return "a summary" if hit.fallback and tells_end else "a consequence"
 
 
-def speaker(hit: Hit) -> tuple[int | None, int | None]:
-    """The rank that wrote the line, as the configuration knows it and as the text claims it."""
-    return (hit.line.rank, hit.line.claimed_rank)
+def rivals(others: Sequence[tuple[Hit, NotRoot]], root: Hit | None) -> tuple[Rival, ...]:
+    """The first other candidate of each rule and reason, with the count of those like it; at most 15."""
+    found: dict[tuple[str, str], Rival] = {}
+    for hit, reason in others:
+        kind, line = (hit.rule, reason.name), hit.line
+        if kind in found:
+            found[kind] = replace(found[kind], more=found[kind].more + 1)
+        elif len(found) < _SHOWN and (root is None or (hit.rule, line) != (root.rule, root.line)):
+            rank = line.rank if line.rank is not None else line.claimed_rank
+            found[kind] = Rival(hit.rule, line.path, line.number, reason.sentence(line), line.node, rank)
+    return tuple(found.values())
 
 
 def _exception_of(root: Hit, candidates: Sequence[Hit]) -> Hit:
@@ -155,7 +193,7 @@ _STACK_LINES = 12  # the longest distance between two entries of a library's err
 
 def _innermost(root: Hit, candidates: Sequence[Hit]) -> Hit:
     """The deepest entry of the root's error stack. Chunks may have brought several entries."""
-    for hit in sorted(candidates, key=in_order):
+    for hit in candidates:
         beside = hit.rule == root.rule and hit.line.file == root.line.file
         if not beside or not 0 < hit.line.number - root.line.number <= _STACK_LINES:
             continue

@@ -10,14 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate
 from midwatch.agents.detect.diagnosis.collectives import out_of_step
 from midwatch.agents.detect.diagnosis.hindsight import explanation, is_bare_end
+from midwatch.agents.detect.diagnosis.noted_lines import process_that_left, words_of_nccl
 from midwatch.agents.detect.diagnosis.peer_exits import after_peer_exits
-from midwatch.agents.detect.diagnosis.relations import Surroundings, of_teardown, related, words_of_nccl
-from midwatch.agents.detect.diagnosis.root_line import root_of, speaker
+from midwatch.agents.detect.diagnosis.relations import Surroundings, of_teardown, related
+from midwatch.agents.detect.diagnosis.root_line import Order, RootChoice, choose, features, rivals
 from midwatch.agents.detect.diagnosis.time_limit import with_way_on
-from midwatch.agents.detect.line_order import in_order, maybe_earlier
-from midwatch.streams.records import Hit, Line, Mode, Phase, SchedulerFact, Verdict
+from midwatch.agents.detect.line_order import in_order
+from midwatch.streams.records import Hit, Line, Mode, Phase, Rival, SchedulerFact, Verdict
 from midwatch.streams.records.error_types import family
 
 _State = Literal["failed", "healthy", "unknown"]
@@ -66,10 +68,14 @@ class AttemptEnd:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The verdict and its evidence: the root line first, then other lines by time."""
+    """The verdict and its evidence: the root line first, then other lines by time.
+
+    `rivals`: the other candidates, each with the reason why it is not the root.
+    """
 
     verdict: Verdict
     evidence: tuple[Hit, ...]
+    rivals: tuple[Rival, ...] = ()
 
 
 def _mode(ending: AttemptEnd, root: Hit | None) -> Mode:
@@ -113,20 +119,41 @@ _NODE_WORDS = {"NODE_FAIL": True, "LAUNCH_FAILED": None, "BOOT_FAIL": None}
 _TRANSIENT_FACTS = ("preemption", "hardware", "slurm_failure", "ray_node_died")
 
 
-def diagnose(hits: Sequence[Hit], ending: AttemptEnd) -> Diagnosis:
-    """The verdict on an attempt that ended or hangs."""
+def diagnose(hits: Sequence[Hit], ending: AttemptEnd, order: Order = features) -> Diagnosis:
+    """The verdict on an attempt that ended or hangs. `order`: another one of root lines, for a comparison."""
+    hits = sorted(hits, key=in_order)
     quiet = _ended_quietly(ending)
     around = Surroundings(hits, ending.noted, over=quiet and not _stopped_short(ending))
-    candidates = [hit for hit in related(around) if hit.role != "context"]
-    if hits and quiet and (harmless := _harmless(candidates, ending)):
-        return Diagnosis(harmless, tuple(hits[:15]))
-    hits = after_peer_exits(candidates, ending.noted)
-    root = _explained(_process_that_left(root_of(hits), ending.left), ending)
-    root = root and words_of_nccl(root, around)
-    others = sorted((hit for hit in hits if hit is not root), key=in_order)
-    evidence = ((root,) if root else ()) + tuple(others[:15])
-    judged = out_of_step(_judge(root, ending), hits)
-    return Diagnosis(with_way_on(judged, ending.checkpoints), evidence)
+    candidates = related(around)
+    if hits and quiet and (harmless := _harmless(_hits_of(candidates), ending)):
+        closing = [(each.hit, each.reason or NotRoot("closing")) for each in candidates]
+        return Diagnosis(harmless, tuple(hits[:15]), rivals(closing, None))
+    candidates = after_peer_exits(candidates, ending.noted)
+    choice = _with_noted(choose(candidates, order), ending)
+    root, hits = choice.root, _hits_of(candidates)
+    evidence = sorted((hit for hit in hits if hit is not root), key=in_order)[:15]
+    judged = with_way_on(out_of_step(_judge(root, ending), hits), ending.checkpoints)
+    return Diagnosis(judged, tuple(([root] if root else []) + evidence), _rivals(choice, judged))
+
+
+def _hits_of(candidates: Sequence[RootCandidate]) -> list[Hit]:
+    """The hits that are still evidence of a failure."""
+    return [candidate.hit for candidate in candidates if candidate.hit.role != "context"]
+
+
+def _with_noted(choice: RootChoice, ending: AttemptEnd) -> RootChoice:
+    """The choice, with the noted line as root that tells the same failure better."""
+    choice = choice.told_by(process_that_left(choice.root, ending.left), "process left")
+    choice = choice.told_by(_explained(choice.root, ending), "explained")
+    return choice.told_by(words_of_nccl(choice.root, ending.noted), "NCCL's own word")
+
+
+def _rivals(choice: RootChoice, verdict: Verdict) -> tuple[Rival, ...]:
+    """The candidates that are not the root of this verdict. The verdict may rest on no line of them."""
+    if verdict.rule and verdict.error_type != "hang":
+        return rivals(choice.others, choice.root)
+    hang = "hang" if verdict.error_type == "hang" else "scheduler tells more"
+    return rivals(choice.without_root("success" if verdict.mode == "success" else hang), None)
 
 
 def _harmless(candidates: Sequence[Hit], ending: AttemptEnd) -> Verdict | None:
@@ -178,25 +205,6 @@ def _judge(root: Hit | None, ending: AttemptEnd) -> Verdict:
     stand_in = _StandIn(error_type, line=_fact_line(fact) if fact else "", remedy=_LOOK_ELSEWHERE)
     known = fact is not None and bool(fact.exit_code or fact.signal or fact.mode == "timeout")
     return _verdict(ending, mode, "failed" if known else "unknown", stand_in=stand_in)
-
-
-_LEFT_ALONE = (
-    "One process ended its part while the others went on and waited for it: let all of them decide together, "
-    "from a value that is reduced over them."
-)
-
-
-_NOBODY = (None, None)
-
-
-def _process_that_left(root: Hit | None, left: Hit | None) -> Hit | None:
-    """The line of the process that left, as the cause, if the root only shows a broken collective."""
-    if root is None or left is None or root.role == "cause" or family(root.error_type) != "comms":
-        return root
-    speakers = {speaker(root), speaker(left)}
-    if not maybe_earlier(left.line, root.line) or (len(speakers) == 1 and _NOBODY not in speakers):
-        return root
-    return replace(left, role="cause", error_type="exception", transient=False, mode=None, remedy=_LEFT_ALONE)
 
 
 def _explained(root: Hit | None, ending: AttemptEnd) -> Hit | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, groupby, repeat
@@ -13,7 +14,7 @@ from midwatch.agents.detect.diagnosis.root_line import precedence
 from midwatch.agents.detect.incident.attempts import meet
 from midwatch.agents.detect.incident.clocks import NodeClock, offset
 from midwatch.agents.detect.incident.progress import ProgressLine, go_on
-from midwatch.agents.detect.incident.rule_watches import count, count_one, end_watch, is_watched, spend
+from midwatch.agents.detect.incident.rule_watches import count, count_hits, end_watch, is_watched, spend
 from midwatch.agents.detect.incident.settling import end, revise, suspect, withdraw
 from midwatch.agents.detect.incident.state import NodeState
 from midwatch.agents.detect.incident.turn import Turn
@@ -24,6 +25,9 @@ RETRIES = "ray_train_retries"
 """The rule of Ray Train's own line that it starts its workers again."""
 _HELD_PER_RULE_AND_RANK = 3
 _HELD = 512
+_HELD_PER_RULE = 16
+_SPARE = 128
+"""Held lines beyond `_HELD`, until the worst ones go together: sorting costs more than keeping them."""
 _NOTED = 8
 _NOTED_OF_A_FALLBACK = 3
 _GENERATIONS = 1024
@@ -181,18 +185,29 @@ def _hold(turn: Turn, hit: Hit, logged_ms: int) -> None:
         for h in state.held
     )
     if not spend(turn, hit) or alike >= _HELD_PER_RULE_AND_RANK:
-        count_one(turn, hit)
+        count_hits(turn, [hit])
         return
     held = (*state.held, Held(hit, state.step if state.step is not None else -1, logged_ms))
-    if len(held) > _HELD:
-        # Thousands of ranks may wait for the one with the cause, so the line of worst rank goes.
-        least = max(held, key=lambda h: precedence(h.hit))
-        count_one(turn, least.hit)
-        if least.hit is hit:
-            return
-        held = tuple(h for h in held if h is not least)
+    if len(held) > _HELD + _SPARE:
+        # Thousands of ranks may wait for the one with the cause, so the lines of worst rank go.
+        worst = _worst(held)
+        count_hits(turn, [h.hit for h in worst])
+        gone = {id(h) for h in worst}
+        held = tuple(h for h in held if id(h) not in gone)
     turn.set(held=held)
     suspect(turn, hit)
+
+
+def _worst(held: Sequence[Held]) -> list[Held]:
+    """The lines of worst rank beyond `_HELD`. The best few of each rule stay: they may explain the others."""
+    ranked = sorted(held, key=lambda each: precedence(each.hit))
+    seen = Counter[str]()
+    beyond: list[Held] = []
+    for each in ranked:
+        seen[each.hit.rule] += 1
+        if seen[each.hit.rule] > _HELD_PER_RULE:
+            beyond.append(each)
+    return beyond[max(_HELD - (len(ranked) - len(beyond)), 0) :]
 
 
 def _note(turn: Turn, hit: Hit, logged_ms: int) -> None:

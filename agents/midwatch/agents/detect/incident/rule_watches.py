@@ -63,7 +63,7 @@ def count(turn: Turn, further: Iterable[HitCount]) -> None:
     turn.set(counts=tuple(sums.values()))
 
 
-def count_one(turn: Turn, hit: Hit) -> None:
-    """Note one hit that is evidence only."""
-    line = hit.line
-    count(turn, [HitCount(hit.rule, line.rank, 1, line.number, line.number, line.path)])
+def count_hits(turn: Turn, hits: Iterable[Hit]) -> None:
+    """Note hits that are evidence only, one by one."""
+    places = ((hit.rule, hit.line) for hit in hits)
+    count(turn, [HitCount(rule, at.rank, 1, at.number, at.number, at.path) for rule, at in places])

@@ -53,7 +53,7 @@ def present_diagnosis(turn: Turn, given_up: Sequence[str]) -> Diagnosis:
 def suspect(turn: Turn, hit: Hit) -> None:
     """Open an incident on a line that could be the cause of an end. Nothing has ended yet."""
     if turn.state.incident is None:
-        turn.incident(_draft(turn, "suspected", Verdict(state="unknown"), (hit,)))
+        turn.incident(_draft(turn, "suspected", Diagnosis(Verdict(state="unknown"), (hit,))))
 
 
 def withdraw(turn: Turn, why: str) -> None:
@@ -81,7 +81,7 @@ def end(turn: Turn, *, stalled: float | None = None) -> None:
         revise(turn)
         return
     if incident is None:
-        turn.incident(_draft(turn, "ended", diagnosis.verdict, diagnosis.evidence))
+        turn.incident(_draft(turn, "ended", diagnosis))
         return
     if incident.state == "ended" and incident.verdict == diagnosis.verdict:
         turn.set(incident=replace(incident, scheduler=turn.state.scheduler))
@@ -92,6 +92,7 @@ def end(turn: Turn, *, stalled: float | None = None) -> None:
             state="ended",
             verdict=diagnosis.verdict,
             evidence=diagnosis.evidence,
+            rivals=diagnosis.rivals or UNSET,
             ended_ms=turn.state.ended_ms,
             scheduler=turn.state.scheduler,
             silence=turn.state.stalled,
@@ -132,6 +133,7 @@ def settle(turn: Turn, *, given_up: Sequence[str], superseded_by: str = "") -> N
             revision=incident.revision + 1,
             verdict=diagnosis.verdict,
             evidence=diagnosis.evidence,
+            rivals=diagnosis.rivals or UNSET,
             counts=turn.state.counts,
             settled_ms=turn.now_ms,
             ended_ms=turn.state.ended_ms,
@@ -270,7 +272,7 @@ def _until_first_step(turn: Turn) -> float | UnsetType:
     return (first_ms - started_ms) / 1000 if first_ms and started_ms and first_ms > started_ms else UNSET
 
 
-def _draft(turn: Turn, state: str, verdict: Verdict, evidence: tuple[Hit, ...]) -> Incident:
+def _draft(turn: Turn, state: str, diagnosis: Diagnosis) -> Incident:
     number = turn.state.incidents + 1
     turn.set(incidents=number)
     return Incident(
@@ -280,8 +282,9 @@ def _draft(turn: Turn, state: str, verdict: Verdict, evidence: tuple[Hit, ...]) 
         incarnation=turn.state.incarnation,
         state="suspected" if state == "suspected" else "ended",
         revision=0,
-        verdict=verdict,
-        evidence=evidence,
+        verdict=diagnosis.verdict,
+        evidence=diagnosis.evidence,
+        rivals=diagnosis.rivals or UNSET,
         opened_ms=turn.now_ms,
         ended_ms=turn.state.ended_ms,
         scheduler=turn.state.scheduler,

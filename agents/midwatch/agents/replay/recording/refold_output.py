@@ -32,6 +32,7 @@ def replayed(recording: Recording, refolded: Refolded) -> Replayed:
         evidence=settled[-1].evidence if settled else (),
         hits=refolded.hits,
         assumed=_assumed(recording),
+        rivals=settled[-1].other_candidates if settled else (),
     )
 
 

@@ -148,6 +148,18 @@ def test_a_worker_that_the_launcher_killed_met_no_memory_killer(watch: Watch) ->
     assert watch(f"{STEPS}{GLOO}\n{summary}\n").verdict.error_type == "host_oom"
 
 
+def test_hundreds_of_ranks_that_raise_behind_their_waits_hide_no_wait(watch: Watch) -> None:
+    """More lines than detect holds: the reports of a few ranks explain the exceptions of all."""
+    logs = [
+        f"{WATCHDOG.replace('ank2', f'ank{rank}').replace('Rank 2', f'Rank {rank}')}\n"
+        f"[rank{rank}]: RuntimeError: the collective of the toy was torn\n[rank{rank}]: bye\n"
+        for rank in range(400)
+    ]
+    assert watch(*logs).verdict.error_type == "nccl_timeout"
+    own = "[rank7]: RuntimeError: the toy lost its connection to the data"
+    assert watch(*logs, f"{own}\n").verdict.root_line == own
+
+
 LOST = "torch.distributed.DistNetworkError: Failed to recv, got 0 bytes. Connection was likely closed."
 NOT_CLOSED = (
     "[W] The node 'n2_91_0' has failed to shutdown the rendezvous 'toy' due to an error of type "

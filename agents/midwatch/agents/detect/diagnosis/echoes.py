@@ -1,0 +1,93 @@
+"""Echoes: failures of a process that was ending for another reason, and what srun cleaned up. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, speaker
+from midwatch.agents.detect.line_order import FirstAndLast, earlier, in_order
+from midwatch.streams.records import Hit
+
+_PEER_LEFT = ("nccl_remote_error",)
+"""Fallback rules after which a process ends itself, maybe by a crash."""
+
+
+def without_echoes(candidates: Sequence[RootCandidate]) -> list[RootCandidate]:
+    """The candidates, with each line set aside that only shows how another failure ended its process."""
+    srun = _Srun([candidate.hit for candidate in candidates])
+    left = [
+        candidate if candidate.set_aside else _judged(candidate, srun.cleaned_up(candidate.hit))
+        for candidate in candidates
+    ]
+    first: dict[tuple[str, str], Hit] = {}
+    reported: dict[tuple[str, str], Hit] = {}
+    for hit in sorted((each.hit for each in left if not each.set_aside), key=in_order):
+        first.setdefault(hit.line.file, hit)
+        if hit.role == "consequence" and (not hit.fallback or hit.rule in _PEER_LEFT):
+            reported.setdefault(hit.line.file, hit)
+    return [
+        each if each.set_aside else _judged(each, _echo(each.hit, first, reported.get(each.hit.line.file)))
+        for each in left
+    ]
+
+
+def _judged(candidate: RootCandidate, reason: NotRoot | None) -> RootCandidate:
+    return candidate if reason is None else replace(candidate, reason=reason, set_aside=True)
+
+
+def _echo(hit: Hit, first: dict[tuple[str, str], Hit], reported: Hit | None) -> NotRoot | None:
+    """Why a fallback cause is an echo: a crash after a reported error, or an exception after an interrupt."""
+    if not hit.fallback or hit.role != "cause":
+        return None
+    if hit.error_type == "native_crash":
+        behind = reported is not None and earlier(reported.line, hit.line)
+        return NotRoot("echo of a report", reported.line) if reported is not None and behind else None
+    start = first[hit.line.file]
+    interrupted = start.subsystem == "user" and speaker(start) == speaker(hit)
+    if hit.error_type == "exception" and interrupted and earlier(start.line, hit.line):
+        return NotRoot("echo of an interrupt", start.line)
+    return None
+
+
+class _Srun:
+    """What srun itself ended: it cancels the step or kills its tasks after one of them failed.
+
+    It also does so after a person interrupted srun at its terminal.
+    """
+
+    def __init__(self, hits: Sequence[Hit]) -> None:
+        told = [hit for hit in hits if hit.subsystem in ("slurm", "user") and hit.role == "consequence"]
+        self._reasons = FirstAndLast(
+            hit for hit in told if hit.error_type == "user_interrupt" or "task" in hit.captures
+        )
+        self._steps = _steps_ended_by_srun([hit for hit in told if hit.subsystem == "slurm"])
+
+    def cleaned_up(self, hit: Hit) -> NotRoot | None:
+        """Why nobody else cancelled the step or killed its tasks; None if somebody else may have."""
+        killed = hit.error_type == "host_oom" and hit.fallback
+        if hit.subsystem != "slurm" or not (killed or hit.error_type == "cancelled"):
+            return None
+        step = self._steps.get(hit.captures.get("id", ""))
+        shown = step or self._reasons.before(hit.line)
+        return None if shown is None else NotRoot("srun cleaned up", shown.line)
+
+
+def _steps_ended_by_srun(of_srun: Sequence[Hit]) -> dict[str, Hit]:
+    """The steps that srun itself ended, each with its line on that: it had reported a failed task before.
+
+    If somebody else had ended the step before, srun would have reported that. The node's line about the
+    cancel goes into the tasks' output, so neither its place nor its printed second shows the order.
+    """
+    failed: set[tuple[str, str]] = set()
+    aborted: set[tuple[str, str]] = set()
+    steps: dict[str, Hit] = {}
+    for hit in sorted(of_srun, key=lambda each: each.line.number):
+        file = hit.line.file
+        if hit.captures.get("ended") and file in failed and file not in aborted:
+            steps.setdefault(hit.captures["ended"], hit)
+        if "task" in hit.captures:
+            failed.add(file)
+        if "aborted" in hit.captures:
+            aborted.add(file)
+    return steps

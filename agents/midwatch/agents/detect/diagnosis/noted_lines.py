@@ -1,0 +1,54 @@
+"""Noted lines: context that tells the root's failure better than the root does. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from midwatch.agents.detect.diagnosis.candidates import speaker
+from midwatch.agents.detect.line_order import earlier, in_order, maybe_earlier
+from midwatch.streams.records import Hit
+from midwatch.streams.records.error_types import family
+
+_OWN_WORD = re.compile(r"NCCL WARN (?!(?:Cuda|CUDA|HIP|Hip) failure)(?!Call to \w+ failed)")
+_BENIGN = re.compile(r"libibverbs|No plugin|[Ff]ailed to find|environment variable|NCCL_\w+ is deprecated")
+_LEFT_ALONE = (
+    "One process ended its part while the others went on and waited for it: let all of them decide together, "
+    "from a value that is reduced over them."
+)
+_NOBODY = (None, None)
+
+
+def words_of_nccl(root: Hit | None, noted: Sequence[Hit]) -> Hit | None:
+    """NCCL's own warning in place of its general error, which names no reason.
+
+    The last warning before the error counts, less those that name only the failed call.
+    """
+    if root is None or root.rule not in ("nccl_error", "nccl_misuse", "nccl_device_call_failed"):
+        return root
+    warnings = [
+        each
+        for each in noted
+        if each.rule == "nccl_warning" and earlier(each.line, root.line) and _tells(each.line.text)
+    ]
+    if not warnings:
+        return root
+    last = max(warnings, key=in_order)
+    return replace(
+        last, role="cause", error_type=root.error_type, transient=root.transient, remedy=root.remedy
+    )
+
+
+def _tells(text: str) -> bool:
+    return _OWN_WORD.search(text) is not None and _BENIGN.search(text) is None
+
+
+def process_that_left(root: Hit | None, left: Hit | None) -> Hit | None:
+    """The line of the process that left, as the cause, if the root only shows a broken collective."""
+    if root is None or left is None or root.role == "cause" or family(root.error_type) != "comms":
+        return root
+    speakers = {speaker(root), speaker(left)}
+    if not maybe_earlier(left.line, root.line) or (len(speakers) == 1 and _NOBODY not in speakers):
+        return root
+    return replace(left, role="cause", error_type="exception", transient=False, mode=None, remedy=_LEFT_ALONE)
