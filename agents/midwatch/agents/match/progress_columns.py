@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
-from midwatch.rules.matching.hits import Match, Row
+from midwatch.rules.matching.hits import GroupReader, Row
 from midwatch.rules.model import Phase as RulePhase
 from midwatch.rules.model import Rule
 from midwatch.rules.model import Shows as RuleShows
@@ -15,6 +14,8 @@ from midwatch.streams.records import Line, Phase, Progress, Section, Shows
 
 ANY_LINE = "any_line"  # the rule's name in progress, where any new line ends the silence
 _LARGEST = 2**53
+_READ = ("step", "total_steps", "loss", "grad_norm", "epoch", "batch", "count")
+"""The groups of a progress rule that a record has a column for."""
 Default = TypeVar("Default", int, None)
 
 
@@ -34,22 +35,26 @@ class ProgressColumns:
     losses: list[str] = field(default_factory=list)
     counts: list[str] = field(default_factory=list)
     grad_norms: list[str] = field(default_factory=list)
-    last: tuple[Match, LinePlace] | None = None
+    last: tuple[Row, LinePlace] | None = None
+    read: GroupReader | None = None
+    total_text: str = ""
 
-    def take(self, hit: Match, place: LinePlace, time: float) -> None:
+    def take(self, row: Row, place: LinePlace, time: float) -> None:
         """Add one line of the rule."""
-        captures = hit.captures()
-        self.steps.append(whole_number(captures.get("step"), -1))
+        compiled, text = row[0], row[4]
+        if self.read is None:
+            self.read = compiled.reader(_READ)
+        step, total, loss, grad_norm, epoch, batch, count = self.read(text)
+        self.steps.append(whole_number(step, -1))
         self.ends.append(place.end)
         self.numbers.append(place.number)
         self.times.append(time)
-        self.last = (hit, place)
-        self.losses.append(captures.get("loss", ""))
-        self.counts.append(_count(captures))
-        self.grad_norms.append(captures.get("grad_norm", ""))
-        total = whole_number(captures.get("total_steps"), -1)
-        if total >= 0:
-            self.total = total
+        self.last = (row, place)
+        self.losses.append(loss)
+        self.counts.append(_count(epoch, batch or count))
+        self.grad_norms.append(grad_norm)
+        if total and total != self.total_text and (number := whole_number(total, -1)) >= 0:
+            self.total, self.total_text = number, total
 
     def record(self, last: Line | None) -> Progress:
         """The record of these lines. `last`: the latest of them, cut short."""
@@ -106,13 +111,12 @@ def sign_of_life(section: Section, place: LinePlace) -> ProgressColumns:
     return columns
 
 
-def _count(captures: Mapping[str, str]) -> str:
+def _count(epoch: str, batch: str) -> str:
     """How far a loop is that prints no step: its epoch, its batch, or `EPOCH:BATCH`.
 
     A batch counts anew in each epoch, so it stands behind its epoch.
     """
-    batch = captures.get("batch") or captures.get("count", "")
-    return ":".join(part for part in (captures.get("epoch", ""), batch) if part)
+    return f"{epoch}:{batch}" if epoch and batch else epoch or batch
 
 
 def whole_number(text: str | None, default: Default) -> int | Default:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -79,6 +79,9 @@ class LinePlace(NamedTuple):
     offset: int
     number: int
     end: int
+
+
+_as_place: Callable[[type[LinePlace], tuple[int, int, int, int]], LinePlace] = tuple.__new__
 
 
 def whole_lines(raw: bytes) -> int:
@@ -156,7 +159,7 @@ def places(section: Section, text: bytes, positions: Iterable[int]) -> Iterator[
             at += 1
             base, number = anchors[at].offset - start, anchors[at].number - anchors[at].index
         end = base + (text.find(b"\n", line) + 1 or len(text))
-        yield LinePlace(index, base + line, number + index, end if end < ends else ends)
+        yield _as_place(LinePlace, (index, base + line, number + index, end if end < ends else ends))
 
 
 def _skip(text: bytes, position: int, lines: int) -> int:

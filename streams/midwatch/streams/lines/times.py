@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -42,6 +43,8 @@ _C10 = re.compile(r"[DIWEFC]\d{4} \d\d:\d\d:\d\d\.\d{9} ")
 _LAST_OF_SECOND = 0.999999
 _REACH = 256  # bytes of a line's head that may hold a time, after at most some rank prefixes
 _GUESS_WITHIN = 600.0  # seconds between two reads below which the minutes reveal the zone
+_QUARTER = 900.0  # zones differ from UTC by multiples of it
+_WEST_MOST, _EAST_MOST = -48, 56  # quarters
 
 
 class _Printed(NamedTuple):
@@ -99,7 +102,12 @@ def _offsets(printed: _Printed, read_before: float, read_at: float, zone: tzinfo
     elif zone is not None:
         yield _offset(zone, printed)
     elif read_at - read_before < _GUESS_WITHIN:
-        yield from (quarter * 900.0 for quarter in range(-48, 57))
+        # The reads are closer than two quarters, so no other quarter than these brings the time between them.
+        first = math.ceil((printed.seconds - read_at) / _QUARTER)
+        yield from (
+            quarter * _QUARTER
+            for quarter in range(max(first - 1, _WEST_MOST), min(first + 1, _EAST_MOST) + 1)
+        )
     else:
         yield 0.0
 
