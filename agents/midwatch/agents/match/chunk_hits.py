@@ -27,6 +27,7 @@ from midwatch.agents.match.progress_columns import (
     ANY_LINE,
     ProgressColumns,
     columns_of,
+    line_of,
     sign_of_life,
     whole_number,
 )
@@ -36,7 +37,6 @@ from midwatch.agents.match.tracebacks import TracebackPlace, place_of
 from midwatch.rules.matching.compiler import RuleSet
 from midwatch.rules.matching.hits import Match, Row
 from midwatch.rules.model import Role, Rule
-from midwatch.streams.lines.blocks import claimed_rank
 from midwatch.streams.lines.log_levels import is_quiet, is_warning, stands_aside, was_left_out
 from midwatch.streams.lines.normalise import LinePlace, places
 from midwatch.streams.lines.times import line_time
@@ -45,7 +45,6 @@ from midwatch.streams.records import (
     Hit,
     HitCount,
     Hits,
-    Line,
     Phase,
     Progress,
     Rate,
@@ -60,7 +59,6 @@ _EXAMINED = 64  # hits of a rule and file in a chunk whose context is read; a st
 _HITS = 128
 _COUNTS = 256
 _LINE_BYTES = 2048
-_SHOWN_BYTES = 512
 
 _start: Callable[[Row], int] = itemgetter(2)
 
@@ -258,14 +256,7 @@ class _Found:
         more.last = place.number
 
     def progress(self) -> Iterator[Progress]:
-        for columns in self.columns.values():
-            yield columns.record(self._last(columns))
-
-    def _last(self, columns: ProgressColumns) -> Line | None:
-        if columns.last is None:
-            return None
-        (_, text, start, end, _), place = columns.last
-        return _line(self.node, columns.section, text[start:end][:_SHOWN_BYTES], place, columns.times[-1])
+        return (columns.record(self.node) for columns in self.columns.values())
 
 
 def _is_bare_end(rule: Rule) -> bool:
@@ -304,7 +295,7 @@ def _moved(hit: Match, text: bytes, start: int) -> Match:
 def _full(node: str, section: Section, hit: Match, place: LinePlace, time: float) -> Hit:
     rule = hit.rule
     captures = hit.captures() if rule.block or hit.compiled.expression.search(hit.text) else {}
-    line = _line(node, section, hit.line[:_LINE_BYTES], place, time)
+    line = line_of(node, section, hit.line[:_LINE_BYTES], place, time)
     claim = whole_number(captures.get("rank"), None)
     if claim is not None and claim >= 0:
         line = replace(line, claimed_rank=claim)
@@ -324,21 +315,6 @@ def _full(node: str, section: Section, hit: Match, place: LinePlace, time: float
         captures=captures,
         fallback=rule.fallback,
         limit=Rate(rule.rate_limit.hits, rule.rate_limit.seconds) if rule.rate_limit else None,
-    )
-
-
-def _line(node: str, section: Section, raw: bytes, place: LinePlace, time: float) -> Line:
-    text = raw.decode("utf-8", "replace")
-    return Line(
-        text=text,
-        path=section.path,
-        number=place.number,
-        offset=place.offset,
-        time=time,
-        node=node,
-        rank=section.rank,
-        claimed_rank=claimed_rank(raw.lstrip()),
-        raw=raw if "�" in text else None,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import NamedTuple
@@ -47,6 +47,10 @@ _QUARTER = 900.0  # zones differ from UTC by multiples of it
 _WEST_MOST, _EAST_MOST = -48, 56  # quarters
 
 
+_ONE_DIGIT = bytes.maketrans(b"123456789", b"000000000")
+_MINUTE = b"60"
+
+
 class _Printed(NamedTuple):
     """A time as it is printed.
 
@@ -60,15 +64,17 @@ class _Printed(NamedTuple):
     late: float = 0.0
 
 
+_as_printed: Callable[[type[_Printed], tuple[float, float, bool, float]], _Printed] = tuple.__new__
+
+
 def printed_time(line: bytes, *, zone: tzinfo = UTC, read_at: float | None = None) -> float | None:
     """The time at the head of the line in seconds since 1970, or None. It may be implausible.
 
     A time without a zone counts as one in `zone`. A time without a year (glog, syslog) counts as the last
     such day before `read_at`, and is None without `read_at`.
     """
-    usual = _USUAL.match(line)
-    printed = None if usual is None else _usual(*usual.groups())
-    if printed is None and (printed := _read(line, read_at)) is None:
+    printed = _printed(line, read_at)
+    if printed is None:
         return None
     return printed.seconds + printed.late - (0.0 if printed.fixed else _offset(zone, printed))
 
@@ -83,9 +89,8 @@ def line_time(line: bytes, read_before: float, read_at: float, zone: tzinfo | No
     `zone` is that of the node, or None if unknown. Then any zone counts that makes the time plausible, if the
     two reads are so close that only one can.
     """
-    usual = _USUAL.match(line)
-    printed = None if usual is None else _usual(*usual.groups())
-    if printed is None and (printed := _read(line, read_at)) is None:
+    printed = _printed(line, read_at)
+    if printed is None:
         return read_at
     for offset in _offsets(printed, read_before, read_at, zone):
         seconds = printed.seconds - offset
@@ -120,15 +125,37 @@ def _offset(zone: tzinfo, printed: _Printed) -> float:
     return delta.total_seconds() if delta is not None else 0.0
 
 
-def _usual(minute: bytes, second: bytes, fraction: bytes | None) -> _Printed | None:
-    """The time that a line prints in the usual form without a zone; None if it is no time."""
-    began = _minute(minute)
+def _printed(line: bytes, read_at: float | None) -> _Printed | None:
+    """The time that a line prints. Lines of one form, which differ in digits only, print it at one place."""
+    head = line[:_REACH]
+    hands = _hands(head.translate(_ONE_DIGIT))
+    if hands is None:
+        return _read(line, read_at)
+    if not hands:
+        return _read(line, read_at) if _SECONDS in head else None
+    start, end, behind = hands
+    second = line[end + 1 : end + 3]
+    began = _minute(line[start:end]) if second < _MINUTE else None
     if began is None:
-        return None
-    if fraction is None:
-        return _Printed(began + int(second), 1.0, False)
-    digits = len(fraction)
-    return _Printed(began + int(second) + int(fraction) / 10**digits, 10.0**-digits, False)
+        return _read(line, read_at)
+    if behind == end + 3:
+        return _as_printed(_Printed, (began + int(second), 1.0, False, 0.0))
+    digits = behind - end - 4
+    part = int(line[end + 4 : behind]) / 10**digits
+    return _as_printed(_Printed, (began + int(second) + part, 10.0**-digits, False, 0.0))
+
+
+@lru_cache(maxsize=1024)
+def _hands(form: bytes) -> tuple[int, int, int] | tuple[()] | None:
+    """Where lines of this form print a time in the usual form: its start, its minute's end, its end.
+
+    () if no part of the form can be hours, minutes and seconds, and None if they may stand elsewhere. Each
+    digit of the form is a zero.
+    """
+    usual = _USUAL.match(form)
+    if usual is not None:
+        return usual.start(1), usual.end(1), usual.end()
+    return () if _HANDS.search(form) is None else None
 
 
 @lru_cache(maxsize=256)
