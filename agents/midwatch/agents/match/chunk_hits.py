@@ -38,7 +38,7 @@ from midwatch.rules.matching.compiler import RuleSet
 from midwatch.rules.matching.hits import Match, Row
 from midwatch.rules.model import Role, Rule
 from midwatch.streams.lines.log_levels import is_quiet, is_warning, stands_aside, was_left_out
-from midwatch.streams.lines.normalise import LinePlace, places
+from midwatch.streams.lines.normalise import LinePlace, line_places, places
 from midwatch.streams.lines.times import line_time
 from midwatch.streams.records import (
     Chunk,
@@ -61,6 +61,7 @@ _COUNTS = 256
 _LINE_BYTES = 2048
 
 _start: Callable[[Row], int] = itemgetter(2)
+_span: Callable[[Row], tuple[int, int]] = itemgetter(2, 3)
 
 When = Callable[[Section, bytes, int, int], float]
 """The time of a matched line (seconds, the node's clock).
@@ -94,13 +95,13 @@ def match(
         start += section.size
         rows = most_specific(_all(rules, text))
         fresh, generation = _behind_context(section, text), section.generation.key()
-        for row, place in zip(rows, places(section, text, map(_start, rows)), strict=True):
+        for row, place in zip(rows, line_places(section, text, map(_span, rows)), strict=True):
             if row[2] < fresh:
                 continue
             if row[0].rule.role is Role.PROGRESS:
                 found.take_progress(section, text, generation, row, place)
             else:
-                found.take(section, text, row, place)
+                found.take(section, text, row, LinePlace._make(place))
         found.end_watches(section, text, rules.match_stops(text))
         if any_line and section.lines > section.context:
             found.sign_of_life(section, next(places(section, text, [max(len(text) - 1, 0)])))
@@ -184,7 +185,7 @@ class _Found:
             )
 
     def take_progress(
-        self, section: Section, text: bytes, generation: str, row: Row, place: LinePlace
+        self, section: Section, text: bytes, generation: str, row: Row, place: tuple[int, int, int, int]
     ) -> None:
         """Note one hit of a rule that shows progress."""
         series = (generation, row[0].rule.name)

@@ -25,20 +25,27 @@ Default = TypeVar("Default", int, None)
 
 @dataclass(slots=True)
 class ProgressColumns:
-    """The lines taken so far, and their places and times. A sign of life has no line."""
+    """The lines taken so far, and their places and times. A sign of life has no line.
+
+    `offset` is that of the latest line.
+    """
 
     section: Section
     rule: str
     phase: Phase
     shows: Shows
     rows: list[Row] = field(default_factory=list)
-    places: list[LinePlace] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
+    offset: int = 0
 
-    def take(self, row: Row, place: LinePlace, time: float) -> None:
-        """Add one line of the rule."""
+    def take(self, row: Row, place: tuple[int, int, int, int], time: float) -> None:
+        """Add one line of the rule, given the fields of its `LinePlace`."""
+        _, self.offset, number, end = place
         self.rows.append(row)
-        self.places.append(place)
+        self.numbers.append(number)
+        self.ends.append(end)
         self.times.append(time)
 
     def record(self, node: str) -> Progress:
@@ -50,8 +57,8 @@ class ProgressColumns:
             rule=self.rule,
             phase=self.phase,
             steps=steps,
-            ends=tuple(place.end for place in self.places),
-            numbers=tuple(place.number for place in self.places),
+            ends=tuple(self.ends),
+            numbers=tuple(self.numbers),
             times=tuple(self.times),
             losses=losses if any(losses) else (),
             counts=counts if any(counts) else (),
@@ -64,7 +71,7 @@ class ProgressColumns:
 
     def _columns(self) -> _Columns:
         if not self.rows:
-            unread = ("",) * len(self.places)
+            unread = ("",) * len(self.numbers)
             return (-1,) * len(unread), unread, unread, unread, unread
         read = self.rows[0][0].reader(_READ)
         steps, totals, losses, grad_norms, epochs, batches, further = zip(
@@ -82,7 +89,8 @@ class ProgressColumns:
         if not self.rows:
             return None
         _, text, start, end, _ = self.rows[-1]
-        return line_of(node, self.section, text[start:end][:_SHOWN_BYTES], self.places[-1], self.times[-1])
+        place = LinePlace(0, self.offset, self.numbers[-1], self.ends[-1])
+        return line_of(node, self.section, text[start:end][:_SHOWN_BYTES], place, self.times[-1])
 
 
 def strongest(rows: list[Row]) -> list[Row]:
@@ -112,7 +120,8 @@ def columns_of(rule: Rule, section: Section) -> ProgressColumns:
 def sign_of_life(section: Section, place: LinePlace) -> ProgressColumns:
     """The job printed a line: progress without a step, whatever the line says."""
     columns = ProgressColumns(section, ANY_LINE, "training", "life")
-    columns.places.append(place)
+    columns.numbers.append(place.number)
+    columns.ends.append(place.end)
     columns.times.append(section.read_at)
     return columns
 

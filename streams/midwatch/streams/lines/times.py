@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import NamedTuple
@@ -44,7 +44,7 @@ _LAST_OF_SECOND = 0.999999
 _REACH = 256  # bytes of a line's head that may hold a time, after at most some rank prefixes
 _GUESS_WITHIN = 600.0  # seconds between two reads below which the minutes reveal the zone
 _QUARTER = 900.0  # zones differ from UTC by multiples of it
-_WEST_MOST, _EAST_MOST = -48, 56  # quarters
+_WEST_MOST, _EAST_MOST = -48 * _QUARTER, 56 * _QUARTER
 
 
 _ONE_DIGIT = bytes.maketrans(b"123456789", b"000000000")
@@ -92,29 +92,24 @@ def line_time(line: bytes, read_before: float, read_at: float, zone: tzinfo | No
     printed = _printed(line, read_at)
     if printed is None:
         return read_at
-    for offset in _offsets(printed, read_before, read_at, zone):
-        seconds = printed.seconds - offset
+    moment, resolution, fixed, late = printed
+    if fixed or (zone is None and read_at - read_before >= _GUESS_WITHIN):
+        offsets: tuple[float, ...] = (0.0,)
+    elif zone is not None:
+        offsets = (_offset(zone, printed),)
+    else:
+        # The reads are closer than two quarters, so no other quarter than these brings the time between them.
+        nearest = math.ceil((moment - read_at) / _QUARTER) * _QUARTER
+        offsets = (nearest, nearest - _QUARTER, nearest + _QUARTER)
+        if not _WEST_MOST < nearest < _EAST_MOST:
+            offsets = tuple(offset for offset in offsets if _WEST_MOST <= offset <= _EAST_MOST)
+    for offset in offsets:
+        seconds = moment - offset
         # A time is cut to its last digit, so the line may be younger by that much. The printed time still
         # counts, not that of the read: `replay` knows no reads and must order lines alike.
-        if read_before < seconds + printed.resolution and seconds <= read_at:
-            return seconds + printed.late
+        if read_before < seconds + resolution and seconds <= read_at:
+            return seconds + late
     return read_at
-
-
-def _offsets(printed: _Printed, read_before: float, read_at: float, zone: tzinfo | None) -> Iterator[float]:
-    if printed.fixed:
-        yield 0.0
-    elif zone is not None:
-        yield _offset(zone, printed)
-    elif read_at - read_before < _GUESS_WITHIN:
-        # The reads are closer than two quarters, so no other quarter than these brings the time between them.
-        first = math.ceil((printed.seconds - read_at) / _QUARTER)
-        yield from (
-            quarter * _QUARTER
-            for quarter in range(max(first - 1, _WEST_MOST), min(first + 1, _EAST_MOST) + 1)
-        )
-    else:
-        yield 0.0
 
 
 def _offset(zone: tzinfo, printed: _Printed) -> float:
@@ -133,28 +128,27 @@ def _printed(line: bytes, read_at: float | None) -> _Printed | None:
         return _read(line, read_at)
     if not hands:
         return _read(line, read_at) if _SECONDS in head else None
-    start, end, behind = hands
+    start, end, behind, parts, resolution = hands
     second = line[end + 1 : end + 3]
     began = _minute(line[start:end]) if second < _MINUTE else None
     if began is None:
         return _read(line, read_at)
-    if behind == end + 3:
-        return _as_printed(_Printed, (began + int(second), 1.0, False, 0.0))
-    digits = behind - end - 4
-    part = int(line[end + 4 : behind]) / 10**digits
-    return _as_printed(_Printed, (began + int(second) + part, 10.0**-digits, False, 0.0))
+    part = int(line[end + 4 : behind]) / parts if parts else 0.0
+    return _as_printed(_Printed, (began + int(second) + part, resolution, False, 0.0))
 
 
 @lru_cache(maxsize=1024)
-def _hands(form: bytes) -> tuple[int, int, int] | tuple[()] | None:
-    """Where lines of this form print a time in the usual form: its start, its minute's end, its end.
+def _hands(form: bytes) -> tuple[int, int, int, int, float] | tuple[()] | None:
+    """Where lines of this form print a time in the usual form: its start, its minute's end, and its end.
 
-    () if no part of the form can be hours, minutes and seconds, and None if they may stand elsewhere. Each
-    digit of the form is a zero.
+    Then come the parts of a second that it counts (0 for none) and its resolution. () if no part of the form
+    can be hours, minutes and seconds, and None if they may stand elsewhere. Each digit of the form is a zero.
     """
     usual = _USUAL.match(form)
     if usual is not None:
-        return usual.start(1), usual.end(1), usual.end()
+        digits = len(usual[3] or b"")
+        parts = 10**digits if digits else 0
+        return usual.start(1), usual.end(1), usual.end(), parts, 10.0**-digits
     return () if _HANDS.search(form) is None else None
 
 
