@@ -14,9 +14,9 @@ from midwatch.rules.matching.digits import digits_are_alike
 from midwatch.rules.model import Rule
 from midwatch.rules.prefilter.literals import beginnings
 from midwatch.streams.errors import MidwatchError
+from midwatch.streams.lines.forms import LONGEST_FORM, form_of
 
-_REMEMBERED, _REMEMBERED_BYTES = 512, 1024  # forms of lines, and the size of each
-_ONE_DIGIT = bytes.maketrans(b"123456789", b"000000000")
+_REMEMBERED = 512  # forms of lines
 _RUNS_ON = re.compile(r"\.[*+](?!\?|\)*$)")
 
 
@@ -75,10 +75,10 @@ class CompiledRule:
 
     def _form(self, text: bytes) -> _Form:
         known = self._forms
-        if known is None or len(text) > _REMEMBERED_BYTES:
+        if known is None or len(text) > LONGEST_FORM:
             return self._form_of(text)
         # The lines of one form differ in their digits only, and the pattern treats all digits alike.
-        shape = text.translate(_ONE_DIGIT)
+        shape = form_of(text)
         form = known.get(shape)
         if form is None:
             if len(known) >= _REMEMBERED:
@@ -133,8 +133,8 @@ class GroupReader:
 
     def __call__(self, text: bytes) -> tuple[str, ...]:
         """The texts of the groups, in the order of the meanings. Raises MatcherDisagreement."""
-        if self._by_form and len(text) <= _REMEMBERED_BYTES:
-            shape = text.translate(_ONE_DIGIT)
+        if self._by_form and len(text) <= LONGEST_FORM:
+            shape = form_of(text)
             pick = self._picks.get(shape)
             if pick is None:
                 if len(self._picks) >= _REMEMBERED:

@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import NamedTuple
 
+from midwatch.streams.lines.forms import form_of
+
 _NAMES = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _MONTHS = {name: i + 1 for i, name in enumerate(_NAMES)}
 _CLOCK = r"(?P<H>[01]\d|2[0-3]):(?P<M>[0-5]\d):(?P<S>[0-5]\d|60)(?:[.,](?P<F>\d{1,9}))?"
@@ -47,7 +49,6 @@ _QUARTER = 900.0  # zones differ from UTC by multiples of it
 _WEST_MOST, _EAST_MOST = -48 * _QUARTER, 56 * _QUARTER
 
 
-_ONE_DIGIT = bytes.maketrans(b"123456789", b"000000000")
 _MINUTE = b"60"
 
 
@@ -123,7 +124,7 @@ def _offset(zone: tzinfo, printed: _Printed) -> float:
 def _printed(line: bytes, read_at: float | None) -> _Printed | None:
     """The time that a line prints. Lines of one form, which differ in digits only, print it at one place."""
     head = line[:_REACH]
-    hands = _hands(head.translate(_ONE_DIGIT))
+    hands = _hands(form_of(head))
     if hands is None:
         return _read(line, read_at)
     if not hands:
