@@ -16,6 +16,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import NamedTuple
 
 from midwatch.agents.replay.job_replay import EarlierStart, Replayed
@@ -41,7 +42,8 @@ _CHANGES = re.compile(
 _LITERAL = re.compile(rb"[^\d\s](?:[^\d\n]*[^\d\s])?")
 _LAUNCHES = re.compile(
     rb"(?i)SLURM_|\b(?:srun|sbatch|torchrun|torch\.distributed\.(?:run|launch)|deepspeed|mpirun"
-    rb"|accelerate launch|job[ _]?id|start(?:ing|ed)? (?:job|run|training)|launch(?:ing|ed)|prolog|nodelist|master_addr)\b"
+    rb"|accelerate launch|job[ _]?id|start(?:ing|ed)? (?:job|run|training)|launch(?:ing|ed)|prolog"
+    rb"|nodelist|master_addr)\b"
 )
 
 Watch = Callable[[Sequence[LogFile]], Replayed]
@@ -62,9 +64,9 @@ def replay_last(files: Sequence[LogFile], watch: Watch) -> Replayed:
         return watch(files)
     cut, earlier = list[LogFile](), list[EarlierStart]()
     for file in files:
-        *before, last = _starts_of(file, watch)
-        cut.append(last)
-        for part, following in zip(before, [*before[1:], last], strict=True):
+        parts = _starts_of(file, watch)
+        cut.append(parts[-1])
+        for part, following in pairwise(parts):
             verdict = watch([part]).verdict
             earlier.append(EarlierStart(file.path, part.start[1], following.start[1] - 1, verdict))
     replayed = watch(cut)
