@@ -115,11 +115,12 @@ def possible_starts(file: LogFile) -> Iterator[StartPlace]:
     rows: dict[tuple[bytes, ...], int] = {}
     for index in range(len(head) - _ROW + 1):
         row = tuple(masked for _, masked in head[index : index + _ROW])
-        if len(set(row)) == _ROW and sum(map(_letters, row)) >= _LETTERS:
+        # An indented line is of a traceback or a table. Each rank of one start may print the same one.
+        begins = not any(line[:1].isspace() for line, _ in head[index : index + _ROW])
+        if begins and len(set(row)) == _ROW and sum(map(_letters, row)) >= _LETTERS:
             rows.setdefault(row, index)
     if not rows:
         return
-    launched = any(_LAUNCHES.search(line) for line, _ in head)
     pieces = {piece for line, _ in head for piece in _LITERAL.findall(line) if len(piece) >= _PIECE}
     recent: deque[tuple[int, int, bytes]] = deque(maxlen=_HEAD_LINES + _ROW)
     beyond = 0
@@ -133,8 +134,10 @@ def possible_starts(file: LogFile) -> Iterator[StartPlace]:
             continue
         first = recent[max(len(recent) - _ROW - index, 0)]
         if first[1] > beyond:
-            beyond = first[1] + _HEAD_LINES
+            beyond = first[1] + _ROW
             if first[0] > file.start[0]:
+                row_of_head = head[index : index + _ROW]
+                launched = any(_LAUNCHES.search(each) for each, _ in row_of_head)
                 yield StartPlace(first[0], first[1], launched)
 
 
