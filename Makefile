@@ -13,7 +13,7 @@ HOUSE := PYTHONPATH=tests $(BIN)/python -m house.gate
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test unit images chaos chaos-reload fuzz bench-match bench-prototype bench-latency bench-replay
-.PHONY: bench-telemetry test-otel check-dashboards check lint
+.PHONY: bench-last-words bench-telemetry test-otel check-dashboards check lint
 .PHONY: types imports house capabilities format lock hooks clean
 
 demo: $(READY) $(if $(findstring ray,$(ARGS)),$(RAY)) ## a toy training fails, is rescued; ARGS="--cluster ray"
@@ -55,6 +55,9 @@ bench-prototype: $(READY) ## matching beside its first prototype, whose folder i
 
 bench-replay: $(READY) ## `midwatch replay` of a small log, beside a bare interpreter
 	PYTHONPATH=tests $(BIN)/python -m bench.replay
+
+bench-last-words: $(READY) ## what detect spends on the last words of 4,096 ranks, in CPU seconds
+	PYTHONPATH=tests $(BIN)/python -m bench.last_words $(ARGS)
 
 bench-latency: $(READY) ## how soon: line to incident, settled to command, each kind of process killed ten times
 	PYTHONPATH=tests $(BIN)/python -m bench.latency $(ARGS)

@@ -182,13 +182,24 @@ def _hold(turn: Turn, hit: Hit, logged_ms: int) -> None:
     held = (*state.held, Held(hit, state.step if state.step is not None else -1, logged_ms))
     if len(held) > _HELD:
         # Thousands of ranks may wait for the one with the cause, so the line of worst rank goes.
-        least = max(held, key=lambda h: precedence(h.hit))
+        least = _worst(turn, held)
         count_one(turn, least.hit)
         if least.hit is hit:
             return
         held = tuple(h for h in held if h is not least)
     turn.set(held=held)
     suspect(turn, hit)
+
+
+def _worst(turn: Turn, held: tuple[Held, ...]) -> Held:
+    """The line of worst rank. In a storm most new lines are worse than all held ones, which then stay."""
+    *_, new = held
+    before, known = turn.worst or ((), new)
+    if before is not turn.state.held:
+        before = turn.state.held
+        known = max(before, key=lambda each: precedence(each.hit))
+        turn.worst = before, known
+    return new if precedence(new.hit) > precedence(known.hit) else known
 
 
 def _note(turn: Turn, hit: Hit, logged_ms: int) -> None:

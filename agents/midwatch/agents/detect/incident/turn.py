@@ -11,7 +11,7 @@ from typing import Any
 from midwatch.agents.detect.incident.state import Job, JobState, NodeState
 from midwatch.rules.detectors.base import Detectors
 from midwatch.rules.detectors.limits import WatchLimits
-from midwatch.streams.records import Finding, Incident, IncidentRecord, Line, Snapshot
+from midwatch.streams.records import Finding, Held, Incident, IncidentRecord, Line, Snapshot
 
 
 class Turn:
@@ -27,6 +27,8 @@ class Turn:
         self.snapshots: list[Snapshot] = []
         self.began = False
         """Whether an attempt began in this turn."""
+        self.worst: tuple[tuple[Held, ...], Held] | None = None
+        """Of full held lines the one of worst rank, and the lines among which it was found."""
 
     def result(self) -> Job:
         """The job with the changes so far."""
