@@ -153,12 +153,12 @@ def measure(ranks: int = RANKS, per_node: int = RANKS_OF_A_NODE) -> Spent:
             hits = match(chunk, rule_set, "bundle", int((_START + 160) * 1000))
             assert hits is not None  # each rank fails
             values.append(encoded(hits))
-            yield
+            yield None
 
     def folded(records: Sequence[bytes], at: float) -> Iterator[object]:
         for value in records:
             partition.take(value, at)
-            yield
+            yield None
 
     def beats(at: float, sequence: int, *, final: bool = False) -> Iterator[object]:
         for node in range(nodes):
@@ -167,7 +167,7 @@ def measure(ranks: int = RANKS, per_node: int = RANKS_OF_A_NODE) -> Spent:
                 alive=not final, final=final, logged_ms=int(at * 1000),
             )  # fmt: skip
             partition.take(codec.encode(beat), at)
-            yield
+            yield None
 
     timed(spent, "match", matched())
     spent.records, spent.record_bytes = len(values), sum(map(len, values))
@@ -213,11 +213,12 @@ def page(results: Mapping[int, Spent]) -> str:
     lines = [
         "# The last words of thousands of ranks: CPU seconds of detect",
         "",
-        "Each rank prints a watchdog's line, an exception with its traceback, and a traceback that is cut",
-        "off. Eight ranks stand on a node, and each node sends one record. Bytes in and bytes out, as the agent",
-        "folds them, on one core; the fold reads and writes the job's whole state for each record. It holds at",
-        "most 512 lines, so the diagnosis does not grow with the ranks. Promised: the diagnosis of",
-        f"{RANKS:,} ranks' last words in less than {PROMISED_SECONDS:.0f} s. Written by `make bench-last-words`.",
+        "Each rank prints a watchdog's line, an exception with its traceback, and a traceback that is",
+        "cut off. Eight ranks stand on a node, and each node sends one record. Bytes in and bytes out, as",
+        "the agent folds them, on one core; the fold reads and writes the job's whole state for each",
+        "record. It holds at most 512 lines, so the diagnosis does not grow with the ranks. Promised: the",
+        f"diagnosis of {RANKS:,} ranks' last words in less than {PROMISED_SECONDS:.0f} s. Written by",
+        "`make bench-last-words`.",
         "",
         f"| ranks | {' | '.join(parts)} | state, bytes | verdict |",
         f"|---|{'---|' * (len(parts) + 2)}",

@@ -30,8 +30,7 @@ def beside(other: Path, workload: str, megabytes: float, turns: int) -> tuple[fl
     """
     best = {_HERE: 0.0, other: 0.0}
     for _ in range(turns):
-        for tree in best:
-            best[tree] = max(best[tree], _speed(tree, workload, megabytes))
+        best = {tree: max(known, _speed(tree, workload, megabytes)) for tree, known in best.items()}
     return best[_HERE], best[other]
 
 
