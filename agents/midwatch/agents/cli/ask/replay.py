@@ -71,11 +71,11 @@ def replay(
 ) -> int:
     """Show what happened in log files, the line that proves it, and what the watch would have decided.
 
-    Several files, or a directory of them, are one job. A directory whose file names end in several job ids
-    holds several jobs, as does one with a sub-folder for each (`--jobs-by`); the answer is then a table, and
-    with `--json` a list. `-` reads standard input. Files may be packed by gzip, bzip2 or zstd, and of any
-    size. If a file holds several starts, the last one counts. Exit code 1: a failure or a finding. Of the
-    settings only `extensions` counts: foreign detectors and policies.
+    Several files, or a directory of them, are one job. A directory holds several jobs if its files' names end
+    in several job ids, or its sub-folders' names do (`--jobs-by`). The answer is then a table, and with
+    `--json` a list. `-` reads standard input. Files may be packed by gzip, bzip2 or zstd, and of any size. If
+    a file holds several starts, the last one counts. Exit code 1: a failure or a finding. Of the settings
+    only `extensions` counts: foreign detectors and policies.
     """
     if options["recording"] is not None:
         if paths:
