@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bench.match_beside import beside, version_of
 from bench.match_methods import EXACT, NAIVE, OURS, OURS_WITH_BLOCKS, SLOW, Method, methods, with_blocks
 from bench.match_report import write_report
 from bench.match_tools import SAMPLES, measure_tools
@@ -53,6 +54,8 @@ class Result:
     samples: dict[str, float] = field(default_factory=dict)
     hits: dict[str, int] = field(default_factory=dict)
     parts: dict[str, float] = field(default_factory=dict)
+    beside: tuple[str, float, float] | None = None
+    """Another version, the speed of its whole worker, and that of this one in the same turns."""
 
     @property
     def ratio(self) -> float | None:
@@ -197,6 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rules", type=int, nargs="+", default=[60, 120, PROMISED_AT])
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--no-tools", action="store_true", help="leave out what runs as a process of its own")
+    parser.add_argument("--beside", type=Path, help="another tree of the sources: its worker, too")
     parser.add_argument("--output", type=Path, default=Path("bench/results"))
     chosen = parser.parse_args(arguments)
     results: list[Result] = []
@@ -205,6 +209,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         text = make(int(chosen.megabytes * 1e6))
         measured = [measure(workload, text, rules_of(count), chosen) for count in chosen.rules]
         measured.append(measure_shipped(workload, text, chosen.turns))
+        if chosen.beside is not None:
+            measured[-1].beside = _beside(chosen.beside.resolve(), workload, chosen.turns)
         for result in measured:
             told = {name: round(speed, 1) for name, speed in result.speeds.items()}
             print(workload, result.rules, told, flush=True)
@@ -219,6 +225,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if result.kept is False:
             print(f"promise not kept: {result.workload}, {result.ratio:.0f} times", file=sys.stderr)
     return 0 if agreed and all(result.kept is not False for result in results) else 1
+
+
+def _beside(other: Path, workload: str, turns: int) -> tuple[str, float, float]:
+    now, before = beside(other, workload, WORKER_MEGABYTES, turns)
+    print(workload, f"the whole worker {now:.1f}, that of {version_of(other)} {before:.1f}", flush=True)
+    return version_of(other), before, now
 
 
 def _cpu() -> str:

@@ -74,6 +74,7 @@ def _page(
             )
     for workload in dict.fromkeys(result.workload for result in results):
         lines += _table([result for result in results if result.workload == workload])
+    lines += _beside(results)
     lines += [
         "",
         "## Where our time goes",
@@ -90,6 +91,26 @@ def _page(
         told = (f"{result.parts[name]:,.0f}" for name in ("lines looked at", "scan", "re2", "all"))
         lines.append(f"| {result.workload} | {_rules(result)} | {' | '.join(told)} |")
     return "\n".join(lines) + "\n"
+
+
+def _beside(results: Sequence[Result]) -> list[str]:
+    """The whole worker beside that of another version, where one was measured."""
+    known = [(result.workload, *result.beside) for result in results if result.beside is not None]
+    if not known:
+        return []
+    return [
+        "",
+        f"## The whole worker beside that of {known[0][1]}",
+        "",
+        "Each version in a process of its own, in turns, each by the rules that it ships.",
+        "",
+        "| workload | before, MB/s | now, MB/s | ratio |",
+        "|---|---|---|---|",
+        *(
+            f"| {workload} | {before:,.1f} | {now:,.1f} | {now / before:.1f} x |"
+            for workload, _, before, now in known
+        ),
+    ]
 
 
 def _table(results: Sequence[Result]) -> list[str]:

@@ -9,6 +9,7 @@ import pytest
 
 from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.policies.loader import load_policy
+from midwatch.agents.replay.appended_starts import replay_last
 from midwatch.agents.replay.job_replay import Replayed, replay
 from midwatch.agents.replay.log_files import LogFile
 from midwatch.agents.rulesets import bundles
@@ -46,6 +47,8 @@ def watch() -> Watch:
 
     def replayed(*logs: str) -> Replayed:
         files = [LogFile(f"log{number or ''}", log.encode(), 0.0) for number, log in enumerate(logs)]
-        return replay("replay:file/log", files, watched, book, WatchLimits())
+        return replay_last(
+            files, lambda parts: replay("replay:file/log", parts, watched, book, WatchLimits())
+        )
 
     return replayed

@@ -16,7 +16,7 @@ A rule's role holds only if the line itself reports the failure. Otherwise the h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import NamedTuple, cast
@@ -28,25 +28,24 @@ from midwatch.agents.match.progress_columns import (
     ANY_LINE,
     ProgressColumns,
     columns_of,
+    line_of,
     sign_of_life,
-    strongest,
     whole_number,
 )
 from midwatch.agents.match.shell_traces import is_captured
-from midwatch.agents.match.tracebacks import TracebackPlace, begins_line, is_logged, place_of
+from midwatch.agents.match.specific_rows import ANY_EXCEPTION, most_specific
+from midwatch.agents.match.tracebacks import TracebackPlace, place_of
 from midwatch.rules.matching.compiler import RuleSet
 from midwatch.rules.matching.hits import Match, Row
 from midwatch.rules.model import Role, Rule
-from midwatch.streams.lines.blocks import claimed_rank
 from midwatch.streams.lines.log_levels import is_echo, is_quiet, is_warning, stands_aside, was_left_out
-from midwatch.streams.lines.normalise import LinePlace, places
+from midwatch.streams.lines.normalise import LinePlace, line_places, places
 from midwatch.streams.lines.times import line_time
 from midwatch.streams.records import (
     Chunk,
     Hit,
     HitCount,
     Hits,
-    Line,
     Phase,
     Progress,
     Rate,
@@ -57,22 +56,24 @@ from midwatch.streams.records import Mode as RecordMode
 from midwatch.streams.records import Role as RecordRole
 
 FULL_HITS = 3
-_ANY_EXCEPTION = "exception"  # the least specific type
 _EXAMINED = 64  # hits of a rule and file in a chunk whose context is read; a storm repeats itself
 _HITS = 128
 _COUNTS = 256
 _LINE_BYTES = 2048
-_SHOWN_BYTES = 512
 
 _start: Callable[[Row], int] = itemgetter(2)
+_span: Callable[[Row], tuple[int, int]] = itemgetter(2, 3)
 
-When = Callable[[Section, bytes, Match], float]
-"""The time of a matched line, given its section and the section's text (seconds, the node's clock)."""
+When = Callable[[Section, bytes, int, int], float]
+"""The time of a matched line (seconds, the node's clock).
+
+The arguments are its section, the section's text, and where the line begins and ends in it.
+"""
 
 
-def when_read(section: Section, text: bytes, hit: Match) -> float:  # noqa: ARG001  # one signature for all
+def when_read(section: Section, text: bytes, start: int, end: int) -> float:
     """The printed time of the line if it lies between the reads around the line, else the later read's."""
-    return line_time(hit.line, section.read_before, section.read_at)
+    return line_time(text[start:end], section.read_before, section.read_at)
 
 
 def match(
@@ -88,19 +89,21 @@ def match(
 
     `any_line`: the last line of each section counts as progress without a step, so the job is not silent.
     """
-    found = _Found(chunk.origin.node)
+    found = _Found(chunk.origin.node, when)
     start = 0
     for section in chunk.sections:
         text = chunk.text[start : start + section.size]
         start += section.size
-        rows = _most_specific(
-            row for row in _all(rules, text) if not row[0].rule.at_start or _at_its_place(row)
-        )
-        fresh = _behind_context(section, text)
-        for row, place in zip(rows, places(section, text, map(_start, rows)), strict=True):
-            if _start(row) >= fresh:
-                found.take(section, text, row, place, when)
-        found.end_watches(section, text, rules.match_stops(text), when)
+        rows = most_specific(_all(rules, text))
+        fresh, generation = _behind_context(section, text), section.generation.key()
+        for row, place in zip(rows, line_places(section, text, map(_span, rows)), strict=True):
+            if row[2] < fresh:
+                continue
+            if row[0].rule.role is Role.PROGRESS:
+                found.take_progress(section, text, generation, row, place)
+            else:
+                found.take(section, text, row, LinePlace._make(place))
+        found.end_watches(section, text, rules.match_stops(text))
         if any_line and section.lines > section.context:
             found.sign_of_life(section, next(places(section, text, [max(len(text) - 1, 0)])))
     if found.empty():
@@ -132,60 +135,6 @@ def _behind_context(section: Section, text: bytes) -> int:
     return offset
 
 
-def _rule(row: Row) -> Rule:
-    return row[0].rule
-
-
-def _at_its_place(row: Row) -> bool:
-    """Whether the hit stands at the start of its line, if its rule requires that."""
-    rule = _rule(row)
-    if rule.block or not rule.at_start:
-        return True
-    hit = Match._make(row)
-    start = hit.spans()[0][0]
-    if begins_line(hit.line, start):
-        return True
-    return is_logged(hit.line, start) and place_of(hit.chunk, hit.start, hit.end).ends_traceback
-
-
-def _most_specific(rows: Iterable[Row]) -> list[Row]:
-    """The hits, less fallbacks on lines with a more specific hit.
-
-    Progress is weighed by itself: it is not more specific.
-    """
-    kept: list[Row] = []
-    for found in _by_line(rows):
-        if len(found) == 1:
-            kept += found
-            continue
-        progress = [row for row in found if row[0].rule.role is Role.PROGRESS]
-        if len(progress) == len(found):
-            kept += strongest(progress)
-            continue
-        others = [row for row in found if row[0].rule.role is not Role.PROGRESS]
-        specific = [row for row in others if not _rule(row).fallback]
-        specific = specific or [row for row in others if not _is_least_specific(_rule(row))]
-        specific = specific or [row for row in others if not _rule(row).block]
-        kept += strongest(progress) + (specific or others)
-    return kept
-
-
-def _by_line(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    same_line: list[Row] = []
-    for row in rows:
-        if same_line and same_line[0][2] != row[2]:
-            yield same_line
-            same_line = []
-        same_line.append(row)
-    if same_line:
-        yield same_line
-
-
-def _is_least_specific(rule: Rule) -> bool:
-    """Whether the rule knows only that something failed."""
-    return rule.fallback and rule.role is Role.CAUSE and rule.error_type == _ANY_EXCEPTION
-
-
 @dataclass(slots=True)
 class _Count:
     count: int
@@ -201,7 +150,6 @@ class _Late(NamedTuple):
     text: bytes
     hit: Match
     place: LinePlace
-    when: When
     role: RecordRole
     traceback: TracebackPlace
 
@@ -209,6 +157,7 @@ class _Late(NamedTuple):
 @dataclass(slots=True)
 class _Found:
     node: str
+    when: When
     hits: list[Hit] = field(default_factory=list)
     columns: dict[tuple[str, str], ProgressColumns] = field(default_factory=dict)
     full: dict[tuple[str, str, str, int | None], int] = field(default_factory=dict)
@@ -220,7 +169,7 @@ class _Found:
     def empty(self) -> bool:
         return not self.hits and not self.columns and not self.stops
 
-    def end_watches(self, section: Section, text: bytes, ends: Sequence[Match], when: When) -> None:
+    def end_watches(self, section: Section, text: bytes, ends: Sequence[Match]) -> None:
         """Note for each rule the first line of a file that ends the rule's watch."""
         generation, fresh = section.generation.key(), _behind_context(section, text)
         for hit in ends:
@@ -233,19 +182,22 @@ class _Found:
                 generation=generation,
                 number=place.number,
                 end=place.end,
-                time=when(section, text, hit),
+                time=self.when(section, text, hit.start, hit.end),
             )
 
-    def take(self, section: Section, text: bytes, row: Row, place: LinePlace, when: When) -> None:
+    def take_progress(
+        self, section: Section, text: bytes, generation: str, row: Row, place: tuple[int, int, int, int]
+    ) -> None:
+        """Note one hit of a rule that shows progress."""
+        series = (generation, row[0].rule.name)
+        columns = self.columns.get(series)
+        if columns is None:
+            columns = self.columns[series] = columns_of(row[0].rule, section)
+        columns.take(row, place, self.when(section, text, row[2], row[3]))
+
+    def take(self, section: Section, text: bytes, row: Row, place: LinePlace) -> None:
+        """Note one hit of any other rule."""
         rule = row[0].rule
-        if rule.role is Role.PROGRESS:
-            hit = Match._make(row)
-            series = (section.generation.key(), rule.name)
-            columns = self.columns.get(series)
-            if columns is None:
-                columns = self.columns[series] = columns_of(rule, section)
-            columns.take(hit, place, when(section, text, hit))
-            return
         name, path, rank = rule.name, section.path, section.rank
         examined = self.examined.get((name, path), 0)
         self.examined[name, path] = examined + 1
@@ -260,7 +212,7 @@ class _Found:
         if was_left_out(text, hit.end):
             traceback = TracebackPlace("ignored")
         role = _role(hit, traceback)
-        key, late = (name, role, path, rank), _Late(section, text, hit, place, when, role, traceback)
+        key, late = (name, role, path, rank), _Late(section, text, hit, place, role, traceback)
         known = self.full.get(key, 0)
         if known >= FULL_HITS:
             self._count(name, path, rank, place)
@@ -282,8 +234,8 @@ class _Found:
             self.hits.sort(key=lambda hit: (hit.generation, hit.line.number))
 
     def _keep(self, late: _Late) -> None:
-        section, text, hit, place, when, role, traceback = late
-        time, excused = when(section, text, hit), None
+        section, text, hit, place, role, traceback = late
+        time, excused = self.when(section, text, hit.start, hit.end), None
         if traceback.handled is not None and (traceback.probe or role == "context"):
             excused = next(places(section, text, [traceback.handled])).number
         if traceback.asserts is not None and hit.rule.fallback:
@@ -306,19 +258,12 @@ class _Found:
         more.last = place.number
 
     def progress(self) -> Iterator[Progress]:
-        for columns in self.columns.values():
-            yield columns.record(self._last(columns))
-
-    def _last(self, columns: ProgressColumns) -> Line | None:
-        if columns.last is None:
-            return None
-        hit, place = columns.last
-        return _line(self.node, columns.section, hit.line[:_SHOWN_BYTES], place, columns.times[-1])
+        return (columns.record(self.node) for columns in self.columns.values())
 
 
 def _is_bare_end(rule: Rule) -> bool:
     """Whether the rule knows only that some command failed."""
-    return rule.fallback and rule.role is Role.CONSEQUENCE and rule.error_type == _ANY_EXCEPTION
+    return rule.fallback and rule.role is Role.CONSEQUENCE and rule.error_type == ANY_EXCEPTION
 
 
 def _role(hit: Match, traceback: TracebackPlace) -> RecordRole:
@@ -352,7 +297,7 @@ def _moved(hit: Match, text: bytes, start: int) -> Match:
 def _full(node: str, section: Section, hit: Match, place: LinePlace, time: float) -> Hit:
     rule = hit.rule
     captures = hit.captures() if rule.block or hit.compiled.expression.search(hit.text) else {}
-    line = _line(node, section, hit.line[:_LINE_BYTES], place, time)
+    line = line_of(node, section, hit.line[:_LINE_BYTES], place, time)
     claim = whole_number(captures.get("rank"), None)
     if claim is not None and claim >= 0:
         line = replace(line, claimed_rank=claim)
@@ -372,21 +317,6 @@ def _full(node: str, section: Section, hit: Match, place: LinePlace, time: float
         captures=captures,
         fallback=rule.fallback,
         limit=Rate(rule.rate_limit.hits, rule.rate_limit.seconds) if rule.rate_limit else None,
-    )
-
-
-def _line(node: str, section: Section, raw: bytes, place: LinePlace, time: float) -> Line:
-    text = raw.decode("utf-8", "replace")
-    return Line(
-        text=text,
-        path=section.path,
-        number=place.number,
-        offset=place.offset,
-        time=time,
-        node=node,
-        rank=section.rank,
-        claimed_rank=claimed_rank(raw.lstrip()),
-        raw=raw if "�" in text else None,
     )
 
 

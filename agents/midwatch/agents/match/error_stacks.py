@@ -14,6 +14,8 @@ _FURTHER = 12  # lines within which the next entry follows; others may write bet
 
 def is_outer(text: bytes, start: int, end: int) -> bool:
     """Whether the line from `start` to `end` is an entry with a deeper entry of its stack below."""
+    if text.find(b"(): ", start, end) < 0:
+        return False
     entry = _ENTRY.search(text, start, end)
     if entry is None:
         return False

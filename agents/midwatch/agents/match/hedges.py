@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from midwatch.rules.matching.hits import Match
+from midwatch.streams.lines.forms import form_of
 
 _NEAR = 64  # bytes before the words in which their clause begins
 _HEDGE = re.compile(
@@ -19,7 +21,12 @@ def supposes(before: bytes) -> bool:
 
     Only the clause counts: a comma, a colon or a full stop between them ends the supposition.
     """
-    return _HEDGE.search(before[-_NEAR:]) is not None
+    return _supposes(form_of(before[-_NEAR:]))
+
+
+@lru_cache(maxsize=1024)
+def _supposes(near: bytes) -> bool:
+    return _HEDGE.search(near) is not None
 
 
 def only_mentions(hit: Match) -> bool:
@@ -30,5 +37,6 @@ def only_mentions(hit: Match) -> bool:
     if hit.rule.block:
         return False
     start, end = hit.spans()[0]
-    cited = hit.line.count(b"`", 0, start) % 2 == 1 and b"`" in hit.line[end:]
-    return cited or (not hit.rule.at_start and supposes(hit.line[:start]))
+    line = hit.line
+    cited = line.count(b"`", 0, start) % 2 == 1 and b"`" in line[end:]
+    return cited or (not hit.rule.at_start and supposes(line[:start]))

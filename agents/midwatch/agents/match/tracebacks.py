@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import re
 import string
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import islice
-from typing import Literal
+from typing import Literal, NamedTuple
+
+from midwatch.streams.lines.forms import LONGEST_FORM, form_of
 
 _LOOK_BACK = 120  # lines of a traceback read above its last one
 _INTERLEAVED = 400  # lines of other speakers between them
@@ -64,6 +68,7 @@ _IGNORED = re.compile(
 )
 _NOTHING_MORE = re.compile(rb"\s*\Z")
 _DIGITS = re.compile(rb"\d+")
+_BREAK = re.compile(rb"\n")
 _GETS_OVER_IT = re.compile(
     rb"(?i:\b(?:retrying|will (?:be )?retr(?:y|ied)|will be (?:ignored|skipped)|falling back)\b)"
 )
@@ -128,11 +133,12 @@ def is_logged(line: bytes, start: int) -> bool:
 def place_of(text: bytes, start: int, end: int) -> TracebackPlace:
     """The place of the line from `start` to `end`. Lines above `text` are unknown."""
     line = text[start:end]
-    if _NOTEBOOK_HEADER.search(line) or _CODE.match(line) or _is_source(text, start, line):
+    form = _form(form_of(line)) if end - start <= LONGEST_FORM else _form.__wrapped__(line)
+    if form.quoted or (form.deep >= 0 and _is_source(text, start, line[: form.deep])):
         return TracebackPlace("quoted")
-    if _WARNED.match(line) and _WARNS.match(text, end + 1):
+    if form.warned and _WARNS.match(text, end + 1):
         return TracebackPlace("ignored")
-    speaker = _speaker(line)
+    speaker = line[: form.speaker]
     above = _above(text, start, speaker)
     first = next(above, None)
     if first is None:
@@ -147,12 +153,35 @@ def place_of(text: bytes, start: int, end: int) -> TracebackPlace:
     return replace(place, passed_on=True) if place.ends_traceback and b"INFO" in speaker else place
 
 
-def _is_source(text: bytes, start: int, line: bytes) -> bool:
-    """Whether a frame of the same writer stands right above the line, with any prefix."""
+class _LineForm(NamedTuple):
+    """What holds for all lines of one form.
+
+    `quoted`: the line itself looks like source code, or like a shell's header. `deep`: the length of what
+    precedes its first deep indent, or -1. `warned`: it begins a warning. `speaker`: the length of its prefix.
+    """
+
+    quoted: bool
+    deep: int
+    warned: bool
+    speaker: int
+
+
+@lru_cache(maxsize=2048)
+def _form(line: bytes) -> _LineForm:
     deep = None if _GLUED.match(line) else _DEEP.match(line)
-    if deep is None or text.rfind(b'File "', max(start - _SOURCE_BYTES, 0), start) < 0:
+    return _LineForm(
+        quoted=_NOTEBOOK_HEADER.search(line) is not None or _CODE.match(line) is not None,
+        deep=deep.end(1) if deep else -1,
+        warned=_WARNED.match(line) is not None,
+        speaker=len(_speaker(line)),
+    )
+
+
+def _is_source(text: bytes, start: int, front: bytes) -> bool:
+    """Whether a frame of the same writer stands right above the line, with `front` in front of its indent."""
+    if text.rfind(b'File "', max(start - _SOURCE_BYTES, 0), start) < 0:
         return False
-    for _, above in islice(_above(text, start, deep[1].rstrip()), _SOURCE_LINES):
+    for _, above in islice(_above(text, start, front.rstrip()), _SOURCE_LINES):
         if _FRAME.match(above):
             return _C_FRAME.match(above) is None
         if not above.startswith(b"    "):
@@ -288,7 +317,7 @@ def _with_prefix(text: bytes, start: int, prefix: bytes) -> Iterator[tuple[int, 
 
     Where hundreds of ranks print at once, most lines are of others. So it only counts those.
     """
-    passed, end, sought = 0, start - 1, b"\n" + prefix
+    passed, end, sought, breaks = 0, start - 1, b"\n" + prefix, _breaks(text)
     while end > 0:
         floor = text.rfind(b"\n", 0, max(end - _STRETCH, 0))
         before = text.rfind(sought, max(floor, 0), end)
@@ -296,7 +325,7 @@ def _with_prefix(text: bytes, start: int, prefix: bytes) -> Iterator[tuple[int, 
             line_end = text.find(b"\n", 0, end)
             begin = 0
         elif before < 0:
-            passed += text.count(b"\n", max(floor, 0), end)
+            passed += bisect_left(breaks, end) - bisect_left(breaks, max(floor, 0))
             if passed >= _INTERLEAVED:
                 return
             end = floor
@@ -305,11 +334,17 @@ def _with_prefix(text: bytes, start: int, prefix: bytes) -> Iterator[tuple[int, 
             begin = before + 1
             line_end = text.find(b"\n", begin, end)
         line_end = end if line_end < 0 else line_end
-        passed += text.count(b"\n", line_end, end)
+        passed += bisect_left(breaks, end) - bisect_left(breaks, line_end)
         if passed >= _INTERLEAVED:
             return
         yield begin, text[begin + len(prefix) : line_end]
         end = begin - 1
+
+
+@lru_cache(maxsize=2)
+def _breaks(text: bytes) -> list[int]:
+    """The offsets of all line breaks of a chunk. Between them a rank's lines are counted again and again."""
+    return [found.start() for found in _BREAK.finditer(text)]
 
 
 def _likeness(speaker: bytes) -> Callable[[bytes], bool] | None:

@@ -39,10 +39,21 @@ MOST_HITS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
+class EarlierStart:
+    """A start whose lines stand in a file in front of those of a later start, and how it ended."""
+
+    path: str
+    first: int
+    last: int
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
 class Replayed:
     """The verdict and decision of the watch on one job. `assumed`: the assumptions behind them.
 
     `hits` are the first `MOST_HITS`, and `unlisted` counts the others. `rivals` could have been the root.
+    `steps`: the first and the last step that the job printed.
     """
 
     job: str
@@ -54,6 +65,8 @@ class Replayed:
     assumed: tuple[str, ...]
     unlisted: int = 0
     rivals: tuple[Rival, ...] = ()
+    steps: tuple[int, int] | None = None
+    earlier: tuple[EarlierStart, ...] = ()
 
 
 def replay(  # noqa: PLR0913  # what a log alone cannot tell; each has its default
@@ -98,7 +111,8 @@ def replay(  # noqa: PLR0913  # what a log alone cannot tell; each has its defau
     if over_it:
         result = replace(result, assumed=(*result.assumed, over_it))
     partly = tuple(f"{damage.path}: {damage.what}; its lines up to there count" for damage in damages)
-    return replace(result, hits=tuple(hits), unlisted=unlisted, assumed=(*result.assumed, *partly))
+    assumed = (*result.assumed, *partly)
+    return replace(result, hits=tuple(hits), unlisted=unlisted, assumed=assumed, steps=run.steps)
 
 
 class _JobReplay:
@@ -110,6 +124,7 @@ class _JobReplay:
         self.findings: dict[str, Finding] = {}
         self.losses = Losses()
         self.failures = LastFailure()
+        self.steps: tuple[int, int] | None = None
         self.incident: Incident | None = None
         self.decision: Decision | None = None
 
@@ -117,6 +132,9 @@ class _JobReplay:
         if isinstance(event, Hits):
             self.losses.take(event)
             self.failures.take(event)
+            printed = [step for column in event.progress for step in column.steps if step >= 0]
+            if printed:
+                self.steps = (printed[0] if self.steps is None else self.steps[0], printed[-1])
         result: PipelineStep = step(
             self.watch,
             self.job,

@@ -22,29 +22,36 @@ INCARNATION = "replay:file:0"
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """One file at rest, or text in memory. `modified`: seconds since 1970."""
+    """One file at rest, or text in memory. `modified`: seconds since 1970.
+
+    A file may hold several starts of a job. Then `start` is the offset and the number of the first line that
+    counts, and `stop` the offset behind the last. Offsets count unpacked bytes.
+    """
 
     path: str
     content: bytes | Path
     modified: float
+    start: tuple[int, int] = (0, 1)
+    stop: int | None = None
 
     def open(self, advance: Advance = nothing) -> LogReader:
-        """A reader of its bytes, unpacked. Raises OSError."""
-        return LogReader(self.content, advance)
+        """A reader of its bytes up to `stop`, unpacked. Raises OSError."""
+        return LogReader(self.content, advance, self.stop)
 
     def size(self) -> int:
         """Bytes on the disk. Raises OSError."""
         return len(self.content) if isinstance(self.content, bytes) else self.content.stat().st_size
 
     def head(self) -> bytes:
-        """The first 64 KiB."""
+        """The first 64 KiB that count."""
         with self.open() as reader:
+            _skip(reader, self.start[0])
             return reader.read(_EDGE)
 
     def tail(self) -> bytes:
         """The last 64 KiB. An archive is unpacked for it from the beginning."""
         with self.open() as reader:
-            if not reader.compressed:
+            if not reader.compressed and self.stop is None:
                 reader.skip_to_end(_EDGE)
             last = b""
             while piece := reader.read(_EDGE):
@@ -68,7 +75,8 @@ def chunks_of(job: str, file: LogFile, index: int, reader: LogReader) -> Iterato
     origin = origin_of(job)
     generation = Generation(0, index, file.path)
     unfinished: blocks.Unfinished = ()
-    offset, number = 0, 1
+    offset, number = file.start
+    _skip(reader, offset)
     for block, last in _blocks(reader):
         lines = normalise(block)
         end, chunk = offset + len(block), None
@@ -89,6 +97,11 @@ def chunks_of(job: str, file: LogFile, index: int, reader: LogReader) -> Iterato
             chunk = Chunk(origin, (section,), text)
         yield chunk, last
         offset, number = end, number + lines.raw_lines
+
+
+def _skip(reader: LogReader, size: int) -> None:
+    while size > 0 and (piece := reader.read(min(size, _CHUNK))):
+        size -= len(piece)
 
 
 def _blocks(reader: LogReader) -> Iterator[tuple[bytes, bool]]:
@@ -149,6 +162,15 @@ def lines_behind(file: LogFile, number: int) -> Iterator[str]:
             missing = 0
         if rest and not missing:
             yield _ANSI.sub(b"", rest).decode("utf-8", "replace")
+
+
+def line_count(file: LogFile) -> int:
+    """The lines of the file. A last line counts without its line feed, too."""
+    lines, last = 0, b"\n"
+    with file.open() as reader:
+        while piece := reader.read(_CHUNK):
+            lines, last = lines + piece.count(b"\n"), piece[-1:]
+    return lines + (last != b"\n")
 
 
 def _raw_line(file: LogFile, number: int) -> bytes:

@@ -5,10 +5,11 @@ The JSON object is a contract (`docs/design.md`, Replay says what the stream say
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from midwatch.agents.replay.job_replay import Replayed
-from midwatch.streams.records import Chance, Hit, Rival
+from midwatch.agents.replay.job_replay import EarlierStart, Replayed
+from midwatch.streams.records import Chance, Hit, Rival, Verdict
 
 VERSION = 1
 _EVIDENCE_SHOWN = 6
@@ -46,6 +47,7 @@ def as_plain(replayed: Replayed) -> dict[str, Any]:
         "rivals": [_rival(rival) for rival in replayed.rivals],
         "hits": [_line(hit) for hit in replayed.hits],
         **({"hits_not_listed": replayed.unlisted} if replayed.unlisted else {}),
+        **({"earlier_starts": [_earlier(each) for each in replayed.earlier]} if replayed.earlier else {}),
     }
 
 
@@ -59,6 +61,42 @@ def _chance(chance: Chance) -> dict[str, Any]:
         "own": chance.own,
         "outcomes": chance.outcomes,
     }
+
+
+def _earlier(start: EarlierStart) -> dict[str, Any]:
+    verdict = start.verdict
+    return {
+        "file": start.path,
+        "first_line": start.first,
+        "last_line": start.last,
+        "state": verdict.state,
+        "mode": verdict.mode,
+        "error_type": verdict.error_type,
+        "root_line_number": verdict.root_line_number,
+    }
+
+
+def as_table(jobs: Sequence[tuple[Replayed, int]]) -> list[str]:
+    """One line for each job, with its number of log lines, below a line of headings."""
+    rows = [("JOB", "LINES", "VERDICT", "ROOT", "ACTION")]
+    for replayed, lines in jobs:
+        verdict = replayed.verdict
+        summary = _summary(verdict)
+        if replayed.findings and verdict.state != "failed":
+            summary += f", {replayed.findings[0].kind}"
+        root = f"{verdict.root_file}:{verdict.root_line_number}" if verdict.root_line_number else "-"
+        name = replayed.job.removeprefix("replay:file/")
+        rows.append((name, f"{lines:,}", summary, root, replayed.decision.action))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
+
+
+def _summary(verdict: Verdict) -> str:
+    if verdict.state == "failed":
+        return f"failed: {verdict.error_type} ({verdict.family})"
+    return verdict.state
 
 
 def _line(hit: Hit) -> dict[str, Any]:
@@ -90,9 +128,7 @@ def _rival(rival: Rival) -> dict[str, Any]:
 def as_text(replayed: Replayed) -> list[str]:
     """The lines for a person."""
     verdict, decision = replayed.verdict, replayed.decision
-    failed = verdict.state == "failed"
-    summary = f"failed: {verdict.error_type} ({verdict.family})" if failed else verdict.state
-    out = [f"{replayed.job}", f"  verdict   {summary}"]
+    out = [f"{replayed.job}", f"  verdict   {_summary(verdict)}"]
     if verdict.root_line_number is not None:
         rank = f", rank {verdict.rank}" if verdict.rank is not None else ""
         out += [
@@ -118,5 +154,10 @@ def as_text(replayed: Replayed) -> list[str]:
         out.append(f"  not root  {rival.phrase}")
     if (more := len(replayed.rivals) - _RIVALS_SHOWN) > 0:
         out.append(f"            and {more} more candidates; --json lists them")
+    for earlier in replayed.earlier:
+        out.append(
+            f"  earlier   {earlier.path}:{earlier.first}-{earlier.last} {_summary(earlier.verdict)}"
+            + (f", line {earlier.verdict.root_line_number}" if earlier.verdict.root_line_number else "")
+        )
     out += [f"  assumed   {assumption}" for assumption in replayed.assumed]
     return out

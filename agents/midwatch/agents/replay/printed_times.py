@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Sequence
 
 from midwatch.agents.replay.log_files import LogFile
-from midwatch.rules.matching.hits import Match
 from midwatch.streams.lines.times import printed_time
 from midwatch.streams.records import Section
 
@@ -60,10 +59,9 @@ class PrintedTimes:
         self._asked: tuple[int, int, float | None] = (-1, 0, None)
         """Of the line asked before: its offset, the lines up to the printed time, and that time."""
 
-    def __call__(self, section: Section, text: bytes, hit: Match) -> float:
+    def __call__(self, section: Section, text: bytes, start: int, end: int) -> float:
         """As `midwatch.agents.match.chunk_hits.When`."""
-        start = text.rfind(b"\n", 0, hit.end) + 1
-        printed = printed_time(text[start : hit.end], read_at=section.read_at)
+        printed = printed_time(text[start:end], read_at=section.read_at)
         distance = 0
         if printed is None:
             printed, distance = self._above(section, text, start)

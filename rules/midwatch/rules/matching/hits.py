@@ -6,18 +6,21 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from typing import NamedTuple, overload
+from operator import itemgetter
+from typing import Any, NamedTuple, cast, overload
 
 from midwatch.rules.expressions import ANCHORED, UNANCHORED, Expression, Span
 from midwatch.rules.matching.digits import digits_are_alike
 from midwatch.rules.model import Rule
 from midwatch.rules.prefilter.literals import beginnings
 from midwatch.streams.errors import MidwatchError
+from midwatch.streams.lines.forms import LONGEST_FORM, form_of
 
-_REMEMBERED, _REMEMBERED_BYTES = 512, 1024  # forms of lines, and the size of each
-_ONE_DIGIT = bytes.maketrans(b"123456789", b"000000000")
+_REMEMBERED = 512  # forms of lines
 _RUNS_ON = re.compile(r"\.[*+](?!\?|\)*$)")
 
+
+_NOTHING = slice(0, 0)
 
 _Form = tuple[Sequence[Span], Sequence[tuple[str, int, int]]]
 
@@ -36,7 +39,7 @@ class MatcherDisagreement(MidwatchError):
 class CompiledRule:
     """A rule with its expression and the meanings of its groups."""
 
-    __slots__ = ("_beginnings", "_forms", "_raw_match", "expression", "index", "meanings", "rule")
+    __slots__ = ("_beginnings", "_forms", "_raw_match", "_readers", "expression", "index", "meanings", "rule")
 
     def __init__(self, rule: Rule, expression: Expression, index: int) -> None:
         self.rule = rule
@@ -50,6 +53,14 @@ class CompiledRule:
         self._beginnings: tuple[bytes, ...] | None = None
         self._raw_match = expression.raw_match
         self._forms: dict[bytes, _Form] | None = {} if digits_are_alike(rule.pattern) else None
+        self._readers: dict[tuple[str, ...], GroupReader] = {}
+
+    def reader(self, meanings: tuple[str, ...]) -> GroupReader:
+        """What reads only the groups of these meanings, two or more. It remembers the forms of lines."""
+        known = self._readers.get(meanings)
+        if known is None:
+            known = self._readers[meanings] = GroupReader(self, meanings, by_form=self._forms is not None)
+        return known
 
     def spans(self, text: bytes) -> Sequence[Span]:
         """The spans of the match and of every group, in a text in which the rule was found.
@@ -64,10 +75,10 @@ class CompiledRule:
 
     def _form(self, text: bytes) -> _Form:
         known = self._forms
-        if known is None or len(text) > _REMEMBERED_BYTES:
+        if known is None or len(text) > LONGEST_FORM:
             return self._form_of(text)
         # The lines of one form differ in their digits only, and the pattern treats all digits alike.
-        shape = text.translate(_ONE_DIGIT)
+        shape = form_of(text)
         form = known.get(shape)
         if form is None:
             if len(known) >= _REMEMBERED:
@@ -104,6 +115,40 @@ class CompiledRule:
         if spans[0][0] < 0:
             raise MatcherDisagreement(self.rule, text)
         return spans
+
+
+class GroupReader:
+    """Reads a few groups of a rule in texts in which the rule was found. A healthy log needs no more of them.
+
+    A group that took no part reads as "". Otherwise the texts are those of `Match.captures`.
+    """
+
+    __slots__ = ("_by_form", "_compiled", "_meanings", "_picks")
+
+    def __init__(self, compiled: CompiledRule, meanings: tuple[str, ...], *, by_form: bool) -> None:
+        self._compiled = compiled
+        self._meanings = meanings
+        self._by_form = by_form
+        self._picks: dict[bytes, itemgetter[Any]] = {}
+
+    def __call__(self, text: bytes) -> tuple[str, ...]:
+        """The texts of the groups, in the order of the meanings. Raises MatcherDisagreement."""
+        if self._by_form and len(text) <= LONGEST_FORM:
+            shape = form_of(text)
+            pick = self._picks.get(shape)
+            if pick is None:
+                if len(self._picks) >= _REMEMBERED:
+                    self._picks.clear()
+                pick = self._picks[shape] = self._pick_of(text)
+        else:
+            pick = self._pick_of(text)
+        if text.isascii():
+            return cast("tuple[str, ...]", pick(text.decode()))
+        return tuple(part.decode("utf-8", "replace") for part in pick(text))
+
+    def _pick_of(self, text: bytes) -> itemgetter[Any]:
+        places = {meaning: slice(start, end) for meaning, start, end in self._compiled.places(text)}
+        return itemgetter(*(places.get(meaning, _NOTHING) for meaning in self._meanings))
 
 
 class Match(NamedTuple):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+
+from midwatch.streams.lines.forms import LONGEST_FORM, form_of
 
 _HEAD = 240  # bytes in which a line names its level; its message comes after
 
@@ -44,6 +47,7 @@ _DRILL = re.compile(rb"\A[\W\d]{0,40}(?:\w+ ){0,2}[Ii]njection: ")
 
 # A loop that caught the failure above leaves this batch out and takes the next.
 _LEFT_OUT = re.compile(rb"(?i)[^\n]{0,200}?\bskipp(?:ing|ed) (?:this |the )?batch\b")
+_LEFT_OUT_WITHIN = 210  # bytes of the next line that hold its words
 _BREAKS = re.compile(rb"\n[^\n]{0,80}?Traceback \(most recent call last\)")
 
 _WARNS = re.compile(rb"(?i:WARN)|\bW(?:\d{3,4})? |\bW\d{4} |\[W\]|\[W[ \d]|\[NeMo W")
@@ -76,6 +80,11 @@ def is_quiet(line: bytes) -> bool:
 
     It is a warning, information or less, a line that `stands_aside`, or a fault that its writer gets over.
     """
+    return _is_quiet(form_of(line)) if len(line) <= LONGEST_FORM else _is_quiet.__wrapped__(line)
+
+
+@lru_cache(maxsize=1024)
+def _is_quiet(line: bytes) -> bool:
     if stands_aside(line) or _GOES_ON.search(line):
         return True
     found = _LEVEL.search(line[:_HEAD])
@@ -93,5 +102,7 @@ def was_left_out(text: bytes, end: int) -> bool:
     The next line must report that the loop leaves the batch out, and no traceback may begin after it. Lines
     after `text` are unknown.
     """
+    if b"skipp" not in text[end + 1 : end + 1 + _LEFT_OUT_WITHIN].lower():
+        return False
     left_out = _LEFT_OUT.match(text, end + 1)
     return left_out is not None and _BREAKS.match(text, text.find(b"\n", left_out.end())) is None

@@ -22,6 +22,7 @@ __all__ = [
     "LONGEST_RAW_LINE",
     "LinePlace",
     "Normalised",
+    "line_places",
     "line_time",
     "locate",
     "normalise",
@@ -141,22 +142,31 @@ def places(section: Section, text: bytes, positions: Iterable[int]) -> Iterator[
 
     One walk over the text finds all places, so use this for many hits.
     """
+    starts = (text.rfind(b"\n", 0, position) + 1 for position in positions)
+    lines = ((start, end if (end := text.find(b"\n", start)) >= 0 else len(text)) for start in starts)
+    return map(LinePlace._make, line_places(section, text, lines))
+
+
+def line_places(
+    section: Section, text: bytes, lines: Iterable[tuple[int, int]]
+) -> Iterator[tuple[int, int, int, int]]:
+    """The fields of the `LinePlace` of each line, given by its start and end. Lines must not descend."""
     anchors = section.anchors
-    last, ends = len(anchors) - 1, section.end
-    at = start = index = line = 0  # current anchor, start of its line, and the line reached so far
+    last, ends, size, count = len(anchors) - 1, section.end, len(text), text.count
+    at = start = index = line = behind = 0  # current anchor, start of its line, and the line reached so far
     if not anchors:
-        return  # a section without lines has no positions
+        return  # a section without lines has no places
     base, number = anchors[0].offset, anchors[0].number - anchors[0].index
-    for position in positions:
-        begin = text.rfind(b"\n", 0, position) + 1
-        index += text.count(b"\n", line, begin)
-        line = begin
+    for begin, end in lines:
+        # Most lines follow the line before, so nothing lies between them to be counted.
+        index += 1 if begin == behind and begin > line else count(b"\n", line, begin)
+        line, behind = begin, end + 1
         while at < last and anchors[at + 1].index <= index:
             start = _skip(text, start, anchors[at + 1].index - anchors[at].index)
             at += 1
             base, number = anchors[at].offset - start, anchors[at].number - anchors[at].index
-        end = base + (text.find(b"\n", line) + 1 or len(text))
-        yield LinePlace(index, base + line, number + index, end if end < ends else ends)
+        stop = base + (behind if end < size else size)
+        yield index, base + line, number + index, stop if stop < ends else ends
 
 
 def _skip(text: bytes, position: int, lines: int) -> int:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import NamedTuple
+
+from midwatch.streams.lines.forms import form_of
 
 _NAMES = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _MONTHS = {name: i + 1 for i, name in enumerate(_NAMES)}
@@ -42,6 +45,11 @@ _C10 = re.compile(r"[DIWEFC]\d{4} \d\d:\d\d:\d\d\.\d{9} ")
 _LAST_OF_SECOND = 0.999999
 _REACH = 256  # bytes of a line's head that may hold a time, after at most some rank prefixes
 _GUESS_WITHIN = 600.0  # seconds between two reads below which the minutes reveal the zone
+_QUARTER = 900.0  # zones differ from UTC by multiples of it
+_WEST_MOST, _EAST_MOST = -48 * _QUARTER, 56 * _QUARTER
+
+
+_MINUTE = b"60"
 
 
 class _Printed(NamedTuple):
@@ -57,15 +65,17 @@ class _Printed(NamedTuple):
     late: float = 0.0
 
 
+_as_printed: Callable[[type[_Printed], tuple[float, float, bool, float]], _Printed] = tuple.__new__
+
+
 def printed_time(line: bytes, *, zone: tzinfo = UTC, read_at: float | None = None) -> float | None:
     """The time at the head of the line in seconds since 1970, or None. It may be implausible.
 
     A time without a zone counts as one in `zone`. A time without a year (glog, syslog) counts as the last
     such day before `read_at`, and is None without `read_at`.
     """
-    usual = _USUAL.match(line)
-    printed = None if usual is None else _usual(*usual.groups())
-    if printed is None and (printed := _read(line, read_at)) is None:
+    printed = _printed(line, read_at)
+    if printed is None:
         return None
     return printed.seconds + printed.late - (0.0 if printed.fixed else _offset(zone, printed))
 
@@ -80,28 +90,27 @@ def line_time(line: bytes, read_before: float, read_at: float, zone: tzinfo | No
     `zone` is that of the node, or None if unknown. Then any zone counts that makes the time plausible, if the
     two reads are so close that only one can.
     """
-    usual = _USUAL.match(line)
-    printed = None if usual is None else _usual(*usual.groups())
-    if printed is None and (printed := _read(line, read_at)) is None:
+    printed = _printed(line, read_at)
+    if printed is None:
         return read_at
-    for offset in _offsets(printed, read_before, read_at, zone):
-        seconds = printed.seconds - offset
+    moment, resolution, fixed, late = printed
+    if fixed or (zone is None and read_at - read_before >= _GUESS_WITHIN):
+        offsets: tuple[float, ...] = (0.0,)
+    elif zone is not None:
+        offsets = (_offset(zone, printed),)
+    else:
+        # The reads are closer than two quarters, so no other quarter than these brings the time between them.
+        nearest = math.ceil((moment - read_at) / _QUARTER) * _QUARTER
+        offsets = (nearest, nearest - _QUARTER, nearest + _QUARTER)
+        if not _WEST_MOST < nearest < _EAST_MOST:
+            offsets = tuple(offset for offset in offsets if _WEST_MOST <= offset <= _EAST_MOST)
+    for offset in offsets:
+        seconds = moment - offset
         # A time is cut to its last digit, so the line may be younger by that much. The printed time still
         # counts, not that of the read: `replay` knows no reads and must order lines alike.
-        if read_before < seconds + printed.resolution and seconds <= read_at:
-            return seconds + printed.late
+        if read_before < seconds + resolution and seconds <= read_at:
+            return seconds + late
     return read_at
-
-
-def _offsets(printed: _Printed, read_before: float, read_at: float, zone: tzinfo | None) -> Iterator[float]:
-    if printed.fixed:
-        yield 0.0
-    elif zone is not None:
-        yield _offset(zone, printed)
-    elif read_at - read_before < _GUESS_WITHIN:
-        yield from (quarter * 900.0 for quarter in range(-48, 57))
-    else:
-        yield 0.0
 
 
 def _offset(zone: tzinfo, printed: _Printed) -> float:
@@ -112,15 +121,36 @@ def _offset(zone: tzinfo, printed: _Printed) -> float:
     return delta.total_seconds() if delta is not None else 0.0
 
 
-def _usual(minute: bytes, second: bytes, fraction: bytes | None) -> _Printed | None:
-    """The time that a line prints in the usual form without a zone; None if it is no time."""
-    began = _minute(minute)
+def _printed(line: bytes, read_at: float | None) -> _Printed | None:
+    """The time that a line prints. Lines of one form, which differ in digits only, print it at one place."""
+    head = line[:_REACH]
+    hands = _hands(form_of(head))
+    if hands is None:
+        return _read(line, read_at)
+    if not hands:
+        return _read(line, read_at) if _SECONDS in head else None
+    start, end, behind, parts, resolution = hands
+    second = line[end + 1 : end + 3]
+    began = _minute(line[start:end]) if second < _MINUTE else None
     if began is None:
-        return None
-    if fraction is None:
-        return _Printed(began + int(second), 1.0, False)
-    digits = len(fraction)
-    return _Printed(began + int(second) + int(fraction) / 10**digits, 10.0**-digits, False)
+        return _read(line, read_at)
+    part = int(line[end + 4 : behind]) / parts if parts else 0.0
+    return _as_printed(_Printed, (began + int(second) + part, resolution, False, 0.0))
+
+
+@lru_cache(maxsize=1024)
+def _hands(form: bytes) -> tuple[int, int, int, int, float] | tuple[()] | None:
+    """Where lines of this form print a time in the usual form: its start, its minute's end, and its end.
+
+    Then come the parts of a second that it counts (0 for none) and its resolution. () if no part of the form
+    can be hours, minutes and seconds, and None if they may stand elsewhere. Each digit of the form is a zero.
+    """
+    usual = _USUAL.match(form)
+    if usual is not None:
+        digits = len(usual[3] or b"")
+        parts = 10**digits if digits else 0
+        return usual.start(1), usual.end(1), usual.end(), parts, 10.0**-digits
+    return () if _HANDS.search(form) is None else None
 
 
 @lru_cache(maxsize=256)

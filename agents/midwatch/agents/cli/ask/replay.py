@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from midwatch.agents.decide.decision import Rulebook
     from midwatch.agents.policies.base import Policy
     from midwatch.agents.policies.oellm import RetryCounting
+    from midwatch.agents.replay.job_replay import Replayed
+    from midwatch.agents.replay.jobs_of_files import JobFiles
+    from midwatch.agents.replay.log_files import LogFile
     from midwatch.agents.replay.recording.recording_file import Head
     from midwatch.agents.schedulers.base import StartState
     from midwatch.streams.settings.schema import Settings
@@ -44,6 +48,14 @@ _WORTH_PROCESSES = 16 << 20
     type=click.Path(path_type=Path),
     help="The scheduler's record of the job: saved output of sacct, scontrol or Ray's Jobs API.",
 )
+@click.option(
+    "--jobs-by",
+    "by",
+    type=click.Choice(["auto", "one", "folder", "file"]),
+    default="auto",
+    show_default=True,
+    help="Which files of a directory are one job: by their names, all, those of a sub-folder, or each alone.",
+)
 @click.option("--policy", help="Policy or file [default: verdict; for a recording, its own].")
 @retries_option
 @json_option
@@ -59,9 +71,11 @@ def replay(
 ) -> int:
     """Show what happened in log files, the line that proves it, and what the watch would have decided.
 
-    Several files, or a directory of them, are one job. `-` reads standard input. Files may be packed by gzip,
-    bzip2 or zstd, and of any size. Exit code 1: a failure or a finding. Of the settings only `extensions`
-    counts: foreign detectors and policies.
+    Several files, or a directory of them, are one job. A directory holds several jobs if its files' names end
+    in several job ids, or its sub-folders' names do (`--jobs-by`). The answer is then a table, and with
+    `--json` a list. `-` reads standard input. Files may be packed by gzip, bzip2 or zstd, and of any size. If
+    a file holds several starts, the last one counts. Exit code 1: a failure or a finding. Of the settings
+    only `extensions` counts: foreign detectors and policies.
     """
     if options["recording"] is not None:
         if paths:
@@ -71,10 +85,12 @@ def replay(
         raise click.UsageError("give log files, a directory, -, or --recording FILE")
     from midwatch.agents.decide.decision import Rulebook
     from midwatch.agents.policies.oellm import RetryCounting
+    from midwatch.agents.replay.appended_starts import replay_last
     from midwatch.agents.replay.given_files import given_files, shown_progress
     from midwatch.agents.replay.job_replay import replay as replay_files
+    from midwatch.agents.replay.log_files import line_count
     from midwatch.agents.replay.matched_files import processes_for
-    from midwatch.agents.replay.output import as_plain, as_text
+    from midwatch.agents.replay.output import as_plain, as_table, as_text
     from midwatch.agents.rulesets.bundles import watched_rules
     from midwatch.agents.rulesets.extensions import extensions_of
     from midwatch.agents.rulesets.foreign_parts import detectors_in, policies_in
@@ -87,29 +103,64 @@ def replay(
     book = Rulebook(
         {loaded.name: loaded}, sign=lambda command: command, default_policy=loaded.name, judges=judges
     )
-    name, end = job or _job_name(paths[0]), _end(options["exit_code"], options["record"])
+    end = _end(options["exit_code"], options["record"])
     detectors = detectors_in(extensions.named(), extensions)
     with given_files(paths, stdin=sys.stdin.buffer) as given:
+        jobs = _jobs(paths, given.files, options["by"], named=job is not None or end is not None)
         watched = watched_rules(presets, scan=given.size > _WORTH_A_SCAN)
         for note in dict.fromkeys((*given.notes, *watched.notes, *loaded.notes)):
             click.echo(note, err=True)
         with shown_progress(given.size) as advance:
-            result = replay_files(
-                name,
-                given.files,
-                watched,
-                book,
-                WatchLimits(),
-                detectors=detectors,
-                processes=processes_for(given.size, _WORTH_PROCESSES),
-                advance=advance,
-                end=end,
-            )
+
+            def watch(name: str, files: Sequence[LogFile]) -> Replayed:
+                return replay_files(
+                    name,
+                    files,
+                    watched,
+                    book,
+                    WatchLimits(),
+                    detectors=detectors,
+                    processes=processes_for(sum(file.size() for file in files), _WORTH_PROCESSES),
+                    advance=advance,
+                    end=end,
+                )
+
+            if jobs is None:
+                name = job or _job_name(paths[0])
+                results = [replay_last(given.files, partial(watch, name))]
+            else:
+                results = [replay_last(files, partial(watch, _named(name))) for name, files in jobs]
+        counts = [sum(map(line_count, files)) for _, files in jobs or ()]
     if options["as_json"]:
-        click.echo(codec.plain_to_json(as_plain(result)))
+        plain = [as_plain(result) for result in results]
+        click.echo(codec.plain_to_json(plain[0] if jobs is None else plain))
     else:
-        click.echo("\n".join(as_text(result)))
-    return 1 if result.verdict.state == "failed" or result.findings else 0
+        table = as_text(results[0]) if jobs is None else as_table(list(zip(results, counts, strict=True)))
+        click.echo("\n".join(table))
+    return 1 if any(result.verdict.state == "failed" or result.findings for result in results) else 0
+
+
+def _jobs(paths: Sequence[str], files: Sequence[LogFile], by: str, *, named: bool) -> list[JobFiles] | None:
+    """The jobs of a directory, or None where all files are one job.
+
+    `named`: the caller told what holds for one job.
+    """
+    from midwatch.agents.replay.jobs_of_files import jobs_of
+
+    if by == "one" or len(paths) != 1 or not Path(paths[0]).is_dir():
+        if by in ("folder", "file"):
+            raise click.UsageError(f"--jobs-by {by} needs one directory")
+        return None
+    jobs = jobs_of(paths[0], files, by)
+    if by == "auto" and len(jobs) < 2:
+        return None
+    if named:
+        raise UsageError(
+            f"{len(jobs)} jobs have their logs there: {', '.join(name for name, _ in jobs[:3])}, ..",
+            where=paths[0],
+            remedy="give the files of one job, or --jobs-by one",
+        )
+    return jobs
 
 
 def _end(exit_code: int | None, record: Path | None) -> StartState | None:
@@ -184,5 +235,8 @@ def _policy(name: str, counting: RetryCounting, foreign: Mapping[str, Policy]) -
 
 
 def _job_name(path: str) -> str:
-    stem = "stdin" if path == "-" else Path(path).resolve().stem
-    return f"replay:file/{re.sub(r'[^A-Za-z0-9._@+-]', '_', stem) or 'log'}"
+    return _named("stdin" if path == "-" else Path(path).resolve().stem)
+
+
+def _named(name: str) -> str:
+    return f"replay:file/{re.sub(r'[^A-Za-z0-9._@+-]', '_', name) or 'log'}"

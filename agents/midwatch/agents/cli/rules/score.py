@@ -68,6 +68,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
 def _judge() -> Callable[[Labelled], Prediction]:
     from midwatch.agents.decide.decision import Rulebook
     from midwatch.agents.policies.loader import load_policy
+    from midwatch.agents.replay.appended_starts import replay_last
     from midwatch.agents.replay.job_replay import replay
     from midwatch.agents.replay.log_files import LogFile
     from midwatch.agents.replay.scoring import Prediction
@@ -79,8 +80,9 @@ def _judge() -> Callable[[Labelled], Prediction]:
     book = Rulebook({policy.name: policy}, sign=lambda command: command, default_policy=policy.name)
 
     def judge(row: Labelled) -> Prediction:
-        done = replay(
-            "replay:file/log", [LogFile("log", row.log.encode(), 0.0)], watched, book, WatchLimits()
+        done = replay_last(
+            [LogFile("log", row.log.encode(), 0.0)],
+            lambda files: replay("replay:file/log", files, watched, book, WatchLimits()),
         )
         if done.verdict.state != "failed":
             return Prediction(action=done.decision.action)

@@ -165,6 +165,15 @@ def _still_diverged(line: ProgressLine, held: Held) -> bool:
         return True
 
 
+def _after_step(line: ProgressLine, held: tuple[Held, ...]) -> tuple[Held, ...]:
+    """The held lines that the step leaves; the very same tuple if it changes nothing."""
+    if not held or line.step <= min(each.step for each in held):
+        # A step that each held line knows proves nothing, and after a failure thousands of ranks print it.
+        return held
+    kept = tuple(_held_after_step(line, held))
+    return held if kept == held else kept
+
+
 def _held_after_step(line: ProgressLine, held: Iterable[Held]) -> Iterator[Held]:
     for each in held:
         if not earlier(each.hit.line, line):
@@ -207,11 +216,11 @@ def _counted_on(turn: Turn, line: ProgressLine) -> None:
 def _went_on(turn: Turn, line: ProgressLine) -> None:
     """Drop held lines after which the job went on: its step is two beyond the step of the line."""
     held = turn.state.held
-    kept = tuple(_held_after_step(line, held)) if held else ()
-    if kept != held:
+    kept = _after_step(line, held)
+    if kept is not held:
         turn.set(held=kept)
     noted = turn.state.noted
-    if noted and (still := tuple(_held_after_step(line, noted))) != noted:
+    if (still := _after_step(line, noted)) is not noted:
         turn.set(noted=still)
     incident = turn.state.incident
     ended = turn.state.ended_ms is not None and turn.state.stalled is None

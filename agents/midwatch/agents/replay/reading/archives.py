@@ -34,8 +34,9 @@ class LogReader:
     `damage`: what is wrong with the archive, once a read has met it; "" for a whole one. No bytes follow it.
     """
 
-    def __init__(self, source: Path | bytes, advance: Advance = nothing) -> None:
-        """Open a file, or read bytes in memory. Raises OSError."""
+    def __init__(self, source: Path | bytes, advance: Advance = nothing, stop: int | None = None) -> None:
+        """Open a file, or read bytes in memory. `stop`: the bytes after which it ends. Raises OSError."""
+        self._left = stop
         self._file: BinaryIO = (
             io.BytesIO(source) if isinstance(source, bytes) else source.open("rb", buffering=0)
         )
@@ -58,6 +59,9 @@ class LogReader:
 
     def read(self, size: int) -> bytes:
         """The next bytes, `size` of them unless the log ends before. Raises OSError."""
+        if self._left is not None:
+            size = min(size, self._left)
+            self._left -= size
         parts, missing = [self._rest], size - len(self._rest)
         while missing > 0:
             piece = next(self._pieces, b"")

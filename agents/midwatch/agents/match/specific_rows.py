@@ -1,0 +1,70 @@
+"""Which hits of a line stay: those of its most specific rules, at the place that the rule asks for. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
+
+from midwatch.agents.match.progress_columns import strongest
+from midwatch.agents.match.tracebacks import begins_line, is_logged, place_of
+from midwatch.rules.matching.hits import Match, Row
+from midwatch.rules.model import Role, Rule
+
+ANY_EXCEPTION = "exception"
+"""The least specific error type."""
+
+_start = itemgetter(2)
+
+
+def most_specific(rows: Sequence[Row]) -> list[Row]:
+    """The hits of a chunk, sorted by line, less fallbacks on lines with a more specific hit.
+
+    Progress is weighed by itself: it is not more specific. A hit whose rule asks for the start of a line is
+    left out elsewhere.
+    """
+    placed = [row for row in rows if not row[0].rule.at_start or _at_its_place(row)]
+    if len(set(map(_start, placed))) == len(placed):
+        return placed
+    kept: list[Row] = []
+    for found in _by_line(placed):
+        kept += found if len(found) == 1 else _most_specific(found)
+    return kept
+
+
+def _at_its_place(row: Row) -> bool:
+    """Whether the hit of a rule for the start of a line stands there."""
+    rule = row[0].rule
+    if rule.block:
+        return True
+    hit = Match._make(row)
+    start = hit.spans()[0][0]
+    if begins_line(hit.line, start):
+        return True
+    return is_logged(hit.line, start) and place_of(hit.chunk, hit.start, hit.end).ends_traceback
+
+
+def _most_specific(found: list[Row]) -> list[Row]:
+    progress = [row for row in found if row[0].rule.role is Role.PROGRESS]
+    if len(progress) == len(found):
+        return strongest(progress)
+    others = [row for row in found if row[0].rule.role is not Role.PROGRESS]
+    specific = [row for row in others if not row[0].rule.fallback]
+    specific = specific or [row for row in others if not _is_least_specific(row[0].rule)]
+    specific = specific or [row for row in others if not row[0].rule.block]
+    return strongest(progress) + (specific or others)
+
+
+def _by_line(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    same_line: list[Row] = []
+    for row in rows:
+        if same_line and same_line[0][2] != row[2]:
+            yield same_line
+            same_line = []
+        same_line.append(row)
+    if same_line:
+        yield same_line
+
+
+def _is_least_specific(rule: Rule) -> bool:
+    """Whether the rule knows only that something failed."""
+    return rule.fallback and rule.role is Role.CAUSE and rule.error_type == ANY_EXCEPTION

@@ -1,0 +1,167 @@
+"""Appended starts: a file to which each start of a job has added its lines. The last start counts.
+
+A new start is assumed only where all of these hold:
+
+- The first lines of the file repeat: three in a row, but for times, long numbers and addresses.
+- The steps begin again at or below the last one, if both starts print steps.
+- The start before has ended, well or badly, or the repeated lines are those of a scheduler or a launcher.
+  A start that printed no step must show both.
+
+So neither a rewind of the steps within a start nor an epoch's or a validation's own headings begin one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import NamedTuple
+
+from midwatch.agents.replay.job_replay import EarlierStart, Replayed
+from midwatch.agents.replay.log_files import LogFile
+
+MOST_FILES = 8
+"""Files of a job that are searched for appended starts. Ranks' files of one start are many more."""
+
+_HEAD_LINES = 12  # lines among which the repeated ones stand
+_ROW = 3
+_ALPHABET = range(ord("a"), ord("z") + 1)
+_LETTERS = 24  # that a row of lines needs, so that rules and blank headings begin nothing
+_MOST_STARTS = 64
+_BLOCK = 256 * 1024
+_PIECE = 12  # bytes that must stand in a block before its lines are compared
+_COMMON = 32  # times that such a piece may stand in one block
+
+_CHANGES = re.compile(
+    rb"\d{4}-\d\d-\d\d|\d\d?[:/]\d\d[:/]\d\d(?:\d\d)?(?:[.,]\d+)?|0x[0-9a-f]+|\d{5,}"
+    rb"|\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? "
+    rb"|\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\w* +\d\d?\b"
+)
+_LITERAL = re.compile(rb"[^\d\s](?:[^\d\n]*[^\d\s])?")
+_LAUNCHES = re.compile(
+    rb"(?i)SLURM_|\b(?:srun|sbatch|torchrun|torch\.distributed\.(?:run|launch)|deepspeed|mpirun"
+    rb"|accelerate launch|job[ _]?id|start(?:ing|ed)? (?:job|run|training)|launch(?:ing|ed)|prolog"
+    rb"|nodelist|master_addr)\b"
+)
+
+Watch = Callable[[Sequence[LogFile]], Replayed]
+"""Replays these files as one job."""
+
+
+class StartPlace(NamedTuple):
+    """Where a start may begin in a file. `launched`: its first lines are a scheduler's or a launcher's."""
+
+    offset: int
+    number: int
+    launched: bool
+
+
+def replay_last(files: Sequence[LogFile], watch: Watch) -> Replayed:
+    """The replay of the last start that the files hold, and how the earlier ones ended. Raises OSError."""
+    if len(files) > MOST_FILES:
+        return watch(files)
+    cut, earlier = list[LogFile](), list[EarlierStart]()
+    for file in files:
+        parts = _starts_of(file, watch)
+        cut.append(parts[-1])
+        for part, following in pairwise(parts):
+            verdict = watch([part]).verdict
+            earlier.append(EarlierStart(file.path, part.start[1], following.start[1] - 1, verdict))
+    replayed = watch(cut)
+    if not earlier:
+        return replayed
+    note = "the file holds several starts, and the last one counts"
+    return replace(replayed, earlier=tuple(earlier), assumed=(*replayed.assumed, note))
+
+
+def _starts_of(file: LogFile, watch: Watch) -> list[LogFile]:
+    """The parts of a file that one start each has written."""
+    places = list(possible_starts(file))
+    if not places or len(places) > _MOST_STARTS:
+        return [file]
+    edges = [file.start, *((place.offset, place.number) for place in places)]
+    stops = [*(place.offset for place in places), file.stop]
+    parts = [replace(file, start=edge, stop=stop) for edge, stop in zip(edges, stops, strict=True)]
+    kept, known = [parts[0]], watch([parts[0]])
+    for part, place in zip(parts[1:], places, strict=True):
+        following = watch([part])
+        if _begins(known, following, launched=place.launched):
+            kept.append(part)
+            known = following
+        else:
+            kept[-1] = replace(kept[-1], stop=part.stop)
+            known = replace(following, steps=_together(known.steps, following.steps))
+    return kept
+
+
+def _begins(before: Replayed, after: Replayed, *, launched: bool) -> bool:
+    """Whether what stands behind repeated first lines is another start."""
+    if before.steps and after.steps and after.steps[0] > before.steps[1]:
+        return False
+    ended = before.verdict.state == "failed" or before.verdict.mode == "success"
+    # Ranks of one start may print the same first lines, too. A start without a step must show more.
+    return (ended or launched) if before.steps else (ended and launched)
+
+
+def _together(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tuple[int, int] | None:
+    return (one[0], other[1]) if one and other else one or other
+
+
+def possible_starts(file: LogFile) -> Iterator[StartPlace]:
+    """Where the first lines of the file repeat, from the top."""
+    head = [(line, masked) for line in file.head().split(b"\n") if (masked := _masked(line))][:_HEAD_LINES]
+    rows: dict[tuple[bytes, ...], int] = {}
+    for index in range(len(head) - _ROW + 1):
+        row = tuple(masked for _, masked in head[index : index + _ROW])
+        # An indented line is of a traceback or a table. Each rank of one start may print the same one.
+        begins = not any(line[:1].isspace() for line, _ in head[index : index + _ROW])
+        if begins and len(set(row)) == _ROW and sum(map(_letters, row)) >= _LETTERS:
+            rows.setdefault(row, index)
+    if not rows:
+        return
+    pieces = {piece for line, _ in head for piece in _LITERAL.findall(line) if len(piece) >= _PIECE}
+    recent: deque[tuple[int, int, bytes]] = deque(maxlen=_HEAD_LINES + _ROW)
+    beyond = 0
+    for offset, number, line in _lines(file, pieces):
+        masked = _masked(line)
+        if not masked:
+            continue
+        recent.append((offset, number, masked))
+        index = rows.get(tuple(each[2] for each in list(recent)[-_ROW:]), -1)
+        if index < 0 or len(recent) < _ROW:
+            continue
+        first = recent[max(len(recent) - _ROW - index, 0)]
+        if first[1] > beyond:
+            beyond = first[1] + _ROW
+            if first[0] > file.start[0]:
+                row_of_head = head[index : index + _ROW]
+                launched = any(_LAUNCHES.search(each) for each, _ in row_of_head)
+                yield StartPlace(first[0], first[1], launched)
+
+
+def _lines(file: LogFile, pieces: set[bytes]) -> Iterator[tuple[int, int, bytes]]:
+    """The lines of those blocks that hold one of the pieces, each with its offset and number."""
+    offset, number, rest, rare = 0, 1, b"", set(pieces)
+    with file.open() as reader:
+        while block := reader.read(_BLOCK):
+            text = rest + block
+            size = text.rfind(b"\n") + 1
+            whole, rest = text[:size], text[size:]
+            counts = {piece: whole.count(piece) for piece in rare}
+            rare -= {piece for piece, count in counts.items() if count > _COMMON}
+            if any(counts.values()):
+                place = offset
+                for index, line in enumerate(whole.split(b"\n")[:-1]):
+                    yield place, number + index, line
+                    place += len(line) + 1
+            offset, number = offset + size, number + whole.count(b"\n")
+
+
+def _masked(line: bytes) -> bytes:
+    return _CHANGES.sub(b"#", line[:512]).strip()
+
+
+def _letters(masked: bytes) -> int:
+    return sum(byte | 32 in _ALPHABET for byte in masked)

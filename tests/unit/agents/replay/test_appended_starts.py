@@ -1,0 +1,103 @@
+"""A file to which several starts have appended: the last counts, and the answer says how the others ended."""
+
+from __future__ import annotations
+
+import pytest
+
+from midwatch.agents.replay.job_replay import Replayed
+from unit.agents.conftest import Watch
+
+HEAD = (
+    "SLURM_JOB_ID={job}\n"
+    "nodes of this start: toy-01 toy-02\n"
+    "+ srun --export=ALL python train.py --config toy.yaml\n"
+    "2026-11-20 07:{minute:02}:00 the tokenizer of the toy model is loaded\n"
+)
+PLAIN_HEAD = (
+    "toy trainer 2.1 with 8 workers\nreads the shards of the toy corpus\nbuilds a toy model of 2 layers\n"
+)
+RAISED = (
+    "Traceback (most recent call last):\n"
+    '  File "/toy/train.py", line 9, in main\n'
+    "    return shards[index]\n"
+    "IndexError: list index out of range\n"
+)
+OUT_OF_MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+DONE = "`Trainer.fit` stopped: `max_steps=5000` reached.\n"
+
+
+def head(job: int) -> str:
+    return HEAD.format(job=4711000 + job, minute=job)
+
+
+def steps(first: int, last: int) -> str:
+    return "".join(f"step: {step}  loss:  {3 - step / 1000:.4f}\n" for step in range(first, last + 1))
+
+
+def places(done: Replayed) -> list[tuple[int, int, str]]:
+    return [(each.first, each.last, each.verdict.error_type) for each in done.earlier]
+
+
+def test_the_last_of_three_starts_counts_and_the_others_are_named(watch: Watch) -> None:
+    done = watch(
+        head(1) + steps(1, 20) + RAISED + head(2) + steps(11, 30) + OUT_OF_MEMORY + head(3) + steps(21, 60)
+    )
+    assert done.verdict.state == "healthy"
+    assert done.verdict.step == 60
+    assert places(done) == [(1, 28, "exception"), (29, 53, "oom")]
+    assert "the file holds several starts, and the last one counts" in done.assumed
+
+
+def test_a_failure_of_the_last_start_has_its_line_in_the_whole_file(watch: Watch) -> None:
+    text = head(1) + steps(1, 20) + OUT_OF_MEMORY + head(2) + steps(1, 20) + RAISED
+    done = watch(text)
+    assert done.verdict.error_type == "exception"
+    assert text.splitlines()[(done.verdict.root_line_number or 0) - 1].startswith("IndexError")
+    assert places(done) == [(1, 25, "oom")]
+
+
+def test_a_start_that_ended_well_is_an_earlier_start_too(watch: Watch) -> None:
+    done = watch(PLAIN_HEAD + steps(1, 20) + DONE + PLAIN_HEAD + steps(1, 20) + RAISED)
+    assert done.verdict.state == "failed"
+    assert [each.verdict.state for each in done.earlier] == ["healthy"]
+
+
+def test_a_start_that_crashed_before_its_first_step_needs_a_launcher_s_words(watch: Watch) -> None:
+    assert len(watch(head(1) + RAISED + head(2) + OUT_OF_MEMORY).earlier) == 1
+    assert watch(PLAIN_HEAD + RAISED + PLAIN_HEAD + OUT_OF_MEMORY).earlier == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(head(1) + steps(1, 40) + "resumes\n" + steps(21, 60) + RAISED, id="a rewind in a start"),
+        pytest.param(
+            PLAIN_HEAD + "".join(steps(1, 9) + "validation\n" + steps(1, 3) for _ in range(9)) + RAISED,
+            id="a validation counts anew",
+        ),
+        pytest.param(
+            "".join(PLAIN_HEAD + steps(20 * epoch + 1, 20 * epoch + 20) for epoch in range(9)) + RAISED,
+            id="each epoch has the same heading",
+        ),
+        pytest.param(PLAIN_HEAD * 8 + steps(1, 40) + RAISED, id="eight ranks print the same first lines"),
+        pytest.param(
+            "".join(
+                f"Epoch {e} of the run\nlearning rate {e}e-4\nshuffles shard {e}\n{steps(1, 9)}"
+                for e in range(9)
+            )
+            + RAISED,
+            id="headings that count",
+        ),
+        pytest.param(RAISED * 6, id="one traceback of six ranks"),
+    ],
+)
+def test_one_start_stays_one(watch: Watch, text: str) -> None:
+    done = watch(text)
+    assert done.earlier == ()
+    assert done.verdict.state == "failed"
+
+
+def test_a_start_is_found_far_behind_the_first_block_of_a_file(watch: Watch) -> None:
+    done = watch(head(1) + steps(1, 10_000) + OUT_OF_MEMORY + head(2) + steps(9_000, 12_000) + RAISED)
+    assert done.verdict.error_type == "exception"
+    assert places(done) == [(1, 10_005, "oom")]

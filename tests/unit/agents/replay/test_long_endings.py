@@ -1,0 +1,42 @@
+"""What stands behind a good end: an evaluation after the training, and a crash in the teardown."""
+
+from __future__ import annotations
+
+from unit.agents.conftest import Watch
+
+DONE = "`Trainer.fit` stopped: `max_steps=5000` reached.\n"
+TEARDOWN = (
+    "Exception ignored in: <function Loader.__del__ at 0x7f00>\n"
+    "Traceback (most recent call last):\n"
+    '  File "/toy/loader.py", line 31, in __del__\n'
+    "    self.close()\n"
+    "AttributeError: 'NoneType' object has no attribute 'close'\n"
+)
+
+
+def steps(count: int) -> str:
+    return "".join(f"step: {step}  loss:  {3 - step / 10_000:.4f}\n" for step in range(1, count + 1))
+
+
+def evaluation(batches: int) -> str:
+    return "".join(
+        f"Evaluating: {100 * each // batches}%|###  | {each}/{batches} [00:0{each % 9}<00:09, 4.1it/s]\n"
+        for each in range(batches)
+    )
+
+
+def test_an_evaluation_after_thousands_of_steps_is_healthy(watch: Watch) -> None:
+    done = watch(steps(5_000) + DONE + evaluation(500))
+    assert done.verdict.state == "healthy"
+    assert done.verdict.step == 5_000
+
+
+def test_an_exception_that_python_ignores_in_the_teardown_fails_no_run(watch: Watch) -> None:
+    done = watch(steps(5_000) + DONE + TEARDOWN)
+    assert (done.verdict.state, done.decision.action) == ("healthy", "none")
+
+
+def test_an_evaluation_that_fails_after_the_training_is_a_failure(watch: Watch) -> None:
+    done = watch(steps(5_000) + evaluation(50) + TEARDOWN.partition("\n")[2])
+    assert done.verdict.state == "failed"
+    assert done.verdict.root_line_number == 5_000 + 50 + 4
