@@ -80,7 +80,14 @@ def incident_phrase(incident: Incident) -> str:
         return f"none: {printable(incident.verdict.remedy)}"
     if incident.state == "suspected" and incident.evidence:
         return f"nothing has ended, but a line says {printable(incident.evidence[0].error_type)}"
+    if _is_open(incident):
+        return "the attempt ended; how, is not known yet"
     return verdict_phrase(incident.verdict)
+
+
+def _is_open(incident: Incident) -> bool:
+    """Whether the scheduler's word, or last lines, may still tell how the attempt ended."""
+    return incident.state == "ended" and incident.verdict.state == "unknown"
 
 
 def timeline_text(timeline: Timeline, now_ms: int) -> Iterator[Text]:
@@ -184,7 +191,7 @@ def _incident_rows(incident: Incident) -> Iterator[tuple[str, str | Text]]:
     if saved is not None and verdict.state != "healthy":
         phrase = activity.saved_phrase(saved, incident.ended_ms, verdict.step)
         yield "checkpoint", f"{phrase} ({printable(saved.path)})"
-    if verdict.remedy and incident.state != "withdrawn":
+    if verdict.remedy and incident.state != "withdrawn" and not _is_open(incident):
         yield "remedy", printable(verdict.remedy)
     for hit in incident.evidence[:_EVIDENCE_SHOWN]:
         yield "evidence", _evidence(hit)
@@ -218,7 +225,9 @@ def _finding(finding: Finding) -> Text:
     if finding.kind == RESUMED:
         path = finding.quantities.get("checkpoint", "")
         place = f" ({printable(path)})" if path else ""
-        return Text.assemble((printable(finding.kind), "green"), f": {printable(finding.detail)}{place}")
+        went_on = finding.detail.startswith(RESUMED)
+        word = (RESUMED, "green") if went_on else ("checkpoint", "yellow")
+        return Text.assemble(word, f": {printable(finding.detail)}{place}")
     state = "open" if finding.open else "clear again"
     return Text.assemble((printable(finding.kind), "yellow"), f" ({state}): {printable(finding.detail)}")
 

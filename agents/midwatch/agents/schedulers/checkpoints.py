@@ -22,6 +22,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -116,8 +117,9 @@ def discover(directory: Place) -> Discovery:
     tracker, link = _tracker(directory), _latest(directory)
     for unit in ("step", "epoch"):
         ranked = sorted((c for c in candidates if c.unit == unit), key=lambda c: c.number, reverse=True)
-        for each in ranked:
-            if reason := each.objection or _objection(each, tracker, link):
+        for each, before in zip_longest(ranked, ranked[1:]):
+            doubt = _lacks_manifest(each, before) if each is ranked[0] else ""
+            if reason := each.objection or _objection(each, tracker, link) or doubt:
                 passed.append(PassedOver(each.path, reason))
                 continue
             newest.append(Checkpoint(each.number, each.path, each.written_at, each.unit))
@@ -192,6 +194,16 @@ def _objection(candidate: _Candidate, tracker: int | None, link: int | None) -> 
         return _against_last_part(path, candidate.number)
     newer = candidate.number > pointer
     return f"newer than `latest`, and no {MANIFEST} proves it complete" if newer else _against_layout(path)
+
+
+def _lacks_manifest(newest: _Candidate, before: _Candidate | None) -> str:
+    """Why the newest one is doubted though a pointer names it: its trainer gave the one before a manifest.
+
+    A trainer that gives no manifest any more loses one checkpoint by this, and no second one.
+    """
+    if before is None or (newest.path / MANIFEST).exists() or not (before.path / MANIFEST).exists():
+        return ""
+    return f"it has no {MANIFEST}, and {before.path.name} before it has one"
 
 
 def _against_last_part(folder: Place, step: int) -> str:

@@ -109,6 +109,23 @@ def test_why_tells_verdict_root_line_decision_and_what_was_done() -> None:
     assert "\x1b" not in text
 
 
+def test_an_end_that_the_scheduler_has_not_yet_told_gets_no_advice() -> None:
+    unknown = Verdict(state="unknown", mode="ended", error_type="unknown", remedy="set NCCL_DEBUG=INFO")
+    ended = replace(FIRST, state="ended", verdict=unknown)
+    assert "the attempt ended; how, is not known yet, ended" in why(told(ended))
+    assert "NCCL_DEBUG" not in why(told(ended))
+    settled = why(told(replace(ended, state="settled")))
+    assert "unknown: no line says why" in settled
+    assert "NCCL_DEBUG" in settled
+
+
+def test_what_a_start_was_told_is_not_called_resumed() -> None:
+    detail = "was told to load the checkpoint of step 20"
+    finding = Finding(JOB, 2, "resumed", False, NOW, detail)
+    assert f"checkpoint: {detail}" in why(told(*RESCUE, finding))
+    assert f"resumed: {detail}" not in why(told(*RESCUE, finding))
+
+
 def test_the_step_of_a_restart_tells_the_checkpoints_age_and_the_steps_that_are_lost() -> None:
     loaded = replace(DONE, checkpoint="/ckpt/step_100", checkpoint_written_ms=NOW - 60_000)
     one = told(FIRST, RESTART, COMMAND, loaded)

@@ -87,6 +87,17 @@ def test_latest_on_a_torn_one_does_not_help_it(tmp_path: Path) -> None:
     assert reasons(found) == {"step_20": "shard_0.bin has 161 of 162 bytes"}
 
 
+def test_latest_on_one_that_lacks_the_manifest_of_the_one_before_does_not_help_it(tmp_path: Path) -> None:
+    for step in (10, 20):
+        save_step(tmp_path, step)
+    save_step(tmp_path, 30, manifest=False)
+    found = discover(tmp_path)
+    assert step_of(found) == 20
+    assert reasons(found) == {"step_30": "it has no manifest.json, and step_20 before it has one"}
+    save_step(tmp_path, 40, manifest=False)
+    assert step_of(discover(tmp_path)) == 40, "its trainer gives none any more"
+
+
 def test_changed_bytes_of_the_right_length_are_seen(tmp_path: Path) -> None:
     save_step(tmp_path, 10)
     changed = save_step(tmp_path, 20) / "shard_0.bin"
