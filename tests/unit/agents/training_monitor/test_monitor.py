@@ -34,7 +34,7 @@ SIGNATURES = {
 }
 
 
-@pytest.mark.capability("S002-41", "S002-38")
+@pytest.mark.capability("S002-41", "S002-38", "S002-04")
 @pytest.mark.parametrize("name", SIGNATURES)
 def test_the_functions_have_the_parameters_and_defaults_of_the_skill(name: str) -> None:
     shown = inspect.signature(getattr(monitor, name)).parameters.values()
