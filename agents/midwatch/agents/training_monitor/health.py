@@ -193,13 +193,31 @@ def _lines_of_nodes(head: HeadAccess) -> list[str] | None:
         if about.get("state") != "ALIVE":
             continue
         where = f"/api/v0/logs?node_id={about['nodeId']}"
-        names = [name for glob in ("worker*", "job-driver*") for name in _files(head, f"{where}&glob={glob}")]
+        names = [*_newest_first(head, _files(head, f"{where}&glob=job-driver*"))[: _MOST_FILES // 2]]
+        names += sorted(_files(head, f"{where}&glob=worker*"), key=_job_of_worker, reverse=True)
         for name in names[:_MOST_FILES]:
             found = head.call(
                 "GET", f"{where.replace('logs?', 'logs/file?')}&filename={quote(name)}&lines=-1"
             )
             lines += found.body.decode(errors="replace").splitlines() if found.status == _OK else ()
     return lines
+
+
+def _newest_first(head: HeadAccess, drivers: list[str]) -> list[str]:
+    """The drivers' logs by the start of their submissions: a head keeps those of all jobs."""
+    answer = head.call("GET", "/api/jobs/")
+    try:
+        started = {job.get("submission_id"): job.get("start_time") or 0 for job in answer.json()}
+    except (ValueError, TypeError, AttributeError):
+        return drivers
+    ids = {name: name.removeprefix("job-driver-").removesuffix(".log") for name in drivers}
+    return sorted(drivers, key=lambda name: started.get(ids[name], 0), reverse=True)
+
+
+def _job_of_worker(name: str) -> str:
+    """Ray's number of the job in `worker-WORKER-JOB-PID.out`; jobs are numbered in their order."""
+    parts = name.split("-")
+    return parts[2] if len(parts) > 3 else ""
 
 
 def _files(head: HeadAccess, path: str) -> list[str]:
