@@ -72,10 +72,7 @@ def story(stack: Endpoints, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         for name in PROCESSES:
             watch.start(name)
         watch.start("trace", *midwatch("worker", "trace"))
-        quick = "--set=messages.wait=200ms"
-        watch.start(
-            "messages", *midwatch("worker", "messages", quick), MIDWATCH_MESSAGES__WEBHOOK__URL=told.url
-        )
+        start_messages(watch, told)
         began, ports = time.time(), ports_of_all()
         try:
             alertmanager = start_alertmanager(directory / "am", ports, people.url, dead_man.url)
@@ -96,6 +93,12 @@ def story(stack: Endpoints, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             for server in servers:
                 server.end()
             collector.close()
+
+
+def start_messages(watch: Installation, sink: HttpSink) -> None:
+    """A messages worker that tells the sink."""
+    command = midwatch("worker", "messages", "--set=messages.wait=200ms")
+    watch.start("messages", *command, MIDWATCH_MESSAGES__WEBHOOK__URL=sink.url)
 
 
 def tell(watch: Installation, prometheus: Server, training: Training) -> str:

@@ -12,7 +12,7 @@ import pytest
 
 from integration.chain.installation import installation, midwatch
 from integration.chain.training import PROCESSES, Training
-from integration.observe.conftest import OPTIONS, RULES, SOON, tell
+from integration.observe.conftest import OPTIONS, RULES, SOON, start_messages, tell
 from integration.observe.go_programs import go_program
 from integration.observe.prometheus import Server, begin, query_since
 from integration.observe.test_real_prometheus import filled
@@ -24,6 +24,7 @@ from midwatch.agents.grafana.board import Dashboard, Panel
 from midwatch.agents.grafana.write import DASHBOARDS
 from midwatch.agents.local.embedded.stack import Endpoints
 from processes import wait_for
+from sinks import http_sink
 
 pytestmark = pytest.mark.integration
 
@@ -70,13 +71,14 @@ def received(stack: Endpoints, tmp_path_factory: pytest.TempPathFactory) -> Iter
         prometheus, loki, _ = servers
         prometheus.ready("/-/ready")
         loki.ready("/ready")
-        with installation(directory, stack) as watch:
+        with installation(directory, stack) as watch, http_sink() as told:
             watch.environment["MIDWATCH_TELEMETRY__OTLP"] = f"http://{addresses[2]}"
             watch.environment["MIDWATCH_TELEMETRY__INTERVAL"] = "1s"
             watch.environment["MIDWATCH_RULES__DIRECTORIES"] = str(directory / "rules.yaml")
             for name in PROCESSES:
                 watch.start(name)
             watch.start("trace", *midwatch("worker", "trace"))
+            start_messages(watch, told)
             watch.ready()
             began, training = time.time(), Training(watch, directory / "job", OPTIONS)
             try:
