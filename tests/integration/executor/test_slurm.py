@@ -195,15 +195,20 @@ def test_a_scheduler_that_does_not_answer_is_no_end_of_its_jobs(slurm: Lab, clus
 def test_accounting_tells_who_cancelled(slurm_with_accounting: Lab, accounted: World) -> None:
     lab = slurm_with_accounting
     executor = accounted.executor()
-    started, _ = submit(accounted, "--fault", "hang@15")
+    started, checkpoints = submit(accounted, "--fault", "hang@15")
     native = native_id(started.incarnation)
-    lab.wait_state(native, "RUNNING")
+    # A start whose ranks do not run yet may fail by itself before the cancel comes.
+    wait_for(lambda: bool(ledger(checkpoints, "fault")), "every rank runs, and hangs")
     wait_for(lambda: bool(accounted.facts(started.spec.job)), "the watcher has seen it run")
     executor.terminate()
     executor.wait(timeout=60)
     lab.run("scancel", native)
+
+    def accounted_for() -> str:
+        return lab.run("sacct", "-nPX", "-o", "State", "-j", native).stdout.strip()
+
     # SLURM's queue knows of the cancel before its accounting does, and then nobody can tell who did it.
-    lab.wait(lambda: "by" in lab.run("sacct", "-nPX", "-o", "State", "-j", native).stdout, "its row")
+    wait_for(lambda: "by" in accounted_for(), "accounting knows who cancelled it", 30, seen=accounted_for)
     accounted.executor()
     accounted.await_end(started, 120)
     (end,) = [f for f in accounted.facts(started.spec.job) if f.ended]

@@ -41,7 +41,9 @@ def probe_settings(options: Mapping[str, Any]) -> Settings:
         topics=TopicSettings(
             prefix=options["prefix"], partitions=PartitionSettings(logs=2, events=4, incidents=2)
         ),
-        worker=WorkerSettings(session_timeout=2.0, heartbeat_interval=0.3, commit_interval=0.3),
+        worker=WorkerSettings(
+            session_timeout=options["session_timeout"], heartbeat_interval=0.3, commit_interval=0.3
+        ),
     )
 
 

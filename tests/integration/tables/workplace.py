@@ -64,7 +64,15 @@ class Worker:
 class Workplace:
     """One prefix of topics."""
 
-    def __init__(self, stack: Endpoints, directory: Path, kind: str, *, topics: bool = True) -> None:
+    def __init__(
+        self,
+        stack: Endpoints,
+        directory: Path,
+        kind: str,
+        *,
+        topics: bool = True,
+        session_timeout: float = 2.0,
+    ) -> None:
         self.options: dict[str, Any] = {
             "kind": kind,
             "prefix": f"probe-{secrets.token_hex(4)}",
@@ -73,6 +81,7 @@ class Workplace:
             "password": stack.kafka_password,
             "redis_url": stack.redis_url,
             "directory": str(directory),
+            "session_timeout": session_timeout,
         }
         self.directory = directory
         self.settings = probe_settings(self.options)

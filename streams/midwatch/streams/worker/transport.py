@@ -162,20 +162,30 @@ class Consumer(driver.Consumer):
             acks.pop(tp, None)
         return reader.committable(tp.partition) or None
 
+    async def on_stop(self) -> None:
+        await self._commit_all_handled()
+        await super().on_stop()
+
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
-        limit_s = self.app.conf.broker_session_timeout / 2
-        readers = self._shared.readers.values()
         try:
-            async with asyncio.timeout(limit_s):
-                await asyncio.gather(*(reader.settle() for reader in readers))
+            await self._commit_all_handled()
+        finally:
+            self._term = None
+            for reader in self._shared.readers.values():
+                reader.disown([tp.partition for tp in revoked if tp.topic == reader.topic])
+        await super().on_partitions_revoked(revoked)
+
+    async def _commit_all_handled(self) -> None:
+        """The last commit of partitions that this worker gives up. It takes half a session at most."""
+        try:
+            async with asyncio.timeout(self.app.conf.broker_session_timeout / 2):
+                await asyncio.gather(*(reader.settle() for reader in self._shared.readers.values()))
+                # Faust answers a commit with the end of one under way, which knows no later records.
+                while await self.maybe_wait_for_commit_to_finish():
+                    pass
                 await self.commit()
         except TimeoutError:
             self.log.info("gave up partitions without a last commit; their new owner repeats some records")
-        finally:
-            self._term = None
-            for reader in readers:
-                reader.disown([tp.partition for tp in revoked if tp.topic == reader.topic])
-        await super().on_partitions_revoked(revoked)
 
     async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
         self._term = object()

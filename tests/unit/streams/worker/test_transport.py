@@ -71,6 +71,9 @@ class SlowConsumer(Consumer):
     async def commit(self, *_: Any, **__: Any) -> bool:
         return True
 
+    async def maybe_wait_for_commit_to_finish(self) -> bool:
+        return False
+
 
 @pytest.fixture(autouse=True)
 def _without_faust(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,3 +122,48 @@ async def test_what_stays_assigned_is_given_and_sought() -> None:
     await consumer.seek_to_committed()
     assert reader.own == {0, 1}
     assert consumer.sought == [{TP(EVENTS, 0): 0, TP(EVENTS, 1): 0}]
+
+
+class CommittingConsumer(SlowConsumer):
+    """Commits as Faust does: who asks while a commit is under way gets its end, and none of their own."""
+
+    commit = Consumer.commit
+    maybe_wait_for_commit_to_finish = Consumer.maybe_wait_for_commit_to_finish
+
+    def __init__(self, reader: Reading) -> None:
+        super().__init__(reader)
+        self.app.client_only = False
+        self.committed: list[int] = []
+        self.begun, self.broker = asyncio.Event(), asyncio.Event()
+        self._commit_fut = None
+        self._loop = asyncio.get_running_loop()
+        self.handled = 1
+
+    async def force_commit(self, *_: Any, **__: Any) -> bool:
+        handled = self.handled
+        self.begun.set()
+        await self.broker.wait()
+        self.committed.append(handled)
+        return True
+
+
+@pytest.mark.parametrize("end", ["revoked", "stopped"])
+async def test_what_was_handled_while_a_commit_was_under_way_is_committed_before_the_end(
+    end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def done(self: Consumer) -> None:
+        pass
+
+    monkeypatch.setattr(driver.Consumer, "on_stop", done)
+    consumer = CommittingConsumer(Reading())
+    now_and_then = asyncio.create_task(consumer.commit())
+    await consumer.begun.wait()
+    consumer.handled = 2
+    ending = asyncio.create_task(
+        consumer.on_partitions_revoked(set()) if end == "revoked" else consumer.on_stop()
+    )
+    for _ in range(9):
+        await asyncio.sleep(0)  # the readers settle, and the end asks for its commit
+    consumer.broker.set()
+    await asyncio.gather(now_and_then, ending)
+    assert consumer.committed == [1, 2]
