@@ -1,6 +1,7 @@
 """The log of one driver, copied from the head's API into a file, which the sidecar then follows.
 
-The head serves the log from its beginning at each connection, so what the file holds already is skipped.
+The head serves the log from its beginning at each connection, so what the file holds already is skipped. The
+tail of a running job may miss its last words, so it is read once more after the end.
 While the head or the agent beside the driver does not answer, the shipper is blind: it then vouches for no
 silence. The API shows a status and no process, so a heartbeat never says that one is alive.
 """
@@ -21,8 +22,11 @@ from midwatch.shippers.processes import JobProcess
 from midwatch.shippers.ray.websocket import LogTail
 from midwatch.streams.services.ray_jobs import LIVE, RayHead, call
 
-FRESH_S = 8.0
-"""Seconds for which one answer of head and agent vouches."""
+FRESH_S = 5.0
+"""Seconds for which one answer of head and agent vouches, from when it was asked for.
+
+No longer than detect waits for the lines of an end: an answer from before the end must not vouch for them.
+"""
 
 _LOOK_S = 2.0
 _CALL_S = 5.0
@@ -49,18 +53,23 @@ class DriverLog(threading.Thread):
         """Nothing more will come."""
 
     def fresh(self, now: float) -> bool:
-        """Whether head and agent answered a moment ago; `now` is monotonic."""
-        return self.complete or now - self._fresh_at < FRESH_S
+        """Whether the copy has all that the job printed until a moment ago; `now` is monotonic.
+
+        An ended job prints no more, but its last words may still be on their way here.
+        """
+        return self.complete or (not self.over and now - self._fresh_at < FRESH_S)
 
     def run(self) -> None:
         """Copies, and connects again whenever the connection breaks."""
         looks = threading.Thread(target=self._look, name="driver-status", daemon=True)
         looks.start()
         while not self.complete:
+            ended = self.over
             try:
                 self._copy()
                 self._look_once()
-                self.complete = self.over  # the head closed the tail, and the job has ended: that was all
+                # The agent looks at the file and then at the status: the driver may write and end in between.
+                self.complete = ended and self.over
             except OSError as error:
                 self._say(f"the log of {self._submission} cannot be read: {error}")
             self.complete = self.complete or self._forgotten
@@ -89,6 +98,7 @@ class DriverLog(threading.Thread):
             time.sleep(_LOOK_S)
 
     def _look_once(self) -> None:
+        asked = time.monotonic()
         answer = call(self._head, "GET", self._path, timeout=_CALL_S)
         if answer.status == _ABSENT:
             self.over = self._forgotten = True
@@ -102,8 +112,8 @@ class DriverLog(threading.Thread):
             self._say(f"the head does not answer: {answer.text}")
             return
         self.over = status not in LIVE
-        if self.over or status == "PENDING" or self._agent_answers(job.get("driver_node_id")):
-            self._fresh_at = time.monotonic()
+        if status == "PENDING" or self._agent_answers(job.get("driver_node_id")):
+            self._fresh_at = asked
 
     def _agent_answers(self, node: object) -> bool:
         """Whether the agent that reads the driver's log answers: else silence would be the agent's own."""
