@@ -151,6 +151,7 @@ class _Late(NamedTuple):
     hit: Match
     place: LinePlace
     role: RecordRole
+    aside: str
     traceback: TracebackPlace
 
 
@@ -211,8 +212,9 @@ class _Found:
             traceback = TracebackPlace("ignored")
         if was_left_out(text, hit.end):
             traceback = TracebackPlace("ignored")
-        role = _role(hit, traceback)
-        key, late = (name, role, path, rank), _Late(section, text, hit, place, role, traceback)
+        aside = _aside(hit, traceback)
+        role = cast(RecordRole, "context" if aside else str(rule.role))
+        key, late = (name, role, path, rank), _Late(section, text, hit, place, role, aside, traceback)
         known = self.full.get(key, 0)
         if known >= FULL_HITS:
             self._count(name, path, rank, place)
@@ -234,7 +236,7 @@ class _Found:
             self.hits.sort(key=lambda hit: (hit.generation, hit.line.number))
 
     def _keep(self, late: _Late) -> None:
-        section, text, hit, place, role, traceback = late
+        section, text, hit, place, role, aside, traceback = late
         time, excused = self.when(section, text, hit.start, hit.end), None
         if traceback.handled is not None and (traceback.probe or role == "context"):
             excused = next(places(section, text, [traceback.handled])).number
@@ -245,7 +247,8 @@ class _Found:
             )
         full = reclassified(_full(self.node, section, hit, place, time), traceback.frames)
         if role == "context":
-            full = replace(full, role=role, severity=_context_severity(hit, traceback, full.severity))
+            severity = _context_severity(hit, traceback, full.severity)
+            full = replace(full, role=role, severity=severity, aside=aside)
         self.hits.append(replace(full, excuses=excused))
 
     def sign_of_life(self, section: Section, last: LinePlace) -> None:
@@ -266,15 +269,18 @@ def _is_bare_end(rule: Rule) -> bool:
     return rule.fallback and rule.role is Role.CONSEQUENCE and rule.error_type == ANY_EXCEPTION
 
 
-def _role(hit: Match, traceback: TracebackPlace) -> RecordRole:
+def _aside(hit: Match, traceback: TracebackPlace) -> str:
+    """Why the line reports no failure although its rule looks for one; "" if it reports one, or need not."""
     rule = hit.rule
     if rule.role not in (Role.CAUSE, Role.CONSEQUENCE):
-        return cast(RecordRole, str(rule.role))
-    quiet = not (rule.any_level or traceback.passed_on) and is_quiet(hit.line)
-    reported = traceback.kind == "reported" or (traceback.kind == "beside" and not rule.fallback)
-    if not reported or quiet or is_echo(hit.line) or only_mentions(hit):
-        return "context"
-    return cast(RecordRole, str(rule.role))
+        return ""
+    if traceback.kind != "reported" and not (traceback.kind == "beside" and not rule.fallback):
+        return str(traceback.kind)
+    if not (rule.any_level or traceback.passed_on) and is_quiet(hit.line):
+        return "beside" if stands_aside(hit.line) else "quiet"
+    if is_echo(hit.line):
+        return "repeated"
+    return "mentioned" if only_mentions(hit) else ""
 
 
 def _context_severity(hit: Match, traceback: TracebackPlace, severity: str) -> str:

@@ -75,6 +75,7 @@ class Hit:
     fallback: bool = False  # the rule knows only that something failed
     excuses: Count | None = None  # number of the line in this file whose exception was only a probe
     limit: Rate | None = None  # the limit of the rule
+    aside: str = ""  # why the line reports no failure, although its rule looks for one; "" if it does
 
 
 @dataclass(frozen=True, slots=True)

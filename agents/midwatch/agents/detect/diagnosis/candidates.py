@@ -5,7 +5,7 @@ Every candidate but the root has one reason why it is not the root. All reasons 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from midwatch.streams.records import Hit, Line
@@ -48,6 +48,11 @@ def beside(hit: Hit, reason: NotRoot) -> RootCandidate:
     return RootCandidate(replace(hit, role="context"), reason, set_aside=True)
 
 
+def standing_aside(noted: Sequence[Hit]) -> list[RootCandidate]:
+    """The noted lines that would be candidates if they reported what their rules look for."""
+    return [RootCandidate(hit, NotRoot(hit.aside), set_aside=True) for hit in noted if hit.aside in SENTENCES]
+
+
 def consequence(hit: Hit, reason: NotRoot) -> RootCandidate:
     """The line as the consequence of another one. Nothing then shows that a restart would succeed."""
     return RootCandidate(replace(hit, role="consequence", transient=None), reason)
@@ -59,6 +64,13 @@ def speaker(hit: Hit) -> tuple[int | None, int | None]:
 
 
 SENTENCES: Mapping[str, str] = {
+    # its own words or its place show that it reports no failure
+    "mentioned": "it only supposes or cites such a failure",
+    "quiet": "its writer logged it as information or as a warning",
+    "handled": "the program handled this exception",
+    "ignored": "the program went on behind it",
+    "beside": "it comes from code beside the training",
+    "quoted": "it is source code of a traceback, or an outer entry of an error stack",
     # another line makes it a consequence, or shows that it ended nothing
     "asked for itself": "the job itself asked for this requeue at {line}",
     "went another way": "the program went on another way at {line}",

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate
+from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, standing_aside
 from midwatch.agents.detect.diagnosis.collectives import out_of_step
 from midwatch.agents.detect.diagnosis.hindsight import explanation, is_bare_end
 from midwatch.agents.detect.diagnosis.noted_lines import process_that_left, words_of_nccl
@@ -129,7 +129,7 @@ def diagnose(hits: Sequence[Hit], ending: AttemptEnd, order: Order = features) -
         closing = [(each.hit, each.reason or NotRoot("closing")) for each in candidates]
         return Diagnosis(harmless, tuple(hits[:15]), rivals(closing, None))
     candidates = after_peer_exits(candidates, ending.noted)
-    choice = _with_noted(choose(candidates, order), ending)
+    choice = _with_noted(choose([*candidates, *standing_aside(ending.noted)], order), ending)
     root, hits = choice.root, _hits_of(candidates)
     evidence = sorted((hit for hit in hits if hit is not root), key=in_order)[:15]
     judged = with_way_on(out_of_step(_judge(root, ending), hits), ending.checkpoints)
@@ -149,7 +149,12 @@ def _with_noted(choice: RootChoice, ending: AttemptEnd) -> RootChoice:
 
 
 def _rivals(choice: RootChoice, verdict: Verdict) -> tuple[Rival, ...]:
-    """The candidates that are not the root of this verdict. The verdict may rest on no line of them."""
+    """The candidates that are not the root of this verdict. The verdict may rest on no line of them.
+
+    Where nothing failed, nobody asks after lines that report no failure.
+    """
+    if verdict.state == "healthy":
+        choice = replace(choice, others=tuple(pair for pair in choice.others if not pair[0].aside))
     if verdict.rule and verdict.error_type != "hang":
         return rivals(choice.others, choice.root)
     hang = "hang" if verdict.error_type == "hang" else "scheduler tells more"

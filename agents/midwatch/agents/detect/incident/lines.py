@@ -175,7 +175,7 @@ def _hold(turn: Turn, hit: Hit, logged_ms: int) -> None:
     state = turn.state
     if hit.role == "context" and hit.mode == "success":
         turn.set(left=hit)
-    if may_explain(hit):
+    if may_explain(hit) or hit.aside:
         _note(turn, hit, logged_ms)
     if hit.role not in ("cause", "consequence"):
         return
@@ -213,16 +213,19 @@ def _worst(held: Sequence[Held]) -> list[Held]:
 def _note(turn: Turn, hit: Hit, logged_ms: int) -> None:
     """Note the first line of each rule and file since the last steps. New notes replace the oldest.
 
-    Of a fallback rule the last lines count, because the words nearest to the end tell most.
+    Of a fallback rule the last lines count, because the words nearest to the end tell most. Lines that only
+    stand aside replace none that may explain the end.
     """
-    state, kept = turn.state, list(turn.state.noted)
+    state, explains = turn.state, may_explain(hit)
+    others = [each for each in state.noted if may_explain(each.hit) is not explains]
+    kept = [each for each in state.noted if may_explain(each.hit) is explains]
     alike = [each for each in kept if each.hit.rule == hit.rule and each.hit.line.file == hit.line.file]
     if alike and not hit.fallback:
         return
     if len(alike) >= _NOTED_OF_A_FALLBACK:
         kept.remove(alike[0])
     note = Held(hit, state.step if state.step is not None else -1, logged_ms)
-    turn.set(noted=(*kept, note)[-_NOTED:])
+    turn.set(noted=(*others, *(*kept, note)[-_NOTED:]))
 
 
 def _begin_anew(turn: Turn) -> None:
@@ -238,6 +241,9 @@ def _excuse(turn: Turn, hit: Hit) -> None:
     kept = tuple(h for h in turn.state.held if (h.hit.line.file, h.hit.line.number) != place)
     if len(kept) == len(turn.state.held):
         return
+    for held in turn.state.held:
+        if held not in kept:
+            _note(turn, replace(held.hit, role="context", severity="info", aside="handled"), held.logged_ms)
     turn.set(held=kept)
     incident = turn.state.incident
     if incident is not None and incident.state == "suspected" and not kept:

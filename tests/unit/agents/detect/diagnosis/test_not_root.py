@@ -55,6 +55,11 @@ def context(number: int, rule: str, kind: str = "exception", **known: Any) -> Hi
     return seen(number, rule, "context", kind, **known)
 
 
+def aside(number: int, why: str) -> Hit:
+    """A line whose rule looks for a failure, and which reports none."""
+    return replace(context(number, "toy_words"), severity="info", aside=why)
+
+
 def ended(fact: SchedulerFact | None = None, **known: Any) -> AttemptEnd:
     usual: dict[str, Any] = {
         "silence": None,
@@ -236,6 +241,10 @@ CASES: list[tuple[str, int, int | None, Sequence[Hit], AttemptEnd]] = [
         ended(progress=Line(text="step 9", path="log", number=5, offset=0, time=5.0, node="n1")),
     ),
 ]
+CASES += [
+    (name, 3, None, [seen(7)], ended(noted=(aside(3, name),)))
+    for name in ("mentioned", "quiet", "handled", "ignored", "beside", "quoted")
+]
 
 
 @pytest.mark.parametrize(("name", "number", "shown", "hits", "end"), CASES, ids=[case[0] for case in CASES])
@@ -249,6 +258,12 @@ def test_each_reason_has_its_case(
     (rival,) = [each for each in found.rivals if each.number == number]
     assert rival.reason == NotRoot(name, because).sentence(of)
     assert found.verdict.root_line_number != number or name in ("same line", "news of a peer")
+
+
+def test_where_nothing_failed_nobody_asks_after_lines_that_report_no_failure() -> None:
+    noted = (aside(3, "mentioned"),)
+    assert diagnose([], ended(fact(exit_code=0, mode="success"), succeeded=True, noted=noted)).rivals == ()
+    assert diagnose([], ended(fact("FAILED", exit_code=1), noted=noted)).rivals != ()
 
 
 def test_no_reason_is_without_a_case() -> None:
@@ -302,6 +317,37 @@ def test_replay_says_of_each_candidate_why_it_is_not_the_root(watch: Watch) -> N
     reason = "it only sums up how a process ended, and line 1 names a cause"
     assert [(each["line_number"], each["reason"]) for each in as_plain(done)["rivals"]][-1] == (2, reason)
     assert any(each.startswith("  not root  log:2 ") and each.endswith(reason) for each in as_text(done))
+
+
+@pytest.mark.parametrize(
+    ("name", "above", "number"),
+    [
+        ("mentioned", "The step was slow. This can happen if the instance was preempted.\n", 1),
+        ("quiet", "WARNING: RuntimeError: CUDA error: out of memory while warming up the cache\n", 1),
+        (
+            "handled",
+            "Traceback (most recent call last):\n"
+            '  File "/home/ada/toy/cache.py", line 7, in read\n'
+            "    return known[key]\n"
+            "KeyError: 'shard 7'\n"
+            "\nDuring handling of the above exception, another exception occurred:\n\n",
+            4,
+        ),
+    ],
+)
+def test_replay_says_of_a_line_that_reports_no_failure_why_it_is_not_the_root(
+    watch: Watch, name: str, above: str, number: int
+) -> None:
+    fails = (
+        "Traceback (most recent call last):\n"
+        '  File "/home/ada/toy/train.py", line 30, in <module>\n'
+        "    read(shard)\n"
+        "ValueError: the toy broke\n"
+    )
+    done = watch(above + fails)
+    assert done.verdict.root_line == "ValueError: the toy broke"
+    reasons = {each["line_number"]: each["reason"] for each in as_plain(done)["rivals"]}
+    assert reasons.get(number) == SENTENCES[name], reasons
 
 
 @pytest.mark.parametrize("many", ["waits", "requests", "notices"])
