@@ -199,7 +199,7 @@ def _hold(turn: Turn, hit: Hit, logged_ms: int) -> None:
 
 
 def _worst(held: Sequence[Held]) -> list[Held]:
-    """The lines that go, so that `_HELD` stay. The best few of each rule stay first: they may explain others."""
+    """The lines that go, so that `_HELD` stay. The best few of each rule may explain others, and go last."""
     ranked = sorted(held, key=lambda each: precedence(each.hit))
     seen = Counter[str]()
     few, more = list[Held](), list[Held]()
