@@ -30,6 +30,8 @@ from ray_lab.world import variables
 from slurm_lab.lab import Lab
 
 RUNNING = 5
+_LOOKS = 3
+"""So many calls of the scheduler follow on the starts before the measurement begins."""
 _TOOLS = ("squeue", "sacct", "scontrol", "sbatch", "scancel", "sinfo")
 
 
@@ -109,8 +111,17 @@ def _submitted(up: Up, *command: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def _shown_running(up: Up) -> int:
+    jobs = json.loads(up.midwatch("jobs", "--json").stdout or "{}").get("jobs", ())
+    return sum(job["state"] == "running" for job in jobs)
+
+
 def _measured(up: Up, scheduler: str, listed: int, seconds: float, calls: Callable[[], int]) -> Cost:
-    """Let it look for so long. A shipper that also asks the head stands still meanwhile."""
+    """Let it look for so long. A shipper that also asks the head stands still meanwhile.
+
+    It begins once the watch shows all jobs as running, and the executor has looked again since then.
+    """
+    wait_for(lambda: _shown_running(up) == RUNNING, "the watch knows that the jobs run", 120)
     executor = psutil.Process(up.pid_of("executor"))
     others = [
         each
@@ -120,7 +131,8 @@ def _measured(up: Up, scheduler: str, listed: int, seconds: float, calls: Callab
     for each in others:
         each.suspend()
     try:
-        time.sleep(5)  # what the starts caused is over
+        known = calls()
+        wait_for(lambda: calls() >= known + _LOOKS, "what the starts caused is over", 120)
         before, cpu, began = calls(), sum(executor.cpu_times()[:4]), time.monotonic()
         time.sleep(seconds)  # the length of the measurement
         lasted = time.monotonic() - began

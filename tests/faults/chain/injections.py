@@ -16,15 +16,14 @@ from typing import Any
 
 import redis
 
-from faults.chaos.rounds import FULL
 from integration.chain.installation import WORKERS, Installation, midwatch
 from midwatch.agents.local.embedded.stack import EmbeddedStack, Endpoints
 from midwatch.streams.worker.readiness import is_ready
 from processes import alive, wait_for
 
 OURS = (*WORKERS, "executor")
-AWAY_S = 60.0 if FULL else 40.0
-"""In either form it is longer than the longest timeout of a worker's request, which is 30 s."""
+AWAY_S = 60.0
+"""Longer than the longest timeout of a worker's request, which is 30 s."""
 KNOWN_EVERYWHERE = ("connection.json", "signing.key", "signing.pub")
 """What a state directory on another host has in common with the first one's."""
 

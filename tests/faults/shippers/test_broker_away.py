@@ -55,9 +55,9 @@ def test_memory_is_flat_and_nothing_is_lost(
         os.kill(servers.kafka.pid, signal.SIGSTOP)
     measured: list[int] = []
     try:
-        # Six times what may be in flight: 50 MiB in ten parts, with a look at the memory after each.
+        # Far more than may be in flight: 100 MiB in ten parts, with a look at the memory after each.
         for part in range(10):
-            lines += write_much(log, 1000 + part * 12_000, 12_000)
+            lines += write_much(log, 1000 + part * 24_000, 24_000)
             running.await_turns()
             measured.append(running.memory())
         wait_for(lambda: "does not acknowledge" in running.said_so_far(), "a word about the broker")

@@ -6,14 +6,13 @@ import signal
 import time
 from collections.abc import Callable
 
-from faults.chaos.rounds import FULL
 from faults.soak import redis_faults
 from faults.soak.theatre import Theatre
 from processes import wait_for
 
 Fault = Callable[[Theatre], None]
-AWAY_S = 60.0 if FULL else 40.0
-"""In either form it is longer than the longest timeout of a worker's request, which is 30 s."""
+AWAY_S = 60.0
+"""Longer than the longest timeout of a worker's request, which is 30 s."""
 PASSES = 60
 """A doomed worker dies in one of so many first passes of its failpoint."""
 TURNS = 5

@@ -14,7 +14,7 @@ from faults.soak import faults
 from faults.soak.theatre import theatre
 from midwatch.agents.local.embedded.stack import EmbeddedStack, Endpoints
 
-EVENTS = 20_000 if FULL else 10_000
+EVENTS = 20_000
 RATE = 250.0 if FULL else 70.0
 """Records a second: in the short form they last no longer than all the faults do."""
 PLANS = {faults.name_of(each): (each,) for each in faults.ALL} if FULL else {"all in turn": faults.ALL}

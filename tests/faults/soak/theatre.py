@@ -29,8 +29,6 @@ from midwatch.streams.worker.tables.script import parse_offset
 from processes import wait_for
 
 PATIENCE_S = 120.0
-LEVEL_S = 300.0
-"""While a slow machine plays the faults, the traffic goes on: more waits for its end then."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +210,7 @@ class Theatre:
         """End the traffic and wait until both stages have all of it; how many were sent."""
         sent = self.traffic.end(at_least)
         assert not self.traffic.errors, self.traffic.errors[:3]
-        wait_for(self.level, "both stages level with the traffic", LEVEL_S, seen=self.how_far)
+        wait_for(self.level, "both stages level with the traffic", seen=self.how_far)
         return sent
 
     def restore(self) -> None:

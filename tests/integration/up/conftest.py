@@ -20,8 +20,6 @@ from midwatch.streams.worker.readiness import is_ready
 from processes import alive, wait_for, working_in
 
 READY = 90.0
-STOPPED = 150.0
-"""Longer than the graces of a stop together: 25 s each for executor, workers, Kafka and Redis."""
 PROCESSES = ("match", "detect", "decide", "executor")
 
 
@@ -86,7 +84,7 @@ class Up:
     def stop(self) -> int:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(STOPPED)
+        return self.process.wait(90)
 
     def processes(self) -> list[int]:
         """Everything that runs in its directory: servers, agents, supervisors."""

@@ -41,16 +41,25 @@ def replace_open_specs(
     """Replaces the last spec of each job of ours that holds variables. Call it once the census has caught up.
 
     A spec of another installation, user or host stays: its executor could not read our file. A failure is
-    logged, and the old spec stays valid.
+    logged, and that job's old spec stays valid.
     """
-    number = 0
-    try:
-        for spec in census.open_specs():
-            if signer.verifier().accepts(spec) and _is_ours(spec, state_directory):
+    verifier, number = signer.verifier(), 0
+    started: frozenset[str] | None = None  # read once, and only if a local job needs it
+    for spec in census.open_specs():
+        if spec.user != getpass.getuser() or not verifier.accepts(spec):
+            continue
+        try:
+            if is_sbatch(spec.argv):
+                ours = _has_its_script_in(state_directory, spec)
+            else:
+                started = _jobs_started_in(state_directory) if started is None else started
+                ours = spec.job in started
+            if ours:
                 reporter.spec(signer.sign(_closed(spec, state_directory)))
                 number += 1
-    except (OSError, MidwatchError) as error:
-        say(f"specs of an earlier midwatch still hold variables, and cannot be replaced: {error}")
+        except (OSError, MidwatchError) as error:
+            why = error.in_one_line if isinstance(error, MidwatchError) else str(error)
+            say(f"{spec.job}: its spec still holds variables, and cannot be replaced: {why}")
     if number:
         say(f"specs of an earlier midwatch held variables, and files of their user hold them now: {number}")
 
@@ -61,12 +70,8 @@ def _closed(spec: Spec, state_directory: Path) -> Spec:
     return replace(spec, environment={}, environment_file=str(path), replaces=spec_hash(spec))
 
 
-def _is_ours(spec: Spec, state_directory: Path) -> bool:
-    """Whether this state directory started the job, for this user. Only then its executor reads our file."""
-    if spec.user != getpass.getuser():
-        return False
-    if not is_sbatch(spec.argv):
-        return _has_started(spec.job, state_directory)
+def _has_its_script_in(state_directory: Path, spec: Spec) -> bool:
+    """Whether the job's script lies in this state directory. Only then its executor reads our file."""
     try:
         script = script_of(spec.argv).resolve()
         verified_script(script)
@@ -75,10 +80,10 @@ def _is_ours(spec: Spec, state_directory: Path) -> bool:
     return script.parent == (state_directory / "scripts").resolve()
 
 
-def _has_started(job: str, state_directory: Path) -> bool:
-    """Whether a start of the job lies in `effects`. A job without a name of its own has its process's id."""
+def _jobs_started_in(state_directory: Path) -> frozenset[str]:
+    """The jobs whose starts lie in `effects`. A job without a name of its own has its process's id."""
+    jobs = set[str]()
     for record in (*read_all(state_directory), *read_past(state_directory)):
-        names = [name for word, name in pairwise(record.argv) if word == "--job"]
-        if job in names or job in [f"{name}/{record.pid}" for name in names]:
-            return True
-    return False
+        named = [name for word, name in pairwise(record.argv) if word == "--job"]
+        jobs.update(named, (f"{name}/{record.pid}" for name in named))
+    return frozenset(jobs)

@@ -16,7 +16,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 from midwatch.agents.replay.job_replay import EarlierStart, Replayed
@@ -31,6 +31,7 @@ _ALPHABET = range(ord("a"), ord("z") + 1)
 _LETTERS = 24  # that a row of lines needs, so that rules and blank headings begin nothing
 _MOST_STARTS = 64
 _BLOCK = 256 * 1024
+_COMPARED = 512  # bytes of a line
 _PIECE = 12  # bytes that must stand in a block before its lines are compared
 _COMMON = 32  # times that such a piece may stand in one block
 
@@ -62,36 +63,46 @@ def replay_last(files: Sequence[LogFile], watch: Watch) -> Replayed:
     """The replay of the last start that the files hold, and how the earlier ones ended. Raises OSError."""
     if len(files) > MOST_FILES:
         return watch(files)
-    cut, earlier = list[LogFile](), list[EarlierStart]()
+    cut, earlier = list[_Part](), list[EarlierStart]()
     for file in files:
         parts = _starts_of(file, watch)
         cut.append(parts[-1])
         for part, following in pairwise(parts):
-            verdict = watch([part]).verdict
-            earlier.append(EarlierStart(file.path, part.start[1], following.start[1] - 1, verdict))
-    replayed = watch(cut)
+            verdict = (part.replayed or watch([part.file])).verdict
+            start, end = part.file.start[1], following.file.start[1] - 1
+            earlier.append(EarlierStart(file.path, start, end, verdict))
+    known = cut[0].replayed if len(cut) == 1 else None
+    replayed = known or watch([part.file for part in cut])
     if not earlier:
         return replayed
     note = "the file holds several starts, and the last one counts"
     return replace(replayed, earlier=tuple(earlier), assumed=(*replayed.assumed, note))
 
 
-def _starts_of(file: LogFile, watch: Watch) -> list[LogFile]:
+class _Part(NamedTuple):
+    """What one start has written to a file. `replayed`: None if no replay of just this part is at hand."""
+
+    file: LogFile
+    replayed: Replayed | None = None
+
+
+def _starts_of(file: LogFile, watch: Watch) -> list[_Part]:
     """The parts of a file that one start each has written."""
-    places = list(possible_starts(file))
+    places = list(islice(possible_starts(file), _MOST_STARTS + 1))
     if not places or len(places) > _MOST_STARTS:
-        return [file]
+        return [_Part(file)]
     edges = [file.start, *((place.offset, place.number) for place in places)]
     stops = [*(place.offset for place in places), file.stop]
     parts = [replace(file, start=edge, stop=stop) for edge, stop in zip(edges, stops, strict=True)]
-    kept, known = [parts[0]], watch([parts[0]])
+    known = watch([parts[0]])
+    kept = [_Part(parts[0], known)]
     for part, place in zip(parts[1:], places, strict=True):
         following = watch([part])
         if _begins(known, following, launched=place.launched):
-            kept.append(part)
+            kept.append(_Part(part, following))
             known = following
         else:
-            kept[-1] = replace(kept[-1], stop=part.stop)
+            kept[-1] = _Part(replace(kept[-1].file, stop=part.stop))
             known = replace(following, steps=_together(known.steps, following.steps))
     return kept
 
@@ -142,25 +153,33 @@ def possible_starts(file: LogFile) -> Iterator[StartPlace]:
 
 
 def _lines(file: LogFile, pieces: set[bytes]) -> Iterator[tuple[int, int, bytes]]:
-    """The lines of those blocks that hold one of the pieces, each with its offset and number."""
-    offset, number, rest, rare = 0, 1, b"", set(pieces)
+    """The lines of those blocks that hold one of the pieces, each with its offset and number.
+
+    Of a line that is longer than a block only the beginning is held: a progress bar may never end its line.
+    """
+    offset, number, rest, left_out, rare = 0, 1, b"", 0, set(pieces)
     with file.open() as reader:
         while block := reader.read(_BLOCK):
             text = rest + block
             size = text.rfind(b"\n") + 1
+            if not size and len(text) > _BLOCK:
+                rest, left_out = text[:_COMPARED], left_out + len(text) - _COMPARED
+                continue
             whole, rest = text[:size], text[size:]
             counts = {piece: whole.count(piece) for piece in rare}
             rare -= {piece for piece, count in counts.items() if count > _COMMON}
+            behind = left_out if size else 0  # of its first line
             if any(counts.values()):
-                place = offset
+                place, beyond = offset, behind
                 for index, line in enumerate(whole.split(b"\n")[:-1]):
                     yield place, number + index, line
-                    place += len(line) + 1
-            offset, number = offset + size, number + whole.count(b"\n")
+                    place, beyond = place + len(line) + 1 + beyond, 0
+            offset, number = offset + size + behind, number + whole.count(b"\n")
+            left_out -= behind
 
 
 def _masked(line: bytes) -> bytes:
-    return _CHANGES.sub(b"#", line[:512]).strip()
+    return _CHANGES.sub(b"#", line[:_COMPARED]).strip()
 
 
 def _letters(masked: bytes) -> int:

@@ -15,6 +15,7 @@ The step is a metric of the report, or stands in `.metadata.json`, which `Checkp
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -57,11 +58,11 @@ def ray_runs(directory: Place, entries: Sequence[Place]) -> Iterator[tuple[RaySa
     for entry in entries:
         if _is_checkpoint(entry.name) or not entry.is_dir():
             continue
-        if marked or (entry / MARKER).exists():
-            inside: tuple[Place, ...] = ()
-            with suppress(PermissionError, FileNotFoundError):  # such as lost+found
+        inside: tuple[Place, ...] = ()
+        with suppress(PermissionError, FileNotFoundError):  # such as lost+found
+            if marked or (entry / MARKER).exists():
                 inside = tuple(entry.iterdir())
-            yield from _run(entry, inside)
+        yield from _run(entry, inside)
 
 
 def _is_checkpoint(name: str) -> bool:
@@ -84,7 +85,7 @@ def _by_snapshot(run: Place, dated: Sequence[Place]) -> tuple[RaySave, ...]:
         doubt = "" if listed else f"{SNAPSHOT} names no checkpoint: not all ranks have reported it"
     except FileNotFoundError:
         listed, doubt = {}, f"there is no {SNAPSHOT}: not all ranks have reported it"
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         listed, doubt = {}, f"{SNAPSHOT} cannot be read"
     reported = max((name for name in listed if _DATED.fullmatch(name)), default="")
     # Older ones that the snapshot does not name are those that Ray deletes.
@@ -110,7 +111,7 @@ def _listed(state: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 def _is_within(name: str) -> bool:
-    return bool(name) and not name.startswith("/") and ".." not in name.split("/")
+    return not {"", ".", ".."}.intersection(name.split("/"))
 
 
 def _by_results(trial: Place, numbered: Sequence[Place]) -> tuple[RaySave, ...]:
@@ -137,7 +138,7 @@ def _reports(file: Place) -> dict[str, Mapping[str, Any]]:
     for line in lines:
         try:
             metrics = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(metrics, dict) and isinstance(name := metrics.get("checkpoint_dir_name"), str):
             found[name] = metrics
@@ -146,27 +147,37 @@ def _reports(file: Place) -> dict[str, Mapping[str, Any]]:
 
 def _save(path: Place, metrics: Mapping[str, Any]) -> RaySave:
     """A checkpoint that all ranks reported, with its step or its epoch."""
+    if path.is_symlink():
+        return RaySave(path, objection="it is a link, and Ray makes none")
     if not path.is_dir():
         return RaySave(path, objection="the folder is missing, though it was reported")
-    for known in (metrics, _metadata(path / METADATA)):
-        for unit, names in (("step", _STEPS), ("epoch", _EPOCHS)):
-            for name in names:
-                if (number := _count(known.get(name))) is not None:
-                    return RaySave(path, number, "epoch" if unit == "epoch" else "step")
-    named = folder_name(path.name)
-    return RaySave(path, named.number, named.unit) if named else RaySave(path)
+    number, unit = _number(metrics)
+    if number is None:
+        number, unit = _number(_metadata(path / METADATA))
+    if number is None and (named := folder_name(path.name)):
+        number, unit = named.number, named.unit
+    return RaySave(path, number, unit)
+
+
+def _number(known: Mapping[str, Any]) -> tuple[int | None, Unit]:
+    """The step, else the epoch, among these metrics; None if they hold neither."""
+    steps: Iterator[int | None] = (_count(known.get(name)) for name in _STEPS)
+    epochs: Iterator[int | None] = (_count(known.get(name)) for name in _EPOCHS)
+    if (step := next((each for each in steps if each is not None), None)) is not None:
+        return step, "step"
+    return next((each for each in epochs if each is not None), None), "epoch"
 
 
 def _count(value: object) -> int | None:
     """A count that a metric holds; frameworks report some as floating-point numbers."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0 or value != int(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return int(value)
+    return int(value) if math.isfinite(value) and value >= 0 and value == int(value) else None
 
 
 def _metadata(file: Place) -> Mapping[str, Any]:
     try:
         known = json.loads(file.read_bytes())
-    except (FileNotFoundError, ValueError):
+    except (FileNotFoundError, ValueError, RecursionError):
         return {}
     return known if isinstance(known, dict) else {}

@@ -20,7 +20,7 @@ from pathlib import Path
 from midwatch.agents.schedulers.checkpoint_store import is_below, place
 from midwatch.agents.schedulers.checkpoints import discover
 from midwatch.shippers.identity import RESUME_FROM, RESUME_STEP, RESUME_UNIT, RESUME_WRITTEN
-from midwatch.streams.errors import ConfigurationError, UsageError
+from midwatch.streams.errors import MidwatchError, UsageError
 from midwatch.streams.records.words import Unit
 
 ATTEMPT = "MIDWATCH_ATTEMPT"
@@ -110,7 +110,9 @@ def newest(directory: str | Path) -> tuple[ResumePoint | None, tuple[str, ...]]:
     try:
         where = place(directory)
         found = discover(where)
-    except (OSError, ConfigurationError) as error:
+    except MidwatchError as error:
+        return None, (f"cannot read the checkpoints: {error.in_one_line}",)
+    except OSError as error:
         return None, (f"cannot read the checkpoints: {error}",)
     notes = [f"skips the checkpoint {passed.path}: {passed.reason}" for passed in found.passed_over]
     latest = found.latest

@@ -187,13 +187,15 @@ def _lines_of_nodes(head: HeadAccess) -> list[str] | None:
     nodes = head.call("GET", "/nodes?view=summary")
     if nodes.status != _OK:
         return None
-    lines: list[str] = []
+    lines, started = list[str](), _submissions_by_start(head)
     for node in nodes.json()["data"]["summary"]:
         about = node.get("raylet") or {}
         if about.get("state") != "ALIVE":
             continue
         where = f"/api/v0/logs?node_id={about['nodeId']}"
-        names = [*_newest_first(head, _files(head, f"{where}&glob=job-driver*"))[: _MOST_FILES // 2]]
+        drivers = _files(head, f"{where}&glob=job-driver*")
+        drivers.sort(key=lambda name: started.get(_submission_of(name), 0), reverse=True)
+        names = drivers[: _MOST_FILES // 2]
         names += sorted(_files(head, f"{where}&glob=worker*"), key=_job_of_worker, reverse=True)
         for name in names[:_MOST_FILES]:
             found = head.call(
@@ -203,15 +205,17 @@ def _lines_of_nodes(head: HeadAccess) -> list[str] | None:
     return lines
 
 
-def _newest_first(head: HeadAccess, drivers: list[str]) -> list[str]:
-    """The drivers' logs by the start of their submissions: a head keeps those of all jobs."""
-    answer = head.call("GET", "/api/jobs/")
+def _submissions_by_start(head: HeadAccess) -> dict[str, float]:
+    """When each submission began: a head keeps the drivers' logs of all jobs, and few of them are read."""
     try:
-        started = {job.get("submission_id"): job.get("start_time") or 0 for job in answer.json()}
+        jobs = head.call("GET", "/api/jobs/").json()
+        return {str(job.get("submission_id")): float(job.get("start_time") or 0) for job in jobs}
     except (ValueError, TypeError, AttributeError):
-        return drivers
-    ids = {name: name.removeprefix("job-driver-").removesuffix(".log") for name in drivers}
-    return sorted(drivers, key=lambda name: started.get(ids[name], 0), reverse=True)
+        return {}
+
+
+def _submission_of(driver_log: str) -> str:
+    return driver_log.removeprefix("job-driver-").removesuffix(".log")
 
 
 def _job_of_worker(name: str) -> str:

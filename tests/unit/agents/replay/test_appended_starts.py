@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from collections.abc import Sequence
+
 import pytest
 
+from midwatch.agents.replay.appended_starts import possible_starts, replay_last
 from midwatch.agents.replay.job_replay import Replayed
+from midwatch.agents.replay.log_files import LogFile
 from unit.agents.conftest import Watch
 
 HEAD = (
@@ -101,3 +106,30 @@ def test_a_start_is_found_far_behind_the_first_block_of_a_file(watch: Watch) -> 
     done = watch(head(1) + steps(1, 10_000) + OUT_OF_MEMORY + head(2) + steps(9_000, 12_000) + RAISED)
     assert done.verdict.error_type == "exception"
     assert places(done) == [(1, 10_005, "oom")]
+
+
+def test_each_start_is_replayed_once(watch: Watch) -> None:
+    looked, done = list[tuple[int, int]](), watch(steps(1, 3))
+    text = head(1) + steps(1, 20) + OUT_OF_MEMORY + head(2) + steps(1, 20) + RAISED + head(3) + steps(1, 20)
+
+    def counted(files: Sequence[LogFile]) -> Replayed:
+        looked.extend((file.start[1], file.stop or 0) for file in files)
+        (file,) = files
+        return watch(text.encode()[file.start[0] : file.stop].decode())
+
+    ended = replay_last([LogFile("log", text.encode(), 0.0)], counted)
+    assert [number for number, _ in looked] == [1, 26, 54]
+    assert [each.verdict.error_type for each in ended.earlier] == ["oom", "exception"]
+    assert ended.verdict.state == done.verdict.state == "healthy"
+
+
+def test_a_bar_that_never_ends_its_line_costs_no_memory_and_moves_no_line() -> None:
+    bar = "".join(f"\r{step:9}/9999999 [running]" for step in range(240_000))  # 6 MB
+    first = head(1) + steps(1, 20) + bar + "\n"
+    text = (first + OUT_OF_MEMORY + head(2) + steps(1, 20)).encode()
+    tracemalloc.start()
+    places = list(possible_starts(LogFile("log", text, 0.0)))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert [(place.offset, place.number) for place in places] == [(len(first + OUT_OF_MEMORY), 27)]
+    assert peak < 3_000_000

@@ -159,3 +159,13 @@ def test_without_the_extra_an_error_names_it(monkeypatch: pytest.MonkeyPatch) ->
         place("s3://bucket/run")
     point, (note,) = newest("s3://bucket/run")
     assert (point, "midwatch[s3]" in note) == (None, True)
+    assert "\n" not in note, "it becomes part of a reason"
+
+
+def test_a_directory_that_is_none_is_a_note_to_a_start_and_no_crash() -> None:
+    point, (note,) = newest("gs://bucket/run")
+    assert (point, note) == (
+        None,
+        "cannot read the checkpoints: gs://bucket/run: no directory for checkpoints; "
+        "name a path, or s3://BUCKET/FOLDER",
+    )

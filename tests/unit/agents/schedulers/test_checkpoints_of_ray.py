@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from checkpoint_shapes import ray_run, ray_trial, torch_file
 from midwatch.agents.schedulers.checkpoints import Discovery, discover
+from midwatch.agents.schedulers.resume import newest
 
 TIMES = ("2026-11-23_00-55-19.815468", "2026-11-23_00-55-20.351072", "2026-11-23_00-55-37.613642")
 SNAPSHOT = "checkpoint_manager_snapshot.json"
@@ -75,6 +77,9 @@ def test_order_is_that_of_the_reports_whatever_score_sorts_the_snapshot(tmp_path
         ({"epoch": 3, "loss": 1.5}, (3, "epoch")),
         ({"loss": 1.5}, (70, "step")),
         ({"step": "many"}, (70, "step")),
+        ({"step": float("nan")}, (70, "step")),
+        ({"step": float("inf"), "epoch": 3}, (3, "epoch")),
+        ({"step": -1}, (70, "step")),
     ],
 )
 def test_the_step_is_a_metric_or_stands_in_the_checkpoints_metadata(
@@ -92,10 +97,47 @@ def test_a_checkpoint_that_tells_no_step_is_passed_over_with_what_to_do(tmp_path
     assert reasons(found)[folder.name].endswith("report `step` or `epoch` as a metric beside the checkpoint")
 
 
-def test_a_name_of_the_users_own_and_one_that_leads_outside(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["../step_90", ".", "./step_90", ""])
+def test_a_name_of_the_users_own_and_one_that_leads_outside(tmp_path: Path, name: str) -> None:
     run = tmp_path / "run"
-    ray_run(run, {"step_40": {"loss": 1.5}, "../step_90": {"step": 90}})
-    assert latest(discover(run)) == ("step_40", 40, "step")
+    (folder,) = ray_run(run, {"step_40": {"loss": 1.5}})
+    state = json.loads((run / SNAPSHOT).read_text())
+    state["latest_checkpoint_result"] = {"checkpoint_dir_name": name, "metrics": {"step": 90}}
+    (run / SNAPSHOT).write_text(json.dumps(state))
+    point, _ = newest(run)
+    assert (point.path if point else "", point.step if point else 0) == (str(folder), 40)
+
+
+def test_a_reported_folder_that_is_a_link_is_passed_over_for_the_one_before(tmp_path: Path) -> None:
+    folders = a_run(tmp_path / "run", {"step": 2}, {"step": 4})
+    folders[1].rename(tmp_path / "elsewhere")
+    folders[1].symlink_to(tmp_path / "elsewhere")
+    found = discover(tmp_path / "run")
+    assert latest(found) == (folders[0].name, 2, "step")
+    assert reasons(found) == {folders[1].name: "it is a link, and Ray makes none"}
+
+
+def test_a_snapshot_that_nests_without_end_cannot_be_read(tmp_path: Path) -> None:
+    (folder,) = a_run(tmp_path, {"step": 2})
+    (tmp_path / SNAPSHOT).write_text("[" * 100_000)
+    assert reasons(discover(tmp_path))[folder.name] == f"{SNAPSHOT} cannot be read"
+
+
+def test_a_folder_that_nobody_may_enter_hides_no_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as `lost+found` of a file system; root may enter it, so the answer is made up."""
+    a_run(tmp_path / "run", {"step": 2})
+    (tmp_path / "lost+found").mkdir()
+    real = Path.stat
+
+    def stat(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
+        if path.parent.name == "lost+found":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return real(path, follow_symlinks=follow_symlinks)
+
+    monkeypatch.setattr(Path, "stat", stat)
+    assert latest(discover(tmp_path)) == (f"checkpoint_{TIMES[0]}", 2, "step")
 
 
 def test_of_several_runs_below_a_storage_path_the_later_written_counts(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ RULES = (
 def test_without_the_scan_the_same_is_found() -> None:
     every = load_bundle("default").rules
     rules = every[: cases(len(every))]
-    text = storm(cases(60_000))
+    text = storm(cases(200_000))
 
     def found(rule_set: RuleSet) -> list[tuple[str, int]]:
         return [(hit.rule.name, hit.line_number) for hit in rule_set.match_chunk(text)]

@@ -56,7 +56,7 @@ def outcomes(*, output: Path | None, since: str, as_json: bool, patience: float,
     warn_unreadable(answer.unreadable)
     if output is not None:
         try:
-            output.write_text(counts_text(counts), encoding="utf-8")
+            _write(output, counts_text(counts))
         except OSError as error:
             raise UsageError(
                 f"the outcomes cannot be written: {error.strerror}",
@@ -68,6 +68,16 @@ def outcomes(*, output: Path | None, since: str, as_json: bool, patience: float,
         print_json({"ends": ends, "hash": counts_hash(counts), "unreadable": answer.unreadable})
     else:
         print_rows(_rows(counts), "no restart has ended yet")
+
+
+def _write(path: Path, text: str) -> None:
+    """Writes the file in one piece: a worker may read it at any time. A device or a pipe stays what it is."""
+    from midwatch.streams.host.atomic_file import replace_file
+
+    if path.exists() and not path.is_file():
+        path.write_text(text, encoding="utf-8")
+    else:
+        replace_file(path.resolve(), text.encode())
 
 
 def _rows(counts: Counts) -> Iterator[Text]:

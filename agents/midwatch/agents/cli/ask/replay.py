@@ -152,11 +152,12 @@ def _jobs(paths: Sequence[str], files: Sequence[LogFile], by: str, *, named: boo
             raise click.UsageError(f"--jobs-by {by} needs one directory")
         return None
     jobs = jobs_of(paths[0], files, by)
-    if by == "auto" and len(jobs) < 2:
+    if len(jobs) < 2 and (by == "auto" or named):
         return None
     if named:
+        names = ", ".join((*(name for name, _ in jobs[:3]), *([".."] if len(jobs) > 3 else ())))
         raise UsageError(
-            f"{len(jobs)} jobs have their logs there: {', '.join(name for name, _ in jobs[:3])}, ..",
+            f"{len(jobs)} jobs have their logs there: {names}",
             where=paths[0],
             remedy="give the files of one job, or --jobs-by one",
         )

@@ -199,15 +199,14 @@ def _hold(turn: Turn, hit: Hit, logged_ms: int) -> None:
 
 
 def _worst(held: Sequence[Held]) -> list[Held]:
-    """The lines of worst rank beyond `_HELD`. The best few of each rule stay: they may explain the others."""
+    """The lines that go, so that `_HELD` stay. The best few of each rule may explain others, and go last."""
     ranked = sorted(held, key=lambda each: precedence(each.hit))
     seen = Counter[str]()
-    beyond: list[Held] = []
+    few, more = list[Held](), list[Held]()
     for each in ranked:
         seen[each.hit.rule] += 1
-        if seen[each.hit.rule] > _HELD_PER_RULE:
-            beyond.append(each)
-    return beyond[max(_HELD - (len(ranked) - len(beyond)), 0) :]
+        (few if seen[each.hit.rule] <= _HELD_PER_RULE else more).append(each)
+    return [*few, *more][_HELD:]
 
 
 def _note(turn: Turn, hit: Hit, logged_ms: int) -> None:

@@ -90,6 +90,18 @@ def test_a_quiet_cause_that_comes_behind_a_thousand_loud_consequences_is_the_cau
     assert scene.actions()[-1] == "stop"
 
 
+def test_so_many_kinds_of_failure_hold_no_more_lines_and_the_earliest_cause_stays() -> None:
+    scene = Scene()
+    scene.spec()
+    scene.train(range(1, 21))
+    for rank in range(900):
+        _of_rank(scene, rank, f"kind_{rank % 90}", "cause", 30 - rank / 900, transient=False)
+    assert len(scene.watch.job.state.held) <= 640
+    scene.ended()
+    scene.last_words()
+    assert scene.settled()[-1].verdict.root_line == "kind_89 of rank 899"
+
+
 def _of_slurm(scene: Scene, number: int, text: str, at: float, **fields: object) -> None:
     """One line of the batch script's output, in a chunk of its own."""
     line = Line(text, "/logs/slurm-1.out", number, number * 80, START_S + at, "n0")
