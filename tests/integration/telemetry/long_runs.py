@@ -19,9 +19,13 @@ from integration.telemetry.incidents import (
     running,
 )
 from integration.telemetry.scraped import Scrapes
+from midwatch.streams.telemetry import names
+from midwatch.streams.telemetry.scrape_names import prometheus_name
 from processes import wait_for
 
 TRACED = Path(__file__).with_name("traced_job.py")
+COUNTED = tuple(map(prometheus_name, (names.INCIDENTS, names.FINDINGS, names.DECISIONS)))
+"""What a process counts as it happens. A process that has just begun and only folds again has no series."""
 pytestmark = pytest.mark.integration
 
 
@@ -42,6 +46,7 @@ def test_a_rebuild_after_a_loss_of_redis_emits_nothing_twice(
     lose_states(watch)
     for process in ("detect", "decide"):
         wait_for(lambda p=process: caught_up(scrapes, p), f"{process} has folded all again", SOON)  # type: ignore[misc]  # mypy sees no type in a default
+        assert [each.name for each in scrapes.samples(process) if each.name in COUNTED] == [], "counted again"
     last = running(watch, tmp_path / "last")
     last.crash(("n0", NCCL))
     await_whole(collector, run_of(last))
