@@ -126,7 +126,7 @@ def test_prometheus_scrapes_each_process_at_the_port_that_it_listens_on(compose:
             targets |= {name: int(port) for each in group["targets"] for name, port in (each.split(":"),)}
         for group in job.get("dns_sd_configs", ()):
             assert "profiles" in compose["services"][group["names"][0]]
-            targets |= {name: group["port"] for name in group["names"]}
+            targets |= dict.fromkeys(group["names"], group["port"])
     assert list(targets) == ["match", "detect", "decide", "executor", "messages"]
     for name, port in targets.items():
         setting = compose["services"][name]["environment"]["MIDWATCH_TELEMETRY__PROMETHEUS"]

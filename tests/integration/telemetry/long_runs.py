@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from integration.chain.installation import Installation
-from integration.telemetry.collector import Collector
+from integration.telemetry.collector import Collector, GotSpan
 from integration.telemetry.incidents import (
     NCCL,
     SOON,
@@ -64,6 +64,11 @@ def test_a_trainers_own_spans_hang_under_the_incident_that_restarted_it(
     job.crash(("n0", NCCL))
     await_whole(collector, run_of(job))
     outcome = next(span for span in collector.of_run(run_of(job)) if span.name == "outcome")
-    first, second = (span for span in collector.spans if span.service == "trainer")
+
+    def of_trainer() -> list[GotSpan]:
+        return [span for span in collector.spans if span.service == "trainer"]
+
+    wait_for(lambda: len(of_trainer()) == 2, "both starts have told their spans", SOON, seen=of_trainer)
+    first, second = of_trainer()
     assert (first.parent, first.trace != outcome.trace) == ("", True)
     assert (second.trace, second.parent) == (outcome.trace, outcome.span)
