@@ -12,9 +12,10 @@ from integration.observe.conftest import SOON, Story
 from integration.observe.prometheus import query, query_since
 from midwatch.agents.grafana.alerts import ALERTS, DEAD_MAN, Alert
 from midwatch.agents.grafana.board import Dashboard, Query
+from midwatch.agents.grafana.promql import OWN_LABELS
 from midwatch.agents.grafana.write import DASHBOARDS
 from midwatch.streams.telemetry.names import ALL_BUT_SHIP, METRICS
-from midwatch.streams.telemetry.scrape_names import prometheus_name, prometheus_names
+from midwatch.streams.telemetry.scrape_names import prometheus_label, prometheus_name, prometheus_names
 from midwatch.streams.telemetry.start import PROCESSES
 from processes import wait_for
 from sinks import HttpSink
@@ -90,6 +91,28 @@ def test_each_metric_comes_from_the_processes_that_the_page_names(story: Story) 
         named = set(PROCESSES if metric.of == ALL_BUT_SHIP else metric.of.split(", "))
         assert exporting <= named, metric.name
         assert exporting or metric.of == "ship", metric.name
+
+
+def test_no_series_has_a_label_that_its_metric_does_not_name(story: Story) -> None:
+    own = {"__name__", *OWN_LABELS}
+    found = story.prometheus.get(
+        "/api/v1/series", **{"match[]": '{__name__=~"(midwatch|messaging_client)_.+"}'}
+    )
+    named = {
+        name: {prometheus_label(attribute) for attribute in metric.attributes}
+        for metric in METRICS
+        for name in prometheus_names(metric)
+    }
+    wrong = {
+        each["__name__"]: left
+        for each in found["data"]
+        if (left := set(each) - own - named[each["__name__"]])
+    }
+    assert wrong == {}
+    assert {each["__name__"] for each in found["data"] if "run" in each} > {
+        "midwatch_job_step",
+        "midwatch_job_state",
+    }
 
 
 @pytest.mark.capability("X-14")

@@ -137,11 +137,11 @@ ALL_BUT_SHIP: Final = "all but ship"
 
 RECORDS: Final = Metric(
     "messaging.client.consumed.messages", "counter", "{message}", "records read and handled",
-    (SYSTEM, GROUP), of=_WORKERS,
+    (SYSTEM, OPERATION, GROUP), of=_WORKERS,
 )  # fmt: skip
 SENT: Final = Metric(
     "messaging.client.sent.messages", "counter", "{message}", "records sent and acknowledged by Kafka",
-    (SYSTEM, GROUP), of=ALL_BUT_SHIP,
+    (SYSTEM, OPERATION, GROUP), of=ALL_BUT_SHIP,
 )  # fmt: skip
 LAG: Final = Metric(
     "midwatch.lag", "gauge", "{message}", "records of an owned partition that are not handled yet",
