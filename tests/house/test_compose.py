@@ -118,14 +118,20 @@ def test_every_file_of_the_profile_observe_is_mounted_where_it_is_looked_for(com
 
 
 def test_prometheus_scrapes_each_process_at_the_port_that_it_listens_on(compose: Document) -> None:
+    """The messages are another profile: without them their name means nothing, and no target is down."""
     scraped = yaml.safe_load((ROOT / "observe" / "prometheus" / "prometheus.yml").read_text())
-    targets = [job["static_configs"][0]["targets"][0] for job in scraped["scrape_configs"]]
-    for target in targets:
-        name, _, port = target.partition(":")
+    targets: dict[str, int] = {}
+    for job in scraped["scrape_configs"]:
+        for group in job.get("static_configs", ()):
+            targets |= {name: int(port) for each in group["targets"] for name, port in (each.split(":"),)}
+        for group in job.get("dns_sd_configs", ()):
+            assert "profiles" in compose["services"][group["names"][0]]
+            targets |= dict.fromkeys(group["names"], group["port"])
+    assert list(targets) == ["match", "detect", "decide", "executor", "messages"]
+    for name, port in targets.items():
         setting = compose["services"][name]["environment"]["MIDWATCH_TELEMETRY__PROMETHEUS"]
         settings = load_settings(None, environment={"MIDWATCH_TELEMETRY__PROMETHEUS": setting})
-        assert scrape_address(settings, name) == (setting.partition(":")[0], int(port))
-    assert [target.partition(":")[0] for target in targets] == ["match", "detect", "decide", "executor"]
+        assert scrape_address(settings, name) == (setting.partition(":")[0], port)
 
 
 def test_every_target_is_a_stage_of_the_dockerfile(compose: Document) -> None:

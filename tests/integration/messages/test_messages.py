@@ -9,6 +9,7 @@ import pytest
 
 from integration.chain.installation import Installation, Job, installation
 from integration.messages.messages_worker import SOON, all_committed, forget, kill, send, start
+from integration.telemetry.incidents import NCCL
 from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.streams.records import Finding, Forwarded
 from processes import wait_for
@@ -63,7 +64,9 @@ def test_a_failing_job_gives_one_message_and_none_again_after_a_rebuild(
         job.finish()
 
 
-def test_a_channel_that_hangs_delays_no_other_and_no_end_of_the_worker(watch: Installation) -> None:
+def test_a_channel_that_hangs_delays_no_rescue_no_other_channel_and_no_end_of_the_worker(
+    watch: Installation, tmp_path: Path
+) -> None:
     """Where it hangs for good, another channel hears of it. At a first start nobody hears of what is old."""
     send(watch, spec("long ago"), age_s=1200)
     send(watch, spec("lately"), age_s=60)
@@ -75,6 +78,8 @@ def test_a_channel_that_hangs_delays_no_other_and_no_end_of_the_worker(watch: In
         watched = [each for each in slack.taken() if "is watched" in each.json["text"].splitlines()[0]]
         assert len(watched) == 1, "the one that is old is muted"
         wait_for(lambda: hook.requests, "the other channel is asked", SOON)
+        _rescue(watch, tmp_path / "job")
+        assert hook.taken() == [], "it has hung all the while"
         worker = watch.processes["messages"]
         worker.terminate()
         assert worker.wait(20) == 0
@@ -84,6 +89,19 @@ def test_a_channel_that_hangs_delays_no_other_and_no_end_of_the_worker(watch: In
         assert hook.requests[0].json["id"] in {each.json["id"] for each in hook.requests[1:]}, (
             "it comes again"
         )
+
+
+def _rescue(watch: Installation, directory: Path) -> None:
+    """A job fails and is started again."""
+    for name in ("match", "detect", "decide", "executor"):
+        watch.start(name)
+    watch.ready("match", "detect", "decide", "executor")
+    job = watch.run(directory, nodes=("n0",))
+    job.ship()
+    wait_for(lambda: job.step() > 0, "it trains", SOON)
+    job.crash(("n0", NCCL))
+    wait_for(lambda: job.starts() == 2, "the rescue", SOON)
+    job.finish()
 
 
 def _name(job: Job) -> str:

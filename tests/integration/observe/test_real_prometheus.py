@@ -10,16 +10,19 @@ import pytest
 
 from integration.observe.conftest import SOON, Story
 from integration.observe.prometheus import query, query_since
-from midwatch.agents.grafana.alerts import ALERTS, DEAD_MAN
+from midwatch.agents.grafana.alerts import ALERTS, DEAD_MAN, Alert
 from midwatch.agents.grafana.board import Dashboard, Query
+from midwatch.agents.grafana.promql import OWN_LABELS
 from midwatch.agents.grafana.write import DASHBOARDS
-from midwatch.streams.telemetry.names import METRICS
-from midwatch.streams.telemetry.scrape_names import prometheus_name
+from midwatch.streams.telemetry.names import ALL_BUT_SHIP, METRICS
+from midwatch.streams.telemetry.scrape_names import prometheus_label, prometheus_name, prometheus_names
+from midwatch.streams.telemetry.start import PROCESSES
 from processes import wait_for
 from sinks import HttpSink
 
 pytestmark = pytest.mark.integration
 
+SELECTOR = re.compile(r"\b(midwatch_[a-z_]+)(\{[^}]*\})?")
 OF_SHIPPERS = tuple(prometheus_name(metric) for metric in METRICS if metric.of == "ship")
 """Shippers export by OTLP only, which this Prometheus does not take."""
 
@@ -65,6 +68,51 @@ def test_every_alert_is_evaluated_and_those_of_what_happened_fire_and_reach_the_
     assert spike["annotations"]["summary"].startswith(f"The loss of {story.run} ")
     assert spike["annotations"]["runbook"]
     assert story.dead_man.requests
+
+
+@pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: f"{alert.name} {alert.expression[:40]}")
+def test_what_an_alert_asks_for_has_series_with_its_labels(alert: Alert, story: Story) -> None:
+    """Most alerts must not fire here. What they compare is there, so that they could. No command failed."""
+    asked = SELECTOR.findall(alert.expression.replace('outcome=~"failed|expired"', 'outcome!=""'))
+    assert asked
+    for metric, matchers in asked:
+        assert query_since(story.prometheus, metric + matchers, story.began), metric + matchers
+
+
+@pytest.mark.capability("C-9")
+def test_each_metric_comes_from_the_processes_that_the_page_names(story: Story) -> None:
+    asked = 'count by (__name__, job) ({__name__=~"(midwatch|messaging_client)_.+"})'
+    found = query_since(story.prometheus, asked, story.began).found
+    sources: dict[str, set[str]] = {}
+    for labels, _ in found:
+        sources.setdefault(labels["__name__"], set()).add(labels["job"].rpartition("midwatch-")[2])
+    for metric in METRICS:
+        exporting = set().union(*(sources.get(name, set()) for name in prometheus_names(metric)))
+        named = set(PROCESSES if metric.of == ALL_BUT_SHIP else metric.of.split(", "))
+        assert exporting <= named, metric.name
+        assert exporting or metric.of == "ship", metric.name
+
+
+def test_no_series_has_a_label_that_its_metric_does_not_name(story: Story) -> None:
+    own = {"__name__", *OWN_LABELS}
+    found = story.prometheus.get(
+        "/api/v1/series", **{"match[]": '{__name__=~"(midwatch|messaging_client)_.+"}'}
+    )
+    named = {
+        name: {prometheus_label(attribute) for attribute in metric.attributes}
+        for metric in METRICS
+        for name in prometheus_names(metric)
+    }
+    wrong = {
+        each["__name__"]: left
+        for each in found["data"]
+        if (left := set(each) - own - named[each["__name__"]])
+    }
+    assert wrong == {}
+    assert {each["__name__"] for each in found["data"] if "run" in each} > {
+        "midwatch_job_step",
+        "midwatch_job_state",
+    }
 
 
 @pytest.mark.capability("X-14")

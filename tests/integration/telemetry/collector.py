@@ -76,8 +76,11 @@ class Collector:
         return [span for span in self.spans if span.trace in traces]
 
     def twice(self) -> list[tuple[str, str]]:
-        """Names and ids of spans that came more than once."""
+        """Names and ids of spans that came more than once, and names and contents of such log records."""
         counts = Counter((span.name, span.span) for span in self.spans)
+        counts.update(
+            (log.name, repr((log.trace, log.severity, sorted(log.attributes.items())))) for log in self.logs
+        )
         return [each for each, count in counts.items() if count > 1]
 
     def take(self, path: str, body: bytes) -> None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+from kafka import KafkaConsumer, TopicPartition
 
 from integration.chain.installation import WRITER, Installation, Job
 from integration.chain.training import PROCESSES
 from integration.telemetry.collector import Collector, GotSpan
 from integration.telemetry.scraped import Scrapes
-from midwatch.streams.services.reachable import redis_client
+from midwatch.streams.records.codec import decode
+from midwatch.streams.services.reachable import kafka_options, redis_client
 from processes import alive, wait_for
 
 SOON = 120.0
@@ -74,7 +78,9 @@ def running(watch: Installation, directory: Path, writer: Path = WRITER) -> Job:
 
 
 def names(collector: Collector, run: str) -> Counter[str]:
-    return Counter(span.name for span in collector.of_run(run))
+    """The names of our spans of this job; a trainer's own may hang among them."""
+    ours = (span for span in collector.of_run(run) if span.service.startswith("midwatch-"))
+    return Counter(span.name for span in ours)
 
 
 def check_tree(spans: dict[str, GotSpan]) -> None:
@@ -90,6 +96,26 @@ def check_tree(spans: dict[str, GotSpan]) -> None:
     begins = [spans[name].start_ms for name in order]
     assert begins == sorted(begins)
     assert all(span.start_ms <= span.end_ms for span in spans.values())
+
+
+def headers_in_kafka(watch: Installation, incident: str) -> set[tuple[str, str]]:
+    """Kind and header `traceparent` of each record in Kafka that belongs to the incident; "" without one."""
+    topics, found = watch.settings.topic_names, set[tuple[str, str]]()
+    reader: Any = KafkaConsumer(**kafka_options(watch.settings), auto_offset_reset="earliest")
+    try:
+        names_of_topics = (topics.incidents, topics.decisions, topics.commands, topics.events)
+        places = [TopicPartition(t, n) for t in names_of_topics for n in reader.partitions_for_topic(t)]
+        reader.assign(places)
+        ends = reader.end_offsets(places)
+        while any(reader.position(place) < end for place, end in ends.items()):
+            for message in (one for batch in reader.poll(500).values() for one in batch):
+                record = decode(message.value)
+                if incident in (getattr(record, "id", ""), getattr(record, "incident", "")):
+                    header = dict(message.headers or ()).get("traceparent", b"")
+                    found.add((type(record).__name__.lower(), header.decode()))
+    finally:
+        reader.close()
+    return found
 
 
 def run_of(job: Job) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from integration.chain.installation import Installation
-from integration.telemetry.collector import Collector
+from integration.telemetry.collector import Collector, GotSpan
 from integration.telemetry.incidents import (
     NCCL,
     SOON,
@@ -19,9 +19,13 @@ from integration.telemetry.incidents import (
     running,
 )
 from integration.telemetry.scraped import Scrapes
+from midwatch.streams.telemetry import names
+from midwatch.streams.telemetry.scrape_names import prometheus_name
 from processes import wait_for
 
 TRACED = Path(__file__).with_name("traced_job.py")
+COUNTED = tuple(map(prometheus_name, (names.INCIDENTS, names.FINDINGS, names.DECISIONS)))
+"""What a process counts as it happens. A process that has just begun and only folds again has no series."""
 pytestmark = pytest.mark.integration
 
 
@@ -42,6 +46,7 @@ def test_a_rebuild_after_a_loss_of_redis_emits_nothing_twice(
     lose_states(watch)
     for process in ("detect", "decide"):
         wait_for(lambda p=process: caught_up(scrapes, p), f"{process} has folded all again", SOON)  # type: ignore[misc]  # mypy sees no type in a default
+        assert [each.name for each in scrapes.samples(process) if each.name in COUNTED] == [], "counted again"
     last = running(watch, tmp_path / "last")
     last.crash(("n0", NCCL))
     await_whole(collector, run_of(last))
@@ -59,6 +64,11 @@ def test_a_trainers_own_spans_hang_under_the_incident_that_restarted_it(
     job.crash(("n0", NCCL))
     await_whole(collector, run_of(job))
     outcome = next(span for span in collector.of_run(run_of(job)) if span.name == "outcome")
-    first, second = (span for span in collector.spans if span.service == "trainer")
+
+    def of_trainer() -> list[GotSpan]:
+        return [span for span in collector.spans if span.service == "trainer"]
+
+    wait_for(lambda: len(of_trainer()) == 2, "both starts have told their spans", SOON, seen=of_trainer)
+    first, second = of_trainer()
     assert (first.parent, first.trace != outcome.trace) == ("", True)
     assert (second.trace, second.parent) == (outcome.trace, outcome.span)

@@ -17,12 +17,14 @@ from integration.telemetry.incidents import (
     await_whole,
     check_tree,
     fail_under_fire,
+    headers_in_kafka,
     run_of,
     running,
     series,
     state,
 )
 from integration.telemetry.scraped import Scrapes
+from midwatch.streams.telemetry.names import INCIDENT
 from processes import wait_for
 
 pytestmark = pytest.mark.integration
@@ -61,6 +63,11 @@ def test_a_job_is_seen_from_its_first_step_to_its_end_and_unknown_while_nobody_s
     await_whole(collector, run)
     spans = {span.name: span for span in collector.of_run(run)}
     check_tree(spans)
+    sent = {f"00-{span.trace}-{span.span}-01": name for name, span in spans.items()}
+    headers = headers_in_kafka(watch, str(spans["incident"].attributes[INCIDENT]))
+    assert {(kind, sent.get(header, header)) for kind, header in headers} == {
+        (kind, kind) for kind in ("incident", "decision", "command", "outcome")
+    }
     assert scrapes.value("decide", "midwatch_decisions_total", action="restart", reason="policy") == 1
     assert scrapes.value("executor", "midwatch_commands_total", action="restart", outcome="done") == 1
     pid = int((job.directory / "starts").read_text().split()[-1])

@@ -11,7 +11,7 @@ from midwatch.streams.settings.schema import Settings
 from midwatch.streams.telemetry import names
 from midwatch.streams.telemetry.meter import Export, Health
 from midwatch.streams.telemetry.start import open_telemetry
-from midwatch.streams.worker.exported import refused
+from midwatch.streams.worker.exported import refused, sent
 
 STALE_S = 30.0
 
@@ -28,8 +28,7 @@ class ExecutorMetrics:
             return
         meter = self._export.meter
         group = f"{settings.topics.prefix}.executor"
-        labels = {names.SYSTEM: "kafka", names.GROUP: group}
-        meter.watch(names.SENT, lambda: [(reporter.counters.published, labels)])
+        meter.watch(names.SENT, lambda: sent(reporter.counters, group))
         meter.watch(names.REFUSED, lambda: refused(reporter.counters))
         meter.watch(names.READY, lambda: [(int(self.health().ready), {})])
         meter.watch(names.ALIVE, lambda: [(self._turned_at, {})] if self._turned_at else [])

@@ -28,9 +28,10 @@ This starts Prometheus, Alertmanager, Loki, Tempo, an OpenTelemetry collector an
 Grafana is at `http://127.0.0.1:3000`, and a visitor may look at all dashboards without a password. Put your
 own addresses into `observe/alertmanager/alertmanager.yml`: until then alerts reach nobody.
 
-Prometheus scrapes match, detect, decide and the executor, from port {FIRST_PORT} upwards. The trace process
-sends its metrics, all spans and all log records by OTLP to the collector. They go on to Prometheus, Tempo and
-Loki. The toy job's shipper exports nothing here, because its image has no OpenTelemetry.
+Prometheus scrapes match, detect, decide and the executor, from port {FIRST_PORT} upwards. It scrapes the
+messages too where their profile is named beside this one. The trace process sends its metrics, all spans and
+all log records by OTLP to the collector. They go on to Prometheus, Tempo and Loki. The toy job's shipper
+exports nothing here, because its image has no OpenTelemetry.
 
 ## With what you have
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import yaml
@@ -26,8 +26,17 @@ def text(document: Document, head: str = "") -> str:
     return comment + yaml.safe_dump(document, sort_keys=False, width=10_000, allow_unicode=True)
 
 
-def scrapes(targets: Mapping[str, str], rules: str, alertmanager: str, every: str = "5s") -> Document:
-    """Prometheus's own file. `targets`: the address of each kind of process."""
+def scrapes(
+    targets: Mapping[str, str],
+    rules: str,
+    alertmanager: str,
+    every: str = "5s",
+    optional: Mapping[str, str] | None = None,
+) -> Document:
+    """Prometheus's own file. `targets`: the address of each kind of process.
+
+    `optional` are those that a site may leave out: while their names mean nothing, nobody misses them.
+    """
     return {
         "global": {"scrape_interval": every, "evaluation_interval": every},
         "rule_files": [rules],
@@ -39,13 +48,20 @@ def scrapes(targets: Mapping[str, str], rules: str, alertmanager: str, every: st
                 "static_configs": [{"targets": [address]}],
             }
             for process, address in targets.items()
+        ]
+        + [
+            {
+                "job_name": f"{NAMESPACE}/midwatch-{process}",
+                "dns_sd_configs": [{"names": [name], "type": "A", "port": int(port)}],
+            }
+            for process, (name, _, port) in ((p, a.partition(":")) for p, a in (optional or {}).items())
         ],
     }
 
 
-def targets_in_compose() -> dict[str, str]:
+def targets_in_compose(processes: Sequence[str] = PROCESSES) -> dict[str, str]:
     """The address of each process by its service's name."""
-    return {name: f"{name}:{FIRST_PORT + IN_ORDER_OF_PORTS.index(name)}" for name in PROCESSES}
+    return {name: f"{name}:{FIRST_PORT + IN_ORDER_OF_PORTS.index(name)}" for name in processes}
 
 
 def alert_rules(alerts: tuple[Alert, ...] = ALERTS) -> Document:

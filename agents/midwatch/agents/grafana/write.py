@@ -21,7 +21,12 @@ _HEAD = "Written by `python -m midwatch.agents.grafana.write observe`; a test ke
 
 def files() -> dict[str, str]:
     """The text of each file by its path below `observe`."""
-    prometheus = services.scrapes(services.targets_in_compose(), "alerts.yml", "alertmanager:9093")
+    prometheus = services.scrapes(
+        services.targets_in_compose(),
+        "alerts.yml",
+        "alertmanager:9093",
+        optional=services.targets_in_compose(("messages",)),
+    )
     documents = {
         "prometheus/prometheus.yml": prometheus,
         "prometheus/alerts.yml": services.alert_rules(),

@@ -85,7 +85,7 @@ ATTRIBUTES: Final = {
     SYSTEM: "always `kafka`",
     OPERATION: "`send`, `process` or `settle`",
     HOST: "a node of the job",
-    SERVICE: "`midwatch-match`, `midwatch-detect`, `midwatch-decide`, `midwatch-executor`",
+    SERVICE: "`midwatch-` and the process, such as `midwatch-detect`",
     NAMESPACE: "the start of every topic's name",
     INSTANCE: "host and process, or the worker's stable id",
     VERSION: "the version of midwatch",
@@ -132,15 +132,16 @@ class Metric:
 
 
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
-_WORKERS: Final = "match, detect, decide"
+_WORKERS: Final = "match, detect, decide, trace, messages"
+ALL_BUT_SHIP: Final = "all but ship"
 
 RECORDS: Final = Metric(
     "messaging.client.consumed.messages", "counter", "{message}", "records read and handled",
-    (SYSTEM, GROUP), of=_WORKERS,
+    (SYSTEM, OPERATION, GROUP), of=_WORKERS,
 )  # fmt: skip
 SENT: Final = Metric(
     "messaging.client.sent.messages", "counter", "{message}", "records sent and acknowledged by Kafka",
-    (SYSTEM, GROUP), of=_WORKERS,
+    (SYSTEM, OPERATION, GROUP), of=ALL_BUT_SHIP,
 )  # fmt: skip
 LAG: Final = Metric(
     "midwatch.lag", "gauge", "{message}", "records of an owned partition that are not handled yet",
@@ -152,18 +153,22 @@ STOPPED: Final = Metric(
 )  # fmt: skip
 REFUSED: Final = Metric(
     "midwatch.dead_letters", "counter", "{message}", "records that could not be used",
-    (DESTINATION, KIND), of="all",
+    (DESTINATION, KIND), of=ALL_BUT_SHIP,
 )  # fmt: skip
 RULES_REFUSED: Final = Metric(
     "midwatch.rules.refused", "counter", "{bundle}", "pushes and edits of rules that could not be used",
     of=_WORKERS,
 )  # fmt: skip
 READY: Final = Metric(
-    "midwatch.ready", "gauge", "{process}", "1 while this process sees all that it must see, else 0", of="all"
+    "midwatch.ready",
+    "gauge",
+    "{process}",
+    "1 while this process sees all that it must see, else 0",
+    of=ALL_BUT_SHIP,
 )
 ALIVE: Final = Metric(
     "midwatch.watch.last_look", "gauge", "s",
-    "the dead-man metric: Unix time at which this process last saw that it keeps up", of="all",
+    "the dead-man metric: Unix time at which this process last saw that it keeps up", of=ALL_BUT_SHIP,
 )  # fmt: skip
 BACKLOG: Final = Metric(
     "midwatch.shipper.backlog", "gauge", "By", "bytes read or waiting that Kafka has not acknowledged",

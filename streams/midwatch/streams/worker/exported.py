@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from midwatch.streams.telemetry import names
-from midwatch.streams.telemetry.meter import Health, Meter, Reading
+from midwatch.streams.telemetry.meter import Health, Labels, Meter, Reading
 from midwatch.streams.worker.counters import Counters
 
 STALE_S = 30.0
@@ -16,15 +16,19 @@ STALE_S = 30.0
 
 def export_counters(meter: Meter, counters: Counters, group: str) -> None:
     """Export the counters of this process from now on."""
-    labels = {names.SYSTEM: "kafka", names.GROUP: group}
-    meter.watch(names.RECORDS, lambda: [(counters.records, labels)])
-    meter.watch(names.SENT, lambda: [(counters.published, labels)])
+    meter.watch(names.RECORDS, lambda: [(counters.records, _messaging("process", group))])
+    meter.watch(names.SENT, lambda: sent(counters, group))
     meter.watch(names.REFUSED, lambda: refused(counters))
     meter.watch(names.RULES_REFUSED, lambda: [(counters.rules_refused, {})])
     meter.watch(names.LAG, lambda: _lag(counters))
     meter.watch(names.STOPPED, lambda: _stopped(counters))
     meter.watch(names.READY, lambda: [(int(health(counters, time.time()).ready), {})])
     meter.watch(names.ALIVE, lambda: [(counters.kept_up_at, {})] if counters.kept_up_at else [])
+
+
+def sent(counters: Counters, group: str) -> list[Reading]:
+    """The records that this process has sent."""
+    return [(counters.published, _messaging("send", group))]
 
 
 def health(counters: Counters, now_s: float) -> Health:
@@ -51,6 +55,10 @@ def refused(counters: Counters) -> list[Reading]:
         (number, {names.DESTINATION: topic, names.KIND: kind})
         for (topic, kind), number in sorted(counters.refused.items())
     ]
+
+
+def _messaging(operation: str, group: str) -> Labels:
+    return {names.SYSTEM: "kafka", names.OPERATION: operation, names.GROUP: group}
 
 
 def _lag(counters: Counters) -> Iterable[Reading]:

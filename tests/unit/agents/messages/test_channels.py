@@ -23,7 +23,7 @@ from midwatch.agents.messages.delivery.lanes import Lanes
 from midwatch.agents.messages.notice import Notice
 from midwatch.streams.errors import ConfigurationError
 from processes import alive
-from sinks import FAILS, GONE, Answer, MailSink, busy, http_sink, mail_sink
+from sinks import FAILS, GONE, HANGS, Answer, MailSink, busy, http_sink, mail_sink
 
 
 async def _refusal(channel: Channel, notice: Notice) -> ChannelRefused:
@@ -90,6 +90,20 @@ async def test_an_http_answer_says_whether_to_try_again(
         refused = await _refusal(SlackWebhook(sink.url), notice)
     assert (refused.lasting, refused.pause_s) == (lasting, pause_s)
     assert f"HTTP {answer.status}" in str(refused)
+
+
+async def test_a_bot_of_slack_that_is_too_fast_is_told_how_long_to_wait(notice: Notice) -> None:
+    with http_sink(busy(7)) as sink:
+        refused = await _refusal(SlackBot("t", ("U1",), sink.url), notice)
+    assert (refused.lasting, refused.pause_s) == (False, 7.0)
+
+
+async def test_no_log_and_no_other_channel_sees_what_an_address_holds_behind_its_path(notice: Notice) -> None:
+    with http_sink(usual=Answer(404, body=b"no /hook?key=s3cret, nor key=s3cret")) as sink:
+        channel = WebhookChannel(f"{sink.url}/hook?key=s3cret")
+        refused = await Lanes({"webhook": channel}).attempt("webhook", notice)
+    assert refused is not None
+    assert refused.reason == "HTTP 404 no ***, nor ***"
 
 
 async def test_a_mail_has_a_thread_and_an_id_that_a_repeat_keeps(notice: Notice) -> None:
@@ -159,6 +173,20 @@ async def test_apprise_tells_its_services_without_mentions(notice: Notice) -> No
     told = sink.requests[0].json
     assert told["title"] == "[midwatch] CRITICAL: local:ada/llm failed: cuda_oom"
     assert "\u2039!channel\u203a" in told["message"]
+
+
+async def test_apprise_whose_service_hangs_does_not_hold_up_the_loop(notice: Notice) -> None:
+    with http_sink(usual=HANGS) as sink:
+        lanes = Lanes({"apprise": AppriseChannel((sink.url.replace("http:", "json:"),))}, answer_s=0.2)
+        refused = await lanes.attempt("apprise", notice)
+    assert refused is not None
+    assert refused.reason == "no answer within 0.2 s"
+
+
+async def test_without_its_package_apprise_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "apprise", None)
+    with pytest.raises(ConfigurationError, match=r"pip install 'midwatch\[notify\]'"):
+        AppriseChannel(("json://localhost",))
 
 
 async def test_apprise_that_is_refused_says_so_and_an_unknown_address_is_a_mistake(notice: Notice) -> None:

@@ -17,6 +17,7 @@ from midwatch.agents.local.up.processes import processes
 from midwatch.agents.messages.channels.webhook import as_json
 from midwatch.agents.messages.configured import channels_of, routes_of
 from midwatch.agents.messages.retry import FIRST_PAUSE_S, LONGEST_ASKED_S, LONGEST_PAUSE_S
+from midwatch.rules.detectors.loss_spike import LossSpikeDetector, LossWindow
 from midwatch.streams.errors import ConfigurationError
 from midwatch.streams.settings.file import load_settings
 from midwatch.streams.settings.messages import MessagesSettings
@@ -120,6 +121,15 @@ def test_its_times_are_the_defaults() -> None:
         10.0, 3600.0, 10.0, 120.0, 86_400.0,
     )  # fmt: skip
     assert (FIRST_PAUSE_S, LONGEST_PAUSE_S, LONGEST_ASKED_S) == (1.0, 300.0, 3600.0)
+
+
+def test_its_moving_average_is_what_the_detector_takes() -> None:
+    """Nine losses, of which four are far above the others: a mean would follow them, a median does not."""
+    detector = LossSpikeDetector()
+    assert f"the median of the last {detector.window} healthy losses" in PAGE
+    _, spike = detector.weigh(LossWindow((1.0,) * 5 + (1.9,) * 4), 10, 2.1)
+    assert spike is not None
+    assert spike.usual == 1.0
 
 
 def test_its_commands_send_a_test_message(

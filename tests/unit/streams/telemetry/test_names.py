@@ -17,8 +17,10 @@ from midwatch.streams.telemetry import names
 from midwatch.streams.telemetry.meter import Identity, Reading
 from midwatch.streams.telemetry.names import ATTRIBUTES, EVENTS, METRICS, Metric
 from midwatch.streams.telemetry.page import page
-from midwatch.streams.telemetry.scrape_names import prometheus_name
+from midwatch.streams.telemetry.scrape_names import prometheus_label, prometheus_name
 from midwatch.streams.telemetry.sdk import SdkExport
+from midwatch.streams.worker.counters import Counters
+from midwatch.streams.worker.exported import export_counters
 
 PAGE = ROOT / "docs" / "telemetry.md"
 FREE_TEXT = (names.DECISION_REASON, names.LINE_TEXT, names.FILE, names.ATTEMPT, names.RANK, names.SLURM_JOB)
@@ -48,6 +50,16 @@ def test_names_of_the_conventions_are_those_of_the_pinned_version() -> None:
     ours = (names.DESTINATION, names.PARTITION, names.GROUP, names.SYSTEM, names.OPERATION)
     assert set(ours) <= {value for name, value in vars(messaging_attributes).items() if name.isupper()}
     assert {names.RECORDS.name, names.SENT.name} <= set(map(str, vars(messaging_metrics).values()))
+
+
+def test_messages_are_counted_with_all_attributes_that_the_conventions_require(export: SdkExport) -> None:
+    export_counters(export.meter, Counters(), "midwatch.match")
+    shown = scraped(export)
+    for metric, operation in ((names.RECORDS, "process"), (names.SENT, "send")):
+        ((labels, _),) = shown[prometheus_name(metric)]
+        assert labels.keys() == set(map(prometheus_label, metric.attributes))
+        assert labels["messaging_operation_name"] == operation
+        assert labels["messaging_system"] == "kafka"
 
 
 def test_no_name_stands_twice() -> None:

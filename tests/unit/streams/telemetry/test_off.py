@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import subprocess
 import sys
 from dataclasses import replace
 
 import pytest
 
+from bench.telemetry import NOISE
+from house.tree import ROOT
 from midwatch.shippers.sending.exported import exported
 from midwatch.streams.errors import ConfigurationError
 from midwatch.streams.records import Origin
@@ -22,6 +25,7 @@ PROCESSES = (
     "midwatch.agents.decide.worker",
     "midwatch.agents.executor.service",
     "midwatch.agents.trace.worker",
+    "midwatch.agents.messages.worker",
     "midwatch.shippers.sidecar",
 )
 
@@ -38,6 +42,11 @@ def test_no_process_imports_the_sdk() -> None:
     code = f"import sys\n{imports}\nprint([m for m in sys.modules if m.startswith({ours!r})])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_what_was_measured_is_that_off_costs_nothing() -> None:
+    measured = json.loads((ROOT / "bench" / "results" / "telemetry.json").read_text())
+    assert measured["ratio"]["off"] <= 1 + NOISE
 
 
 def test_off_is_the_default_and_opens_nothing() -> None:

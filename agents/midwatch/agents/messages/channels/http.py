@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import aiohttp
 
@@ -12,6 +12,8 @@ from midwatch.agents.messages.channels.base import ChannelRefused
 from midwatch.agents.messages.retry import retry_after_s
 
 _ANSWER_LIMIT = 256 * 1024
+_TOKEN_LEAST = 6
+"""A shorter value is no token, and may stand in any text."""
 _PASSING = (408, 425, 429)
 """Client errors that a later try may not meet."""
 
@@ -44,9 +46,16 @@ async def post(
 
 
 def parts_of(url: str) -> tuple[str, ...]:
-    """What of an address no log may show: the whole, and its path, in which tokens stand."""
-    path = urlsplit(url).path
-    return (url, path) if len(path) > 1 else (url,)
+    """What of an address no log may show, the longest first.
+
+    These are the whole, its path and its query, in which tokens stand, and each long value of the query.
+    """
+    split = urlsplit(url)
+    path = split.path if len(split.path) > 1 else ""
+    whole = f"{path}?{split.query}" if split.query else path
+    values = (value for _, value in parse_qsl(split.query) if len(value) >= _TOKEN_LEAST)
+    parts = {part for part in (url, whole, path, split.query, *values) if part}
+    return tuple(sorted(parts, key=lambda part: (-len(part), part)))
 
 
 def json_body(pairs: Mapping[str, Any]) -> dict[str, Any]:
