@@ -16,7 +16,7 @@ from midwatch.streams.services.ray_jobs import RayHead, call
 
 _READY_S = 90.0
 _STARTS = 3
-"""Ray's own start gives up after 30 s, which a busy machine can need; the next one finds its files in memory."""
+"""Ray's own start gives up after 30 s, which a busy machine can need. The next one finds files in memory."""
 _POLL_S = 0.2
 _OK = 200
 _PORTS = (

@@ -1,4 +1,4 @@
-"""A head counts as up once its node is there, is started anew if it dies before, and is missed when it dies later.
+"""A head counts as up once its node has joined. One that dies before is started anew, one later is missed.
 
 The program `ray` is a stand-in here: Ray's own start gives up after 30 s, which only a busy machine shows.
 """
@@ -94,11 +94,9 @@ def test_a_head_whose_node_never_joined_is_started_anew_though_its_dashboard_ans
     assert call(head.head, "GET", "/api/jobs/", timeout=5).status == 200
 
 
-def test_what_runs_on_it_has_the_same_priority_as_the_watch_beside_it(
-    head: EmbeddedRay, tmp_path: Path
-) -> None:
+@pytest.mark.usefixtures("head")
+def test_what_runs_on_it_has_the_same_priority_as_the_watch_beside_it(tmp_path: Path) -> None:
     """By default Ray gives its workers the niceness 15: on a busy machine they would hardly run."""
-    assert head
     assert {niceness for niceness, *_ in starts(tmp_path)} == {"0"}
 
 
