@@ -88,6 +88,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if table:
         terminalreporter.section("faults", sep="-")
         terminalreporter.write_line("\n".join([table, *(f"NOT HELD: {each}" for each in never_hit)]))
+    reports = [report for several in terminalreporter.stats.values() for report in several]
+    if took := turns.seconds(reports):
+        told = ", ".join(f"{turn} {spent:.0f} s" for turn, spent in took.items())
+        terminalreporter.write_line(f"What shares a head ran in one process each: {told}.")
     failed = [*terminalreporter.getreports("failed"), *terminalreporter.getreports("error")]
     for report in failed[:FAILURES_TOLD]:
         if printed := report.capstdout.strip():

@@ -87,6 +87,7 @@ class World:
         make_topics(self.settings)
         self.signer = ensure_keys(self.settings.state_directory)
         self._producer: Any = KafkaProducer(**kafka_options(self.settings), acks="all")
+        self._readers: dict[str, tuple[Any, list[Any]]] = {}
         self._executors: list[subprocess.Popen[bytes]] = []
         self.log = directory / "executor.log"
 
@@ -176,21 +177,21 @@ class World:
         return [decode(message.value) for message in self._read(self.settings.topic_names.dead)]
 
     def _read(self, topic: str) -> list[Any]:
-        consumer: Any = KafkaConsumer(
-            **kafka_options(self.settings), group_id=None, auto_offset_reset="earliest"
-        )
-        try:
-            partitions = [TopicPartition(topic, p) for p in consumer.partitions_for_topic(topic)]
-            consumer.assign(partitions)
-            ends = consumer.end_offsets(partitions)
-            consumer.seek_to_beginning(*partitions)
-            found = []
-            while any(consumer.position(p) < ends[p] for p in partitions):
-                for messages in consumer.poll(timeout_ms=100).values():
-                    found += messages
-            return found
-        finally:
-            consumer.close()
+        """All that the topic holds now. A look reads what is new since the last one, so it costs little."""
+        if topic not in self._readers:
+            consumer: Any = KafkaConsumer(
+                **kafka_options(self.settings), group_id=None, auto_offset_reset="earliest"
+            )
+            consumer.assign([TopicPartition(topic, p) for p in consumer.partitions_for_topic(topic)])
+            consumer.seek_to_beginning()
+            self._readers[topic] = consumer, []
+        consumer, found = self._readers[topic]
+        partitions = consumer.assignment()
+        ends = consumer.end_offsets(partitions)
+        while any(consumer.position(p) < ends[p] for p in partitions):
+            for messages in consumer.poll(timeout_ms=100).values():
+                found += messages
+        return list(found)
 
     def outcomes(self, command: Command) -> list[Outcome]:
         told = self.events(command.job)
@@ -242,6 +243,8 @@ class World:
     def close(self) -> None:
         self.close_executors()
         self._producer.close()
+        for consumer, _ in self._readers.values():
+            consumer.close()
         for record in self.effects():
             if alive(record.pid) or group_members(record.pid):
                 os.killpg(record.pid, signal.SIGKILL)

@@ -40,6 +40,14 @@ def test_the_longest_begin_and_within_a_turn_the_order_stays() -> None:
     assert [item.nodeid for item in turns.in_order(items)] == [names[i] for i in (4, 1, 3, 0, 2)]
 
 
+def test_what_each_turn_took_is_summed_with_what_it_started_and_ended() -> None:
+    names = ("tests/integration/ray/test_a.py::b", "tests/faults/ray/test_c.py::d", "tests/unit/test_e.py::f")
+    reports = [SimpleNamespace(nodeid=name, duration=float(n)) for n, name in enumerate(names * 2, 1)]
+    slurm = SimpleNamespace(nodeid="tests/integration/chain/test_slurm_array.py::g", duration=90.0)
+    assert turns.seconds([*reports, slurm, SimpleNamespace()]) == {"chains on SLURM": 90.0, "Ray": 12.0}
+    assert list(turns.seconds([*reports, slurm])) == ["chains on SLURM", "Ray"]
+
+
 class _Config:
     """What is asked of pytest's own."""
 

@@ -6,6 +6,8 @@ longest files begin first, so that no process ends long after the others.
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -47,6 +49,15 @@ def turn_of(node_id: str) -> str:
     """What runs in one process: the name of a row of TOGETHER, else the test's file."""
     file = node_id.partition("::")[0]
     return next((name for name, begins in TOGETHER.items() if file.startswith(begins)), file)
+
+
+def seconds(reports: Iterable[Any]) -> dict[str, float]:
+    """How long the turns of TOGETHER took, by the durations in pytest's reports. The longest first."""
+    found: defaultdict[str, float] = defaultdict(float)
+    for report in reports:
+        if (turn := turn_of(getattr(report, "nodeid", ""))) in TOGETHER:
+            found[turn] += getattr(report, "duration", 0.0)
+    return dict(sorted(found.items(), key=lambda pair: -pair[1]))
 
 
 def in_order(items: list[pytest.Item]) -> list[pytest.Item]:

@@ -17,12 +17,12 @@ from ray_lab.packages import obtain
 
 
 @contextmanager
-def ray_running(*, redis: bool = False, token: str = "") -> Iterator[RayLab]:
+def ray_running(*, redis: bool = False, token: str = "", whole: bool = False) -> Iterator[RayLab]:
     """A head that is up; a visible skip where there can be none, in CI a failure."""
     reason = obtain()
     require("a real Ray", not reason, reason)
     # A short name: a socket's path may have 107 bytes.
-    lab = RayLab(Path(tempfile.mkdtemp(prefix="rl-")), redis=redis, token=token)
+    lab = RayLab(Path(tempfile.mkdtemp(prefix="rl-")), redis=redis, token=token, whole=whole)
     try:
         lab.boot()
         yield lab
@@ -32,7 +32,7 @@ def ray_running(*, redis: bool = False, token: str = "") -> Iterator[RayLab]:
 
 @pytest.fixture(scope="module")
 def ray_session(request: pytest.FixtureRequest) -> RayLab:
-    return kept(request, partial(ray_running, token="lab-token-of-the-tests"))
+    return kept(request, partial(ray_running, token="lab-token-of-the-tests", whole=True))
 
 
 @pytest.fixture

@@ -31,10 +31,14 @@ _RAY = re.compile(r"raylet|gcs_server|ray/|ray::|ray-dashboard|ray_|default_work
 class RayLab:
     """One head node. `close` ends it and everything that it started."""
 
-    def __init__(self, directory: Path, *, redis: bool = False, token: str = "", gpus: int = 8) -> None:
+    def __init__(
+        self, directory: Path, *, redis: bool = False, token: str = "", gpus: int = 8, whole: bool = False
+    ) -> None:
+        """`whole`: with the log monitor, which Ray Train needs, and the autoscaler, which tells who waits."""
         self.directory = directory
         self.token = token
         self.gpus = gpus
+        self.whole = whole
         self.redis: subprocess.Popen[bytes] | None = None
         self.ports = _free_ports(7)
         self.address = f"http://127.0.0.1:{self.ports[1]}"
@@ -59,6 +63,7 @@ class RayLab:
         argv += ["--num-cpus=4", f"--num-gpus={self.gpus}", f"--temp-dir={self.directory}"]
         argv += ["--object-store-memory=80000000", "--disable-usage-stats"]
         argv += [f"--redis-password={self._password}"] if self._wants_redis else []
+        argv += [] if self.whole else ["--include-log-monitor=false", "--no-monitor"]
         up = self.directory / "up.log"
         for number in range(1, _TRIES + 1):
             with up.open("ab") as log:
@@ -76,8 +81,10 @@ class RayLab:
     def environment(self) -> dict[str, str]:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("RAY_", "MIDWATCH_"))}
         kept |= {"PATH": f"{FOLDER / 'bin'}:{os.environ['PATH']}", "RAY_USAGE_STATS_ENABLED": "0"}
-        kept |= {"RAY_raylet_start_wait_time_s": "100"}  # Ray's own 30 s are short on a busy machine
-        kept |= {"RAY_gcs_rpc_server_reconnect_timeout_s": "5"}  # a raylet gives a dead GCS up so soon
+        # Ray gives its workers the niceness 15: beside other tests those of Ray Train would hardly run.
+        kept |= {"RAY_worker_niceness": "0"}
+        # A job's variables make an environment of its own, which no worker that was started before can serve.
+        kept |= {"RAY_prestart_worker_first_driver": "0"}
         kept |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": self.token} if self.token else {}
         if self._wants_redis:
             kept |= {"RAY_REDIS_ADDRESS": f"127.0.0.1:{self.ports[6]}", "RAY_REDIS_PASSWORD": self._password}
@@ -136,7 +143,7 @@ class RayLab:
 
     def kill_head(self) -> None:
         """kill -9 of all daemons at once, as when the head node dies. Its jobs' processes are not touched."""
-        names = ("gcs_server", "raylet", "dashboard", "runtime_env", "log_monitor", "monitor.py")
+        names = ("gcs_server", "raylet", "dashboard", "runtime_env", "monitor.py", "util.client")
         daemons = [pid for pid in self.processes() if any(name in _command_line(pid) for name in names)]
         for pid in daemons:
             with contextlib.suppress(ProcessLookupError):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import random
 import secrets
 import signal
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,13 +17,12 @@ import pytest
 from executor_world import ledger
 from faults.chaos.rounds import FULL, ROUNDS, seed_of
 from faults.chaos.tally import Count, counting
-from faults.ray.orders import RayStage, over
-from house.parts import require
+from faults.ray.orders import RayOrder, RayStage, over
 from midwatch.agents.local.embedded.stack import Endpoints
 from processes import wait_for
+from ray_lab.fixture import ray_running
 from ray_lab.lab import RayLab
-from ray_lab.packages import obtain
-from ray_lab.world import RayWorld
+from ray_lab.world import RayWorld, Trained
 
 pytestmark = pytest.mark.integration
 
@@ -32,36 +30,31 @@ TIMES = ROUNDS if FULL else 1
 
 
 @contextmanager
-def staged(directory: Path, stack: Endpoints, count: Count, *, redis: bool) -> Iterator[RayStage]:
-    reason = obtain()
-    require("a real Ray", not reason, reason)
-    lab = RayLab(Path(tempfile.mkdtemp(prefix="rl-")), redis=redis)
+def staged(directory: Path, stack: Endpoints, count: Count, lab: RayLab) -> Iterator[RayStage]:
     place = directory / secrets.token_hex(4)
     place.mkdir()
+    world = RayWorld(place, stack, lab)
     try:
-        lab.boot()
-        world = RayWorld(place, stack, lab)
-        try:
-            yield RayStage(world, random.Random(count.seed), count)
-        finally:
-            world.close()
+        yield RayStage(world, random.Random(count.seed), count)
     finally:
-        lab.close()
+        world.close()
 
 
 def test_a_head_that_forgot_gets_no_start_twice_and_the_next_attempt_goes_on(
-    stack: Endpoints, tmp_path: Path
+    stack: Endpoints, tmp_path: Path, ray_head: RayLab
 ) -> None:
     case = "head killed without Redis"
     with counting("ray", case, seed_of(f"ray/{case}")) as count:
         for _ in range(TIMES):
-            with staged(tmp_path, stack, count, redis=False) as stage:
-                _given_and_forgotten(stage)
-                _trained_and_forgotten(stage)
+            with staged(tmp_path, stack, count, ray_head) as stage:
+                _killed_twice(stage)
 
 
-def _given_and_forgotten(stage: RayStage) -> None:
-    """The executor gave the start to the head and died; the head died too, and knows nothing."""
+def _killed_twice(stage: RayStage) -> None:
+    """The executor gave the start to the head and died; the head died too, and knows nothing.
+
+    While the next head is asked for that start, a training begins there. Then this head dies as well.
+    """
     world = stage.world
     victim = world.executor(failpoint="record")
     order = stage.order("it failed")
@@ -73,7 +66,24 @@ def _given_and_forgotten(stage: RayStage) -> None:
     world.lab.boot()
     assert world.lab.session() != before
     assert world.lab.submissions() == []
-    executor = world.executor()
+    world.executor()
+    code = world.directory / "code"
+    code.mkdir()
+    (code / "marker").write_text("packed")
+    trained = world.train_on_ray("--fault=hang@15:1", options=("--working-dir", str(code)))
+    _forgotten(stage, order, trained)
+    wait_for(lambda: bool(ledger(trained.checkpoints, "fault")), "the training hangs", 60)
+    world.announced(trained)
+    world.lab.kill_head()
+    stage.count.hit("head killed")
+    (code / "marker").unlink()
+    world.lab.boot()
+    _goes_on(stage, trained)
+
+
+def _forgotten(stage: RayStage, order: RayOrder, other: Trained) -> None:
+    """What the head has forgotten is not started a second time, and no later command does it either."""
+    world = stage.world
     outcome = world.await_outcome(order.command, "failed", "done", limit=90)
     assert (outcome.state, "has forgotten" in outcome.reason) == ("failed", True)
     again = world.order(order.trained.started, seq=2)
@@ -83,25 +93,12 @@ def _given_and_forgotten(stage: RayStage) -> None:
     stage.count.add(starts=len(starts), twice=max(0, len(starts) - 2))
     stage.count.add(overlaps=len(ledger(order.trained.checkpoints, "overlap")))
     assert len(starts) <= 2
-    assert world.lab.submissions() == []
-    executor.terminate()
-    executor.wait(timeout=30)
+    assert [job["submission_id"] for job in world.lab.submissions()] == [other.first]
 
 
-def _trained_and_forgotten(stage: RayStage) -> None:
-    """A training runs when the head dies. It goes on once, with the code that the head has lost."""
+def _goes_on(stage: RayStage, trained: Trained) -> None:
+    """A training ran when the head died. It goes on once, with the code that the head has lost."""
     world = stage.world
-    code = world.directory / "code"
-    code.mkdir()
-    (code / "marker").write_text("packed")
-    world.executor()
-    trained = world.train_on_ray("--fault=hang@15:1", options=("--working-dir", str(code)))
-    wait_for(lambda: bool(ledger(trained.checkpoints, "fault")), "the training hangs", 60)
-    world.announced(trained)
-    world.lab.kill_head()
-    stage.count.hit("head killed")
-    (code / "marker").unlink()
-    world.lab.boot()
     command = world.restart(trained)
     fact = next(f for f in world.facts(trained.started.spec.job) if f.ended)
     assert fact.new == "ABSENT"
@@ -119,7 +116,7 @@ def test_a_head_that_kept_its_redis_knows_each_start_and_a_dead_raylet_only_dela
     case = "head killed with Redis"
     with counting("ray", case, seed_of(f"ray/{case}")) as count:
         for _ in range(TIMES):
-            with staged(tmp_path, stack, count, redis=True) as stage:
+            with ray_running(redis=True) as lab, staged(tmp_path, stack, count, lab) as stage:
                 _killed_with_redis(stage)
 
 

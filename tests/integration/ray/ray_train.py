@@ -58,6 +58,8 @@ def train(config: dict[str, Any]) -> None:
 
 
 def main() -> None:
+    os.environ["RAY_TRAIN_HEALTH_CHECK_INTERVAL_S"] = "0.2"  # between two looks at the workers
+    os.environ["RAY_TRAIN_ENABLE_PREEMPTION_WATCHER"] = "0"  # a process that looks for nodes that drain
     directory = Path(sys.argv[1])
     name = f"run-{os.environ.get('MIDWATCH_ATTEMPT', '1')}"
     with (directory / "starts").open("a") as notes:

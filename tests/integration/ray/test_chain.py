@@ -15,6 +15,7 @@ import pytest
 from integration.chain.installation import Installation, Job, installation, midwatch
 from integration.chain.rescued import check_rescue, fail
 from integration.chain.slurm_training import SOON, Training, decided, restarted, shown
+from integration.ray.trained_on_s3 import TrainedOnS3, files, s3_server
 from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.streams.records import Incident
 from processes import wait_for
@@ -28,8 +29,8 @@ pytestmark = pytest.mark.integration
 def ray_installation(directory: Path, stack: Endpoints, lab: RayLab) -> Iterator[Installation]:
     """All processes are ready, and one of them ships the head's driver logs."""
     try:
-        with installation(directory, stack) as made:
-            made.environment |= variables(lab)
+        with s3_server() as store, installation(directory, stack) as made:
+            made.environment |= variables(lab) | store
             for name in ("match", "detect", "decide", "executor"):
                 made.start(name)
             made.start("ship-ray", *midwatch("ship", f"--ray={lab.address}"))
@@ -90,8 +91,9 @@ class Played:
 @pytest.fixture(scope="module")
 def played(watch: Installation, tmp_path_factory: pytest.TempPathFactory) -> Played:
     place = tmp_path_factory.mktemp("jobs")
-    trainings: dict[str, RayTraining | TrainedByRay] = {
+    trainings: dict[str, RayTraining | TrainedByRay | TrainedOnS3] = {
         "under Ray Train": TrainedByRay(watch, place / "train"),
+        "under Ray Train on S3": TrainedOnS3(watch, place / "s3"),
         "by the API": RayTraining(watch, place / "api", ("nccl@25:1",)),
         "by a sidecar in the entrypoint": RayTraining(watch, place / "sidecar", ("nccl@25:1",)),
         "out of memory": RayTraining(watch, place / "memory", ("oom@15",)),
@@ -170,6 +172,27 @@ def test_ray_train_restarts_its_workers_itself_and_midwatch_the_job_once_its_fai
     assert f"{torn}: checkpoint_manager_snapshot.json does not name it" in outcome.reason
     settled = [each for each in job.all_of(Incident) if each.attempt == 1 and each.state == "settled"]
     assert "NCCL error: remote process exited" in settled[-1].verdict.root_line
+
+
+@pytest.mark.capability("S002-05", "S000-11")
+def test_a_training_that_ray_train_keeps_on_s3_resumes_from_its_newest_complete_checkpoint(
+    played: Played, ray_session: RayLab
+) -> None:
+    training, job = played.trainings["under Ray Train on S3"], played.jobs["under Ray Train on S3"]
+    assert isinstance(training, TrainedOnS3)
+    wait_for(lambda: decided(job)[-1:] == ["none"], "its good end is seen", 2 * SOON)
+    assert decided(job) == ["restart", "none"]
+    assert [j["status"] for j in _submissions(ray_session, job)] == ["FAILED", "SUCCEEDED"]
+    store, run = files(training.watch.environment), f"{training.storage}/run-1"
+    complete, torn = (f"s3://{path}" for path in sorted(store.glob(f"{run}/checkpoint_2*"))[-2:])
+    assert store.cat_file(f"{complete}/state.json") == b'{"step": 4}'
+    assert [path.rpartition("/")[2] for path in store.find(torn)] == ["rank_0.bin"]
+    assert training.notes.read_text() == f"\n{complete}\n"
+    outcome = restarted(job)
+    assert outcome is not None
+    assert (outcome.checkpoint_step, outcome.checkpoint) == (4, complete)
+    assert f"{torn}: checkpoint_manager_snapshot.json does not name it" in outcome.reason
+    assert len(store.glob(f"{training.storage}/run-2/checkpoint_2*")) == 3
 
 
 def _submissions(lab: RayLab, job: Job) -> list[dict[str, Any]]:

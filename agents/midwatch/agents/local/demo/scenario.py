@@ -57,7 +57,7 @@ def run(settings: Settings, options: Options, say: Say) -> int:
     watch_began = time.monotonic()
     named = settings.cluster != Settings().cluster
     stage = _stage(options.directory, settings.cluster if named else options.cluster)
-    with _cluster(stage, settings, options, say) as placed, _watch(stage, placed, say):
+    with _cluster(stage, settings, options, say) as (placed, check), _watch(stage, placed, say):
         connected = with_connection(_of(settings, stage))
         if options.without == "redis":
             stopped = threading.Event()
@@ -67,7 +67,7 @@ def run(settings: Settings, options: Options, say: Say) -> int:
         training_began = time.monotonic()
         _start_training(stage, placed)
         say(f"the watch took {training_began - watch_began:.1f} s to start; now 8 ranks train, and will fail")
-        timeline, ledger, facts = _observe(stage, connected, options.patience, say)
+        timeline, ledger, facts = _observe(stage, connected, options.patience, say, check)
     _keep_verdicts(stage, timeline)
     for line in report(stage, timeline, ledger, facts, time.monotonic() - training_began):
         say(line)
@@ -88,10 +88,16 @@ def _stage(directory: Path, cluster: str) -> Stage:
 
 
 @contextmanager
-def _cluster(stage: Stage, settings: Settings, options: Options, say: Say) -> Iterator[Options]:
-    """The options with the Ray head that the training runs on: that of the settings, or one of this demo."""
+def _cluster(
+    stage: Stage, settings: Settings, options: Options, say: Say
+) -> Iterator[tuple[Options, Callable[[], None]]]:
+    """The options with the Ray head that the training runs on: that of the settings, or one of this demo.
+
+    The function raises ServerFailed once a head of this demo has ended. So does this, in place of the error
+    that came of it.
+    """
     if options.cluster != "ray" or settings.ray.address:
-        yield options
+        yield options, lambda: None
         return
     from midwatch.agents.local.embedded.ray_head import EmbeddedRay
 
@@ -101,8 +107,12 @@ def _cluster(stage: Stage, settings: Settings, options: Options, say: Say) -> It
     token.touch(mode=0o600)
     token.write_text(ray.head.token)
     head = (f"--set=ray.address={ray.head.address}", f"--set=ray.token_file={token}")
+    placed = replace(options, settings=(*options.settings, *head, f"--set=ray.python={sys.executable}"))
     try:
-        yield replace(options, settings=(*options.settings, *head, f"--set=ray.python={sys.executable}"))
+        yield placed, ray.check
+    except MidwatchError:
+        ray.check()
+        raise
     finally:
         ray.stop()
 
@@ -187,9 +197,12 @@ def _start_training(stage: Stage, options: Options) -> None:
 
 
 def _observe(
-    stage: Stage, settings: Settings, patience: float, say: Say
+    stage: Stage, settings: Settings, patience: float, say: Say, check: Callable[[], None]
 ) -> tuple[Timeline | None, TrainingLedger, list[Fact]]:
-    """Watches until every fact has held for `_AFTERWARDS_S`, or for `patience` seconds at most."""
+    """Watches until every fact has held for `_AFTERWARDS_S`, or for `patience` seconds at most.
+
+    `check` raises if what the training runs on has ended: no fact would come any more.
+    """
     deadline = time.monotonic() + patience
     timeline: Timeline | None = None
     shown = 0
@@ -204,6 +217,7 @@ def _observe(
         held_since = None if missing(facts) else held_since or now
         if now > deadline or (held_since is not None and now > held_since + _AFTERWARDS_S):
             return timeline, ledger, facts
+        check()
         time.sleep(_POLL_S)
 
 
