@@ -24,6 +24,7 @@ from typing import NamedTuple, cast
 from midwatch.agents.match.call_sites import reclassified
 from midwatch.agents.match.error_stacks import is_outer
 from midwatch.agents.match.hedges import only_mentions
+from midwatch.agents.match.own_words import own_words
 from midwatch.agents.match.progress_columns import (
     ANY_LINE,
     ProgressColumns,
@@ -38,7 +39,7 @@ from midwatch.agents.match.tracebacks import TracebackPlace, place_of
 from midwatch.rules.matching.compiler import RuleSet
 from midwatch.rules.matching.hits import Match, Row
 from midwatch.rules.model import Role, Rule
-from midwatch.streams.lines.log_levels import is_echo, is_quiet, is_warning, stands_aside, was_left_out
+from midwatch.streams.lines.log_levels import is_warning, stands_aside, was_left_out
 from midwatch.streams.lines.normalise import LinePlace, line_places, places
 from midwatch.streams.lines.times import line_time
 from midwatch.streams.records import (
@@ -203,7 +204,11 @@ class _Found:
         examined = self.examined.get((name, path), 0)
         self.examined[name, path] = examined + 1
         if examined >= _EXAMINED or len(self.hits) >= _HITS:
-            self._count(name, path, rank, place)
+            self._count(name, path, rank, place.number)
+            return
+        if rule.role is Role.CONTEXT and self.full.get((name, "context", path, rank), 0) >= FULL_HITS:
+            # Its role is the same in any traceback, so only its number counts.
+            self._count(name, path, rank, place.number)
             return
         hit = Match._make(row)
         outer = is_outer(text, hit.start, hit.end)
@@ -214,15 +219,15 @@ class _Found:
             traceback = TracebackPlace("ignored")
         aside = _aside(hit, traceback)
         role = cast(RecordRole, "context" if aside else str(rule.role))
-        key, late = (name, role, path, rank), _Late(section, text, hit, place, role, aside, traceback)
+        key = (name, role, path, rank)
         known = self.full.get(key, 0)
-        if known >= FULL_HITS:
-            self._count(name, path, rank, place)
-            if role != "context":
-                self.latest[key] = late
+        if known < FULL_HITS:
+            self.full[key] = known + 1
+            self._keep(_Late(section, text, hit, place, role, aside, traceback))
             return
-        self.full[key] = known + 1
-        self._keep(late)
+        self._count(name, path, rank, place.number)
+        if role != "context":
+            self.latest[key] = _Late(section, text, hit, place, role, aside, traceback)
 
     def keep_latest(self) -> None:
         """Keep the last failure line of each rule, too. The job may have got over the first ones."""
@@ -249,16 +254,19 @@ class _Found:
         if role == "context":
             severity = _context_severity(hit, traceback, full.severity)
             full = replace(full, role=role, severity=severity, aside=aside)
-        self.hits.append(replace(full, excuses=excused))
+        self.hits.append(full if excused is None else replace(full, excuses=excused))
 
     def sign_of_life(self, section: Section, last: LinePlace) -> None:
         """Note that the job printed a line, as progress without a step."""
         self.columns[section.generation.key(), ANY_LINE] = sign_of_life(section, last)
 
-    def _count(self, rule: str, path: str, rank: int | None, place: LinePlace) -> None:
-        more = self.further.setdefault((rule, path, rank), _Count(0, place.number, place.number, path))
-        more.count += 1
-        more.last = place.number
+    def _count(self, rule: str, path: str, rank: int | None, number: int) -> None:
+        more = self.further.get((rule, path, rank))
+        if more is None:
+            self.further[rule, path, rank] = _Count(1, number, number, path)
+        else:
+            more.count += 1
+            more.last = number
 
     def progress(self) -> Iterator[Progress]:
         return (columns.record(self.node) for columns in self.columns.values())
@@ -276,11 +284,8 @@ def _aside(hit: Match, traceback: TracebackPlace) -> str:
         return ""
     if traceback.kind != "reported" and not (traceback.kind == "beside" and not rule.fallback):
         return str(traceback.kind)
-    if not (rule.any_level or traceback.passed_on) and is_quiet(hit.line):
-        return "beside" if stands_aside(hit.line) else "quiet"
-    if is_echo(hit.line):
-        return "repeated"
-    return "mentioned" if only_mentions(hit) else ""
+    words = own_words(hit)
+    return words.aside if rule.any_level or traceback.passed_on else words.quiet or words.aside
 
 
 def _context_severity(hit: Match, traceback: TracebackPlace, severity: str) -> str:

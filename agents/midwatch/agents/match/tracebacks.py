@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import re
 import string
-from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from typing import Literal, NamedTuple
 
+from midwatch.agents.match.lines_above import lines_above
 from midwatch.streams.lines.forms import LONGEST_FORM, form_of
 
-_LOOK_BACK = 120  # lines of a traceback read above its last one
-_INTERLEAVED = 400  # lines of other speakers between them
-_STRETCH = 8192  # bytes of one search step upwards
 _INNERMOST = 6  # frames that show whose code raised
 
 # A launcher, a scheduler or a notebook prints this in front of a line: a rank, a host, a clock.
@@ -39,8 +36,6 @@ _SPEAKER = re.compile(
 )
 _PREFIX = re.compile(_FRONT)
 _LOGGED = re.compile(_LOGGER)
-_CLOCK = re.compile(rb"\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d(?:[.,]\d+)?|\b[EFIW]\d{4}\b")
-_NO_DIGITS = bytes.maketrans(string.digits.encode(), b"0" * len(string.digits))
 _NAME = (string.ascii_letters + string.digits + "_.").encode()
 _FRAME = re.compile(rb'\A\s*File "[^"]*", line \d+|\A\s*-+> ?\d+ ')
 # A stack of HDF5's C library looks alike, but the line under a place is an error and no source code.
@@ -68,7 +63,6 @@ _IGNORED = re.compile(
 )
 _NOTHING_MORE = re.compile(rb"\s*\Z")
 _DIGITS = re.compile(rb"\d+")
-_BREAK = re.compile(rb"\n")
 _GETS_OVER_IT = re.compile(
     rb"(?i:\b(?:retrying|will (?:be )?retr(?:y|ied)|will be (?:ignored|skipped)|falling back)\b)"
 )
@@ -119,6 +113,10 @@ class TracebackPlace:
     passed_on: bool = False
 
 
+_REPORTED = TracebackPlace()
+_QUOTED = TracebackPlace("quoted")
+
+
 def begins_line(line: bytes, start: int) -> bool:
     """Whether the word at `start` begins the line. A launcher's prefix (a rank, a clock) may precede it."""
     before = line[:start].rstrip(_NAME)
@@ -135,20 +133,20 @@ def place_of(text: bytes, start: int, end: int) -> TracebackPlace:
     line = text[start:end]
     form = _form(form_of(line)) if end - start <= LONGEST_FORM else _form.__wrapped__(line)
     if form.quoted or (form.deep >= 0 and _is_source(text, start, line[: form.deep])):
-        return TracebackPlace("quoted")
+        return _QUOTED
     if form.warned and _WARNS.match(text, end + 1):
         return TracebackPlace("ignored")
     speaker = line[: form.speaker]
-    above = _above(text, start, speaker)
+    above = lines_above(text, start, speaker)
     first = next(above, None)
     if first is None:
-        return TracebackPlace()
+        return _REPORTED
     words = line[len(speaker) :]
     if words[:1].isspace():
         shown = (
             _FRAME.match(first[1]) is not None and not _GLUED.match(line) and _C_FRAME.match(first[1]) is None
         )
-        return TracebackPlace("quoted") if shown else TracebackPlace()
+        return _QUOTED if shown else _REPORTED
     place = _ending(words, first, above, last=_NOTHING_MORE.match(text, end) is not None)
     return replace(place, passed_on=True) if place.ends_traceback and b"INFO" in speaker else place
 
@@ -181,7 +179,7 @@ def _is_source(text: bytes, start: int, front: bytes) -> bool:
     """Whether a frame of the same writer stands right above the line, with `front` in front of its indent."""
     if text.rfind(b'File "', max(start - _SOURCE_BYTES, 0), start) < 0:
         return False
-    for _, above in islice(_above(text, start, front.rstrip()), _SOURCE_LINES):
+    for _, above in islice(lines_above(text, start, front.rstrip()), _SOURCE_LINES):
         if _FRAME.match(above):
             return _C_FRAME.match(above) is None
         if not above.startswith(b"    "):
@@ -202,7 +200,7 @@ def _ending(
     while _CARETS.match(before):
         at, before = next(above, (at, b""))
     if not (before[:1].isspace() or _FRAME.match(before)):
-        return TracebackPlace()
+        return _REPORTED
     if words.strip() in (b"AssertionError", b"AssertionError:") and before.strip().startswith(b"assert"):
         asserts = at
     frames, began, beside = _frames(before, above)
@@ -276,90 +274,24 @@ def _frames(
         found = _PLACE.match(line)
         if found is not None:
             outermost = found[1]
-            beside = beside or _BESIDE.search(outermost) is not None
+            beside = beside or _is_beside(outermost)
             if len(frames) < _INNERMOST:
                 function = (found[2] or b"").decode("utf-8", "replace")
                 frames.append((outermost.decode("utf-8", "replace"), function))
         elif line.startswith(_HEADER):
-            began_beside = _BESIDE.search(outermost) or _THREAD.search(outermost)
-            return tuple(frames), True, beside and began_beside is not None
+            began_beside = beside and (_is_beside(outermost) or _THREAD.search(outermost) is not None)
+            return tuple(frames), True, began_beside
         elif line and not line[:1].isspace() and not _FRAME.match(line):
             return tuple(frames), False, False
         _, line = next(above, (0, _HEADER))
 
 
+@lru_cache(maxsize=512)
+def _is_beside(file: bytes) -> bool:
+    """Whether the code of the file runs beside the job. Tracebacks name few files."""
+    return _BESIDE.search(file) is not None
+
+
 def _speaker(line: bytes) -> bytes:
     found = _SPEAKER.match(line)
     return found[0] if found else b""
-
-
-def _above(text: bytes, start: int, speaker: bytes) -> Iterator[tuple[int, bytes]]:
-    """The lines above of the same speaker, nearest first: offset, and the line without its prefix."""
-    size, is_alike = len(speaker), _likeness(speaker)
-    if is_alike is None:
-        yield from islice(_with_prefix(text, start, speaker), _LOOK_BACK)
-        return
-    passed = yielded = 0
-    end = start - 1
-    while end >= 0 and passed < _INTERLEAVED and yielded < _LOOK_BACK:
-        begin = text.rfind(b"\n", 0, end) + 1
-        line = text[begin:end]
-        if is_alike(line[:size]):
-            yielded += 1
-            yield begin, line[size:]
-        else:
-            passed += 1
-        end = begin - 1
-
-
-def _with_prefix(text: bytes, start: int, prefix: bytes) -> Iterator[tuple[int, bytes]]:
-    """The lines above that begin with the prefix, up to `_INTERLEAVED` lines of others.
-
-    Where hundreds of ranks print at once, most lines are of others. So it only counts those.
-    """
-    passed, end, sought, breaks = 0, start - 1, b"\n" + prefix, _breaks(text)
-    while end > 0:
-        floor = text.rfind(b"\n", 0, max(end - _STRETCH, 0))
-        before = text.rfind(sought, max(floor, 0), end)
-        if before < 0 and floor < 0 and text.startswith(prefix, 0, end):
-            line_end = text.find(b"\n", 0, end)
-            begin = 0
-        elif before < 0:
-            passed += bisect_left(breaks, end) - bisect_left(breaks, max(floor, 0))
-            if passed >= _INTERLEAVED:
-                return
-            end = floor
-            continue
-        else:
-            begin = before + 1
-            line_end = text.find(b"\n", begin, end)
-        line_end = end if line_end < 0 else line_end
-        passed += bisect_left(breaks, end) - bisect_left(breaks, line_end)
-        if passed >= _INTERLEAVED:
-            return
-        yield begin, text[begin + len(prefix) : line_end]
-        end = begin - 1
-
-
-@lru_cache(maxsize=2)
-def _breaks(text: bytes) -> list[int]:
-    """The offsets of all line breaks of a chunk. Between them a rank's lines are counted again and again."""
-    return [found.start() for found in _BREAK.finditer(text)]
-
-
-def _likeness(speaker: bytes) -> Callable[[bytes], bool] | None:
-    """A test whether another prefix is of the same speaker; None if only the same prefix is.
-
-    Two prefixes in brackets (ranks) may differ in their clock, and others in all their digits.
-    """
-    if not any(byte in speaker for byte in b"[("):
-        shape = speaker.translate(_NO_DIGITS)
-        return lambda prefix: prefix.translate(_NO_DIGITS) == shape
-    if not _CLOCK.search(speaker):
-        return None
-    timeless = _without_clock(speaker)
-    return lambda prefix: _without_clock(prefix) == timeless
-
-
-def _without_clock(prefix: bytes) -> bytes:
-    return _CLOCK.sub(lambda clock: clock[0].translate(_NO_DIGITS), prefix)

@@ -55,6 +55,11 @@ class CompiledRule:
         self._forms: dict[bytes, _Form] | None = {} if digits_are_alike(rule.pattern) else None
         self._readers: dict[tuple[str, ...], GroupReader] = {}
 
+    @property
+    def digits_are_alike(self) -> bool:
+        """Whether the rule treats all digits alike. It then has one form of spans for each form of lines."""
+        return self._forms is not None
+
     def reader(self, meanings: tuple[str, ...]) -> GroupReader:
         """What reads only the groups of these meanings, two or more. It remembers the forms of lines."""
         known = self._readers.get(meanings)
@@ -67,6 +72,8 @@ class CompiledRule:
 
         Raises MatcherDisagreement if the rule does not match the text.
         """
+        if self._forms is None or len(text) > LONGEST_FORM:
+            return self._found(text)
         return self._form(text)[0]
 
     def places(self, text: bytes) -> Sequence[tuple[str, int, int]]:

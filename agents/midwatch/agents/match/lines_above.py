@@ -1,0 +1,85 @@
+"""The lines of one speaker above a line, nearest first. Pure.
+
+Hundreds of ranks may print at once. So the lines of one rank stand apart, and most lines above are of others.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from itertools import accumulate, islice
+
+_LOOK_BACK = 120  # lines of a traceback read above its last one
+_INTERLEAVED = 400  # lines of other speakers between them
+_CLOCK = re.compile(rb"\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d(?:[.,]\d+)?|\b[EFIW]\d{4}\b")
+_NO_DIGITS = bytes.maketrans(string.digits.encode(), b"0" * len(string.digits))
+
+
+def lines_above(text: bytes, start: int, speaker: bytes) -> Iterator[tuple[int, bytes]]:
+    """The lines above the line at `start` with the speaker's prefix: the offset, and what follows the prefix.
+
+    Prefixes without a bracket count as one speaker's if they differ in their digits only. Prefixes of ranks
+    may differ in their clock.
+    """
+    is_alike = _likeness(speaker)
+    if is_alike is None:
+        return islice(_with_prefix(text, start, speaker), _LOOK_BACK)
+    return islice(_with_alike(text, start, len(speaker), is_alike), _LOOK_BACK)
+
+
+def _with_alike(
+    text: bytes, start: int, size: int, is_alike: Callable[[bytes], bool]
+) -> Iterator[tuple[int, bytes]]:
+    passed, end = 0, start - 1
+    while end >= 0 and passed < _INTERLEAVED:
+        begin = text.rfind(b"\n", 0, end) + 1
+        line = text[begin:end]
+        if is_alike(line[:size]):
+            yield begin, line[size:]
+        else:
+            passed += 1
+        end = begin - 1
+
+
+def _with_prefix(text: bytes, start: int, prefix: bytes) -> Iterator[tuple[int, bytes]]:
+    """The lines above with exactly this prefix. It searches for them, because most lines are of others."""
+    passed, end = 0, start - 1
+    while end > 0:
+        begin = text.rfind(b"\n", 0, end) + 1
+        if not text.startswith(prefix, begin, end):
+            breaks = _breaks(text)
+            above = bisect_left(breaks, end)
+            lowest = above - (_INTERLEAVED - passed)  # the line break before the first line that may count
+            before = text.rfind(b"\n" + prefix, breaks[lowest] if lowest >= 0 else 0, end)
+            if before < 0 and (lowest >= 0 or not text.startswith(prefix)):
+                return
+            begin = before + 1
+            end = text.index(b"\n", begin)
+            passed += above - bisect_left(breaks, end)
+        yield begin, text[begin + len(prefix) : end]
+        end = begin - 1
+
+
+@lru_cache(maxsize=2)
+def _breaks(text: bytes) -> list[int]:
+    """The offsets of all line breaks of a chunk. Between them a rank's lines are counted again and again."""
+    sizes = map(len, text.split(b"\n")[:-1])
+    return [end + number for number, end in enumerate(accumulate(sizes))]
+
+
+def _likeness(speaker: bytes) -> Callable[[bytes], bool] | None:
+    """A test whether another prefix is of the same speaker; None if only the same prefix is."""
+    if b"[" not in speaker and b"(" not in speaker:
+        shape = speaker.translate(_NO_DIGITS)
+        return lambda prefix: prefix.translate(_NO_DIGITS) == shape
+    if not _CLOCK.search(speaker):
+        return None
+    timeless = _without_clock(speaker)
+    return lambda prefix: _without_clock(prefix) == timeless
+
+
+def _without_clock(prefix: bytes) -> bytes:
+    return _CLOCK.sub(lambda clock: clock[0].translate(_NO_DIGITS), prefix)
