@@ -14,7 +14,7 @@ from midwatch.streams.lines.log_levels import is_echo, is_quiet, stands_aside
 class OwnWords(NamedTuple):
     """Why a line reports no failure by its own words, for a rule that was found in it; "" where it may.
 
-    `quiet`: its writer calls it no failure. `aside`: it repeats a line, or only mentions what the rule looks for.
+    `quiet`: its writer calls it no failure. `aside`: it repeats a line, or only mentions what is looked for.
     """
 
     quiet: str
