@@ -104,8 +104,8 @@ def replay(  # noqa: PLR0913  # what a log alone cannot tell; each has its defau
         result = _ended(run, end)
         result = replace(result, verdict=_with_line_as_printed(result.verdict, files))
     else:
-        result = _without_failure(run)
-        spike = None if run.watch.job.state.succeeded else run.losses.open_spike()
+        result = _without_failure(run, whole=not damages)
+        spike = None if run.watch.job.state.succeeded or damages else run.losses.open_spike()
         if spike is not None:
             result = _with_spike(result, *spike, files)
     if over_it:
@@ -249,11 +249,12 @@ _LOOK_AT_THE_STEP = (
 )
 
 
-def _without_failure(run: _JobReplay) -> Replayed:
+def _without_failure(run: _JobReplay, *, whole: bool) -> Replayed:
+    """The verdict on a log without a failure. Nobody knows what the missing end of a log would say."""
     state = run.watch.job.state
     known = state.succeeded or state.trained or state.step is not None
     verdict = Verdict(
-        state="healthy" if known else "unknown",
+        state="healthy" if state.succeeded or (known and whole) else "unknown",
         mode="success" if state.succeeded else None,
         error_type="",
         step=state.step,
@@ -261,6 +262,8 @@ def _without_failure(run: _JobReplay) -> Replayed:
         bundle=state.bundle,
     )
     reason = "the log holds no failure" if known else "no rule knows a line of the log"
+    if known and not whole:
+        reason += " up to where it is cut off or damaged"
     decision = Decision(run.job, 1, "", 0, "none", run.book.default_policy, reason, _HITS_MS, False)
     assumed = ("a file shows no silence, so replay looks for no stall",)
     return Replayed(run.job, verdict, decision, tuple(run.findings.values()), (), (), assumed)

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import os
+import random
 import sys
 import tarfile
 from collections.abc import Callable
@@ -88,6 +89,23 @@ def test_of_a_cut_archive_the_lines_up_to_there_count(tmp_path: Path, ending: st
     (note,) = [line for line in answer["assumed"] if "archive is" in line]
     assert note.startswith(f"{file}: the ")
     assert note.endswith("archive is cut off; its lines up to there count")
+
+
+@pytest.mark.parametrize("ending", PACKS)
+def test_a_cut_archive_without_a_failure_is_not_called_healthy(tmp_path: Path, ending: str) -> None:
+    file = tmp_path / "train.log"
+    chance = random.Random(7)
+    steps = "".join(
+        f"step {n} loss {chance.random():.6f}\n" for n in range(1, 60_000)
+    ).encode()  # bzip2 packs 900 kB at once
+    whole = PACKS[ending](steps)
+    file.write_bytes(whole)
+    assert _answer(_replay(file))["verdict"]["state"] == "healthy"
+    file.write_bytes(whole[: len(whole) - 2000])
+    answer = _answer(_replay(file))
+    assert answer["verdict"]["state"] == "unknown"
+    assert answer["decision"]["action"] == "none"
+    assert answer["decision"]["reason"] == "the log holds no failure up to where it is cut off or damaged"
 
 
 @pytest.mark.parametrize("ending", PACKS)
