@@ -2,7 +2,8 @@
 
 Kafka keeps what is to be exported, so a collector that is away delays traces and costs none. The other agents
 never wait for it. The process notes in Redis what the collector has taken, and commits behind that. What the
-note holds is never exported again: after a crash of any agent, a rebuild, or a repeated record.
+note holds is never exported again: after a crash of any agent, a rebuild, or a repeated record. The latest
+notes are in memory too: where Redis loses its data, the agents may send their last records again.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ log = logging.getLogger(__name__)
 _POLL_MS = 500
 _AT_ONCE = 200
 _PAUSE_S = 2.0
+_REMEMBERED = 2_000
+"""The traces whose notes are in memory too, for the case that Redis loses them. The latest stay."""
 STALE_S = 60.0
 
 
@@ -113,6 +116,7 @@ class Tracing:
         self.spans = 0
         self._sender = sender
         self._emitted = emitted
+        self._remembered: dict[str, dict[int, int]] = {}
         self._waiting: list[Any] = []
         self._refusing = ""
         self._consumer: Any = plain_consumer(
@@ -168,6 +172,8 @@ class Tracing:
 
     def _export(self, records: Sequence[tuple[object, int]]) -> bool:
         known = self._emitted.of(place for record, _ in records if (place := place_of(record)))
+        for place in known:
+            known[place] |= self._remembered.get(place, {})
         spans, events = _New[SpanRecord](), _New[IncidentEvent]()
         for record, at_ms in records:
             found = traced(record, at_ms, known.get(place_of(record), {}))
@@ -198,7 +204,14 @@ class Tracing:
             failpoint("exported")
             self._emitted.add(new.ends)
             failpoint("noted")
+            self._remember(new.ends)
         return True
+
+    def _remember(self, ends: dict[str, dict[int, int]]) -> None:
+        for place, by_id in ends.items():
+            self._remembered[place] = self._remembered.pop(place, {}) | by_id
+        for oldest in list(self._remembered)[: max(0, len(self._remembered) - _REMEMBERED)]:
+            del self._remembered[oldest]
 
     def _commit(self, positions: dict[Any, int]) -> None:
         self._consumer.commit(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -177,6 +177,27 @@ def test_the_same_records_once_more_export_nothing(world: World) -> None:
     world.run()
     assert world.names() == WHOLE
     assert len(world.receiver.events) == 4
+
+
+def test_what_comes_again_when_redis_has_lost_its_notes_is_still_exported_once(world: World) -> None:
+    tracing = world.start()
+    while world.log.committed < len(world.log.values):
+        assert tracing.turn()
+    world.notes.kept.clear()
+    world.log.values += world.log.values
+    while world.log.committed < len(world.log.values):
+        assert tracing.turn()
+    assert world.names() == WHOLE
+    assert len(world.receiver.events) == 4
+
+
+def test_what_is_remembered_beside_redis_is_bounded(world: World) -> None:
+    world.patch.setattr(worker, "_REMEMBERED", 2)
+    tracing = world.start()
+    world.log.values[:] = [codec.encode(replace(INCIDENT, id=f"{INCIDENT.job}#{n}")) for n in range(5)]
+    while world.log.committed < len(world.log.values):
+        assert tracing.turn()
+    assert list(tracing._remembered) == [f"{INCIDENT.job}#{n}" for n in (3, 4)]
 
 
 def test_while_the_collector_is_away_nothing_is_committed_and_later_all_comes(world: World) -> None:
