@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -27,7 +28,7 @@ from midwatch.streams.services.reachable import check_redis, redis_client
 from midwatch.streams.services.topic_admin import check_topics
 from midwatch.streams.settings.schema import Settings
 from midwatch.streams.telemetry import names
-from midwatch.streams.telemetry.meter import Health
+from midwatch.streams.telemetry.meter import Health, Meter
 from midwatch.streams.telemetry.spans import IncidentEvent, IncidentExport, SpanRecord
 from midwatch.streams.telemetry.start import identity, open_telemetry, require_extra
 from midwatch.streams.worker.counters import Counters
@@ -74,10 +75,7 @@ def run(settings: Settings) -> int:
     export = open_telemetry(settings, "trace")
     try:
         if export is not None:
-            group = f"{settings.topics.prefix}.trace"
-            export_counters(export.meter, tracing.counters, group)
-            export.meter.watch(names.SPANS, lambda: [(tracing.spans, {})])
-            export.meter.watch(names.TELEMETRY_LATE, lambda: [(sum(tracing.counters.lag.values()), {})])
+            tracing.export(export.meter)
             export.serve(tracing.health)
         declare_ready(settings.state_directory, "trace")
         while not stopping:
@@ -114,6 +112,7 @@ class Tracing:
     def __init__(self, settings: Settings, sender: IncidentExport, emitted: Emitted) -> None:
         self.counters = Counters()
         self.spans = 0
+        self._group = f"{settings.topics.prefix}.trace"
         self._sender = sender
         self._emitted = emitted
         self._remembered: dict[str, dict[int, int]] = {}
@@ -122,7 +121,7 @@ class Tracing:
         self._consumer: Any = plain_consumer(
             settings.kafka,
             **LASTING,
-            group_id=f"{settings.topics.prefix}.trace",
+            group_id=self._group,
             auto_offset_reset="latest",
             max_poll_records=_AT_ONCE,
         )
@@ -138,11 +137,15 @@ class Tracing:
 
     def turn(self) -> bool:
         """Read and export at most `_AT_ONCE` records. False if the collector did not take them."""
+        taken = self._handle()
+        self._look()
+        return taken
+
+    def _handle(self) -> bool:
         if not self._waiting:
             polled = self._consumer.poll(timeout_ms=_POLL_MS)
             messages = [message for batch in polled.values() for message in batch]
             self._waiting = sorted(messages, key=lambda message: message.timestamp)
-            self._look()
         if not self._waiting:
             return True
         taken = self._export(
@@ -158,6 +161,12 @@ class Tracing:
         self._waiting = []
         self._commit(reached)
         return True
+
+    def export(self, meter: Meter) -> None:
+        """Export from now on what this process did, and what waits for the collector."""
+        export_counters(meter, self.counters, self._group, self.health)
+        meter.watch(names.SPANS, lambda: [(self.spans, {})])
+        meter.watch(names.TELEMETRY_LATE, lambda: [(sum(self.counters.lag.values()), {})])
 
     def health(self) -> Health:
         """Whether Kafka answers and the collector takes what it gets."""
@@ -219,9 +228,13 @@ class Tracing:
         )
 
     def _look(self) -> None:
-        ends = self._consumer.end_offsets(self._partitions)
-        lag = {(p.topic, p.partition): max(0, ends[p] - self._consumer.position(p)) for p in self._partitions}
-        self.counters.measured(lag, time.time())
+        """Measure what is not exported yet: what Kafka has, and what was read and is not taken."""
+        ends, kept_up_at = self._consumer.end_offsets(self._partitions), self.counters.kept_up_at
+        held = Counter(TopicPartition(message.topic, message.partition) for message in self._waiting)
+        lag = {p: max(0, ends[p] - self._consumer.position(p)) + held[p] for p in self._partitions}
+        self.counters.measured({(p.topic, p.partition): number for p, number in lag.items()}, time.time())
+        if self._refusing:
+            self.counters.kept_up_at = kept_up_at
 
 
 def _read(message: Any) -> object | None:
