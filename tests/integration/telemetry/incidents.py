@@ -44,15 +44,16 @@ def over(job: Job) -> bool:
 
 
 def lose_states(watch: Installation) -> None:
-    """Redis loses all that detect and decide kept, while both are dead."""
+    """Redis loses all that detect, decide and the trace process have kept, while the first two are dead."""
     client = redis_client(watch.settings)
     with watch._hands:
         for name in ("detect", "decide"):
             watch.kill(name)
             watch.processes[name].wait(30)
-        keys = list(client.scan_iter(match=f"mw:{{{watch.settings.topics.prefix}.*"))
-        assert keys
-        client.delete(*keys)
+        for lost in (f"mw:{{{watch.settings.topics.prefix}.*", f"{watch.settings.topics.prefix}:trace:*"):
+            keys = list(client.scan_iter(match=lost))
+            assert keys
+            client.delete(*keys)
 
 
 def caught_up(scrapes: Scrapes, process: str) -> bool:

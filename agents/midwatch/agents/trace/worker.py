@@ -2,7 +2,8 @@
 
 Kafka keeps what is to be exported, so a collector that is away delays traces and costs none. The other agents
 never wait for it. The process notes in Redis what the collector has taken, and commits behind that. What the
-note holds is never exported again: after a crash of any agent, a rebuild, or a repeated record.
+note holds is never exported again: after a crash of any agent, a rebuild, or a repeated record. The latest
+notes are in memory too: where Redis loses its data, the agents may send their last records again.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import logging
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -26,7 +28,7 @@ from midwatch.streams.services.reachable import check_redis, redis_client
 from midwatch.streams.services.topic_admin import check_topics
 from midwatch.streams.settings.schema import Settings
 from midwatch.streams.telemetry import names
-from midwatch.streams.telemetry.meter import Health
+from midwatch.streams.telemetry.meter import Health, Meter
 from midwatch.streams.telemetry.spans import IncidentEvent, IncidentExport, SpanRecord
 from midwatch.streams.telemetry.start import identity, open_telemetry, require_extra
 from midwatch.streams.worker.counters import Counters
@@ -38,6 +40,8 @@ log = logging.getLogger(__name__)
 _POLL_MS = 500
 _AT_ONCE = 200
 _PAUSE_S = 2.0
+_REMEMBERED = 2_000
+"""The traces whose notes are in memory too, for the case that Redis loses them. The latest stay."""
 STALE_S = 60.0
 
 
@@ -71,10 +75,7 @@ def run(settings: Settings) -> int:
     export = open_telemetry(settings, "trace")
     try:
         if export is not None:
-            group = f"{settings.topics.prefix}.trace"
-            export_counters(export.meter, tracing.counters, group)
-            export.meter.watch(names.SPANS, lambda: [(tracing.spans, {})])
-            export.meter.watch(names.TELEMETRY_LATE, lambda: [(sum(tracing.counters.lag.values()), {})])
+            tracing.export(export.meter)
             export.serve(tracing.health)
         declare_ready(settings.state_directory, "trace")
         while not stopping:
@@ -111,14 +112,16 @@ class Tracing:
     def __init__(self, settings: Settings, sender: IncidentExport, emitted: Emitted) -> None:
         self.counters = Counters()
         self.spans = 0
+        self._group = f"{settings.topics.prefix}.trace"
         self._sender = sender
         self._emitted = emitted
+        self._remembered: dict[str, dict[int, int]] = {}
         self._waiting: list[Any] = []
         self._refusing = ""
         self._consumer: Any = plain_consumer(
             settings.kafka,
             **LASTING,
-            group_id=f"{settings.topics.prefix}.trace",
+            group_id=self._group,
             auto_offset_reset="latest",
             max_poll_records=_AT_ONCE,
         )
@@ -134,11 +137,15 @@ class Tracing:
 
     def turn(self) -> bool:
         """Read and export at most `_AT_ONCE` records. False if the collector did not take them."""
+        taken = self._handle()
+        self._look()
+        return taken
+
+    def _handle(self) -> bool:
         if not self._waiting:
             polled = self._consumer.poll(timeout_ms=_POLL_MS)
             messages = [message for batch in polled.values() for message in batch]
             self._waiting = sorted(messages, key=lambda message: message.timestamp)
-            self._look()
         if not self._waiting:
             return True
         taken = self._export(
@@ -155,6 +162,12 @@ class Tracing:
         self._commit(reached)
         return True
 
+    def export(self, meter: Meter) -> None:
+        """Export from now on what this process did, and what waits for the collector."""
+        export_counters(meter, self.counters, self._group, self.health)
+        meter.watch(names.SPANS, lambda: [(self.spans, {})])
+        meter.watch(names.TELEMETRY_LATE, lambda: [(sum(self.counters.lag.values()), {})])
+
     def health(self) -> Health:
         """Whether Kafka answers and the collector takes what it gets."""
         reasons = [f"the collector does not take spans: {self._refusing}"] if self._refusing else []
@@ -168,6 +181,8 @@ class Tracing:
 
     def _export(self, records: Sequence[tuple[object, int]]) -> bool:
         known = self._emitted.of(place for record, _ in records if (place := place_of(record)))
+        for place in known:
+            known[place] |= self._remembered.get(place, {})
         spans, events = _New[SpanRecord](), _New[IncidentEvent]()
         for record, at_ms in records:
             found = traced(record, at_ms, known.get(place_of(record), {}))
@@ -198,7 +213,14 @@ class Tracing:
             failpoint("exported")
             self._emitted.add(new.ends)
             failpoint("noted")
+            self._remember(new.ends)
         return True
+
+    def _remember(self, ends: dict[str, dict[int, int]]) -> None:
+        for place, by_id in ends.items():
+            self._remembered[place] = self._remembered.pop(place, {}) | by_id
+        for oldest in list(self._remembered)[: max(0, len(self._remembered) - _REMEMBERED)]:
+            del self._remembered[oldest]
 
     def _commit(self, positions: dict[Any, int]) -> None:
         self._consumer.commit(
@@ -206,9 +228,13 @@ class Tracing:
         )
 
     def _look(self) -> None:
-        ends = self._consumer.end_offsets(self._partitions)
-        lag = {(p.topic, p.partition): max(0, ends[p] - self._consumer.position(p)) for p in self._partitions}
-        self.counters.measured(lag, time.time())
+        """Measure what is not exported yet: what Kafka has, and what was read and is not taken."""
+        ends, kept_up_at = self._consumer.end_offsets(self._partitions), self.counters.kept_up_at
+        held = Counter(TopicPartition(message.topic, message.partition) for message in self._waiting)
+        lag = {p: max(0, ends[p] - self._consumer.position(p)) + held[p] for p in self._partitions}
+        self.counters.measured({(p.topic, p.partition): number for p, number in lag.items()}, time.time())
+        if self._refusing:
+            self.counters.kept_up_at = kept_up_at
 
 
 def _read(message: Any) -> object | None:

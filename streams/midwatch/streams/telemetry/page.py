@@ -87,9 +87,9 @@ a requeue, does not get it.
 _AFTER = """
 The trace process reads `incidents`, `decisions` and `commands`. No other process waits for it or for the
 collector. Where the collector is away, the records wait in Kafka. What it has taken is noted in Redis and
-is not exported again: not after a crash of any process, nor after a rebuild of state. One gap is left, as
-with every sender: if the collector has taken spans and the process dies before it can note that, they
-come again, with the same ids.
+is not exported again: not after a crash of any process, nor after a rebuild of state. Two gaps are left, and
+what then comes again has the same ids. The collector may have taken spans, and the process dies before it can
+note that. Or Redis loses the notes, the process dies as well, and an agent sends its last records again.
 
 A first start begins with what comes from then on; it exports no old incidents.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from midwatch.streams.telemetry import names
 from midwatch.streams.telemetry.meter import Health, Labels, Meter, Reading
@@ -14,15 +14,18 @@ STALE_S = 30.0
 """A worker looks at Kafka every 5 seconds. Without a look for so long, it does not know what it misses."""
 
 
-def export_counters(meter: Meter, counters: Counters, group: str) -> None:
-    """Export the counters of this process from now on."""
+def export_counters(
+    meter: Meter, counters: Counters, group: str, sees: Callable[[], Health] | None = None
+) -> None:
+    """Export the counters of this process from now on. `sees`: its own readiness, where that is more."""
+    ready = sees or (lambda: health(counters, time.time()))
     meter.watch(names.RECORDS, lambda: [(counters.records, _messaging("process", group))])
     meter.watch(names.SENT, lambda: sent(counters, group))
     meter.watch(names.REFUSED, lambda: refused(counters))
     meter.watch(names.RULES_REFUSED, lambda: [(counters.rules_refused, {})])
     meter.watch(names.LAG, lambda: _lag(counters))
     meter.watch(names.STOPPED, lambda: _stopped(counters))
-    meter.watch(names.READY, lambda: [(int(health(counters, time.time()).ready), {})])
+    meter.watch(names.READY, lambda: [(int(ready().ready), {})])
     meter.watch(names.ALIVE, lambda: [(counters.kept_up_at, {})] if counters.kept_up_at else [])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -14,7 +14,9 @@ from midwatch.agents.trace.emitted import Emitted
 from midwatch.agents.trace.worker import Tracing
 from midwatch.streams.records import codec
 from midwatch.streams.settings.schema import Settings
+from midwatch.streams.telemetry import names
 from midwatch.streams.telemetry.spans import IncidentEvent, IncidentExport, SpanRecord
+from unit.agents.match.test_match_metrics import Kept
 from unit.agents.trace.test_spans_of import ACCEPTED, DECISION, DONE, INCIDENT, ORDER
 
 RECORDS = (INCIDENT, DECISION, ORDER, ACCEPTED, DONE)
@@ -179,6 +181,27 @@ def test_the_same_records_once_more_export_nothing(world: World) -> None:
     assert len(world.receiver.events) == 4
 
 
+def test_what_comes_again_when_redis_has_lost_its_notes_is_still_exported_once(world: World) -> None:
+    tracing = world.start()
+    while world.log.committed < len(world.log.values):
+        assert tracing.turn()
+    world.notes.kept.clear()
+    world.log.values += world.log.values
+    while world.log.committed < len(world.log.values):
+        assert tracing.turn()
+    assert world.names() == WHOLE
+    assert len(world.receiver.events) == 4
+
+
+def test_what_is_remembered_beside_redis_is_bounded(world: World) -> None:
+    world.patch.setattr(worker, "_REMEMBERED", 2)
+    tracing = world.start()
+    world.log.values[:] = [codec.encode(replace(INCIDENT, id=f"{INCIDENT.job}#{n}")) for n in range(5)]
+    while world.log.committed < len(world.log.values):
+        assert tracing.turn()
+    assert list(tracing._remembered) == [f"{INCIDENT.job}#{n}" for n in (3, 4)]
+
+
 def test_while_the_collector_is_away_nothing_is_committed_and_later_all_comes(world: World) -> None:
     tracing = world.start()
     world.receiver.takes_spans = False
@@ -191,6 +214,31 @@ def test_while_the_collector_is_away_nothing_is_committed_and_later_all_comes(wo
         assert tracing.turn()
     assert world.names() == WHOLE
     assert tracing.health().ready
+
+
+def test_while_the_collector_is_away_all_that_waits_is_counted_and_the_process_is_not_ready(
+    world: World,
+) -> None:
+    tracing, kept = world.start(), Kept()
+    tracing.export(kept)
+    assert tracing.turn()
+
+    def read(metric: names.Metric) -> float:
+        ((value, _),) = kept.reads[metric.name]()
+        return value
+
+    assert (read(names.TELEMETRY_LATE), read(names.READY)) == (len(RECORDS) - 2, 1)
+    world.receiver.takes_spans = False
+    before = read(names.ALIVE)
+    assert not tracing.turn()
+    world.log.values += [codec.encode(replace(INCIDENT, id="another"))] * 3
+    assert not tracing.turn()
+    assert (read(names.TELEMETRY_LATE), read(names.READY)) == (len(RECORDS) - 2 + 3, 0)
+    assert read(names.ALIVE) == before
+    world.receiver.takes_spans = True
+    while world.log.committed < len(world.log.values):
+        assert tracing.turn()
+    assert (read(names.TELEMETRY_LATE), read(names.READY)) == (0, 1)
 
 
 def test_log_records_that_were_not_taken_bring_no_span_again(world: World) -> None:
