@@ -30,8 +30,6 @@ from ray_lab.world import variables
 from slurm_lab.lab import Lab
 
 RUNNING = 5
-_LOOKS = 3
-"""So many calls of the scheduler follow on the starts before the measurement begins."""
 _TOOLS = ("squeue", "sacct", "scontrol", "sbatch", "scancel", "sinfo")
 
 
@@ -133,7 +131,7 @@ def _measured(up: Up, scheduler: str, listed: int, seconds: float, calls: Callab
         each.suspend()
     try:
         known = calls()
-        wait_for(lambda: calls() >= known + _LOOKS, "what the starts caused is over", 120)
+        wait_for(lambda: calls() > known, "the executor looks again", 120)
         before, cpu, began = calls(), sum(executor.cpu_times()[:4]), time.monotonic()
         time.sleep(seconds)  # the length of the measurement
         lasted = time.monotonic() - began
