@@ -30,8 +30,6 @@ from ray_lab.world import variables
 from slurm_lab.lab import Lab
 
 RUNNING = 5
-_LOOKS = 3
-"""So many calls of the scheduler follow on the starts before the measurement begins."""
 _TOOLS = ("squeue", "sacct", "scontrol", "sbatch", "scancel", "sinfo")
 
 
@@ -111,17 +109,18 @@ def _submitted(up: Up, *command: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def _shown_running(up: Up) -> int:
+def _seen_running(up: Up) -> int:
+    """Of how many jobs the executor has told that they run. Without a shipper such a job is `blind`."""
     jobs = json.loads(up.midwatch("jobs", "--json").stdout or "{}").get("jobs", ())
-    return sum(job["state"] == "running" for job in jobs)
+    return sum(job["state"] in ("running", "blind") for job in jobs)
 
 
 def _measured(up: Up, scheduler: str, listed: int, seconds: float, calls: Callable[[], int]) -> Cost:
     """Let it look for so long. A shipper that also asks the head stands still meanwhile.
 
-    It begins once the watch shows all jobs as running, and the executor has looked again since then.
+    It begins once the executor has told that all jobs run, and has looked again since then.
     """
-    wait_for(lambda: _shown_running(up) == RUNNING, "the watch knows that the jobs run", 120)
+    wait_for(lambda: _seen_running(up) == RUNNING, "the executor has seen that the jobs run", 120)
     executor = psutil.Process(up.pid_of("executor"))
     others = [
         each
@@ -132,7 +131,7 @@ def _measured(up: Up, scheduler: str, listed: int, seconds: float, calls: Callab
         each.suspend()
     try:
         known = calls()
-        wait_for(lambda: calls() >= known + _LOOKS, "what the starts caused is over", 120)
+        wait_for(lambda: calls() > known, "the executor looks again", 120)
         before, cpu, began = calls(), sum(executor.cpu_times()[:4]), time.monotonic()
         time.sleep(seconds)  # the length of the measurement
         lasted = time.monotonic() - began

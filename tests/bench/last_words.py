@@ -216,7 +216,7 @@ def page(results: Mapping[int, Spent]) -> str:
         "Each rank prints a watchdog's line, an exception with its traceback, and a traceback that is",
         "cut off. Eight ranks stand on a node, and each node sends one record. Bytes in and bytes out, as",
         "the agent folds them, on one core; the fold reads and writes the job's whole state for each",
-        "record. It holds at most 512 lines, so the diagnosis does not grow with the ranks. Promised: the",
+        "record. It holds at most 640 lines, so the diagnosis does not grow with the ranks. Promised: the",
         f"diagnosis of {RANKS:,} ranks' last words in less than {PROMISED_SECONDS:.0f} s. Written by",
         "`make bench-last-words`.",
         "",

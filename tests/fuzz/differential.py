@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
 
 import re2
 
@@ -16,6 +18,8 @@ from midwatch.streams.lines.normalise import normalise
 
 Hit = tuple[int, int, int, str, tuple[tuple[int, int], ...], tuple[tuple[str, str], ...]]
 """Line number, start and end of the line, rule, the span of every group, the captures of the named ones."""
+_Found = tuple[str, tuple[tuple[int, int], ...], tuple[tuple[str, str], ...]]
+"""The last three of these: what RE2 says of a line wherever it stands."""
 
 _RULES = 16
 _CHUNKS = 40
@@ -35,17 +39,25 @@ class Tally:
     differences: list[str] = field(default_factory=list)
 
 
+@lru_cache(maxsize=256)
+def _compiled(pattern: str) -> Any:
+    """RE2's own compilation of a pattern, which is tried before it becomes a rule. Raises re2.error."""
+    options = re2.Options()
+    options.log_errors = False
+    if pattern.isascii():
+        options.encoding = re2.Options.Encoding.LATIN1
+    return re2.compile(pattern.encode(), options)
+
+
 class Reference:
-    """google-re2's public `search`, one rule and one line at a time; nothing of midwatch is in it."""
+    """google-re2's public `search`, one rule and one line at a time; nothing of midwatch is in it.
+
+    Many chunks repeat a line. What RE2 says of equal bytes is kept.
+    """
 
     def __init__(self, patterns: Sequence[str]) -> None:
-        self.compiled = []
-        for pattern in patterns:
-            options = re2.Options()
-            options.log_errors = False
-            if pattern.isascii():
-                options.encoding = re2.Options.Encoding.LATIN1
-            self.compiled.append(re2.compile(pattern.encode(), options))
+        self.compiled = [_compiled(pattern) for pattern in patterns]
+        self._of_line: dict[bytes, list[_Found]] = {}
 
     def hits(self, text: bytes) -> list[Hit]:
         """The hits of a text whose lines end in a line feed each, the last perhaps without."""
@@ -54,20 +66,25 @@ class Reference:
         for number, content in enumerate((text[:-1] if text.endswith(b"\n") else text).split(b"\n")):
             if not text:
                 break
-            for index, expression in enumerate(self.compiled):
-                match = expression.search(content)
-                if match is None:
-                    continue
-                spans = tuple(match.span(group) for group in range(expression.groups + 1))
-                captured = {
-                    name.decode(): value.decode("utf-8", "replace")
-                    for name, value in match.groupdict().items()
-                    if value is not None
-                }
-                place = (number, start, start + len(content))
-                found.append((*place, f"r{index}", spans, tuple(sorted(captured.items()))))
+            if content not in self._of_line:
+                self._of_line[content] = list(self._search(content))
+            place = (number, start, start + len(content))
+            found += [(*place, *rule) for rule in self._of_line[content]]
             start += len(content) + 1
         return found
+
+    def _search(self, content: bytes) -> Iterator[_Found]:
+        for index, expression in enumerate(self.compiled):
+            match = expression.search(content)
+            if match is None:
+                continue
+            spans = tuple(match.span(group) for group in range(expression.groups + 1))
+            captured = {
+                name.decode(): value.decode("utf-8", "replace")
+                for name, value in match.groupdict().items()
+                if value is not None
+            }
+            yield f"r{index}", spans, tuple(sorted(captured.items()))
 
 
 def engine_hits(rule_set: RuleSet, text: bytes, first_line: int = 0, offset: int = 0) -> list[Hit]:

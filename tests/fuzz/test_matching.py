@@ -1,6 +1,6 @@
 """Exactness: random rules on random bytes give what RE2's public search gives, by every path of the matcher.
 
-FUZZ_CASES sets how many pairs of a rule and a chunk are tried (default 60,000), FUZZ_SEED where it begins.
+FUZZ_CASES sets how many pairs of a rule and a chunk are tried (default 200,000), FUZZ_SEED where it begins.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fuzz.mutants import MUTANTS, Mutant
 from midwatch.rules.matching import compiler, matcher
 from midwatch.rules.prefilter import literals
 
-CASES = int(os.environ.get("FUZZ_CASES", "60000"))
+CASES = int(os.environ.get("FUZZ_CASES", "200000"))
 SEED = int(os.environ.get("FUZZ_SEED", "20260302"))
 MUTANT_CASES = 60_000
 

@@ -59,7 +59,7 @@ def read(pipe: Pipe, size: int) -> bytes:
 
 def line_said(pipe: Pipe) -> bytes:
     assert pipe.stderr is not None
-    assert select.select([pipe.stderr], [], [], 60)[0], "nothing was said"
+    assert select.select([pipe.stderr], [], [], 40)[0], "nothing was said"
     return pipe.stderr.readline()
 
 

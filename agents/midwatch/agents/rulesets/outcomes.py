@@ -63,7 +63,7 @@ def read_counts(content: bytes, where: str) -> dict[str, tuple[int, int]]:
     """The counts in a file.
 
     Raises:
-        ConfigurationError: it is no such file, or says more passed than there were.
+        ConfigurationError: it is no such file, or its counts cannot be true.
     """
     remedy = "write it anew: midwatch outcomes --output FILE"
     try:
@@ -76,4 +76,6 @@ def read_counts(content: bytes, where: str) -> dict[str, tuple[int, int]]:
     for name, (passed, of) in file.ends.items():
         if not _CLASS.match(name) or not 0 <= passed <= of <= _MOST:
             raise ConfigurationError(f"no counts of a class: {name[:120]!r}", where=where, remedy=remedy)
+    if sum(of for _, of in file.ends.values()) > _MOST:  # a chance may add all of them up
+        raise ConfigurationError("more restarts than a record can count", where=where, remedy=remedy)
     return file.ends

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from midwatch.agents.schedulers.checkpoint_names import Unit, folder_name
-from midwatch.agents.schedulers.checkpoint_store import Place
+from midwatch.agents.schedulers.checkpoint_store import Place, is_below
 
 MARKER = ".validate_storage_marker"
 """The file that Ray writes into the folder of each run at its start. Trials of V1 lie below that folder."""
@@ -92,7 +92,7 @@ def _by_snapshot(run: Place, dated: Sequence[Place]) -> tuple[RaySave, ...]:
     others = sorted((each for each in dated if each.name > reported), key=lambda each: each.name)
     why = doubt or f"{SNAPSHOT} does not name it: not all ranks have reported it"
     torn = tuple(RaySave(each, objection=why) for each in reversed(others))
-    return torn + tuple(_save(run / name, metrics) for name, metrics in reversed(listed.items()))
+    return torn + tuple(_save(run, run / name, metrics) for name, metrics in reversed(listed.items()))
 
 
 def _listed(state: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
@@ -120,11 +120,13 @@ def _by_results(trial: Place, numbered: Sequence[Place]) -> tuple[RaySave, ...]:
     by_number = {int(each.name.rpartition("_")[2]): each for each in numbered}
     noted = max((number for number, each in by_number.items() if each.name in reports), default=-1)
     begun = max(by_number)
-    found = []
+    found = list[RaySave]()
     for number, each in sorted(by_number.items(), key=lambda pair: pair[0], reverse=True):
         proven = each.name in reports or noted < number <= begun - _AHEAD
         why = f"{RESULTS} does not name it, and no later folder proves it: a rank may lack its part"
-        found.append(_save(each, reports.get(each.name, {})) if proven else RaySave(each, objection=why))
+        found.append(
+            _save(trial, each, reports.get(each.name, {})) if proven else RaySave(each, objection=why)
+        )
     return tuple(found)
 
 
@@ -145,10 +147,10 @@ def _reports(file: Place) -> dict[str, Mapping[str, Any]]:
     return found
 
 
-def _save(path: Place, metrics: Mapping[str, Any]) -> RaySave:
+def _save(run: Place, path: Place, metrics: Mapping[str, Any]) -> RaySave:
     """A checkpoint that all ranks reported, with its step or its epoch."""
-    if path.is_symlink():
-        return RaySave(path, objection="it is a link, and Ray makes none")
+    if path.is_symlink() or not is_below(path, run):
+        return RaySave(path, objection="it is a link or lies behind one, and Ray makes none")
     if not path.is_dir():
         return RaySave(path, objection="the folder is missing, though it was reported")
     number, unit = _number(metrics)

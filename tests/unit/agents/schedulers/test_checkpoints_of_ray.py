@@ -108,13 +108,16 @@ def test_a_name_of_the_users_own_and_one_that_leads_outside(tmp_path: Path, name
     assert (point.path if point else "", point.step if point else 0) == (str(folder), 40)
 
 
-def test_a_reported_folder_that_is_a_link_is_passed_over_for_the_one_before(tmp_path: Path) -> None:
-    folders = a_run(tmp_path / "run", {"step": 2}, {"step": 4})
-    folders[1].rename(tmp_path / "elsewhere")
-    folders[1].symlink_to(tmp_path / "elsewhere")
-    found = discover(tmp_path / "run")
-    assert latest(found) == (folders[0].name, 2, "step")
-    assert reasons(found) == {folders[1].name: "it is a link, and Ray makes none"}
+@pytest.mark.parametrize("name", [f"checkpoint_{TIMES[1]}", "epochs/step_90"])
+def test_a_reported_folder_behind_a_link_is_passed_over_for_the_one_before(tmp_path: Path, name: str) -> None:
+    run = tmp_path / "run"
+    first, second = ray_run(run, {f"checkpoint_{TIMES[0]}": {"step": 2}, name: {"step": 90}})
+    link = run / name.partition("/")[0]
+    link.rename(tmp_path / "elsewhere")
+    link.symlink_to(tmp_path / "elsewhere")
+    found = discover(run)
+    assert latest(found) == (first.name, 2, "step")
+    assert reasons(found)[second.name] == "it is a link or lies behind one, and Ray makes none"
 
 
 def test_a_snapshot_that_nests_without_end_cannot_be_read(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ class Lanes:
 
     @property
     def failing(self) -> Mapping[str, bool]:
-        """Each configured channel, and whether its last try failed."""
+        """Each configured channel, and whether it refused the last notice that was meant for it."""
         lanes = {name: self._lanes.get(name) for name in self._channels}
         return {name: lane is not None and lane.failing_since is not None for name, lane in lanes.items()}
 
