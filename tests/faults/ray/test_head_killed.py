@@ -23,6 +23,7 @@ from processes import wait_for
 from ray_lab.fixture import ray_running
 from ray_lab.lab import RayLab
 from ray_lab.world import RayWorld, Trained
+from side_by_side import Scenes
 
 pytestmark = pytest.mark.integration
 
@@ -40,13 +41,54 @@ def staged(directory: Path, stack: Endpoints, count: Count, lab: RayLab) -> Iter
         world.close()
 
 
-def test_a_head_that_forgot_gets_no_start_twice_and_the_next_attempt_goes_on(
+def test_a_start_that_still_waits_is_proven_stopped_before_the_next_one(
     stack: Endpoints, tmp_path: Path, ray_head: RayLab
 ) -> None:
+    """Ray answers the stop of a pending job at once, and may still start it for a moment."""
+    case = "stop while pending"
+    with counting("ray", case, seed_of(f"ray/{case}")) as count:
+        world = RayWorld(tmp_path, stack, ray_head)
+        try:
+            for _ in range(TIMES):
+                _stopped_while_pending(world, count)
+        finally:
+            world.close()
+
+
+def _stopped_while_pending(world: RayWorld, count: Count) -> None:
+    hog = world.submit("sleep", "600", options=("--entrypoint-num-gpus=8",))
+    executor = world.executor()
+    trained = world.train_on_ray(options=("--entrypoint-num-gpus=8",))
+    assert world.lab.job(trained.first)["status"] == "PENDING"
+    command = world.order(trained.started)
+    world.send(command)
+    wait_for(lambda: "→ cancel" in world.log.read_text(), "the stop", 60)
+    count.hit("stopped while pending")
+    assert world.lab.job(trained.first)["status"] == "PENDING"
+    assert world.lab.job(trained.key)["status"] == "404"
+    world.lab.api("POST", f"/api/jobs/{hog.incarnation.split(':')[1]}/stop")
+    assert world.await_outcome(command, "done", "failed", limit=90).state == "done"
+    wait_for(lambda: bool(ledger(trained.checkpoints, "done")), "the training is done", 90)
+    assert world.lab.job(trained.first)["status"] == "STOPPED"
+    count.add(overlaps=len(ledger(trained.checkpoints, "overlap")))
+    assert ledger(trained.checkpoints, "overlap") == []
+    executor.terminate()
+    executor.wait(timeout=30)
+
+
+scenes = Scenes()
+played = scenes.fixture("stack", "ray_session")
+
+
+@scenes.scene
+def test_a_head_that_forgot_gets_no_start_twice_and_the_next_attempt_goes_on(
+    stack: Endpoints, tmp_path: Path, ray_session: RayLab
+) -> None:
     case = "head killed without Redis"
+    ray_session.clear()
     with counting("ray", case, seed_of(f"ray/{case}")) as count:
         for _ in range(TIMES):
-            with staged(tmp_path, stack, count, ray_head) as stage:
+            with staged(tmp_path, stack, count, ray_session) as stage:
                 _killed_twice(stage)
 
 
@@ -99,7 +141,9 @@ def _forgotten(stage: RayStage, order: RayOrder, other: Trained) -> None:
 def _goes_on(stage: RayStage, trained: Trained) -> None:
     """A training ran when the head died. It goes on once, with the code that the head has lost."""
     world = stage.world
-    command = world.restart(trained)
+    command = world.order(trained.started)
+    world.send(command)
+    world.await_end(trained.started)
     fact = next(f for f in world.facts(trained.started.spec.job) if f.ended)
     assert fact.new == "ABSENT"
     assert world.await_outcome(command, "done", "failed", "refused", limit=90).state == "done"
@@ -110,6 +154,7 @@ def _goes_on(stage: RayStage, trained: Trained) -> None:
     world.lab.wait_status(trained.key, "SUCCEEDED")
 
 
+@scenes.scene
 def test_a_head_that_kept_its_redis_knows_each_start_and_a_dead_raylet_only_delays(
     stack: Endpoints, tmp_path: Path
 ) -> None:
@@ -153,38 +198,3 @@ def _killed_with_redis(stage: RayStage) -> None:
         assert len(starts) <= 2
         assert ledger(trained.checkpoints, "overlap") == []
     assert [row["first_step"] for row in ledger(running.checkpoints, "start")] == [1, 11]
-
-
-def test_a_start_that_still_waits_is_proven_stopped_before_the_next_one(
-    stack: Endpoints, tmp_path: Path, ray_head: RayLab
-) -> None:
-    """Ray answers the stop of a pending job at once, and may still start it for a moment."""
-    case = "stop while pending"
-    with counting("ray", case, seed_of(f"ray/{case}")) as count:
-        world = RayWorld(tmp_path, stack, ray_head)
-        try:
-            for _ in range(TIMES):
-                _stopped_while_pending(world, count)
-        finally:
-            world.close()
-
-
-def _stopped_while_pending(world: RayWorld, count: Count) -> None:
-    hog = world.submit("sleep", "600", options=("--entrypoint-num-gpus=8",))
-    executor = world.executor()
-    trained = world.train_on_ray(options=("--entrypoint-num-gpus=8",))
-    assert world.lab.job(trained.first)["status"] == "PENDING"
-    command = world.order(trained.started)
-    world.send(command)
-    wait_for(lambda: "→ cancel" in world.log.read_text(), "the stop", 60)
-    count.hit("stopped while pending")
-    assert world.lab.job(trained.first)["status"] == "PENDING"
-    assert world.lab.job(trained.key)["status"] == "404"
-    world.lab.api("POST", f"/api/jobs/{hog.incarnation.split(':')[1]}/stop")
-    assert world.await_outcome(command, "done", "failed", limit=90).state == "done"
-    wait_for(lambda: bool(ledger(trained.checkpoints, "done")), "the training is done", 90)
-    assert world.lab.job(trained.first)["status"] == "STOPPED"
-    count.add(overlaps=len(ledger(trained.checkpoints, "overlap")))
-    assert ledger(trained.checkpoints, "overlap") == []
-    executor.terminate()
-    executor.wait(timeout=30)
