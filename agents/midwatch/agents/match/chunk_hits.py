@@ -37,7 +37,7 @@ from midwatch.agents.match.shell_traces import is_captured
 from midwatch.agents.match.specific_rows import ANY_EXCEPTION, most_specific
 from midwatch.agents.match.tracebacks import TracebackPlace, place_of
 from midwatch.rules.matching.compiler import RuleSet
-from midwatch.rules.matching.hits import Match, Row
+from midwatch.rules.matching.hits import CompiledRule, Match, Row
 from midwatch.rules.model import Role, Rule
 from midwatch.streams.lines.log_levels import is_warning, stands_aside, was_left_out
 from midwatch.streams.lines.normalise import LinePlace, line_places, places
@@ -96,14 +96,19 @@ def match(
         text = chunk.text[start : start + section.size]
         start += section.size
         rows = most_specific(_all(rules, text))
-        fresh, generation = _behind_context(section, text), section.generation.key()
+        fresh = _behind_context(section, text)
+        progress: dict[CompiledRule, ProgressColumns] = {}
         for row, place in zip(rows, line_places(section, text, map(_span, rows)), strict=True):
-            if row[2] < fresh:
+            compiled, _, begin, end, _ = row
+            if begin < fresh:
                 continue
-            if row[0].rule.role is Role.PROGRESS:
-                found.take_progress(section, text, generation, row, place)
-            else:
+            if compiled.rule.role is not Role.PROGRESS:
                 found.take(section, text, row, LinePlace._make(place))
+                continue
+            columns = progress.get(compiled)
+            if columns is None:
+                columns = progress[compiled] = found.columns_of(section, compiled.rule)
+            columns.lines.append((row, place, when(section, text, begin, end)))
         found.end_watches(section, text, rules.match_stops(text))
         if any_line and section.lines > section.context:
             found.sign_of_life(section, next(places(section, text, [max(len(text) - 1, 0)])))
@@ -187,15 +192,9 @@ class _Found:
                 time=self.when(section, text, hit.start, hit.end),
             )
 
-    def take_progress(
-        self, section: Section, text: bytes, generation: str, row: Row, place: tuple[int, int, int, int]
-    ) -> None:
-        """Note one hit of a rule that shows progress."""
-        series = (generation, row[0].rule.name)
-        columns = self.columns.get(series)
-        if columns is None:
-            columns = self.columns[series] = columns_of(row[0].rule, section)
-        columns.take(row, place, self.when(section, text, row[2], row[3]))
+    def columns_of(self, section: Section, rule: Rule) -> ProgressColumns:
+        """The columns of a rule that shows progress, for the lines of one file."""
+        return self.columns.setdefault((section.generation.key(), rule.name), columns_of(rule, section))
 
     def take(self, section: Section, text: bytes, row: Row, place: LinePlace) -> None:
         """Note one hit of any other rule."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
@@ -18,6 +19,7 @@ _LARGEST = 2**53
 _READ = ("step", "total_steps", "loss", "grad_norm", "epoch", "batch", "count")
 """The groups of a progress rule that a record has a column for."""
 _SHOWN_BYTES = 512
+_Place = tuple[int, int, int, int]
 _Texts = tuple[str, ...]
 _Columns = tuple[tuple[int, ...], _Texts, _Texts, _Texts, _Texts]
 Default = TypeVar("Default", int, None)
@@ -25,72 +27,70 @@ Default = TypeVar("Default", int, None)
 
 @dataclass(slots=True)
 class ProgressColumns:
-    """The lines taken so far, and their places and times. A sign of life has no line.
+    """The lines of the rule so far: the hit, the fields of the `LinePlace`, and the time.
 
-    `offset` is that of the latest line.
+    A sign of life has no hit.
     """
 
     section: Section
     rule: str
     phase: Phase
     shows: Shows
-    rows: list[Row] = field(default_factory=list)
-    numbers: list[int] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)
-    times: list[float] = field(default_factory=list)
-    offset: int = 0
-
-    def take(self, row: Row, place: tuple[int, int, int, int], time: float) -> None:
-        """Add one line of the rule, given the fields of its `LinePlace`."""
-        _, self.offset, number, end = place
-        self.rows.append(row)
-        self.numbers.append(number)
-        self.ends.append(end)
-        self.times.append(time)
+    lines: list[tuple[Row | None, _Place, float]] = field(default_factory=list)
 
     def record(self, node: str) -> Progress:
         """The record of these lines."""
-        steps, totals, losses, grad_norms, counts = self._columns()
+        hits, places, times = zip(*self.lines, strict=True)
+        _, offsets, numbers, ends = zip(*places, strict=True)
+        rows = [row for row in hits if row is not None]
+        steps, totals, losses, grad_norms, counts = _columns(rows, len(hits))
+        latest = LinePlace(0, offsets[-1], numbers[-1], ends[-1])
         return Progress(
             path=self.section.path,
             generation=self.section.generation.key(),
             rule=self.rule,
             phase=self.phase,
             steps=steps,
-            ends=tuple(self.ends),
-            numbers=tuple(self.numbers),
-            times=tuple(self.times),
+            ends=ends,
+            numbers=numbers,
+            times=times,
             losses=losses if any(losses) else (),
             counts=counts if any(counts) else (),
             grad_norms=grad_norms if any(grad_norms) else (),
             total=next((total for total in map(_number, reversed(totals)) if total >= 0), None),
             rank=self.section.rank,
-            last=self._last(node),
+            last=self._shown(node, rows[-1], latest, times[-1]) if rows else None,
             shows=self.shows,
         )
 
-    def _columns(self) -> _Columns:
-        if not self.rows:
-            unread = ("",) * len(self.numbers)
-            return (-1,) * len(unread), unread, unread, unread, unread
-        read = self.rows[0][0].reader(_READ)
-        steps, totals, losses, grad_norms, epochs, batches, further = zip(
-            *(read(row[4]) for row in self.rows), strict=True
-        )
-        counts = (
-            tuple(map(_count, epochs, batches, further))
-            if any(epochs) or any(batches) or any(further)
-            else ()
-        )
-        return tuple(map(_number, steps)), totals, losses, grad_norms, counts
+    def _shown(self, node: str, row: Row, place: LinePlace, time: float) -> Line:
+        """A line of these, cut short."""
+        _, text, start, end, _ = row
+        return line_of(node, self.section, text[start:end][:_SHOWN_BYTES], place, time)
 
-    def _last(self, node: str) -> Line | None:
-        """The latest of these lines, cut short."""
-        if not self.rows:
-            return None
-        _, text, start, end, _ = self.rows[-1]
-        place = LinePlace(0, self.offset, self.numbers[-1], self.ends[-1])
-        return line_of(node, self.section, text[start:end][:_SHOWN_BYTES], place, self.times[-1])
+
+def _columns(rows: Sequence[Row], size: int) -> _Columns:
+    """What the lines print: steps, totals, losses, gradient norms and counts."""
+    if not rows:
+        unread = ("",) * size
+        return (-1,) * size, unread, unread, unread, unread
+    read = rows[0][0].reader(_READ)
+    steps, totals, losses, grad_norms, epochs, batches, further = zip(
+        *read([row[4] for row in rows]), strict=True
+    )
+    counts = (
+        tuple(map(_count, epochs, batches, further)) if any(epochs) or any(batches) or any(further) else ()
+    )
+    return _numbers(steps), totals if any(totals) else (), losses, grad_norms, counts
+
+
+def _numbers(texts: _Texts) -> tuple[int, ...]:
+    """As `_number` for each text. Most often all of them are numbers, and none is too large."""
+    try:
+        numbers = tuple(map(int, texts))
+    except ValueError:
+        return tuple(map(_number, texts))
+    return numbers if max(map(abs, numbers)) <= _LARGEST else tuple(map(_number, texts))
 
 
 def strongest(rows: list[Row]) -> list[Row]:
@@ -120,9 +120,7 @@ def columns_of(rule: Rule, section: Section) -> ProgressColumns:
 def sign_of_life(section: Section, place: LinePlace) -> ProgressColumns:
     """The job printed a line: progress without a step, whatever the line says."""
     columns = ProgressColumns(section, ANY_LINE, "training", "life")
-    columns.numbers.append(place.number)
-    columns.ends.append(place.end)
-    columns.times.append(section.read_at)
+    columns.lines.append((None, place, section.read_at))
     return columns
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from operator import itemgetter
-from typing import Any, NamedTuple, cast, overload
+from typing import Any, NamedTuple, overload
 
 from midwatch.rules.expressions import ANCHORED, UNANCHORED, Expression, Span
 from midwatch.rules.matching.digits import digits_are_alike
@@ -138,20 +138,25 @@ class GroupReader:
         self._by_form = by_form
         self._picks: dict[bytes, itemgetter[Any]] = {}
 
-    def __call__(self, text: bytes) -> tuple[str, ...]:
-        """The texts of the groups, in the order of the meanings. Raises MatcherDisagreement."""
-        if self._by_form and len(text) <= LONGEST_FORM:
-            shape = form_of(text)
-            pick = self._picks.get(shape)
-            if pick is None:
-                if len(self._picks) >= _REMEMBERED:
-                    self._picks.clear()
-                pick = self._picks[shape] = self._pick_of(text)
-        else:
-            pick = self._pick_of(text)
-        if text.isascii():
-            return cast("tuple[str, ...]", pick(text.decode()))
-        return tuple(part.decode("utf-8", "replace") for part in pick(text))
+    def __call__(self, texts: Iterable[bytes]) -> list[tuple[str, ...]]:
+        """The texts of the groups in each text, in the order of the meanings. Raises MatcherDisagreement."""
+        by_form, picks = self._by_form, self._picks
+        read: list[tuple[str, ...]] = []
+        for text in texts:
+            if by_form and len(text) <= LONGEST_FORM:
+                shape = form_of(text)
+                pick = picks.get(shape)
+                if pick is None:
+                    if len(picks) >= _REMEMBERED:
+                        picks.clear()
+                    pick = picks[shape] = self._pick_of(text)
+            else:
+                pick = self._pick_of(text)
+            if text.isascii():
+                read.append(pick(text.decode()))
+            else:
+                read.append(tuple(part.decode("utf-8", "replace") for part in pick(text)))
+        return read
 
     def _pick_of(self, text: bytes) -> itemgetter[Any]:
         places = {meaning: slice(start, end) for meaning, start, end in self._compiled.places(text)}

@@ -100,10 +100,7 @@ def line_time(line: bytes, read_before: float, read_at: float, zone: tzinfo | No
         offsets = (_offset(zone, printed),)
     else:
         # The reads are closer than two quarters, so no other quarter than these brings the time between them.
-        nearest = math.ceil((moment - read_at) / _QUARTER) * _QUARTER
-        offsets = (nearest, nearest - _QUARTER, nearest + _QUARTER)
-        if not _WEST_MOST < nearest < _EAST_MOST:
-            offsets = tuple(offset for offset in offsets if _WEST_MOST <= offset <= _EAST_MOST)
+        offsets = _zones_near(math.ceil((moment - read_at) / _QUARTER))
     for offset in offsets:
         seconds = moment - offset
         # A time is cut to its last digit, so the line may be younger by that much. The printed time still
@@ -111,6 +108,13 @@ def line_time(line: bytes, read_before: float, read_at: float, zone: tzinfo | No
         if read_before < seconds + resolution and seconds <= read_at:
             return seconds + late
     return read_at
+
+
+@lru_cache(maxsize=256)
+def _zones_near(quarters: int) -> tuple[float, ...]:
+    """The offsets of the zones so many quarters ahead of UTC, or one more or less; the nearest first."""
+    offsets = (_QUARTER * near for near in (quarters, quarters - 1, quarters + 1))
+    return tuple(offset for offset in offsets if _WEST_MOST <= offset <= _EAST_MOST)
 
 
 def _offset(zone: tzinfo, printed: _Printed) -> float:
@@ -130,8 +134,8 @@ def _printed(line: bytes, read_at: float | None) -> _Printed | None:
     if not hands:
         return _read(line, read_at) if _SECONDS in head else None
     start, end, behind, parts, resolution = hands
-    second = line[end + 1 : end + 3]
-    began = _minute(line[start:end]) if second < _MINUTE else None
+    second = head[end + 1 : end + 3]
+    began = _minute(head[start:end]) if second < _MINUTE else None
     if began is None:
         return _read(line, read_at)
     part = int(line[end + 4 : behind]) / parts if parts else 0.0
