@@ -14,6 +14,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ from ray_lab.packages import FOLDER
 
 BOOT_S = 150.0
 _TRIES = 3
+_ONE_AT_A_TIME = threading.Lock()
+"""Ray's own start gives up after 30 s. Two that begin together on few cores would both come near it."""
 _RAY = re.compile(r"raylet|gcs_server|ray/|ray::|ray-dashboard|ray_|default_worker|redis-server")
 
 
@@ -66,7 +69,7 @@ class RayLab:
         argv += [] if self.whole else ["--include-log-monitor=false", "--no-monitor"]
         up = self.directory / "up.log"
         for number in range(1, _TRIES + 1):
-            with up.open("ab") as log:
+            with _ONE_AT_A_TIME, up.open("ab") as log:
                 done = subprocess.run(
                     argv, env=self.environment, stdout=log, stderr=log, check=False, timeout=BOOT_S
                 )

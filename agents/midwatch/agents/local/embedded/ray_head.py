@@ -14,7 +14,7 @@ from midwatch.agents.local.embedded.process.child import Child
 from midwatch.agents.local.embedded.process.ports import LOOPBACK, free_port
 from midwatch.streams.services.ray_jobs import RayHead, call
 
-_READY_S = 90.0
+_READY_S = 150.0
 _STARTS = 3
 """Ray's own start gives up after 30 s, which a busy machine can need. The next one finds files in memory."""
 _POLL_S = 0.2

@@ -13,9 +13,15 @@ from pathlib import Path
 
 import pytest
 
+from midwatch.agents.local.demo import scenario
+from midwatch.agents.local.demo.scenario import Options
+from midwatch.agents.local.demo.script import RUN, Stage
 from midwatch.agents.local.embedded.errors import ServerFailed
 from midwatch.agents.local.embedded.ray_head import EmbeddedRay
+from midwatch.streams.errors import MidwatchError
+from midwatch.streams.records.identity import job_name
 from midwatch.streams.services.ray_jobs import call
+from midwatch.streams.settings.schema import Settings
 from processes import wait_for
 
 # As Ray does it: the dashboard lists jobs before the node has joined, and `ray start` ends if it never joins.
@@ -104,15 +110,34 @@ def test_a_head_that_died_later_is_named_with_its_log(head: EmbeddedRay, tmp_pat
     (tmp_path / "die").touch()
     wait_for(lambda: call(head.head, "GET", "/", timeout=5).status == 0, "it has ended")
 
-    def said() -> str:
-        try:
-            head.check()
-        except ServerFailed as error:
-            return f"{error.what} {error.where}"
-        return ""
+    wait_for(lambda: _refuses(head.check), "its end is seen")
+    with pytest.raises(ServerFailed, match=r"ray\.log: the Ray head ended"):
+        head.check()
 
-    wait_for(lambda: "the Ray head ended" in said(), "its end is seen")
-    assert str(tmp_path / "ray.log") in said()
+
+def test_the_demo_names_the_end_of_its_head_and_not_what_came_of_it(program: Program, tmp_path: Path) -> None:
+    program(0)
+    with pytest.raises(ServerFailed, match="the Ray head ended"):
+        _demo_whose_head_dies(tmp_path)
+
+
+def _demo_whose_head_dies(directory: Path) -> None:
+    stage = Stage(directory, job_name(RUN, cluster="ray", user="ann"))
+    options = Options(directory, cluster="ray")
+    with scenario._cluster(stage, Settings(), options, lambda _: None) as (placed, check):
+        assert any(each.startswith("--set=ray.address=http://127.0.0.1:") for each in placed.settings)
+        check()
+        (directory / "die").touch()
+        wait_for(lambda: _refuses(check), "its end is seen")
+        raise MidwatchError("ray does not show the job within 60 s")
+
+
+def _refuses(check: Callable[[], None]) -> bool:
+    try:
+        check()
+    except ServerFailed:
+        return True
+    return False
 
 
 def test_a_head_that_never_comes_up_is_no_endless_wait(program: Program, tmp_path: Path) -> None:
