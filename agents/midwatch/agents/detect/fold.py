@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from midwatch.agents.detect.incident.fold import Folded, fire_due, fold_with_timers
 from midwatch.agents.detect.incident.state import Job, JobState, NodeState
+from midwatch.agents.detect.job_memory import JobMemory
 from midwatch.agents.rulesets.content import Content
 from midwatch.agents.rulesets.outcomes import NO_OUTCOMES, OwnOutcomes
 from midwatch.agents.rulesets.reload.activation import activated, bundle_in
@@ -46,6 +47,7 @@ class DetectFold:
     owner_of: OwnerOf
     contents: Mapping[str, Content] = field(default_factory=dict)
     """Bundles by their hash. The shell adds the bundles that `apply` misses."""
+    memory: JobMemory = field(default_factory=lambda: JobMemory(job_of), repr=False, compare=False)
 
     def keys(self, partition: Fields, message: Message) -> Collection[bytes]:
         """The job of the record, and every job whose timer is due."""
@@ -56,7 +58,7 @@ class DetectFold:
 
     def apply(self, states: Mapping[bytes, Fields], message: Message) -> Applied:
         """Fire the due timers, then fold the record."""
-        draft = _Draft(states, self.incidents, message)
+        draft = _Draft(states, self.incidents, message, self.memory)
         limits = self._limits(draft.states[PARTITION])
         detectors = self._detectors(draft.states[PARTITION])
         outcomes = self._outcomes(draft.states[PARTITION])
@@ -90,7 +92,7 @@ class DetectFold:
 
     def on_poison(self, states: Mapping[bytes, Fields], message: Message, error: Exception) -> Applied:
         """Open the finding that holds the job. A timer that raises is cleared, and the others fire."""
-        draft, limits = _Draft(states, self.incidents, message), self._limits(states[PARTITION])
+        draft, limits = _Draft(states, self.incidents, message, self.memory), self._limits(states[PARTITION])
         detectors, outcomes = self._detectors(states[PARTITION]), self._outcomes(states[PARTITION])
         for job in [job for job, due in dues(states[PARTITION]).items() if due <= message.now_ms]:
             try:
@@ -170,8 +172,11 @@ class DetectFold:
 class _Draft:
     """The draft of all changes that one record makes."""
 
-    def __init__(self, states: Mapping[bytes, Fields], topic: str, message: Message) -> None:
+    def __init__(
+        self, states: Mapping[bytes, Fields], topic: str, message: Message, memory: JobMemory
+    ) -> None:
         self.states = states
+        self.memory = memory
         self.topic = topic
         self.message = message
         self.cut_ms, self.partition = _beginning(states[PARTITION], message)
@@ -182,7 +187,7 @@ class _Draft:
     def job(self, key: bytes) -> Job:
         """The job with the changes so far."""
         if key not in self.jobs:
-            self.jobs[key] = job_of(self.states.get(key, {}))
+            self.jobs[key] = self.memory.job(key, self.states.get(key, {}))
         return self.jobs[key]
 
     def take(self, key: bytes, folded: Folded) -> None:
@@ -192,7 +197,8 @@ class _Draft:
         if new.state != old.state:
             fields[_JOB] = codec.state_to_bytes(new.state)
         for name, node in new.nodes.items():
-            if old.nodes.get(name) != node:
+            known = old.nodes.get(name)
+            if known is not node and known != node:
                 fields[_NODE + name.encode()] = codec.state_to_bytes(node)
         if new.state.due_ms != old.state.due_ms or _DUE + key in self.partition:
             due = new.state.due_ms
@@ -211,6 +217,10 @@ class _Draft:
     def applied(self) -> Applied:
         """The changes and sends of the record."""
         changed: dict[bytes, Mapping[bytes, bytes | None]] = {k: v for k, v in self.changed.items() if v}
+        for key, fields in changed.items():
+            if key in self.jobs:
+                written = {name: value for name, value in fields.items() if value is not None}
+                self.memory.keep(key, {**self.states.get(key, {}), **written}, self.jobs[key])
         if self.partition:
             changed[PARTITION] = self.partition
         return Applied(changed, tuple(self.sends))

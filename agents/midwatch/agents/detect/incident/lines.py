@@ -104,9 +104,13 @@ def _in_order(
         if stop.end > judged.get(stop.generation, -1):
             files.setdefault(stop.path, []).append(replace(stop, time=clock.corrected(stop.time)))
     timed: list[tuple[float, ProgressLine | Hit | Stop]] = []
+    of_node: dict[str, list[Line]] = {}
+    for each in known:
+        if each.node == node:
+            of_node.setdefault(each.path, []).append(each)
     for path, lines in files.items():
         first = min((_number(line) for line in lines), default=0)
-        above = (each.time for each in known if each.file == (node, path) and each.number < first)
+        above = (each.time for each in of_node.get(path, ()) if each.number < first)
         latest = max(above, default=0.0)
         lines.sort(key=_number)
         for line in lines:
@@ -180,10 +184,10 @@ def _hold(turn: Turn, hit: Hit, logged_ms: int) -> None:
     if hit.role not in ("cause", "consequence"):
         return
     line = hit.line
-    alike = sum(
-        h.hit.rule == hit.rule and h.hit.line.rank == line.rank and h.hit.line.file == line.file
-        for h in state.held
-    )
+    # Most held lines are of other ranks, so their rank is compared before all else.
+    rank, rule, file = line.rank, hit.rule, line.file
+    of_rank = [h.hit for h in state.held if h.hit.line.rank == rank]
+    alike = sum(each.rule == rule and each.line.file == file for each in of_rank)
     if not spend(turn, hit) or alike >= _HELD_PER_RULE_AND_RANK:
         count_hits(turn, [hit])
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import NamedTuple
 
 from midwatch.agents.detect.incident.detecting import Watch
@@ -97,19 +98,23 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
         elif line.count:
             epoch, first_epoch = _epochs(line, epoch, first_epoch)
             _counted_on(turn, line)
-    turn.set(step=step, phase=phase, total=total, progress_nodes=nodes, progress_line=printed)
-    watch.keep()
-    known = turn.state.resumption
-    turn.set(
-        resumption=replace(
-            known,
-            first_step=first,
-            first_step_ms=first_ms,
-            interval=interval,
-            first_epoch=first_epoch,
-            epoch=epoch,
-        )
+    resumption = replace(
+        turn.state.resumption,
+        first_step=first,
+        first_step_ms=first_ms,
+        interval=interval,
+        first_epoch=first_epoch,
+        epoch=epoch,
     )
+    turn.set(
+        step=step,
+        phase=phase,
+        total=total,
+        progress_nodes=nodes,
+        progress_line=printed,
+        resumption=resumption,
+    )
+    watch.keep()
     judge(turn)
 
 
@@ -165,9 +170,12 @@ def _still_diverged(line: ProgressLine, held: Held) -> bool:
         return True
 
 
+_step_of = attrgetter("step")
+
+
 def _after_step(line: ProgressLine, held: tuple[Held, ...]) -> tuple[Held, ...]:
     """The held lines that the step leaves; the very same tuple if it changes nothing."""
-    if not held or line.step <= min(each.step for each in held):
+    if not held or line.step <= min(map(_step_of, held)):
         # A step that each held line knows proves nothing, and after a failure thousands of ranks print it.
         return held
     kept = tuple(_held_after_step(line, held))

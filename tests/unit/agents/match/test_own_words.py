@@ -1,0 +1,31 @@
+"""What a line says of itself is the same whether its form was met before or not."""
+
+from __future__ import annotations
+
+from random import Random
+
+from midwatch.agents.match.hedges import only_mentions
+from midwatch.agents.match.own_words import own_words
+from midwatch.rules.loader import load_bundle
+from midwatch.rules.matching.compiler import compile_rules
+from midwatch.rules.prefilter.workloads import WORKLOADS
+from midwatch.streams.lines.log_levels import is_echo, is_quiet
+
+HEADS = (b"", b"[rank3]: ", b"WARNING: ", b"if the node ", b"see `", b"W0302 11:05:40.1 7 x.py:3] ")
+TAILS = (b"", b"` for help", b" [repeated 3x across cluster]", b", retrying in 5 s")
+
+
+def test_remembered_words_are_those_of_the_line_itself() -> None:
+    random = Random(1)
+    rules = compile_rules(load_bundle("default").rules, scan=False)
+    lines = WORKLOADS["storm"](60_000).split(b"\n")
+    seen = 0
+    for line in lines:
+        spoken = random.choice(HEADS) + line + random.choice(TAILS)
+        for hit in rules.match_line(spoken):
+            words = own_words(hit)
+            assert words == own_words(hit)
+            assert words.quiet == is_quiet(spoken)
+            assert words.repeats == (is_echo(spoken) or only_mentions(hit))
+            seen += words.quiet or words.repeats
+    assert seen > 100
