@@ -9,7 +9,7 @@ from midwatch.agents.match.own_words import own_words
 from midwatch.rules.loader import load_bundle
 from midwatch.rules.matching.compiler import compile_rules
 from midwatch.rules.prefilter.workloads import WORKLOADS
-from midwatch.streams.lines.log_levels import is_echo, is_quiet
+from midwatch.streams.lines.log_levels import is_echo, is_quiet, stands_aside
 
 HEADS = (b"", b"[rank3]: ", b"WARNING: ", b"if the node ", b"see `", b"W0302 11:05:40.1 7 x.py:3] ")
 TAILS = (b"", b"` for help", b" [repeated 3x across cluster]", b", retrying in 5 s")
@@ -25,7 +25,8 @@ def test_remembered_words_are_those_of_the_line_itself() -> None:
         for hit in rules.match_line(spoken):
             words = own_words(hit)
             assert words == own_words(hit)
-            assert words.quiet == is_quiet(spoken)
-            assert words.repeats == (is_echo(spoken) or only_mentions(hit))
-            seen += words.quiet or words.repeats
+            assert bool(words.quiet) == is_quiet(spoken)
+            assert (words.quiet == "beside") == (is_quiet(spoken) and stands_aside(spoken))
+            assert bool(words.aside) == (is_echo(spoken) or only_mentions(hit))
+            seen += bool(words.quiet or words.aside)
     assert seen > 100
