@@ -9,6 +9,7 @@ import pytest
 
 from midwatch.rules import expressions
 from midwatch.rules.matching import compiler, hits, matcher, scanner
+from midwatch.rules.matching.known_forms import FindRules
 from midwatch.rules.prefilter import literals, syntax_tree
 
 Mutant = Callable[[pytest.MonkeyPatch], None]
@@ -18,7 +19,7 @@ def one_rule_a_line(patch: pytest.MonkeyPatch) -> None:
     """Only the first rule found in a line is told."""
     original = compiler._rule_finder
 
-    def finder(patterns: Sequence[str]) -> matcher.FindRules:
+    def finder(patterns: Sequence[str]) -> FindRules:
         find = original(patterns)
         return lambda line: list(find(line))[:1]
 

@@ -15,7 +15,8 @@ from midwatch.rules.files.rule_reader import refuse_double_names
 from midwatch.rules.files.syntax_advice import advice_for
 from midwatch.rules.matching.block_rules import BlockRules
 from midwatch.rules.matching.hits import CompiledRule, Match, MatcherDisagreement, Matches
-from midwatch.rules.matching.matcher import SMALL_CHUNK, FindRules, Machinery, lines_of, match_chunk
+from midwatch.rules.matching.known_forms import FindRules, KnownForms
+from midwatch.rules.matching.matcher import SMALL_CHUNK, Machinery, lines_of, match_chunk
 from midwatch.rules.matching.scanner import scanner_of
 from midwatch.rules.model import Rule
 from midwatch.rules.prefilter.literals import required_literals, spelling_count, spellings
@@ -163,7 +164,8 @@ def compile_rules(
     stop_rules = [Rule(name=rule.name, pattern=rule.stop_pattern) for rule in everything if rule.stop_pattern]
     stops = compile_rules(stop_rules, background=background, scan=scan) if stop_rules else None
     find_rules = _rule_finder([entry.rule.pattern for entry in compiled])
-    machinery = Machinery(tuple(compiled), find_rules, scanner_of(()), (), every_line=True)
+    known_forms = KnownForms(compiled, find_rules, _rule_finder)
+    machinery = Machinery(tuple(compiled), find_rules, known_forms, scanner_of(()), (), every_line=True)
     blocks = BlockRules(rule for rule in everything if rule.block)
     rule_set = RuleSet(machinery, blocks, everything, stops)
     if scan:

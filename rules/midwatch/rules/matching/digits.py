@@ -1,4 +1,4 @@
-"""Whether a pattern can tell one digit from another. Pure."""
+"""What of a pattern tells one digit from another. Pure."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ _OUTSIDE = re.compile(
     re.DOTALL,
 )
 _INSIDE = re.compile(rf"{_FINE}|(?<!-)0-9|\[:\^?\w+:\]|{_TELLS}|.", re.DOTALL)
+_SOME_DIGITS = re.compile(rf"(?P<kept>{_FINE}|\[:\^?\w+:\])|\d-\d|\d")
 
 
 def digits_are_alike(pattern: str) -> bool:
@@ -25,3 +26,26 @@ def digits_are_alike(pattern: str) -> bool:
         if token["set"] and any(inner["tells"] for inner in _INSIDE.finditer(token["set"])):
             return False
     return True
+
+
+def with_any_digit(pattern: str) -> str | None:
+    """A pattern that treats all digits alike and is found wherever this one is; None if none is known.
+
+    It has any digit where this one has a certain digit or a range of some.
+    """
+    wider = _OUTSIDE.sub(lambda token: _wider_set(token[0]) if token["set"] else _wider(token), pattern)
+    return wider if digits_are_alike(wider) else None
+
+
+def _wider(token: re.Match[str]) -> str:
+    return r"\d" if (token["tells"] or "").isdigit() else token[0]
+
+
+def _wider_set(written: str) -> str:
+    """The set with all digits if it holds some of them; a set of what is left out leaves out no digit."""
+    if not any(inner["tells"] for inner in _INSIDE.finditer(written)):
+        return written
+    without = _SOME_DIGITS.sub(lambda part: part["kept"] or "", written)
+    if written.startswith("[^"):
+        return without if without != "[^]" else "."  # no line holds a line feed
+    return f"{without[:-1]}0-9]"

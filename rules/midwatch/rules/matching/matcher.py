@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from midwatch.rules.matching.hits import CompiledRule, Matches, Row
+from midwatch.rules.matching.known_forms import FindRules, KnownForms, are_alike
 from midwatch.rules.matching.scanner import Find
 
 SMALL_CHUNK = 2048
@@ -21,20 +22,20 @@ Where most lines of the samples hold a trigger, the matcher searches every line.
 """
 _PROBES = 4
 
-FindRules = Callable[[bytes], list[int]]
-
 
 @dataclass(frozen=True, slots=True)
 class Machinery:
     """The compiled parts that matching needs; only the compiler makes them.
 
-    `find_rules` gives the indexes of all rules found in a line, in no order. `find_triggers` gives the sorted
-    offsets of triggers in a text. `gates` search a whole text for rules without triggers. `every_line` is
-    True if there is a rule that no gate can search for; every line is then searched.
+    `find_rules` gives the indexes of all rules found in a line, in no order. `known_forms` finds the same in
+    many lines that are alike. `find_triggers` gives the sorted offsets of triggers in a text. `gates` search
+    a whole text for rules without triggers. `every_line` is True if there is a rule that no gate can search
+    for; every line is then searched.
     """
 
     compiled: tuple[CompiledRule, ...]
     find_rules: FindRules
+    known_forms: KnownForms
     find_triggers: Find
     gates: tuple[Callable[[bytes], Sequence[int]], ...]
     every_line: bool
@@ -42,15 +43,17 @@ class Machinery:
 
 def match_lines(machinery: Machinery, text: bytes) -> Matches:
     """The hits of a chunk, by a search in every line."""
-    find_rules, compiled = machinery.find_rules, machinery.compiled
+    compiled = machinery.compiled
     hits: list[Row] = []
     add = hits.append
     lines = lines_of(text)
+    alike = are_alike(lines)
+    in_each = machinery.known_forms.find_in(lines) if alike else map(machinery.find_rules, lines)
     start = 0
-    for line, found in zip(lines, map(find_rules, lines), strict=True):
+    for line, found in zip(lines, in_each, strict=True):
         end = start + len(line)
         if found:
-            if len(found) > 1:
+            if len(found) > 1 and not alike:
                 found.sort()
             for index in found:
                 add((compiled[index], text, start, end, line))

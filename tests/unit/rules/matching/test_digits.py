@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
+import re2
 
+from midwatch.rules.loader import load_bundle
 from midwatch.rules.matching.compiler import compile_rules
-from midwatch.rules.matching.digits import digits_are_alike
+from midwatch.rules.matching.digits import digits_are_alike, with_any_digit
 from midwatch.rules.model import Rule
 
 
@@ -53,3 +56,37 @@ def test_the_places_are_those_of_a_search_in_each_line() -> None:
         line += chance.choice(["", f" | loss: {chance.random():.3E}", f" x ms: {chance.random():.2f}"])
         (match,) = rules.match_line(line.encode())
         assert match.spans() == alone.search(line.encode())
+
+
+@pytest.mark.parametrize(
+    ("pattern", "wider"),
+    [
+        ("exit code 1", r"exit code \d"),
+        (r"[1-9]\d*", r"[0-9]\d*"),
+        (r"[^0]x", ".x"),
+        (r"[^03-5a]x", "[^a]x"),
+        (r"\x31", None),
+        (r"[a-f2-4,]{2}7", r"[a-f,0-9]{2}\d"),
+        (r"(?P<step1>[\d,5])", r"(?P<step1>[\d,0-9])"),
+        (r"[!-5]", None),
+        (r"[]5]", "[]0-9]"),
+        (r"[[:alpha:]4]", "[[:alpha:]0-9]"),
+    ],
+)
+def test_a_pattern_with_any_digit_in_the_place_of_some(pattern: str, wider: str | None) -> None:
+    assert with_any_digit(pattern) == wider
+
+
+def test_what_a_rule_finds_is_found_with_any_digit_too() -> None:
+    chance = random.Random(5)
+    rules = [rule for rule in load_bundle("default").rules if not rule.block]
+    telling = 0
+    for rule in rules:
+        wider = with_any_digit(rule.pattern)
+        assert wider is not None, rule.name
+        assert digits_are_alike(rule.pattern) == (wider == rule.pattern)
+        telling += wider != rule.pattern
+        for line in rule.match:
+            other = re.sub(r"\d", lambda _: str(chance.randrange(10)), line)
+            assert re2.search(wider, other) is not None, (rule.name, other)
+    assert telling > 100

@@ -1,0 +1,124 @@
+"""The rules in lines of which many differ in their digits only: a form that comes often is searched no more.
+
+Most rules treat all digits alike, so all lines of a form have the same of them. A rule that does not is asked
+for each line, but only where the same pattern with any digit is found in the form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from midwatch.rules.matching.digits import with_any_digit
+from midwatch.rules.matching.hits import CompiledRule
+from midwatch.streams.lines.forms import LONGEST_FORM, form_of
+
+FindRules = Callable[[bytes], list[int]]
+OFTEN = 16
+_REMEMBERED = 4096
+_MOST_ASKED = 32
+_FINDERS = 64
+_SAMPLE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """The rules in all lines of a form, in order, and what finds those that are in some of them.
+
+    `others` has the indexes of what `find` finds. `find` is None where all lines of the form have the same.
+    """
+
+    alike: list[int]
+    others: tuple[int, ...]
+    find: FindRules | None
+
+
+class KnownForms:
+    """What `find_rules` finds, faster for lines of a form that came before.
+
+    `finder_of` makes a function like `find_rules` for other patterns. That costs milliseconds, so only a form
+    that came `OFTEN` times is worth it.
+    """
+
+    def __init__(
+        self,
+        compiled: Sequence[CompiledRule],
+        find_rules: FindRules,
+        finder_of: Callable[[Sequence[str]], FindRules],
+    ) -> None:
+        self._compiled = compiled
+        self._find_rules = find_rules
+        self._finder_of = finder_of
+        self._find_wider: FindRules | None = None
+        self._wider: list[int] = []
+        self._always: list[int] = []
+        self._finders: dict[tuple[int, ...], FindRules] = {}
+        self._seen: dict[bytes, int] = {}
+        self._known: dict[bytes, _Form | None] = {}
+
+    def find_in(self, lines: Sequence[bytes]) -> Iterator[list[int]]:
+        """The indexes of the rules found in each line, in order. Nobody may change the lists."""
+        known, find_rules = self._known.get, self._find_rules
+        for line, shape in zip(lines, map(form_of, lines), strict=True):
+            form = known(shape) or self._met(shape, line)
+            if form is None:
+                yield sorted(find_rules(line))
+            elif form.find is None or not (more := form.find(line)):
+                yield form.alike
+            else:
+                yield sorted([*form.alike, *(form.others[index] for index in more)])
+
+    def _met(self, shape: bytes, line: bytes) -> _Form | None:
+        """What is known of a form once it came often; None if this line is to be searched."""
+        if len(line) > LONGEST_FORM or shape in self._known:
+            return None
+        times = self._seen.get(shape, 0) + 1
+        if times < OFTEN:
+            if len(self._seen) >= _REMEMBERED:
+                self._seen.clear()
+            self._seen[shape] = times
+            return None
+        if len(self._known) >= _REMEMBERED:
+            self._known.clear()
+        self._seen.pop(shape, None)
+        form = self._known[shape] = self._learnt(line)
+        return form
+
+    def _learnt(self, line: bytes) -> _Form | None:
+        """What is true of all lines of this line's form; None if each of them is to be searched."""
+        if self._find_wider is None:
+            self._find_wider = self._make_wider()
+        may_tell = [*self._always, *(self._wider[index] for index in self._find_wider(line))]
+        if len(may_tell) > _MOST_ASKED:
+            return None
+        alike = sorted(i for i in self._find_rules(line) if self._compiled[i].digits_are_alike)
+        others = tuple(sorted(may_tell))
+        return _Form(alike, others, self._finder_for(others) if others else None)
+
+    def _finder_for(self, indexes: tuple[int, ...]) -> FindRules:
+        known = self._finders.get(indexes)
+        if known is None:
+            if len(self._finders) >= _FINDERS:
+                self._finders.clear()
+            patterns = [self._compiled[index].rule.pattern for index in indexes]
+            known = self._finders[indexes] = self._finder_of(patterns)
+        return known
+
+    def _make_wider(self) -> FindRules:
+        patterns: list[str] = []
+        for entry in self._compiled:
+            if entry.digits_are_alike:
+                continue
+            wider = with_any_digit(entry.rule.pattern)
+            if wider is None:
+                self._always.append(entry.index)
+            else:
+                self._wider.append(entry.index)
+                patterns.append(wider)
+        return self._finder_of(patterns)
+
+
+def are_alike(lines: Sequence[bytes]) -> bool:
+    """Whether at most half as many forms as lines are among the first lines."""
+    sample = lines[:_SAMPLE]
+    return 2 * len(set(map(form_of, sample))) <= len(sample)

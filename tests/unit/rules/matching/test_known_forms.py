@@ -1,0 +1,89 @@
+"""Lines of a form that came before have the rules that a search of each line finds."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from midwatch.rules.loader import load_bundle
+from midwatch.rules.matching.compiler import RuleSet, compile_rules
+from midwatch.rules.matching.digits import digits_are_alike
+from midwatch.rules.matching.known_forms import OFTEN, are_alike
+from midwatch.rules.matching.matcher import lines_of
+from midwatch.rules.model import Rule
+from midwatch.rules.prefilter.workloads import WORKLOADS
+from midwatch.streams.lines.forms import LONGEST_FORM
+
+
+@pytest.fixture(scope="module")
+def shipped() -> RuleSet:
+    return compile_rules(load_bundle("default").rules, scan=False)
+
+
+def searched(rules: RuleSet, lines: Sequence[bytes]) -> list[list[int]]:
+    return [sorted(rules.machinery.find_rules(line)) for line in lines]
+
+
+def often(*lines: bytes) -> list[bytes]:
+    """The lines so often that their forms are learnt."""
+    return [*lines] * OFTEN
+
+
+def with_other_digits(line: bytes, chance: random.Random) -> bytes:
+    return re.sub(rb"\d", lambda _: b"%d" % chance.randrange(10), line)
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_each_line_of_a_workload_has_the_rules_of_a_search(shipped: RuleSet, name: str) -> None:
+    chance = random.Random(name)
+    lines = lines_of(WORKLOADS[name](60_000))
+    lines += [with_other_digits(line, chance) for line in lines]
+    assert list(shipped.machinery.known_forms.find_in(lines)) == searched(shipped, lines)
+
+
+def test_each_example_has_the_rules_of_a_search_whichever_of_its_form_came_first(shipped: RuleSet) -> None:
+    chance = random.Random(3)
+    rules = [rule for rule in shipped.rules if not digits_are_alike(rule.pattern)]
+    examples = [line.encode() for rule in rules for line in rule.match if "\n" not in line]
+    lines = [each for line in examples[::3] for each in often(with_other_digits(line, chance), line)]
+    assert list(shipped.machinery.known_forms.find_in(lines)) == searched(shipped, lines)
+
+
+def test_a_rule_whose_digits_cannot_be_widened_is_asked_for_each_line() -> None:
+    rules = compile_rules(
+        [Rule(name="a", pattern=r"code \x31"), Rule(name="b", pattern=r"code \d")], scan=False
+    )
+    lines = often(b"code 2", b"code 1", b"code 1", b"code 3")
+    assert list(rules.machinery.known_forms.find_in(lines)) == [[1], [0, 1], [0, 1], [1]] * OFTEN
+
+
+def test_a_long_line_and_a_form_of_many_rules_are_searched() -> None:
+    many = [Rule(name=f"r{n}", pattern=f"code {n}") for n in range(50)]
+    rules = compile_rules(many, scan=False)
+    lines = often(b"x" * LONGEST_FORM + b"code 7", b"code 7", b"code 8", b"code 41")
+    assert list(rules.machinery.known_forms.find_in(lines)) == searched(rules, lines)
+
+
+PIECES = st.sampled_from(["code ", "0", "7", "42", "x", "[rank3]: ", " -> "])
+PATTERNS = ("code [1-6]", r"code \d+", "7", r"^\[rank\d\]: x", r"-> [^0-4]x?", "(?i)CODE 4|x0", r"\b42\b")
+
+
+@given(st.lists(st.lists(PIECES, max_size=6).map("".join), max_size=12))
+def test_any_lines_have_the_rules_of_a_search(texts: list[str]) -> None:
+    lines = often(*(text.encode() for text in texts))
+    assert list(TOYS.machinery.known_forms.find_in(lines)) == searched(TOYS, lines)
+
+
+TOYS = compile_rules([Rule(name=f"r{n}", pattern=each) for n, each in enumerate(PATTERNS)], scan=False)
+
+
+def test_lines_are_alike_by_their_first_ones() -> None:
+    assert are_alike([b"step %d" % n for n in range(10, 99)])
+    assert not are_alike([b"step %d" % n * (n + 1) for n in range(10)])
+    assert not are_alike([b"one line"])
+    assert are_alike([])
