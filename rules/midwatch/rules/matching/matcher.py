@@ -1,7 +1,8 @@
 """The matcher finds the rules in the lines of a chunk, exactly as RE2's search does for each line and rule.
 
 It scans a chunk for triggers, and searches only lines with a trigger, each with one set of all rules. For
-rules without a trigger it first searches the whole chunk, with a set whose matches stay within a line.
+rules without a trigger it first searches the whole chunk, with a set whose matches stay within a line. Where
+it searches every line and many are alike, it remembers what their forms hold.
 """
 
 from __future__ import annotations
