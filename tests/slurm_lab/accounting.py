@@ -32,6 +32,14 @@ class Accounting:
         lab.start("slurmdbd", "slurmdbd", "-D", environment={"MYSQL_UNIX_PORT": str(socket)})
         lab.wait(lambda: lab.run("sacctmgr", "-n", "show", "cluster").returncode == 0, "slurmdbd")
         lab.run("sacctmgr", "-i", "add", "cluster", "lab")
+        lab.wait(lambda: "lab" in self._cluster("Cluster"), "accounting knows the cluster")
+
+    def await_controller(self) -> None:
+        """Returns once slurmctld has registered: what it tells before that may come late or never."""
+        self.lab.wait(lambda: self._cluster("ControlHost"), "slurmctld has registered with accounting")
+
+    def _cluster(self, field: str) -> str:
+        return self.lab.run("sacctmgr", "-nP", "show", "cluster", f"format={field}").stdout.strip()
 
     def _sql(self, socket: Path, statement: str) -> bool:
         done = self.lab.run("mariadb", "--no-defaults", "-u", "root", "-S", str(socket), "-e", statement)

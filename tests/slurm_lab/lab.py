@@ -75,6 +75,8 @@ class Lab:
             self.wait(lambda: self.idle() == len(self.layout.node_ports) or self.ended(), "all nodes idle")
             if self.ended():
                 raise TimeoutError(f"ended at once: {self.ended()}")
+            if self.accounting:
+                self.accounting.await_controller()
         except TimeoutError as late:
             raise TimeoutError(f"{late}\n{self.logs()}") from None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -29,6 +30,8 @@ from side_by_side import Scenes
 
 SOON = 150.0
 LIMITS = ("--limit=training=6s", "--limit=startup=120s")
+_RUNNER = threading.Lock()
+"""A runner puts its own stdout in the place of the process's, and scenes are threads of one process."""
 QUICK = ("--iterations=40", "--iteration-ms=60", "--save-every=10")
 
 
@@ -104,7 +107,8 @@ def _plain(records: Sequence[Incident | Decision]) -> Any:
 
 
 def _replayed(file: Path) -> dict[str, Any]:
-    done = CliRunner().invoke(replay, ["--recording", str(file), "--json"])
+    with _RUNNER:
+        done = CliRunner().invoke(replay, ["--recording", str(file), "--json"])
     assert done.exit_code in (0, 1), done.output
     told: dict[str, Any] = msgspec.json.decode(done.stdout)
     return told
