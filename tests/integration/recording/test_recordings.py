@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import threading
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
