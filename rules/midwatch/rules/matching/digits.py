@@ -33,12 +33,20 @@ def with_any_digit(pattern: str) -> str | None:
 
     It has any digit where this one has a certain digit or a range of some.
     """
+    if any(_is_a_number(token) for token in _OUTSIDE.finditer(pattern)):
+        return None
     wider = _OUTSIDE.sub(lambda token: _wider_set(token[0]) if token["set"] else _wider(token), pattern)
     return wider if digits_are_alike(wider) else None
 
 
+def _is_a_number(token: re.Match[str]) -> bool:
+    """Whether an escape gives a character by its number or its name, so that its digits are no digits."""
+    tokens = _INSIDE.finditer(token["set"]) if token["set"] else (token,)
+    return any(each["tells"] == "\\" for each in tokens)
+
+
 def _wider(token: re.Match[str]) -> str:
-    return r"\d" if (token["tells"] or "").isdigit() else token[0]
+    return r"\d" if token["tells"] else token[0]
 
 
 def _wider_set(written: str) -> str:
