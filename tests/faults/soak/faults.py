@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 from faults.soak import redis_faults
+from faults.soak.supervised import SupervisedWorker
 from faults.soak.theatre import Theatre
 from processes import wait_for
 
@@ -110,10 +111,15 @@ def killed_at_published(stage: Theatre) -> None:
 
 def _writes_wait(stage: Theatre, name: str) -> None:
     worker = stage.workers[name]
-    before = worker.counter("redis_retries")
+    before = _retries(worker)
     stage.servers.redis.kill()
     # Several: by then no batch is still reading state, and those at hand wait to be written.
-    wait_for(lambda: worker.counter("redis_retries") >= before + 6, "the worker's writes wait for Redis")
+    wait_for(lambda: _retries(worker) >= before + 6, "the worker's writes wait for Redis")
+
+
+def _retries(worker: SupervisedWorker) -> int:
+    """Of all its processes: one that starts anew meanwhile counts from zero."""
+    return worker.counters().get("redis_retries", 0)
 
 
 def kill_before_the_write(stage: Theatre) -> None:

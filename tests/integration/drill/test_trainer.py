@@ -191,8 +191,15 @@ def start_hung(run: Run, *extra: str) -> subprocess.Popen[bytes]:
 def alive(run: Run) -> int:
     """How many processes work on this run's directory."""
     mark = os.fsencode(run.directory)
-    lines = (Path(f"/proc/{pid}/cmdline") for pid in os.listdir("/proc") if pid.isdigit())
-    return sum(mark in line.read_bytes() for line in lines if line.exists())
+    return sum(mark in command_line(pid) for pid in os.listdir("/proc") if pid.isdigit())
+
+
+def command_line(pid: str) -> bytes:
+    """Empty for a process that has gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
 
 
 def test_hang_all_live_and_nobody_prints_until_ended(run: Run) -> None:

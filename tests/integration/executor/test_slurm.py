@@ -205,7 +205,8 @@ def test_accounting_tells_who_cancelled(slurm_with_accounting: Lab, accounted: W
     lab.run("scancel", native)
 
     def accounted_for() -> str:
-        return lab.run("sacct", "-nPX", "-o", "State", "-j", native).stdout.strip()
+        done = lab.run("sacct", "-nPX", "-o", "State", "-j", native)
+        return done.stdout.strip() or done.stderr.strip()
 
     # SLURM's queue knows of the cancel before its accounting does, and then nobody can tell who did it.
     wait_for(lambda: "by" in accounted_for(), "accounting knows who cancelled it", 30, seen=accounted_for)
