@@ -209,7 +209,7 @@ def test_accounting_tells_who_cancelled(slurm_with_accounting: Lab, accounted: W
         return done.stdout.strip() or done.stderr.strip()
 
     # SLURM's queue knows of the cancel before its accounting does, and then nobody can tell who did it.
-    wait_for(lambda: "by" in accounted_for(), "accounting knows who cancelled it", seen=accounted_for)
+    wait_for(lambda: "by" in accounted_for(), "accounting knows who cancelled it", 30, seen=accounted_for)
     accounted.executor()
     accounted.await_end(started, 120)
     (end,) = [f for f in accounted.facts(started.spec.job) if f.ended]
