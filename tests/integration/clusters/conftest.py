@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from slurm_lab.fixture import slurm, slurm_cluster, slurm_with_accounting
+from slurm_lab.fixture import slurm, slurm_cluster
 
-__all__ = ["slurm", "slurm_cluster", "slurm_with_accounting"]
+__all__ = ["slurm", "slurm_cluster"]

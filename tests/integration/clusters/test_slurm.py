@@ -24,8 +24,9 @@ from midwatch.agents.schedulers.slurm.scheduler import SlurmCluster
 from processes import written
 from slurm_lab import lab as slurm_lab
 from slurm_lab.executor import Shell
-from slurm_lab.fixture import booted
+from slurm_lab.fixture import booted, running
 from slurm_lab.lab import Lab
+from slurm_lab.packages import ACCOUNTING, CONTROLLER
 
 pytestmark = pytest.mark.slurm
 
@@ -394,8 +395,13 @@ def test_the_drill_dies_by_nccl_timeout_and_resumes_from_its_checkpoint(
 
 
 @pytest.mark.capability("S001-64")
-def test_accounting_knows_who_cancelled_and_what_left_the_queue(slurm_with_accounting: Lab) -> None:
-    lab = slurm_with_accounting
+def test_accounting_knows_who_cancelled_and_what_left_the_queue() -> None:
+    """In a lab of its own: it loses the controller's memory, and kills accounting."""
+    with running(CONTROLLER | ACCOUNTING, accounting=True) as lab:
+        _cancelled_and_left_the_queue(lab)
+
+
+def _cancelled_and_left_the_queue(lab: Lab) -> None:
     cluster = driver(lab)
     job = lab.submit(script="sleep 60")
     lab.wait_state(job, "RUNNING")
