@@ -15,6 +15,7 @@ from midwatch.streams.lines.forms import LONGEST_FORM, form_of
 
 FindRules = Callable[[bytes], list[int]]
 OFTEN = 16
+"""Lines of a form that are searched before the form is learnt."""
 _REMEMBERED = 4096
 _MOST_ASKED = 32
 _FINDERS = 64
