@@ -195,7 +195,7 @@ class _Draft:
         old, new = self.job(key), folded.job
         fields = self.changed.setdefault(key, {})
         if new.state != old.state:
-            fields[_JOB] = codec.state_to_bytes(new.state)
+            fields[_JOB] = self.memory.encoded(key, new.state)
         for name, node in new.nodes.items():
             known = old.nodes.get(name)
             if known is not node and known != node:

@@ -1,17 +1,24 @@
 """The jobs that the fold has read or written last, beside the bytes that they stand for.
 
-To read a job of thousands of ranks takes milliseconds, and each of its records asks for it.
+To read or write a job of thousands of ranks takes milliseconds, and each of its records asks for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
-from midwatch.agents.detect.incident.state import Job
+import msgspec
+
+from midwatch.agents.detect.incident.state import Job, JobState
+from midwatch.streams.records import Held, codec
 from midwatch.streams.worker.fold import Fields
 
 _JOBS = 32
+_FIELDS = tuple(each.name for each in fields(JobState))
+
+_Pieces = dict[int, tuple[Held, msgspec.Raw]]
+"""The bytes of held lines by the identity of the line, which stands beside them so that it stays its own."""
 
 
 @dataclass(slots=True)
@@ -24,6 +31,7 @@ class JobMemory:
 
     read: Callable[[Fields], Job]
     known: dict[bytes, tuple[Fields, Job]] = field(default_factory=dict)
+    pieces: dict[bytes, _Pieces] = field(default_factory=dict)
 
     def job(self, key: bytes, fields: Fields) -> Job:
         """The job in these fields."""
@@ -39,4 +47,25 @@ class JobMemory:
         self.known.pop(key, None)
         self.known[key] = (fields, job)
         if len(self.known) > _JOBS:
-            del self.known[next(iter(self.known))]
+            gone = next(iter(self.known))
+            del self.known[gone]
+            self.pieces.pop(gone, None)
+
+    def encoded(self, key: bytes, state: JobState) -> bytes:
+        """The bytes of the state, as `codec.state_to_bytes` gives them. Held lines are written only once."""
+        before, lines = self.pieces.get(key, {}), list(map(id, state.held))
+        pieces = {
+            line: known or _piece(held)
+            for line, known, held in zip(lines, map(before.get, lines), state.held, strict=True)
+        }
+        if pieces:
+            self.pieces[key] = pieces
+        else:
+            self.pieces.pop(key, None)
+        plain = {name: getattr(state, name) for name in _FIELDS}
+        plain["held"] = [pieces[line][1] for line in lines]
+        return codec.state_to_bytes(plain)
+
+
+def _piece(held: Held) -> tuple[Held, msgspec.Raw]:
+    return held, msgspec.Raw(codec.state_to_bytes(held))

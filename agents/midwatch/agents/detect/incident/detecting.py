@@ -50,11 +50,11 @@ class Watch:
             if name not in self._failed:
                 self._ask_foreign(name, detector, seen)
 
-    def keep(self) -> None:
-        """Write what changed into the job's state."""
+    def keep(self, **further: Any) -> None:
+        """Write what changed into the job's state, and the `further` fields with it."""
         state = self._turn.state
         fields = {_FIELDS[name]: now for name, now in self._now.items() if name in _FIELDS}
-        own = {field: now for field, now in fields.items() if now is not getattr(state, field)}
+        own = further | {field: now for field, now in fields.items() if now is not getattr(state, field)}
         foreign = {name: now for name, now in self._now.items() if name not in DETECTORS}
         changed = {name: now for name, now in foreign.items() if now != self._before[name]}
         if changed or self._failed - {name for name, known in state.detectors.items() if known.failed}:

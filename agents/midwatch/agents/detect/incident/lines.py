@@ -13,7 +13,8 @@ from midwatch.agents.detect.diagnosis.hindsight import may_explain
 from midwatch.agents.detect.diagnosis.root_line import precedence
 from midwatch.agents.detect.incident.attempts import meet
 from midwatch.agents.detect.incident.clocks import NodeClock, offset
-from midwatch.agents.detect.incident.progress import ProgressLine, go_on
+from midwatch.agents.detect.incident.progress import ProgressLine, go_on, moves_on
+from midwatch.agents.detect.incident.quorum import forget_silence
 from midwatch.agents.detect.incident.rule_watches import count, count_hits, end_watch, is_watched, spend
 from midwatch.agents.detect.incident.settling import end, revise, suspect, withdraw
 from midwatch.agents.detect.incident.state import NodeState
@@ -48,7 +49,7 @@ def on_hits(turn: Turn, record: Hits) -> None:
         turn.open_finding(
             "no_beats", f"{name} ships its lines and sends no heartbeats: midwatch cannot see a stall"
         )
-    fresh = False
+    fresh = silence_over = False
     clock = NodeClock(offset(node.offsets), record.logged_ms / 1000)
     counts = [more for more in record.counts if is_watched(turn, more.rule)]
     for kind, run in groupby(_in_order(record, node.judged, clock, _known(turn)), key=type):
@@ -56,6 +57,9 @@ def on_hits(turn: Turn, record: Hits) -> None:
             steps = cast("list[ProgressLine]", list(run))
             if turn.state.stopped:
                 steps = [step for step in steps if is_watched(turn, step.rule)]
+            if not silence_over and moves_on(steps):
+                forget_silence(turn)
+                silence_over = True
             go_on(turn, origin.node, steps)
             continue
         for line in run:
@@ -97,8 +101,7 @@ def _in_order(
         files.setdefault(column.path, []).extend(steps)
     for hit in record.hits:
         if hit.end > judged.get(hit.generation, -1):
-            corrected = replace(hit, line=replace(hit.line, time=clock.corrected(hit.line.time)))
-            files.setdefault(hit.line.path, []).append(corrected)
+            files.setdefault(hit.line.path, []).append(_at(hit, clock.corrected(hit.line.time)))
     for stop in record.stops:
         # A stop comes last, so a hit on the line that ends the watch still counts.
         if stop.end > judged.get(stop.generation, -1):
@@ -154,7 +157,7 @@ def _time(line: ProgressLine | Hit | Stop) -> float:
 
 def _at(line: ProgressLine | Hit | Stop, time: float) -> ProgressLine | Hit | Stop:
     if isinstance(line, Hit):
-        return replace(line, line=replace(line.line, time=time))
+        return line if line.line.time == time else replace(line, line=replace(line.line, time=time))
     return line._replace(time=time) if isinstance(line, ProgressLine) else replace(line, time=time)
 
 
@@ -183,22 +186,17 @@ def _hold(turn: Turn, hit: Hit, logged_ms: int) -> None:
         _note(turn, hit, logged_ms)
     if hit.role not in ("cause", "consequence"):
         return
-    line = hit.line
-    # Most held lines are of other ranks, so their rank is compared before all else.
-    rank, rule, file = line.rank, hit.rule, line.file
-    of_rank = [h.hit for h in state.held if h.hit.line.rank == rank]
-    alike = sum(each.rule == rule and each.line.file == file for each in of_rank)
-    if not spend(turn, hit) or alike >= _HELD_PER_RULE_AND_RANK:
+    if not spend(turn, hit) or turn.index().alike(hit) >= _HELD_PER_RULE_AND_RANK:
         count_hits(turn, [hit])
         return
-    held = (*state.held, Held(hit, state.step if state.step is not None else -1, logged_ms))
+    turn.hold(Held(hit, state.step if state.step is not None else -1, logged_ms))
+    held = turn.state.held
     if len(held) > _HELD + _SPARE:
         # Thousands of ranks may wait for the one with the cause, so the lines of worst rank go.
         worst = _worst(held)
         count_hits(turn, [h.hit for h in worst])
         gone = {id(h) for h in worst}
-        held = tuple(h for h in held if id(h) not in gone)
-    turn.set(held=held)
+        turn.set(held=tuple(h for h in held if id(h) not in gone))
     suspect(turn, hit)
 
 

@@ -9,7 +9,6 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from midwatch.agents.detect.incident.detecting import Watch
-from midwatch.agents.detect.incident.quorum import forget_silence
 from midwatch.agents.detect.incident.resumption import EPOCH_LINES, judge
 from midwatch.agents.detect.incident.settling import withdraw
 from midwatch.agents.detect.incident.turn import Turn
@@ -64,9 +63,7 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
     """
     if not lines:
         return
-    moving = [line for line in lines if line.shows != "climb"]
-    if moving:
-        forget_silence(turn)
+    moving = [line for line in lines if _moves_on(line)]
     for line in lines:
         if not turn.state.trained:
             _shown_to_train(turn, line)
@@ -83,7 +80,7 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
         elif node not in nodes and (line.step == reached or not nodes):
             nodes = (*nodes, node)
         if line.line is not None:
-            printed = replace(line.line, time=line.time)
+            printed = line.line if line.line.time == line.time else replace(line.line, time=line.time)
         phase = line.phase
         total = line.total if line.total is not None else total
         if line.step >= 0:
@@ -98,15 +95,18 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
         elif line.count:
             epoch, first_epoch = _epochs(line, epoch, first_epoch)
             _counted_on(turn, line)
-    resumption = replace(
-        turn.state.resumption,
-        first_step=first,
-        first_step_ms=first_ms,
-        interval=interval,
-        first_epoch=first_epoch,
-        epoch=epoch,
-    )
-    turn.set(
+    known = turn.state.resumption
+    resumption = known
+    if (first, first_ms, interval, first_epoch, epoch) != _shown_of(known):
+        resumption = replace(
+            known,
+            first_step=first,
+            first_step_ms=first_ms,
+            interval=interval,
+            first_epoch=first_epoch,
+            epoch=epoch,
+        )
+    watch.keep(
         step=step,
         phase=phase,
         total=total,
@@ -114,8 +114,19 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
         progress_line=printed,
         resumption=resumption,
     )
-    watch.keep()
     judge(turn)
+
+
+_shown_of = attrgetter("first_step", "first_step_ms", "interval", "first_epoch", "epoch")
+
+
+def moves_on(lines: Sequence[ProgressLine]) -> bool:
+    """Whether one of the lines ends a silence. A number that may only be counted up ends none."""
+    return any(map(_moves_on, lines))
+
+
+def _moves_on(line: ProgressLine) -> bool:
+    return line.shows != "climb"
 
 
 def _epochs(line: ProgressLine, last: int | None, first: int | None) -> tuple[int | None, int | None]:
@@ -173,9 +184,12 @@ def _still_diverged(line: ProgressLine, held: Held) -> bool:
 _step_of = attrgetter("step")
 
 
-def _after_step(line: ProgressLine, held: tuple[Held, ...]) -> tuple[Held, ...]:
-    """The held lines that the step leaves; the very same tuple if it changes nothing."""
-    if not held or line.step <= min(map(_step_of, held)):
+def _after_step(line: ProgressLine, held: tuple[Held, ...], least: int | None) -> tuple[Held, ...]:
+    """The held lines that the step leaves; the very same tuple if it changes nothing.
+
+    `least`: the lowest step among the held lines; None without any.
+    """
+    if least is None or line.step <= least:
         # A step that each held line knows proves nothing, and after a failure thousands of ranks print it.
         return held
     kept = tuple(_held_after_step(line, held))
@@ -224,11 +238,11 @@ def _counted_on(turn: Turn, line: ProgressLine) -> None:
 def _went_on(turn: Turn, line: ProgressLine) -> None:
     """Drop held lines after which the job went on: its step is two beyond the step of the line."""
     held = turn.state.held
-    kept = _after_step(line, held)
+    kept = _after_step(line, held, turn.index().least_step)
     if kept is not held:
         turn.set(held=kept)
     noted = turn.state.noted
-    if (still := _after_step(line, noted)) is not noted:
+    if (still := _after_step(line, noted, min(map(_step_of, noted), default=None))) is not noted:
         turn.set(noted=still)
     incident = turn.state.incident
     ended = turn.state.ended_ms is not None and turn.state.stalled is None

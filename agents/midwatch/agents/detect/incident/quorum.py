@@ -131,8 +131,8 @@ def sight_due(turn: Turn) -> int | None:
     """When the next node counts as missing if it stays silent; None without such a time."""
     if not turn.running() or turn.state.queued:
         return None
-    speaking = _speaking(turn)
-    due = [n.pulse.missing_at() for n in speaking.values() if not n.final and not n.missing]
+    speaking = [n for n in turn.nodes.values() if n.incarnation == turn.state.incarnation]
+    due = [n.pulse.missing_at() for n in speaking if not n.final and not n.missing]
     if len(speaking) < turn.state.nodes and turn.now_ms < _first_heartbeats_due(turn):
         due.append(_first_heartbeats_due(turn))
     if not turn.state.quorum_held and "blind" not in turn.state.findings:

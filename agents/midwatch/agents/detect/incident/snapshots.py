@@ -253,8 +253,9 @@ def _lives(turn: Turn) -> bool:
     state = turn.state
     if state.attempt == 0 or state.scheduler is not None:
         return False
-    speaking = [node for node in turn.nodes.values() if node.incarnation == state.incarnation]
-    return not speaking or not all(node.final for node in speaking)
+    speaking = (node for node in turn.nodes.values() if node.incarnation == state.incarnation)
+    first = next(speaking, None)
+    return first is None or not first.final or not all(node.final for node in speaking)
 
 
 def _quiet(turn: Turn) -> bool:

@@ -1,0 +1,41 @@
+"""What a turn asks of the held lines for each new line, counted once a record.
+
+Hundreds of lines may be held, and a record of one node may hold as many new ones.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from operator import attrgetter
+
+from midwatch.streams.records import Held, Hit
+
+_step_of = attrgetter("step")
+_place_of = attrgetter("rule", "line.rank", "line.node", "line.path")
+_place_of_held = attrgetter("hit.rule", "hit.line.rank", "hit.line.node", "hit.line.path")
+
+
+@dataclass(slots=True)
+class HeldIndex:
+    """An index of the very tuple `held`: it says nothing of another tuple, equal or not."""
+
+    held: tuple[Held, ...] = ()
+    least_step: int | None = None
+    """The lowest step known when a held line came; None without held lines."""
+    _places: Counter[tuple[object, ...]] = field(default_factory=Counter)
+
+    @classmethod
+    def of(cls, held: tuple[Held, ...]) -> HeldIndex:
+        """The index of these lines."""
+        return cls(held, min(map(_step_of, held), default=None), Counter(map(_place_of_held, held)))
+
+    def alike(self, hit: Hit) -> int:
+        """How many held lines share rank, rule and file with the hit."""
+        return self._places[_place_of(hit)]
+
+    def add(self, new: Held) -> None:
+        """Hold one more line."""
+        self.held = (*self.held, new)
+        self.least_step = new.step if self.least_step is None else min(self.least_step, new.step)
+        self._places[_place_of_held(new)] += 1
