@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import compress
+from operator import is_not
 
 from midwatch.agents.detect.incident.fold import Folded, fire_due, fold_with_timers
 from midwatch.agents.detect.incident.state import Job, JobState, NodeState
@@ -196,9 +198,10 @@ class _Draft:
         fields = self.changed.setdefault(key, {})
         if new.state != old.state:
             fields[_JOB] = self.memory.encoded(key, new.state)
-        for name, node in new.nodes.items():
-            known = old.nodes.get(name)
-            if known is not node and known != node:
+        # Most nodes of a record's job are the very same as before.
+        others = map(is_not, new.nodes.values(), map(old.nodes.get, new.nodes))
+        for name, node in compress(new.nodes.items(), others):
+            if old.nodes.get(name) != node:
                 fields[_NODE + name.encode()] = codec.state_to_bytes(node)
         if new.state.due_ms != old.state.due_ms or _DUE + key in self.partition:
             due = new.state.due_ms

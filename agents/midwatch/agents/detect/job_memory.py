@@ -54,16 +54,14 @@ class JobMemory:
     def encoded(self, key: bytes, state: JobState) -> bytes:
         """The bytes of the state, as `codec.state_to_bytes` gives them. Held lines are written only once."""
         before, lines = self.pieces.get(key, {}), list(map(id, state.held))
-        pieces = {
-            line: known or _piece(held)
-            for line, known, held in zip(lines, map(before.get, lines), state.held, strict=True)
-        }
-        if pieces:
-            self.pieces[key] = pieces
+        known = map(before.get, lines)
+        written = [piece or _piece(held) for piece, held in zip(known, state.held, strict=True)]
+        if written:
+            self.pieces[key] = dict(zip(lines, written, strict=True))
         else:
             self.pieces.pop(key, None)
         plain = {name: getattr(state, name) for name in _FIELDS}
-        plain["held"] = [pieces[line][1] for line in lines]
+        plain["held"] = [raw for _, raw in written]
         return codec.state_to_bytes(plain)
 
 

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 
 from bench.last_words import INCARNATION, JOB, chunk_of, origin
 from midwatch.agents.detect.fold import DetectFold, job_of
+from midwatch.agents.detect.incident.state import Job, JobState
 from midwatch.agents.match.chunk_hits import match
 from midwatch.agents.match.record_size import encoded
 from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.rules.loader import load_bundle
 from midwatch.rules.matching.compiler import compile_rules
-from midwatch.streams.records import Heartbeat, SchedulerFact, SpecEvent, codec
+from midwatch.streams.records import Heartbeat, Held, Hit, Line, SchedulerFact, SpecEvent, codec
 from midwatch.streams.worker.fold import PARTITION, Message
 
 KEY = JOB.encode()
@@ -75,3 +76,27 @@ def test_a_job_counts_only_for_equal_fields_and_few_are_remembered() -> None:
     for number in range(1000):
         memory.job(b"%d" % number, {})
     assert len(memory.known) < 100
+
+
+def held(line: str, step: int) -> Held:
+    """A held line."""
+    found = Line(line, number=step, offset=0, path="/logs/out.log", time=1.0, node="n0", rank=3)
+    return Held(Hit("rule", "cause", "exception", "code", "error", None, found, step, "file"), step, 0)
+
+
+def test_a_remembered_line_is_written_as_one_written_anew() -> None:
+    memory = fold().memory
+    first, second, third = held('a "quoted" line', 1), held("Zeile ü", 2), held("last", 3)
+    for lines in ((first,), (first, second), (second, first, second), (), (third, first)):
+        state = JobState(job="toy", held=lines, noted=lines[:1], step=7)
+        assert memory.encoded(KEY, state) == codec.state_to_bytes(state)
+    assert len(memory.pieces[KEY]) == 2  # of lines that are held no longer nothing stays
+
+
+def test_pieces_go_with_their_job() -> None:
+    memory = fold().memory
+    for number in range(1000):
+        key = b"%d" % number
+        state = JobState(job="toy", held=(held("line", number),))
+        memory.keep(key, {b"job": memory.encoded(key, state)}, Job(state))
+    assert set(memory.pieces) == set(memory.known)

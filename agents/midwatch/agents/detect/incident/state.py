@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from midwatch.agents.detect.incident.held_index import HeldIndex
 from midwatch.rules.detectors.loss_spike import LossWindow
 from midwatch.rules.detectors.silence import Pulse
 from midwatch.streams.records import (
@@ -108,3 +109,5 @@ class Job:
 
     state: JobState
     nodes: Mapping[str, NodeState] = field(default_factory=dict)
+    index: HeldIndex = field(default_factory=HeldIndex, repr=False, compare=False)
+    """Of the held lines. It changes the speed of the next turn, never its result."""

@@ -17,8 +17,8 @@ from midwatch.rules.detectors.base import Detectors
 from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.streams.records import Finding, Held, Incident, IncidentRecord, Line, Snapshot
 
-_NAMES = tuple(each.name for each in fields_of(JobState))
-_values_of = attrgetter(*_NAMES)
+_PLACES = {each.name: place for place, each in enumerate(fields_of(JobState))}
+_values_of = attrgetter(*_PLACES)
 
 
 class Turn:
@@ -42,16 +42,19 @@ class Turn:
         self.snapshots: list[Snapshot] = []
         self.began = False
         """Whether an attempt began in this turn."""
-        self._index = HeldIndex()
+        self._index = job.index
 
     def result(self) -> Job:
         """The job with the changes so far."""
-        return Job(self.state, self.nodes)
+        return Job(self.state, self.nodes, self._index)
 
     def set(self, **fields: Any) -> None:
         """Replace fields of the job's state. A record may do so dozens of times."""
         # `dataclasses.replace` looks at the description of each of the forty fields, and takes twice as long.
-        self.state = JobState(**dict(zip(_NAMES, _values_of(self.state), strict=True), **fields))
+        values = list(_values_of(self.state))
+        for name, value in fields.items():
+            values[_PLACES[name]] = value
+        self.state = JobState(*values)
 
     def index(self) -> HeldIndex:
         """The index of the lines that the state holds now."""
