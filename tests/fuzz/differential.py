@@ -11,7 +11,17 @@ from typing import Any
 
 import re2
 
-from fuzz.patterns import Piece, either, in_any_case, line, loosely_joined, rule_pattern, without_literals
+from fuzz.patterns import (
+    Piece,
+    either,
+    in_any_case,
+    line,
+    loosely_joined,
+    other_digits,
+    rule_pattern,
+    without_literals,
+)
+from midwatch.rules.matching import known_forms
 from midwatch.rules.matching.compiler import RuleSet, compile_rules
 from midwatch.rules.model import Rule
 from midwatch.streams.lines.normalise import normalise
@@ -122,6 +132,7 @@ def try_cases(cases: int, seed: int, stop_at_first: bool = False) -> Tally:
         for _ in range(_CHUNKS):
             _try_chunk(rng, rule_set, reference, pieces, tally)
         _try_stream(rng, rule_set, reference, pieces, tally)
+        _try_forms(rng, rule_set, reference, pieces, tally)
         if before is not None:
             # Hot reload: what an older set answers does not change when a newer one is in force.
             text = _text(rng, pieces)
@@ -217,6 +228,17 @@ def _try_stream(
     text = b"".join(lines)
     tally.kinds["cut anywhere"] += 1
     _compare(found, reference.hits(text), text, rule_set, tally)
+
+
+def _try_forms(
+    rng: random.Random, rule_set: RuleSet, reference: Reference, pieces: list[Piece], tally: Tally
+) -> None:
+    """Lines of a few forms, which the matcher learns after some time: later ones have other digits."""
+    forms = [line(rng, pieces) for _ in range(3)]
+    lines = [other_digits(rng, form) for _ in range(known_forms.OFTEN + 6) for form in forms]
+    text = b"\n".join(lines)
+    tally.kinds["often"] += 1
+    _compare(engine_hits(rule_set, text), reference.hits(text), text, rule_set, tally)
 
 
 def _compare(found: list[Hit], wanted: list[Hit], text: bytes, rule_set: RuleSet, tally: Tally) -> None:

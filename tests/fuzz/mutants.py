@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from midwatch.rules import expressions
-from midwatch.rules.matching import compiler, hits, matcher, scanner
+from midwatch.rules.matching import compiler, hits, known_forms, matcher, scanner
 from midwatch.rules.matching.known_forms import FindRules
 from midwatch.rules.prefilter import literals, syntax_tree
 
@@ -170,6 +170,16 @@ def only_the_probe_scanned(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def digits_taken_for_alike(patch: pytest.MonkeyPatch) -> None:
+    """A form is learnt as if no rule told one digit from another."""
+    patch.setattr(hits.CompiledRule, "digits_are_alike", property(lambda _: True))
+
+
+def certain_digit_kept(patch: pytest.MonkeyPatch) -> None:
+    """The pattern that is looked for in a learnt form still demands the rule's own digits."""
+    patch.setattr(known_forms, "with_any_digit", lambda pattern: pattern)
+
+
 MUTANTS: tuple[Mutant, ...] = (
     one_rule_a_line,
     line_keeps_its_end,
@@ -189,4 +199,6 @@ MUTANTS: tuple[Mutant, ...] = (
     quantifier_repeats_the_word,
     lines_counted_from_the_probe,
     only_the_probe_scanned,
+    digits_taken_for_alike,
+    certain_digit_kept,
 )

@@ -31,6 +31,7 @@ WORDS = (
     "Watchdog",
     ": ",
     "Exit",
+    "code 137",
 )
 _OTHER = ("é", "ß", "日本", "\u212a", "\u017f", "µ")
 _CLASSES = (
@@ -153,6 +154,13 @@ def line(rng: random.Random, pieces: list[Piece]) -> bytes:
     elif damage < 0.5:
         text = text + text
     return text.replace(b"\n", rng.choice((b"", b" ")))
+
+
+def other_digits(rng: random.Random, text: bytes) -> bytes:
+    """The line with some of its digits replaced by others."""
+    return bytes(
+        rng.choice(b"0123456789") if 48 <= each <= 57 and rng.random() < 0.4 else each for each in text
+    )
 
 
 _SCRAPS = (
