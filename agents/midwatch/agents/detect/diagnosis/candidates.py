@@ -76,6 +76,7 @@ SENTENCES: Mapping[str, str] = {
     "went another way": "the program went on another way at {line}",
     "only torn down": "the launchers closed their meeting at {line}, and nothing else failed",
     "broken by the watchdog": "the watchdog had broken this collective at {line}",
+    "watchdog says why": "it says only that some operation failed or timed out; {line} says which way",
     "watchdog tells more": "the watchdog's report at {line} tells more about the same wait",
     "raised by the wait": "it repeats that the same rank waited in vain at {line}",
     "raised elsewhere": "other ranks raised the same words after a wait in vain, as at {line}",

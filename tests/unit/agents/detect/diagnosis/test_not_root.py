@@ -102,6 +102,16 @@ CASES: list[tuple[str, int, int | None, Sequence[Hit], AttemptEnd]] = [
         ended(noted=(context(5, "nccl_tcp_fallback"),)),
     ),
     ("only torn down", 9, 8, [FABRIC], ended(QUIET, noted=(context(8, "rendezvous_not_closed"),))),
+    (
+        "watchdog says why",
+        4,
+        5,
+        [
+            consequence(4, "torch_process_taken_down", "nccl_timeout"),
+            consequence(5, "nccl_remote_error", "nccl"),
+        ],
+        ended(),
+    ),
     ("broken by the watchdog", 6, 4, [REPORT, seen(6, "models_differ")], ended()),
     (
         "watchdog tells more",
