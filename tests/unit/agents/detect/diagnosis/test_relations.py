@@ -189,8 +189,8 @@ TAKEN = (
 )
 REMOTE = (
     "[rank5]:[E302 11:52:40.3 ProcessGroupNCCL.cpp:1895] [PG ID 0 PG GUID 0(default_pg) Rank 5] Process "
-    "group watchdog thread terminated with exception: NCCL error: remote process exited or there was a network "
-    "error, NCCL version 2.21.5"
+    "group watchdog thread terminated with exception: NCCL error: remote process exited or there was a "
+    "network error, NCCL version 2.21.5"
 )
 AT_WORK = (
     "[rank5]:[E302 11:52:40.1 ProcessGroupNCCL.cpp:1709] [PG 0 (default_pg) Rank 5] Timeout at NCCL work: "
