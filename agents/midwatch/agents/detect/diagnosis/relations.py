@@ -45,7 +45,8 @@ def _link_reports(hits: Sequence[Hit]) -> dict[tuple[str, str], list[Hit]]:
     """By file, the lines that say how a collective failed."""
     found: dict[tuple[str, str], list[Hit]] = defaultdict(list)
     for hit in hits:
-        if hit.rule != _TAKEN_DOWN and family(hit.error_type) == "comms":
+        echo = hit.rule == _TAKEN_DOWN or _NVLS.search(hit.line.text) is not None
+        if not echo and family(hit.error_type) == "comms":
             found[hit.line.file].append(hit)
     return found
 
@@ -96,6 +97,18 @@ def _went_another_way(hit: Hit, around: Surroundings) -> RootCandidate | None:
 
 
 _FALLBACKS = {"ofi_plugin_setup_failed": "nccl_tcp_fallback"}
+
+
+def _transport_given_up(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """NCCL tried NVLink SHARP and took another way. If it could not go on, its general error follows."""
+    if hit.rule != "nccl_device_call_failed" or _NVLS.search(hit.line.text) is None:
+        return None
+    if any(maybe_earlier(hit.line, each.line) for each in around.link_reports.get(hit.line.file, ())):
+        return None
+    return beside(hit, NotRoot("transport given up"))
+
+
+_NVLS = re.compile(r"\bnvls\.cc:\d+ ")
 
 
 def _only_torn_down(hit: Hit, around: Surroundings) -> RootCandidate | None:
@@ -260,6 +273,7 @@ def of_teardown(hit: Hit) -> bool:
 RELATIONS: tuple[Relation, ...] = (
     _asked_for_itself,
     _went_another_way,
+    _transport_given_up,
     _only_torn_down,
     _taken_down_for_a_reason,
     _broken_by_the_watchdog,

@@ -94,6 +94,16 @@ def test_a_probe_with_a_fallback_that_worked_ended_nothing(watch: Watch) -> None
     assert watch(f"{SOCKET}\n{OFI}\n").decision.action == "stop"
 
 
+NVLS = "n4:88:90 [2] transport/nvls.cc:640 NCCL WARN Cuda failure 1 'invalid argument'"
+
+
+def test_nvlink_sharp_that_nccl_gave_up_ended_nothing(watch: Watch) -> None:
+    assert watch(f"{NVLS}\n{STEPS}").decision.action == "none"
+    assert watch(f"{STEPS}{NVLS}\n").decision.action == "none"
+    failed = watch(f"{NVLS}\n{GENERAL}\n")
+    assert (failed.verdict.root_line, failed.decision.action) == (NVLS, "stop")
+
+
 @pytest.mark.parametrize("asked", ["Job 7781 was warned: requeueing itself", "+ scontrol requeue 7781"])
 def test_a_job_that_requeued_itself_needs_no_start(watch: Watch, asked: str) -> None:
     done = watch(f"{STEPS}{asked}\n{REQUEUED}\n")
