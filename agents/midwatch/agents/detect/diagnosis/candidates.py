@@ -74,8 +74,10 @@ SENTENCES: Mapping[str, str] = {
     # another line makes it a consequence, or shows that it ended nothing
     "asked for itself": "the job itself asked for this requeue at {line}",
     "went another way": "the program went on another way at {line}",
+    "transport given up": "NCCL only tried NVLink SHARP here, and no error of a collective follows",
     "only torn down": "the launchers closed their meeting at {line}, and nothing else failed",
     "broken by the watchdog": "the watchdog had broken this collective at {line}",
+    "watchdog says why": "it says only that some operation failed or timed out; {line} says which way",
     "watchdog tells more": "the watchdog's report at {line} tells more about the same wait",
     "raised by the wait": "it repeats that the same rank waited in vain at {line}",
     "raised elsewhere": "other ranks raised the same words after a wait in vain, as at {line}",

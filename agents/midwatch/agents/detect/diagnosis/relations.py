@@ -30,6 +30,7 @@ class Surroundings:
         self.hits, self.noted, self.over = hits, noted, over
         self.reports = [hit for hit in hits if hit.rule in _WATCHDOG]
         self.first_report = FirstAndLast(self.reports)
+        self.link_reports = _link_reports(hits)
         self.waits = _Waits(hits)
         self.raised = _words_raised(hits, self.waits)
         causes = [hit for hit in hits if hit.role == "cause"]
@@ -38,6 +39,16 @@ class Surroundings:
         self.failed_nodes = FirstAndLast(hit for hit in hits if hit.rule == _NODE_FAILED)
         self.vague = {_place(hit) for hit in causes if hit.fallback and _is_of_a_device(hit)}
         self.only_links = all(hit.role == "consequence" and family(hit.error_type) == "comms" for hit in hits)
+
+
+def _link_reports(hits: Sequence[Hit]) -> dict[tuple[str, str], list[Hit]]:
+    """By file, the lines that say how a collective failed."""
+    found: dict[tuple[str, str], list[Hit]] = defaultdict(list)
+    for hit in hits:
+        echo = hit.rule == _TAKEN_DOWN or _NVLS.search(hit.line.text) is not None
+        if not echo and family(hit.error_type) == "comms":
+            found[hit.line.file].append(hit)
+    return found
 
 
 class _Waits:
@@ -88,17 +99,56 @@ def _went_another_way(hit: Hit, around: Surroundings) -> RootCandidate | None:
 _FALLBACKS = {"ofi_plugin_setup_failed": "nccl_tcp_fallback"}
 
 
+def _transport_given_up(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """NCCL tried NVLink SHARP and took another way. If it could not go on, its general error follows."""
+    if hit.rule != "nccl_device_call_failed" or _NVLS.search(hit.line.text) is None:
+        return None
+    if any(maybe_earlier(hit.line, each.line) for each in around.link_reports.get(hit.line.file, ())):
+        return None
+    return beside(hit, NotRoot("transport given up"))
+
+
+_NVLS = re.compile(r"\bnvls\.cc:\d+ ")
+
+
 def _only_torn_down(hit: Hit, around: Surroundings) -> RootCandidate | None:
     """A link broke while the launchers closed their meeting, and nothing else failed: the run was over.
 
-    A store whose node died looks alike. Then the job's end is no quiet one.
+    A store whose node died looks alike. Then the job's end is no quiet one. A launcher that dies of the
+    broken link closes first and prints its exception behind that.
     """
     if not around.over or not around.only_links:
         return None
     for each in around.noted:
-        if each.rule == "rendezvous_not_closed":
+        died = earlier(each.line, hit.line) and _RAISED.search(hit.line.text) is not None
+        if each.rule == "rendezvous_not_closed" and not died:
             return beside(hit, NotRoot("only torn down", each.line))
     return None
+
+
+_RAISED = re.compile(
+    r"^(?:\[\w:]+\]:? *)?(?:[a-z]\w*\.)*(?:Runtime|Dist\w+|Rendezvous\w+|Connection\w*|Timeout)Error\b"
+)
+
+
+_TAKEN_DOWN = "torch_process_taken_down"
+_SAME_END = 60  # lines between a report and what follows from it
+
+
+def _taken_down_for_a_reason(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """The watchdog took the process down because something "failed or timed out". What failed is said beside.
+
+    The watchdog names the failure of the same work on its next lines, so after its notice.
+    """
+    if hit.rule != _TAKEN_DOWN:
+        return None
+    for each in around.link_reports.get(hit.line.file, ()):
+        if abs(each.line.number - hit.line.number) <= _SAME_END and speaker(each) in (speaker(hit), _NOBODY):
+            return RootCandidate(hit, NotRoot("watchdog says why", each.line), set_aside=True)
+    return None
+
+
+_NOBODY = (None, None)
 
 
 def _broken_by_the_watchdog(hit: Hit, around: Surroundings) -> RootCandidate | None:
@@ -114,7 +164,6 @@ def _broken_by_the_watchdog(hit: Hit, around: Surroundings) -> RootCandidate | N
     return RootCandidate(replace(hit, fallback=True), NotRoot("watchdog tells more", around.reports[0].line))
 
 
-_SAME_END = 60  # lines between a report and the exceptions that follow from it
 _OF_A_COLLECTIVE = re.compile(
     r"RuntimeError: .*(?:synchroni[sz]e|[Cc]ollective|communicator|abort|[Tt]imed? ?out|[Cc]onnection)"
 )
@@ -224,7 +273,9 @@ def of_teardown(hit: Hit) -> bool:
 RELATIONS: tuple[Relation, ...] = (
     _asked_for_itself,
     _went_another_way,
+    _transport_given_up,
     _only_torn_down,
+    _taken_down_for_a_reason,
     _broken_by_the_watchdog,
     _raised_by_the_wait,
     _seen_by_the_parent,

@@ -84,6 +84,7 @@ CRASH = seen(7, kind="native_crash", general=True)
 CHECK = "(pid=raylet) F0302 11:52:40.118290  4188  4188 toy.cc:7]  Check failed: it != toys.end()"
 ASKED = "(pid=raylet) I0302 11:52:39.130998  4188  4188 main.cc:216] toy received SIGTERM"
 QUIET = fact(exit_code=0)
+NVLS = "n4:88:90 [2] transport/nvls.cc:640 NCCL WARN Cuda failure 1 'invalid argument'"
 
 # reason, the number of the candidate's line, the number of the line that shows it, hits, the end
 CASES: list[tuple[str, int, int | None, Sequence[Hit], AttemptEnd]] = [
@@ -101,7 +102,24 @@ CASES: list[tuple[str, int, int | None, Sequence[Hit], AttemptEnd]] = [
         [seen(3, "ofi_plugin_setup_failed")],
         ended(noted=(context(5, "nccl_tcp_fallback"),)),
     ),
+    (
+        "transport given up",
+        3,
+        None,
+        [seen(3, "nccl_device_call_failed", kind="nccl", text=NVLS)],
+        ended(QUIET),
+    ),
     ("only torn down", 9, 8, [FABRIC], ended(QUIET, noted=(context(8, "rendezvous_not_closed"),))),
+    (
+        "watchdog says why",
+        4,
+        5,
+        [
+            consequence(4, "torch_process_taken_down", "nccl_timeout"),
+            consequence(5, "nccl_remote_error", "nccl"),
+        ],
+        ended(),
+    ),
     ("broken by the watchdog", 6, 4, [REPORT, seen(6, "models_differ")], ended()),
     (
         "watchdog tells more",

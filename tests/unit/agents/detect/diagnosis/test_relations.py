@@ -94,6 +94,16 @@ def test_a_probe_with_a_fallback_that_worked_ended_nothing(watch: Watch) -> None
     assert watch(f"{SOCKET}\n{OFI}\n").decision.action == "stop"
 
 
+NVLS = "n4:88:90 [2] transport/nvls.cc:640 NCCL WARN Cuda failure 1 'invalid argument'"
+
+
+def test_nvlink_sharp_that_nccl_gave_up_ended_nothing(watch: Watch) -> None:
+    assert watch(f"{NVLS}\n{STEPS}").decision.action == "none"
+    assert watch(f"{STEPS}{NVLS}\n").decision.action == "none"
+    failed = watch(f"{NVLS}\n{GENERAL}\n")
+    assert (failed.verdict.root_line, failed.decision.action) == (NVLS, "stop")
+
+
 @pytest.mark.parametrize("asked", ["Job 7781 was warned: requeueing itself", "+ scontrol requeue 7781"])
 def test_a_job_that_requeued_itself_needs_no_start(watch: Watch, asked: str) -> None:
     done = watch(f"{STEPS}{asked}\n{REQUEUED}\n")
@@ -171,6 +181,53 @@ def test_a_meeting_that_is_closed_is_no_failure_unless_work_was_left(watch: Watc
     assert watch(f"{LOST}\n{NOT_CLOSED}\n").decision.action == "none"
     left = watch(f"{STEPS}{LOST}\n{NOT_CLOSED}\n")
     assert (left.verdict.state, left.verdict.family) == ("failed", "comms")
+
+
+BROKE = "RuntimeError: Connection reset by peer"
+
+
+def test_a_launcher_that_dies_of_the_broken_link_closes_first(watch: Watch) -> None:
+    died = watch(f"{NOT_CLOSED}\n{frames(BROKE)}\n")
+    assert (died.verdict.root_line, died.decision.action) == (BROKE, "hold")
+    assert watch(f"{frames(BROKE)}\n{NOT_CLOSED}\n").decision.action == "none"
+
+
+TAKEN = (
+    "[rank5]:[E302 11:52:40.2 ProcessGroupNCCL.cpp:681] [Rank 5] Some NCCL operations have failed or timed "
+    "out. Due to the asynchronous nature of CUDA kernels, subsequent GPU operations might run on "
+    "corrupted/incomplete data."
+)
+REMOTE = (
+    "[rank5]:[E302 11:52:40.3 ProcessGroupNCCL.cpp:1895] [PG ID 0 PG GUID 0(default_pg) Rank 5] Process "
+    "group watchdog thread terminated with exception: NCCL error: remote process exited or there was a "
+    "network error, NCCL version 2.21.5"
+)
+AT_WORK = (
+    "[rank5]:[E302 11:52:40.1 ProcessGroupNCCL.cpp:1709] [PG 0 (default_pg) Rank 5] Timeout at NCCL work: "
+    "70, last enqueued NCCL work: 82, last completed NCCL work: 69."
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "root", "kind"),
+    [
+        pytest.param([TAKEN, REMOTE], REMOTE, "nccl", id="the watchdog says on its next line what failed"),
+        pytest.param([TAKEN, AT_WORK], AT_WORK, "nccl_timeout", id="the work that timed out"),
+        pytest.param([TAKEN], TAKEN, "nccl_timeout", id="the notice, where nothing says what failed"),
+        pytest.param([AT_WORK], AT_WORK, "nccl_timeout", id="the work, where nothing else is held"),
+        pytest.param(
+            [TAKEN, REMOTE.replace("ank5", "ank6").replace("ank 5", "ank 6")],
+            TAKEN,
+            "nccl_timeout",
+            id="another rank's failure is not this one's",
+        ),
+    ],
+)
+def test_the_watchdog_s_notice_gives_way_to_what_failed(
+    watch: Watch, lines: list[str], root: str, kind: str
+) -> None:
+    done = watch(STEPS + "\n".join(lines) + "\n")
+    assert (done.verdict.root_line, done.verdict.error_type) == (root, kind)
 
 
 def test_a_failed_end_is_never_explained_away() -> None:
