@@ -1,4 +1,4 @@
-"""What a program or its shell says last of an end, where no traceback tells it; each beside its healthy kin."""
+"""What a program or its shell says last of an end, where no traceback tells it; each beside healthy kin."""
 
 from __future__ import annotations
 
