@@ -61,6 +61,7 @@ _IGNORED = re.compile(
     rb"Exception ignored (?:in|on|while)|--- Logging error ---|WON'T CONVERT|in atexit callback"
     rb"|Exception in thread .*auto_conversion"
 )
+_ANNOUNCED = b"Exception ignored "
 _NOTHING_MORE = re.compile(rb"\s*\Z")
 _DIGITS = re.compile(rb"\d+")
 _GETS_OVER_IT = re.compile(
@@ -148,6 +149,9 @@ def place_of(text: bytes, start: int, end: int) -> TracebackPlace:
         )
         return _QUOTED if shown else _REPORTED
     place = _ending(words, first, above, last=_NOTHING_MORE.match(text, end) is not None)
+    announced = place.kind == "reported" and text.rfind(_ANNOUNCED, max(start - _SOURCE_BYTES, 0), start) >= 0
+    if announced and _all_ignored(words, lines_above(text, start, speaker)):
+        return TracebackPlace("ignored", ends_traceback=True, frames=place.frames)
     return replace(place, passed_on=True) if place.ends_traceback and b"INFO" in speaker else place
 
 
@@ -226,6 +230,22 @@ def _ending(
             probe = _PROBE.match(earlier) is not None and not _tried_again(words, frames, earlier, above)
     kind: PlaceKind = "beside" if beside else "reported"
     return TracebackPlace(kind, asserts, handled, probe, ends_traceback=True, frames=frames)
+
+
+def _all_ignored(words: bytes, above: Iterator[tuple[int, bytes]]) -> bool:
+    """Whether the line ends one of several tracebacks that were printed through one another, all ignored.
+
+    Workers that leave at once print the same error so. Each announces its traceback as ignored.
+    """
+    announced = begun = 0
+    for _, line in above:
+        if line.startswith(_HEADER):
+            begun += 1
+        elif _IGNORED.search(line):
+            announced += 1
+        elif line != words and not line[:1].isspace():
+            break
+    return announced >= begun > 1
 
 
 def _tried_again(

@@ -79,6 +79,16 @@ def test_what_python_ignored_is_ignored() -> None:
     assert place(log, "OSError: gone").kind == "ignored"
 
 
+def test_ignored_tracebacks_of_one_error_may_be_printed_through_one_another() -> None:
+    note, gone = "Exception ignored in: <toy>", "OSError: gone"
+    first = f"40%|## | 4/10{note}\n{note}\n{HEAD}\n{HEAD}\n{FRAME}\n{FRAME}\n{gone}\n"
+    assert place(first, gone).kind == "ignored"
+    assert place(f"{first}{gone}\n", gone).kind == "ignored"
+    assert (
+        place(f"{note}\n{HEAD}\n{FRAME}\n{HEAD}\n{FRAME}\n{gone}\n{FRAME}\n{gone}\n", gone).kind == "reported"
+    )
+
+
 def test_an_exception_raised_while_another_was_handled_knows_it() -> None:
     block = f"{HEAD}\n{FRAME}\n    toy(a)\n"
     middle = f"\n{HANDLING}\n\n"

@@ -1,0 +1,66 @@
+"""What a program or its shell says last of an end, where no traceback tells it; each beside healthy kin."""
+
+from __future__ import annotations
+
+import pytest
+
+from unit.agents.conftest import Watch
+
+STEPS = "Epoch 3 step 40/900 loss 2.31\nEpoch 3 step 50/900 loss 2.30\n"
+MORE = "Epoch 3 step 60/900 loss 2.29\nEpoch 3 step 70/900 loss 2.29\nEpoch 3 step 80/900 loss 2.28\n"
+RAISED = 'Traceback (most recent call last):\n  File "train.py", line 5, in main\n'
+BAR = " 60%|######    | 1075/1790 [04:04<02:42, 4.40it/s]"
+
+
+@pytest.mark.parametrize(
+    ("last", "error_type"),
+    [
+        ("Training failed: the toy has no wheels", "exception"),
+        ("ERROR:root:An error occurred during training: no wheels", "exception"),
+        ("NaN detected in loss at step 51, aborting", "numerical_instability"),
+        ("Training interrupted by the user, the last weights are in toy.pt", "user_interrupt"),
+        ("Caught Ctrl-C at step 51", "user_interrupt"),
+        (f"{BAR}Killed", "host_oom"),
+        (f"{BAR}Terminated", "cancelled"),
+        ("段错误 (核心已转储)", "native_crash"),
+        ("已放弃 (核心已转储)", "native_crash"),
+        ("run.sh: 行 9: 4188 已杀死               python train.py", "host_oom"),
+        ("  (1) INVALID_ARGUMENT:  Cannot batch tensors with different shapes in component 0.", "data"),
+    ],
+)
+def test_the_last_words_of_a_program_tell_its_end(watch: Watch, last: str, error_type: str) -> None:
+    done = watch(f"{STEPS}{last}\n")
+    assert (done.verdict.error_type, done.verdict.root_line.strip()) == (error_type, last.strip())
+    assert done.decision.action in ("stop", "hold")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Training failed: the toy has no wheels",
+        "An error occurred during training: no wheels",
+        "press Ctrl-C to stop the training",
+        "已杀死服务器进程: 4188",
+    ],
+)
+def test_a_run_that_goes_on_behind_such_words_is_well(watch: Watch, line: str) -> None:
+    assert watch(f"{STEPS}{line}\n{MORE}").verdict.state != "failed"
+
+
+def test_the_traceback_beats_what_the_program_says_of_it(watch: Watch) -> None:
+    log = f"{STEPS}{RAISED}ValueError: no wheels\nTraining failed: no wheels\n"
+    assert watch(log).verdict.root_line == "ValueError: no wheels"
+
+
+def test_what_breaks_behind_a_programs_word_of_an_interrupt_follows_from_it(watch: Watch) -> None:
+    log = f"{STEPS}CRITICAL Keyboard interrupt. Leaving.\n{RAISED}KeyError: 'wheels'\n"
+    assert watch(log).verdict.root_line == "CRITICAL Keyboard interrupt. Leaving."
+
+
+def test_workers_whose_ignored_tracebacks_mix_did_not_end_a_run_that_completed(watch: Watch) -> None:
+    note, gone = "Exception ignored in: <function Toy.__del__ at 0x7f>", "AttributeError: no wheels"
+    frame = '  File "toy.py", line 5, in __del__'
+    head = "Traceback (most recent call last):"
+    mixed = f"{BAR}{note}\n{note}\n{head}\n{head}\n{frame}\n{frame}\n{gone}\n{gone}\n"
+    assert watch(f"{STEPS}{mixed}Training complete in 12m 40s\n").verdict.state != "failed"
+    assert watch(f"{STEPS}{head}\n{head}\n{frame}\n{frame}\n{gone}\n{gone}\n").verdict.state == "failed"
