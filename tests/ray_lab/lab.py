@@ -145,8 +145,12 @@ class RayLab:
         wait_for(lambda: not alive(pid), f"the end of {name}")
 
     def kill_head(self) -> None:
-        """kill -9 of all daemons at once, as when the head node dies. Its jobs' processes are not touched."""
+        """kill -9 of all daemons at once, as when the head node dies. Its jobs' processes are not touched.
+
+        An agent that is left would hold its port for as long as it waits for the dead GCS.
+        """
         names = ("gcs_server", "raylet", "dashboard", "runtime_env", "monitor.py", "util.client")
+        names += ("ray::DashboardAgent", "ray::RuntimeEnvAgent")
         daemons = [pid for pid in self.processes() if any(name in _command_line(pid) for name in names)]
         for pid in daemons:
             with contextlib.suppress(ProcessLookupError):
