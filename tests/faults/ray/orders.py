@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from executor_world import ledger
+from faults.chaos.rounds import FULL
 from faults.chaos.tally import Count
 from midwatch.streams.records import Command
 from midwatch.streams.records.identity import native_id
@@ -46,7 +47,15 @@ class RayStage:
     def order(self, kind: str = "") -> RayOrder:
         """One more training of which one restart is ordered."""
         kind = kind or self.dice.choice(list(FAULTS))
-        trained = self.world.train_on_ray(*FAULTS[kind])
+        return self._order(kind, self.world.train_on_ray(*FAULTS[kind]))
+
+    def order_each(self) -> None:
+        """One training of each kind, side by side, of each of which one restart is ordered."""
+        started = {kind: self.world.train_on_ray(*words) for kind, words in FAULTS.items()}
+        for kind, trained in started.items():
+            self._order(kind, trained)
+
+    def _order(self, kind: str, trained: Trained) -> RayOrder:
         wait_for(lambda: bool(ledger(trained.checkpoints, "fault")), "the training fails", 60)
         if kind != "it hangs":
             self.world.lab.wait_status(trained.first, "FAILED")
@@ -62,10 +71,14 @@ class RayStage:
         return any(outcome.state == "done" for outcome in self.world.outcomes(each.command))
 
     def kill_at(self, point: str) -> None:
-        """One executor that lives until it comes by this point, with work that leads it there."""
+        """One executor that lives until it comes by this point, with work that leads it there.
+
+        In the long run each death has a command of its own.
+        """
         passes = self.dice.choice((1, 2)) if point in ("act", "record") else 1
         victim = self.world.executor(failpoint=f"{point}:{passes}")
-        self.order("it hangs" if passes > 1 else "")
+        if FULL:
+            self.order("it hangs" if passes > 1 else "")
         deadline = time.monotonic() + DIES_S
         while victim.poll() is None:
             assert time.monotonic() < deadline, f"the executor never came by {point}:{passes}"

@@ -2,7 +2,55 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
+from functools import partial
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from house.parts import require
+from integration.ray.played import Played, begun, demo_begun
+from kept_running import kept
+from midwatch.agents.local.embedded.stack import Endpoints
 from ray_lab.fixture import ray_head, ray_session
+from ray_lab.lab import RayLab
+from ray_lab.packages import obtain
 from ray_lab.world import ray_world
 
 __all__ = ["ray_head", "ray_session", "ray_world"]
+
+
+@pytest.fixture(scope="module")
+def trainings_begun(
+    request: pytest.FixtureRequest,
+    stack: Endpoints,
+    ray_session: RayLab,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Future[Played]:
+    directory = tmp_path_factory.mktemp("whole-chain")
+    return kept(request, partial(begun, directory, stack, ray_session))
+
+
+@pytest.fixture(scope="module")
+def the_demo(
+    request: pytest.FixtureRequest, stack: Endpoints, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Future[CompletedProcess[str]]]:
+    """The demo's directory, and how it ended."""
+    reason = obtain()
+    require("a real Ray", not reason, reason)
+    after = request.getfixturevalue("trainings_begun") if "trainings_begun" in _asked(request) else None
+    return kept(request, partial(demo_begun, tmp_path_factory.mktemp("demo"), stack, after))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def beside_the_other_tests(request: pytest.FixtureRequest) -> None:
+    """What mostly waits begins with the first test, if it is to be judged in this run."""
+    for name in ("trainings_begun", "the_demo"):
+        if name in _asked(request) and not obtain():
+            request.getfixturevalue(name)
+
+
+def _asked(request: pytest.FixtureRequest) -> set[str]:
+    """The fixtures that the tests of this run ask for."""
+    return {name for item in request.session.items for name in getattr(item, "fixturenames", ())}

@@ -1,0 +1,146 @@
+"""What runs beside the other tests of Ray: a whole midwatch with its trainings, and the demo."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from embedded_stack import variables_of
+from integration.chain.installation import Installation, Job, installation, midwatch
+from integration.chain.rescued import Rescue, check_rescue, fail
+from integration.chain.slurm_training import SOON, Training, decided
+from integration.ray.trained_on_s3 import TrainedOnS3, s3_server
+from midwatch.agents.local.embedded.stack import Endpoints
+from processes import wait_for
+from ray_lab.lab import RayLab
+from ray_lab.packages import FOLDER
+from ray_lab.world import variables
+
+
+@contextmanager
+def ray_installation(directory: Path, stack: Endpoints, lab: RayLab) -> Iterator[Installation]:
+    """All processes are ready, and one of them ships the head's driver logs."""
+    lab.left_alone = ("job-", "rescued-")
+    try:
+        with s3_server() as store, installation(directory, stack) as made:
+            made.environment |= variables(lab) | store
+            for name in ("match", "detect", "decide", "executor"):
+                made.start(name)
+            made.start("ship-ray", *midwatch("ship", f"--ray={lab.address}"))
+            made.ready("match", "detect", "decide", "executor")
+            yield made
+    finally:
+        lab.left_alone = ()
+        lab.clear()
+
+
+@dataclass
+class RayTraining(Training):
+    """The toy training as the driver of a Ray job; its ranks print into the driver's log."""
+
+    options: tuple[str, ...] = ()
+    pace_ms: int = 50
+    name: str = field(default_factory=lambda: f"job-{secrets.token_hex(4)}")
+
+    def submit(self, *options: str) -> Job:
+        logs = self.directory / "checkpoints" / "logs"
+        logs.mkdir(parents=True)
+        for rank in range(4):  # as Ray does with its workers' output, all of it goes to the driver's log
+            (logs / f"rank_{rank}.log").symlink_to("/dev/stdout")
+        trainer = [sys.executable, "-m", "midwatch.agents.drill.trainer", "--ranks=4", "--save-every=10"]
+        trainer += [f"--checkpoint-dir={self.directory}/checkpoints", f"--iterations={self.iterations}"]
+        trainer += [f"--iteration-ms={self.pace_ms}", "--collective-timeout-ms=1500"]
+        trainer += [f"--fault={fault}" for fault in self.faults]
+        return self.run(*options, "--", "ray", "job", "submit", *self.options, "--", *trainer)
+
+
+@dataclass
+class TrainedByRay(Training):
+    """A training under Ray Train, in Ray's own Python."""
+
+    name: str = field(default_factory=lambda: f"job-{secrets.token_hex(4)}")
+
+    def submit(self, *options: str) -> Job:
+        (self.directory / "checkpoints" / "storage").mkdir(parents=True)
+        script = Path(__file__).with_name("ray_train.py")
+        words = ("ray", "job", "submit", "--", "python", str(script), str(self.directory / "checkpoints"))
+        return self.run(*options, f"--checkpoint-dir={self.directory}/checkpoints/storage", "--", *words)
+
+
+@dataclass
+class Played:
+    """Trainings that run side by side, for each of them mostly waits."""
+
+    watch: Installation
+    trainings: dict[str, Training]
+    jobs: dict[str, Job]
+    resumed: Future[tuple[Rescue, str]]
+    """What a person resumed, and what was shown to them."""
+
+
+def demo(directory: Path, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """`midwatch demo --cluster ray` as a newcomer starts it."""
+    command = [sys.executable, "-P", "-m", "midwatch", "demo", "--cluster=ray", f"--directory={directory}"]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("MIDWATCH_")} | variables
+    return subprocess.run(
+        [*command, *options], env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+@contextmanager
+def demo_begun(
+    directory: Path, stack: Endpoints, after: Future[Played] | None
+) -> Iterator[tuple[Path, Future[subprocess.CompletedProcess[str]]]]:
+    """A thread plays the demo, which has a head of its own, once the others have begun: each begins with many
+    processes."""
+    path = f"{FOLDER / 'bin'}:{os.environ['PATH']}"
+    work = directory / "work"
+
+    def play() -> subprocess.CompletedProcess[str]:
+        wait([after] if after else [])
+        return demo(work, "--patience=150", PATH=path, **variables_of(stack))
+
+    with ThreadPoolExecutor(1) as pool:
+        yield work, pool.submit(play)
+
+
+@contextmanager
+def begun(directory: Path, stack: Endpoints, lab: RayLab) -> Iterator[Future[Played]]:
+    """A thread begins them all. They end with this context."""
+    with ExitStack() as until, ThreadPoolExecutor(2) as pool:
+        yield pool.submit(_begin, until, pool, directory, stack, lab)
+
+
+def _begin(
+    until: ExitStack, pool: ThreadPoolExecutor, directory: Path, stack: Endpoints, lab: RayLab
+) -> Played:
+    watch = until.enter_context(ray_installation(directory / "watch", stack, lab))
+    trainings: dict[str, RayTraining | TrainedByRay | TrainedOnS3] = {
+        "by the API": RayTraining(watch, directory / "api", ("nccl@25:1",)),
+        "by a sidecar in the entrypoint": RayTraining(watch, directory / "sidecar", ("nccl@25:1",)),
+        "out of memory": RayTraining(watch, directory / "memory", ("oom@15",)),
+        "a person stops it": RayTraining(watch, directory / "stopped", iterations=100_000, pace_ms=500),
+        "under Ray Train": TrainedByRay(watch, directory / "train"),
+        "under Ray Train on S3": TrainedOnS3(watch, directory / "s3"),
+    }
+    options = {"by a sidecar in the entrypoint": ("--sidecar",)}
+    jobs: dict[str, Job] = {}
+    for name, each in trainings.items():
+        jobs[name] = job = each.submit(*options.get(name, ()))
+        if isinstance(each, TrainedByRay):
+            # It starts a dozen processes at once, and the next one as many.
+            wait_for(partial(decided, job), "it has failed", 2 * SOON)
+    return Played(watch, dict(trainings), jobs, pool.submit(_resumed, watch, directory / "rescued"))
+
+
+def _resumed(watch: Installation, directory: Path) -> tuple[Rescue, str]:
+    rescue = fail(watch, directory, "ray")
+    return rescue, check_rescue(rescue).stdout
