@@ -68,7 +68,9 @@ def test_a_loss_that_falls_comes_back_or_wobbles_is_healthy(
 
 
 def epochs(*losses: float, first: int = 1) -> str:
-    return "".join(f"epoch: {n}/100, train_loss: {loss:.4f}, lr 0.1\n" for n, loss in enumerate(losses, first))
+    return "".join(
+        f"epoch: {n}/100, train_loss: {loss:.4f}, lr 0.1\n" for n, loss in enumerate(losses, first)
+    )
 
 
 def test_the_next_fold_starts_at_its_own_high_loss(watch: Watch) -> None:
