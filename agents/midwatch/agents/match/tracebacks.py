@@ -207,7 +207,7 @@ def _ending(
         return _REPORTED
     if words.strip() in (b"AssertionError", b"AssertionError:") and before.strip().startswith(b"assert"):
         asserts = at
-    frames, began, beside = _frames(before, above)
+    frames, began, beside = _frames(before, above, words.strip())
     if not began:
         return TracebackPlace(asserts=asserts, ends_traceback=True, frames=frames)
     _, lead = next(above, (0, b""))
@@ -281,11 +281,12 @@ def _went_elsewhere(
 
 
 def _frames(
-    last: bytes, above: Iterator[tuple[int, bytes]]
+    last: bytes, above: Iterator[tuple[int, bytes]], words: bytes = b""
 ) -> tuple[tuple[tuple[str, str], ...], bool, bool]:
     """The innermost frames, whether the traceback's beginning was found, and whether it ran beside the job.
 
-    The beginning of the text counts as the beginning of the traceback.
+    The beginning of the text counts as the beginning of the traceback. Threads of one process write without
+    a prefix. So a last line equal to `words` is another thread's, whose frames stand among these.
     """
     frames: list[tuple[str, str]] = []
     beside, outermost = False, b""
@@ -301,7 +302,7 @@ def _frames(
         elif line.startswith(_HEADER):
             began_beside = beside and (_is_beside(outermost) or _THREAD.search(outermost) is not None)
             return tuple(frames), True, began_beside
-        elif line and not line[:1].isspace() and not _FRAME.match(line):
+        elif line and not line[:1].isspace() and not _FRAME.match(line) and line.strip() != words:
             return tuple(frames), False, False
         _, line = next(above, (0, _HEADER))
 

@@ -14,6 +14,7 @@ from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
 
+from midwatch.agents.detect.incident.resumption import EPOCH_LINES
 from midwatch.streams.records import Hits, Progress
 
 _KEPT = 64
@@ -23,15 +24,21 @@ _STEADY, _SINGLE = 4.0, 12.0
 """A spike of several losses, or of a single one, is so many times the usual change between two losses."""
 _TINY = 1e-3
 _LEAST = 2
+_ANEW = 4
+"""A loop began anew if its step or epoch is less than this part of the highest one before."""
 
 
 class LossLine(NamedTuple):
-    """One progress line of a log. `loss` is None if the line has none, though the rule could read one."""
+    """One progress line of a log. `loss` is None if the line has none, though the rule could read one.
+
+    `place`: its step, or its epoch if it names no step. It is -1 if the line names neither.
+    """
 
     path: str
     number: int
     step: int
     loss: float | None
+    place: float = -1.0
 
 
 @dataclass(slots=True)
@@ -49,17 +56,41 @@ class Losses:
 
     def open_spike(self) -> tuple[str, LossLine] | None:
         """The error type, and the first line of the spike, if one series ends in a spike."""
-        found = (_at_end(tuple(lines)) for lines in self.series.values())
+        found = (_at_end(_last_loop(tuple(lines))) for lines in self.series.values())
         return min((each for each in found if each), key=lambda each: each[1].step, default=None)
 
 
 def _lines(column: Progress) -> Iterator[LossLine]:
-    for number, step, loss in zip(column.numbers, column.steps, column.losses, strict=False):
-        try:
-            known = float(loss) if loss else None
-        except ValueError:
-            known = None
-        yield LossLine(column.path, number, step, known)
+    counts = column.counts or ("",) * len(column.numbers)
+    for number, step, loss, count in zip(column.numbers, column.steps, column.losses, counts, strict=False):
+        place = float(step) if step >= 0 else _number(_epoch(column.rule, count))
+        yield LossLine(column.path, number, step, _number(loss), -1.0 if place is None else place)
+
+
+def _epoch(rule: str, count: str) -> str:
+    """The epoch of a count. The bare count of a batch starts again each epoch, so it tells no place."""
+    epoch, colon, _ = count.partition(":")
+    return epoch if colon or rule == EPOCH_LINES else ""
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text) if text else None
+    except ValueError:
+        return None
+
+
+def _last_loop(lines: tuple[LossLine, ...]) -> tuple[LossLine, ...]:
+    """The lines since the loop began anew: the next fold, model or run. Its first losses are high again.
+
+    A run that resumes goes back a little, so only a fall to a small part of the way counts.
+    """
+    best, start = -1.0, 0
+    for index, line in enumerate(lines):
+        if 0 <= line.place < best / _ANEW:
+            best, start = line.place, index
+        best = max(best, line.place)
+    return lines[start:]
 
 
 def _at_end(lines: tuple[LossLine, ...]) -> tuple[str, LossLine] | None:

@@ -138,6 +138,17 @@ def test_what_runs_beside_the_job_is_told_apart() -> None:
     assert place(f"{HEAD}\n{last}{wait}OSError: gone\n", "OSError: gone").kind == "beside"
 
 
+def test_threads_beside_the_job_may_mix_their_last_lines() -> None:
+    thread = '  File "/usr/lib/python3.10/threading.py", line 932, in _bootstrap_inner\n    self.run()\n'
+    writer = '  File "/opt/site-packages/tensorboardX/event_file_writer.py", line 2, in run\n    toy(a)\n'
+    raised = "    raise OSError('gone')\nOSError: gone\n"
+    log = f"Exception in thread T-2:\n{HEAD}\nException in thread T-1:\n{HEAD}\n{thread}{thread}"
+    assert place(f"{log}{writer}{writer}{raised}{raised}", "OSError: gone").kind == "beside"
+    other = raised.replace("OSError: gone", "ValueError: torn")
+    assert place(f"{log}{writer}{writer}{other}{raised}", "OSError: gone").kind == "reported"
+    assert place(f"{log}{writer}{raised}{HEAD}\n{FRAME}\n{raised}", "OSError: gone").kind == "reported"
+
+
 OTHERS = st.integers(0, 3) | st.integers(90, 110) | st.integers(395, 405) | st.integers(600, 700)
 
 

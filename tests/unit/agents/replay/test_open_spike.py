@@ -67,6 +67,25 @@ def test_a_loss_that_falls_comes_back_or_wobbles_is_healthy(
     assert (done.verdict.state, done.decision.action) == ("healthy", "none")
 
 
+def epochs(*losses: float, first: int = 1) -> str:
+    return "".join(
+        f"epoch: {n}/100, train_loss: {loss:.4f}, lr 0.1\n" for n, loss in enumerate(losses, first)
+    )
+
+
+def test_the_next_fold_starts_at_its_own_high_loss(watch: Watch) -> None:
+    fold = (6.8, 2.1, 1.2, 0.9, 0.8, 0.7, 0.65, 0.63)
+    assert watch(epochs(*fold) + epochs(6.8)).verdict.state == "healthy"
+    assert watch(epochs(*fold) + epochs(6.8, 6.5)).verdict.state == "healthy"
+
+
+def test_a_spike_in_the_next_fold_or_after_a_resumption_is_the_verdict(watch: Watch) -> None:
+    fold = (6.8, 2.1, 1.2, 0.9, 0.8, 0.7, 0.65, 0.63)
+    again = watch(epochs(*fold) + epochs(*fold, 9.0, 9.1))
+    resumed = watch(epochs(*fold) + epochs(9.0, 9.1, first=7))
+    assert [each.verdict.error_type for each in (again, resumed)] == ["loss_spike", "loss_spike"]
+
+
 def column(losses: list[str]) -> Hits:
     numbers = tuple(range(1, len(losses) + 1))
     progress = Progress(
