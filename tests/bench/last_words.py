@@ -2,8 +2,8 @@
 
 Each rank prints a few steps, a watchdog's line, an exception with its traceback, and a traceback that is cut
 off. The records are those of the match worker, one for each node, and the fold is that of the detect agent:
-bytes of its fields in, bytes out. All seconds are CPU seconds of this process. Exits with 1 if the fold of the
-last words and their diagnosis take a second or more together.
+bytes of its fields in, bytes out. All seconds are CPU seconds of this process. Exits with 1 if the fold of
+the last words and their diagnosis take a second or more together.
 """
 
 from __future__ import annotations
@@ -217,8 +217,8 @@ def page(results: Mapping[int, Spent]) -> str:
         "cut off. Eight ranks stand on a node, and each node sends one record. Bytes in and bytes out, as",
         "the agent folds them, on one core. The fold gives the job's whole state for each record, and",
         "encodes only the lines that it does not remember. It holds at most 640 lines, so the diagnosis",
-        f"does not grow with the ranks. Promised: fold and diagnosis of {RANKS:,} ranks' last words take less",
-        f"than {PROMISED_SECONDS:.0f} s together. Written by `make bench-last-words`.",
+        f"does not grow with the ranks. Promised: fold and diagnosis of {RANKS:,} ranks' last words take",
+        f"less than {PROMISED_SECONDS:.0f} s together. Written by `make bench-last-words`.",
         "",
         f"| ranks | {' | '.join(parts)} | state, bytes | verdict |",
         f"|---|{'---|' * (len(parts) + 2)}",
