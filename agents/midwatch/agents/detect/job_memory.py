@@ -17,8 +17,38 @@ from midwatch.streams.worker.fold import Fields
 _JOBS = 32
 _FIELDS = tuple(each.name for each in fields(JobState))
 
-_Pieces = dict[int, tuple[Held, msgspec.Raw]]
-"""The bytes of held lines by the identity of the line, which stands beside them so that it stays its own."""
+_LARGE = ("counts", "incident")
+"""Fields with much text that most records leave as they are."""
+
+_Piece = tuple[object, msgspec.Raw]
+"""A value and its bytes. The value stands beside them so that its identity stays its own."""
+
+
+@dataclass(slots=True)
+class _Written:
+    """What was encoded for one job: held lines by their identity, large fields by their name."""
+
+    lines: dict[int, _Piece] = field(default_factory=dict)
+    fields: dict[str, _Piece] = field(default_factory=dict)
+
+    def held(self, held: tuple[Held, ...]) -> list[msgspec.Raw]:
+        """The bytes of the held lines. Of lines that are held no longer nothing stays."""
+        names = list(map(id, held))
+        known = map(self.lines.get, names)
+        pieces = [piece or _piece(line) for piece, line in zip(known, held, strict=True)]
+        self.lines = dict(zip(names, pieces, strict=True))
+        return [raw for _, raw in pieces]
+
+    def large(self, name: str, value: object) -> msgspec.Raw:
+        """The bytes of a large field."""
+        known = self.fields.get(name)
+        if known is None or known[0] is not value:
+            known = self.fields[name] = _piece(value)
+        return known[1]
+
+
+def _piece(value: object) -> _Piece:
+    return value, msgspec.Raw(codec.state_to_bytes(value))
 
 
 @dataclass(slots=True)
@@ -31,7 +61,7 @@ class JobMemory:
 
     read: Callable[[Fields], Job]
     known: dict[bytes, tuple[Fields, Job]] = field(default_factory=dict)
-    pieces: dict[bytes, _Pieces] = field(default_factory=dict)
+    written: dict[bytes, _Written] = field(default_factory=dict)
 
     def job(self, key: bytes, fields: Fields) -> Job:
         """The job in these fields."""
@@ -49,21 +79,13 @@ class JobMemory:
         if len(self.known) > _JOBS:
             gone = next(iter(self.known))
             del self.known[gone]
-            self.pieces.pop(gone, None)
+            self.written.pop(gone, None)
 
     def encoded(self, key: bytes, state: JobState) -> bytes:
-        """The bytes of the state, as `codec.state_to_bytes` gives them. Held lines are written only once."""
-        before, lines = self.pieces.get(key, {}), list(map(id, state.held))
-        known = map(before.get, lines)
-        written = [piece or _piece(held) for piece, held in zip(known, state.held, strict=True)]
-        if written:
-            self.pieces[key] = dict(zip(lines, written, strict=True))
-        else:
-            self.pieces.pop(key, None)
+        """The bytes of the state, as `codec.state_to_bytes` gives them. What stayed is not encoded again."""
+        written = self.written.setdefault(key, _Written())
         plain = {name: getattr(state, name) for name in _FIELDS}
-        plain["held"] = [raw for _, raw in written]
+        plain["held"] = written.held(state.held)
+        for name in _LARGE:
+            plain[name] = written.large(name, plain[name])
         return codec.state_to_bytes(plain)
-
-
-def _piece(held: Held) -> tuple[Held, msgspec.Raw]:
-    return held, msgspec.Raw(codec.state_to_bytes(held))

@@ -90,13 +90,13 @@ def test_a_remembered_line_is_written_as_one_written_anew() -> None:
     for lines in ((first,), (first, second), (second, first, second), (), (third, first)):
         state = JobState(job="toy", held=lines, noted=lines[:1], step=7)
         assert memory.encoded(KEY, state) == codec.state_to_bytes(state)
-    assert len(memory.pieces[KEY]) == 2  # of lines that are held no longer nothing stays
+    assert len(memory.written[KEY].lines) == 2  # of lines that are held no longer nothing stays
 
 
-def test_pieces_go_with_their_job() -> None:
+def test_what_was_written_goes_with_its_job() -> None:
     memory = fold().memory
     for number in range(1000):
         key = b"%d" % number
         state = JobState(job="toy", held=(held("line", number),))
         memory.keep(key, {b"job": memory.encoded(key, state)}, Job(state))
-    assert set(memory.pieces) == set(memory.known)
+    assert set(memory.written) == set(memory.known)

@@ -6,9 +6,11 @@ Hundreds of lines may be held, and a record of one node may hold as many new one
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
+from midwatch.agents.detect.diagnosis.root_line import Features, precedence
 from midwatch.streams.records import Held, Hit
 
 _step_of = attrgetter("step")
@@ -24,6 +26,8 @@ class HeldIndex:
     least_step: int | None = None
     """The lowest step known when a held line came; None without held lines."""
     _places: Counter[tuple[object, ...]] = field(default_factory=Counter)
+    _precedences: dict[int, Features] = field(default_factory=dict)
+    """By the identity of a held line, so only of lines that are held."""
 
     @classmethod
     def of(cls, held: tuple[Held, ...]) -> HeldIndex:
@@ -39,3 +43,22 @@ class HeldIndex:
         self.held = (*self.held, new)
         self.least_step = new.step if self.least_step is None else min(self.least_step, new.step)
         self._places[_place_of_held(new)] += 1
+
+    def drop(self, gone: Sequence[Held]) -> None:
+        """Hold these lines no longer."""
+        names = set(map(id, gone))
+        self.held = tuple(each for each in self.held if id(each) not in names)
+        self.least_step = min(map(_step_of, self.held), default=None)
+        self._places.subtract(map(_place_of_held, gone))
+        for name in names:
+            self._precedences.pop(name, None)
+
+    def by_precedence(self) -> list[Held]:
+        """The held lines, the one that is most likely the root first."""
+        return sorted(self.held, key=self._precedence)
+
+    def _precedence(self, held: Held) -> Features:
+        known = self._precedences.get(id(held))
+        if known is None:
+            known = self._precedences[id(held)] = precedence(held.hit)
+        return known

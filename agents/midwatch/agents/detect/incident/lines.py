@@ -10,7 +10,6 @@ from operator import itemgetter
 from typing import cast
 
 from midwatch.agents.detect.diagnosis.hindsight import may_explain
-from midwatch.agents.detect.diagnosis.root_line import precedence
 from midwatch.agents.detect.incident.attempts import meet
 from midwatch.agents.detect.incident.clocks import NodeClock, offset
 from midwatch.agents.detect.incident.progress import ProgressLine, go_on, moves_on
@@ -190,19 +189,16 @@ def _hold(turn: Turn, hit: Hit, logged_ms: int) -> None:
         count_hits(turn, [hit])
         return
     turn.hold(Held(hit, state.step if state.step is not None else -1, logged_ms))
-    held = turn.state.held
-    if len(held) > _HELD + _SPARE:
+    if len(turn.state.held) > _HELD + _SPARE:
         # Thousands of ranks may wait for the one with the cause, so the lines of worst rank go.
-        worst = _worst(held)
+        worst = _worst(turn.index().by_precedence())
         count_hits(turn, [h.hit for h in worst])
-        gone = {id(h) for h in worst}
-        turn.set(held=tuple(h for h in held if id(h) not in gone))
+        turn.drop(worst)
     suspect(turn, hit)
 
 
-def _worst(held: Sequence[Held]) -> list[Held]:
+def _worst(ranked: Sequence[Held]) -> list[Held]:
     """The lines that go, so that `_HELD` stay. The best few of each rule may explain others, and go last."""
-    ranked = sorted(held, key=lambda each: precedence(each.hit))
     seen = Counter[str]()
     few, more = list[Held](), list[Held]()
     for each in ranked:

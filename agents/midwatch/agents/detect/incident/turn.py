@@ -5,6 +5,7 @@ The draft lives for one record only. The fold's input and output are values.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields as fields_of
 from dataclasses import replace
 from operator import attrgetter
@@ -66,6 +67,12 @@ class Turn:
         """Add a held line to the job's state."""
         index = self.index()
         index.add(held)
+        self.set(held=index.held)
+
+    def drop(self, gone: Sequence[Held]) -> None:
+        """Remove held lines from the job's state."""
+        index = self.index()
+        index.drop(gone)
         self.set(held=index.held)
 
     def emit(self, record: IncidentRecord) -> None:

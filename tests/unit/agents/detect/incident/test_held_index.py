@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from midwatch.agents.detect.diagnosis.root_line import precedence
 from midwatch.agents.detect.incident.state import Job, JobState
 from midwatch.agents.detect.incident.turn import Turn
 from midwatch.rules.detectors import DETECTORS
@@ -30,7 +31,12 @@ def turn_of(job: Job) -> Turn:
     return Turn(job, WatchLimits(), DETECTORS, 0)
 
 
-@given(st.lists(st.one_of(LINES, st.just("drop"), st.just("next record"), st.just("roll back")), max_size=30))
+@given(
+    st.lists(
+        st.one_of(LINES, st.just("drop"), st.just("replace"), st.just("next record"), st.just("roll back")),
+        max_size=30,
+    )
+)
 def test_index_of_any_history(history: list[Held | str]) -> None:
     turn = turn_of(Job(JobState()))
     before = turn.result()
@@ -39,6 +45,8 @@ def test_index_of_any_history(history: list[Held | str]) -> None:
             turn.hold(event)
             assert turn.state.held[-1] is event
         elif event == "drop":
+            turn.drop(turn.state.held[::3])
+        elif event == "replace":
             turn.set(held=turn.state.held[1:])
         elif event == "next record":
             before = turn.result()
@@ -47,6 +55,7 @@ def test_index_of_any_history(history: list[Held | str]) -> None:
             turn = turn_of(before)
         lines = turn.state.held
         assert turn.index().least_step == min((each.step for each in lines), default=None)
+        assert turn.index().by_precedence() == sorted(lines, key=lambda each: precedence(each.hit))
         for each in lines:
             same = [
                 other
