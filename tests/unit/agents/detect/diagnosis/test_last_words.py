@@ -17,7 +17,7 @@ BAR = " 60%|######    | 1075/1790 [04:04<02:42, 4.40it/s]"
     [
         ("Training failed: the toy has no wheels", "exception"),
         ("ERROR:root:An error occurred during training: no wheels", "exception"),
-        ("NaN detected in loss at step 51, aborting", "numerical_instability"),
+        ("NaN detected in loss at step 51, stopping training", "numerical_instability"),
         ("Training interrupted by the user, the last weights are in toy.pt", "user_interrupt"),
         ("Caught Ctrl-C at step 51", "user_interrupt"),
         (f"{BAR}Killed", "host_oom"),
