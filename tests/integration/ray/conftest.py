@@ -39,18 +39,13 @@ def the_demo(
     """The demo's directory, and how it ended."""
     reason = obtain()
     require("a real Ray", not reason, reason)
-    after = request.getfixturevalue("trainings_begun") if "trainings_begun" in _asked(request) else None
-    return kept(request, partial(demo_begun, tmp_path_factory.mktemp("demo"), stack, after))
+    return kept(request, partial(demo_begun, tmp_path_factory.mktemp("demo"), stack))
 
 
 @pytest.fixture(scope="module", autouse=True)
 def beside_the_other_tests(request: pytest.FixtureRequest) -> None:
     """What mostly waits begins with the first test, if it is to be judged in this run."""
+    asked = {name for item in request.session.items for name in getattr(item, "fixturenames", ())}
     for name in ("trainings_begun", "the_demo"):
-        if name in _asked(request) and not obtain():
+        if name in asked and not obtain():
             request.getfixturevalue(name)
-
-
-def _asked(request: pytest.FixtureRequest) -> set[str]:
-    """The fixtures that the tests of this run ask for."""
-    return {name for item in request.session.items for name in getattr(item, "fixturenames", ())}

@@ -7,19 +7,17 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from embedded_stack import variables_of
 from integration.chain.installation import Installation, Job, installation, midwatch
-from integration.chain.rescued import Rescue, check_rescue, fail
-from integration.chain.slurm_training import SOON, Training, decided
+from integration.chain.rescued import Rescue, fail
+from integration.chain.slurm_training import Training
 from integration.ray.trained_on_s3 import TrainedOnS3, s3_server
 from midwatch.agents.local.embedded.stack import Endpoints
-from processes import wait_for
 from ray_lab.lab import RayLab
 from ray_lab.packages import FOLDER
 from ray_lab.world import variables
@@ -82,8 +80,7 @@ class Played:
     watch: Installation
     trainings: dict[str, Training]
     jobs: dict[str, Job]
-    resumed: Future[tuple[Rescue, str]]
-    """What a person resumed, and what was shown to them."""
+    rescue: Rescue
 
 
 def demo(directory: Path, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -97,50 +94,33 @@ def demo(directory: Path, *options: str, **variables: str) -> subprocess.Complet
 
 @contextmanager
 def demo_begun(
-    directory: Path, stack: Endpoints, after: Future[Played] | None
+    directory: Path, stack: Endpoints
 ) -> Iterator[tuple[Path, Future[subprocess.CompletedProcess[str]]]]:
-    """A thread plays the demo, which has a head of its own, once the others have begun: each begins with many
-    processes."""
+    """A thread waits for the demo, which has a head of its own."""
     path = f"{FOLDER / 'bin'}:{os.environ['PATH']}"
-    work = directory / "work"
-
-    def play() -> subprocess.CompletedProcess[str]:
-        wait([after] if after else [])
-        return demo(work, "--patience=150", PATH=path, **variables_of(stack))
-
     with ThreadPoolExecutor(1) as pool:
-        yield work, pool.submit(play)
+        work = directory / "work"
+        yield work, pool.submit(demo, work, "--patience=150", PATH=path, **variables_of(stack))
 
 
 @contextmanager
 def begun(directory: Path, stack: Endpoints, lab: RayLab) -> Iterator[Future[Played]]:
     """A thread begins them all. They end with this context."""
-    with ExitStack() as until, ThreadPoolExecutor(2) as pool:
-        yield pool.submit(_begin, until, pool, directory, stack, lab)
+    with ExitStack() as until, ThreadPoolExecutor(1) as pool:
+        yield pool.submit(_begin, until, directory, stack, lab)
 
 
-def _begin(
-    until: ExitStack, pool: ThreadPoolExecutor, directory: Path, stack: Endpoints, lab: RayLab
-) -> Played:
+def _begin(until: ExitStack, directory: Path, stack: Endpoints, lab: RayLab) -> Played:
     watch = until.enter_context(ray_installation(directory / "watch", stack, lab))
     trainings: dict[str, RayTraining | TrainedByRay | TrainedOnS3] = {
+        "under Ray Train": TrainedByRay(watch, directory / "train"),
+        "under Ray Train on S3": TrainedOnS3(watch, directory / "s3"),
         "by the API": RayTraining(watch, directory / "api", ("nccl@25:1",)),
         "by a sidecar in the entrypoint": RayTraining(watch, directory / "sidecar", ("nccl@25:1",)),
         "out of memory": RayTraining(watch, directory / "memory", ("oom@15",)),
         "a person stops it": RayTraining(watch, directory / "stopped", iterations=100_000, pace_ms=500),
-        "under Ray Train": TrainedByRay(watch, directory / "train"),
-        "under Ray Train on S3": TrainedOnS3(watch, directory / "s3"),
     }
     options = {"by a sidecar in the entrypoint": ("--sidecar",)}
-    jobs: dict[str, Job] = {}
-    for name, each in trainings.items():
-        jobs[name] = job = each.submit(*options.get(name, ()))
-        if isinstance(each, TrainedByRay):
-            # It starts a dozen processes at once, and the next one as many.
-            wait_for(partial(decided, job), "it has failed", 2 * SOON)
-    return Played(watch, dict(trainings), jobs, pool.submit(_resumed, watch, directory / "rescued"))
-
-
-def _resumed(watch: Installation, directory: Path) -> tuple[Rescue, str]:
-    rescue = fail(watch, directory, "ray")
-    return rescue, check_rescue(rescue).stdout
+    jobs = {name: each.submit(*options.get(name, ())) for name, each in trainings.items()}
+    rescue = fail(watch, directory / "rescued", "ray")
+    return Played(watch, dict(trainings), jobs, rescue)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from integration.chain.installation import Job
+from integration.chain.rescued import check_rescue
 from integration.chain.slurm_training import SOON, decided, restarted, shown
 from integration.ray.played import Played
 from integration.ray.trained_on_s3 import TrainedOnS3, files
@@ -66,8 +67,8 @@ def test_what_a_person_stops_stays_stopped(played: Played, ray_session: RayLab) 
 def test_a_person_resumes_a_job_with_a_changed_clone_of_the_configuration_in_its_working_directory(
     played: Played, ray_session: RayLab
 ) -> None:
-    rescue, shown = played.resumed.result()
-    ours = _submissions(ray_session, rescue.job)
+    shown = check_rescue(played.rescue).stdout
+    ours = _submissions(ray_session, played.rescue.job)
     assert [j["status"] for j in ours] == ["FAILED", "SUCCEEDED"]
     assert f"is started again as {ours[1]['submission_id']}" in shown
     assert ours[1]["entrypoint"].endswith("--config=train-resume.yaml")
