@@ -1,10 +1,8 @@
-"""What runs beside the other tests of Ray: a whole midwatch with its trainings, and the demo."""
+"""Trainings on a Ray head under a whole midwatch, which run beside one another and beside other tests."""
 
 from __future__ import annotations
 
-import os
 import secrets
-import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,14 +10,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from embedded_stack import variables_of
 from integration.chain.installation import Installation, Job, installation, midwatch
 from integration.chain.rescued import Rescue, fail
 from integration.chain.slurm_training import Training
 from integration.ray.trained_on_s3 import TrainedOnS3, s3_server
 from midwatch.agents.local.embedded.stack import Endpoints
 from ray_lab.lab import RayLab
-from ray_lab.packages import FOLDER
 from ray_lab.world import variables
 
 
@@ -81,26 +77,6 @@ class Played:
     trainings: dict[str, Training]
     jobs: dict[str, Job]
     rescue: Rescue
-
-
-def demo(directory: Path, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """`midwatch demo --cluster ray` as a newcomer starts it."""
-    command = [sys.executable, "-P", "-m", "midwatch", "demo", "--cluster=ray", f"--directory={directory}"]
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("MIDWATCH_")} | variables
-    return subprocess.run(
-        [*command, *options], env=environment, capture_output=True, text=True, timeout=300, check=False
-    )
-
-
-@contextmanager
-def demo_begun(
-    directory: Path, stack: Endpoints
-) -> Iterator[tuple[Path, Future[subprocess.CompletedProcess[str]]]]:
-    """A thread waits for the demo, which has a head of its own."""
-    path = f"{FOLDER / 'bin'}:{os.environ['PATH']}"
-    with ThreadPoolExecutor(1) as pool:
-        work = directory / "work"
-        yield work, pool.submit(demo, work, "--patience=150", PATH=path, **variables_of(stack))
 
 
 @contextmanager
