@@ -15,12 +15,10 @@ def wait_for(
     limit: float = 120.0,
     *,
     seen: Callable[[], object] | None = None,
-    pause: float = 0.02,
 ) -> None:
     """Returns when `fact` holds; fails the test when it does not within `limit` seconds.
 
-    `seen` is asked for then, twice: so that a failure tells what is slow from what stands still. `pause`: the
-    least seconds between two looks.
+    `seen` is asked for then, twice: so that a failure tells what is slow from what stands still.
     """
     deadline = time.monotonic() + limit
     while True:
@@ -31,7 +29,7 @@ def wait_for(
         assert now < deadline, f"not within {limit} s: {what}{_twice(seen) if seen else ''}"
         # A look that took long (a whole topic was read for it) is followed by a longer pause: who asks must
         # not load what it waits for.
-        time.sleep(min(max(pause, 8 * (now - asked)), 2.0))  # between two looks at the fact
+        time.sleep(min(max(0.02, 8 * (now - asked)), 2.0))  # between two looks at the fact
 
 
 def _twice(seen: Callable[[], object], apart_s: float = 3.0) -> str:

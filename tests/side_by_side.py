@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -30,7 +30,6 @@ class Scenes:
 
     def __init__(self) -> None:
         self._scenes: dict[str, Callable[..., None]] = {}
-        self._earlier: dict[str, list[str]] = {}
 
     def scene(self, play: Callable[..., None]) -> Callable[[Played], None]:
         """The test that waits for this scene."""
@@ -43,18 +42,6 @@ class Scenes:
         test.__name__, test.__doc__, test.__module__ = name, play.__doc__, play.__module__
         return test
 
-    def after(self, *earlier: Callable[[Played], None]) -> Callable[[Callable[..., None]], Any]:
-        """A scene that begins once these scenes have ended, because it breaks what they share.
-
-        They stand before it in the file.
-        """
-
-        def scene(play: Callable[..., None]) -> Callable[[Played], None]:
-            self._earlier[play.__name__] = [each.__name__ for each in earlier]
-            return self.scene(play)
-
-        return scene
-
     def fixture(self, *shared: str, after: Callable[..., None] = lambda **_: None) -> Any:
         """The file's fixture `played`. `shared`: what the scenes ask for beside `tmp_path`.
 
@@ -66,12 +53,10 @@ class Scenes:
             request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         ) -> Iterator[Played]:
             given = {name: request.getfixturevalue(name) for name in shared}
-            begun: Played = {}
 
             def play(name: str) -> None:
                 everything = given | {"tmp_path": tmp_path_factory.mktemp(name[:30])}
                 asked = inspect.signature(self._scenes[name]).parameters
-                wait(begun[each] for each in self._earlier.get(name, ()) if each in begun)
                 try:
                     self._scenes[name](**{one: everything[one] for one in asked})
                 finally:
@@ -80,8 +65,6 @@ class Scenes:
             mine = [item for item in request.session.items if item.path == request.path]
             names = [item.name for item in mine if item.name in self._scenes]
             with ThreadPoolExecutor(AT_ONCE) as pool:
-                for name in names:
-                    begun[name] = pool.submit(play, name)
-                yield begun
+                yield {name: pool.submit(play, name) for name in names}
 
         return played

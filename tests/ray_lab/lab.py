@@ -25,8 +25,6 @@ from processes import alive, wait_for
 from ray_lab.packages import FOLDER
 
 BOOT_S = 150.0
-PAUSE_S = 0.15
-"""Between two looks at a job: three processes of the head work for each."""
 _TRIES = 3
 _ONE_AT_A_TIME = threading.Lock()
 """Ray's own start gives up after 30 s. Two that begin together on few cores would both come near it."""
@@ -44,8 +42,6 @@ class RayLab:
         self.token = token
         self.gpus = gpus
         self.whole = whole
-        self.left_alone: tuple[str, ...] = ()
-        """How the names of jobs begin that `clear` does not stop, for they run beside the tests."""
         self.redis: subprocess.Popen[bytes] | None = None
         self.ports = _free_ports(7)
         self.address = f"http://127.0.0.1:{self.ports[1]}"
@@ -126,7 +122,6 @@ class RayLab:
             f"{submission} is {statuses}",
             limit,
             seen=lambda: self.job(submission),
-            pause=PAUSE_S,
         )
         return self.job(submission)
 
@@ -154,10 +149,8 @@ class RayLab:
 
         An agent that is left would hold its port for as long as it waits for the dead GCS.
         """
-        names = (
-            *("gcs_server", "raylet", "dashboard", "runtime_env", "monitor.py", "util.client"),
-            *("ray::DashboardAgent", "ray::RuntimeEnvAgent"),
-        )
+        names = ("gcs_server", "raylet", "dashboard", "runtime_env", "monitor.py", "util.client")
+        names += ("ray::DashboardAgent", "ray::RuntimeEnvAgent")
         daemons = [pid for pid in self.processes() if any(name in _command_line(pid) for name in names)]
         for pid in daemons:
             with contextlib.suppress(ProcessLookupError):
@@ -165,16 +158,14 @@ class RayLab:
         wait_for(lambda: not any(map(alive, daemons)), "the end of the head")
 
     def clear(self) -> None:
-        """Stops the jobs that tests left, so that the next test finds a head at rest."""
-        left = self._live()
-        for job in left:
-            self.api("POST", f"/api/jobs/{job['submission_id']}/stop")
-        wait_for(lambda: not left or not self._live(), "all jobs ended")
-
-    def _live(self) -> list[dict[str, Any]]:
-        jobs = [job for job in self.submissions() if job["status"] in ("PENDING", "RUNNING")]
-        names = [(job["metadata"] or {}).get("midwatch_job", "").rpartition("/")[2] for job in jobs]
-        return [job for job, name in zip(jobs, names, strict=True) if not name.startswith(self.left_alone)]
+        """Stops all jobs, so that the next test finds a head at rest."""
+        for job in self.submissions():
+            if job["status"] in ("PENDING", "RUNNING"):
+                self.api("POST", f"/api/jobs/{job['submission_id']}/stop")
+        wait_for(
+            lambda: all(j["status"] not in ("PENDING", "RUNNING") for j in self.submissions()),
+            "all jobs ended",
+        )
 
     def processes(self) -> list[int]:
         """The processes of this Ray: daemons, workers, and jobs, which inherit a file of its session."""

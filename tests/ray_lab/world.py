@@ -5,16 +5,13 @@ from __future__ import annotations
 import secrets
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from executor_world import TRAINER, World
-from kept_running import kept
 from midwatch.agents.launch.job_spec import Started
 from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.streams.records import Command
@@ -91,24 +88,8 @@ class RayWorld(World):
         wait_for(lambda: bool(self.facts(job)), "a fact of the start", 60)
 
 
-@contextmanager
-def acting(directory: Path, stack: Endpoints, lab: RayLab) -> Iterator[RayWorld]:
-    """An installation whose executor runs."""
-    made = RayWorld(directory, stack, lab)
-    try:
-        made.executor()
-        yield made
-    finally:
-        made.close()
-
-
-@pytest.fixture(scope="module")
-def ray_world(
-    request: pytest.FixtureRequest,
-    stack: Endpoints,
-    ray_session: RayLab,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> RayWorld:
-    """One for all files: each test has jobs of its own."""
-    directory = tmp_path_factory.mktemp("ray-world")
-    return kept(request, partial(acting, directory, stack, ray_session))
+@pytest.fixture
+def ray_world(tmp_path: Path, stack: Endpoints, ray_head: RayLab) -> Iterator[RayWorld]:
+    made = RayWorld(tmp_path, stack, ray_head)
+    yield made
+    made.close()

@@ -99,7 +99,7 @@ def recipe(framework: str) -> tuple[tuple[str, ...], str]:
 
 
 RUN_FOR_REAL = ("Ray Train",)
-"""Their recipes need no stand-in: `integration/ray/test_whole_chain.py` runs the framework itself."""
+"""Their recipes need no stand-in: `integration/ray/test_chain.py` runs the framework itself."""
 
 
 def test_the_page_has_a_recipe_for_each_stand_in_and_no_other() -> None:

@@ -15,7 +15,7 @@ from midwatch.agents.schedulers.calls import CountingCaller, SystemCaller
 from midwatch.agents.schedulers.ray.scheduler import RayCluster
 from midwatch.streams.services.ray_jobs import RayHead
 from processes import wait_for, written
-from ray_lab.lab import PAUSE_S, RayLab
+from ray_lab.lab import RayLab
 from ray_lab.world import settings
 
 JOB = {"MIDWATCH_JOB": "ray:ann/run"}
@@ -50,17 +50,13 @@ def sh(lab: RayLab, folder: Path, text: str, *options: str) -> StartSpec:
 
 
 def ended(driver: RayCluster, key: str) -> StartState:
-    def over() -> bool:
-        found = driver.find(key)
-        return bool(found) and found[0].state.over
-
-    wait_for(over, "the end of the job", 60, pause=PAUSE_S)
+    wait_for(lambda: driver.find(key) and driver.find(key)[0].state.over, "the end of the job", 60)
     return driver.find(key)[0].state
 
 
 def started(driver: RayCluster, wanted: StartSpec, key: str) -> SchedulerJob:
     assert driver.submit_held(wanted, key).result == "done"
-    wait_for(lambda: driver.find(key)[0].state.kind == "running", "it runs", 60, pause=PAUSE_S)
+    wait_for(lambda: driver.find(key)[0].state.kind == "running", "it runs", 60)
     return driver.find(key)[0]
 
 
@@ -90,21 +86,13 @@ ENDS = {
 }
 
 
-def test_how_a_job_ended_and_that_its_key_is_freed_only_for_a_start_after_it(
-    driver: RayCluster, ray_head: RayLab, tmp_path: Path, key: str
-) -> None:
+def test_how_a_job_ended(driver: RayCluster, ray_head: RayLab, tmp_path: Path) -> None:
     keys = {text: secrets.token_hex(16) for text in ENDS}
-    for text, each in keys.items():
-        driver.submit_held(sh(ray_head, tmp_path, text), each)
-    for text, each in keys.items():
-        state = ended(driver, each)
+    for text, key in keys.items():
+        driver.submit_held(sh(ray_head, tmp_path, text), key)
+    for text, key in keys.items():
+        state = ended(driver, key)
         assert (state.word, state.mode, state.exit_code, state.signal) == ENDS[text]
-    now, latest = started(driver, sh(ray_head, tmp_path, "sleep 60"), key), secrets.token_hex(16)
-    driver.submit_held(sh(ray_head, tmp_path, "true"), latest)
-    ended(driver, latest)
-    for each in (latest, key, keys["exit 0"]):
-        driver.retire(each, before=now.incarnation)
-    assert [len(driver.find(each)) for each in (latest, key, keys["exit 0"])] == [1, 1, 0]
 
 
 def test_a_stop_of_a_pending_job_is_no_end_until_ray_says_so(
@@ -135,6 +123,21 @@ def test_another_session_or_key_is_neither_seen_nor_touched(
     assert driver.find(key)[0].state.kind == "running"
 
 
+def test_a_key_of_an_earlier_use_is_freed_only_once_it_ended(
+    driver: RayCluster, ray_head: RayLab, tmp_path: Path, key: str
+) -> None:
+    later, latest = secrets.token_hex(16), secrets.token_hex(16)
+    driver.submit_held(sh(ray_head, tmp_path, "true"), key)
+    ended(driver, key)
+    now = started(driver, sh(ray_head, tmp_path, "sleep 60"), later)
+    driver.submit_held(sh(ray_head, tmp_path, "true"), latest)
+    ended(driver, latest)
+    driver.retire(latest, before=now.incarnation)
+    driver.retire(later, before=now.incarnation)
+    driver.retire(key, before=now.incarnation)
+    assert [len(driver.find(each)) for each in (latest, later, key)] == [1, 1, 0]
+
+
 def test_a_wrong_token_or_no_head_never_reads_as_no_job(
     driver: RayCluster, ray_head: RayLab, tmp_path: Path, key: str
 ) -> None:
@@ -151,32 +154,22 @@ def test_a_wrong_token_or_no_head_never_reads_as_no_job(
     assert driver.find(key) == ()
 
 
-SAYS = """
-import os
-with open("{}/said", "a") as notes, open(f"/proc/{{os.getppid()}}/cmdline") as parent:
-    seen = [name for name in os.listdir() if not name.startswith(".")]
-    print(seen, parent.read(), sep="\\n", file=notes)
-"""
-
-
 def test_the_code_of_the_first_start_comes_back_after_the_head_lost_it(
     driver: RayCluster, ray_head: RayLab, tmp_path: Path, key: str
 ) -> None:
-    """As it was then: what is edited later, or left out by .gitignore, does not travel. The driver is the
-    entrypoint itself, without a shell before it.
-    """
+    """As it was then: what is edited later, or left out by .gitignore, does not travel."""
     code = tmp_path / "code"
     (code / "inner").mkdir(parents=True)
-    (code / "inner" / "say.py").write_text(SAYS.format(tmp_path))
+    (code / "inner" / "say.py").write_text(f"open('{tmp_path}/said', 'a').write('first\\n')")
     (code / "large.bin").write_text("x")
     (code / ".gitignore").write_text("*.bin\n")
     options = ("--working-dir", "code")
-    wanted = spec(ray_head, tmp_path, "python", "inner/say.py", options=options)
+    words = ("sh", "-c", f"python inner/say.py; ls > {tmp_path}/listed; echo $PWD > {tmp_path}/where")
+    wanted = spec(ray_head, tmp_path, *words, options=options)
     (code / "inner" / "say.py").write_text("raise SystemExit(1)")
     driver.submit_held(wanted, key)
     assert ended(driver, key).word == "SUCCEEDED"
-    listed, parent = (tmp_path / "said").read_text().splitlines()
-    assert (listed, parent.startswith("ray::")) == ("['inner']", True)
+    assert (tmp_path / "listed").read_text().split() == ["inner"]
     package = next((tmp_path / "submissions").glob("*.zip"))
     uri = f"/api/packages/gcs/_ray_pkg_{package.stem}.zip"
     assert ray_head.api("GET", uri)[0] == 200
@@ -204,6 +197,19 @@ def test_a_secret_travels_as_a_path_and_nobody_reads_it_from_the_api(
     assert (tmp_path / "seen").read_text() == "s3cret-value"
     assert "s3cret" not in str(ray_head.job(key))
     assert all(path.stat().st_mode & 0o077 == 0 for path in (tmp_path / "submissions").glob("*.json"))
+
+
+def test_the_driver_is_the_entrypoint_itself_without_a_shell_before_it(
+    driver: RayCluster, ray_head: RayLab, tmp_path: Path, key: str
+) -> None:
+    script = tmp_path / "t.py"
+    script.write_text(
+        f"import os, time; open('{tmp_path}/parent', 'w').write("
+        "open(f'/proc/{os.getppid()}/cmdline').read() + '\\n'); time.sleep(60)"
+    )
+    started(driver, spec(ray_head, tmp_path, "python", str(script)), key)
+    wait_for(lambda: written(tmp_path / "parent"), "the driver", 60)
+    assert (tmp_path / "parent").read_text().startswith("ray::")
 
 
 @pytest.mark.capability("S002-11")

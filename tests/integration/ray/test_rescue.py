@@ -15,6 +15,7 @@ def test_a_training_that_failed_is_started_again_once_and_goes_on_at_its_checkpo
     ray_world: RayWorld,
 ) -> None:
     world = ray_world
+    world.executor()
     trained = world.train_on_ray("--fault", "nccl@15:1")
     command = world.restart(trained)
     done = world.await_outcome(command, "done", "failed", "refused")

@@ -1,30 +1,108 @@
-"""The whole chain on a real Ray head: what a driver prints decides what becomes of it.
-
-Its trainings begin with the first test of the folder, and its tests come last.
-"""
+"""The whole chain on a real Ray head: what a driver prints decides what becomes of it."""
 
 from __future__ import annotations
 
-from concurrent.futures import Future
+import secrets
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from integration.chain.installation import Job
-from integration.chain.rescued import check_rescue
-from integration.chain.slurm_training import SOON, decided, restarted, shown
-from integration.ray.played import Played
-from integration.ray.trained_on_s3 import TrainedOnS3, files
+from integration.chain.installation import Installation, Job, installation, midwatch
+from integration.chain.rescued import check_rescue, fail
+from integration.chain.slurm_training import SOON, Training, decided, restarted, shown
+from integration.ray.trained_on_s3 import TrainedOnS3, files, s3_server
+from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.streams.records import Incident
 from processes import wait_for
 from ray_lab.lab import RayLab
+from ray_lab.world import variables
 
 pytestmark = pytest.mark.integration
 
 
-@pytest.fixture
-def played(trainings_begun: Future[Played]) -> Played:
-    return trainings_begun.result()
+@contextmanager
+def ray_installation(directory: Path, stack: Endpoints, lab: RayLab) -> Iterator[Installation]:
+    """All processes are ready, and one of them ships the head's driver logs."""
+    try:
+        with s3_server() as store, installation(directory, stack) as made:
+            made.environment |= variables(lab) | store
+            for name in ("match", "detect", "decide", "executor"):
+                made.start(name)
+            made.start("ship-ray", *midwatch("ship", f"--ray={lab.address}"))
+            made.ready("match", "detect", "decide", "executor")
+            yield made
+    finally:
+        lab.clear()
+
+
+@dataclass
+class RayTraining(Training):
+    """The toy training as the driver of a Ray job; its ranks print into the driver's log."""
+
+    options: tuple[str, ...] = ()
+    name: str = field(default_factory=lambda: f"job-{secrets.token_hex(4)}")
+
+    def submit(self, *options: str) -> Job:
+        logs = self.directory / "checkpoints" / "logs"
+        logs.mkdir(parents=True)
+        for rank in range(4):  # as Ray does with its workers' output, all of it goes to the driver's log
+            (logs / f"rank_{rank}.log").symlink_to("/dev/stdout")
+        trainer = [sys.executable, "-m", "midwatch.agents.drill.trainer", "--ranks=4", "--save-every=10"]
+        trainer += [f"--checkpoint-dir={self.directory}/checkpoints", f"--iterations={self.iterations}"]
+        trainer += ["--iteration-ms=50", "--collective-timeout-ms=1500"]
+        trainer += [f"--fault={fault}" for fault in self.faults]
+        return self.run(*options, "--", "ray", "job", "submit", *self.options, "--", *trainer)
+
+
+@pytest.fixture(scope="module")
+def watch(
+    stack: Endpoints, tmp_path_factory: pytest.TempPathFactory, ray_session: RayLab
+) -> Iterator[Installation]:
+    with ray_installation(tmp_path_factory.mktemp("watch"), stack, ray_session) as made:
+        yield made
+
+
+@dataclass
+class TrainedByRay(Training):
+    """A training under Ray Train, in Ray's own Python."""
+
+    name: str = field(default_factory=lambda: f"job-{secrets.token_hex(4)}")
+
+    def submit(self, *options: str) -> Job:
+        (self.directory / "checkpoints" / "storage").mkdir(parents=True)
+        script = Path(__file__).with_name("ray_train.py")
+        words = ("ray", "job", "submit", "--", "python", str(script), str(self.directory / "checkpoints"))
+        return self.run(*options, f"--checkpoint-dir={self.directory}/checkpoints/storage", "--", *words)
+
+
+@dataclass
+class Played:
+    """Trainings that run side by side, for each of them mostly waits."""
+
+    trainings: dict[str, Training]
+    jobs: dict[str, Job]
+
+
+@pytest.fixture(scope="module")
+def played(watch: Installation, tmp_path_factory: pytest.TempPathFactory) -> Played:
+    place = tmp_path_factory.mktemp("jobs")
+    trainings: dict[str, RayTraining | TrainedByRay | TrainedOnS3] = {
+        "under Ray Train": TrainedByRay(watch, place / "train"),
+        "under Ray Train on S3": TrainedOnS3(watch, place / "s3"),
+        "by the API": RayTraining(watch, place / "api", ("nccl@25:1",)),
+        "by a sidecar in the entrypoint": RayTraining(watch, place / "sidecar", ("nccl@25:1",)),
+        "out of memory": RayTraining(watch, place / "memory", ("oom@15",)),
+        "a person stops it": RayTraining(watch, place / "stopped", iterations=100_000),
+    }
+    options = {"by a sidecar in the entrypoint": ("--sidecar",)}
+    return Played(
+        dict(trainings), {name: each.submit(*options.get(name, ())) for name, each in trainings.items()}
+    )
 
 
 @pytest.mark.capability("C-7", "S000-14", "S002-05")
@@ -65,10 +143,11 @@ def test_what_a_person_stops_stays_stopped(played: Played, ray_session: RayLab) 
 
 @pytest.mark.capability("S000-12", "S000-13", "S000-14", "S000-15")
 def test_a_person_resumes_a_job_with_a_changed_clone_of_the_configuration_in_its_working_directory(
-    played: Played, ray_session: RayLab
+    watch: Installation, ray_session: RayLab, tmp_path: Path
 ) -> None:
-    shown = check_rescue(played.rescue).stdout
-    ours = _submissions(ray_session, played.rescue.job)
+    rescue = fail(watch, tmp_path / "job", "ray")
+    shown = check_rescue(rescue).stdout
+    ours = _submissions(ray_session, rescue.job)
     assert [j["status"] for j in ours] == ["FAILED", "SUCCEEDED"]
     assert f"is started again as {ours[1]['submission_id']}" in shown
     assert ours[1]["entrypoint"].endswith("--config=train-resume.yaml")

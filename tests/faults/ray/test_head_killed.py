@@ -1,4 +1,4 @@
-"""The executor dies, or the head: what runs is never doubled, and no command is lost without a word.
+"""The head dies: what runs is never doubled, and no command is lost without a word.
 
 Without its Redis a new head has forgotten all jobs, and takes each id anew. With it the ids survive.
 """
@@ -17,7 +17,7 @@ import pytest
 from executor_world import ledger
 from faults.chaos.rounds import FULL, ROUNDS, seed_of
 from faults.chaos.tally import Count, counting
-from faults.ray.orders import RANDOM, RayOrder, RayStage, over
+from faults.ray.orders import RayOrder, RayStage, over
 from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.streams.records import Command
 from processes import wait_for
@@ -29,12 +29,6 @@ from side_by_side import Scenes
 pytestmark = pytest.mark.integration
 
 TIMES = ROUNDS if FULL else 1
-POINTS = ("accept", "claim", "act", "record", "close")
-AT_RANDOM = 5 if FULL else 1
-"""Kills from outside a round, beside one at each point."""
-
-scenes = Scenes()
-played = scenes.fixture("stack", "ray_session")
 
 
 @contextmanager
@@ -48,39 +42,13 @@ def staged(directory: Path, stack: Endpoints, count: Count, lab: RayLab) -> Iter
         world.close()
 
 
-@pytest.mark.capability("N-5")
-@scenes.scene
-def test_an_executor_killed_at_every_point_and_at_random_makes_one_start_of_each_command(
-    stack: Endpoints, tmp_path: Path, ray_session: RayLab
-) -> None:
-    case = "the executor killed"
-    with (
-        counting("ray", case, seed_of(f"ray/{case}")) as count,
-        staged(tmp_path, stack, count, ray_session) as stage,
-    ):
-        schedule = [*POINTS, *[RANDOM] * AT_RANDOM] * TIMES
-        if FULL:
-            stage.dice.shuffle(schedule)
-        else:  # in the order in which a command comes by them: three commands then lead to all points
-            schedule.insert(stage.dice.randrange(len(schedule)), schedule.pop())
-            stage.order_each()
-        for point in schedule:
-            if point == RANDOM:
-                stage.kill_at_random()
-            else:
-                stage.kill_at(point)
-        stage.settle()
-        stage.judge()
-
-
-@scenes.scene
 def test_a_start_that_still_waits_is_proven_stopped_before_the_next_one(
-    stack: Endpoints, tmp_path: Path, ray_session: RayLab
+    stack: Endpoints, tmp_path: Path, ray_head: RayLab
 ) -> None:
     """Ray answers the stop of a pending job at once, and may still start it for a moment."""
     case = "stop while pending"
     with counting("ray", case, seed_of(f"ray/{case}")) as count:
-        world = RayWorld(tmp_path, stack, ray_session)
+        world = RayWorld(tmp_path, stack, ray_head)
         try:
             for _ in range(TIMES):
                 _stopped_while_pending(world, count)
@@ -109,56 +77,11 @@ def _stopped_while_pending(world: RayWorld, count: Count) -> None:
     executor.wait(timeout=30)
 
 
+scenes = Scenes()
+played = scenes.fixture("stack", "ray_session")
+
+
 @scenes.scene
-def test_a_head_that_kept_its_redis_knows_each_start_and_a_dead_raylet_only_delays(
-    stack: Endpoints, tmp_path: Path
-) -> None:
-    case = "head killed with Redis"
-    with counting("ray", case, seed_of(f"ray/{case}")) as count:
-        for _ in range(TIMES):
-            with ray_running(redis=True) as lab, staged(tmp_path, stack, count, lab) as stage:
-                _killed_with_redis(stage)
-
-
-def _killed_with_redis(stage: RayStage) -> None:
-    """One start was given when the executor died, and one training runs when the raylet and the head die."""
-    world = stage.world
-    victim = world.executor(failpoint="record")
-    given = stage.order("it failed")
-    assert victim.wait(timeout=90) == -signal.SIGKILL
-    running = world.train_on_ray("--fault=hang@15:1")
-    wait_for(lambda: bool(ledger(running.checkpoints, "fault")), "the training hangs", 60)
-    before = world.lab.session()
-    world.lab.kill("raylet/raylet")
-    stage.count.hit("raylet killed")
-    world.executor()
-    command = world.order(running.started)
-    world.send(command)
-    # Ray says RUNNING for ever, refuses to stop, and would refuse to start: the command waits.
-    wait_for(lambda: "running → cancel" in world.log.read_text(), "the executor tries to stop it", 60)
-    assert world.lab.job(running.first)["status"] == "RUNNING"
-    assert world.lab.job(running.key)["status"] == "404"
-    world.lab.kill_head()
-    stage.count.hit("head with Redis killed")
-    world.lab.boot()
-    assert world.lab.session() == before
-    assert world.await_outcome(given.command, "done", "failed", limit=90).state == "done"
-    assert world.await_outcome(command, "done", "failed", limit=120).state == "done"
-    wait_for(lambda: over(running), "the training is done", 90)
-    assert world.lab.job(running.first)["status"] == "FAILED"
-    for trained in (given.trained, running):
-        starts = ledger(trained.checkpoints, "start")
-        stage.count.add(starts=len(starts), twice=max(0, len(starts) - 2))
-        stage.count.add(overlaps=len(ledger(trained.checkpoints, "overlap")))
-        assert len(starts) <= 2
-        assert ledger(trained.checkpoints, "overlap") == []
-    assert [row["first_step"] for row in ledger(running.checkpoints, "start")] == [1, 11]
-
-
-@scenes.after(
-    test_an_executor_killed_at_every_point_and_at_random_makes_one_start_of_each_command,
-    test_a_start_that_still_waits_is_proven_stopped_before_the_next_one,
-)
 def test_a_head_that_forgot_gets_no_start_twice_and_the_next_attempt_goes_on(
     stack: Endpoints, tmp_path: Path, ray_session: RayLab
 ) -> None:
@@ -232,3 +155,49 @@ def _goes_on(stage: RayStage, trained: Trained, command: Command) -> None:
     assert [row["first_step"] for row in ledger(trained.checkpoints, "start")] == [1, 11]
     assert ledger(trained.checkpoints, "overlap") == []
     world.lab.wait_status(trained.key, "SUCCEEDED")
+
+
+@scenes.scene
+def test_a_head_that_kept_its_redis_knows_each_start_and_a_dead_raylet_only_delays(
+    stack: Endpoints, tmp_path: Path
+) -> None:
+    case = "head killed with Redis"
+    with counting("ray", case, seed_of(f"ray/{case}")) as count:
+        for _ in range(TIMES):
+            with ray_running(redis=True) as lab, staged(tmp_path, stack, count, lab) as stage:
+                _killed_with_redis(stage)
+
+
+def _killed_with_redis(stage: RayStage) -> None:
+    """One start was given when the executor died, and one training runs when the raylet and the head die."""
+    world = stage.world
+    victim = world.executor(failpoint="record")
+    given = stage.order("it failed")
+    assert victim.wait(timeout=90) == -signal.SIGKILL
+    running = world.train_on_ray("--fault=hang@15:1")
+    wait_for(lambda: bool(ledger(running.checkpoints, "fault")), "the training hangs", 60)
+    before = world.lab.session()
+    world.lab.kill("raylet/raylet")
+    stage.count.hit("raylet killed")
+    world.executor()
+    command = world.order(running.started)
+    world.send(command)
+    # Ray says RUNNING for ever, refuses to stop, and would refuse to start: the command waits.
+    wait_for(lambda: "running → cancel" in world.log.read_text(), "the executor tries to stop it", 60)
+    assert world.lab.job(running.first)["status"] == "RUNNING"
+    assert world.lab.job(running.key)["status"] == "404"
+    world.lab.kill_head()
+    stage.count.hit("head with Redis killed")
+    world.lab.boot()
+    assert world.lab.session() == before
+    assert world.await_outcome(given.command, "done", "failed", limit=90).state == "done"
+    assert world.await_outcome(command, "done", "failed", limit=120).state == "done"
+    wait_for(lambda: over(running), "the training is done", 90)
+    assert world.lab.job(running.first)["status"] == "FAILED"
+    for trained in (given.trained, running):
+        starts = ledger(trained.checkpoints, "start")
+        stage.count.add(starts=len(starts), twice=max(0, len(starts) - 2))
+        stage.count.add(overlaps=len(ledger(trained.checkpoints, "overlap")))
+        assert len(starts) <= 2
+        assert ledger(trained.checkpoints, "overlap") == []
+    assert [row["first_step"] for row in ledger(running.checkpoints, "start")] == [1, 11]
