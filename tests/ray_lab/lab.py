@@ -149,8 +149,10 @@ class RayLab:
 
         An agent that is left would hold its port for as long as it waits for the dead GCS.
         """
-        names = ("gcs_server", "raylet", "dashboard", "runtime_env", "monitor.py", "util.client")
-        names += ("ray::DashboardAgent", "ray::RuntimeEnvAgent")
+        names = (
+            *("gcs_server", "raylet", "dashboard", "runtime_env", "monitor.py", "util.client"),
+            *("ray::DashboardAgent", "ray::RuntimeEnvAgent"),
+        )
         daemons = [pid for pid in self.processes() if any(name in _command_line(pid) for name in names)]
         for pid in daemons:
             with contextlib.suppress(ProcessLookupError):

@@ -19,7 +19,7 @@ from ray_lab.packages import FOLDER, obtain
 
 def _demo(directory: Path, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-P", "-m", "midwatch", "demo", "--cluster=ray", f"--directory={directory}"]
-    environment = os.environ | variables
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("MIDWATCH_")} | variables
     return subprocess.run(
         [*command, *options], env=environment, capture_output=True, text=True, timeout=300, check=False
     )
