@@ -127,7 +127,7 @@ def _only_torn_down(hit: Hit, around: Surroundings) -> RootCandidate | None:
 
 
 _RAISED = re.compile(
-    r"^(?:\[\w:]+\]:? *)?(?:[a-z]\w*\.)*(?:Runtime|Dist\w+|Rendezvous\w+|Connection\w*|Timeout)Error\b"
+    r"^(?:\[[\w:]+\]:? *)?(?:[a-z]\w*\.)*(?:Runtime|Dist\w+|Rendezvous\w+|Connection\w*|Timeout)Error\b"
 )
 
 

@@ -186,9 +186,11 @@ def test_a_meeting_that_is_closed_is_no_failure_unless_work_was_left(watch: Watc
 BROKE = "RuntimeError: Connection reset by peer"
 
 
-def test_a_launcher_that_dies_of_the_broken_link_closes_first(watch: Watch) -> None:
-    died = watch(f"{NOT_CLOSED}\n{frames(BROKE)}\n")
-    assert (died.verdict.root_line, died.decision.action) == (BROKE, "hold")
+@pytest.mark.parametrize("speaker", ["", "[rank3]: ", "[toy:0]:"])
+def test_a_launcher_that_dies_of_the_broken_link_closes_first(watch: Watch, speaker: str) -> None:
+    said = "".join(f"{speaker}{line}\n" for line in frames(BROKE).splitlines())
+    died = watch(f"{NOT_CLOSED}\n{said}")
+    assert (died.verdict.root_line, died.decision.action) == (f"{speaker}{BROKE}", "hold")
     assert watch(f"{frames(BROKE)}\n{NOT_CLOSED}\n").decision.action == "none"
 
 
