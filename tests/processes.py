@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -74,3 +76,31 @@ def working_in(directory: Path) -> list[int]:
                 if (process / "cwd").readlink().is_relative_to(directory):
                     found.append(int(process.name))
     return found
+
+
+def processes_of(job: str) -> list[int]:
+    """The live processes that midwatch started for the job of that last name, by their environment.
+
+    A pid that the job once noted is no such proof: it may be another process's by now.
+    """
+    mark = re.compile(rb"(?:\A|\0)MIDWATCH_JOB=[^\0]*/" + re.escape(os.fsencode(job)) + rb"\0")
+    found = []
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit() and int(process.name) != os.getpid():
+            with contextlib.suppress(OSError):
+                if mark.search((process / "environ").read_bytes()) and alive(int(process.name)):
+                    found.append(int(process.name))
+    return found
+
+
+def end_processes_of(job: str) -> None:
+    """kill -9 of all of them, and of what one of them starts meanwhile."""
+
+    def gone() -> bool:
+        left = processes_of(job)
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return not left
+
+    wait_for(gone, f"no process of {job} is left")

@@ -19,7 +19,7 @@ import redis
 from integration.chain.installation import WORKERS, Installation, midwatch
 from midwatch.agents.local.embedded.stack import EmbeddedStack, Endpoints
 from midwatch.streams.worker.readiness import is_ready
-from processes import alive, wait_for
+from processes import alive, processes_of, wait_for
 
 OURS = (*WORKERS, "executor")
 AWAY_S = 60.0
@@ -45,12 +45,10 @@ class Scene:
     def shippers(self) -> list[int]:
         """The shippers that the shims of the job have started."""
         found = []
-        for process in Path("/proc").iterdir():
+        for pid in processes_of(self.job):
             with contextlib.suppress(OSError):
-                if not process.name.isdigit() or b"\0ship\0" not in (process / "cmdline").read_bytes():
-                    continue
-                if f"/{self.job}\0".encode() in (process / "environ").read_bytes():
-                    found.append(int(process.name))
+                if b"\0ship\0" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    found.append(pid)
         return found
 
     def redis(self) -> Any:

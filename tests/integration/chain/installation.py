@@ -31,7 +31,7 @@ from midwatch.streams.settings.file import load_settings
 from midwatch.streams.settings.reader import Assignment
 from midwatch.streams.settings.schema import Settings
 from midwatch.streams.worker.readiness import is_ready
-from processes import alive, wait_for
+from processes import processes_of, wait_for
 
 Kind = TypeVar("Kind")
 WRITER = Path(__file__).with_name("writer.py")
@@ -239,10 +239,10 @@ class Job:
         return len(file.read_text().splitlines()) if file.exists() else 0
 
     def end(self) -> None:
-        """No process of it is left behind."""
-        for pid in (self.directory / "starts").read_text().split():
+        """No start of it is left behind. Its shims tell of the end."""
+        for pid in self._living():
             with contextlib.suppress(ProcessLookupError):
-                os.kill(int(pid), signal.SIGKILL)
+                os.kill(pid, signal.SIGKILL)
 
     def incarnation(self) -> str:
         story = self.story()
@@ -268,10 +268,12 @@ class Job:
     def finish(self) -> None:
         """It returns when no start of it lives, and none is to be rescued: it has ended well."""
         self.tell("finish")
-        wait_for(
-            lambda: not any(alive(int(pid)) for pid in (self.directory / "starts").read_text().split()),
-            f"{self.name} has finished",
-        )
+        wait_for(lambda: not self._living(), f"{self.name} has finished")
+
+    def _living(self) -> set[int]:
+        """The pids of its starts, but for those that other processes have by now."""
+        starts = {int(pid) for pid in (self.directory / "starts").read_text().split()}
+        return starts & set(processes_of(self.name))
 
     def ships(self, node: str) -> bool:
         """Whether the node ever had a shipper of its own."""

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from integration.chain.installation import installation
+from integration.chain.installation import Installation, Job, installation
+from integration.chain.training import Training
 from midwatch.agents.local.embedded.stack import Endpoints
-from processes import wait_for
+from processes import alive, wait_for
 
 SLEEPER = (sys.executable, "-c", "import signal; signal.pause()")
 
@@ -30,3 +35,50 @@ def _kill_one_and_lose_one(stack: Endpoints, directory: Path) -> None:
         assert made.died == []
         made.start("match", sys.executable, "-c", "raise SystemExit(3)")
         wait_for(lambda: len(made.died) == 2, "it dies, is started again, and dies again")
+
+
+@pytest.fixture
+def bystander() -> Iterator[subprocess.Popen[bytes]]:
+    """A process of its own group, so that what aims at a whole group hits no test."""
+    with subprocess.Popen(SLEEPER, start_new_session=True) as process:
+        yield process
+        process.kill()
+
+
+@pytest.fixture
+def watch(stack: Endpoints, tmp_path: Path) -> Iterator[Installation]:
+    with installation(tmp_path / "watch", stack) as made:
+        yield made
+
+
+def test_the_end_of_a_job_leaves_the_process_alone_that_has_the_pid_of_an_earlier_start(
+    watch: Installation, tmp_path: Path, bystander: subprocess.Popen[bytes]
+) -> None:
+    job = Job(watch, "job-of-numbers", tmp_path, ())
+    own = _of(job.name)
+    (tmp_path / "starts").write_text(f"{bystander.pid}\n{own.pid}\n")
+    job.end()
+    assert own.wait(10) != 0
+    assert alive(bystander.pid)
+
+
+def test_the_end_of_a_training_leaves_the_process_alone_that_has_the_pid_of_an_earlier_start(
+    watch: Installation, tmp_path: Path, bystander: subprocess.Popen[bytes]
+) -> None:
+    training = Training(watch, tmp_path)
+    own = _of(training.name)
+    (tmp_path / "checkpoints").mkdir()
+    rows = [
+        {"t": 1.0, "event": "start", "pid": p, "attempt": n, "first_step": 1, "native_id": str(p)}
+        for n, p in enumerate((bystander.pid, own.pid), 1)
+    ]
+    (tmp_path / "checkpoints" / "ledger.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    training.end()
+    assert own.wait(10) != 0
+    assert alive(bystander.pid)
+
+
+def _of(job: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        SLEEPER, env={**os.environ, "MIDWATCH_JOB": f"local:ann/{job}"}, start_new_session=True
+    )

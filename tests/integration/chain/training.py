@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import secrets
-import signal
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -13,6 +10,7 @@ from pathlib import Path
 
 from integration.chain.installation import Installation, Job, midwatch
 from midwatch.agents.local.demo.judge import TrainingLedger, read_ledger
+from processes import end_processes_of
 
 PROCESSES = ("match", "detect", "decide", "executor")
 
@@ -56,6 +54,4 @@ class Training:
 
     def end(self) -> None:
         """No process of it is left behind."""
-        for start in self.ledger().starts:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(os.getpgid(int(start.native_id)), signal.SIGKILL)
+        end_processes_of(self.name)
