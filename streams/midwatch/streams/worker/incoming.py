@@ -65,8 +65,8 @@ def batches(stream: StreamT[Any], most: int, within_s: float) -> AsyncIterator[S
     """Batches of up to `most` unacknowledged events, at most `within_s` seconds apart while there are any.
 
     Faust's `take` loses the events that follow an exception. `noack_take` acknowledges none, but it looks for
-    events every `within_s`, also where none come. So it is woken by the first event of a batch here: an idle
-    worker sleeps. After a pause a batch waits half as long, the usual rest of a look.
+    events every `within_s`, also where none come. So the first event of a batch wakes it here, and an idle
+    worker sleeps. A batch that begins after a pause gathers for half of `within_s`.
     """
     faust_stream, arrived = cast(Any, stream), asyncio.Event()
     wait = faust_stream.wait_for_stopped
