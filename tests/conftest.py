@@ -6,6 +6,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 import kept_running
@@ -16,6 +17,12 @@ from midwatch.rules.matching import compiler
 from midwatch.rules.prefilter import workloads
 
 FAILURES_TOLD, LINES_TOLD = 3, 12
+
+# Two cores play many tests at once: how long an example takes says nothing of what it shows.
+hypothesis.settings.register_profile(
+    "facts", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("facts")
 _tally = pytest.StashKey[Path]()
 _hits = pytest.StashKey[tuple[str, list[str]]]()
 

@@ -150,13 +150,13 @@ def play(events: Events, delays: list[float], executors: int, timing: Timing = S
 DELAYS = st.lists(st.sampled_from([0.0, 0.3, 20.0]), min_size=1, max_size=5)
 
 
-@settings(max_examples=cases(300), deadline=None)
+@settings(max_examples=cases(300))
 @given(st.lists(EVENTS, max_size=40), DELAYS)
 def test_one_executor_killed_anywhere_makes_exactly_one_start(events: Events, delays: list[float]) -> None:
     assert play(events, delays, executors=1) == ""
 
 
-@settings(max_examples=cases(300), deadline=None)
+@settings(max_examples=cases(300))
 @given(st.lists(EVENTS, max_size=40), DELAYS)
 def test_two_executors_at_once_make_exactly_one_start(events: Events, delays: list[float]) -> None:
     assert play(events, delays, executors=2) == ""

@@ -164,7 +164,7 @@ SAYINGS = st.lists(
 )
 
 
-@settings(max_examples=int(os.environ.get("BLOCK_CASES", cases(150))), deadline=None)
+@settings(max_examples=int(os.environ.get("BLOCK_CASES", cases(150))))
 @given(SAYINGS, st.lists(st.integers(1, 400), max_size=12))
 def test_any_lines_cut_anywhere_give_the_same_hits(
     said: list[tuple[bytes, bytes, int]], cuts: list[int]

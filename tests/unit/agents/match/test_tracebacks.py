@@ -153,7 +153,7 @@ OTHERS = st.integers(0, 3) | st.integers(90, 110) | st.integers(395, 405) | st.i
 
 
 @given(st.lists(OTHERS, min_size=4, max_size=4), st.integers(1, 60))
-@settings(max_examples=cases(200), deadline=None)
+@settings(max_examples=cases(200))
 def test_a_traceback_is_read_across_the_lines_of_400_others(between: list[int], width: int) -> None:
     """Above the exception: so many lines of other ranks, then the next line of its own."""
     own = (f"[rank7]: {HEAD}", f"[rank7]: {FRAME}", "[rank7]:     toy(a)", "[rank7]: ValueError: 7")

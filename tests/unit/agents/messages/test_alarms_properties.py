@@ -48,7 +48,7 @@ def _played(script: list[tuple[int, list[object]]]) -> tuple[list[tuple[int, Not
     return heard, decided
 
 
-@settings(max_examples=cases(100), deadline=None)
+@settings(max_examples=cases(100))
 @given(steps)
 def test_no_alarm_is_told_twice_within_its_cooldown(script: list[tuple[int, list[object]]]) -> None:
     last: dict[str, float] = {}
@@ -58,14 +58,14 @@ def test_no_alarm_is_told_twice_within_its_cooldown(script: list[tuple[int, list
             last[notice.key] = at
 
 
-@settings(max_examples=cases(100), deadline=None)
+@settings(max_examples=cases(100))
 @given(steps)
 def test_every_incident_is_told_at_least_once(script: list[tuple[int, list[object]]]) -> None:
     heard, decided = _played(script)
     assert set(decided) <= {notice.group for _, notice in heard}
 
 
-@settings(max_examples=cases(100), deadline=None)
+@settings(max_examples=cases(100))
 @given(steps)
 def test_an_end_is_told_at_most_once_for_each_alarm_and_only_behind_one(
     script: list[tuple[int, list[object]]],
@@ -77,7 +77,7 @@ def test_an_end_is_told_at_most_once_for_each_alarm_and_only_behind_one(
         is_open[notice.key] = notice.state != "resolved"
 
 
-@settings(max_examples=cases(100), deadline=None)
+@settings(max_examples=cases(100))
 @given(steps)
 def test_no_two_messages_have_one_id(script: list[tuple[int, list[object]]]) -> None:
     ids = [notice.id for _, notice in _played(script)[0]]

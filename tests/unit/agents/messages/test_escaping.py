@@ -42,7 +42,7 @@ def _with(notice: Notice, text: str) -> Notice:
     return replace(notice, title=text, what=text, why=text, done=text, look=text, note=text)
 
 
-@settings(max_examples=cases(60), deadline=None)
+@settings(max_examples=cases(60))
 @given(texts)
 def test_slack_finds_no_mention_and_no_link_and_shows_the_text(text: str) -> None:
     assert not set("<>") & set(slack(text))
@@ -50,7 +50,7 @@ def test_slack_finds_no_mention_and_no_link_and_shows_the_text(text: str) -> Non
     assert html.unescape(slack(text)) == text.replace("`", "\u02cb")
 
 
-@settings(max_examples=cases(60), deadline=None)
+@settings(max_examples=cases(60))
 @given(text=texts)
 @pytest.mark.parametrize("field", ["title", "what", "why", "done", "look", "note"])
 def test_no_field_of_a_notice_brings_markup_into_slack(field: str, text: str) -> None:
@@ -60,7 +60,7 @@ def test_no_field_of_a_notice_brings_markup_into_slack(field: str, text: str) ->
     assert len(made.splitlines()) <= 7
 
 
-@settings(max_examples=cases(60), deadline=None)
+@settings(max_examples=cases(60))
 @given(texts)
 def test_a_mail_has_our_headers_and_no_others(text: str) -> None:
     raw = mail_of(_with(NOTICE, text), "midwatch@night.example", ("ada@night.example",)).as_bytes(
@@ -75,14 +75,14 @@ def test_a_mail_has_our_headers_and_no_others(text: str) -> None:
     assert mail.get_content_type() == "text/plain"
 
 
-@settings(max_examples=cases(60), deadline=None)
+@settings(max_examples=cases(60))
 @given(texts)
 def test_a_header_is_one_printable_line(text: str) -> None:
     assert header(text).isprintable()
     assert len(header(text)) <= 200
 
 
-@settings(max_examples=cases(60), deadline=None)
+@settings(max_examples=cases(60))
 @given(texts)
 def test_a_plain_text_has_no_tag_no_code_and_no_mention(text: str) -> None:
     made = plain(text)
@@ -90,7 +90,7 @@ def test_a_plain_text_has_no_tag_no_code_and_no_mention(text: str) -> None:
     assert all(not made[i + 1 : i + 2].isalnum() for i, c in enumerate(made) if c == "@")
 
 
-@settings(max_examples=cases(60), deadline=None)
+@settings(max_examples=cases(60))
 @given(texts)
 def test_every_line_of_a_notice_is_one_printable_line(text: str) -> None:
     made = _with(NOTICE, text)

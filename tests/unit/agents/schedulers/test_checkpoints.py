@@ -177,7 +177,7 @@ def test_temporary_names_and_links_are_no_checkpoints(tmp_path: Path) -> None:
     assert discover(tmp_path).passed_over == ()
 
 
-@settings(max_examples=cases(60), deadline=None)
+@settings(max_examples=cases(60))
 @given(st.integers(0, 161), st.sampled_from(["shard_0.bin", "manifest.json"]))
 def test_cut_anywhere_it_is_torn(tmp_path_factory: pytest.TempPathFactory, cut: int, name: str) -> None:
     directory = tmp_path_factory.mktemp("cut")

@@ -212,7 +212,7 @@ def test_a_file_that_may_not_be_read_makes_us_blind(log: Path, monkeypatch: pyte
 STEPS = ["write", "write", "write", "look", "unanswered", "failed", "rotate", "restarted", "killed", "remove"]
 
 
-@settings(max_examples=cases(200), deadline=None)
+@settings(max_examples=cases(200))
 @given(st.lists(st.sampled_from(STEPS), max_size=30))
 def test_no_history_of_a_file_loses_or_changes_a_line(
     tmp_path_factory: pytest.TempPathFactory, steps: list[str]

@@ -69,7 +69,7 @@ def expected(raw: bytes) -> list[tuple[int, int, str]]:
     return out
 
 
-@settings(max_examples=cases(60), deadline=None)
+@settings(max_examples=cases(60))
 @given(st.lists(st.sampled_from([b"line\n", b"half ", b"x" * 700, b"\n", b"y" * 3000 + b"\n"]), max_size=30))
 def test_the_stream_arrives_as_it_was(tmp_path_factory: pytest.TempPathFactory, stream: list[bytes]) -> None:
     folder = tmp_path_factory.mktemp("spool")

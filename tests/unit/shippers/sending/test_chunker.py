@@ -165,7 +165,7 @@ def test_context_is_bounded(ranks: int) -> None:
 PIECES = [b"step 1\n", b"x\r\n", b"\x1b[1mbold\x1b[0m\n", TRACE, b"[rank3]: KeyError: 3\n", b"a\rb\n"]
 
 
-@settings(max_examples=cases(100), deadline=None)
+@settings(max_examples=cases(100))
 @given(
     st.lists(st.tuples(st.sampled_from(PIECES), st.booleans()), min_size=1, max_size=30),
     st.integers(20, 4000),

@@ -121,7 +121,7 @@ def _logs(speakers: set[bytes]) -> st.SearchStrategy[list[tuple[bytes, bytes]]]:
 @example([(R, HEAD.rstrip()), (R, b"  File x"), (b"", b"  of nobody"), (R, b"KeyError")])
 @example([(R, HEAD.rstrip()), *[(R, b"step 3 of 4")] * 16, (R, b"KeyError")])
 @example([(R, HEAD.rstrip()), *[(R, b"step 3 of 4")] * 17, (R, b"KeyError")])
-@settings(max_examples=cases(600), deadline=None)
+@settings(max_examples=cases(600))
 def test_frames_taken_in_runs_are_those_of_their_speaker(lines: list[tuple[bytes, bytes]]) -> None:
     text = b"\n".join(speaker + said for speaker, said in lines)
     assert len(lines) <= LONGEST_BLOCK

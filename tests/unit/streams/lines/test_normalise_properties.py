@@ -83,7 +83,7 @@ def section(raw: bytes, offset: int, number: int) -> tuple[Section, bytes]:
     )
 
 
-@settings(max_examples=cases(400), deadline=None)
+@settings(max_examples=cases(400))
 @given(RAW)
 def test_normalising_again_changes_nothing(raw: bytes) -> None:
     once = normalise(raw)
@@ -92,7 +92,7 @@ def test_normalising_again_changes_nothing(raw: bytes) -> None:
     assert len(again.anchors) == (1 if once.text else 0)
 
 
-@settings(max_examples=cases(400), deadline=None)
+@settings(max_examples=cases(400))
 @given(RAW)
 def test_a_line_is_clean_and_never_longer_than_its_bytes(raw: bytes) -> None:
     result = normalise(raw)
@@ -102,7 +102,7 @@ def test_a_line_is_clean_and_never_longer_than_its_bytes(raw: bytes) -> None:
     assert result.raw_lines == raw.count(b"\n")
 
 
-@settings(max_examples=cases(600), deadline=None)
+@settings(max_examples=cases(600))
 @given(RAW, st.integers(0, 10**12), st.integers(1, 10**9))
 def test_a_block_done_at_once_is_as_if_done_line_by_line(raw: bytes, offset: int, number: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -114,7 +114,7 @@ def test_a_block_done_at_once_is_as_if_done_line_by_line(raw: bytes, offset: int
     assert at_once.anchors == normalise(raw).placed(offset, number)
 
 
-@settings(max_examples=cases(300), deadline=None)
+@settings(max_examples=cases(300))
 @given(RAW, st.data())
 def test_cuts_between_raw_lines_change_neither_lines_nor_places(raw: bytes, data: st.DataObject) -> None:
     ends = [i + 1 for i, byte in enumerate(raw) if byte == 0x0A]
@@ -136,7 +136,7 @@ def test_cuts_between_raw_lines_change_neither_lines_nor_places(raw: bytes, data
         assert [p.end <= mark for p in found] == [p.end <= mark for p in expected]
 
 
-@settings(max_examples=cases(400), deadline=None)
+@settings(max_examples=cases(400))
 @given(RAW, st.integers(0, 10**12), st.integers(1, 10**9))
 def test_each_line_is_found_at_its_bytes(raw: bytes, offset: int, number: int) -> None:
     part, text = section(raw, offset, number)

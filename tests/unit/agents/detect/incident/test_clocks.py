@@ -39,7 +39,7 @@ def _line(node: str, wall: float, at: float, number: int) -> Hits:
     writers=st.lists(st.sampled_from(("right", "wrong")), min_size=2, max_size=12),
     beats=st.sets(st.integers(0, 12)),
 )
-@settings(max_examples=cases(300), deadline=None)
+@settings(max_examples=cases(300))
 def test_lines_of_a_clock_years_off_stand_where_they_were_written(
     first: float, then: float, jump_at: int, writers: list[str], beats: set[int]
 ) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from house.cases import cases
 from midwatch.agents.detect.diagnosis.root_line import precedence
 from midwatch.agents.detect.incident.state import Job, JobState
 from midwatch.agents.detect.incident.turn import Turn
@@ -31,6 +32,7 @@ def turn_of(job: Job) -> Turn:
     return Turn(job, WatchLimits(), DETECTORS, 0)
 
 
+@settings(max_examples=cases(100))
 @given(
     st.lists(
         st.one_of(LINES, st.just("drop"), st.just("replace"), st.just("next record"), st.just("roll back")),

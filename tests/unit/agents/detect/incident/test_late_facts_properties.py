@@ -53,7 +53,7 @@ def _tell(scene: Scene, late: tuple[object, ...]) -> None:
             scene.now += seconds
 
 
-@settings(max_examples=cases(150), deadline=None)
+@settings(max_examples=cases(150))
 @given(LATE)
 def test_no_late_fact_starts_a_second_job_and_each_revision_says_something_new(
     late: list[tuple[object, ...]],

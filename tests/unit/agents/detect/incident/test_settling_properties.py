@@ -175,7 +175,7 @@ mute_stories = st.builds(
 delays = st.lists(st.tuples(st.floats(0.0, 80.0), st.floats(0.0, AT_MOST_LATE)), max_size=4)
 
 
-@settings(max_examples=cases(60), deadline=None)
+@settings(max_examples=cases(60))
 @given(stories, delays)
 def test_a_match_that_is_late_changes_no_verdict_and_no_act(
     story: Story, late: list[tuple[float, float]]
@@ -188,7 +188,7 @@ def test_a_match_that_is_late_changes_no_verdict_and_no_act(
     assert len(here.verdicts) == len(there.verdicts) <= 1
 
 
-@settings(max_examples=cases(40), deadline=None)
+@settings(max_examples=cases(40))
 @given(mute_stories, delays)
 def test_a_node_that_never_answers_is_given_up_and_named_however_late_the_others_are_heard(
     story: Story, late: list[tuple[float, float]]
@@ -202,7 +202,7 @@ def test_a_node_that_never_answers_is_given_up_and_named_however_late_the_others
     assert here.commands == there.commands
 
 
-@settings(max_examples=cases(60), deadline=None)
+@settings(max_examples=cases(60))
 @given(stories, st.lists(delays, min_size=3, max_size=3))
 def test_nodes_that_are_late_each_in_their_own_way_lead_to_one_order_at_most(
     story: Story, late: list[list[tuple[float, float]]]

@@ -260,7 +260,7 @@ def test_a_recording_whose_first_events_are_deleted_goes_on_from_a_carry() -> No
     assert done.differences == ()
 
 
-@settings(max_examples=cases(40), deadline=None)
+@settings(max_examples=cases(40))
 @given(
     st.lists(
         st.one_of(
