@@ -80,6 +80,8 @@ _CLEANS_UP = re.compile(
 # `warnings.warn` prints the place, the category (whose name may lack "Warning"), then its own call.
 _WARNED = re.compile(rb"\A\S+\.py:\d+: \w+: ")
 _WARNS = re.compile(rb"[ \t]+(?:[\w.]+\.)?warn\w*\(")
+# A search over parameters counts a failed fit and tries the next one. Its warning ends behind the traceback.
+_FIT_COUNTED = re.compile(rb"\s*\n[ \t]*(?:warnings\.warn\(\w+, )?FitFailedWarning\)")
 # Code that runs beside the job: Python prints its exception, and the job goes on without it.
 _BESIDE = re.compile(
     rb"[/\\]ray[/\\](?:new_)?dashboard[/\\]|[/\\](?:wandb[/\\](?:sdk|proto|internal)|tensorboard|tensorboardX|comet_ml|neptune)[/\\]"
@@ -135,7 +137,7 @@ def place_of(text: bytes, start: int, end: int) -> TracebackPlace:
     form = _form(form_of(line)) if end - start <= LONGEST_FORM else _form.__wrapped__(line)
     if form.quoted or (form.deep >= 0 and _is_source(text, start, line[: form.deep])):
         return _QUOTED
-    if form.warned and _WARNS.match(text, end + 1):
+    if (form.warned and _WARNS.match(text, end + 1)) or _FIT_COUNTED.match(text, end):
         return TracebackPlace("ignored")
     speaker = line[: form.speaker]
     above = lines_above(text, start, speaker)
