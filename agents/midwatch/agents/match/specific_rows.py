@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 
-from midwatch.agents.match.own_words import own_words
 from midwatch.agents.match.progress_columns import strongest
 from midwatch.agents.match.tracebacks import begins_line, is_logged, place_of
 from midwatch.rules.matching.hits import Match, Row
@@ -52,15 +51,7 @@ def _most_specific(found: list[Row]) -> list[Row]:
     specific = [row for row in others if not row[0].rule.fallback]
     specific = specific or [row for row in others if not _is_least_specific(row[0].rule)]
     specific = specific or [row for row in others if not row[0].rule.block]
-    return strongest(progress) + (specific or others) + _at_any_level(others, specific)
-
-
-def _at_any_level(others: list[Row], specific: list[Row]) -> list[Row]:
-    """The fallbacks for lines of any level, if no specific rule reads a line of the level of this one."""
-    if not specific or any(row[0].rule.any_level for row in specific):
-        return []
-    general = [row for row in others if row[0].rule.fallback and row[0].rule.any_level]
-    return [row for row in general if row not in specific and own_words(Match._make(row)).quiet]
+    return strongest(progress) + (specific or others)
 
 
 def _by_line(rows: Iterable[Row]) -> Iterator[list[Row]]:
