@@ -80,6 +80,10 @@ _CLEANS_UP = re.compile(
 # `warnings.warn` prints the place, the category (whose name may lack "Warning"), then its own call.
 _WARNED = re.compile(rb"\A\S+\.py:\d+: \w+: ")
 _WARNS = re.compile(rb"[ \t]+(?:[\w.]+\.)?warn\w*\(")
+# A search over parameters counts a failed fit and tries the next one. Its warning ends behind the traceback.
+_FIT_COUNTED = re.compile(rb"\s*\n[ \t]*(?:warnings\.warn\(\w+, )?FitFailedWarning\)")
+_FITS_FAILED = b"failed with the following error:\n"
+_FITS_COUNTED = b", FitFailedWarning)"
 # Code that runs beside the job: Python prints its exception, and the job goes on without it.
 _BESIDE = re.compile(
     rb"[/\\]ray[/\\](?:new_)?dashboard[/\\]|[/\\](?:wandb[/\\](?:sdk|proto|internal)|tensorboard|tensorboardX|comet_ml|neptune)[/\\]"
@@ -135,7 +139,7 @@ def place_of(text: bytes, start: int, end: int) -> TracebackPlace:
     form = _form(form_of(line)) if end - start <= LONGEST_FORM else _form.__wrapped__(line)
     if form.quoted or (form.deep >= 0 and _is_source(text, start, line[: form.deep])):
         return _QUOTED
-    if form.warned and _WARNS.match(text, end + 1):
+    if (form.warned and _WARNS.match(text, end + 1)) or _FIT_COUNTED.match(text, end):
         return TracebackPlace("ignored")
     speaker = line[: form.speaker]
     above = lines_above(text, start, speaker)
@@ -149,8 +153,7 @@ def place_of(text: bytes, start: int, end: int) -> TracebackPlace:
         )
         return _QUOTED if shown else _REPORTED
     place = _ending(words, first, above, last=_NOTHING_MORE.match(text, end) is not None)
-    announced = place.kind == "reported" and text.rfind(_ANNOUNCED, max(start - _SOURCE_BYTES, 0), start) >= 0
-    if announced and _all_ignored(words, lines_above(text, start, speaker)):
+    if place.kind == "reported" and _is_passed_over(text, start, end, speaker):
         return TracebackPlace("ignored", ends_traceback=True, frames=place.frames)
     return replace(place, passed_on=True) if place.ends_traceback and b"INFO" in speaker else place
 
@@ -230,6 +233,21 @@ def _ending(
             probe = _PROBE.match(earlier) is not None and not _tried_again(words, frames, earlier, above)
     kind: PlaceKind = "beside" if beside else "reported"
     return TracebackPlace(kind, asserts, handled, probe, ends_traceback=True, frames=frames)
+
+
+def _is_passed_over(text: bytes, start: int, end: int, speaker: bytes) -> bool:
+    """Whether the exception is one of several that Python ignored or that a search of parameters counted."""
+    if _is_counted_fit(text, start, end):
+        return True
+    announced = text.rfind(_ANNOUNCED, max(start - _SOURCE_BYTES, 0), start) >= 0
+    return announced and _all_ignored(text[start + len(speaker) : end], lines_above(text, start, speaker))
+
+
+def _is_counted_fit(text: bytes, start: int, end: int) -> bool:
+    """Whether the exception is one of several in a search's warning of failed fits."""
+    if text.rfind(_FITS_FAILED, max(start - _SOURCE_BYTES, 0), start) < 0:
+        return False
+    return text.find(_FITS_COUNTED, end, end + 8 * _SOURCE_BYTES) >= 0
 
 
 def _all_ignored(words: bytes, above: Iterator[tuple[int, bytes]]) -> bool:

@@ -79,6 +79,22 @@ def test_what_python_ignored_is_ignored() -> None:
     assert place(log, "OSError: gone").kind == "ignored"
 
 
+@pytest.mark.parametrize("footer", ["  FitFailedWarning)", "  warnings.warn(toy_message, FitFailedWarning)"])
+def test_a_fit_that_a_search_counts_as_failed_ends_nothing(footer: str) -> None:
+    log = f"Estimator fit failed. Details:\n{HEAD}\n{FRAME}\n    toy(a)\nValueError: no toy\n\n"
+    assert place(f"{log}{footer}\n", "ValueError: no toy").kind == "ignored"
+    assert place(f"{log}the search ends with FitFailedWarning\n", "ValueError: no toy").kind == "reported"
+
+
+def test_each_fit_that_a_search_counts_as_failed_ends_nothing() -> None:
+    fit = (
+        f"2 fits failed with the following error:\n{HEAD}\n{FRAME}\n    toy(a)\nValueError: no {{}}\n\n---\n"
+    )
+    log = fit.format("toy") + fit.format("wheel")
+    assert place(f"{log}  warnings.warn(toys, FitFailedWarning)\n", "ValueError: no toy").kind == "ignored"
+    assert place(f"{log}All the 4 fits failed.\n", "ValueError: no toy").kind == "reported"
+
+
 def test_ignored_tracebacks_of_one_error_may_be_printed_through_one_another() -> None:
     note, gone = "Exception ignored in: <toy>", "OSError: gone"
     first = f"40%|## | 4/10{note}\n{note}\n{HEAD}\n{HEAD}\n{FRAME}\n{FRAME}\n{gone}\n"

@@ -114,7 +114,7 @@ def choose(candidates: Sequence[RootCandidate], order: Order = features) -> Root
     eligible = [each.hit for known, each in ordered if not known.set_aside]
     eligible.sort(key=in_order)
     full = _exception_of(first.hit, eligible)
-    deepest = _innermost(full, eligible)
+    deepest = _first_of_the_jvm(_innermost(full, eligible), eligible)
     choice = RootChoice(
         first.hit,
         tuple(
@@ -199,6 +199,23 @@ def _innermost(root: Hit, candidates: Sequence[Hit]) -> Hit:
             continue
         if _depth(hit) == _depth(root) + 1 > 0:
             root = hit
+    return root
+
+
+_OF_THE_JVM = re.compile(r"\b(?:[a-z_]\w*\.)+[A-Z][\w$]*(?:Exception|Error)\b")
+_JVM_FRAMES = 150  # the longest stack between an exception of the JVM and what caused it
+
+
+def _first_of_the_jvm(root: Hit, candidates: Sequence[Hit]) -> Hit:
+    """The innermost cause of a JVM's exception. Its stack trace prints the outer exception first."""
+    if not root.fallback or root.error_type != "exception" or not _OF_THE_JVM.search(root.line.text):
+        return root
+    for hit in candidates:
+        if hit.line.file != root.line.file or hit.line.number <= root.line.number:
+            continue
+        if hit.rule != "java_caused_by" or hit.line.number - root.line.number > _JVM_FRAMES:
+            break
+        root = hit
     return root
 
 

@@ -64,3 +64,48 @@ def test_workers_whose_ignored_tracebacks_mix_did_not_end_a_run_that_completed(w
     mixed = f"{BAR}{note}\n{note}\n{head}\n{head}\n{frame}\n{frame}\n{gone}\n{gone}\n"
     assert watch(f"{STEPS}{mixed}Training complete in 12m 40s\n").verdict.state != "failed"
     assert watch(f"{STEPS}{head}\n{head}\n{frame}\n{frame}\n{gone}\n{gone}\n").verdict.state == "failed"
+
+
+THROWN = (
+    "java.lang.IllegalStateException: the toys are not loaded\n"
+    "\tat org.toy.Box.next(Box.java:155)\n"
+    "\tat org.toy.Train.main(Train.java:44)\n"
+    "Caused by: java.util.concurrent.ExecutionException: a toy is missing\n"
+    "\tat java.util.concurrent.FutureTask.get(FutureTask.java:192)\n"
+    "\t... 2 more\n"
+    "Caused by: java.lang.IllegalArgumentException: toys have three wheels\n"
+    "\tat org.toy.Wheel.count(Wheel.java:12)\n"
+)
+
+
+def test_the_innermost_cause_of_a_stack_of_the_jvm_is_the_root(watch: Watch) -> None:
+    done = watch(f"{STEPS}{THROWN}")
+    assert done.verdict.root_line == "Caused by: java.lang.IllegalArgumentException: toys have three wheels"
+
+
+def test_a_later_exception_of_the_jvm_is_no_cause_of_the_first(watch: Watch) -> None:
+    first = "java.lang.IllegalStateException: no box\n\tat org.toy.Box.next(Box.java:155)\n"
+    done = watch(f"{STEPS}{first}java.lang.ToyException: closed\n{THROWN}")
+    assert done.verdict.root_line == "java.lang.IllegalStateException: no box"
+
+
+def test_a_full_memory_of_the_jvm_beats_the_exception_around_it(watch: Watch) -> None:
+    log = THROWN.replace("IllegalArgumentException: toys have three wheels", "OutOfMemoryError: Metaspace")
+    done = watch(f"{STEPS}{log}")
+    assert (done.verdict.error_type, done.decision.action) == ("host_oom", "stop")
+
+
+def test_a_score_that_is_no_number_counts_until_a_number_follows(watch: Watch) -> None:
+    scores = [f"ScoreIterationListener - Score at iteration {step} is 1.{step}" for step in range(10, 40)]
+    log = "\n".join([*scores, "ScoreIterationListener - Score at iteration 40 is NaN"])
+    assert watch(f"{log}\n").verdict.error_type == "numerical_instability"
+    assert watch("\n".join(scores) + "\n").verdict.state != "failed"
+
+
+def test_an_operation_without_device_memory_is_known_though_logged_as_a_warning(watch: Watch) -> None:
+    failed = (
+        "2026-03-02 11:52:40.118290: W tensorflow/core/framework/op_kernel.cc:1273] OP_REQUIRES failed at "
+        "toy_op.cc:20 : Resource exhausted: OOM when allocating tensor with shape[4,4]\n"
+    )
+    assert watch(failed).verdict.error_type == "oom"
+    assert watch(f"{STEPS}{failed}{MORE}").verdict.state != "failed"
