@@ -79,6 +79,15 @@ def test_what_python_ignored_is_ignored() -> None:
     assert place(log, "OSError: gone").kind == "ignored"
 
 
+def test_an_agent_s_tool_that_failed_is_an_answer_to_the_model() -> None:
+    told = f"{HEAD}\n{FRAME}\n    toy(a)\nKeyError: 'abacus'\n"
+    tool = f"ERROR:2026-03-02 11:52:40,118:Error when executing tool: 'abacus'\n{told}"
+    assert place(tool, "KeyError: 'abacus'").kind == "ignored"
+    assert place(
+        f"ERROR:2026-03-02 11:52:40,118:the toy failed: 'abacus'\n{told}", "KeyError: 'abacus'"
+    ).kind == ("reported")
+
+
 def test_ignored_tracebacks_of_one_error_may_be_printed_through_one_another() -> None:
     note, gone = "Exception ignored in: <toy>", "OSError: gone"
     first = f"40%|## | 4/10{note}\n{note}\n{HEAD}\n{HEAD}\n{FRAME}\n{FRAME}\n{gone}\n"
