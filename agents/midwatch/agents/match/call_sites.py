@@ -42,6 +42,10 @@ _WAITING_ROOMS = re.compile(
     r"|asyncio[/\\]\w+|torch[/\\](?:distributed|cuda)[/\\]\w+|torch[/\\]utils[/\\]data[/\\]\w+|ray[/\\]worker"
     r"|ray[/\\]_private[/\\]worker)\.py$"
 )
+_HTTP_CLIENT = re.compile(r"[/\\]http[/\\]client\.py$")
+_READS_A_BODY = re.compile(
+    r"^(?:read|read1|readinto|_safe_read|_safe_readinto|_read\w*_chunked|_get_chunk_left)$"
+)
 _CHILD = re.compile(r"[/\\]multiprocessing[/\\](?:spawn|connection|queues|managers|synchronize)\.py$")
 _CUT_OFF = re.compile(
     r"\b(?:UnpicklingError|EOFError|BrokenPipeError|Connection(?:Reset|Refused|Aborted)Error)\b"
@@ -113,8 +117,13 @@ def _kind(frames: Frames) -> str:
 
 
 def _waited(frames: Frames) -> bool:
-    """Whether the process waited for another: in a lock, a queue, a child or a collective."""
+    """Whether the process waited for another: in a lock, a queue, a child or a collective.
+
+    The body of an HTTP answer is a download: the server had answered, and no process waits for another.
+    """
     file, function = frames[0]
+    if any(_HTTP_CLIENT.search(each) and _READS_A_BODY.match(name) for each, name in frames):
+        return False
     return _WAITING_ROOMS.search(file) is not None and _WAITS.match(function) is not None
 
 

@@ -45,6 +45,7 @@ _LAUNCHES = re.compile(
     rb"(?i)SLURM_|\b(?:srun|sbatch|torchrun|torch\.distributed\.(?:run|launch)|deepspeed|mpirun"
     rb"|accelerate launch|job[ _]?id|start(?:ing|ed)? (?:job|run|training)|launch(?:ing|ed)|prolog"
     rb"|nodelist|master_addr)\b"
+    rb"|^Loading [\w.+-]+/\d[\w.+-]*\s*$"  # Environment Modules, which a batch script loads once a start
 )
 
 Watch = Callable[[Sequence[LogFile]], Replayed]

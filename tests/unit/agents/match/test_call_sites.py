@@ -54,6 +54,14 @@ def test_who_interrupts_a_run_that_waits_gave_up_on_a_hang(watch: Watch) -> None
     assert (done.verdict.error_type, done.verdict.mode, done.decision.action) == ("hang", "stall", "hold")
 
 
+def test_who_interrupts_a_download_met_no_process_that_waits(watch: Watch) -> None:
+    reading = ("/usr/lib/python3.11/http/client.py:read", "/usr/lib/python3.11/ssl.py:recv_into")
+    said = watch(trace("KeyboardInterrupt", "/usr/lib/python3.11/urllib/request.py:urlretrieve", *reading))
+    assert (said.verdict.error_type, said.decision.action) == ("user_interrupt", "hold")
+    unanswered = ("/usr/lib/python3.11/http/client.py:_read_status", "/usr/lib/python3.11/socket.py:readinto")
+    assert watch(trace("KeyboardInterrupt", *unanswered)).verdict.error_type == "hang"
+
+
 def test_who_interrupts_a_run_that_works_just_stopped_it(watch: Watch) -> None:
     done = watch(trace("KeyboardInterrupt", "/toy/model.py:forward"))
     assert (done.verdict.error_type, done.decision.action) == ("user_interrupt", "hold")

@@ -72,6 +72,14 @@ def test_a_start_that_crashed_before_its_first_step_needs_a_launcher_s_words(wat
     assert watch(PLAIN_HEAD + RAISED + PLAIN_HEAD + OUT_OF_MEMORY).earlier == ()
 
 
+def test_modules_that_a_batch_script_loads_begin_a_start(watch: Watch) -> None:
+    modules = "sourcing the profile of toy\nLoading toylang/3.11.2\nreads the shards of the toy corpus\n"
+    done = watch(modules + RAISED + modules + OUT_OF_MEMORY)
+    assert (done.verdict.error_type, places(done)) == ("oom", [(1, 7, "exception")])
+    models = modules.replace("toylang/3.11.2", "toymakers/Toy-7b")
+    assert watch(models + RAISED + models + OUT_OF_MEMORY).earlier == ()
+
+
 @pytest.mark.parametrize(
     "text",
     [

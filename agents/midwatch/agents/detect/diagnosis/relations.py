@@ -99,6 +99,20 @@ def _went_another_way(hit: Hit, around: Surroundings) -> RootCandidate | None:
 _FALLBACKS = {"ofi_plugin_setup_failed": "nccl_tcp_fallback"}
 
 
+def _port_left_alone(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """The store found its port taken. The program caught that, told it quietly, and went on without peers."""
+    if hit.rule != _PORT_TAKEN:
+        return None
+    for each in around.noted:
+        told = each.rule == _PORT_TAKEN and each.aside == "quiet" and each.line.file == hit.line.file
+        if told and earlier(hit.line, each.line):
+            return beside(hit, NotRoot("went another way", each.line))
+    return None
+
+
+_PORT_TAKEN = "store_port_in_use"
+
+
 def _transport_given_up(hit: Hit, around: Surroundings) -> RootCandidate | None:
     """NCCL tried NVLink SHARP and took another way. If it could not go on, its general error follows."""
     if hit.rule != "nccl_device_call_failed" or _NVLS.search(hit.line.text) is None:
@@ -273,6 +287,7 @@ def of_teardown(hit: Hit) -> bool:
 RELATIONS: tuple[Relation, ...] = (
     _asked_for_itself,
     _went_another_way,
+    _port_left_alone,
     _transport_given_up,
     _only_torn_down,
     _taken_down_for_a_reason,

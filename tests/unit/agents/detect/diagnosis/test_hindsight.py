@@ -54,6 +54,17 @@ def test_what_ucx_complains_of_is_the_cause_only_where_the_end_says_nothing_bett
     assert watch(f"{UCX}\nValueError: the toy broke\n").verdict.root_line == "ValueError: the toy broke"
 
 
+@pytest.mark.parametrize("missing", ["/toy/venv/bin/activate", "cd: /toy/runs"])
+def test_a_script_goes_on_without_its_environment_or_folder(watch: Watch, missing: str) -> None:
+    told = f"run.sh: line 4: {missing}: No such file or directory"
+    assert watch(f"{told}\nloaded the toy\n").verdict.state != "failed"
+    assert watch(f"{told}\n{END}\n").verdict.root_line == told
+    absent = "ModuleNotFoundError: No module named 'toy'"
+    assert watch(f"{told}\n{absent}\n{END}\n").verdict.root_line == absent
+    program = "run.sh: line 5: ./toy/train: No such file or directory"
+    assert watch(f"{told}\n{program}\n").verdict.root_line == program
+
+
 def test_what_a_service_beside_the_run_says_explains_nothing(watch: Watch) -> None:
     beside = "wandb: ERROR Error while calling W&B API: context deadline exceeded"
     assert watch(f"{beside}\n{END}\n").verdict.root_line == END

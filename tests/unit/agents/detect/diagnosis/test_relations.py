@@ -143,6 +143,24 @@ def test_a_general_error_of_the_collective_follows_from_its_timeout(watch: Watch
     assert watch(f"{timeout}\n{other}\n").verdict.root_line == "[rank3]: ValueError: the toy broke"
 
 
+NOT_LISTENING = "The server socket has failed to listen on any local network address."
+IN_ENGLISH = f"[E socket.cpp:500] [c10d] {NOT_LISTENING}"
+TOLD_QUIETLY = f"INFO:root:one process is enough then: {NOT_LISTENING}"
+CANCELLED = "slurmstepd: error: *** JOB 7781 ON n1 CANCELLED AT 2026-03-02T12:00:01 ***"
+
+
+def test_a_port_that_the_program_did_without_ended_nothing(watch: Watch) -> None:
+    assert watch(f"{IN_ENGLISH}\n{TOLD_QUIETLY}\n").decision.action == "none"
+    cancelled = watch(f"{IN_ENGLISH}\n{TOLD_QUIETLY}\n{CANCELLED}\n")
+    assert cancelled.verdict.root_line == CANCELLED
+
+
+def test_a_port_that_the_program_needed_ended_it(watch: Watch) -> None:
+    raised = frames(f"RuntimeError: {NOT_LISTENING}")
+    assert watch(f"{IN_ENGLISH}\n{raised}\n").verdict.error_type == "port_in_use"
+    assert watch(f"{TOLD_QUIETLY}\n{IN_ENGLISH}\n{raised}\n").verdict.error_type == "port_in_use"
+
+
 def test_the_port_of_nccl_for_questions_is_beside_the_job(watch: Watch) -> None:
     taken = "NCCL WARN Call to bind failed: Address already in use"
     assert watch(f"n4:88:90 [0] ras/client_support.cc:181 {taken}\n").decision.action == "none"
