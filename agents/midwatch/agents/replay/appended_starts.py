@@ -2,7 +2,8 @@
 
 A new start is assumed only where all of these hold:
 
-- The first lines of the file repeat: three in a row, but for times, long numbers and addresses.
+- The first lines of the file repeat: three in a row, but for times, long numbers and addresses. Or a line
+  stands there that a launcher or a tracker prints once for each start.
 - The steps begin again at or below the last one, if both starts print steps.
 - The start before has ended, well or badly, or the repeated lines are those of a scheduler or a launcher.
   A start that printed no step must show both.
@@ -48,16 +49,33 @@ _LAUNCHES = re.compile(
     rb"|^Loading [\w.+-]+/\d[\w.+-]*\s*$"  # Environment Modules, which a batch script loads once a start
 )
 
+_MARKS = {
+    b"nohup: ignoring input": 0,
+    b"Tracking run with wandb version": 30,
+}
+"""Words that are printed once for each start, with the lines that must stand above them since the last ones.
+
+The first words of a tracker begin nothing: they stand behind the start's own first lines. The ranks of one
+start may each start a tracker, a few lines apart.
+"""
+_MARK = re.compile(
+    rb"\A(?:nohup: ignoring input|(?:\x1b\[[\d;]*m)*wandb(?:\x1b\[[\d;]*m)*: Tracking run with wandb version)"
+)
+
 Watch = Callable[[Sequence[LogFile]], Replayed]
 """Replays these files as one job."""
 
 
 class StartPlace(NamedTuple):
-    """Where a start may begin in a file. `launched`: its first lines are a scheduler's or a launcher's."""
+    """Where a start may begin in a file.
+
+    `launched`: its first lines are a scheduler's or a launcher's. `marked`: one of `_MARKS` stands there.
+    """
 
     offset: int
     number: int
     launched: bool
+    marked: bool = False
 
 
 def replay_last(files: Sequence[LogFile], watch: Watch) -> Replayed:
@@ -90,6 +108,8 @@ class _Part(NamedTuple):
 def _starts_of(file: LogFile, watch: Watch) -> list[_Part]:
     """The parts of a file that one start each has written."""
     places = list(islice(possible_starts(file), _MOST_STARTS + 1))
+    if len(places) > _MOST_STARTS:
+        places = list(islice(possible_starts(file, marks=False), _MOST_STARTS + 1))
     if not places or len(places) > _MOST_STARTS:
         return [_Part(file)]
     edges = [file.start, *((place.offset, place.number) for place in places)]
@@ -121,8 +141,21 @@ def _together(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tup
     return (one[0], other[1]) if one and other else one or other
 
 
-def possible_starts(file: LogFile) -> Iterator[StartPlace]:
-    """Where the first lines of the file repeat, from the top."""
+def possible_starts(file: LogFile, *, marks: bool = True) -> Iterator[StartPlace]:
+    """Where the first lines of the file repeat, from the top. `marks`: or where `_MARKS` stand."""
+    held: StartPlace | None = None
+    for place in _places(file, marks=marks):
+        near = held is not None and place.number - held.number <= _HEAD_LINES
+        if held is not None and not (near and (held.marked or place.marked)):
+            yield held
+        if not near or held is None or not held.marked:
+            held = place
+    if held is not None:
+        yield held
+
+
+def _places(file: LogFile, *, marks: bool) -> Iterator[StartPlace]:
+    """The places one by one. A mark may stand a few lines below the first lines of its start."""
     head = [(line, masked) for line in file.head().split(b"\n") if (masked := _masked(line))][:_HEAD_LINES]
     rows: dict[tuple[bytes, ...], int] = {}
     for index in range(len(head) - _ROW + 1):
@@ -131,16 +164,17 @@ def possible_starts(file: LogFile) -> Iterator[StartPlace]:
         begins = not any(line[:1].isspace() for line, _ in head[index : index + _ROW])
         if begins and len(set(row)) == _ROW and sum(map(_letters, row)) >= _LETTERS:
             rows.setdefault(row, index)
-    if not rows:
-        return
     pieces = {piece for line, _ in head for piece in _LITERAL.findall(line) if len(piece) >= _PIECE}
+    pieces = (pieces if rows else set()) | (set(_MARKS) if marks else set())
     recent: deque[tuple[int, int, bytes]] = deque(maxlen=_HEAD_LINES + _ROW)
-    beyond = 0
-    for offset, number, line in _lines(file, pieces):
+    beyond, marked = 0, dict[bytes, int]()
+    for offset, number, line in _lines(file, pieces) if pieces else ():
         masked = _masked(line)
         if not masked:
             continue
         recent.append((offset, number, masked))
+        if marks and _marks_a_start(line, number, marked) and offset > file.start[0]:
+            yield StartPlace(offset, number, launched=True, marked=True)
         index = rows.get(tuple(each[2] for each in list(recent)[-_ROW:]), -1)
         if index < 0 or len(recent) < _ROW:
             continue
@@ -151,6 +185,16 @@ def possible_starts(file: LogFile) -> Iterator[StartPlace]:
                 row_of_head = head[index : index + _ROW]
                 launched = any(_LAUNCHES.search(each) for each, _ in row_of_head)
                 yield StartPlace(first[0], first[1], launched)
+
+
+def _marks_a_start(line: bytes, number: int, marked: dict[bytes, int]) -> bool:
+    """Whether the line holds words that a start prints once. Notes where they stood last in `marked`."""
+    if _MARK.search(line[:_COMPARED]) is None:
+        return False
+    words = next(words for words in _MARKS if words in line)
+    last, least = marked.get(words), _MARKS[words]
+    marked[words] = number
+    return not least or (last is not None and number - last >= least)
 
 
 def _lines(file: LogFile, pieces: set[bytes]) -> Iterator[tuple[int, int, bytes]]:

@@ -93,6 +93,8 @@ def test_each_fit_that_a_search_counts_as_failed_ends_nothing() -> None:
     log = fit.format("toy") + fit.format("wheel")
     assert place(f"{log}  warnings.warn(toys, FitFailedWarning)\n", "ValueError: no toy").kind == "ignored"
     assert place(f"{log}All the 4 fits failed.\n", "ValueError: no toy").kind == "reported"
+
+
 def test_an_agent_s_tool_that_failed_is_an_answer_to_the_model() -> None:
     told = f"{HEAD}\n{FRAME}\n    toy(a)\nKeyError: 'abacus'\n"
     tool = f"ERROR:2026-03-02 11:52:40,118:Error when executing tool: 'abacus'\n{told}"

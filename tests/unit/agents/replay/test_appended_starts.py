@@ -141,3 +141,43 @@ def test_a_bar_that_never_ends_its_line_costs_no_memory_and_moves_no_line() -> N
     tracemalloc.stop()
     assert [(place.offset, place.number) for place in places] == [(len(first + OUT_OF_MEMORY), 27)]
     assert peak < 3_000_000
+
+
+NOHUP = "nohup: ignoring input\n"
+TRACKED = "wandb: Tracking run with wandb version 0.19.1\nwandb: Syncing run toy-{run}\n"
+LOADS = "".join(f"loads shard {shard:02} of the toy corpus\n" for shard in range(40))
+
+
+@pytest.mark.parametrize("mark", [NOHUP, TRACKED])
+def test_a_start_is_known_by_words_that_each_start_prints_once(watch: Watch, mark: str) -> None:
+    done = watch("toy 1\n" + mark + LOADS + RAISED + mark + LOADS + OUT_OF_MEMORY)
+    assert done.verdict.error_type == "oom"
+    assert [each.verdict.error_type for each in done.earlier] == ["exception"]
+
+
+def test_a_mark_below_the_first_lines_of_a_start_speaks_for_them(watch: Watch) -> None:
+    first = PLAIN_HEAD + TRACKED + LOADS + RAISED
+    done = watch(first + PLAIN_HEAD + TRACKED + LOADS + OUT_OF_MEMORY)
+    assert done.verdict.error_type == "oom"
+    assert places(done) == [(1, first.count("\n") + PLAIN_HEAD.count("\n"), "exception")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(TRACKED + OUT_OF_MEMORY + TRACKED + RAISED, id="the trackers of two ranks"),
+        pytest.param(LOADS + OUT_OF_MEMORY + TRACKED + RAISED, id="one tracker, begun late"),
+        pytest.param(NOHUP + LOADS + NOHUP + LOADS + OUT_OF_MEMORY, id="nothing had ended"),
+        pytest.param(LOADS + OUT_OF_MEMORY + "see nohup: ignoring input\n" + RAISED, id="words cited"),
+    ],
+)
+def test_such_words_begin_no_start_within_one(watch: Watch, text: str) -> None:
+    done = watch(text)
+    assert done.earlier == ()
+    assert done.verdict.error_type == "oom"
+
+
+def test_where_trackers_are_many_the_first_lines_alone_tell(watch: Watch) -> None:
+    many = "".join(TRACKED.format(run=run) + LOADS.replace("toy", f"{run}th") for run in range(70))
+    done = watch(head(1) + many + RAISED + head(2) + OUT_OF_MEMORY)
+    assert [each.verdict.error_type for each in done.earlier] == ["exception"]
