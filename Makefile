@@ -2,7 +2,7 @@
 VENV ?= .venv
 ARGS ?=
 LABELS ?= ../shared/data/failures
-WORKERS ?= 6
+WORKERS ?= 4
 UNIT_WORKERS ?= 3
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed

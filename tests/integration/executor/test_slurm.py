@@ -177,13 +177,18 @@ def test_a_cancel_by_a_person_is_told_as_one_and_an_end_of_ours_is_not(slurm: La
 
 
 def test_a_scheduler_that_does_not_answer_is_no_end_of_its_jobs(slurm: Lab, cluster: World) -> None:
-    cluster.executor()
+    executor = cluster.executor()
     started, checkpoints = submit(cluster, "--fault", "hang@15")
     # An srun that is still asking for its step when the controller goes gives up, and the job fails.
     wait_for(lambda: bool(ledger(checkpoints, "fault")), "every rank runs, and hangs")
     wait_for(lambda: bool(cluster.facts(started.spec.job)), "the watcher has seen it run")
     slurm.stop_controller()
-    wait_for(lambda: "gave no usable answer" in cluster.log.read_text(), "the watcher is blind", 90)
+    wait_for(
+        lambda: "gave no usable answer" in cluster.log.read_text(),
+        "the watcher is blind",
+        90,
+        seen=lambda: (executor.poll(), cluster.log.read_text()[-500:]),
+    )
     slurm.start_controller()
     slurm.wait_state(native_id(started.incarnation), "RUNNING", "COMPLETING")
     slurm.run("scancel", native_id(started.incarnation))

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from midwatch.agents.local.embedded.errors import ServerFailed
+from midwatch.streams.host.process_table import start_ticks
 
 GRACE = 20
 """Seconds between SIGTERM and SIGKILL."""
@@ -64,6 +65,7 @@ class Child:
         with self._supervisor.stdout as answer:
             pid_line = answer.readline()
         self.pid = int(pid_line or 0)
+        self._begun = start_ticks(self.pid)
         if not self.pid:
             self.stop()
             raise ServerFailed(
@@ -86,8 +88,9 @@ class Child:
         except subprocess.TimeoutExpired:
             self._supervisor.kill()
             self._supervisor.wait()
-        if self._supervisor.returncode < 0:
-            # Somebody killed the supervisor. Linux then kills the server; elsewhere we must.
+        if self._supervisor.returncode < 0 and start_ticks(self.pid) == self._begun:
+            # Somebody killed the supervisor. Linux then kills the server, and the pid may be another
+            # process's by now. Elsewhere we must kill it.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
 

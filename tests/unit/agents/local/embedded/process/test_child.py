@@ -113,6 +113,18 @@ def test_kill_dash_nine_of_owner_and_supervisor_at_once_ends_the_server(tmp_path
     wait_for(lambda: not alive(server), "server gone")
 
 
+def test_a_server_that_died_with_its_supervisor_is_not_sought_by_a_pid_that_another_process_has_by_now(
+    tmp_path: Path,
+) -> None:
+    child = toy(tmp_path)
+    os.kill(child._supervisor.pid, signal.SIGKILL)
+    wait_for(lambda: not alive(child.pid), "server gone")
+    with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as bystander:
+        child.pid = bystander.pid
+        child.stop()
+        assert bystander.communicate(b"it lives")[0] == b"it lives"
+
+
 def test_a_fork_of_the_owner_does_not_keep_the_server_alive(tmp_path: Path) -> None:
     process, server, above, fork = owner(tmp_path, "fork")
     process.kill()
