@@ -36,7 +36,7 @@ def test_a_few_lines_more_are_no_work(watch: Watch) -> None:
         "wandb: train/loss 2.1",
         "7f2b3c000000-7f2b3c021000 rw-p 00000000 00:00 0",
         "2026-03-02 11:52:40.1: I tensorflow/core/common_runtime/bfc_allocator.cc:632] Chunk at 0x70 of 64",
-        "MaxInUse:                137101312",
+        "MaxInUse:                240118272",
     ],
 )
 def test_a_stack_a_dump_and_a_summary_are_no_work(watch: Watch, line: str) -> None:
