@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from integration.chain.installation import Installation, Job, midwatch
+from integration.chain.resuming import why
 from midwatch.streams.records import PersonAct
 from processes import wait_for
 
@@ -90,6 +91,17 @@ def fail(
     job = Job(watch, name, directory, ())
     wait_for(lambda: _actions(job)[-1:] == ["stop"], "it is decided", SOON, seen=job.records)
     return Rescue(watch, directory, job)
+
+
+def check_why(rescue: Rescue, cluster: str) -> None:
+    """Cause, quantities, place, who is to blame, and the key to change with both values."""
+    text = why(rescue.job)
+    for quantity in ("size 2.00 GiB", "capacity 79.11 GiB", "free 1.02 GiB"):
+        assert quantity in text
+    assert "step 10, phase evaluation" in text
+    assert "blame software: the job asked for more memory than the device has" in text
+    assert "change data.val_batch_size in train.yaml, 32 → 16:" in text
+    assert f"midwatch resume {cluster}:{rescue.user}/{rescue.job.name} --set data.val_batch_size=16" in text
 
 
 def check_rescue(rescue: Rescue) -> subprocess.CompletedProcess[str]:

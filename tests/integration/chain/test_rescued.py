@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from integration.chain.installation import Installation, installation
-from integration.chain.rescued import CONFIG, PACE, SOON, check_rescue, fail
+from integration.chain.rescued import CONFIG, PACE, SOON, check_rescue, check_why, fail
 from integration.chain.resuming import why
 from integration.chain.training import PROCESSES
 from midwatch.agents.executor.arming import disarm_all, lift_disarm_all
@@ -33,13 +33,7 @@ def test_an_unarmed_job_is_resumed_with_a_clone_of_its_configuration(
     rescue = fail(watch, tmp_path / "job")
     config = rescue.directory / "code" / "train.yaml"
 
-    text = why(rescue.job)
-    for quantity in ("size 2.00 GiB", "capacity 79.11 GiB", "free 1.02 GiB"):
-        assert quantity in text
-    assert "step 10, phase evaluation" in text
-    assert "blame software: the job asked for more memory than the device has" in text
-    assert "change data.val_batch_size in train.yaml, 32 → 16:" in text
-    assert f"midwatch resume local:{rescue.user}/{rescue.job.name} --set data.val_batch_size=16" in text
+    check_why(rescue, "local")
 
     refused = rescue.resume("--set", "val_batch_size=16", answer="n\n")
     assert (refused.returncode, refused.stdout[-17:]) == (0, "nothing was done\n"), refused.stderr

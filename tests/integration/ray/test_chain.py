@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from integration.chain.installation import Installation, Job, installation, midwatch
-from integration.chain.rescued import check_rescue, fail
+from integration.chain.rescued import check_rescue, check_why, fail
 from integration.chain.slurm_training import SOON, Training, decided, restarted, shown
 from integration.ray.trained_on_s3 import TrainedOnS3, files, s3_server
 from midwatch.agents.local.embedded.stack import Endpoints
@@ -146,6 +146,7 @@ def test_a_person_resumes_a_job_with_a_changed_clone_of_the_configuration_in_its
     watch: Installation, ray_session: RayLab, tmp_path: Path
 ) -> None:
     rescue = fail(watch, tmp_path / "job", "ray")
+    check_why(rescue, "ray")
     shown = check_rescue(rescue).stdout
     ours = _submissions(ray_session, rescue.job)
     assert [j["status"] for j in ours] == ["FAILED", "SUCCEEDED"]
