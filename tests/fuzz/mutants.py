@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from midwatch.rules import expressions
-from midwatch.rules.matching import compiler, hits, known_forms, matcher, scanner
-from midwatch.rules.matching.known_forms import FindRules
+from midwatch.rules.matching import compiler, hits, known_forms, matcher, rule_finder, scanner
+from midwatch.rules.matching.rule_finder import FindRules
 from midwatch.rules.prefilter import literals, syntax_tree
 
 Mutant = Callable[[pytest.MonkeyPatch], None]
@@ -17,13 +18,13 @@ Mutant = Callable[[pytest.MonkeyPatch], None]
 
 def one_rule_a_line(patch: pytest.MonkeyPatch) -> None:
     """Only the first rule found in a line is told."""
-    original = compiler._rule_finder
+    original = compiler.rule_finder
 
     def finder(patterns: Sequence[str]) -> FindRules:
         find = original(patterns)
         return lambda line: list(find(line))[:1]
 
-    patch.setattr(compiler, "_rule_finder", finder)
+    patch.setattr(compiler, "rule_finder", finder)
 
 
 def line_keeps_its_end(patch: pytest.MonkeyPatch) -> None:
@@ -108,6 +109,20 @@ def kelvin_forgotten(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(literals._Derivation, "units", units)
 
 
+def character_taken_for_its_bytes(patch: pytest.MonkeyPatch) -> None:
+    """`é?` is two bytes in the twin for ASCII lines, and only the second may be missing."""
+    original = rule_finder.ascii_twin
+    longer = re.compile(r"[^\x00-\x7f]")
+    patch.setattr(
+        rule_finder, "ascii_twin", lambda pattern: original(longer.sub(lambda part: part[0] * 2, pattern))
+    )
+
+
+def folding_forgotten_in_twins(patch: pytest.MonkeyPatch) -> None:
+    """The twin of a Kelvin sign that `(?i)` makes a k is no k."""
+    patch.setattr(rule_finder, "_FOLDS_INTO_ASCII", re.compile(r"(?!)"))
+
+
 def flags_leak_out_of_groups(patch: pytest.MonkeyPatch) -> None:
     """`(?-i:..)` inside a group still holds behind it."""
     original = syntax_tree._PatternReader.group
@@ -143,7 +158,7 @@ def unguarded_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 def everything_is_utf8(patch: pytest.MonkeyPatch) -> None:
     """ASCII patterns no longer match through damaged bytes."""
-    for module in (compiler, expressions, literals):
+    for module in (compiler, expressions, literals, rule_finder):
         patch.setattr(module, "is_bytewise", lambda _: False)
 
 
@@ -191,6 +206,8 @@ MUTANTS: tuple[Mutant, ...] = (
     one_way_demanded,
     case_taken_as_written,
     kelvin_forgotten,
+    character_taken_for_its_bytes,
+    folding_forgotten_in_twins,
     flags_leak_out_of_groups,
     gates_see_across_lines,
     text_ends_held_by_gates,

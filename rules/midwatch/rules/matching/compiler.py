@@ -15,11 +15,11 @@ from midwatch.rules.files.rule_reader import refuse_double_names
 from midwatch.rules.files.syntax_advice import advice_for
 from midwatch.rules.matching.block_rules import BlockRules
 from midwatch.rules.matching.hits import CompiledRule, Match, MatcherDisagreement, Matches
-from midwatch.rules.matching.known_forms import FindRules, KnownForms
+from midwatch.rules.matching.known_forms import KnownForms
 from midwatch.rules.matching.matcher import SMALL_CHUNK, Machinery, lines_of, match_chunk
+from midwatch.rules.matching.rule_finder import rule_finder
 from midwatch.rules.matching.scanner import scanner_of
 from midwatch.rules.model import Rule
-from midwatch.rules.prefilter.literals import required_literals, spelling_count, spellings
 from midwatch.rules.prefilter.packing import pack
 from midwatch.rules.prefilter.plan import PrefilterPlan
 from midwatch.rules.prefilter.syntax_tree import NotUnderstood, parse
@@ -27,7 +27,6 @@ from midwatch.rules.prefilter.triggers import Triggers, choose_triggers
 from midwatch.rules.prefilter.workloads import background as usual_background
 
 _Packed = tuple[tuple[bytes, ...], ...]
-_MOST_WORDS = 16
 BACKGROUND_LIMIT = 1 << 20
 """Most bytes of background for the selection of triggers."""
 
@@ -163,8 +162,8 @@ def compile_rules(
         raise RuleErrors(errors)
     stop_rules = [Rule(name=rule.name, pattern=rule.stop_pattern) for rule in everything if rule.stop_pattern]
     stops = compile_rules(stop_rules, background=background, scan=scan) if stop_rules else None
-    find_rules = _rule_finder([entry.rule.pattern for entry in compiled])
-    known_forms = KnownForms(compiled, find_rules, _rule_finder)
+    find_rules = rule_finder([entry.rule.pattern for entry in compiled])
+    known_forms = KnownForms(compiled, find_rules, rule_finder)
     machinery = Machinery(tuple(compiled), find_rules, known_forms, scanner_of(()), (), every_line=True)
     blocks = BlockRules(rule for rule in everything if rule.block)
     rule_set = RuleSet(machinery, blocks, everything, stops)
@@ -201,57 +200,6 @@ def content_hash(rules: Sequence[Rule]) -> str:
         fields = {name: getattr(rule, name) for name in Rule.__slots__ if name not in left_out}
         digest.update(orjson.dumps(fields, option=orjson.OPT_SORT_KEYS) + b"\n")
     return digest.hexdigest()
-
-
-def _rule_finder(patterns: Sequence[str]) -> FindRules:
-    """A function from a line to the indexes of the patterns found in it, in no order."""
-    members = {
-        bytewise: [i for i, pattern in enumerate(patterns) if is_bytewise(pattern) is bytewise]
-        for bytewise in (True, False)
-    }
-    sets = {
-        bytewise: compile_set([patterns[index] for index in indexes])
-        for bytewise, indexes in members.items()
-        if indexes
-    }
-    if not sets:
-        return lambda _: []
-    if len(sets) == 1:
-        return next(iter(sets.values()))
-    in_bytes, in_utf8 = sets[True], sets[False]
-    byte_indexes, utf8_indexes = members[True], members[False]
-    words = _words_of([patterns[index] for index in utf8_indexes])
-
-    def find_in_both(line: bytes) -> list[int]:
-        found = in_bytes(line)
-        if found:
-            found = [byte_indexes[index] for index in found]
-        for word in words:
-            if word in line:
-                return [*found, *(utf8_indexes[index] for index in in_utf8(line))]
-        return found
-
-    return find_in_both
-
-
-def _words_of(patterns: Sequence[str]) -> list[bytes]:
-    """Byte strings: every line that one of the patterns matches holds at least one of them.
-
-    If that is unknown for a pattern, the result is the empty byte string, which every line holds. Few rules
-    are not ASCII, and a search of each line for them would double the cost of all others.
-    """
-    words: set[bytes] = set()
-    for pattern in patterns:
-        # Take the demand with the fewest spellings; of equal demands, the one with longer literals.
-        counted = [
-            (sum(map(spelling_count, demand)), -min(map(len, demand)), sorted(demand))
-            for demand in required_literals(pattern)
-        ]
-        count, _, demand = min(counted, default=(_MOST_WORDS + 1, 0, []))
-        if len(words) + count > _MOST_WORDS:
-            return [b""]
-        words.update(spelling for literal in demand for spelling in spellings(literal))
-    return sorted(words)
 
 
 def _gates(patterns: Sequence[str]) -> tuple[tuple[Callable[[bytes], Sequence[int]], ...], bool]:

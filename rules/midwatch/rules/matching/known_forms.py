@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from midwatch.rules.matching.digits import with_any_digit
 from midwatch.rules.matching.hits import CompiledRule
+from midwatch.rules.matching.rule_finder import FindRules
 from midwatch.streams.lines.forms import LONGEST_FORM, form_of
 
-FindRules = Callable[[bytes], list[int]]
 OFTEN = 16
 """Lines of a form that are searched before the form is learnt."""
 _REMEMBERED = 4096

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from midwatch.rules.matching.hits import CompiledRule, Matches, Row
-from midwatch.rules.matching.known_forms import FindRules, KnownForms, are_alike
+from midwatch.rules.matching.known_forms import KnownForms, are_alike
+from midwatch.rules.matching.rule_finder import FindRules
 from midwatch.rules.matching.scanner import Find
 
 SMALL_CHUNK = 2048

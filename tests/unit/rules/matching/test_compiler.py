@@ -8,7 +8,7 @@ from house.cases import cases
 from midwatch.rules.loader import load_bundle
 from midwatch.rules.matching.compiler import RuleSet, compile_rules
 from midwatch.rules.model import BlockKind, Rule
-from midwatch.rules.prefilter.workloads import storm
+from midwatch.rules.prefilter.workloads import noise, storm
 
 RULES = (
     Rule(name="mesh", pattern="the mesh of (?P<what>\\w+) was lost", stop_pattern="the mesh is back"),
@@ -19,17 +19,36 @@ RULES = (
 )
 
 
-def test_without_the_scan_the_same_is_found() -> None:
+@pytest.fixture(scope="module")
+def shipped() -> RuleSet:
     every = load_bundle("default").rules
-    rules = every[: cases(len(every))]
+    return compile_rules(every[: cases(len(every))])
+
+
+def test_without_the_scan_the_same_is_found(shipped: RuleSet) -> None:
     text = storm(cases(200_000))
 
     def found(rule_set: RuleSet) -> list[tuple[str, int]]:
         return [(hit.rule.name, hit.line_number) for hit in rule_set.match_chunk(text)]
 
-    with_scan = found(compile_rules(rules))
+    with_scan = found(shipped)
     assert with_scan
-    assert found(compile_rules(rules, scan=False)) == with_scan
+    assert found(compile_rules(shipped.rules, scan=False)) == with_scan
+
+
+def test_few_lines_of_noise_hold_a_trigger_of_a_shipped_rule_and_no_hit(shipped: RuleSet) -> None:
+    """A rule whose only literal is frequent makes every other rule slower: `) ` stood in one line of 20."""
+    lines = noise(500_000).splitlines()
+    triggers = shipped.triggers
+    held = [
+        line for line in lines
+        if any(trigger in line for trigger in triggers.spellings)
+        or any(trigger in line.lower() for trigger in triggers.lowered)
+    ]  # fmt: skip
+
+    for_nothing = [line for line in held if not shipped.match_line(line)]
+    assert triggers.unguarded == ()
+    assert len(for_nothing) * 200 <= len(lines)
 
 
 def test_a_scan_by_the_plan_of_another_compilation_finds_the_same() -> None:
