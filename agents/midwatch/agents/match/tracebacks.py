@@ -237,10 +237,21 @@ def _ending(
 
 def _is_passed_over(text: bytes, start: int, end: int, speaker: bytes) -> bool:
     """Whether the exception is one of several that Python ignored or that a search of parameters counted."""
-    if _is_counted_fit(text, start, end):
+    fits_failed, announced = _passed_over_near(text, start // _SOURCE_BYTES)
+    if fits_failed and _is_counted_fit(text, start, end):
         return True
-    announced = text.rfind(_ANNOUNCED, max(start - _SOURCE_BYTES, 0), start) >= 0
+    announced = announced and text.rfind(_ANNOUNCED, max(start - _SOURCE_BYTES, 0), start) >= 0
     return announced and _all_ignored(text[start + len(speaker) : end], lines_above(text, start, speaker))
+
+
+@lru_cache(maxsize=16)
+def _passed_over_near(text: bytes, part: int) -> tuple[bool, bool]:
+    """Whether failed fits, and ignored exceptions, stand in a part of a chunk or in the part above it.
+
+    Few chunks hold any, and a storm asks for each of its lines.
+    """
+    first, end = max(part - 1, 0) * _SOURCE_BYTES, (part + 1) * _SOURCE_BYTES
+    return text.find(_FITS_FAILED, first, end) >= 0, text.find(_ANNOUNCED, first, end) >= 0
 
 
 def _is_counted_fit(text: bytes, start: int, end: int) -> bool:

@@ -103,10 +103,9 @@ def _is_crowded(text: bytes, offsets: list[int]) -> bool:
 
 def _match_around(machinery: Machinery, text: bytes, offsets: list[int]) -> Matches:
     """The hits in the lines of these sorted offsets."""
-    find_rules, compiled = machinery.find_rules, machinery.compiled
+    compiled = machinery.compiled
     find, rfind = text.find, text.rfind
-    hits: list[Row] = []
-    add = hits.append
+    spans: list[tuple[int, int]] = []
     size = len(text)
     end = -1
     for offset in offsets:
@@ -116,13 +115,13 @@ def _match_around(machinery: Machinery, text: bytes, offsets: list[int]) -> Matc
         end = find(b"\n", offset)
         if end < 0:
             end = size
-        line = text[start:end]
-        found = find_rules(line)
-        if found:
-            if len(found) > 1:
-                found.sort()
-            for index in found:
-                add((compiled[index], text, start, end, line))
+        spans.append((start, end))
+    lines = [text[start:end] for start, end in spans]
+    hits: list[Row] = []
+    add = hits.append
+    for (start, end), line, found in zip(spans, lines, machinery.known_forms.find_in(lines), strict=True):
+        for index in found:
+            add((compiled[index], text, start, end, line))
     return Matches(hits)
 
 

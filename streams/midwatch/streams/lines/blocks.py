@@ -8,7 +8,7 @@ its first and its latest lines, whatever its length and wherever it was cut.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from midwatch.streams.lines.normalise import places
@@ -120,7 +120,7 @@ def follow(unfinished: Unfinished, section: Section, text: bytes) -> Unfinished:
     opened = {block.speaker: _Open(block.speaker, block.lines, [], block.foreign) for block in unfinished}
     for _ in _ended(text, opened):
         pass
-    return tuple(_extended(block, section, text) for block in opened.values())
+    return _extended(opened.values(), section, text)
 
 
 def finished(text: bytes) -> Iterator[TracebackBlock]:
@@ -254,16 +254,28 @@ def _window(sizes: Sequence[int]) -> list[int]:
     return [0, *range(first, len(sizes))]
 
 
-def _extended(block: _Open, section: Section, text: bytes) -> UnfinishedBlock:
-    positions = block.positions(text)
-    spans = [_line(text, position) for position in positions]
-    sizes = [*(len(line.text) for line in block.before), *(len(line) for line in spans)]
-    indexes = _window(sizes)
-    known = len(block.before)
-    new = [index - known for index in indexes if index >= known]
-    placed = places(section, text, [positions[index] for index in new])
-    lines = (
-        *(block.before[index] for index in indexes if index < known),
-        *(BlockLine(spans[i], place.offset, place.number) for i, place in zip(new, placed, strict=True)),
+def _extended(blocks: Iterable[_Open], section: Section, text: bytes) -> Unfinished:
+    """The blocks with their lines of this text. One walk places the lines of all blocks."""
+    kept = [(block, *_kept_of(block, text)) for block in blocks]
+    positions = sorted(position for _, _, new in kept for position in new)
+    placed = dict(zip(positions, places(section, text, positions), strict=True))
+    return tuple(
+        UnfinishedBlock(
+            block.speaker,
+            (
+                *before,
+                *(BlockLine(_line(text, at), placed[at].offset, placed[at].number) for at in new),
+            ),
+            block.foreign,
+        )
+        for block, before, new in kept
     )
-    return UnfinishedBlock(block.speaker, lines, block.foreign)
+
+
+def _kept_of(block: _Open, text: bytes) -> tuple[list[BlockLine], list[int]]:
+    """The lines of earlier chunks that a block keeps, and where its kept lines of this text begin."""
+    positions, known = block.positions(text), len(block.before)
+    sizes = [len(line.text) for line in block.before] + [len(_line(text, at)) for at in positions]
+    indexes = _window(sizes)
+    before = [block.before[index] for index in indexes if index < known]
+    return before, [positions[index - known] for index in indexes if index >= known]

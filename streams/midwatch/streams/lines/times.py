@@ -34,6 +34,7 @@ _FORMATS = tuple(
 _ANY_FORM = re.compile("|".join(f"({re.sub(r'[(][?]P<[^>]+>', '(?:', form.pattern)})" for form in _FORMATS))
 _HANDS = re.compile(rb":\d\d:\d\d")  # every form holds this, or begins with `_SECONDS`
 _SECONDS = b"[1"
+_SECONDS_FORM = form_of(_SECONDS)
 # The most frequent form, at the head of the line: nothing in front of it can begin another form.
 _USUAL = re.compile(
     rb"(?:[^0-9A-Z]{0,8}|\[(?:rank|default)\d{1,6}\]:? ?\[?)"
@@ -132,7 +133,7 @@ def _printed(line: bytes, read_at: float | None) -> _Printed | None:
     if hands is None:
         return _read(line, read_at)
     if not hands:
-        return _read(line, read_at) if _SECONDS in head else None
+        return None
     start, end, behind, parts, resolution = hands
     second = head[end + 1 : end + 3]
     began = _minute(head[start:end]) if second < _MINUTE else None
@@ -147,14 +148,14 @@ def _hands(form: bytes) -> tuple[int, int, int, int, float] | tuple[()] | None:
     """Where lines of this form print a time in the usual form: its start, its minute's end, and its end.
 
     Then come the parts of a second that it counts (0 for none) and its resolution. () if no part of the form
-    can be hours, minutes and seconds, and None if they may stand elsewhere. Each digit of the form is a zero.
+    can be a time, and None if one may stand elsewhere. Each digit of the form is a zero.
     """
     usual = _USUAL.match(form)
     if usual is not None:
         digits = len(usual[3] or b"")
         parts = 10**digits if digits else 0
         return usual.start(1), usual.end(1), usual.end(), parts, 10.0**-digits
-    return () if _HANDS.search(form) is None else None
+    return () if _HANDS.search(form) is None and _SECONDS_FORM not in form else None
 
 
 @lru_cache(maxsize=256)
