@@ -18,7 +18,7 @@ Mutant = Callable[[pytest.MonkeyPatch], None]
 
 def one_rule_a_line(patch: pytest.MonkeyPatch) -> None:
     """Only the first rule found in a line is told."""
-    original = compiler.rule_finder
+    original = rule_finder.rule_finder
 
     def finder(patterns: Sequence[str]) -> FindRules:
         find = original(patterns)
