@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+from midwatch.streams.lines.launcher_prefix import FRONT
+
 _LOOK_BACK = 4096  # bytes
-_TRACED = re.compile(rb"^(?:\d+: ?)?(\++) (?:\w+=\S* )*(\S+)", re.MULTILINE)
+_TRACED = re.compile(rb"^" + FRONT.encode() + rb"(?:\d+:)?(\++) (?:\w+=\S* )*(\S+)", re.MULTILINE)
 _LAUNCHERS = (b"srun", b"mpirun", b"mpiexec", b"docker", b"ssh", b"scontrol")
 
 

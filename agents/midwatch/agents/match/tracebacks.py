@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 
 from midwatch.agents.match.lines_above import lines_above
 from midwatch.streams.lines.forms import LONGEST_FORM, form_of
+from midwatch.streams.lines.launcher_prefix import front
 
 _INNERMOST = 6  # frames that show whose code raised
 
@@ -124,13 +125,13 @@ _QUOTED = TracebackPlace("quoted")
 
 def begins_line(line: bytes, start: int) -> bool:
     """Whether the word at `start` begins the line. A launcher's prefix (a rank, a clock) may precede it."""
-    before = line[:start].rstrip(_NAME)
+    before = line[front(line[:start]) : start].rstrip(_NAME)
     return not before or _PREFIX.fullmatch(before) is not None
 
 
 def is_logged(line: bytes, start: int) -> bool:
     """Whether only a logger's stamp and level precede the word at `start`, as in a message's first words."""
-    return _LOGGED.fullmatch(line[:start].rstrip(_NAME)) is not None
+    return _LOGGED.fullmatch(line[front(line[:start]) : start].rstrip(_NAME)) is not None
 
 
 def place_of(text: bytes, start: int, end: int) -> TracebackPlace:
@@ -148,9 +149,7 @@ def place_of(text: bytes, start: int, end: int) -> TracebackPlace:
         return _REPORTED
     words = line[len(speaker) :]
     if words[:1].isspace():
-        shown = (
-            _FRAME.match(first[1]) is not None and not _GLUED.match(line) and _C_FRAME.match(first[1]) is None
-        )
+        shown = _FRAME.match(first[1]) is not None and not form.glued and _C_FRAME.match(first[1]) is None
         return _QUOTED if shown else _REPORTED
     place = _ending(words, first, above, last=_NOTHING_MORE.match(text, end) is not None)
     if place.kind == "reported" and _is_passed_over(text, start, end, speaker):
@@ -162,22 +161,27 @@ class _LineForm(NamedTuple):
     """What holds for all lines of one form.
 
     `quoted`: the line itself looks like source code, or like a shell's header. `deep`: the length of what
-    precedes its first deep indent, or -1. `warned`: it begins a warning. `speaker`: the length of its prefix.
+    precedes its first deep indent, or -1. `warned`: it begins a warning. `glued`: another writer's line
+    follows carets. `speaker`: the length of its prefix.
     """
 
     quoted: bool
     deep: int
     warned: bool
+    glued: bool
     speaker: int
 
 
 @lru_cache(maxsize=2048)
 def _form(line: bytes) -> _LineForm:
-    deep = None if _GLUED.match(line) else _DEEP.match(line)
+    words = line[front(line) :]
+    glued = _GLUED.match(words) is not None
+    deep = None if glued else _DEEP.match(line)
     return _LineForm(
-        quoted=_NOTEBOOK_HEADER.search(line) is not None or _CODE.match(line) is not None,
+        quoted=_NOTEBOOK_HEADER.match(words) is not None or _CODE.match(words) is not None,
         deep=deep.end(1) if deep else -1,
-        warned=_WARNED.match(line) is not None,
+        warned=_WARNED.match(words) is not None,
+        glued=glued,
         speaker=len(_speaker(line)),
     )
 

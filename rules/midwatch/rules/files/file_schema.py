@@ -49,7 +49,8 @@ def _rule() -> dict[str, object]:
             },
             "pattern": {
                 "type": "string",
-                "description": "RE2 syntax. It is searched in one line at a time, or in a block.",
+                "description": "RE2 syntax. It is searched in one line at a time, or in a block. "
+                "`^{{front}}` is the beginning of a line's own words, behind what launchers print there.",
             },
             "role": _choice(Role) | {"description": "What a hit proves. Only a failure's line is a cause."},
             "error_type": {"type": "string", "description": "The kind of failure, as policies name it."},

@@ -24,10 +24,13 @@ from midwatch.rules.model import (
     SourceLocation,
 )
 from midwatch.streams.lines.blocks import finished
+from midwatch.streams.lines.launcher_prefix import FRONT
 from midwatch.streams.strict_yaml import YamlNode, YamlScalar, plain, read_yaml
 
 VERSION = 1
 MAX_PATTERN = 4096
+FRONT_MARK = "{{front}}"
+"""Stands in a pattern for any prefixes of launchers, containers and log collectors. RE2 knows no such syntax."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}\Z")
 _GROUP_NAME = re.compile(r"\(\?P?<([A-Za-z_]\w*)>")
 
@@ -122,7 +125,7 @@ def _read_rule(node: YamlNode, errors: list[LocatedError]) -> Rule | None:
         if not _NAME.match(name):
             remedy = "Use small letters, digits, `_`, `-` and `.`, at most 64."
             fields.complain(fields.place("name"), f"{name!r} is no name for a rule", remedy)
-    pattern = fields.text("pattern", required=True)
+    pattern = _with_front(fields.text("pattern", required=True))
     role = fields.choice("role", Role) or Role.CAUSE
     error_type = fields.text("error_type")
     if role in (Role.CAUSE, Role.CONSEQUENCE) and not error_type:
@@ -143,7 +146,7 @@ def _read_rule(node: YamlNode, errors: list[LocatedError]) -> Rule | None:
         no_match=tuple(text for text, _ in fields.texts("no_match")),
         metadata={key: plain(value) for key, (_, value) in fields.mapping("metadata").items()},
         rate_limit=_rate_limit(fields),
-        stop_pattern=fields.text("stop_pattern"),
+        stop_pattern=_with_front(fields.text("stop_pattern")),
         fallback=fields.flag("fallback") or False,
         any_level=fields.flag("any_level") or False,
         at_start=fields.flag("at_start") or False,
@@ -193,6 +196,11 @@ def _rate_limit(fields: Fields) -> RateLimit | None:
     if hits is not None and hits < 1:
         limit.complain(limit.place("hits"), "`hits` is below 1", "Leave the rule out instead.")
     return RateLimit(hits, seconds) if hits and hits > 0 and seconds else None
+
+
+def _with_front(pattern: str) -> str:
+    """The pattern with what launchers print in front of lines in place of `{{front}}`."""
+    return pattern.replace(FRONT_MARK, FRONT)
 
 
 def _try_patterns(rule: Rule, fields: Fields) -> None:

@@ -22,10 +22,12 @@ LARGEST_CONTEXT = 64 * 1024
 
 BLOCK_OPENS = b"Traceback (most recent call last):"
 _OPENINGS = (BLOCK_OPENS, b"Original " + BLOCK_OPENS)  # of a data loader's worker
-# The speaker's prefix in a stream of many ranks: `[rank3]: `, `3: `, `(Trainer pid=77, ip=10.0.0.1) `.
+# The speaker's prefix in a stream of many ranks: `[rank3]: `, `3: `, `(Trainer pid=77, ip=10.0.0.1) `,
+# `gpu-7: `, `trainer-1  | `, `[pod/toy-0/trainer] `.
 _PREFIXES = (
-    rb"(?:\[(?:rank|default)\d+\]:? ?|\[\d+,\d+\]<std(?:out|err)>:|\d{1,6}: "
-    rb"|\([^()]{0,80}pid=\d+[^()]{0,80}\) )*"
+    rb"(?:\[(?:rank|default)\d+\]:? ?|\[\d+(?:,[\w:-]{1,24}){0,2}\]<std\w{3,4}>:| {0,5}\d{1,6}: "
+    rb"|\([^()]{0,80}pid=\d+[^()]{0,80}\) |[A-Za-z][\w.-]{0,62}\d(?:: | +\| )|\d{1,3}(?:\.\d{1,3}){3}: "
+    rb"|\[pod/[^\]\n]{1,120}\] )*"
 )
 _SPEAKER = re.compile(_PREFIXES)
 # Frames come in runs: one step takes many lines of one speaker. Some prefixes may have one blank more. Then
@@ -35,7 +37,10 @@ _FRAMES = re.compile(
     rb"(?=(%b))\1(?:(?<![\]:])|(?<=>:))[ \t\v\f\r][^\n]*(?:\n\1[ \t\v\f\r][^\n]*)*" % _PREFIXES
 )
 # Lines that have no prefix and open no block.
-_UNSPOKEN = re.compile(rb"(?:(?!\[(?:rank|default)\d|\[\d+,|\d{1,6}: |\(|Traceback \(|Original T)[^\n]*\n)*")
+_UNSPOKEN = re.compile(
+    rb"(?:(?!\[(?:rank|default)\d|\[\d+[\],]|\[pod/| {0,5}\d{1,6}: |\d{1,3}\.\d|[A-Za-z][\w.-]{0,62}\d(?:: | +\| )"
+    rb"|\(|Traceback \(|Original T)[^\n]*\n)*"
+)
 _EXCEPTION = re.compile(rb"[A-Za-z_][\w.]*(?:: .*|:?)\Z", re.DOTALL)
 _RANK = re.compile(rb"\[(?:rank|default)(\d+)\]|\[\d+,(\d+)\]<std|(?:\A|\) )(\d{1,6}): ")
 _PATIENCE = 16  # lines of the speaker in a row outside the traceback, after which its block is dropped

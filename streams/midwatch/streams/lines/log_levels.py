@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 
 from midwatch.streams.lines.forms import LONGEST_FORM, form_of
+from midwatch.streams.lines.launcher_prefix import front
 
 _HEAD = 240  # bytes in which a line names its level; its message comes after
 
@@ -68,8 +69,9 @@ def stands_aside(line: bytes) -> bool:
     or a drill's announcement.
     """
     head = line[:_HEAD]
+    words = head[front(head) :]
     return (
-        any(pattern.match(head) for pattern in (_WANDB, _DRILL, _SAMPLE))
+        any(pattern.match(words) for pattern in (_WANDB, _DRILL, _SAMPLE))
         or _AUTOTUNER.search(head) is not None
         or _NCCL_RAS.search(head) is not None
     )
