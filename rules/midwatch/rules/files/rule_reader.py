@@ -30,7 +30,7 @@ from midwatch.streams.strict_yaml import YamlNode, YamlScalar, plain, read_yaml
 VERSION = 1
 MAX_PATTERN = 4096
 FRONT_MARK = "{{front}}"
-"""Stands in a pattern for any prefixes of launchers, containers and log collectors. RE2 knows no such syntax."""
+"""Stands in a pattern for the prefixes of launchers and log collectors. RE2 knows no such syntax."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}\Z")
 _GROUP_NAME = re.compile(r"\(\?P?<([A-Za-z_]\w*)>")
 

@@ -25,7 +25,7 @@ _OPENINGS = (BLOCK_OPENS, b"Original " + BLOCK_OPENS)  # of a data loader's work
 # The speaker's prefix in a stream of many ranks: `[rank3]: `, `3: `, `(Trainer pid=77, ip=10.0.0.1) `,
 # `gpu-7: `, `trainer-1  | `, `[pod/toy-0/trainer] `.
 _PREFIXES = (
-    rb"(?:\[(?:rank|default)\d+\]:? ?|\[\d+(?:,[\w:-]{1,24}){0,2}\]<std\w{3,4}>:| {0,5}\d{1,6}: "
+    rb"(?:\[rank\d+\]:? ?|\[[A-Za-z]\w{0,30}\d\]: ?|\[\d+(?:,[\w:-]{1,24}){0,2}\]<std\w{3,4}>:| {0,5}\d{1,6}: "
     rb"|\([^()]{0,80}pid=\d+[^()]{0,80}\) |[A-Za-z][\w.-]{0,62}\d(?:: | +\| )|\d{1,3}(?:\.\d{1,3}){3}: "
     rb"|\[pod/[^\]\n]{1,120}\] )*"
 )
@@ -38,8 +38,8 @@ _FRAMES = re.compile(
 )
 # Lines that have no prefix and open no block.
 _UNSPOKEN = re.compile(
-    rb"(?:(?!\[(?:rank|default)\d|\[\d+[\],]|\[pod/| {0,5}\d{1,6}: |\d{1,3}\.\d|[A-Za-z][\w.-]{0,62}\d(?:: | +\| )"
-    rb"|\(|Traceback \(|Original T)[^\n]*\n)*"
+    rb"(?:(?!\[[A-Za-z]\w{0,30}\d\]|\[\d+[\],]|\[pod/| {0,5}\d{1,6}: |\d{1,3}\.\d"
+    rb"|[A-Za-z][\w.-]{0,62}\d(?:: | +\| )|\(|Traceback \(|Original T)[^\n]*\n)*"
 )
 _EXCEPTION = re.compile(rb"[A-Za-z_][\w.]*(?:: .*|:?)\Z", re.DOTALL)
 _RANK = re.compile(rb"\[(?:rank|default)(\d+)\]|\[\d+,(\d+)\]<std|(?:\A|\) )(\d{1,6}): ")
@@ -200,7 +200,7 @@ def _ended(text: bytes, opened: dict[bytes, _Open]) -> Iterator[tuple[_Open, int
         elif b"" not in opened and (skipped := _UNSPOKEN.match(text, position)):
             position = skipped.end()
         if frames := _FRAMES.match(text, position):
-            if block := opened.get(frames[1]):
+            if block := opened.get(frames[1]) or opened.get(_without_blank(frames[1])):
                 block.take(frames.span())
             position = frames.end() + 1
             continue
@@ -220,6 +220,9 @@ def _taken(line: bytes, span: tuple[int, int], opened: dict[bytes, _Open]) -> _O
         opened[speaker] = _Open(speaker, (), [span])
         return None
     block = opened.get(speaker)
+    if block is None and (block := opened.get(_without_blank(speaker))):
+        speaker = block.speaker
+        prefix = len(speaker)
     if block is None:
         return None
     if line[prefix : prefix + 1].isspace():
@@ -231,6 +234,11 @@ def _taken(line: bytes, span: tuple[int, int], opened: dict[bytes, _Open]) -> _O
     else:
         block.take(span, block.foreign + 1)
     return None
+
+
+def _without_blank(speaker: bytes) -> bytes:
+    """The speaker if the blank behind its bracket is the line's: `torchrun --tee` prints none, ranks print one."""
+    return speaker[:-1] if speaker.endswith(b"]: ") else speaker
 
 
 def _prefix(line: bytes) -> int:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d+)?"
+_ZONE = r"(?: ?(?:Z|[+-]\d\d:?\d\d))?"
 _ALWAYS_THE_SAME = (
-    r"\[(?:rank|default)\d+\]:? ?"  # torch, torchrun --tee
+    r"\[rank\d+\]:? ?|\[[A-Za-z]\w*\d\]: ?"  # torch, torchrun --tee: the role and its rank
     r"|\[\d+(?:,[\w:-]+)*\]<std\w+>: ?"  # mpirun --tag-output, Horovod, SageMaker
     r"|\d+: "  # srun --label
     r"|\([^()]*pid=\d[^()]*\) "  # Ray, SkyPilot
@@ -14,19 +15,16 @@ _ALWAYS_THE_SAME = (
     r"|[a-z][\w.-]*\d: |\d+\.\d+\.\d+\.\d+: "  # pdsh: a host with a number
     r"|\[pod/[^\]]+\] "  # kubectl logs --prefix
 )
-_STAMP = (
-    rf"\[?\d\d\d\d-\d\d-\d\d[T ]{_CLOCK}(?: ?(?:Z|[+-]\d\d:?\d\d))?\]? (?:std(?:out|err) [FP] )?"  # containers, CI, ts
-    rf"|[A-Z][a-z][a-z] [ \d]\d {_CLOCK} (?:[\w.-]+ [\w./@-]+(?:\[\d+\])?: )?"  # syslog, journald, ts
+_WITH_A_CLOCK = (
+    rf"\[?\d\d\d\d-\d\d-\d\d[T ]{_CLOCK}{_ZONE}\]? (?:std(?:out|err) [FP] )?"  # containers, CI services, ts
+    rf"|[A-Z][a-z][a-z] [ \d]\d {_CLOCK} (?:[\w.-]+ [A-Za-z][\w./@-]*(?:\[\d+\])?: )?"  # syslog, journald, ts
 )
 
-FRONT = rf"(?: *(?:{_ALWAYS_THE_SAME}|{_STAMP}))*"
+FRONT = rf"(?: *(?:{_ALWAYS_THE_SAME}|{_WITH_A_CLOCK}))*"
 """A pattern of any number of such prefixes, for RE2 and for `re`; behind `^`.
 
 A clock at the beginning is one too, whoever printed it: the line's own words stand behind it.
 """
-SPEAKER = rf"(?:{_ALWAYS_THE_SAME})*"
-"""The same without clocks, so that all lines of one writer have the same."""
-
 _LONGEST = 240
 _FRONT = re.compile(FRONT.encode())
 

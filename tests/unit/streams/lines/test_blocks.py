@@ -92,6 +92,8 @@ def line_by_line(text: bytes) -> Iterator[tuple[int, bytes]]:
     for line in text.split(b"\n"):
         match = PREFIX.match(line)
         speaker = match[0] if match else b""
+        if speaker.endswith(b"]: ") and speaker not in blocks and HEAD.rstrip() not in line:
+            speaker = speaker[:-1] if speaker[:-1] in blocks else speaker
         said = line[len(speaker) :]
         if said.startswith((HEAD.rstrip(), b"Original " + HEAD.rstrip())):
             blocks[speaker], foreign[speaker] = [said], 0

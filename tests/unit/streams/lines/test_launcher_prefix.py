@@ -1,0 +1,71 @@
+"""What launchers, containers and log collectors print in front of a line is no part of its own words."""
+
+from __future__ import annotations
+
+import pytest
+import re2
+from hypothesis import given
+from hypothesis import strategies as st
+
+from midwatch.streams.lines.launcher_prefix import FRONT, front
+
+PREFIXES = (
+    "[rank0]: ",
+    "[default3]:",
+    "0: ",
+    " 12: ",
+    "[1,0]<stderr>:",
+    "[1,mpirank:0,algo-1]<stdout>:",
+    "[0]<stderr>:",
+    "(ToyWorker pid=4021, ip=10.0.0.3) ",
+    "(toy-task, rank=1, pid=4021, ip=10.0.0.3) ",
+    "trainer-1  | ",
+    "gpu-07: ",
+    "10.0.0.12: ",
+    "[pod/toy-worker-0/trainer] ",
+    "2026-03-02T11:52:40.123456789Z ",
+    "2026-03-02T11:52:40.123456789Z stderr F ",
+    "[2026-03-02 11:52:40] ",
+    "2026-03-02 11:52:40,123 ",
+    "Mar  2 11:52:40 gpu-07 train.sh[4021]: ",
+    "Mar 02 11:52:40 ",
+    "[pod/toy-worker-0/trainer] 2026-03-02T11:52:40.123456789Z ",
+    "3: [rank3]: ",
+)
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+@pytest.mark.parametrize(
+    "words", ["ToyError: gone", '  File "toy.py", line 5, in main', " 45%|#### ", "Step 3: x"]
+)
+def test_a_prefix_ends_where_the_lines_own_words_begin(prefix: str, words: str) -> None:
+    line = f"{prefix}{words}".encode()
+    assert line[front(line) :].lstrip() == words.lstrip().encode()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ToyError: gone",
+        "step 3: fine",
+        "Epoch 3: 45%|####",
+        "[train] 3 of 9",
+        "(of 3) fine",
+        "Map (workers=8): 9%|",
+    ],
+)
+def test_a_lines_own_words_are_no_prefix(line: str) -> None:
+    assert front(line.encode()) == 0
+
+
+_PIECES = st.sampled_from(
+    (*PREFIXES, "ToyError: gone", " ", "3", ": ", "[", "] ", "(", ") ", "| ", "pid=1", "é")
+)
+
+
+@given(st.lists(_PIECES, max_size=6).map("".join))
+def test_rules_and_code_see_the_same_prefix(text: str) -> None:
+    line = text.encode()[:200]
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
+    assert re2.compile(f"^{FRONT}".encode(), options).match(line).end() == front(line)
