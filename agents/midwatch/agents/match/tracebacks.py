@@ -347,5 +347,8 @@ def _is_beside(file: bytes) -> bool:
 
 
 def _speaker(line: bytes) -> bytes:
-    found = _SPEAKER.match(line)
-    return found[0] if found else b""
+    for size in (front(line), 0):
+        found = _SPEAKER.match(line[size:])
+        if found:
+            return line[: size + found.end()]
+    return b""

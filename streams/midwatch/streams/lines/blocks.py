@@ -25,9 +25,9 @@ _OPENINGS = (BLOCK_OPENS, b"Original " + BLOCK_OPENS)  # of a data loader's work
 # The speaker's prefix in a stream of many ranks: `[rank3]: `, `3: `, `(Trainer pid=77, ip=10.0.0.1) `,
 # `gpu-7: `, `trainer-1  | `, `[pod/toy-0/trainer] `.
 _PREFIXES = (
-    rb"(?:\[rank\d+\]:? ?|\[[A-Za-z]\w{0,30}\d\]: ?|\[\d+(?:,[\w:-]{1,24}){0,2}\]<std\w{3,4}>:| {0,5}\d{1,6}: "
-    rb"|\([^()]{0,80}pid=\d+[^()]{0,80}\) |[A-Za-z][\w.-]{0,62}\d(?:: | +\| )|\d{1,3}(?:\.\d{1,3}){3}: "
-    rb"|\[pod/[^\]\n]{1,120}\] )*"
+    rb"(?:\[rank\d+\]:? ?|\[[A-Za-z]\w{0,30}\d\]: ?|\[\d+(?:,[\w:-]{1,24}){0,2}\]<std\w{3,4}>:"
+    rb"| {0,5}\d{1,6}: |\([^()]{0,80}pid=\d+[^()]{0,80}\) "
+    rb"|[A-Za-z][\w.-]{0,62}\d(?:: | +\| )|\d{1,3}(?:\.\d{1,3}){3}: |\[pod/[^\]\n]{1,120}\] )*"
 )
 _SPEAKER = re.compile(_PREFIXES)
 # Frames come in runs: one step takes many lines of one speaker. Some prefixes may have one blank more. Then
@@ -237,7 +237,7 @@ def _taken(line: bytes, span: tuple[int, int], opened: dict[bytes, _Open]) -> _O
 
 
 def _without_blank(speaker: bytes) -> bytes:
-    """The speaker if the blank behind its bracket is the line's: `torchrun --tee` prints none, ranks print one."""
+    """The speaker, if the blank behind its bracket is the line's own: `torchrun --tee` prints none there."""
     return speaker[:-1] if speaker.endswith(b"]: ") else speaker
 
 

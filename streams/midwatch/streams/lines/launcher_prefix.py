@@ -17,7 +17,8 @@ _ALWAYS_THE_SAME = (
 )
 _WITH_A_CLOCK = (
     rf"\[?\d\d\d\d-\d\d-\d\d[T ]{_CLOCK}{_ZONE}\]? (?:std(?:out|err) [FP] )?"  # containers, CI services, ts
-    rf"|[A-Z][a-z][a-z] [ \d]\d {_CLOCK} (?:[\w.-]+ [A-Za-z][\w./@-]*(?:\[\d+\])?: )?"  # syslog, journald, ts
+    rf"|[A-Z][a-z][a-z] [ \d]\d {_CLOCK} (?:[\w.-]+ (?:[\w./@-]+\[\d+\]|kernel): )?"  # syslog, journald, ts
+    rf"|\[?{_CLOCK}\]? "
 )
 
 FRONT = rf"(?: *(?:{_ALWAYS_THE_SAME}|{_WITH_A_CLOCK}))*"

@@ -18,7 +18,13 @@ PREFIXES = (
     "gpu-07: ",
     "[pod/toy-worker-0/trainer] ",
 )
-CLOCKS = ("2026-03-02T11:52:40.123456789Z ", "Mar  2 11:52:40 gpu-07 train.sh[4021]: ")
+CLOCKS = (
+    "2026-03-02T11:52:40.123456789Z ",
+    "Mar  2 11:52:40 gpu-07 train.sh[4021]: ",
+    "Mar 02 11:52:40 ",
+    "[11:52:40] ",
+    "[pod/toy-worker-0/trainer] 2026-03-02T11:52:40.123456789Z ",
+)
 STEPS = "Epoch 3 step 40/900 loss 2.31\nEpoch 3 step 50/900 loss 2.30\n"
 HEAD = "Traceback (most recent call last):"
 FRAME = '  File "train.py", line 5, in main'
