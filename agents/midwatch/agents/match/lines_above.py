@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import accumulate, islice
 
+from midwatch.streams.lines.launcher_prefix import front
+
 _LOOK_BACK = 120  # lines of a traceback read above its last one
 _INTERLEAVED = 400  # lines of other speakers between them
 _CLOCK = re.compile(rb"\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d(?:[.,]\d+)?|\b[EFIW]\d{4}\b")
@@ -21,8 +23,8 @@ _NO_DIGITS = bytes.maketrans(string.digits.encode(), b"0" * len(string.digits))
 def lines_above(text: bytes, start: int, speaker: bytes) -> Iterator[tuple[int, bytes]]:
     """The lines above the line at `start` with the speaker's prefix: the offset, and what follows the prefix.
 
-    Prefixes without a bracket count as one speaker's if they differ in their digits only. Prefixes of ranks
-    may differ in their clock.
+    A launcher's prefix is the same for each line of a speaker, but for its clock. Other prefixes without a
+    bracket count as one speaker's if they differ in their digits only.
     """
     is_alike = _likeness(speaker)
     if is_alike is None:
@@ -72,6 +74,8 @@ def _breaks(text: bytes) -> list[int]:
 
 def _likeness(speaker: bytes) -> Callable[[bytes], bool] | None:
     """A test whether another prefix is of the same speaker; None if only the same prefix is."""
+    if front(speaker) == len(speaker) and not _CLOCK.search(speaker):
+        return None
     if b"[" not in speaker and b"(" not in speaker:
         shape = speaker.translate(_NO_DIGITS)
         return lambda prefix: prefix.translate(_NO_DIGITS) == shape

@@ -40,3 +40,23 @@ def test_interleaved_ranks_give_the_lines_that_reading_one_by_one_gives(seed: in
         start = sum(len(line) + 1 for line in lines[:at])
         prefix = random.choice([each for each in prefixes if each])
         assert list(lines_above(text, start, prefix)) == read_one_by_one(text, start, prefix)
+
+
+@pytest.mark.parametrize(
+    "prefix", ["3: ", "gpu-3: ", "trainer-3  | ", "[default3]:", "[1,3]<stderr>:", "(Toy pid=3) "]
+)
+def test_what_another_rank_prints_is_not_above(prefix: str) -> None:
+    other = prefix.replace("3", "4")
+    text = f"{prefix}a\n{other}b\n{prefix}c\n{other}d\n{prefix}e\n".encode()
+    above = lines_above(text, text.index(prefix.encode() + b"e"), prefix.encode())
+    assert [line for _, line in above] == [b"c", b"a"]
+
+
+@pytest.mark.parametrize(
+    "prefix", ["11:52:4{} ", "2026-03-02T11:52:40.00000000{}Z ", "[gpu 7 11:52:4{}] ", "step {} "]
+)
+def test_a_clock_or_a_count_that_goes_on_is_of_the_same_writer(prefix: str) -> None:
+    text = "".join(f"{prefix.format(second)}{line}\n" for second, line in enumerate("abc")).encode()
+    start = text.index(prefix.format(2).encode())
+    above = lines_above(text, start, prefix.format(2).encode())
+    assert [line for _, line in above] == [b"b", b"a"]
