@@ -72,6 +72,7 @@ def _breaks(text: bytes) -> list[int]:
     return [end + number for number, end in enumerate(accumulate(sizes))]
 
 
+@lru_cache(maxsize=512)
 def _likeness(speaker: bytes) -> Callable[[bytes], bool] | None:
     """A test whether another prefix is of the same speaker; None if only the same prefix is."""
     if front(speaker) == len(speaker) and not _CLOCK.search(speaker):
