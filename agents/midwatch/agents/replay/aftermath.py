@@ -14,15 +14,20 @@ from midwatch.agents.replay.log_files import LogFile, lines_behind
 from midwatch.streams.records import Hits
 
 ENOUGH = 60
-"""Ordinary lines behind a failure that show that the program went on."""
+"""Ordinary lines behind a failure that show that the program went on. Each drawing of a bar counts as one."""
 _READ = 400
 
 # Stacks, dumps and summaries follow an end. They are no work that goes on.
 _OF_THE_END = re.compile(
     r"\A(?:\s|$)|\A.{0,40}?(?:frame #\d+|#\d+ +0x|@ +0x|File \"|Traceback|wandb:|0x[0-9a-f]{6})"
-    r"|\A[^A-Za-z]*\Z|\A[0-9a-f]{6,}-[0-9a-f]{6,} |\*\*\* |\bThread 0x"
+    r"|\A[\W\d_]*\Z|\A[0-9a-f]{6,}-[0-9a-f]{6,} |\*\*\* |\bThread 0x"
     r"|\bbfc_allocator\.cc:\d+\]|\A(?:Limit|(?:Max)?InUse|NumAllocs|MaxAllocSize): +\d"
 )
+
+# A bare number with a fraction: what a loop prints of its loss. Dumps print whole or hexadecimal numbers.
+_LOSS = re.compile(r"\A\s*-?\d+\.\d+(?:e-?\d+)?\s*\Z")
+# A bar that is drawn anew stands behind the one before in the same line.
+_DRAWN_ANEW = re.compile(r"\r+(?=[^\r\n])")
 
 
 class LastFailure:
@@ -48,9 +53,15 @@ class LastFailure:
 
 def went_on(file: LogFile, last: int) -> bool:
     """Whether enough ordinary lines stand behind line `last` of the file. Reads at most a few hundred."""
-    behind = islice(lines_behind(file, last), _READ)
-    return _ordinary(behind) >= ENOUGH
+    behind = (drawn for line in lines_behind(file, last) for drawn in _drawings(line))
+    return _ordinary(islice(behind, _READ)) >= ENOUGH
+
+
+def _drawings(line: str) -> list[str]:
+    """What stood in the line, one after the other. A bar may begin with blanks, as a stack does."""
+    drawn = _DRAWN_ANEW.split(line)
+    return drawn if len(drawn) == 1 else [each.lstrip() for each in drawn]
 
 
 def _ordinary(lines: Iterable[str]) -> int:
-    return sum(_OF_THE_END.search(line) is None for line in lines)
+    return sum(_OF_THE_END.search(line) is None or _LOSS.match(line) is not None for line in lines)
