@@ -50,6 +50,8 @@ _CHILD = re.compile(r"[/\\]multiprocessing[/\\](?:spawn|connection|queues|manage
 _CUT_OFF = re.compile(
     r"\b(?:UnpicklingError|EOFError|BrokenPipeError|Connection(?:Reset|Refused|Aborted)Error)\b"
 )
+_MEETS = re.compile(r"[/\\]multiprocessing[/\\]connection\.py$")
+_GONE = re.compile(r"\bFileNotFoundError: \[Errno 2\] No such file or directory$")
 _DROPPED = re.compile(
     r"RemoteDisconnected|Connection aborted|[Rr]eset by peer|IncompleteRead|ServerDisconnected"
     r"|HTTP Error 50[0234]|\b50[234] (?:Server Error|Bad Gateway|Service|Gateway)"
@@ -73,12 +75,26 @@ def reclassified(hit: Hit, frames: Frames) -> Hit:
     if hit.error_type == "oom" and "CUDA error" in hit.line.text and frames[0][1] == "barrier":
         # A barrier allocates no memory of the job. So the card is broken, or another job still holds it.
         return replace(hit, error_type="hardware", transient=True)
-    if _CHILD.search(frames[0][0]) and _CUT_OFF.search(hit.line.text):
-        # The process at the other end of the pipe had gone: the parent or the child of this one.
+    if _lost_its_other_end(hit.line.text, frames[0]):
         return replace(hit, role="consequence", error_type=_ANY_EXCEPTION, fallback=True)
     if _EXISTS.search(hit.line.text) and _raced(hit, frames):
         return replace(hit, transient=True)
     return replace(hit, **_type_from(hit, frames)) if hit.fallback else hit
+
+
+def _lost_its_other_end(text: str, innermost: tuple[str, str]) -> bool:
+    """Whether the process at the other end of a pipe or a socket had gone: the parent or the child of this one.
+
+    Its socket of a file system goes with it, so who calls it finds no file. Such a file has no name here.
+    """
+    file, function = innermost
+    if _CHILD.search(file) and _CUT_OFF.search(text):
+        return True
+    return (
+        _MEETS.search(file) is not None
+        and function == "SocketClient"
+        and _GONE.search(text.rstrip()) is not None
+    )
 
 
 def _raced(hit: Hit, frames: Frames) -> bool:

@@ -62,6 +62,16 @@ def test_who_interrupts_a_download_met_no_process_that_waits(watch: Watch) -> No
     assert watch(trace("KeyboardInterrupt", *unanswered)).verdict.error_type == "hang"
 
 
+def test_a_socket_that_went_with_its_process_says_only_that_the_process_ended(watch: Watch) -> None:
+    met = "/usr/lib/python3.11/multiprocessing/connection.py:SocketClient"
+    missing = "FileNotFoundError: [Errno 2] No such file or directory"
+    interrupted = trace("KeyboardInterrupt", "/toy/model.py:forward")
+    done = watch(trace(missing, met) + "\n" + interrupted)
+    assert done.verdict.error_type == "user_interrupt"
+    named = trace(missing + ": '/toy/part-7.bin'", "/toy/data.py:read")
+    assert watch(named + "\n" + interrupted).verdict.root_line == missing + ": '/toy/part-7.bin'"
+
+
 def test_who_interrupts_a_run_that_works_just_stopped_it(watch: Watch) -> None:
     done = watch(trace("KeyboardInterrupt", "/toy/model.py:forward"))
     assert (done.verdict.error_type, done.decision.action) == ("user_interrupt", "hold")

@@ -12,7 +12,8 @@ OURS = ("lost", "(?:é|e)nd$", "Ошибка|toy broke", "^x.?y$", "(?i)K elvin|
 
 
 @pytest.mark.parametrize(
-    "line", ["lost", "the end", "the énd", "toy broke", "Ошибка", "xy", "xéy", "k elvin", "é.", "", "lost énd"]
+    "line",
+    ["lost", "the end", "the énd", "toy broke", "Ошибка", "xy", "xéy", "k elvin", "é.", "", "lost énd"],
 )
 @pytest.mark.parametrize("count", range(len(OURS) + 1))
 def test_the_patterns_found_in_a_line_are_those_that_each_finds_alone(line: str, count: int) -> None:
