@@ -83,7 +83,7 @@ def reclassified(hit: Hit, frames: Frames) -> Hit:
 
 
 def _lost_its_other_end(text: str, innermost: tuple[str, str]) -> bool:
-    """Whether the process at the other end of a pipe or a socket had gone: the parent or the child of this one.
+    """Whether the process at the other end of a pipe or a socket had gone: this one's parent or its child.
 
     Its socket of a file system goes with it, so who calls it finds no file. Such a file has no name here.
     """

@@ -70,7 +70,7 @@ def test_a_bar_that_is_drawn_on_in_one_line_had_not_failed(watch: Watch) -> None
 
 
 @pytest.mark.parametrize(
-    ("line", "state"), [("0.4{:03d}", "unknown"), ("正解率＝ 0.{:03d}", "unknown"), ("7{:03d}", "failed")]
+    ("line", "state"), [("0.4{:03d}", "unknown"), ("正解率: 0.{:03d}", "unknown"), ("7{:03d}", "failed")]
 )
 def test_losses_and_words_of_any_language_are_work_and_whole_numbers_are_none(
     watch: Watch, line: str, state: str
