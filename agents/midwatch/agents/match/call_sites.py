@@ -37,6 +37,7 @@ _WAITS = re.compile(
     r"^(?:wait\w*|acquire|join|poll|_?poll|select|get|recv\w*|_recv\w*|read|readinto|barrier|synchronize|result"
     r"|communicate|__enter__|_wait\w*|_try_wait|_try_get_data|get_objects|all_\w+|broadcast\w*|exchange)$"
 )
+_FETCHES = "_try_get_data"  # of torch's DataLoader: it waits for the next batch of its workers
 _WAITING_ROOMS = re.compile(
     r"[/\\](?:threading|queue|selectors|subprocess|socket|ssl|multiprocessing[/\\]\w+|concurrent[/\\]futures[/\\]\w+"
     r"|asyncio[/\\]\w+|torch[/\\](?:distributed|cuda)[/\\]\w+|torch[/\\]utils[/\\]data[/\\]\w+|ray[/\\]worker"
@@ -71,7 +72,9 @@ def reclassified(hit: Hit, frames: Frames) -> Hit:
     if not frames:
         return hit
     if hit.error_type == "user_interrupt" and _waited(frames):
-        return replace(hit, error_type="hang", mode="stall")
+        of_loader = any(function == _FETCHES for _, function in frames)
+        captures = {**hit.captures, "for_a_batch": "1"} if of_loader else hit.captures
+        return replace(hit, error_type="hang", mode="stall", captures=captures)
     if hit.error_type == "oom" and "CUDA error" in hit.line.text and frames[0][1] == "barrier":
         # A barrier allocates no memory of the job. So the card is broken, or another job still holds it.
         return replace(hit, error_type="hardware", transient=True)

@@ -54,6 +54,14 @@ def test_who_interrupts_a_run_that_waits_gave_up_on_a_hang(watch: Watch) -> None
     assert (done.verdict.error_type, done.verdict.mode, done.decision.action) == ("hang", "stall", "hold")
 
 
+def test_who_interrupts_a_loop_that_fetches_its_next_batch_met_no_hang(watch: Watch) -> None:
+    waits = ("/env/torch/utils/data/dataloader.py:_try_get_data", "/usr/lib/python3.11/queue.py:get")
+    interrupted = trace("KeyboardInterrupt", *waits, "/usr/lib/python3.11/threading.py:wait")
+    steps = "".join(f"step: {step}  loss:  2.{step}\n" for step in (1, 2, 3))
+    assert watch(steps + interrupted).verdict.error_type == "user_interrupt"
+    assert watch(interrupted).verdict.error_type == "hang"
+
+
 def test_who_interrupts_a_download_met_no_process_that_waits(watch: Watch) -> None:
     reading = ("/usr/lib/python3.11/http/client.py:read", "/usr/lib/python3.11/ssl.py:recv_into")
     said = watch(trace("KeyboardInterrupt", "/usr/lib/python3.11/urllib/request.py:urlretrieve", *reading))

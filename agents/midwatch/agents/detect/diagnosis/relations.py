@@ -22,12 +22,15 @@ from midwatch.streams.records.error_types import family
 class Surroundings:
     """The lines beside a candidate. `hits`: causes and consequences. `noted`: context since the last step.
 
-    `over`: nothing but these lines speaks of a failure, and no work is known to be left.
+    `over`: nothing but these lines speaks of a failure, and no work is known to be left. `trained`: a step
+    was made.
     What several relations ask of all lines is worked out once: thousands of ranks may speak at an end.
     """
 
-    def __init__(self, hits: Sequence[Hit], noted: Sequence[Hit], *, over: bool) -> None:
-        self.hits, self.noted, self.over = hits, noted, over
+    def __init__(
+        self, hits: Sequence[Hit], noted: Sequence[Hit], *, over: bool, trained: bool = False
+    ) -> None:
+        self.hits, self.noted, self.over, self.trained = hits, noted, over, trained
         self.reports = [hit for hit in hits if hit.rule in _WATCHDOG]
         self.first_report = FirstAndLast(self.reports)
         self.link_reports = _link_reports(hits)
@@ -292,6 +295,13 @@ def _thread_of_a_job_taken_away(hit: Hit, around: Surroundings) -> RootCandidate
     )
 
 
+def _interrupted_between_steps(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """An interrupt met a loop that had made steps and fetched the next batch: that shows no hang."""
+    if hit.error_type != "hang" or "for_a_batch" not in hit.captures or not around.trained:
+        return None
+    return RootCandidate(replace(hit, error_type="user_interrupt", mode=None))
+
+
 def of_teardown(hit: Hit) -> bool:
     """Whether the line may come from a process that closes after its work.
 
@@ -317,6 +327,7 @@ RELATIONS: tuple[Relation, ...] = (
     _seen_by_the_parent,
     _of_a_failing_node,
     _thread_of_a_job_taken_away,
+    _interrupted_between_steps,
     _killed_by_the_agent,
 )
 
