@@ -77,3 +77,18 @@ def test_losses_and_words_of_any_language_are_work_and_whole_numbers_are_none(
 ) -> None:
     rest = "".join(line.format(number) + "\n" for number in range(ENOUGH + 1))
     assert watch(RAISED + rest).verdict.state == state
+
+
+SAID = "toy 7: index 3 is out of bounds for dimension 0 with size 2\n"
+ROUND = "".join(f"toy.layer.{number} is built\n" for number in range(8))
+
+
+def test_what_a_program_said_again_and_again_and_worked_on_ended_nothing(watch: Watch) -> None:
+    assert watch((SAID + ROUND) * 8).verdict.state == "unknown"
+    assert watch((SAID + ROUND) * 7 + SAID).verdict.state == "failed"
+    assert watch((SAID + ROUND) * 3).verdict.state == "failed"
+
+
+def test_what_ranks_or_tracebacks_say_again_and_again_counts(watch: Watch) -> None:
+    assert watch((f"[rank3]: {SAID}" + ROUND) * 8).verdict.state == "failed"
+    assert watch((RAISED + ROUND) * 8).verdict.state == "failed"
