@@ -37,6 +37,7 @@ _WAITS = re.compile(
     r"^(?:wait\w*|acquire|join|poll|_?poll|select|get|recv\w*|_recv\w*|read|readinto|barrier|synchronize|result"
     r"|communicate|__enter__|_wait\w*|_try_wait|_try_get_data|get_objects|all_\w+|broadcast\w*|exchange)$"
 )
+_FETCHES = "_try_get_data"  # of torch's DataLoader: it waits for the next batch of its workers
 _WAITING_ROOMS = re.compile(
     r"[/\\](?:threading|queue|selectors|subprocess|socket|ssl|multiprocessing[/\\]\w+|concurrent[/\\]futures[/\\]\w+"
     r"|asyncio[/\\]\w+|torch[/\\](?:distributed|cuda)[/\\]\w+|torch[/\\]utils[/\\]data[/\\]\w+|ray[/\\]worker"
@@ -50,6 +51,8 @@ _CHILD = re.compile(r"[/\\]multiprocessing[/\\](?:spawn|connection|queues|manage
 _CUT_OFF = re.compile(
     r"\b(?:UnpicklingError|EOFError|BrokenPipeError|Connection(?:Reset|Refused|Aborted)Error)\b"
 )
+_MEETS = re.compile(r"[/\\]multiprocessing[/\\]connection\.py$")
+_GONE = re.compile(r"\bFileNotFoundError: \[Errno 2\] No such file or directory$")
 _DROPPED = re.compile(
     r"RemoteDisconnected|Connection aborted|[Rr]eset by peer|IncompleteRead|ServerDisconnected"
     r"|HTTP Error 50[0234]|\b50[234] (?:Server Error|Bad Gateway|Service|Gateway)"
@@ -69,16 +72,32 @@ def reclassified(hit: Hit, frames: Frames) -> Hit:
     if not frames:
         return hit
     if hit.error_type == "user_interrupt" and _waited(frames):
-        return replace(hit, error_type="hang", mode="stall")
+        of_loader = any(function == _FETCHES for _, function in frames)
+        captures = {**hit.captures, "for_a_batch": "1"} if of_loader else hit.captures
+        return replace(hit, error_type="hang", mode="stall", captures=captures)
     if hit.error_type == "oom" and "CUDA error" in hit.line.text and frames[0][1] == "barrier":
         # A barrier allocates no memory of the job. So the card is broken, or another job still holds it.
         return replace(hit, error_type="hardware", transient=True)
-    if _CHILD.search(frames[0][0]) and _CUT_OFF.search(hit.line.text):
-        # The process at the other end of the pipe had gone: the parent or the child of this one.
+    if _lost_its_other_end(hit.line.text, frames[0]):
         return replace(hit, role="consequence", error_type=_ANY_EXCEPTION, fallback=True)
     if _EXISTS.search(hit.line.text) and _raced(hit, frames):
         return replace(hit, transient=True)
     return replace(hit, **_type_from(hit, frames)) if hit.fallback else hit
+
+
+def _lost_its_other_end(text: str, innermost: tuple[str, str]) -> bool:
+    """Whether the process at the other end of a pipe or a socket had gone: this one's parent or its child.
+
+    Its socket of a file system goes with it, so who calls it finds no file. Such a file has no name here.
+    """
+    file, function = innermost
+    if _CHILD.search(file) and _CUT_OFF.search(text):
+        return True
+    return (
+        _MEETS.search(file) is not None
+        and function == "SocketClient"
+        and _GONE.search(text.rstrip()) is not None
+    )
 
 
 def _raced(hit: Hit, frames: Frames) -> bool:

@@ -250,6 +250,8 @@ class _Found:
                 next(places(section, text, [traceback.asserts])),
             )
         full = reclassified(_full(self.node, section, hit, place, time), traceback.frames)
+        if traceback.thread:
+            full = replace(full, captures={**full.captures, "in_a_thread": "1"})
         if role == "context":
             severity = _context_severity(hit, traceback, full.severity)
             full = replace(full, role=role, severity=severity, aside=aside)

@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple
 from midwatch.agents.match.lines_above import lines_above
 from midwatch.streams.lines.forms import LONGEST_FORM, form_of
 from midwatch.streams.lines.launcher_prefix import front
+from midwatch.streams.lines.log_levels import is_quiet
 
 _INNERMOST = 6  # frames that show whose code raised
 
@@ -68,6 +69,8 @@ _DIGITS = re.compile(rb"\d+")
 _GETS_OVER_IT = re.compile(
     rb"(?i:\b(?:retrying|will (?:be )?retr(?:y|ied)|will be (?:ignored|skipped)|falling back)\b)"
 )
+# A client logs this in front of an exception after which it tries again.
+_TRIED_AGAIN = re.compile(rb"\bRetry attempt failed:\s*\Z")
 _PROBE = re.compile(
     rb"\A(?:[a-z_]\w*\.)*(?:KeyError|StopIteration|Empty|ModuleNotFoundError|ImportError|AttributeError"
     rb"|LookupError)\b"
@@ -108,6 +111,7 @@ class TracebackPlace:
     - probe: whether the handled exception was only a probe (a cache's KeyError, an optional import).
     - frames: file and function of the innermost frames, the innermost first. An unknown function is "".
     - passed_on: whether a logger only passes the traceback on, each line at level INFO.
+    - thread: whether it ended a thread beside the main one. The process lives on without that thread.
     """
 
     kind: PlaceKind = "reported"
@@ -117,6 +121,7 @@ class TracebackPlace:
     ends_traceback: bool = False
     frames: tuple[tuple[str, str], ...] = ()
     passed_on: bool = False
+    thread: bool = False
 
 
 _REPORTED = TracebackPlace()
@@ -211,12 +216,13 @@ def _ending(
     while _CARETS.match(before):
         at, before = next(above, (at, b""))
     if not (before[:1].isspace() or _FRAME.match(before)):
-        return _REPORTED
+        tries_again = _TRIED_AGAIN.search(before) is not None and is_quiet(before)
+        return TracebackPlace("ignored") if tries_again else _REPORTED
     if words.strip() in (b"AssertionError", b"AssertionError:") and before.strip().startswith(b"assert"):
         asserts = at
-    frames, began, beside = _frames(before, above, words.strip())
+    frames, began, beside, thread = _frames(before, above, words.strip())
     if not began:
-        return TracebackPlace(asserts=asserts, ends_traceback=True, frames=frames)
+        return TracebackPlace(asserts=asserts, ends_traceback=True, frames=frames, thread=thread)
     _, lead = next(above, (0, b""))
     if not lead.strip():
         _, lead = next(above, (0, b""))
@@ -236,7 +242,7 @@ def _ending(
         else:
             probe = _PROBE.match(earlier) is not None and not _tried_again(words, frames, earlier, above)
     kind: PlaceKind = "beside" if beside else "reported"
-    return TracebackPlace(kind, asserts, handled, probe, ends_traceback=True, frames=frames)
+    return TracebackPlace(kind, asserts, handled, probe, ends_traceback=True, frames=frames, thread=thread)
 
 
 def _is_passed_over(text: bytes, start: int, end: int, speaker: bytes) -> bool:
@@ -288,7 +294,7 @@ def _tried_again(
     if words.partition(b":")[0] != earlier.partition(b":")[0]:
         return False
     _, last = next(above, (0, b""))
-    places, _, _ = _frames(last, above)
+    places, *_ = _frames(last, above)
     return bool(frames) and places[:1] == frames[:1]
 
 
@@ -315,8 +321,8 @@ def _went_elsewhere(
 
 def _frames(
     last: bytes, above: Iterator[tuple[int, bytes]], words: bytes = b""
-) -> tuple[tuple[tuple[str, str], ...], bool, bool]:
-    """The innermost frames, whether the traceback's beginning was found, and whether it ran beside the job.
+) -> tuple[tuple[tuple[str, str], ...], bool, bool, bool]:
+    """The innermost frames, and whether the traceback's beginning was found, beside the job, in a thread.
 
     The beginning of the text counts as the beginning of the traceback. Threads of one process write without
     a prefix. So a last line equal to `words` is another thread's, whose frames stand among these.
@@ -333,10 +339,10 @@ def _frames(
                 function = (found[2] or b"").decode("utf-8", "replace")
                 frames.append((outermost.decode("utf-8", "replace"), function))
         elif line.startswith(_HEADER):
-            began_beside = beside and (_is_beside(outermost) or _THREAD.search(outermost) is not None)
-            return tuple(frames), True, began_beside
+            thread = _THREAD.search(outermost) is not None
+            return tuple(frames), True, beside and (_is_beside(outermost) or thread), thread
         elif line and not line[:1].isspace() and not _FRAME.match(line) and line.strip() != words:
-            return tuple(frames), False, False
+            return tuple(frames), False, False, _THREAD.search(outermost) is not None
         _, line = next(above, (0, _HEADER))
 
 

@@ -6,7 +6,7 @@ A new start is assumed only where all of these hold:
   stands there that a launcher or a tracker prints once for each start.
 - The steps begin again at or below the last one, if both starts print steps.
 - The start before has ended, well or badly, or the repeated lines are those of a scheduler or a launcher.
-  A start that printed no step must show both.
+  A start that printed no step must show both, or have ended and print a time a minute or more later.
 
 So neither a rewind of the steps within a start nor an epoch's or a validation's own headings begin one.
 """
@@ -17,6 +17,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from itertools import islice, pairwise
 from typing import NamedTuple
 
@@ -41,6 +42,8 @@ _CHANGES = re.compile(
     rb"|\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? "
     rb"|\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\w* +\d\d?\b"
 )
+_DATED = re.compile(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
+_APART = timedelta(minutes=1)  # ranks of one start print their first lines within a minute
 _LITERAL = re.compile(rb"[^\d\s](?:[^\d\n]*[^\d\s])?")
 _LAUNCHES = re.compile(
     rb"(?i)SLURM_|\b(?:srun|sbatch|torchrun|torch\.distributed\.(?:run|launch)|deepspeed|mpirun"
@@ -70,12 +73,14 @@ class StartPlace(NamedTuple):
     """Where a start may begin in a file.
 
     `launched`: its first lines are a scheduler's or a launcher's. `marked`: one of `_MARKS` stands there.
+    `later`: its first lines print a time that is `_APART` behind that of the file's first lines.
     """
 
     offset: int
     number: int
     launched: bool
     marked: bool = False
+    later: bool = False
 
 
 def replay_last(files: Sequence[LogFile], watch: Watch) -> Replayed:
@@ -119,7 +124,7 @@ def _starts_of(file: LogFile, watch: Watch) -> list[_Part]:
     kept = [_Part(parts[0], known)]
     for part, place in zip(parts[1:], places, strict=True):
         following = watch([part])
-        if _begins(known, following, launched=place.launched):
+        if _begins(known, following, place):
             kept.append(_Part(part, following))
             known = following
         else:
@@ -128,13 +133,13 @@ def _starts_of(file: LogFile, watch: Watch) -> list[_Part]:
     return kept
 
 
-def _begins(before: Replayed, after: Replayed, *, launched: bool) -> bool:
-    """Whether what stands behind repeated first lines is another start."""
+def _begins(before: Replayed, after: Replayed, place: StartPlace) -> bool:
+    """Whether what stands behind repeated first lines, at `place`, is another start."""
     if before.steps and after.steps and after.steps[0] > before.steps[1]:
         return False
     ended = before.verdict.state == "failed" or before.verdict.mode == "success"
     # Ranks of one start may print the same first lines, too. A start without a step must show more.
-    return (ended or launched) if before.steps else (ended and launched)
+    return (ended or place.launched) if before.steps else (ended and (place.launched or place.later))
 
 
 def _together(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tuple[int, int] | None:
@@ -166,13 +171,13 @@ def _places(file: LogFile, *, marks: bool) -> Iterator[StartPlace]:
             rows.setdefault(row, index)
     pieces = {piece for line, _ in head for piece in _LITERAL.findall(line) if len(piece) >= _PIECE}
     pieces = (pieces if rows else set()) | (set(_MARKS) if marks else set())
-    recent: deque[tuple[int, int, bytes]] = deque(maxlen=_HEAD_LINES + _ROW)
+    recent: deque[tuple[int, int, bytes, bytes]] = deque(maxlen=_HEAD_LINES + _ROW)
     beyond, marked = 0, dict[bytes, int]()
     for offset, number, line in _lines(file, pieces) if pieces else ():
         masked = _masked(line)
         if not masked:
             continue
-        recent.append((offset, number, masked))
+        recent.append((offset, number, masked, line[:_COMPARED]))
         if marks and _marks_a_start(line, number, marked) and offset > file.start[0]:
             yield StartPlace(offset, number, launched=True, marked=True)
         index = rows.get(tuple(each[2] for each in list(recent)[-_ROW:]), -1)
@@ -184,7 +189,21 @@ def _places(file: LogFile, *, marks: bool) -> Iterator[StartPlace]:
             if first[0] > file.start[0]:
                 row_of_head = head[index : index + _ROW]
                 launched = any(_LAUNCHES.search(each) for each, _ in row_of_head)
-                yield StartPlace(first[0], first[1], launched)
+                later = any(
+                    _apart(above, below[3])
+                    for (above, _), below in zip(row_of_head, list(recent)[-_ROW:], strict=True)
+                )
+                yield StartPlace(first[0], first[1], launched, later=later)
+
+
+def _apart(first: bytes, later: bytes) -> bool:
+    """Whether a line prints a date and time that is `_APART` or more behind that of the first line."""
+    times = [_DATED.search(each) for each in (first[:_COMPARED], later)]
+    try:
+        begun, now = (datetime.fromisoformat(found[0].decode()) for found in times if found is not None)
+    except ValueError:
+        return False
+    return now - begun >= _APART
 
 
 def _marks_a_start(line: bytes, number: int, marked: dict[bytes, int]) -> bool:

@@ -54,12 +54,30 @@ def test_who_interrupts_a_run_that_waits_gave_up_on_a_hang(watch: Watch) -> None
     assert (done.verdict.error_type, done.verdict.mode, done.decision.action) == ("hang", "stall", "hold")
 
 
+def test_who_interrupts_a_loop_that_fetches_its_next_batch_met_no_hang(watch: Watch) -> None:
+    waits = ("/env/torch/utils/data/dataloader.py:_try_get_data", "/usr/lib/python3.11/queue.py:get")
+    interrupted = trace("KeyboardInterrupt", *waits, "/usr/lib/python3.11/threading.py:wait")
+    steps = "".join(f"step: {step}  loss:  2.{step}\n" for step in (1, 2, 3))
+    assert watch(steps + interrupted).verdict.error_type == "user_interrupt"
+    assert watch(interrupted).verdict.error_type == "hang"
+
+
 def test_who_interrupts_a_download_met_no_process_that_waits(watch: Watch) -> None:
     reading = ("/usr/lib/python3.11/http/client.py:read", "/usr/lib/python3.11/ssl.py:recv_into")
     said = watch(trace("KeyboardInterrupt", "/usr/lib/python3.11/urllib/request.py:urlretrieve", *reading))
     assert (said.verdict.error_type, said.decision.action) == ("user_interrupt", "hold")
     unanswered = ("/usr/lib/python3.11/http/client.py:_read_status", "/usr/lib/python3.11/socket.py:readinto")
     assert watch(trace("KeyboardInterrupt", *unanswered)).verdict.error_type == "hang"
+
+
+def test_a_socket_that_went_with_its_process_says_only_that_the_process_ended(watch: Watch) -> None:
+    met = "/usr/lib/python3.11/multiprocessing/connection.py:SocketClient"
+    missing = "FileNotFoundError: [Errno 2] No such file or directory"
+    interrupted = trace("KeyboardInterrupt", "/toy/model.py:forward")
+    done = watch(trace(missing, met) + "\n" + interrupted)
+    assert done.verdict.error_type == "user_interrupt"
+    named = trace(missing + ": '/toy/part-7.bin'", "/toy/data.py:read")
+    assert watch(named + "\n" + interrupted).verdict.root_line == missing + ": '/toy/part-7.bin'"
 
 
 def test_who_interrupts_a_run_that_works_just_stopped_it(watch: Watch) -> None:

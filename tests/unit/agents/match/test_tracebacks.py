@@ -55,6 +55,24 @@ def test_a_line_of_its_own_is_said() -> None:
     assert place("fine\nOSError: gone\n", "OSError: gone") == TracebackPlace()
 
 
+def test_an_exception_ends_a_thread_where_the_outermost_frame_is_of_threading() -> None:
+    outer = '  File "/usr/lib/python3.11/threading.py", line 1045, in _bootstrap_inner'
+    assert place(f"{HEAD}\n{outer}\n{FRAME}\nOSError: gone\n", "OSError: gone").thread
+    assert not place(f"{HEAD}\n{FRAME}\n{outer}\nOSError: gone\n", "OSError: gone").thread
+
+
+@pytest.mark.parametrize(
+    ("lead", "kind"),
+    [
+        ("2026-03-02 11:00:00,000 INFO [retry.py:9] Retry attempt failed:", "ignored"),
+        ("2026-03-02 11:00:00,000 ERROR [retry.py:9] Retry attempt failed:", "reported"),
+        ("2026-03-02 11:00:00,000 INFO [retry.py:9] Last attempt:", "reported"),
+    ],
+)
+def test_what_a_client_logs_before_it_tries_again_is_ignored(lead: str, kind: str) -> None:
+    assert place(f"{lead}\nOSError: gone\n", "OSError: gone").kind == kind
+
+
 def test_the_end_of_a_traceback_is_known_through_carets() -> None:
     log = f"{HEAD}\n{FRAME}\n    toy(a)\n    ^^^^^^\nOSError: gone\n"
     assert place(log, "OSError: gone").ends_traceback

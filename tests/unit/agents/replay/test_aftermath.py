@@ -58,3 +58,37 @@ def test_the_last_of_many_failures_of_one_rule_is_known(watch: Watch) -> None:
     )
     done = watch(RAISED * 5 + steps + RAISED.replace("fast", "last"))
     assert done.verdict.root_line == "AttributeError: module 'toy' has no attribute 'last'"
+
+
+def _bar(draws: int) -> str:
+    return "".join(f"\r {n // 9}%|##   | {n}/900 [00:{n % 60:02d}<09:00,  1.00it/s]" for n in range(draws))
+
+
+def test_a_bar_that_is_drawn_on_in_one_line_had_not_failed(watch: Watch) -> None:
+    assert watch(RAISED + _bar(ENOUGH + 1) + "\n").verdict.state != "failed"
+    assert watch(RAISED + _bar(ENOUGH // 2) + "\n").verdict.state == "failed"
+
+
+@pytest.mark.parametrize(
+    ("line", "state"), [("0.4{:03d}", "unknown"), ("正解率: 0.{:03d}", "unknown"), ("7{:03d}", "failed")]
+)
+def test_losses_and_words_of_any_language_are_work_and_whole_numbers_are_none(
+    watch: Watch, line: str, state: str
+) -> None:
+    rest = "".join(line.format(number) + "\n" for number in range(ENOUGH + 1))
+    assert watch(RAISED + rest).verdict.state == state
+
+
+SAID = "toy 7: index 3 is out of bounds for dimension 0 with size 2\n"
+ROUND = "".join(f"toy.layer.{number} is built\n" for number in range(8))
+
+
+def test_what_a_program_said_again_and_again_and_worked_on_ended_nothing(watch: Watch) -> None:
+    assert watch((SAID + ROUND) * 8).verdict.state == "unknown"
+    assert watch((SAID + ROUND) * 7 + SAID).verdict.state == "failed"
+    assert watch((SAID + ROUND) * 3).verdict.state == "failed"
+
+
+def test_what_ranks_or_tracebacks_say_again_and_again_counts(watch: Watch) -> None:
+    assert watch((f"[rank3]: {SAID}" + ROUND) * 8).verdict.state == "failed"
+    assert watch((RAISED + ROUND) * 8).verdict.state == "failed"

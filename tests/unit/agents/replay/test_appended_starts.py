@@ -72,6 +72,23 @@ def test_a_start_that_crashed_before_its_first_step_needs_a_launcher_s_words(wat
     assert watch(PLAIN_HEAD + RAISED + PLAIN_HEAD + OUT_OF_MEMORY).earlier == ()
 
 
+def dated(minute: int, second: int = 0) -> str:
+    """The first lines of a logger with dates, as rank or start writes them."""
+    stamp = f"[2026-11-20 07:{minute:02}:{second:02},118][__main__][INFO] -"
+    return f"{stamp} the seed of the toy is 17\n{stamp} the toy runs on one node\nprocesses of the toy: 1\n"
+
+
+def test_a_start_without_a_step_begins_a_minute_behind_one_that_ended(watch: Watch) -> None:
+    done = watch(dated(1) + RAISED + dated(9) + OUT_OF_MEMORY)
+    assert done.verdict.error_type == "oom"
+    assert places(done) == [(1, 7, "exception")]
+
+
+def test_ranks_print_their_first_lines_within_a_minute(watch: Watch) -> None:
+    assert watch(dated(1) + RAISED + dated(1, 40) + OUT_OF_MEMORY).earlier == ()
+    assert watch(dated(1) + dated(9) + OUT_OF_MEMORY).earlier == ()
+
+
 def test_modules_that_a_batch_script_loads_begin_a_start(watch: Watch) -> None:
     modules = "sourcing the profile of toy\nLoading toylang/3.11.2\nreads the shards of the toy corpus\n"
     done = watch(modules + RAISED + modules + OUT_OF_MEMORY)

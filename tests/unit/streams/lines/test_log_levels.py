@@ -21,6 +21,8 @@ QUIET = [
     "  [{'id': 3, 'prompt': 'why ERROR: odd', 'completion': 'so'}]",
     "Batch size 64 failed with: CUDA out of memory, trying batch size 32",
     "2026-03-02 11:00:00,000 ERROR Attempt 2 failed: read timed out. Retrying in 4 s",
+    "[skip] Failed to load toy.ckpt: RuntimeError: odd",
+    "12:00:01 Skipping part 7: RuntimeError: odd",
 ]
 LOUD = [
     "RuntimeError: odd WARNING inside",
@@ -35,6 +37,8 @@ LOUD = [
     "INFO:tensorflow:Error reported to Coordinator: odd",
     "I0302 11:00:00.000000 77 coordinator.py:219] Error reported to Coordinator: odd",
     "ConnectionError: Max retries exceeded, gave up retrying",
+    "RuntimeError: skipped layers must be even",
+    "skipper: RuntimeError: odd",
 ]
 
 

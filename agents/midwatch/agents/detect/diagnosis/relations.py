@@ -22,12 +22,15 @@ from midwatch.streams.records.error_types import family
 class Surroundings:
     """The lines beside a candidate. `hits`: causes and consequences. `noted`: context since the last step.
 
-    `over`: nothing but these lines speaks of a failure, and no work is known to be left.
+    `over`: nothing but these lines speaks of a failure, and no work is known to be left. `trained`: a step
+    was made.
     What several relations ask of all lines is worked out once: thousands of ranks may speak at an end.
     """
 
-    def __init__(self, hits: Sequence[Hit], noted: Sequence[Hit], *, over: bool) -> None:
-        self.hits, self.noted, self.over = hits, noted, over
+    def __init__(
+        self, hits: Sequence[Hit], noted: Sequence[Hit], *, over: bool, trained: bool = False
+    ) -> None:
+        self.hits, self.noted, self.over, self.trained = hits, noted, over, trained
         self.reports = [hit for hit in hits if hit.rule in _WATCHDOG]
         self.first_report = FirstAndLast(self.reports)
         self.link_reports = _link_reports(hits)
@@ -37,6 +40,7 @@ class Surroundings:
         self.tellers = {rule: [h for h in causes if _tells_of_a_child(h, rule)] for rule in _NOTICES}
         self.first_teller = {rule: FirstAndLast(tellers) for rule, tellers in self.tellers.items()}
         self.failed_nodes = FirstAndLast(hit for hit in hits if hit.rule == _NODE_FAILED)
+        self.taken_away = FirstAndLast(hit for hit in hits if hit.rule == _PREEMPTED)
         self.vague = {_place(hit) for hit in causes if hit.fallback and _is_of_a_device(hit)}
         self.only_links = all(hit.role == "consequence" and family(hit.error_type) == "comms" for hit in hits)
 
@@ -73,6 +77,9 @@ Relation = Callable[[Hit, Surroundings], "RootCandidate | None"]
 
 _WATCHDOG = ("torch_watchdog_timeout", "torch_dump_names_the_rank")
 _NODE_FAILED = "slurm_node_failure_seen"
+_PREEMPTED = "slurm_preempted"
+_IN_A_THREAD = "in_a_thread"
+"""The capture of an exception that ended a thread beside the main one."""
 _WAITS = ("nccl_timeout", "distributed_timeout")
 _number: Callable[[Hit], int] = attrgetter("line.number")
 
@@ -278,10 +285,34 @@ def _asked_for_itself(hit: Hit, around: Surroundings) -> RootCandidate | None:
     return None
 
 
+def _thread_of_a_job_taken_away(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """A thread had ended, and its process worked on until the scheduler took the job away."""
+    if _IN_A_THREAD not in hit.captures:
+        return None
+    taken = around.taken_away.behind(hit.line)
+    return (
+        None if taken is None else RootCandidate(hit, NotRoot("taken away since", taken.line), set_aside=True)
+    )
+
+
+def _interrupted_between_steps(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """An interrupt met a loop that had made steps and fetched the next batch: that shows no hang."""
+    if hit.error_type != "hang" or "for_a_batch" not in hit.captures or not around.trained:
+        return None
+    return RootCandidate(replace(hit, error_type="user_interrupt", mode=None))
+
+
 def of_teardown(hit: Hit) -> bool:
-    """Whether the line may come from a process that closes after its work: a crash, or news of its end."""
-    vague = hit.role == "consequence" and hit.error_type in ("exception", "unknown", "")
-    return vague or hit.error_type == "native_crash"
+    """Whether the line may come from a process that closes after its work.
+
+    It is a crash, news of its end, or what a thread raised that still worked ahead.
+    """
+    vague = hit.error_type in ("exception", "unknown", "")
+    told = hit.role == "consequence" or (hit.fallback and _IN_A_THREAD in hit.captures)
+    return (vague and told) or hit.error_type == "native_crash" or hit.rule in _ASKED_TO_STOP
+
+
+_ASKED_TO_STOP = ("dataloader_worker_asked_to_stop",)
 
 
 RELATIONS: tuple[Relation, ...] = (
@@ -295,6 +326,8 @@ RELATIONS: tuple[Relation, ...] = (
     _raised_by_the_wait,
     _seen_by_the_parent,
     _of_a_failing_node,
+    _thread_of_a_job_taken_away,
+    _interrupted_between_steps,
     _killed_by_the_agent,
 )
 

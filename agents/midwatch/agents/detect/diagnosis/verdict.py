@@ -123,7 +123,8 @@ def diagnose(hits: Sequence[Hit], ending: AttemptEnd, order: Order = features) -
     """The verdict on an attempt that ended or hangs. `order`: another one of root lines, for a comparison."""
     hits = sorted(hits, key=in_order)
     quiet = _ended_quietly(ending)
-    around = Surroundings(hits, ending.noted, over=quiet and not _stopped_short(ending))
+    over = quiet and not _stopped_short(ending)
+    around = Surroundings(hits, ending.noted, over=over, trained=ending.made_a_step())
     candidates = related(around)
     if hits and quiet and (harmless := _harmless(_hits_of(candidates), ending)):
         closing = [(each.hit, each.reason or NotRoot("closing")) for each in candidates]

@@ -155,6 +155,13 @@ CASES: list[tuple[str, int, int | None, Sequence[Hit], AttemptEnd]] = [
         ended(),
     ),
     (
+        "taken away since",
+        3,
+        6,
+        [seen(3, captures={"in_a_thread": "1"}), seen(6, "slurm_preempted", kind="preemption")],
+        ended(),
+    ),
+    (
         "killed by the agent",
         6,
         4,

@@ -64,6 +64,7 @@ CHILD = "  what():  CUDA error: initialization error"
 REQUEUED = "slurmstepd: error: *** JOB 7781 ON n1 CANCELLED AT 2026-03-02T12:00:01 DUE TO JOB REQUEUE ***"
 VAGUE = "  what():  CUDA error: unknown error"
 NODE = "srun: error: Node failure on n7"
+ASKED_TO_STOP = "RuntimeError: DataLoader worker (pid 911) is killed by signal: Terminated."
 DONE = "2026-03-02 12:00:01 - root - INFO - Training completed"
 
 
@@ -128,6 +129,37 @@ def test_what_crashes_behind_the_job_s_success_is_its_closing(watch: Watch) -> N
 def test_what_the_code_raises_behind_a_success_counts(watch: Watch) -> None:
     done = watch(f"{STEPS}{DONE}\n{frames('ValueError: cannot export the toy')}\n")
     assert done.verdict.root_line == "ValueError: cannot export the toy"
+
+
+def of_a_thread(last: str) -> str:
+    """The traceback of an exception that ended a thread."""
+    return (
+        "Exception in thread Thread-7:\nTraceback (most recent call last):\n"
+        '  File "/usr/lib/python3.11/threading.py", line 1045, in _bootstrap_inner\n    self.run()\n'
+        f'  File "/toy/ahead.py", line 9, in read\n    fetch()\n{last}'
+    )
+
+
+def test_what_a_thread_raises_behind_a_success_is_the_closing(watch: Watch) -> None:
+    ahead = of_a_thread("ValueError: the toy is closed")
+    assert watch(f"{STEPS}{DONE}\n{ahead}\n").verdict.state == "healthy"
+    assert watch(f"{STEPS}{DONE}\n{ASKED_TO_STOP}\n").verdict.state == "healthy"
+    assert watch(f"{STEPS}{ahead}\n").verdict.root_line == "ValueError: the toy is closed"
+
+
+def test_a_thread_that_ended_long_before_did_not_preempt_the_job(watch: Watch) -> None:
+    taken = "slurmstepd: error: *** JOB 7781 ON n1 CANCELLED AT 2026-03-02T12:00:01 DUE TO PREEMPTION ***"
+    oom = "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+    assert watch(f"{STEPS}{of_a_thread(oom)}\n{taken}\n").verdict.root_line == taken
+    assert watch(f"{STEPS}{frames(oom)}\n{taken}\n").verdict.root_line == oom
+    assert watch(f"{STEPS}{of_a_thread(oom)}\n{CANCELLED}\n").verdict.root_line == oom
+
+
+def test_a_worker_that_was_asked_to_stop_was_stopped_with_its_run(watch: Watch) -> None:
+    assert watch(f"{STEPS}{frames(ASKED_TO_STOP)}\n").verdict.error_type == "cancelled"
+    assert (
+        watch(f"{STEPS}{frames('ValueError: no toy')}\n{ASKED_TO_STOP}\n").verdict.error_type == "exception"
+    )
 
 
 def test_a_general_error_of_the_collective_follows_from_its_timeout(watch: Watch) -> None:
