@@ -73,6 +73,10 @@ def test_a_run_that_was_brought_back_on_another_cluster_is_well(watch: Watch) ->
         ("MPIDI_CRAY_init: GPU_SUPPORT_ENABLED is requested, but GTL library is not linked", "config"),
         ("save failed 3 times, exiting", "checkpoint"),
         ("container creation failed: mount /toy error", "slurm_failure"),
+        ("=>> PBS: job killed: ncpus 38.40 exceeded limit 32 (sum)", "slurm_failure"),
+        ("Job was active longer than specified deadline", "slurm_failure"),
+        ("systemd-oomd[77]: Killed /user.slice/toy.scope due to memory pressure for /user.slice", "host_oom"),
+        ("The replica workerpool0-0 ran out-of-memory and exited with a non-zero status of 9", "host_oom"),
         ("toy.Server - [ERROR] waiting for heartbeat timeout > 60000, rank 7 ends", "communication"),
     ],
 )
@@ -88,6 +92,8 @@ def test_such_last_words_tell_the_kind_of_the_end(watch: Watch, last: str, error
         "INFO toy: waiting for heartbeat timeout of 60 s",
         "eta 1:34:54 | 3 of 9 | Terminated",
         "MPICH_GPU_SUPPORT_ENABLED=1",
+        "#PBS -l select=1:ncpus=32",
+        "INFO toy: readahead is put off due to memory pressure for toy.bin",
     ],
 )
 def test_kin_of_such_words_are_no_failure(watch: Watch, line: str) -> None:
