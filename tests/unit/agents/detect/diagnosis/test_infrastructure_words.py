@@ -1,0 +1,116 @@
+"""What batch systems, fabrics, drivers and compilers say, beside the louder line that is not the cause."""
+
+from __future__ import annotations
+
+import pytest
+
+from unit.agents.conftest import Watch
+
+STEPS = "Epoch 3 step 40/900 loss 2.31\nEpoch 3 step 50/900 loss 2.30\n"
+MORE = "Epoch 3 step 60/900 loss 2.29\nEpoch 3 step 70/900 loss 2.29\nEpoch 3 step 80/900 loss 2.28\n"
+DELETED = "Job deleted at request of root@n1"
+MOAB = "MOAB_INFO:  job exceeded wallclock limit"
+PREEMPTED = "(toy, pid=77) I 03-02 11:00:00 controller.py:77] The cluster is preempted."
+NODE_GONE = "(toy, pid=77) E 03-02 11:00:31 toy.py:7] Command failed with code 255: python3 -u -c 'toy'"
+CRASHED = "[n4:4188] *** Process received signal ***\n[n4:4188] Signal: Aborted (6)\n"
+HFI = "n4.4188toy_init: An unrecoverable error occurred while communicating with the driver"
+POLL = (
+    "MPIDI_OFI_handle_cq_error(77)......: OFI poll failed (ofi_events.c:79:toy:Input/output error - CANCELED)"
+)
+REDUCE = (
+    "Abort(77) on node 3 (rank 3 in comm 0): Fatal error in PMPI_Allreduce: Other MPI error, error stack:\n"
+)
+HCCP = "EJ0001: Failed to initialize the HCCP process. Reason: Maybe the last training process is running."
+TSD = "        tsd client wait response fail, device response code[7]. toy"
+ENDPOINT = "Transport endpoint is not connected"
+
+
+@pytest.mark.parametrize(
+    ("log", "error_type", "action", "root"),
+    [
+        (f"{DELETED}\n{MOAB}\n", "slurm_failure", "stop", MOAB),
+        (f"{DELETED}\n", "cancelled", "restart", DELETED),
+    ],
+)
+def test_moab_says_why_torque_deleted_the_job(
+    watch: Watch, log: str, error_type: str, action: str, root: str
+) -> None:
+    """The server's own account asks for the deletion either way; only Moab's line tells the limit."""
+    done = watch(STEPS + log)
+    assert (done.verdict.error_type, done.decision.action, done.verdict.root_line) == (
+        error_type,
+        action,
+        root,
+    )
+
+
+def test_a_cluster_that_was_preempted_explains_the_commands_that_fail_there(watch: Watch) -> None:
+    done = watch(f"{STEPS}{PREEMPTED}\n{NODE_GONE}\n")
+    assert (done.verdict.error_type, done.verdict.root_line) == ("preemption", PREEMPTED)
+    assert done.decision.action == "restart"
+
+
+def test_a_command_that_fails_on_a_cluster_that_stands_was_not_preempted(watch: Watch) -> None:
+    assert watch(f"{STEPS}{NODE_GONE}\n").verdict.error_type != "preemption"
+
+
+def test_a_run_that_was_brought_back_on_another_cluster_is_well(watch: Watch) -> None:
+    assert watch(f"{STEPS}{PREEMPTED}\n{MORE}").verdict.state != "failed"
+
+
+@pytest.mark.parametrize(
+    ("last", "error_type"),
+    [
+        ("PreemptionError: Nodes of this job got pre-empted. Check if the run has restarted.", "preemption"),
+        (f"terminate called after throwing an instance of 'toy'\n  what():  {ENDPOINT}", "communication"),
+        (f"OSError: [Errno 107] {ENDPOINT}: '/toy/data'", "storage"),
+        ("toy:  20% (7/90) [#    ] eta 1:34:54 |Terminated", "cancelled"),
+        ("toy:  20% (7/90) [#    ] eta 1:34:54 |Killed", "host_oom"),
+        ("Error in thread 7: CUDA runtime API error cudaErrorInvalidValue (1):", "torch"),
+        ("Error in thread 7: CUDA runtime API error cudaErrorECCUncorrectable (214):", "hardware"),
+        ("ERROR 77 [neuronxcc.driver.CommandDriver]:  An Internal Compiler Error has occurred", "exception"),
+        ("[ERROR] [NCC_EOOM002] toy: the graph needs 30 GB of 24 GB", "oom"),
+        ("MPIDI_CRAY_init: GPU_SUPPORT_ENABLED is requested, but GTL library is not linked", "config"),
+        ("save failed 3 times, exiting", "checkpoint"),
+        ("container creation failed: mount /toy error", "slurm_failure"),
+        ("=>> PBS: job killed: ncpus 38.40 exceeded limit 32 (sum)", "slurm_failure"),
+        ("Job was active longer than specified deadline", "slurm_failure"),
+        ("systemd-oomd[77]: Killed /user.slice/toy.scope due to memory pressure for /user.slice", "host_oom"),
+        ("The replica workerpool0-0 ran out-of-memory and exited with a non-zero status of 9", "host_oom"),
+        ("toy.Server - [ERROR] waiting for heartbeat timeout > 60000, rank 7 ends", "communication"),
+    ],
+)
+def test_such_last_words_tell_the_kind_of_the_end(watch: Watch, last: str, error_type: str) -> None:
+    assert watch(f"{STEPS}{last}\n").verdict.error_type == error_type
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "save failed, trying again",
+        "2026-03-02T11:00:00Z INFO 77 [neuronxcc.driver.CommandDriver]: Compiler status PASS",
+        "INFO toy: waiting for heartbeat timeout of 60 s",
+        "eta 1:34:54 | 3 of 9 | Terminated",
+        "MPICH_GPU_SUPPORT_ENABLED=1",
+        "#PBS -l select=1:ncpus=32",
+        "INFO toy: readahead is put off due to memory pressure for toy.bin",
+    ],
+)
+def test_kin_of_such_words_are_no_failure(watch: Watch, line: str) -> None:
+    assert watch(f"{STEPS}{line}\n{MORE}").verdict.state != "failed"
+
+
+def test_a_driver_that_gave_no_context_is_the_cause_of_the_abort(watch: Watch) -> None:
+    assert watch(f"{HFI}\n{CRASHED}").verdict.root_line == HFI
+    assert watch(CRASHED).verdict.error_type == "native_crash"
+
+
+def test_the_words_of_a_request_over_the_fabric_are_not_those_of_a_disk(watch: Watch) -> None:
+    assert watch(f"{STEPS}{REDUCE}{POLL}\n").verdict.error_type == "communication"
+    disk = "OSError: [Errno 5] Input/output error: '/toy/data/7.bin'"
+    assert watch(f"{STEPS}{disk}\n").verdict.error_type == "storage"
+
+
+def test_the_driver_of_the_card_says_more_than_the_guess_of_the_helper_process(watch: Watch) -> None:
+    assert watch(f"{HCCP}\n{TSD}\n").verdict.root_line.strip() == TSD.strip()
+    assert watch(f"{HCCP}\n").verdict.root_line == HCCP
