@@ -9,6 +9,8 @@ from unit.agents.conftest import Watch
 STEPS = "Epoch 3 step 40/900 loss 2.31\nEpoch 3 step 50/900 loss 2.30\n"
 MORE = "Epoch 3 step 60/900 loss 2.29\nEpoch 3 step 70/900 loss 2.29\nEpoch 3 step 80/900 loss 2.28\n"
 RAISED = 'Traceback (most recent call last):\n  File "train.py", line 5, in main\n'
+RECEIVED = "received by PID 77 (TID 0x7f12) from PID 3; stack trace: ***"
+WAITED = "waitForInput: socket SocketImpl(fd=31, remote=[n1]:29500)"
 BAR = " 60%|######    | 1075/1790 [04:04<02:42, 4.40it/s]"
 
 
@@ -26,6 +28,13 @@ BAR = " 60%|######    | 1075/1790 [04:04<02:42, 4.40it/s]"
         ("已放弃 (核心已转储)", "native_crash"),
         ("run.sh: 行 9: 4188 已杀死               python train.py", "host_oom"),
         ("  (1) INVALID_ARGUMENT:  Cannot batch tensors with different shapes in component 0.", "data"),
+        (f"W0302 11:52:40.1 77 init.cc:7] *** SIGBUS (@0x7f01) {RECEIVED}", "host_oom"),
+        ("memory allocation of 2048 bytes failed", "host_oom"),
+        ("LLVM ERROR: Toy layout is not supported", "native_crash"),
+        ("WARNING [train.py:7] (1/4) Grad scale is small: 4.1e-09", "numerical_instability"),
+        ("[INFO] [logging.py:96] [Rank 0] step=400, skipped=390, lr=[1e-05]", "numerical_instability"),
+        (f"[W302 11:53:01 socket.cpp:7] [c10d] {WAITED} timed out after 60000ms", "distributed_timeout"),
+        ("[ERROR] PRE_ACT(77): alloc size : 512 is more than total mem size : 4200.", "oom"),
     ],
 )
 def test_the_last_words_of_a_program_tell_its_end(watch: Watch, last: str, error_type: str) -> None:
@@ -41,6 +50,12 @@ def test_the_last_words_of_a_program_tell_its_end(watch: Watch, last: str, error
         "An error occurred during training: no wheels",
         "press Ctrl-C to stop the training",
         "已杀死服务器进程: 4188",
+        "the toy takes LLVM ERROR: lines out of its log",
+        "WARNING [train.py:7] (1/4) Grad scale is small: 0.0041",
+        "[INFO] [logging.py:96] [Rank 0] step=400, skipped=39, lr=[1e-05]",
+        "[INFO] [logging.py:96] [Rank 0] step=20, skipped=16, lr=[1e-05]",
+        f"[W302 11:53:01 socket.cpp:7] [c10d] {WAITED} returned 0, likely a timeout",
+        "memory allocation of the toys: 2048 bytes, 0 failed",
     ],
 )
 def test_a_run_that_goes_on_behind_such_words_is_well(watch: Watch, line: str) -> None:
