@@ -34,6 +34,9 @@ BAR = " 60%|######    | 1075/1790 [04:04<02:42, 4.40it/s]"
         ("WARNING [train.py:7] (1/4) Grad scale is small: 4.1e-09", "numerical_instability"),
         ("[INFO] [logging.py:96] [Rank 0] step=400, skipped=390, lr=[1e-05]", "numerical_instability"),
         (f"[W302 11:53:01 socket.cpp:7] [c10d] {WAITED} timed out after 60000ms", "distributed_timeout"),
+        ("  traceback : Signal 7 (SIGBUS) received by PID 77", "host_oom"),
+        ("*** Check failure stack trace: ***", "native_crash"),
+        ("CalledProcessError: Command 'toy' died with <Signals.SIGSEGV: 11>.", "native_crash"),
         ("[ERROR] PRE_ACT(77): alloc size : 512 is more than total mem size : 4200.", "oom"),
     ],
 )
