@@ -37,6 +37,7 @@ BAR = " 60%|######    | 1075/1790 [04:04<02:42, 4.40it/s]"
         ("  traceback : Signal 7 (SIGBUS) received by PID 77", "host_oom"),
         ("*** Check failure stack trace: ***", "native_crash"),
         ("CalledProcessError: Command 'toy' died with <Signals.SIGSEGV: 11>.", "native_crash"),
+        (f"{BAR[:-1]}, loss=nan, v_num=, reduced_train_loss=nan, global_step=51.0]", "numerical_instability"),
         ("[ERROR] PRE_ACT(77): alloc size : 512 is more than total mem size : 4200.", "oom"),
     ],
 )
@@ -59,6 +60,7 @@ def test_the_last_words_of_a_program_tell_its_end(watch: Watch, last: str, error
         "[INFO] [logging.py:96] [Rank 0] step=20, skipped=16, lr=[1e-05]",
         f"[W302 11:53:01 socket.cpp:7] [c10d] {WAITED} returned 0, likely a timeout",
         "memory allocation of the toys: 2048 bytes, 0 failed",
+        f"{BAR[:-1]}, loss=nan, v_num=, reduced_train_loss=3.910, global_step=51.0]",
     ],
 )
 def test_a_run_that_goes_on_behind_such_words_is_well(watch: Watch, line: str) -> None:
