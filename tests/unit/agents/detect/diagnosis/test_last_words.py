@@ -61,10 +61,16 @@ def test_the_last_words_of_a_program_tell_its_end(watch: Watch, last: str, error
         f"[W302 11:53:01 socket.cpp:7] [c10d] {WAITED} returned 0, likely a timeout",
         "memory allocation of the toys: 2048 bytes, 0 failed",
         f"{BAR[:-1]}, loss=nan, v_num=, reduced_train_loss=3.910, global_step=51.0]",
+        "Session 77ab is not found in the cache, a new one is made",
     ],
 )
 def test_a_run_that_goes_on_behind_such_words_is_well(watch: Watch, line: str) -> None:
     assert watch(f"{STEPS}{line}\n{MORE}").verdict.state != "failed"
+
+
+def test_a_worker_that_was_started_again_knows_no_session_of_the_run(watch: Watch) -> None:
+    done = watch(f"{STEPS}Exception in device=TPU:1: Aborted: Session 77ab is not found.\n")
+    assert (done.verdict.error_type, done.decision.action) == ("communication", "restart")
 
 
 def test_the_traceback_beats_what_the_program_says_of_it(watch: Watch) -> None:
