@@ -38,6 +38,8 @@ _SPEAKER = re.compile(
 )
 _PREFIX = re.compile(_FRONT)
 _LOGGED = re.compile(_LOGGER)
+_NO_NAME = frozenset(bytes([sign]) for sign in b"[](){}<>|:;,.!?#*+-=/\\'\"`~^@$%&0123456789")
+"""What begins no exception's line and no indented line, so nothing above tells more of the line."""
 _NAME = (string.ascii_letters + string.digits + "_.").encode()
 _FRAME = re.compile(rb'\A\s*File "[^"]*", line \d+|\A\s*-+> ?\d+ ')
 # A stack of HDF5's C library looks alike, but the line under a place is an error and no source code.
@@ -147,12 +149,13 @@ def place_of(text: bytes, start: int, end: int) -> TracebackPlace:
         return _QUOTED
     if (form.warned and _WARNS.match(text, end + 1)) or _FIT_COUNTED.match(text, end):
         return TracebackPlace("ignored")
-    speaker = line[: form.speaker]
+    speaker, words = line[: form.speaker], line[form.speaker :]
+    if words[:1] in _NO_NAME:
+        return _REPORTED
     above = lines_above(text, start, speaker)
     first = next(above, None)
     if first is None:
         return _REPORTED
-    words = line[len(speaker) :]
     if words[:1].isspace():
         shown = _FRAME.match(first[1]) is not None and not form.glued and _C_FRAME.match(first[1]) is None
         return _QUOTED if shown else _REPORTED

@@ -25,9 +25,10 @@ _OPENINGS = (BLOCK_OPENS, b"Original " + BLOCK_OPENS)  # of a data loader's work
 # The speaker's prefix in a stream of many ranks: `[rank3]: `, `3: `, `(Trainer pid=77, ip=10.0.0.1) `,
 # `gpu-7: `, `trainer-1  | `, `[pod/toy-0/trainer] `.
 _PREFIXES = (
+    rb"(?: {1,5}(?=\d{1,6}: )|[A-Za-z][\w.-]{0,62}+(?<=\d)(?:: | +\| )|\d{1,3}(?:\.\d{1,3}){3}: "
+    rb"|\[pod/[^\]\n]{1,120}\] )?"
     rb"(?:\[rank\d+\]:? ?|\[[A-Za-z]\w{0,30}\d\]: ?|\[\d+(?:,[\w:-]{1,24}){0,2}\]<std\w{3,4}>:"
-    rb"| {0,5}\d{1,6}: |\([^()]{0,80}pid=\d+[^()]{0,80}\) "
-    rb"|[A-Za-z][\w.-]{0,62}\d(?:: | +\| )|\d{1,3}(?:\.\d{1,3}){3}: |\[pod/[^\]\n]{1,120}\] )*"
+    rb"|\d{1,6}: |\([^()]{0,80}pid=\d+[^()]{0,80}\) )*"
 )
 _SPEAKER = re.compile(_PREFIXES)
 # Frames come in runs: one step takes many lines of one speaker. Some prefixes may have one blank more. Then
@@ -39,7 +40,7 @@ _FRAMES = re.compile(
 # Lines that have no prefix and open no block.
 _UNSPOKEN = re.compile(
     rb"(?:(?!\[[A-Za-z]\w{0,30}\d\]|\[\d+[\],]|\[pod/| {0,5}\d{1,6}: |\d{1,3}\.\d"
-    rb"|[A-Za-z][\w.-]{0,62}\d(?:: | +\| )|\(|Traceback \(|Original T)[^\n]*\n)*"
+    rb"|[A-Za-z][\w.-]{0,62}+(?<=\d)(?:: | +\| )|\(|Traceback \(|Original T)[^\n]*\n)*"
 )
 _EXCEPTION = re.compile(rb"[A-Za-z_][\w.]*(?:: .*|:?)\Z", re.DOTALL)
 _RANK = re.compile(rb"\[(?:rank|default)(\d+)\]|\[\d+,(\d+)\]<std|(?:\A|\) )(\d{1,6}): ")
