@@ -150,10 +150,8 @@ def place_of(text: bytes, start: int, end: int) -> TracebackPlace:
     if (form.warned and _WARNS.match(text, end + 1)) or _FIT_COUNTED.match(text, end):
         return TracebackPlace("ignored")
     speaker, words = line[: form.speaker], line[form.speaker :]
-    if words[:1] in _NO_NAME:
-        return _REPORTED
     above = lines_above(text, start, speaker)
-    first = next(above, None)
+    first = None if words[:1] in _NO_NAME else next(above, None)
     if first is None:
         return _REPORTED
     if words[:1].isspace():
