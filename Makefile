@@ -14,7 +14,7 @@ HOUSE := PYTHONPATH=tests $(BIN)/python -m house.gate
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test unit images chaos chaos-reload fuzz bench-match bench-prototype bench-latency bench-replay picture
-.PHONY: fit-diagnosis bench-last-words bench-telemetry test-otel check-dashboards check lint
+.PHONY: fit-diagnosis bench-prefixes bench-last-words bench-telemetry test-otel check-dashboards check lint
 .PHONY: types imports house capabilities format lock hooks clean
 
 demo: $(READY) $(if $(findstring ray,$(ARGS)),$(RAY)) ## a toy training fails, is rescued; ARGS="--cluster ray"
@@ -63,6 +63,9 @@ bench-replay: $(READY) ## `midwatch replay` of a small log, beside a bare interp
 FIT := $(foreach part,root chance,$(wildcard tests/bench/fit_$(part).py))
 fit-diagnosis: $(READY) ## what the verdicts learned from labelled logs in the folder LABELS, and how it fares
 	set -e; $(foreach file,$(FIT),PYTHONPATH=tests $(BIN)/python -m bench.$(basename $(notdir $(file))) $(LABELS);)
+
+bench-prefixes: $(READY) ## which verdicts change with what launchers print in front of each line of the logs in LABELS
+	PYTHONPATH=tests $(BIN)/python -m bench.prefixes $(LABELS)
 
 bench-last-words: $(READY) ## what detect spends on the last words of 4,096 ranks, in CPU seconds
 	PYTHONPATH=tests $(BIN)/python -m bench.last_words $(ARGS)

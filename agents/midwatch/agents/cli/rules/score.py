@@ -13,7 +13,7 @@ from midwatch.streams.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from midwatch.agents.replay.scoring import Judged, Labelled, Prediction
+    from midwatch.agents.replay.scoring import Judged, Prediction
 
 
 @click.command()
@@ -32,8 +32,8 @@ def score(path: Path, with_mistakes: bool, lenient: bool, as_json: bool) -> None
     from midwatch.streams.records import codec
 
     rows = scoring.read_labelled(_rows(path), str(path))
-    judge = _judge()
-    judged = [(row, judge(row)) for row in rows]
+    judge = judge_of_logs()
+    judged = [(row, judge(row.log)) for row in rows]
     if lenient:
         judged = scoring.leniently(judged)
     if as_json:
@@ -65,7 +65,8 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
             ) from error
 
 
-def _judge() -> Callable[[Labelled], Prediction]:
+def judge_of_logs() -> Callable[[str], Prediction]:
+    """From the text of a log to what `midwatch replay` says of it without options."""
     from midwatch.agents.decide.decision import Rulebook
     from midwatch.agents.policies.loader import load_policy
     from midwatch.agents.replay.appended_starts import replay_last
@@ -79,9 +80,9 @@ def _judge() -> Callable[[Labelled], Prediction]:
     policy = load_policy("verdict")
     book = Rulebook({policy.name: policy}, sign=lambda command: command, default_policy=policy.name)
 
-    def judge(row: Labelled) -> Prediction:
+    def judge(log: str) -> Prediction:
         done = replay_last(
-            [LogFile("log", row.log.encode(), 0.0)],
+            [LogFile("log", log.encode(), 0.0)],
             lambda files: replay("replay:file/log", files, watched, book, WatchLimits()),
         )
         if done.verdict.state != "failed":
