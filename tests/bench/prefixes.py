@@ -78,8 +78,8 @@ def main() -> None:
 
 def _head(logs: int) -> Iterator[str]:
     yield "# Verdicts behind what launchers print in front of each line\n"
-    yield f"{datetime.now(UTC).date()}; {logs} labelled logs, each judged as it is and with one prefix in front"
-    yield "of each line. Counted are the logs whose verdict is then another one. Labels are not asked."
+    yield f"{datetime.now(UTC).date()}; {logs} labelled logs, each judged as it is and with one prefix in"
+    yield "front of each line. Counted are the logs whose verdict is then another one. Labels are not asked."
     yield "Written by `make bench-prefixes LABELS=FOLDER`.\n"
     yield "| printed by | prefix | other verdicts | other families | other root lines | other actions |"
     yield "|---|---|---|---|---|---|"
