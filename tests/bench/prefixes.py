@@ -72,7 +72,8 @@ def main() -> None:
     for name, prefix in PREFIXES.items():
         pairs = list(zip(bare, (judge(with_prefix(log, prefix)) for log in logs), strict=True))
         changed = [sum(test(*pair) for pair in pairs) for test in (differs, family, root_line, action)]
-        rows.append(f"| {name} | `{prefix(0)}` | " + " | ".join(map(str, changed)) + " |")
+        shown = prefix(0).replace("|", r"\|")
+        rows.append(f"| {name} | `{shown}` | " + " | ".join(map(str, changed)) + " |")
     arguments.output.write_text("\n".join([*_head(len(logs)), *rows, ""]), encoding="utf-8")
 
 
