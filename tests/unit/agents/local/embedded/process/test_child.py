@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,11 @@ def test_a_server_that_died_with_its_supervisor_is_not_sought_by_a_pid_that_anot
     child = toy(tmp_path)
     os.kill(child._supervisor.pid, signal.SIGKILL)
     wait_for(lambda: not alive(child.pid), "server gone")
+    # Starts are known to a hundredth of a second. No pid comes round within one.
+    ticks = os.sysconf("SC_CLK_TCK")
+    wait_for(
+        lambda: time.clock_gettime(time.CLOCK_BOOTTIME) * ticks >= (child._begun or 0) + 1, "a later start"
+    )
     with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as bystander:
         child.pid = bystander.pid
         child.stop()
