@@ -43,7 +43,7 @@ _UNSPOKEN = re.compile(
     rb"|[A-Za-z][\w.-]{0,62}+(?<=\d)(?:: | +\| )|\(|Traceback \(|Original T)[^\n]*\n)*"
 )
 _EXCEPTION = re.compile(rb"[A-Za-z_][\w.]*(?:: .*|:?)\Z", re.DOTALL)
-_RANK = re.compile(rb"\[(?:rank|default)(\d+)\]|\[\d+,(\d+)\]<std|(?:\A|\) )(\d{1,6}): ")
+_RANK = re.compile(rb"\[(?:rank|default)(\d+)\]|\[\d+,(\d+)\]<std|(?:\A {0,5}|\) )(\d{1,6}): ")
 _PATIENCE = 16  # lines of the speaker in a row outside the traceback, after which its block is dropped
 
 

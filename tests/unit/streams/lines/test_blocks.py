@@ -35,6 +35,7 @@ def after(text: bytes, before: Unfinished = ()) -> Unfinished:
         (b"(Trainer pid=77) boom", None),
         (b"step 12: loss 3", None),
         (b"said [rank3]: in the middle", None),
+        (b"  3: step 4", 3),
     ],
 )
 def test_a_launchers_prefix_claims_a_rank(line: bytes, rank: int | None) -> None:
