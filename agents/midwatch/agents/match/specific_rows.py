@@ -12,6 +12,8 @@ from midwatch.rules.model import Role, Rule
 
 ANY_EXCEPTION = "exception"
 """The least specific error type."""
+ANY_OF_TORCH = "torch"
+"""The error type of what torch or CUDA refuses. A fallback that knows the kind knows more."""
 
 _start = itemgetter(2)
 
@@ -49,7 +51,7 @@ def _most_specific(found: list[Row]) -> list[Row]:
         return strongest(progress)
     others = [row for row in found if row[0].rule.role is not Role.PROGRESS]
     specific = [row for row in others if not row[0].rule.fallback]
-    specific = specific or [row for row in others if not _is_least_specific(row[0].rule)]
+    specific = specific or _that_know_most(others)
     specific = specific or [row for row in others if not row[0].rule.block]
     return strongest(progress) + (specific or others)
 
@@ -65,6 +67,12 @@ def _by_line(rows: Iterable[Row]) -> Iterator[list[Row]]:
         yield same_line
 
 
-def _is_least_specific(rule: Rule) -> bool:
-    """Whether the rule knows only that something failed."""
-    return rule.fallback and rule.role is Role.CAUSE and rule.error_type == ANY_EXCEPTION
+def _that_know_most(others: list[Row]) -> list[Row]:
+    """The fallbacks of a line without causes that know less of the failure than another one does."""
+    most = max((_known(row[0].rule) for row in others if row[0].rule.role is Role.CAUSE), default=0)
+    return [row for row in others if row[0].rule.role is not Role.CAUSE or _known(row[0].rule) == most > 0]
+
+
+def _known(rule: Rule) -> int:
+    """What a cause knows of a failure: 0 only that there was one, 1 which library raised it, 2 its kind."""
+    return {ANY_EXCEPTION: 0, ANY_OF_TORCH: 1}.get(rule.error_type, 2) if rule.fallback else 2

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from midwatch.agents.decide.decision import Rulebook
-from midwatch.agents.detect.diagnosis.chance import EndClass, chance_of, shipped
+from midwatch.agents.detect.diagnosis.chance import chance_of, end_class, shipped
 from midwatch.agents.replay.aftermath import LastFailure, went_on
+from midwatch.agents.replay.closing_lines import ClosingFailure, closing_failure
 from midwatch.agents.replay.log_files import INCARNATION, LogFile, as_printed, line_of, origin_of
 from midwatch.agents.replay.matched_files import Damage, in_order, matching
 from midwatch.agents.replay.open_spike import Losses, LossLine
@@ -108,6 +109,10 @@ def replay(  # noqa: PLR0913  # what a log alone cannot tell; each has its defau
         spike = None if run.watch.job.state.succeeded or damages else run.losses.open_spike()
         if spike is not None:
             result = _with_spike(result, *spike, files)
+        elif not (run.watch.job.state.succeeded or damages):
+            ends = (closing_failure(file, hits) for file in files)
+            closing = next((end for end in ends if end is not None), None)
+            result = _with_closing(result, closing, files) if closing else result
     if over_it:
         result = replace(result, assumed=(*result.assumed, over_it))
     partly = tuple(f"{damage.path}: {damage.what}; its lines up to there count" for damage in damages)
@@ -224,21 +229,44 @@ def _went_on(run: _JobReplay, files: Sequence[LogFile]) -> str:
 
 def _with_spike(result: Replayed, error_type: str, first: LossLine, files: Sequence[LogFile]) -> Replayed:
     """The verdict on a log that ends in a spike. Such a start needs a person's decision."""
-    file = next(file for file in files if file.path == first.path)
     shown = "no longer printed" if first.loss is None else f"{first.loss:g}"
     reason = f"the loss is {shown} since step {first.step}, and the log ends before it is back"
     verdict = replace(
         result.verdict,
-        state="failed",
-        mode="ended",
         error_type=error_type,
-        family=family(error_type),
         transient=False,
-        root_line=line_of(file, first.number),
         root_file=first.path,
         root_line_number=first.number,
         remedy=_LOOK_AT_THE_STEP,
-        chance=chance_of(EndClass(error_type, False, stepped=True), shipped()),
+    )
+    return _held(replace(result, verdict=verdict), reason, files, stepped=True)
+
+
+def _with_closing(result: Replayed, end: ClosingFailure, files: Sequence[LogFile]) -> Replayed:
+    """The verdict on a log whose last lines show a failure of an unknown kind. So a person decides."""
+    verdict = replace(
+        result.verdict,
+        error_type=end.error_type,
+        transient=None,
+        root_file=end.path,
+        root_line_number=end.number,
+        remedy=_LOOK_FOR_THE_REST,
+    )
+    return _held(replace(result, verdict=verdict), end.how, files, stepped=verdict.step is not None)
+
+
+def _held(result: Replayed, reason: str, files: Sequence[LogFile], *, stepped: bool) -> Replayed:
+    """The failure that only the end of the file shows, held for a person."""
+    verdict = result.verdict
+    number = verdict.root_line_number
+    assert number is not None  # noqa: S101  # whoever finds such an end names its line
+    verdict = replace(
+        verdict,
+        state="failed",
+        mode="ended",
+        family=family(verdict.error_type),
+        root_line=line_of(next(file for file in files if file.path == verdict.root_file), number),
+        chance=chance_of(end_class(verdict, stepped=stepped), shipped()),
     )
     decision = replace(result.decision, action="hold", reason=reason)
     return replace(result, verdict=verdict, decision=decision)
@@ -246,6 +274,10 @@ def _with_spike(result: Replayed, error_type: str, first: LossLine, files: Seque
 
 _LOOK_AT_THE_STEP = (
     "Look at the data and the learning rate around this step. Start from an earlier checkpoint if it stays."
+)
+_LOOK_FOR_THE_REST = (
+    "What failed is not known. See the logs of the other ranks and the scheduler's record, and read what "
+    "stands above the line."
 )
 
 

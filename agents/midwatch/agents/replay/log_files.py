@@ -173,6 +173,14 @@ def line_count(file: LogFile) -> int:
     return lines + (last != b"\n")
 
 
+def last_lines(file: LogFile) -> list[tuple[int, bytes]]:
+    """The last whole lines of the file with their numbers, without colours, from its last 64 KiB."""
+    tail = file.tail()
+    lines = [_ANSI.sub(b"", line).rpartition(b"\r")[2] for line in tail.removesuffix(b"\n").split(b"\n")]
+    first = line_count(file) - len(lines) + 1
+    return list(enumerate(lines, first))[0 if len(tail) < _EDGE else 1 :]
+
+
 def _raw_line(file: LogFile, number: int) -> bytes:
     """The line of that number, from 1, or its first `LONGEST_RAW_LINE` bytes."""
     with file.open() as reader:

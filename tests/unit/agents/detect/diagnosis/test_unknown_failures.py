@@ -213,3 +213,41 @@ def test_a_hang_that_is_only_reported_is_tried_again_if_the_run_ever_went(
     lines = [step] if step else []
     done = watch("\n".join([*lines, "ERROR: training appears to be stuck for 900 s"]))
     assert done.decision.action == ("restart" if step else "hold")
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("toy.ResourceExhaustedError: could not allocate a tensor of 3 GiB", "memory"),
+        ("torch.toy.ToyError: OOM when allocating a wheel", "memory"),
+        ("RuntimeError: CUDA error: uncorrectable SRAM error encountered", "infra"),
+        ("ToyError: worker 3 is killed by signal: Killed.", "memory"),
+        ("toyd: Detected 2 oom_kill events in job 77", "memory"),
+        ("toyd: job 77 ends due to a pre-emption", "stopped"),
+        ("toy.ToyPreemptionError: the nodes were taken", "stopped"),
+        ("FATAL: container creation failed: no such image", "infra"),
+        ("toyd has lost communication with a daemon on n4.", "comms"),
+        ("ToyError: [toy.cc:7] Connection closed by peer [10.0.0.7]:4188", "comms"),
+        ("E0302 11:52:40.118290 77 toy.cc:9] the toy got stuck for 480 seconds", "comms"),
+        ("RuntimeError: RCCL error in toy.cc:77, the usage is wrong", "comms"),
+        ("n4:77:78 [0] NCCL INFO transport/net.cc:7 -> 6", "comms"),
+        ("ToyError: a reward must be a number, got nan (<class 'float'>)", "numerics"),
+    ],
+)
+def test_words_that_many_programs_use_tell_the_family(watch: Watch, line: str, kind: str) -> None:
+    done = watch(f"loading the toy\n{line}\n")
+    assert (family(done.verdict.error_type), done.verdict.root_line) == (kind, line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "toyd: the group 0 is preempted because its cache is too small",
+        "the connection to n4 is closed, all is well",
+        "Uncorrectable errors: 0",
+        "WARNING toy: the request timed out after 30 s, it is asked again",
+        "n4:77:78 [0] NCCL INFO include/coll_net.h:21 -> 3",
+    ],
+)
+def test_the_same_words_of_a_program_that_goes_on_tell_nothing(watch: Watch, line: str) -> None:
+    assert watch(f"step 1 loss 2.0\n{line}\nstep 2 loss 1.9\n").verdict.state == "healthy"
