@@ -14,7 +14,7 @@ HOUSE := PYTHONPATH=tests $(BIN)/python -m house.gate
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test unit images chaos chaos-reload fuzz bench-match bench-prototype bench-latency bench-replay picture
-.PHONY: fit-diagnosis bench-prefixes bench-last-words bench-telemetry test-otel check-dashboards check lint
+.PHONY: fit-diagnosis bench-prefixes bench-unknown-words bench-last-words bench-telemetry test-otel check-dashboards check lint
 .PHONY: types imports house capabilities format lock hooks clean
 
 demo: $(READY) $(if $(findstring ray,$(ARGS)),$(RAY)) ## a toy training fails, is rescued; ARGS="--cluster ray"
@@ -66,6 +66,9 @@ fit-diagnosis: $(READY) ## what the verdicts learned from labelled logs in the f
 
 bench-prefixes: $(READY) ## which verdicts change with what launchers print in front of each line of the logs in LABELS
 	PYTHONPATH=tests $(BIN)/python -m bench.prefixes $(LABELS)
+
+bench-unknown-words: $(READY) ## what is left of the verdicts on the logs in LABELS where their rules are missing
+	PYTHONPATH=tests $(BIN)/python -m bench.unknown_words $(LABELS)
 
 bench-last-words: $(READY) ## what detect spends on the last words of 4,096 ranks, in CPU seconds
 	PYTHONPATH=tests $(BIN)/python -m bench.last_words $(ARGS)

@@ -13,7 +13,9 @@ from midwatch.streams.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from midwatch.agents.replay.job_replay import Replayed
     from midwatch.agents.replay.scoring import Judged, Prediction
+    from midwatch.agents.rulesets.bundles import CompiledBundle
 
 
 @click.command()
@@ -67,29 +69,36 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
 
 def judge_of_logs() -> Callable[[str], Prediction]:
     """From the text of a log to what `midwatch replay` says of it without options."""
+    from midwatch.agents.rulesets.bundles import watched_rules
+
+    replayed = replay_of_logs(watched_rules(("default",)))
+    return lambda log: prediction_of(replayed(log))
+
+
+def replay_of_logs(watched: CompiledBundle) -> Callable[[str], Replayed]:
+    """From the text of a log to its replay under these rules, as `midwatch replay` makes it without options."""
     from midwatch.agents.decide.decision import Rulebook
     from midwatch.agents.policies.loader import load_policy
     from midwatch.agents.replay.appended_starts import replay_last
     from midwatch.agents.replay.job_replay import replay
     from midwatch.agents.replay.log_files import LogFile
-    from midwatch.agents.replay.scoring import Prediction
-    from midwatch.agents.rulesets.bundles import watched_rules
     from midwatch.rules.detectors.limits import WatchLimits
 
-    watched = watched_rules(("default",))
     policy = load_policy("verdict")
     book = Rulebook({policy.name: policy}, sign=lambda command: command, default_policy=policy.name)
+    return lambda log: replay_last(
+        [LogFile("log", log.encode(), 0.0)],
+        lambda files: replay("replay:file/log", files, watched, book, WatchLimits()),
+    )
 
-    def judge(log: str) -> Prediction:
-        done = replay_last(
-            [LogFile("log", log.encode(), 0.0)],
-            lambda files: replay("replay:file/log", files, watched, book, WatchLimits()),
-        )
-        if done.verdict.state != "failed":
-            return Prediction(action=done.decision.action)
-        return Prediction(done.verdict.error_type, done.verdict.root_line, done.decision.action)
 
-    return judge
+def prediction_of(done: Replayed) -> Prediction:
+    """What is scored of a replay."""
+    from midwatch.agents.replay.scoring import Prediction
+
+    if done.verdict.state != "failed":
+        return Prediction(action=done.decision.action)
+    return Prediction(done.verdict.error_type, done.verdict.root_line, done.decision.action)
 
 
 def _plain(judged: list[Judged]) -> dict[str, object]:
