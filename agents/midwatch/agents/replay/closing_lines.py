@@ -1,8 +1,8 @@
 """The closing lines: the failure that only the end of a saved log shows, because no rule knows its words.
 
 A live watch learns from the scheduler how the job ended. A saved log ends where its program or its copy
-ended. Two ends speak for a failure all the same: a Python traceback whose exception is missing, and an error
-as the very last line.
+ended. Three ends speak for a failure all the same: a Python traceback whose exception is missing, an error as
+the very last line, and what a terminal or a shell prints when it ends a program.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ _UNKNOWN = "exception"
 
 CUT = "the log ends within a traceback"
 SAID = "the log ends with an error that no rule knows"
+ENDED = "the log ends with what a terminal or a shell prints when a program is ended"
 
 _HEADER = re.compile(rb"Traceback \(most recent call last\):?\s*\Z")
 _FRAME = re.compile(rb"\A\s*File \"[^\"]*\", line \d+|\A\s*-+> ?\d+ ")
@@ -37,15 +38,24 @@ _SAYS_WHY = re.compile(
     rb"|refused|denied|invalid|corrupt(?:ed)?|killed)\b"
 )
 # Behind a clock, numbers or a name, the level that a logger prints; or the first word of the line itself.
-_STAMPED = re.compile(rb"\A[^a-z]{0,48}(?:[\w.-]+ ?[:|-] ?)?\[?\b(?:ERROR|CRITICAL|FATAL)\b")
+_STAMPED = re.compile(
+    rb"\A(?:[^a-z]|[A-Z][a-z]{2}\b){0,48}(?:[\w.-]+ ?[:|-] ?)?\[?\b(?:ERROR|CRITICAL|FATAL)\b"
+)
 _BEGINS = re.compile(
     rb"\A\W*(?:Error(?: in| when| while|(?: occurr?ed)? during| \w+ing\b|: )|Fatal(?: error)?: "
     rb"|Failed to )(?! *\d)"
 )
+# Whole lines. In the middle of a log they may be anything, so no rule looks for them.
+_ENDED = (
+    (re.compile(rb"\s*(?:\^[CZ\\])+\s*"), "user_interrupt"),
+    (re.compile(rb"(?:Quit|User defined signal [12])(?: \(core dumped\))?\s*"), "cancelled"),
+    (re.compile(rb"(?:Aborted|Stack overflow)\s*"), "native_crash"),
+    (re.compile(rb"[Oo]ut of memory[.!]?\s*"), "host_oom"),
+)
 
 
 class ClosingFailure(NamedTuple):
-    """The line that tells most of such an end. `how`: `CUT` or `SAID`."""
+    """The line that tells most of such an end. `how`: `CUT`, `SAID` or `ENDED`."""
 
     path: str
     number: int
@@ -65,8 +75,12 @@ def closing_failure(file: LogFile, hits: Sequence[Hit]) -> ClosingFailure | None
     known = {hit.line.number: hit for hit in hits if hit.line.path == file.path}
     header = _header(lines)
     if header is None:
-        number = _first_of_the_last_errors(lines, known)
-        return None if number is None else ClosingFailure(file.path, number, _UNKNOWN, SAID)
+        number, last = lines[-1] if lines else (0, b"")
+        for pattern, error_type in _ENDED:
+            if number not in known and pattern.fullmatch(last[front(last) :]):
+                return ClosingFailure(file.path, number, error_type, ENDED)
+        first = _first_of_the_last_errors(lines, known)
+        return None if first is None else ClosingFailure(file.path, first, _UNKNOWN, SAID)
     above = lines[max(header - _ABOVE, 0) : header]
     if any(_GOES_ON.search(line) for _, line in above):
         return None

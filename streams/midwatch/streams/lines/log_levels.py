@@ -35,7 +35,9 @@ _ENDS_ALL = re.compile(rb"\bError reported to Coordinator: ")
 # The line itself says that its writer goes on.
 _GOES_ON = re.compile(
     rb"(?i)\b(?:retrying in \d|trying (?:batch size|again in)|skipping (?:this |the )?batch"
-    rb"|ignoring this choice|will be (?:skipped|ignored)\b)|\A[\W\d]{0,40}skip(?:ped|ping)?\b"
+    rb"|ignoring this choice|will be (?:skipped|ignored)\b"
+    rb"|[,;(] ?(?:skipping|skipped|retrying|ignoring|ignored|falling back|using (?:the )?(?:cached|default))\b"
+    rb")|\A[\W\d]{0,40}skip(?:ped|ping)?\b"
 )
 # A sample of a data set, as it was read or written.
 _SAMPLE = re.compile(

@@ -64,6 +64,7 @@ def test_other_frames_at_an_end_are_no_failure(watch: Watch, log: str) -> None:
     [
         ("2026-03-02 11:52:40.118 77:78 ERROR  TOY:wheel_turn   the wheel is missing",),
         ("[2026-03-02 11:52:40] FATAL the toy met a wall", "[2026-03-02 11:52:40] ERROR the toy is bent"),
+        ("2026-Mar-02 11:52:40.118 77:78 ERROR   TOY:wheel   [rank 0] no wheel, err: 4",),
         ("(main_task pid=77) Error reading the toy: it has three wheels",),
         ("Failed to wind the toy up",),
     ],
@@ -77,6 +78,23 @@ def test_an_error_as_the_last_line_is_a_failure_though_no_rule_knows_it(
         "hold",
         "the log ends with an error that no rule knows",
     )
+
+
+@pytest.mark.parametrize(
+    ("last", "error_type"),
+    [
+        ("^C", "user_interrupt"),
+        ("^C^C^Z", "user_interrupt"),
+        ("User defined signal 1", "cancelled"),
+        ("Aborted", "native_crash"),
+        ("[rank3]: Out of memory", "host_oom"),
+    ],
+)
+def test_what_a_terminal_or_a_shell_prints_at_an_end_is_one(watch: Watch, last: str, error_type: str) -> None:
+    done = watch(f"{STEPS}{last}\n")
+    assert (done.verdict.error_type, done.verdict.root_line) == (error_type, last)
+    assert done.decision.action == "hold"
+    assert watch(f"{STEPS}{last}\n{STEPS}").verdict.state == "healthy"
 
 
 @pytest.mark.parametrize(

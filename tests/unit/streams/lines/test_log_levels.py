@@ -23,6 +23,8 @@ QUIET = [
     "2026-03-02 11:00:00,000 ERROR Attempt 2 failed: read timed out. Retrying in 4 s",
     "[skip] Failed to load toy.ckpt: RuntimeError: odd",
     "12:00:01 Skipping part 7: RuntimeError: odd",
+    "OSError: image 7 is truncated, skipping it",
+    "requests.exceptions.ConnectionError: no answer, using the cached toy",
 ]
 LOUD = [
     "RuntimeError: odd WARNING inside",
@@ -39,6 +41,7 @@ LOUD = [
     "ConnectionError: Max retries exceeded, gave up retrying",
     "RuntimeError: skipped layers must be even",
     "skipper: RuntimeError: odd",
+    "RuntimeError: the toy fell while ignoring its wheels",
 ]
 
 

@@ -76,7 +76,7 @@ def judge_of_logs() -> Callable[[str], Prediction]:
 
 
 def replay_of_logs(watched: CompiledBundle) -> Callable[[str], Replayed]:
-    """From the text of a log to its replay under these rules, as `midwatch replay` makes it without options."""
+    """From the text of a log to what `midwatch replay` makes of it under these rules, without options."""
     from midwatch.agents.decide.decision import Rulebook
     from midwatch.agents.policies.loader import load_policy
     from midwatch.agents.replay.appended_starts import replay_last
