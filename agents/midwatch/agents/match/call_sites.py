@@ -43,6 +43,10 @@ _WAITING_ROOMS = re.compile(
     r"|asyncio[/\\]\w+|torch[/\\](?:distributed|cuda)[/\\]\w+|torch[/\\]utils[/\\]data[/\\]\w+|ray[/\\]worker"
     r"|ray[/\\]_private[/\\]worker)\.py$"
 )
+_WORKS_FOR_IT = re.compile(
+    r"[/\\](?:concurrent[/\\]futures[/\\]\w+|multiprocessing[/\\]pool|multiprocess[/\\]pool|joblib[/\\]parallel"
+    r"|torch[/\\]multiprocessing[/\\]spawn|subprocess)\.py$"
+)
 _HTTP_CLIENT = re.compile(r"[/\\]http[/\\]client\.py$")
 _READS_A_BODY = re.compile(
     r"^(?:read|read1|readinto|_safe_read|_safe_readinto|_read\w*_chunked|_get_chunk_left)$"
@@ -138,9 +142,12 @@ def _kind(frames: Frames) -> str:
 def _waited(frames: Frames) -> bool:
     """Whether the process waited for another: in a lock, a queue, a child or a collective.
 
-    The body of an HTTP answer is a download: the server had answered, and no process waits for another.
+    The body of an HTTP answer is a download: the server had answered, and no process waits for another. A
+    parent always waits for its pool or its child while these work, so its wait shows nothing.
     """
     file, function = frames[0]
+    if any(_WORKS_FOR_IT.search(each) for each, _ in frames[:_NEAR]):
+        return False
     if any(_HTTP_CLIENT.search(each) and _READS_A_BODY.match(name) for each, name in frames):
         return False
     return _WAITING_ROOMS.search(file) is not None and _WAITS.match(function) is not None

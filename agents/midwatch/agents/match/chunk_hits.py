@@ -283,10 +283,21 @@ def _aside(hit: Match, traceback: TracebackPlace) -> str:
     rule = hit.rule
     if rule.role not in (Role.CAUSE, Role.CONSEQUENCE):
         return ""
-    if traceback.kind != "reported" and not (traceback.kind == "beside" and not rule.fallback):
+    counts = not rule.fallback or _ended_the_program(rule, traceback)
+    if traceback.kind != "reported" and not (traceback.kind == "beside" and counts):
         return str(traceback.kind)
     words = own_words(hit)
     return words.aside if rule.any_level or traceback.passed_on else words.quiet or words.aside
+
+
+def _ended_the_program(rule: Rule, traceback: TracebackPlace) -> bool:
+    """Whether somebody interrupted the program while a tracker's code ran; not while it was at its exit."""
+    return rule.error_type == "user_interrupt" and not any(
+        file.endswith(_AT_EXIT) for file, _ in traceback.frames
+    )
+
+
+_AT_EXIT = ("multiprocessing/util.py", "multiprocessing/resource_tracker.py")
 
 
 def _context_severity(hit: Match, traceback: TracebackPlace, severity: str) -> str:

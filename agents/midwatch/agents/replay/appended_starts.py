@@ -54,6 +54,7 @@ _LAUNCHES = re.compile(
 
 _MARKS = {
     b"nohup: ignoring input": 0,
+    b"Using ssh batch size of ": 0,  # gcloud, before it starts a command on the workers of a TPU slice
     b"Tracking run with wandb version": 30,
 }
 """Words that are printed once for each start, with the lines that must stand above them since the last ones.
@@ -62,7 +63,8 @@ The first words of a tracker begin nothing: they stand behind the start's own fi
 start may each start a tracker, a few lines apart.
 """
 _MARK = re.compile(
-    rb"\A(?:nohup: ignoring input|(?:\x1b\[[\d;]*m)*wandb(?:\x1b\[[\d;]*m)*: Tracking run with wandb version)"
+    rb"\A(?:nohup: ignoring input|Using ssh batch size of "
+    rb"|(?:\x1b\[[\d;]*m)*wandb(?:\x1b\[[\d;]*m)*: Tracking run with wandb version)"
 )
 
 Watch = Callable[[Sequence[LogFile]], Replayed]

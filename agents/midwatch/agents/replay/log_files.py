@@ -147,19 +147,16 @@ def line_of(file: LogFile, number: int) -> str:
 
 
 def lines_behind(file: LogFile, number: int) -> Iterator[str]:
-    """The lines behind the line of that number, without colours. Very long ones come in pieces."""
+    """The lines behind the line of that number, without colours. Nothing if the file ends with that line."""
     with file.open() as reader:
         missing, rest = number, b""
         while piece := reader.read(_CHUNK):
-            lines = piece.count(b"\n")
-            if missing >= lines > 0:
-                missing -= lines
-                rest = piece.rpartition(b"\n")[2]
-                continue
             *whole, rest = (rest + piece).split(b"\n")
             for line in whole[missing:]:
                 yield _ANSI.sub(b"", line).decode("utf-8", "replace")
-            missing = 0
+            missing = max(missing - len(whole), 0)
+            if missing:
+                rest = b""  # the beginning of a line that is not asked for
         if rest and not missing:
             yield _ANSI.sub(b"", rest).decode("utf-8", "replace")
 

@@ -26,6 +26,8 @@ _TINY = 1e-3
 _LEAST = 2
 _ANEW = 4
 """A loop began anew if its step or epoch is less than this part of the highest one before."""
+_APART = 16
+"""So many times the usual distance of two losses stand two loops apart whose lines name no place."""
 
 
 class LossLine(NamedTuple):
@@ -85,12 +87,26 @@ def _last_loop(lines: tuple[LossLine, ...]) -> tuple[LossLine, ...]:
 
     A run that resumes goes back a little, so only a fall to a small part of the way counts.
     """
+    if len(lines) > _LEAST and all(line.place < 0 for line in lines):
+        return lines[_after_other_text(lines) :]
     best, start = -1.0, 0
     for index, line in enumerate(lines):
         if 0 <= line.place < best / _ANEW:
             best, start = line.place, index
         best = max(best, line.place)
     return lines[start:]
+
+
+def _after_other_text(lines: tuple[LossLine, ...]) -> int:
+    """Where the losses begin that stand far behind the others and have not risen since.
+
+    Keras counts only the batches of an epoch. The text between two models, such as their layers, parts them.
+    """
+    distances = [after.number - before.number for before, after in pairwise(lines)]
+    far = _APART * median(distances)
+    start = max((index for index, each in enumerate(distances, 1) if each > far), default=0)
+    first, last = lines[start].loss, lines[-1].loss
+    return start if first is not None and last is not None and last <= first else 0
 
 
 def _at_end(lines: tuple[LossLine, ...]) -> tuple[str, LossLine] | None:

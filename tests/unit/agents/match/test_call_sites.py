@@ -70,6 +70,32 @@ def test_who_interrupts_a_download_met_no_process_that_waits(watch: Watch) -> No
     assert watch(trace("KeyboardInterrupt", *unanswered)).verdict.error_type == "hang"
 
 
+@pytest.mark.parametrize(
+    "frames",
+    [
+        ("concurrent/futures/_base.py:result", "threading.py:wait"),
+        ("multiprocessing/pool.py:get", "multiprocessing/pool.py:wait", "threading.py:wait"),
+        ("torch/multiprocessing/spawn.py:join", "multiprocessing/connection.py:wait", "selectors.py:select"),
+        ("subprocess.py:wait", "subprocess.py:_wait", "subprocess.py:_try_wait"),
+    ],
+)
+def test_who_interrupts_a_parent_at_its_usual_wait_met_no_hang(watch: Watch, frames: tuple[str, ...]) -> None:
+    said = watch(trace("KeyboardInterrupt", *(f"/usr/lib/python3.11/{each}" for each in frames)))
+    assert (said.verdict.error_type, said.decision.action) == ("user_interrupt", "hold")
+
+
+def test_an_interrupt_ends_the_program_even_if_it_met_a_tracker(watch: Watch) -> None:
+    tracker = "/env/wandb/sdk/wandb_init.py:init"
+    interrupted = trace("KeyboardInterrupt", tracker, "/env/wandb/sdk/service.py:_wait_for_ports")
+    interrupted = interrupted.replace('  File "train.py", line 9, in <module>\n    main()\n', "")
+    done = watch(f"{interrupted}\n\n{trace('AssertionError: no logger', '/toy/train.py:main')}")
+    assert (done.verdict.error_type, done.verdict.root_line) == ("user_interrupt", "KeyboardInterrupt")
+    closing = "/usr/lib/python3.11/multiprocessing/util.py"
+    at_exit = trace("KeyboardInterrupt", f"{closing}:_exit_function", f"{closing}:_run_finalizers")
+    at_exit = at_exit.replace('  File "train.py", line 9, in <module>\n    main()\n', "")
+    assert watch(f"loaded the toy\n{at_exit}").verdict.state != "failed"
+
+
 def test_a_socket_that_went_with_its_process_says_only_that_the_process_ended(watch: Watch) -> None:
     met = "/usr/lib/python3.11/multiprocessing/connection.py:SocketClient"
     missing = "FileNotFoundError: [Errno 2] No such file or directory"

@@ -37,6 +37,7 @@ def test_a_few_lines_more_are_no_work(watch: Watch) -> None:
         "7f2b3c000000-7f2b3c021000 rw-p 00000000 00:00 0",
         "2026-03-02 11:52:40.1: I tensorflow/core/common_runtime/bfc_allocator.cc:632] Chunk at 0x70 of 64",
         "MaxInUse:                240118272",
+        "2026-03-02 07:28:07,592 VINFO scripts.py:1099 -- Attempted to stop `ray::IDLE`, but it was dead.",
     ],
 )
 def test_a_stack_a_dump_and_a_summary_are_no_work(watch: Watch, line: str) -> None:
@@ -67,6 +68,16 @@ def _bar(draws: int) -> str:
 def test_a_bar_that_is_drawn_on_in_one_line_had_not_failed(watch: Watch) -> None:
     assert watch(RAISED + _bar(ENOUGH + 1) + "\n").verdict.state != "failed"
     assert watch(RAISED + _bar(ENOUGH // 2) + "\n").verdict.state == "failed"
+
+
+KILLED = "slurmstepd: error: *** JOB 7 ON toy-1 CANCELLED AT 2026-03-02T11:52:40 ***"
+
+
+def test_what_stands_in_front_of_the_last_words_is_not_behind_them(watch: Watch) -> None:
+    """The last line of a killed job has no line feed, and a bar may fill more than a block of the file."""
+    assert watch("loads the toy\n" + _bar(2 * ENOUGH) + KILLED).verdict.error_type == "cancelled"
+    assert watch("loads the toy\n" + _bar(10_000) + "\n" + RAISED.strip()).verdict.state == "failed"
+    assert watch(RAISED + "loads the toy\n" + _bar(10_000)).verdict.state != "failed"
 
 
 @pytest.mark.parametrize(

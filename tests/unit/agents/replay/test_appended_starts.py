@@ -165,7 +165,10 @@ TRACKED = "wandb: Tracking run with wandb version 0.19.1\nwandb: Syncing run toy
 LOADS = "".join(f"loads shard {shard:02} of the toy corpus\n" for shard in range(40))
 
 
-@pytest.mark.parametrize("mark", [NOHUP, TRACKED])
+SSH = "Using ssh batch size of 1. Attempting to SSH into 1 nodes with a total of 8 workers.\n"
+
+
+@pytest.mark.parametrize("mark", [NOHUP, SSH, TRACKED])
 def test_a_start_is_known_by_words_that_each_start_prints_once(watch: Watch, mark: str) -> None:
     done = watch("toy 1\n" + mark + LOADS + RAISED + mark + LOADS + OUT_OF_MEMORY)
     assert done.verdict.error_type == "oom"

@@ -86,6 +86,36 @@ def test_a_spike_in_the_next_fold_or_after_a_resumption_is_the_verdict(watch: Wa
     assert [each.verdict.error_type for each in (again, resumed)] == ["loss_spike", "loss_spike"]
 
 
+def keras(*losses: float) -> str:
+    return "".join(
+        f"Epoch {n}/{len(losses)}\n90/90 - 1s - 9ms/step - accuracy: 0.8100 - loss: {loss:.4f}\n"
+        for n, loss in enumerate(losses, 1)
+    )
+
+
+LAYERS = "".join(f" dense_{n} (Dense)    (None, 64)    4160\n" for n in range(40))
+FALLS = (0.61, 0.31, 0.22, 0.17, 0.14, 0.12, 0.11, 0.105)
+
+
+@pytest.mark.parametrize("losses", [(2.4,), (2.4, 1.9), (2.4, 1.9, 1.6, 1.5)])
+def test_the_next_model_of_keras_starts_at_its_own_high_loss(watch: Watch, losses: tuple[float, ...]) -> None:
+    assert watch(keras(*FALLS) + LAYERS + keras(*losses)).verdict.state == "healthy"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        keras(*FALLS, 2.4, 2.2),
+        keras(*FALLS) + LAYERS[:200] + keras(2.4, 2.2),
+        keras(*FALLS) + LAYERS + keras(2.4, 2.6),
+        keras(*FALLS) + LAYERS + keras(*FALLS, 2.4, 2.2),
+    ],
+    ids=["no other text", "little other text", "rises behind it", "falls, then a spike"],
+)
+def test_a_spike_of_keras_is_the_verdict(watch: Watch, text: str) -> None:
+    assert watch(text).verdict.error_type == "loss_spike"
+
+
 def column(losses: list[str]) -> Hits:
     numbers = tuple(range(1, len(losses) + 1))
     progress = Progress(

@@ -74,6 +74,7 @@ SENTENCES: Mapping[str, str] = {
     # another line makes it a consequence, or shows that it ended nothing
     "asked for itself": "the job itself asked for this requeue at {line}",
     "went another way": "the program went on another way at {line}",
+    "another program since": "its program ended by that, and another one failed at {line}",
     "transport given up": "NCCL only tried NVLink SHARP here, and no error of a collective follows",
     "only torn down": "the launchers closed their meeting at {line}, and nothing else failed",
     "broken by the watchdog": "the watchdog had broken this collective at {line}",

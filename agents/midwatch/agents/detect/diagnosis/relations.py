@@ -42,6 +42,7 @@ class Surroundings:
         self.failed_nodes = FirstAndLast(hit for hit in hits if hit.rule == _NODE_FAILED)
         self.taken_away = FirstAndLast(hit for hit in hits if hit.rule == _PREEMPTED)
         self.vague = {_place(hit) for hit in causes if hit.fallback and _is_of_a_device(hit)}
+        self.after_refusals = _after_refusals(causes)
         self.only_links = all(hit.role == "consequence" and family(hit.error_type) == "comms" for hit in hits)
 
 
@@ -302,6 +303,32 @@ def _interrupted_between_steps(hit: Hit, around: Surroundings) -> RootCandidate 
     return RootCandidate(replace(hit, error_type="user_interrupt", mode=None))
 
 
+_REFUSALS = ("python_arguments", "command_line_wrong")
+_ANOTHER_PROGRAM = 60  # lines: no program says so much behind its refusal of a command line
+
+
+def _another_program_since(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """A program that refuses its command line ends there. What fails long after belongs to a later one."""
+    later = around.after_refusals.get(hit.line.file) if hit.rule in _REFUSALS else None
+    if later is None:
+        return None
+    return RootCandidate(hit, NotRoot("another program since", later.line), set_aside=True)
+
+
+def _after_refusals(causes: Sequence[Hit]) -> dict[tuple[str, str], Hit]:
+    """By file, the first cause that stands long behind the last refusal of a command line."""
+    last: dict[tuple[str, str], int] = {}
+    for hit in causes:
+        if hit.rule in _REFUSALS:
+            last[hit.line.file] = max(hit.line.number, last.get(hit.line.file, 0))
+    found: dict[tuple[str, str], Hit] = {}
+    for hit in causes if last else ():
+        known = last.get(hit.line.file)
+        if known is not None and hit.line.number - known >= _ANOTHER_PROGRAM:
+            found[hit.line.file] = min(hit, found.get(hit.line.file, hit), key=_number)
+    return found
+
+
 def of_teardown(hit: Hit) -> bool:
     """Whether the line may come from a process that closes after its work.
 
@@ -328,6 +355,7 @@ RELATIONS: tuple[Relation, ...] = (
     _of_a_failing_node,
     _thread_of_a_job_taken_away,
     _interrupted_between_steps,
+    _another_program_since,
     _killed_by_the_agent,
 )
 

@@ -103,6 +103,13 @@ CASES: list[tuple[str, int, int | None, Sequence[Hit], AttemptEnd]] = [
         ended(noted=(context(5, "nccl_tcp_fallback"),)),
     ),
     (
+        "another program since",
+        3,
+        70,
+        [seen(3, "python_arguments", kind="config"), seen(70)],
+        ended(),
+    ),
+    (
         "transport given up",
         3,
         None,
