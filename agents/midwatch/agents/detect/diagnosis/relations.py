@@ -302,17 +302,31 @@ def _interrupted_between_steps(hit: Hit, around: Surroundings) -> RootCandidate 
     return RootCandidate(replace(hit, error_type="user_interrupt", mode=None))
 
 
-def of_teardown(hit: Hit) -> bool:
-    """Whether the line may come from a process that closes after its work.
+def of_teardown(hits: Sequence[Hit]) -> bool:
+    """Whether all lines may come from processes that close after their work."""
+    thrown = any(hit.rule == _THROWN for hit in hits)
+    return all(_closes(hit) or (thrown and _names_what_was_thrown(hit)) for hit in hits)
 
-    It is a crash, news of its end, or what a thread raised that still worked ahead.
+
+def _closes(hit: Hit) -> bool:
+    """Whether a process that closes may print the line.
+
+    It is a crash, news of its end, what a thread raised that still worked ahead, or the end of a process that
+    did not close by itself: somebody asked it to, or its time was over.
     """
     vague = hit.error_type in ("exception", "unknown", "")
     told = hit.role == "consequence" or (hit.fallback and _IN_A_THREAD in hit.captures)
-    return (vague and told) or hit.error_type == "native_crash" or hit.rule in _ASKED_TO_STOP
+    ended = hit.error_type in ("native_crash", "cancelled") or hit.rule in _NEVER_CLOSED
+    return (vague and told) or ended
 
 
-_ASKED_TO_STOP = ("dataloader_worker_asked_to_stop",)
+_NEVER_CLOSED = ("dataloader_worker_asked_to_stop", "slurm_time_limit")
+_THROWN = "cpp_exception_thrown"
+
+
+def _names_what_was_thrown(hit: Hit) -> bool:
+    """Whether it is NCCL's error that a destructor threw: its communicator or its peers had gone before."""
+    return hit.role == "consequence" and hit.error_type == "nccl"
 
 
 RELATIONS: tuple[Relation, ...] = (
