@@ -276,13 +276,21 @@ _REQUEUE = re.compile(r"DUE TO JOB REQUEUE")
 
 
 def _asked_for_itself(hit: Hit, around: Surroundings) -> RootCandidate | None:
-    """The job had put itself back into the queue, so the scheduler starts it again by itself."""
-    if _REQUEUE.search(hit.line.text) is None:
+    """The job had put itself back into the queue, so the scheduler starts it again by itself.
+
+    Its handler of the scheduler's warning tells of the warning first, and of the request after that.
+    """
+    warned = hit.rule == _WARNED
+    if not warned and _REQUEUE.search(hit.line.text) is None:
         return None
     for each in around.noted:
-        if each.rule == "job_requeues_itself" and earlier(each.line, hit.line):
+        if each.rule == "job_requeues_itself" and (warned or earlier(each.line, hit.line)):
             return beside(hit, NotRoot("asked for itself", each.line))
     return None
+
+
+_WARNED = "lightning_requeued"
+"""The rule of a handler that was warned of the end and asks for a new start."""
 
 
 def _thread_of_a_job_taken_away(hit: Hit, around: Surroundings) -> RootCandidate | None:
