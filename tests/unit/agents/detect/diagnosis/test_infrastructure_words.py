@@ -86,6 +86,10 @@ def test_a_run_that_was_brought_back_on_another_cluster_is_well(watch: Watch) ->
         ("toy.Server - [ERROR] waiting for heartbeat timeout > 60000, rank 7 ends", "communication"),
         ("[2026-03-02T11:00:00.128] update_node: node n7 state set to FAIL", "slurm_failure"),
         ("[2026-03-02T11:00:00.128] Killing JobId=7781 on failed node n7", "slurm_failure"),
+        ("ERROR: Trial 7 was terminated: allocation failed due to agent failure: toy", "slurm_failure"),
+        ("HBM MULTI BIT ECC, Uncorrectable ECC, device_id=7, event_id=0x77, time us=7781.", "hardware"),
+        ("TERM_ZOMBIE: Job exited while LSF is not available", "slurm_failure"),
+        ("24s   Warning   Evict   pod/toy-worker-3   Pod is evicted, because of reclaim", "preemption"),
         ("Message:     TFJob toy has failed because 1 Worker replica(s) failed.", "slurm_failure"),
         ("[n4:4188] PMIX ERROR: UNREACHABLE in file ptl_tcp.c at line 99", "communication"),
     ],
@@ -105,12 +109,23 @@ def test_such_last_words_tell_the_kind_of_the_end(watch: Watch, last: str, error
         "#PBS -l select=1:ncpus=32",
         "INFO toy: readahead is put off due to memory pressure for toy.bin",
         "[2026-03-02T11:00:00.128] update_node: node n7 state set to RESUME",
+        "INFO: Trial 7 (Experiment 77) was assigned to an agent",
+        "the run takes cards whose HBM corrects multi bit errors",
+        "24s   Normal   Evict   podgroup/toy   reclaim",
         "TFJob toy is restarting because 1 Worker replica(s) failed.",
         NEVER_MET,
     ],
 )
 def test_kin_of_such_words_are_no_failure(watch: Watch, line: str) -> None:
     assert watch(f"{STEPS}{line}\n{MORE}").verdict.state != "failed"
+
+
+def test_a_trial_whose_agent_was_lost_is_restarted_unless_it_trains_again(watch: Watch) -> None:
+    lost = "ERROR: Trial 7 was terminated: agent failed while the container was running: toy\n"
+    assert watch(f"{STEPS}{lost}").decision.action == "restart"
+    assert watch(f"{STEPS}{lost}{MORE}").verdict.state != "failed"
+    own = "ERROR: Trial 7 was terminated: allocation failed: container failed with non-zero exit code: 1\n"
+    assert watch(f"{STEPS}{own}").decision.action != "restart"
 
 
 def test_ranks_that_never_met_on_neuron(watch: Watch) -> None:
