@@ -36,7 +36,7 @@ _ENDS_ALL = re.compile(rb"\bError reported to Coordinator: ")
 _GOES_ON = re.compile(
     rb"(?i)\b(?:retrying in \d|trying (?:batch size|again in)|skipping (?:this |the )?batch"
     rb"|ignoring this choice|will be (?:skipped|ignored)\b"
-    rb"|[,;(] ?(?:skipping|skipped|retrying|ignoring|ignored|falling back|using (?:the )?(?:cached|default))\b"
+    rb"|[,;(] ?(?:skipping|skipped|retrying|ignoring|ignored|falling back|using (?:the )?cached)\b"
     rb")|\A[\W\d]{0,40}skip(?:ped|ping)?\b"
 )
 # A sample of a data set, as it was read or written.

@@ -277,13 +277,21 @@ _REQUEUE = re.compile(r"DUE TO JOB REQUEUE")
 
 
 def _asked_for_itself(hit: Hit, around: Surroundings) -> RootCandidate | None:
-    """The job had put itself back into the queue, so the scheduler starts it again by itself."""
-    if _REQUEUE.search(hit.line.text) is None:
+    """The job had put itself back into the queue, so the scheduler starts it again by itself.
+
+    Its handler of the scheduler's warning tells of the warning first, and of the request after that.
+    """
+    warned = hit.rule == _WARNED
+    if not warned and _REQUEUE.search(hit.line.text) is None:
         return None
     for each in around.noted:
-        if each.rule == "job_requeues_itself" and earlier(each.line, hit.line):
+        if each.rule == "job_requeues_itself" and (warned or earlier(each.line, hit.line)):
             return beside(hit, NotRoot("asked for itself", each.line))
     return None
+
+
+_WARNED = "lightning_requeued"
+"""The rule of a handler that was warned of the end and asks for a new start."""
 
 
 def _thread_of_a_job_taken_away(hit: Hit, around: Surroundings) -> RootCandidate | None:
@@ -329,17 +337,31 @@ def _after_refusals(causes: Sequence[Hit]) -> dict[tuple[str, str], Hit]:
     return found
 
 
-def of_teardown(hit: Hit) -> bool:
-    """Whether the line may come from a process that closes after its work.
+def of_teardown(hits: Sequence[Hit]) -> bool:
+    """Whether all lines may come from processes that close after their work."""
+    thrown = any(hit.rule == _THROWN for hit in hits)
+    return all(_closes(hit) or (thrown and _names_what_was_thrown(hit)) for hit in hits)
 
-    It is a crash, news of its end, or what a thread raised that still worked ahead.
+
+def _closes(hit: Hit) -> bool:
+    """Whether a process that closes may print the line.
+
+    It is a crash, news of its end, what a thread raised that still worked ahead, or the end of a process that
+    did not close by itself: somebody asked it to, or its time was over.
     """
     vague = hit.error_type in ("exception", "unknown", "")
     told = hit.role == "consequence" or (hit.fallback and _IN_A_THREAD in hit.captures)
-    return (vague and told) or hit.error_type == "native_crash" or hit.rule in _ASKED_TO_STOP
+    ended = hit.error_type in ("native_crash", "cancelled") or hit.rule in _NEVER_CLOSED
+    return (vague and told) or ended
 
 
-_ASKED_TO_STOP = ("dataloader_worker_asked_to_stop",)
+_NEVER_CLOSED = ("dataloader_worker_asked_to_stop", "slurm_time_limit")
+_THROWN = "cpp_exception_thrown"
+
+
+def _names_what_was_thrown(hit: Hit) -> bool:
+    """Whether it is NCCL's error that a destructor threw: its communicator or its peers had gone before."""
+    return hit.role == "consequence" and hit.error_type == "nccl"
 
 
 RELATIONS: tuple[Relation, ...] = (

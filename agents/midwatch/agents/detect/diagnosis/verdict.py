@@ -166,7 +166,7 @@ def _harmless(candidates: Sequence[Hit], ending: AttemptEnd) -> Verdict | None:
     """The verdict on harmless lines: all explained away, or the job's own closing after its success."""
     if not candidates:
         return _verdict(ending, "ended", "healthy", stand_in=_StandIn(error_type=""))
-    if ending.succeeded and all(of_teardown(hit) for hit in candidates):
+    if ending.succeeded and of_teardown(candidates):
         closed = _StandIn(error_type="", remedy=_CLOSED_BADLY)
         return _verdict(ending, "success", "healthy", stand_in=closed)
     return None

@@ -73,8 +73,10 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
     first, interval = state.resumption.first_step, state.resumption.interval
     first_ms = state.resumption.first_step_ms
     first_epoch, epoch = state.resumption.first_epoch, state.resumption.epoch
+    succeeded = state.succeeded
     for line in moving:
         reached = step if step is not None else -1
+        succeeded = succeeded and not _trains_again(line, reached)
         if line.step > reached:
             nodes = (node,)
         elif node not in nodes and (line.step == reached or not nodes):
@@ -110,6 +112,7 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
         step=step,
         phase=phase,
         total=total,
+        succeeded=succeeded,
         progress_nodes=nodes,
         progress_line=printed,
         resumption=resumption,
@@ -118,6 +121,14 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
 
 
 _shown_of = attrgetter("first_step", "first_step_ms", "interval", "first_epoch", "epoch")
+
+
+def _trains_again(line: ProgressLine, reached: int) -> bool:
+    """Whether a job that had reported success made another training step: it has more than one training.
+
+    Ranks that lag print the last step once more, and an evaluation prints no step of the training.
+    """
+    return line.phase == "training" and line.loss != "" and line.step >= 0 and line.step != reached
 
 
 def moves_on(lines: Sequence[ProgressLine]) -> bool:

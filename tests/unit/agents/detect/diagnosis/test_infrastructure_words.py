@@ -22,6 +22,12 @@ REDUCE = (
 )
 HCCP = "EJ0001: Failed to initialize the HCCP process. Reason: Maybe the last training process is running."
 TSD = "        tsd client wait response fail, device response code[7]. toy"
+NEVER_MET = (
+    "2026-Mar-02 11:52:40.0210 332:508 [31] bootstrap.cc:89 CCOM WARN Timeout waiting for incoming "
+    "connection (waited 120 sec)"
+)
+LOCK = "[n4:4188] PMIX ERROR: ERROR in file gds_ds12_lock_pthread.c at line 168"
+XID = "NVRM: Xid (PCI:0000:b8:00): 45, pid=77, name=toy"
 ENDPOINT = "Transport endpoint is not connected"
 
 
@@ -78,6 +84,14 @@ def test_a_run_that_was_brought_back_on_another_cluster_is_well(watch: Watch) ->
         ("systemd-oomd[77]: Killed /user.slice/toy.scope due to memory pressure for /user.slice", "host_oom"),
         ("The replica workerpool0-0 ran out-of-memory and exited with a non-zero status of 9", "host_oom"),
         ("toy.Server - [ERROR] waiting for heartbeat timeout > 60000, rank 7 ends", "communication"),
+        ("[2026-03-02T11:00:00.128] update_node: node n7 state set to FAIL", "slurm_failure"),
+        ("[2026-03-02T11:00:00.128] Killing JobId=7781 on failed node n7", "slurm_failure"),
+        ("ERROR: Trial 7 was terminated: allocation failed due to agent failure: toy", "slurm_failure"),
+        ("HBM MULTI BIT ECC, Uncorrectable ECC, device_id=7, event_id=0x77, time us=7781.", "hardware"),
+        ("TERM_ZOMBIE: Job exited while LSF is not available", "slurm_failure"),
+        ("24s   Warning   Evict   pod/toy-worker-3   Pod is evicted, because of reclaim", "preemption"),
+        ("Message:     TFJob toy has failed because 1 Worker replica(s) failed.", "slurm_failure"),
+        ("[n4:4188] PMIX ERROR: UNREACHABLE in file ptl_tcp.c at line 99", "communication"),
     ],
 )
 def test_such_last_words_tell_the_kind_of_the_end(watch: Watch, last: str, error_type: str) -> None:
@@ -94,10 +108,39 @@ def test_such_last_words_tell_the_kind_of_the_end(watch: Watch, last: str, error
         "MPICH_GPU_SUPPORT_ENABLED=1",
         "#PBS -l select=1:ncpus=32",
         "INFO toy: readahead is put off due to memory pressure for toy.bin",
+        "[2026-03-02T11:00:00.128] update_node: node n7 state set to RESUME",
+        "INFO: Trial 7 (Experiment 77) was assigned to an agent",
+        "the run takes cards whose HBM corrects multi bit errors",
+        "24s   Normal   Evict   podgroup/toy   reclaim",
+        "TFJob toy is restarting because 1 Worker replica(s) failed.",
+        NEVER_MET,
     ],
 )
 def test_kin_of_such_words_are_no_failure(watch: Watch, line: str) -> None:
     assert watch(f"{STEPS}{line}\n{MORE}").verdict.state != "failed"
+
+
+def test_a_trial_whose_agent_was_lost_is_restarted_unless_it_trains_again(watch: Watch) -> None:
+    lost = "ERROR: Trial 7 was terminated: agent failed while the container was running: toy\n"
+    assert watch(f"{STEPS}{lost}").decision.action == "restart"
+    assert watch(f"{STEPS}{lost}{MORE}").verdict.state != "failed"
+    own = "ERROR: Trial 7 was terminated: allocation failed: container failed with non-zero exit code: 1\n"
+    assert watch(f"{STEPS}{own}").decision.action != "restart"
+
+
+def test_ranks_that_never_met_on_neuron(watch: Watch) -> None:
+    assert watch(f"{NEVER_MET}\n").verdict.error_type == "rendezvous"
+
+
+def test_a_lock_that_pmix_goes_on_without_is_no_failure(watch: Watch) -> None:
+    assert watch(f"{STEPS}{LOCK}\n").verdict.state != "failed"
+
+
+def test_a_clean_up_counts_by_the_xid_that_it_follows(watch: Watch) -> None:
+    """The driver removes a process's channels for a broken card and for the program's own fault alike."""
+    card = watch(f"{STEPS}{XID}, caused by previous Xid 149\n")
+    assert (card.verdict.error_type, card.decision.action) == ("hardware", "restart")
+    assert watch(f"{STEPS}{XID}, caused by previous Xid 31\n").verdict.error_type != "hardware"
 
 
 def test_a_driver_that_gave_no_context_is_the_cause_of_the_abort(watch: Watch) -> None:

@@ -61,6 +61,9 @@ def test_the_newer_stamp_of_ray_names_the_process_too(watch: Watch) -> None:
         " [RayletClient] Connection closed unexpectedly.",
         "(raylet) [2026-03-02 11:52:40,118 C 77 91] (raylet) gcs_toy.cc:7:  Check failed: alive"
         " Failed to connect to GCS within 60 seconds",
+        "F0302 11:52:40.1 77 77 core_worker.cc:122]  Check failed: _s.ok() Bad status: IOError: Broken pipe",
+        "(pid=77) F0302 11:52:40.1 77 77 service_based_gcs_client.cc:7] Couldn't reconnect to GCS server. The"
+        " last attempted GCS server address was 10.0.0.9:7781",
     ],
 )
 def test_a_check_that_says_itself_that_a_peer_was_gone_proves_no_passing_trouble(

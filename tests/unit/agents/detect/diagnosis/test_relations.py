@@ -116,6 +116,14 @@ def test_a_cause_counts_also_where_the_job_requeued_itself(watch: Watch) -> None
     assert watch(f"{STEPS}{oom}\n+ scontrol requeue 7781\n{REQUEUED}\n").verdict.error_type == "oom"
 
 
+def test_a_handler_that_was_warned_needs_no_start_once_it_asked_for_one(watch: Watch) -> None:
+    warned = "submitit WARNING - Caught signal SIGUSR2 on n4: this job is preempted."
+    alone = watch(f"{STEPS}{warned}\n")
+    assert (alone.verdict.error_type, alone.decision.action) == ("preemption", "restart")
+    asked = watch(f"{STEPS}{warned}\nsubmitit INFO - Requeued job 7781 (3 remaining timeouts)\n")
+    assert (asked.verdict.state, asked.decision.action) == ("healthy", "none")
+
+
 def test_a_job_that_slurm_requeued_was_taken_away(watch: Watch) -> None:
     assert watch(f"{STEPS}{REQUEUED}\n").verdict.error_type == "preemption"
 

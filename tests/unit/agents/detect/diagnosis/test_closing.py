@@ -1,0 +1,46 @@
+"""What ends a job behind its word of success comes from its closing, unless it had begun to train again."""
+
+from __future__ import annotations
+
+import pytest
+
+from unit.agents.conftest import Watch
+from unit.agents.detect.diagnosis.test_cascades import frames
+
+_STEP = (
+    " iteration {0:8d}/ 900 | consumed samples: 64 | elapsed time per iteration (ms): 95.0 | lm loss: 2.1 |\n"
+)
+STEPS = "".join(_STEP.format(n) for n in (1, 2, 3))
+AGAIN = "".join(_STEP.format(n) for n in (4, 5, 6))
+DONE = "[after training is done] datetime: 2026-03-02 14:00:00 \n"
+LIMIT = "slurmstepd: error: *** STEP 7781.0 ON n1 CANCELLED AT 2026-03-02T12:00:01 DUE TO TIME LIMIT ***\n"
+CANCELLED = "slurmstepd: error: *** STEP 7781.0 ON n1 CANCELLED AT 2026-03-02T12:00:01 ***\n"
+ENDED = "srun: error: n1: task 0: Terminated\n"
+ASKED = "Terminated\nsrun: error: n1: task 0: Exited with exit code 143\n"
+THROWN = (
+    "terminate called after throwing an instance of 'c10::DistBackendError'\n"
+    "  what():  NCCL error in: /src/NCCLUtils.cpp:77, invalid usage (run with NCCL_DEBUG=WARN for details)\n"
+    "ncclInvalidUsage: This usually reflects invalid usage of NCCL library.\n"
+    "run.sh: line 9: 4188 Aborted                 (core dumped) python train.py\n"
+)
+RAISED = frames("torch.distributed.DistBackendError: NCCL error in: /src/toy.cpp:7, unhandled system error")
+
+
+@pytest.mark.parametrize("last", [LIMIT + ENDED, CANCELLED + ENDED, ASKED, THROWN, THROWN + LIMIT + ENDED])
+def test_a_process_that_did_not_close_by_itself_had_done_its_work(watch: Watch, last: str) -> None:
+    done = watch(f"{STEPS}{DONE}{last}")
+    assert (done.verdict.state, done.decision.action) == ("healthy", "none")
+    assert "reported its success" in done.verdict.remedy
+    assert watch(f"{STEPS}{last}").verdict.state == "failed"
+
+
+@pytest.mark.parametrize("last", [LIMIT + ENDED, THROWN, "Fatal Python error: Aborted\n"])
+def test_a_job_that_trains_again_has_not_ended(watch: Watch, last: str) -> None:
+    assert watch(f"{STEPS}{DONE}{AGAIN}{last}").verdict.state == "failed"
+    lagged = _STEP.format(3)
+    assert watch(f"{STEPS}{DONE}{lagged}{last}").verdict.state == "healthy"
+
+
+@pytest.mark.parametrize("last", [f"{RAISED}\n", THROWN + frames("ValueError: cannot export the toy") + "\n"])
+def test_what_a_collective_or_the_code_raises_behind_a_success_counts(watch: Watch, last: str) -> None:
+    assert watch(f"{STEPS}{DONE}{last}").verdict.state == "failed"
