@@ -9,12 +9,27 @@ from unit.agents.detect.diagnosis.test_cascades import frames
 
 STEPS = "Epoch 3 step 40/900 loss 2.31\nEpoch 3 step 50/900 loss 2.30\n"
 MORE = "Epoch 3 step 60/900 loss 2.29\nEpoch 3 step 70/900 loss 2.29\nEpoch 3 step 80/900 loss 2.28\n"
+STAMP = "2026-Mar-02 11:52:40.118290 77:91"
+ENC = f"{STAMP} ERROR   ENC:toy_ring_init   [rank 7, channel 0] failed to register the toy"
+NRT = f"{STAMP} ERROR   NRT:toy_load   Failed to load the toy"
+TDRV_OOM = f"{STAMP} ERROR  TDRV:toy_mem   Failed to allocate 4.000GB (alignment: none) on ND 3:NC 4"
+TDRV_INDEX = f"{STAMP} ERROR  TDRV:toy_exec   [ND 3][NC 0] Out of bounds access on model toy.neff"
+TAKEN = f"{STAMP} ERROR   NRT:toy_cores   NeuronCore(s) not available - Requested:4 Available:0"
+NO_DEVICE = f"{STAMP} ERROR  TDRV:toy_info   No neuron device available"
+RESET = "  what():  Read 0xffffffff from PCIE: you should reset the board."
+ABORTED = "terminate called after throwing an instance of 'toy'\n"
 CLOSING = "WARNING:torch.distributed.elastic.multiprocessing.api:Sending process 4187 closing signal"
+LATE = "        toySynchronize execute failed, reason=[task timeout][FUNC:ToyReason]"
 
 
 @pytest.mark.parametrize(
     ("last", "error_type", "action"),
     [
+        (ENC, "communication", "hold"),
+        (TDRV_OOM, "oom", "stop"),
+        (TDRV_INDEX, "torch", "stop"),
+        (TAKEN, "hardware", "hold"),
+        (f"{ABORTED}{RESET}", "hardware", "restart"),
         (f"{CLOSING} SIGHUP", "cancelled", "restart"),
         (f"{CLOSING} SIGINT", "user_interrupt", "hold"),
     ],
@@ -27,9 +42,24 @@ def test_the_word_of_a_runtime_or_launcher_tells_the_end(
     assert done.verdict.root_line.strip() == last.splitlines()[-1].strip()
 
 
-@pytest.mark.parametrize("line", ["signal SIGHUP is kept"])
+@pytest.mark.parametrize(
+    "line", [NO_DEVICE, "Read 0xffffffff from ARC: the toy was reset", "signal SIGHUP is kept"]
+)
 def test_kin_of_such_words_are_no_failure(watch: Watch, line: str) -> None:
     assert watch(f"{STEPS}{line}\n{MORE}").verdict.state != "failed"
+
+
+def test_the_collective_that_could_not_be_set_up_beats_the_graph_that_could_not_be_loaded(
+    watch: Watch,
+) -> None:
+    assert watch(f"{ENC}\n{NRT}\n").verdict.root_line == ENC
+    assert watch(f"{NRT}\n").verdict.root_line == NRT
+
+
+def test_a_card_that_needs_a_reset_beats_the_abort_that_tells_of_it(watch: Watch) -> None:
+    crashed = "Aborted (core dumped)"
+    assert watch(f"{ABORTED}{RESET}\n{crashed}\n").verdict.root_line.strip() == RESET.strip()
+    assert watch(f"{ABORTED}  what():  no wheels\n{crashed}\n").verdict.error_type != "hardware"
 
 
 def test_a_launcher_that_ends_the_others_itself_was_not_cancelled(watch: Watch) -> None:
@@ -40,3 +70,10 @@ def test_a_launcher_that_ends_the_others_itself_was_not_cancelled(watch: Watch) 
 def test_a_rank_that_failed_before_the_terminal_closed_is_the_cause(watch: Watch) -> None:
     log = f"{STEPS}{frames('ValueError: no wheels')}\n{CLOSING} SIGHUP\n"
     assert watch(log).verdict.root_line == "ValueError: no wheels"
+
+
+def test_a_task_of_the_card_that_was_late_is_a_timeout_until_something_says_why(watch: Watch) -> None:
+    assert watch(f"{STEPS}{LATE}\n").verdict.error_type == "distributed_timeout"
+    assert watch(f"{STEPS}{LATE.replace('task timeout', 'device task abort')}\n").verdict.state != "failed"
+    killed = "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0."
+    assert watch(f"{STEPS}{killed}\n{LATE}\n").verdict.root_line == killed
