@@ -32,6 +32,21 @@ LATE = "        toySynchronize execute failed, reason=[task timeout][FUNC:ToyRea
         (f"{ABORTED}{RESET}", "hardware", "restart"),
         (f"{CLOSING} SIGHUP", "cancelled", "restart"),
         (f"{CLOSING} SIGINT", "user_interrupt", "hold"),
+        (
+            f"{frames('AbortedError: The same RunToy request was received twice. step_id: 7')}",
+            "communication",
+            "restart",
+        ),
+        (
+            f"{frames('AbortedError: RecvToy expects a different device incarnation: 7 vs. 8. It went.')}",
+            "communication",
+            "restart",
+        ),
+        (
+            f"{frames('toy.HubHTTPError: 504 Server Error: Gateway Time-out for url: https://toy.example.org')}",
+            "communication",
+            "restart",
+        ),
     ],
 )
 def test_the_word_of_a_runtime_or_launcher_tells_the_end(
@@ -77,3 +92,8 @@ def test_a_task_of_the_card_that_was_late_is_a_timeout_until_something_says_why(
     assert watch(f"{STEPS}{LATE.replace('task timeout', 'device task abort')}\n").verdict.state != "failed"
     killed = "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0."
     assert watch(f"{STEPS}{killed}\n{LATE}\n").verdict.root_line == killed
+
+
+def test_a_server_that_broke_inside_is_not_asked_again_at_once(watch: Watch) -> None:
+    broke = "toy.HubHTTPError: 500 Server Error: Internal Server Error for url: https://toy.example.org"
+    assert watch(f"{STEPS}{frames(broke)}\n").decision.action != "restart"
