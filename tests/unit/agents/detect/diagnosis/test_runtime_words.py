@@ -20,6 +20,13 @@ RESET = "  what():  Read 0xffffffff from PCIE: you should reset the board."
 ABORTED = "terminate called after throwing an instance of 'toy'\n"
 CLOSING = "WARNING:torch.distributed.elastic.multiprocessing.api:Sending process 4187 closing signal"
 LATE = "        toySynchronize execute failed, reason=[task timeout][FUNC:ToyReason]"
+FILES = (
+    "(pid=raylet) F0302 11:52:40.1 88 toy_pool.cc:7] Failed to start a toy, system:24: Too many open files"
+)
+UNREGISTERED = (
+    "(pid=77) F0302 11:52:41.2 77 77 toy_client.cc:7]  Check failed: _s.ok() [RayletClient] "
+    "Unable to register worker with raylet.: IOError: toy"
+)
 
 
 @pytest.mark.parametrize(
@@ -92,6 +99,12 @@ def test_a_task_of_the_card_that_was_late_is_a_timeout_until_something_says_why(
     assert watch(f"{STEPS}{LATE.replace('task timeout', 'device task abort')}\n").verdict.state != "failed"
     killed = "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0."
     assert watch(f"{STEPS}{killed}\n{LATE}\n").verdict.root_line == killed
+
+
+def test_the_limit_on_open_files_beats_the_worker_that_could_not_register(watch: Watch) -> None:
+    done = watch(f"{STEPS}{FILES}\n{UNREGISTERED}\n")
+    assert (done.verdict.root_line, done.decision.action) == (FILES, "stop")
+    assert watch(f"{STEPS}{UNREGISTERED}\n").verdict.error_type == "communication"
 
 
 def test_a_server_that_broke_inside_is_not_asked_again_at_once(watch: Watch) -> None:
