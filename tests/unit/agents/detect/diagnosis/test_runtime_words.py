@@ -107,6 +107,12 @@ def test_the_limit_on_open_files_beats_the_worker_that_could_not_register(watch:
     assert watch(f"{STEPS}{UNREGISTERED}\n").verdict.error_type == "communication"
 
 
+def test_a_loss_that_is_no_number_at_its_last_step_ends_a_run(watch: Watch) -> None:
+    lost = "Training loss (for one batch) at step 60: nan"
+    assert watch(f"{STEPS}{lost}\n").verdict.error_type == "numerical_instability"
+    assert watch(f"{STEPS}{lost.replace('nan', '2.29')}\n").verdict.state != "failed"
+
+
 def test_a_server_that_broke_inside_is_not_asked_again_at_once(watch: Watch) -> None:
     broke = "toy.HubHTTPError: 500 Server Error: Internal Server Error for url: https://toy.example.org"
     assert watch(f"{STEPS}{frames(broke)}\n").decision.action != "restart"
