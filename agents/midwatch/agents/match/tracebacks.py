@@ -71,6 +71,11 @@ _DIGITS = re.compile(rb"\d+")
 _GETS_OVER_IT = re.compile(
     rb"(?i:\b(?:retrying|will (?:be )?retr(?:y|ied)|will be (?:ignored|skipped)|falling back)\b)"
 )
+# A data set counts what it leaves out. That line is not about the exception below it.
+_LEAVES_OUT = re.compile(
+    rb"\b\d+ (?:samples|examples|sentences|sequences|records|utterances|images|files|rows) "
+    rb".{0,200}\bwill be (?:ignored|skipped)\b"
+)
 # A client logs this in front of an exception after which it tries again.
 _TRIED_AGAIN = re.compile(rb"\bRetry attempt failed:\s*\Z")
 _PROBE = re.compile(
@@ -227,7 +232,7 @@ def _ending(
     _, lead = next(above, (0, b""))
     if not lead.strip():
         _, lead = next(above, (0, b""))
-    retried = _GETS_OVER_IT.search(lead) is not None
+    retried = _GETS_OVER_IT.search(lead) is not None and _LEAVES_OUT.search(lead) is None
     if retried and last:
         _, before = next(above, (0, b""))
         retried = _DIGITS.sub(b"0", before) != _DIGITS.sub(b"0", lead)

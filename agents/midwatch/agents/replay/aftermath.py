@@ -24,6 +24,7 @@ _READ_BEFORE = 2000
 _OF_THE_END = re.compile(
     r"\A(?:\s|$)|\A.{0,40}?(?:frame #\d+|#\d+ +0x|@ +0x|File \"|Traceback|wandb:|0x[0-9a-f]{6})"
     r"|\A[\W\d_]*\Z|\A[0-9a-f]{6,}-[0-9a-f]{6,} |\*\*\* |\bThread 0x"
+    r"|\(\S*\+0x[0-9a-f]+\) ?\[0x[0-9a-f]+\]\s*\Z"  # glibc backtrace_symbols
     r"|\bbfc_allocator\.cc:\d+\]|\A(?:Limit|(?:Max)?InUse|NumAllocs|MaxAllocSize): +\d"
 )
 

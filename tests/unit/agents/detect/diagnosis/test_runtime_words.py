@@ -116,3 +116,17 @@ def test_a_loss_that_is_no_number_at_its_last_step_ends_a_run(watch: Watch) -> N
 def test_a_server_that_broke_inside_is_not_asked_again_at_once(watch: Watch) -> None:
     broke = "toy.HubHTTPError: 500 Server Error: Internal Server Error for url: https://toy.example.org"
     assert watch(f"{STEPS}{frames(broke)}\n").decision.action != "restart"
+
+
+def test_a_count_of_samples_left_out_is_not_about_the_exception_below_it(watch: Watch) -> None:
+    raised = frames("AttributeError: the toy has no wheels")
+    assert watch(f"7 samples have invalid sizes and will be skipped\n{raised}\n").verdict.state == "failed"
+    assert watch(f"the toy is broken and will be skipped\n{raised}\n{MORE}").verdict.state != "failed"
+
+
+def test_a_long_backtrace_behind_damaged_memory_is_no_work_that_goes_on(watch: Watch) -> None:
+    damaged = "*** Error in `python': corrupted double-linked list: 0x00007f6600131520 ***"
+    stack = "".join(f"/toy/lib/libtoy.so(_ZN3toy4free{n}Ev+0x4c)[0x7f6659c4{n:04x}]\n" for n in range(90))
+    assert watch(f"{damaged}\n======= Backtrace: =========\n{stack}").verdict.root_line == damaged
+    work = "".join(f"the toy took wheel {n} of its box\n" for n in range(90))
+    assert watch(f"{damaged}\n{work}").verdict.state != "failed"
