@@ -130,3 +130,10 @@ def test_a_long_backtrace_behind_damaged_memory_is_no_work_that_goes_on(watch: W
     assert watch(f"{damaged}\n======= Backtrace: =========\n{stack}").verdict.root_line == damaged
     work = "".join(f"the toy took wheel {n} of its box\n" for n in range(90))
     assert watch(f"{damaged}\n{work}").verdict.state != "failed"
+
+
+def test_the_last_word_of_a_graph_without_its_first_traceback_is_the_cause(watch: Watch) -> None:
+    told = "FailedPreconditionError (see above for traceback): the toy is not filled"
+    assert watch(f"{STEPS}{told}\n\t [[Node: toy = Toy[]()]]\n").verdict.root_line == told
+    first = "toy.errors_impl.FailedPreconditionError: the toy is not filled"
+    assert watch(f"{STEPS}{frames(first)}\n{told}\n").verdict.root_line == first
