@@ -69,6 +69,11 @@ _OF_THIS_START = re.compile(r"version_\d+|\d{4}-\d\d-\d\d|\d{8}[-_T]|\d\d[-:_]\d
 _MAKER = 2  # innermost frames in which a folder is made
 _STARTS_CHILDREN = re.compile(r"[/\\]multiprocessing[/\\](?:spawn|process)\.py$")
 _ANY_EXCEPTION = "exception"
+_STARTS_WORKERS = re.compile(
+    r"[/\\]torch[/\\]multiprocessing[/\\]spawn\.py:(?:spawn|start_processes|join)$"  # _wrap is of a child
+    r"|[/\\]torch[/\\]distributed[/\\](?:launch|run|launcher[/\\]\w+|elastic[/\\]agent[/\\].{1,40})\.py:"
+    r"|[/\\]deepspeed[/\\]launcher[/\\]\w+\.py:|[/\\]accelerate[/\\]commands[/\\]launch\.py:"
+)
 
 
 def reclassified(hit: Hit, frames: Frames) -> Hit:
@@ -76,8 +81,8 @@ def reclassified(hit: Hit, frames: Frames) -> Hit:
     if not frames:
         return hit
     if hit.error_type == "user_interrupt" and _waited(frames):
-        of_loader = any(function == _FETCHES for _, function in frames)
-        captures = {**hit.captures, "for_a_batch": "1"} if of_loader else hit.captures
+        usual = {"waits_as_usual": "1"} if _waits_as_usual(frames) else {}
+        captures = {**hit.captures, **usual}
         return replace(hit, error_type="hang", mode="stall", captures=captures)
     if hit.error_type == "oom" and "CUDA error" in hit.line.text and frames[0][1] == "barrier":
         # A barrier allocates no memory of the job. So the card is broken, or another job still holds it.
@@ -151,6 +156,13 @@ def _waited(frames: Frames) -> bool:
     if any(_HTTP_CLIENT.search(each) and _READS_A_BODY.match(name) for each, name in frames):
         return False
     return _WAITING_ROOMS.search(file) is not None and _WAITS.match(function) is not None
+
+
+def _waits_as_usual(frames: Frames) -> bool:
+    """Whether a healthy run waits here too: a loop for its next batch, or a launcher for its workers."""
+    return any(
+        function == _FETCHES or _STARTS_WORKERS.search(f"{file}:{function}") for file, function in frames
+    )
 
 
 def _in(files: re.Pattern[str], frames: Frames) -> bool:

@@ -46,6 +46,7 @@ _FRAME = re.compile(rb'\A\s*File "[^"]*", line \d+|\A\s*-+> ?\d+ ')
 _C_FRAME = re.compile(rb'\A\s*File "[^"]*\.c", line \d+, in H5\w+')
 _DEEP = re.compile(rb"\A(.{0,120}?)(\s{4,})\S")
 _SOURCE_LINES = 12  # lines of one statement that a frame may show
+_DEEPEST = 400  # bytes of a line in which its indent is looked for
 _SOURCE_BYTES = 8192  # bytes above the line that hold its frame, with lines of other writers
 _PLACE = re.compile(rb'\A\s*File "([^"]*)", line \d+(?:,? in (\S+))?')
 _CARETS = re.compile(rb"\A\s*[\^~]+\s*\Z")
@@ -70,6 +71,11 @@ _NOTHING_MORE = re.compile(rb"\s*\Z")
 _DIGITS = re.compile(rb"\d+")
 _GETS_OVER_IT = re.compile(
     rb"(?i:\b(?:retrying|will (?:be )?retr(?:y|ied)|will be (?:ignored|skipped)|falling back)\b)"
+)
+# A data set counts what it leaves out. That line is not about the exception below it.
+_LEAVES_OUT = re.compile(
+    rb"\b\d+ (?:samples|examples|sentences|sequences|records|utterances|images|files|rows) "
+    rb".{0,200}\bwill be (?:ignored|skipped)\b"
 )
 # A client logs this in front of an exception after which it tries again.
 _TRIED_AGAIN = re.compile(rb"\bRetry attempt failed:\s*\Z")
@@ -193,15 +199,24 @@ def _form(line: bytes) -> _LineForm:
 
 
 def _is_source(text: bytes, start: int, front: bytes) -> bool:
-    """Whether a frame of the same writer stands right above the line, with `front` in front of its indent."""
+    """Whether a frame of the same writer stands right above the line, with `front` in front of its indent.
+
+    Source code stands deeper than its frame. So what a traceback that is itself indented ends with is none.
+    """
     if text.rfind(b'File "', max(start - _SOURCE_BYTES, 0), start) < 0:
         return False
-    for _, above in islice(lines_above(text, start, front.rstrip()), _SOURCE_LINES):
+    speaker = front.rstrip()
+    for _, above in islice(lines_above(text, start, speaker), _SOURCE_LINES):
         if _FRAME.match(above):
-            return _C_FRAME.match(above) is None
+            deeper = _indent(text[start + len(speaker) : start + len(speaker) + _DEEPEST]) > _indent(above)
+            return deeper and _C_FRAME.match(above) is None
         if not above.startswith(b"    "):
             return False
     return False
+
+
+def _indent(line: bytes) -> int:
+    return len(line) - len(line.lstrip(b" \t"))
 
 
 def _ending(
@@ -227,7 +242,7 @@ def _ending(
     _, lead = next(above, (0, b""))
     if not lead.strip():
         _, lead = next(above, (0, b""))
-    retried = _GETS_OVER_IT.search(lead) is not None
+    retried = _GETS_OVER_IT.search(lead) is not None and _LEAVES_OUT.search(lead) is None
     if retried and last:
         _, before = next(above, (0, b""))
         retried = _DIGITS.sub(b"0", before) != _DIGITS.sub(b"0", lead)

@@ -62,6 +62,32 @@ def test_who_interrupts_a_loop_that_fetches_its_next_batch_met_no_hang(watch: Wa
     assert watch(interrupted).verdict.error_type == "hang"
 
 
+SPAWN = "/env/torch/multiprocessing/spawn.py"
+SELECTS = (
+    "/usr/lib/python3.11/multiprocessing/connection.py:wait",
+    "/usr/lib/python3.11/selectors.py:select",
+)
+
+
+@pytest.mark.parametrize(
+    ("caller", "error_type"),
+    [
+        (f"{SPAWN}:join", "user_interrupt"),
+        ("/env/torch/distributed/elastic/agent/server/api.py:_invoke_run", "user_interrupt"),
+        ("/env/deepspeed/launcher/runner.py:main", "user_interrupt"),
+        (f"{SPAWN}:_wrap", "hang"),
+        ("/env/torch/distributed/elastic/multiprocessing/errors/__init__.py:wrapper", "hang"),
+        ("/toy/group.py:meet", "hang"),
+    ],
+)
+def test_a_launcher_waits_for_its_workers_in_any_run(watch: Watch, caller: str, error_type: str) -> None:
+    """Its wait shows no hang once steps were made. A worker itself waits in a collective or for a peer."""
+    interrupted = trace("KeyboardInterrupt", caller, *SELECTS)
+    steps = "".join(f"step: {step}  loss:  2.{step}\n" for step in (1, 2, 3))
+    assert watch(steps + interrupted).verdict.error_type == error_type
+    assert watch(interrupted).verdict.error_type == "hang"
+
+
 def test_who_interrupts_a_download_met_no_process_that_waits(watch: Watch) -> None:
     reading = ("/usr/lib/python3.11/http/client.py:read", "/usr/lib/python3.11/ssl.py:recv_into")
     said = watch(trace("KeyboardInterrupt", "/usr/lib/python3.11/urllib/request.py:urlretrieve", *reading))

@@ -41,6 +41,14 @@ def test_source_below_a_frame_is_quoted_behind_any_prefix(prefix: str) -> None:
     assert place(log, f"{prefix}ToyError: gone").kind == "reported"
 
 
+@pytest.mark.parametrize("indent", ["    ", "        ", "\t\t\t\t\t"])
+def test_what_ends_a_traceback_that_is_itself_indented_is_reported(indent: str) -> None:
+    """A thread may hold a log as an indented block. Source stands deeper than its frame there, too."""
+    log = "".join(f"{indent}{line}\n" for line in [HEAD, FRAME, "    toy(a)", "ToyError: gone"])
+    assert place(log, f"{indent}ToyError: gone").kind == "reported"
+    assert place(log, f"{indent}    toy(a)").kind == "quoted"
+
+
 def test_an_indented_line_of_another_writer_is_no_source() -> None:
     log = f"[rank0]: {HEAD}\n[rank0]: {FRAME}\npyxis:     mkdir: no toy\n"
     assert place(log, "pyxis:     mkdir: no toy").kind == "reported"

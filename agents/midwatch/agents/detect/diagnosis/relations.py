@@ -305,8 +305,8 @@ def _thread_of_a_job_taken_away(hit: Hit, around: Surroundings) -> RootCandidate
 
 
 def _interrupted_between_steps(hit: Hit, around: Surroundings) -> RootCandidate | None:
-    """An interrupt met a loop that had made steps and fetched the next batch: that shows no hang."""
-    if hit.error_type != "hang" or "for_a_batch" not in hit.captures or not around.trained:
+    """An interrupt of a run that had made steps met a wait of every healthy run: that shows no hang."""
+    if hit.error_type != "hang" or "waits_as_usual" not in hit.captures or not around.trained:
         return None
     return RootCandidate(replace(hit, error_type="user_interrupt", mode=None))
 

@@ -1,0 +1,139 @@
+"""What the runtimes of accelerators and the launchers say of an end; each beside its kin."""
+
+from __future__ import annotations
+
+import pytest
+
+from unit.agents.conftest import Watch
+from unit.agents.detect.diagnosis.test_cascades import frames
+
+STEPS = "Epoch 3 step 40/900 loss 2.31\nEpoch 3 step 50/900 loss 2.30\n"
+MORE = "Epoch 3 step 60/900 loss 2.29\nEpoch 3 step 70/900 loss 2.29\nEpoch 3 step 80/900 loss 2.28\n"
+STAMP = "2026-Mar-02 11:52:40.118290 77:91"
+ENC = f"{STAMP} ERROR   ENC:toy_ring_init   [rank 7, channel 0] failed to register the toy"
+NRT = f"{STAMP} ERROR   NRT:toy_load   Failed to load the toy"
+TDRV_OOM = f"{STAMP} ERROR  TDRV:toy_mem   Failed to allocate 4.000GB (alignment: none) on ND 3:NC 4"
+TDRV_INDEX = f"{STAMP} ERROR  TDRV:toy_exec   [ND 3][NC 0] Out of bounds access on model toy.neff"
+TAKEN = f"{STAMP} ERROR   NRT:toy_cores   NeuronCore(s) not available - Requested:4 Available:0"
+NO_DEVICE = f"{STAMP} ERROR  TDRV:toy_info   No neuron device available"
+RESET = "  what():  Read 0xffffffff from PCIE: you should reset the board."
+ABORTED = "terminate called after throwing an instance of 'toy'\n"
+CLOSING = "WARNING:torch.distributed.elastic.multiprocessing.api:Sending process 4187 closing signal"
+LATE = "        toySynchronize execute failed, reason=[task timeout][FUNC:ToyReason]"
+FILES = (
+    "(pid=raylet) F0302 11:52:40.1 88 toy_pool.cc:7] Failed to start a toy, system:24: Too many open files"
+)
+UNREGISTERED = (
+    "(pid=77) F0302 11:52:41.2 77 77 toy_client.cc:7]  Check failed: _s.ok() [RayletClient] "
+    "Unable to register worker with raylet.: IOError: toy"
+)
+
+
+@pytest.mark.parametrize(
+    ("last", "error_type", "action"),
+    [
+        (ENC, "communication", "hold"),
+        (TDRV_OOM, "oom", "stop"),
+        (TDRV_INDEX, "torch", "stop"),
+        (TAKEN, "hardware", "hold"),
+        (f"{ABORTED}{RESET}", "hardware", "restart"),
+        (f"{CLOSING} SIGHUP", "cancelled", "restart"),
+        (f"{CLOSING} SIGINT", "user_interrupt", "hold"),
+        (
+            f"{frames('AbortedError: The same RunToy request was received twice. step_id: 7')}",
+            "communication",
+            "restart",
+        ),
+        (
+            f"{frames('AbortedError: RecvToy expects a different device incarnation: 7 vs. 8. It went.')}",
+            "communication",
+            "restart",
+        ),
+        (
+            f"{frames('toy.HubHTTPError: 504 Server Error: Gateway Time-out for url: https://toy.example.org')}",
+            "communication",
+            "restart",
+        ),
+    ],
+)
+def test_the_word_of_a_runtime_or_launcher_tells_the_end(
+    watch: Watch, last: str, error_type: str, action: str
+) -> None:
+    done = watch(f"{STEPS}{last}\n")
+    assert (done.verdict.error_type, done.decision.action) == (error_type, action)
+    assert done.verdict.root_line.strip() == last.splitlines()[-1].strip()
+
+
+@pytest.mark.parametrize(
+    "line", [NO_DEVICE, "Read 0xffffffff from ARC: the toy was reset", "signal SIGHUP is kept"]
+)
+def test_kin_of_such_words_are_no_failure(watch: Watch, line: str) -> None:
+    assert watch(f"{STEPS}{line}\n{MORE}").verdict.state != "failed"
+
+
+def test_the_collective_that_could_not_be_set_up_beats_the_graph_that_could_not_be_loaded(
+    watch: Watch,
+) -> None:
+    assert watch(f"{ENC}\n{NRT}\n").verdict.root_line == ENC
+    assert watch(f"{NRT}\n").verdict.root_line == NRT
+
+
+def test_a_card_that_needs_a_reset_beats_the_abort_that_tells_of_it(watch: Watch) -> None:
+    crashed = "Aborted (core dumped)"
+    assert watch(f"{ABORTED}{RESET}\n{crashed}\n").verdict.root_line.strip() == RESET.strip()
+    assert watch(f"{ABORTED}  what():  no wheels\n{crashed}\n").verdict.error_type != "hardware"
+
+
+def test_a_launcher_that_ends_the_others_itself_was_not_cancelled(watch: Watch) -> None:
+    """torchrun sends SIGTERM of its own; any other signal it only passes on."""
+    assert watch(f"{STEPS}{CLOSING} SIGTERM\n").verdict.error_type != "cancelled"
+
+
+def test_a_rank_that_failed_before_the_terminal_closed_is_the_cause(watch: Watch) -> None:
+    log = f"{STEPS}{frames('ValueError: no wheels')}\n{CLOSING} SIGHUP\n"
+    assert watch(log).verdict.root_line == "ValueError: no wheels"
+
+
+def test_a_task_of_the_card_that_was_late_is_a_timeout_until_something_says_why(watch: Watch) -> None:
+    assert watch(f"{STEPS}{LATE}\n").verdict.error_type == "distributed_timeout"
+    assert watch(f"{STEPS}{LATE.replace('task timeout', 'device task abort')}\n").verdict.state != "failed"
+    killed = "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0."
+    assert watch(f"{STEPS}{killed}\n{LATE}\n").verdict.root_line == killed
+
+
+def test_the_limit_on_open_files_beats_the_worker_that_could_not_register(watch: Watch) -> None:
+    done = watch(f"{STEPS}{FILES}\n{UNREGISTERED}\n")
+    assert (done.verdict.root_line, done.decision.action) == (FILES, "stop")
+    assert watch(f"{STEPS}{UNREGISTERED}\n").verdict.error_type == "communication"
+
+
+def test_a_loss_that_is_no_number_at_its_last_step_ends_a_run(watch: Watch) -> None:
+    lost = "Training loss (for one batch) at step 60: nan"
+    assert watch(f"{STEPS}{lost}\n").verdict.error_type == "numerical_instability"
+    assert watch(f"{STEPS}{lost.replace('nan', '2.29')}\n").verdict.state != "failed"
+
+
+def test_a_server_that_broke_inside_is_not_asked_again_at_once(watch: Watch) -> None:
+    broke = "toy.HubHTTPError: 500 Server Error: Internal Server Error for url: https://toy.example.org"
+    assert watch(f"{STEPS}{frames(broke)}\n").decision.action != "restart"
+
+
+def test_a_count_of_samples_left_out_is_not_about_the_exception_below_it(watch: Watch) -> None:
+    raised = frames("AttributeError: the toy has no wheels")
+    assert watch(f"7 samples have invalid sizes and will be skipped\n{raised}\n").verdict.state == "failed"
+    assert watch(f"the toy is broken and will be skipped\n{raised}\n{MORE}").verdict.state != "failed"
+
+
+def test_a_long_backtrace_behind_damaged_memory_is_no_work_that_goes_on(watch: Watch) -> None:
+    damaged = "*** Error in `python': corrupted double-linked list: 0x00007f6600131520 ***"
+    stack = "".join(f"/toy/lib/libtoy.so(_ZN3toy4free{n}Ev+0x4c)[0x7f6659c4{n:04x}]\n" for n in range(90))
+    assert watch(f"{damaged}\n======= Backtrace: =========\n{stack}").verdict.root_line == damaged
+    work = "".join(f"the toy took wheel {n} of its box\n" for n in range(90))
+    assert watch(f"{damaged}\n{work}").verdict.state != "failed"
+
+
+def test_the_last_word_of_a_graph_without_its_first_traceback_is_the_cause(watch: Watch) -> None:
+    told = "FailedPreconditionError (see above for traceback): the toy is not filled"
+    assert watch(f"{STEPS}{told}\n\t [[Node: toy = Toy[]()]]\n").verdict.root_line == told
+    first = "toy.errors_impl.FailedPreconditionError: the toy is not filled"
+    assert watch(f"{STEPS}{frames(first)}\n{told}\n").verdict.root_line == first
