@@ -45,6 +45,7 @@ _BEGINS = re.compile(
     rb"\A\W*(?:Error(?: in| when| while|(?: occurr?ed)? during| \w+ing\b|: )|Fatal(?: error)?: "
     rb"|Failed to )(?! *\d)"
 )
+_MEASURED = re.compile(rb"[:=] ?\d[\d.]*%?\s*\Z")
 # Whole lines. In the middle of a log they may be anything, so no rule looks for them.
 _ENDED = (
     (re.compile(rb"\s*(?:\^[CZ\\])+\s*"), "user_interrupt"),
@@ -122,4 +123,5 @@ def _first_of_the_last_errors(lines: Sequence[tuple[int, bytes]], known: Collect
 
 
 def _is_error(line: bytes) -> bool:
-    return _STAMPED.match(line) is not None or _BEGINS.match(line[front(line) :]) is not None
+    begins = _BEGINS.match(line[front(line) :]) is not None and _MEASURED.search(line) is None
+    return begins or _STAMPED.match(line) is not None

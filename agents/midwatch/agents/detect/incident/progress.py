@@ -76,7 +76,7 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
     succeeded = state.succeeded
     for line in moving:
         reached = step if step is not None else -1
-        succeeded = succeeded and not _trains_again(line, reached)
+        succeeded = succeeded and not _trains_again(line, reached, state.success_line)
         if line.step > reached:
             nodes = (node,)
         elif node not in nodes and (line.step == reached or not nodes):
@@ -123,11 +123,14 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
 _shown_of = attrgetter("first_step", "first_step_ms", "interval", "first_epoch", "epoch")
 
 
-def _trains_again(line: ProgressLine, reached: int) -> bool:
+def _trains_again(line: ProgressLine, reached: int, success: Line | None) -> bool:
     """Whether a job that had reported success made another training step: it has more than one training.
 
-    Ranks that lag print the last step once more, and an evaluation prints no step of the training.
+    Only a step behind the report in the same file shows it: lines of other nodes may arrive late. Ranks that
+    lag print the last step once more, and an evaluation prints no step of the training.
     """
+    if success is None or line.file != (success.node, success.path) or line.number <= success.number:
+        return False
     return line.phase == "training" and line.loss != "" and line.step >= 0 and line.step != reached
 
 

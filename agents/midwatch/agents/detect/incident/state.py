@@ -82,6 +82,7 @@ class JobState:
     ] = ()  # no evidence by themselves; see `midwatch.agents.detect.diagnosis.hindsight`
     counts: tuple[HitCount, ...] = ()
     succeeded: bool = False
+    success_line: Line | None = None  # in which the job said so
     bundle: str = ""
     scheduler: SchedulerFact | None = None
     ended_ms: int | None = None

@@ -1,0 +1,35 @@
+"""A job's word of its success: what comes late from other nodes does not take it back, a further training does."""
+
+from __future__ import annotations
+
+import pytest
+
+from unit.agents.detect.incident.scene import Scene
+
+NODES = ("n0", "n1")
+
+
+def trained(node: str) -> Scene:
+    """Two nodes train, one says that the job is done, and `node` prints steps behind that. Then it crashes."""
+    scene = Scene(NODES)
+    scene.spec()
+    for number in range(1, 21):
+        scene.now += 1
+        scene.progress(number, node="n0", loss="2.0")
+    scene.line("done", role="success", node="n0")
+    for number in (18, 19, 21):
+        scene.progress(number, node=node, loss="2.0")
+    scene.line("native_crash", role="consequence", node="n0")
+    scene.ended(exit_code=0)
+    scene.last_words()
+    return scene
+
+
+def test_late_steps_of_another_node_do_not_take_it_back() -> None:
+    scene = trained("n1")
+    assert scene.settled()[-1].verdict.state == "healthy"
+    assert scene.commands == []
+
+
+def test_steps_behind_it_in_the_same_file_do() -> None:
+    assert trained("n0").settled()[-1].verdict.state == "failed"
