@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from unit.agents.detect.incident.scene import Scene
 
 NODES = ("n0", "n1")
