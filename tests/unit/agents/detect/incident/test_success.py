@@ -1,4 +1,4 @@
-"""A job's word of its success: what comes late from other nodes does not take it back, a further training does."""
+"""A job's word of its success: a further training takes it back, late lines of other nodes do not."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ NODES = ("n0", "n1")
 
 
 def trained(node: str) -> Scene:
-    """Two nodes train, one says that the job is done, and `node` prints steps behind that. Then it crashes."""
+    """Two nodes train, one says that the job is done, then `node` prints steps, and the closing crashes."""
     scene = Scene(NODES)
     scene.spec()
     for number in range(1, 21):
