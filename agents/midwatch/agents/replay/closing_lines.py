@@ -1,8 +1,11 @@
 """The closing lines: the failure that only the end of a saved log shows, because no rule knows its words.
 
 A live watch learns from the scheduler how the job ended. A saved log ends where its program or its copy
-ended. Three ends speak for a failure all the same: a Python traceback whose exception is missing, an error as
-the very last line, and what a terminal or a shell prints when it ends a program.
+ended. Three ends speak for a failure all the same:
+
+- A Python traceback whose exception is missing.
+- An error as the very last line.
+- What a terminal or a shell prints when it ends a program.
 """
 
 from __future__ import annotations

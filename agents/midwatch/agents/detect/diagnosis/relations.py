@@ -346,8 +346,8 @@ def of_teardown(hits: Sequence[Hit]) -> bool:
 def _closes(hit: Hit) -> bool:
     """Whether a process that closes may print the line.
 
-    It is a crash, news of its end, what a thread raised that still worked ahead, or the end of a process that
-    did not close by itself: somebody asked it to, or its time was over.
+    It is a crash, news of its end, or what a thread raised that still worked ahead. Or the process did not
+    close by itself: somebody asked it to, or its time was over.
     """
     vague = hit.error_type in ("exception", "unknown", "")
     told = hit.role == "consequence" or (hit.fallback and _IN_A_THREAD in hit.captures)
