@@ -45,7 +45,7 @@ _WAITING_ROOMS = re.compile(
 )
 _WORKS_FOR_IT = re.compile(
     r"[/\\](?:concurrent[/\\]futures[/\\]\w+|multiprocessing[/\\]pool|multiprocess[/\\]pool|joblib[/\\]parallel"
-    r"|torch[/\\]multiprocessing[/\\]spawn|subprocess)\.py$"
+    r"|subprocess)\.py$"
 )
 _HTTP_CLIENT = re.compile(r"[/\\]http[/\\]client\.py$")
 _READS_A_BODY = re.compile(

@@ -101,7 +101,6 @@ def test_who_interrupts_a_download_met_no_process_that_waits(watch: Watch) -> No
     [
         ("concurrent/futures/_base.py:result", "threading.py:wait"),
         ("multiprocessing/pool.py:get", "multiprocessing/pool.py:wait", "threading.py:wait"),
-        ("torch/multiprocessing/spawn.py:join", "multiprocessing/connection.py:wait", "selectors.py:select"),
         ("subprocess.py:wait", "subprocess.py:_wait", "subprocess.py:_try_wait"),
     ],
 )
