@@ -14,6 +14,7 @@ from midwatch.agents.match.chunk_hits import match
 from midwatch.agents.replay.log_files import LogFile, chunks
 from midwatch.agents.rulesets.bundles import watched_rules
 from midwatch.rules.matching.compiler import RuleSet
+from midwatch.rules.model import Role
 from midwatch.streams.records import Hit
 
 TABLES = sorted(Path(__file__).with_name("vocabulary").glob("*.tsv"))
@@ -79,3 +80,16 @@ def mistake(rule_set: RuleSet, entry: Entry) -> str:
 def test_every_line_is_taken_for_what_it_is(rule_set: RuleSet, table: Path) -> None:
     told = ((entry, mistake(rule_set, entry)) for entry in entries(table))
     assert [(entry.line, wrong) for entry, wrong in told if wrong] == []
+
+
+def test_no_other_rule_hides_a_failure_that_a_rule_gives_as_its_example(rule_set: RuleSet) -> None:
+    """A context rule that is no fallback silences the fallbacks of its line, so both may not want it."""
+    failures = [rule for rule in rule_set.rules if rule.role in (Role.CAUSE, Role.CONSEQUENCE)]
+    examples = [(rule.name, example) for rule in failures for example in rule.match]
+    hidden = [
+        (name, example)
+        for name, example in examples
+        if not any(hit.role != "context" or hit.rule == name for hit in seen(rule_set, example)[0])
+    ]
+    assert len(failures) > 500
+    assert hidden == []
