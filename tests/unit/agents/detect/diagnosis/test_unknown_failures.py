@@ -230,7 +230,7 @@ def test_a_hang_that_is_only_reported_is_tried_again_if_the_run_ever_went(
         ("ToyError: [toy.cc:7] Connection closed by peer [10.0.0.7]:4188", "comms"),
         ("E0302 11:52:40.118290 77 toy.cc:9] the toy got stuck for 480 seconds", "comms"),
         ("RuntimeError: RCCL error in toy.cc:77, the usage is wrong", "comms"),
-        ("n4:77:78 [0] NCCL INFO transport/net.cc:7 -> 6", "comms"),
+        ("n4:77:78 [0] NCCL INFO include/net.h:28 -> 2", "comms"),
         ("ToyError: a reward must be a number, got nan (<class 'float'>)", "numerics"),
     ],
 )
@@ -247,6 +247,7 @@ def test_words_that_many_programs_use_tell_the_family(watch: Watch, line: str, k
         "Uncorrectable errors: 0",
         "WARNING toy: the request timed out after 30 s, it is asked again",
         "n4:77:78 [0] NCCL INFO include/coll_net.h:21 -> 3",
+        "n4:77:78 [0] NCCL INFO transport/net.cc:860 -> 3",
     ],
 )
 def test_the_same_words_of_a_program_that_goes_on_tell_nothing(watch: Watch, line: str) -> None:
