@@ -9,8 +9,8 @@ from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, 
 from midwatch.agents.detect.line_order import FirstAndLast, earlier, in_order
 from midwatch.streams.records import Hit
 
-_PEER_LEFT = ("nccl_remote_error",)
-"""Fallback rules after which a process ends itself, maybe by a crash."""
+PEER_LEFT = ("nccl_remote_error", "nccl_remote_error_raised")
+"""Rules by which NCCL says that a peer is gone. Behind them a process ends itself, maybe by a crash."""
 
 
 def without_echoes(candidates: Sequence[RootCandidate]) -> list[RootCandidate]:
@@ -24,7 +24,7 @@ def without_echoes(candidates: Sequence[RootCandidate]) -> list[RootCandidate]:
     reported: dict[tuple[str, str], Hit] = {}
     for hit in sorted((each.hit for each in left if not each.set_aside), key=in_order):
         first.setdefault(hit.line.file, hit)
-        if hit.role == "consequence" and (not hit.fallback or hit.rule in _PEER_LEFT):
+        if hit.role == "consequence" and (not hit.fallback or hit.rule in PEER_LEFT):
             reported.setdefault(hit.line.file, hit)
     return [
         each if each.set_aside else _judged(each, _echo(each.hit, first, reported.get(each.hit.line.file)))

@@ -12,6 +12,7 @@ from typing import Literal
 
 from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, standing_aside
 from midwatch.agents.detect.diagnosis.collectives import out_of_step
+from midwatch.agents.detect.diagnosis.echoes import PEER_LEFT
 from midwatch.agents.detect.diagnosis.hindsight import explanation, is_bare_end
 from midwatch.agents.detect.diagnosis.noted_lines import process_that_left, words_of_nccl
 from midwatch.agents.detect.diagnosis.peer_exits import after_peer_exits
@@ -255,7 +256,8 @@ def _unproven(verdict: Verdict, root: Hit, ending: AttemptEnd) -> Verdict:
     A wait for peers gives no reason. A link that fails before the first step may never have been set up. So
     nothing shows that a restart would succeed.
     """
-    left = verdict.family == "comms" and (root.fallback or root.error_type != "nccl")
+    vague = root.fallback or root.error_type != "nccl" or root.rule in PEER_LEFT
+    left = verdict.family == "comms" and vague
     fabric = verdict.family == "comms" and root.role == "cause" and root.subsystem == "network"
     fabric = (fabric and root.error_type != "communication") or root.error_type == "rendezvous"
     waited = fabric or verdict.family == "stall" or (root.role == "consequence" and left)
