@@ -8,6 +8,8 @@ A new start is assumed only where all of these hold:
 - The start before has ended, well or badly, or the repeated lines are those of a scheduler or a launcher.
   A start that printed no step must show both, or have ended and print a time a minute or more later.
 
+A script that ended of an exception twice was started twice, whatever its first lines (`script_starts`).
+
 So neither a rewind of the steps within a start nor an epoch's or a validation's own headings begin one.
 """
 
@@ -18,11 +20,12 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from itertools import islice, pairwise
+from itertools import islice, pairwise, takewhile
 from typing import NamedTuple
 
 from midwatch.agents.replay.job_replay import EarlierStart, Replayed
 from midwatch.agents.replay.log_files import LogFile
+from midwatch.agents.replay.script_starts import behind_ended_scripts
 
 MOST_FILES = 8
 """Files of a job that are searched for appended starts. Ranks' files of one start are many more."""
@@ -34,6 +37,7 @@ _LETTERS = 24  # that a row of lines needs, so that rules and blank headings beg
 _MOST_STARTS = 64
 _BLOCK = 256 * 1024
 _COMPARED = 512  # bytes of a line
+_ALIKE = 4  # bytes with which two first lines of the same kind begin
 _PIECE = 12  # bytes that must stand in a block before its lines are compared
 _COMMON = 32  # times that such a piece may stand in one block
 
@@ -44,6 +48,7 @@ _CHANGES = re.compile(
 )
 _DATED = re.compile(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
 _APART = timedelta(minutes=1)  # ranks of one start print their first lines within a minute
+_DIGITS = re.compile(rb"\d+")
 _LITERAL = re.compile(rb"[^\d\s](?:[^\d\n]*[^\d\s])?")
 _LAUNCHES = re.compile(
     rb"(?i)SLURM_|\b(?:srun|sbatch|torchrun|torch\.distributed\.(?:run|launch)|deepspeed|mpirun"
@@ -117,6 +122,7 @@ def _starts_of(file: LogFile, watch: Watch) -> list[_Part]:
     places = list(islice(possible_starts(file), _MOST_STARTS + 1))
     if len(places) > _MOST_STARTS:
         places = list(islice(possible_starts(file, marks=False), _MOST_STARTS + 1))
+    places = _with_script_starts(places, file)
     if not places or len(places) > _MOST_STARTS:
         return [_Part(file)]
     edges = [file.start, *((place.offset, place.number) for place in places)]
@@ -133,6 +139,12 @@ def _starts_of(file: LogFile, watch: Watch) -> list[_Part]:
             kept[-1] = _Part(replace(kept[-1].file, stop=part.stop))
             known = replace(following, steps=_together(known.steps, following.steps))
     return kept
+
+
+def _with_script_starts(places: Sequence[StartPlace], file: LogFile) -> list[StartPlace]:
+    """The places, and those behind ended scripts."""
+    ended = {place: StartPlace(*place, launched=True) for place in behind_ended_scripts(file)}
+    return sorted([*(each for each in places if each[:2] not in ended), *ended.values()])
 
 
 def _begins(before: Replayed, after: Replayed, place: StartPlace) -> bool:
@@ -185,7 +197,8 @@ def _places(file: LogFile, *, marks: bool) -> Iterator[StartPlace]:
         index = rows.get(tuple(each[2] for each in list(recent)[-_ROW:]), -1)
         if index < 0 or len(recent) < _ROW:
             continue
-        first = recent[max(len(recent) - _ROW - index, 0)]
+        above = [each[2] for each in recent][:-_ROW]
+        first = recent[len(above) - _of_the_head(above, [masked for _, masked in head[:index]])]
         if first[1] > beyond:
             beyond = first[1] + _ROW
             if first[0] > file.start[0]:
@@ -196,6 +209,19 @@ def _places(file: LogFile, *, marks: bool) -> Iterator[StartPlace]:
                     for (above, _), below in zip(row_of_head, list(recent)[-_ROW:], strict=True)
                 )
                 yield StartPlace(first[0], first[1], launched, later=later)
+
+
+def _of_the_head(above: Sequence[bytes], head: Sequence[bytes]) -> int:
+    """How many of the lines above the repeated ones belong to the new start, too.
+
+    They stand where the file's own first lines stand, and begin alike: what they name may be another one.
+    """
+    pairs = zip(reversed(above), reversed(head), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: _begins_alike(*pair), pairs))
+
+
+def _begins_alike(one: bytes, other: bytes) -> bool:
+    return _DIGITS.sub(b"0", one)[:_ALIKE] == _DIGITS.sub(b"0", other)[:_ALIKE]
 
 
 def _apart(first: bytes, later: bytes) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.detect.diagnosis.chance import chance_of, end_class, shipped
 from midwatch.agents.replay.aftermath import LastFailure, went_on
+from midwatch.agents.replay.caught_by_workers import StepLines, caught_by_workers
 from midwatch.agents.replay.closing_lines import ClosingFailure, closing_failure
 from midwatch.agents.replay.log_files import INCARNATION, LogFile, as_printed, line_of, origin_of
 from midwatch.agents.replay.matched_files import Damage, in_order, matching
@@ -100,7 +101,7 @@ def replay(  # noqa: PLR0913  # what a log alone cannot tell; each has its defau
             unlisted += len(record.hits) - len(listed)
     place = {file.path: index for index, file in enumerate(files)}
     hits.sort(key=lambda hit: place[hit.line.path])
-    over_it = _went_on(run, files) if run.watch.job.state.held and end is None else ""
+    over_it = _went_on(run, files, hits) if run.watch.job.state.held and end is None else ""
     if end is not None or (run.watch.job.state.held and not over_it):
         result = _ended(run, end)
         result = replace(result, verdict=_with_line_as_printed(result.verdict, files))
@@ -129,6 +130,7 @@ class _JobReplay:
         self.findings: dict[str, Finding] = {}
         self.losses = Losses()
         self.failures = LastFailure()
+        self.step_lines = StepLines()
         self.steps: tuple[int, int] | None = None
         self.incident: Incident | None = None
         self.decision: Decision | None = None
@@ -137,6 +139,7 @@ class _JobReplay:
         if isinstance(event, Hits):
             self.losses.take(event)
             self.failures.take(event)
+            self.step_lines.take(event)
             printed = [step for column in event.progress for step in column.steps if step >= 0]
             if printed:
                 self.steps = (printed[0] if self.steps is None else self.steps[0], printed[-1])
@@ -217,14 +220,23 @@ def _ended(run: _JobReplay, end: StartState | None) -> Replayed:
     )
 
 
-def _went_on(run: _JobReplay, files: Sequence[LogFile]) -> str:
+def _went_on(run: _JobReplay, files: Sequence[LogFile], hits: Sequence[Hit]) -> str:
     """What shows that the job went on behind its last failure line; "" if nothing does."""
     last = run.failures.numbers
     known = [(file, last[file.path]) for file in files if file.path in last]
+    if known and all(_caught(run, file, hits) for file, _ in known):
+        return "steps came behind the same exceptions of Ray's workers before, so they ended nothing"
     if not known or not all(went_on(file, number) for file, number in known):
         return ""
     places = ", ".join(f"{file.path}:{number}" for file, number in known)
     return f"the log goes on for many lines behind {places}, so that failure ended nothing"
+
+
+def _caught(run: _JobReplay, file: LogFile, hits: Sequence[Hit]) -> bool:
+    """Whether all failures of the file are exceptions that its workers get over."""
+    failures = [hit for hit in hits if hit.line.path == file.path and hit.role in ("cause", "consequence")]
+    steps = sorted(run.step_lines.numbers[file.path])
+    return caught_by_workers(file, failures, run.failures.numbers[file.path], steps)
 
 
 def _with_spike(result: Replayed, error_type: str, first: LossLine, files: Sequence[LogFile]) -> Replayed:

@@ -89,6 +89,18 @@ def test_ranks_print_their_first_lines_within_a_minute(watch: Watch) -> None:
     assert watch(dated(1) + dated(9) + OUT_OF_MEMORY).earlier == ()
 
 
+def test_the_last_line_of_the_start_before_is_none_of_the_new_one(watch: Watch) -> None:
+    once = "/toy/bin/python: can't open file '-cards=0': [Errno 2] No such file or directory\n"
+    done = watch(once + dated(1) + RAISED + dated(9) + OUT_OF_MEMORY)
+    assert done.verdict.error_type == "oom"
+    assert [(each.first, each.last) for each in done.earlier] == [(1, 8)]
+
+
+def test_a_first_line_that_names_another_job_is_of_the_new_start(watch: Watch) -> None:
+    one, other = (f"job {job} of the toy queue\n{dated(minute)}" for job, minute in ((17, 1), (18, 9)))
+    assert places(watch(one + RAISED + other + OUT_OF_MEMORY)) == [(1, 8, "exception")]
+
+
 def test_modules_that_a_batch_script_loads_begin_a_start(watch: Watch) -> None:
     modules = "sourcing the profile of toy\nLoading toylang/3.11.2\nreads the shards of the toy corpus\n"
     done = watch(modules + RAISED + modules + OUT_OF_MEMORY)

@@ -1,0 +1,75 @@
+"""Script starts: a file in which one script ended of an exception, and ended so again later.
+
+An exception that leaves the script's own module ends its process. So a later one of the same script, with
+other lines between them, is another start's. Ranks and workers of one start end one after the other, too: a
+file that speaks of such is left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from midwatch.agents.replay.log_files import LogFile
+
+_MOST = 8 * 1024 * 1024  # bytes of a file that is searched
+_BETWEEN = 3  # lines that the next start has printed before it ended
+_HEADLINE = b"Traceback (most recent call last):\n"
+_OF_THE_SCRIPT = re.compile(rb'  File "([^"\n]+)", line \d+, in <module>\n')
+_CHAINED = re.compile(rb"(?:During handling of the above|The above exception was the direct cause)")
+_OF_MANY = re.compile(
+    rb"(?i)\branks?\b|local_rank|world_size|torchrun|torch[./]distributed|elastic|\bnccl|\bgloo\b|mpi(?:run|exec)"
+    rb"|\bsrun\b|deepspeed|horovod|\bpid=|SpawnProcess|\bprocess \d|multiprocessing|\bray\b"
+)
+
+
+class ScriptEnd(NamedTuple):
+    """Where a script has ended of an exception. `offset`, `number`: of the first line behind its message."""
+
+    script: bytes
+    begin: int
+    offset: int
+    number: int
+
+
+def behind_ended_scripts(file: LogFile) -> Iterator[tuple[int, int]]:
+    """The places (offset, number) behind each end of a script that ends so again. Raises OSError."""
+    text = _text_of(file)
+    if text.count(b", in <module>\n") < 2 or _OF_MANY.search(text):
+        return
+    for one, other in pairwise(_ends(text)):
+        between = text[one.offset : other.begin]
+        if one.script == other.script and between.count(b"\n") >= _BETWEEN and between.strip():
+            yield one.offset, one.number
+
+
+def _text_of(file: LogFile) -> bytes:
+    """The whole text, or nothing of a file that is too large."""
+    pieces, size = list[bytes](), 0
+    with file.open() as reader:
+        while size <= _MOST and (piece := reader.read(_MOST)):
+            pieces.append(piece)
+            size += len(piece)
+    return b"".join(pieces) if size <= _MOST else b""
+
+
+def _ends(text: bytes) -> Iterator[ScriptEnd]:
+    """The ends by a plain traceback at the margin whose first frame is the script's module."""
+    at = 0
+    while (begin := text.find(_HEADLINE, at)) >= 0:
+        at = begin + len(_HEADLINE)
+        frame = _OF_THE_SCRIPT.match(text, at)
+        if frame is None or (begin and text[begin - 1 : begin] != b"\n"):
+            continue
+        at = _behind_the_message(text, frame.end())
+        if _CHAINED.match(text[at : at + 80].lstrip()) is None:
+            yield ScriptEnd(frame[1], begin, at, text.count(b"\n", 0, at) + 1)
+
+
+def _behind_the_message(text: bytes, at: int) -> int:
+    """Where the line behind the traceback's last one begins. Frames are indented, the message is not."""
+    while at < len(text) and text[at : at + 1] in (b" ", b"\t"):
+        at = text.find(b"\n", at) + 1 or len(text)
+    return text.find(b"\n", at) + 1 or len(text)

@@ -1,0 +1,59 @@
+"""A script that ended of an exception twice was started twice, unless the file speaks of ranks or workers."""
+
+from __future__ import annotations
+
+import pytest
+
+from midwatch.agents.replay.log_files import LogFile
+from midwatch.agents.replay.script_starts import behind_ended_scripts
+from unit.agents.conftest import Watch
+
+
+def ended(line: int, words: str, script: str = "train.py") -> str:
+    return (
+        "Traceback (most recent call last):\n"
+        f'  File "{script}", line {line}, in <module>\n'
+        "    main()\n"
+        f"{words}\n"
+    )
+
+
+NO_MODULE = ended(3, "ModuleNotFoundError: No module named 'toylib'")
+SIZES = ended(90, "RuntimeError: The size of tensor a (8) must match the size of tensor b (6)")
+WORK = "arguments of the toy: none\nreads the toy data\nbuilds the toy model\n"
+
+
+def places(text: str) -> list[int]:
+    return [number for _, number in behind_ended_scripts(LogFile("toy.log", text.encode(), 0.0))]
+
+
+def test_the_failure_of_the_second_start_is_the_root() -> None:
+    assert places(NO_MODULE + WORK + SIZES) == [5]
+    assert places(WORK + NO_MODULE + WORK + SIZES + WORK + SIZES) == [8, 15]
+
+
+def test_a_chain_of_exceptions_ends_a_script_once() -> None:
+    chain = NO_MODULE + "\nDuring handling of the above exception, another exception occurred:\n\n" + SIZES
+    assert places(chain) == []
+    assert places(chain + WORK + SIZES) == [12]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        NO_MODULE + WORK,
+        NO_MODULE + SIZES,
+        NO_MODULE + WORK + SIZES.replace("train.py", "prepare.py"),
+        "world_size 8\n" + NO_MODULE + WORK + SIZES,
+        NO_MODULE + WORK + "torchrun: the toy has ended\n" + SIZES,
+        NO_MODULE + WORK + "  the answer of the model:\n" + SIZES.replace("Traceback", "  Traceback"),
+    ],
+)
+def test_other_files_hold_one_start(text: str) -> None:
+    assert places(text) == []
+
+
+def test_the_verdict_is_that_of_the_last_start(watch: Watch) -> None:
+    done = watch(NO_MODULE + WORK + SIZES)
+    assert done.verdict.error_type == "torch"
+    assert [(each.last, each.verdict.error_type) for each in done.earlier] == [(4, "import_error")]
