@@ -1,4 +1,4 @@
-"""What NCCL raises where a peer is gone: behind a step it may pass, before any step nothing shows that it does."""
+"""What NCCL raises where a peer is gone: behind a step it may pass, before any step nothing shows that."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from unit.agents.conftest import Watch
 
 STEPS = "step 40 loss 2.31\nstep 41 loss 2.30\nstep 42 loss 2.30\n"
 RAISED = (
-    "[rank1]: torch.distributed.DistBackendError: NCCL error in: ../toy/NCCLUtils.hpp:77, remote process exited "
-    "or there was a network error, NCCL version 2.21.5"
+    "[rank1]: torch.distributed.DistBackendError: NCCL error in: ../toy/NCCLUtils.hpp:77, "
+    "remote process exited or there was a network error, NCCL version 2.21.5"
 )
 
 
@@ -29,7 +29,6 @@ def test_another_rank_that_says_why_it_went_is_the_cause(watch: Watch) -> None:
 
 
 def test_any_other_error_of_nccl_stays_of_unknown_transience(watch: Watch) -> None:
-    done = watch(
-        f"{STEPS}{RAISED.replace('remote process exited or there was a network error', 'unhandled system error')}\n"
-    )
+    other = RAISED.replace("remote process exited or there was a network error", "unhandled system error")
+    done = watch(f"{STEPS}{other}\n")
     assert (done.verdict.error_type, done.decision.action) == ("nccl", "hold")
