@@ -1,4 +1,4 @@
-"""What launchers of supercomputers, Spark, schedulers and the host say of an end, and what they say of none."""
+"""What launchers, schedulers, Spark and the host say of an end, and what they say of none."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ import pytest
 
 from unit.agents.conftest import Watch
 
-STEPS = "".join(f"step {10 * n} loss {3.1 - n * 0.07:.3f} lr 1.0e-04 time 0.41{n % 3}\n" for n in range(1, 13))
-MORE = "".join(f"step {10 * n} loss {3.1 - n * 0.07:.3f} lr 1.0e-04 time 0.41{n % 3}\n" for n in range(13, 30))
+STEPS = "".join(
+    f"step {10 * n} loss {3.1 - n * 0.07:.3f} lr 1.0e-04 time 0.41{n % 3}\n" for n in range(1, 13)
+)
+MORE = "".join(
+    f"step {10 * n} loss {3.1 - n * 0.07:.3f} lr 1.0e-04 time 0.41{n % 3}\n" for n in range(13, 30)
+)
 EXECUTOR = "26/03/02 11:00:00 ERROR TaskSchedulerImpl: Lost executor 3 on n4: "
 UNIT = "Mar 02 11:00:00 n4 systemd[1]: toy.service: "
 GRPC = '{"created":"@77.1","description":"EOF","file":"toy.c","file_line":9,"grpc_status":14}'
@@ -24,7 +28,11 @@ GRPC = '{"created":"@77.1","description":"EOF","file":"toy.c","file_line":9,"grp
         ("distributed.nanny - INFO - Worker process 4188 was killed by signal 11", "native_crash", "stop"),
         (f"{EXECUTOR}Executor heartbeat timed out after 166904 ms", "communication", "restart"),
         (f"{EXECUTOR}worker lost: n4:7078 got disassociated", "communication", "restart"),
-        (f"E tensorflow/toy/master_session.cc:9] Cleanup partition error: Unavailable: {GRPC}", "communication", "hold"),
+        (
+            f"E tensorflow/toy/master_session.cc:9] Cleanup partition error: Unavailable: {GRPC}",
+            "communication",
+            "hold",
+        ),
         ("job 7781 exceeded MEM usage hard limit (2528 > 1126)", "host_oom", "stop"),
         ("TERM_THREADLIMIT: job killed after reaching LSF thread limit.", "config", "stop"),
         ("TERM_REQUEUE_OWNER: job killed and requeued by owner.", "preemption", "restart"),
@@ -34,21 +42,29 @@ GRPC = '{"created":"@77.1","description":"EOF","file":"toy.c","file_line":9,"grp
         (f"{UNIT}A process of this unit has been killed by the OOM killer.", "host_oom", "stop"),
         (f"{UNIT}Main process exited, code=killed, status=9/KILL", "host_oom", "stop"),
         ("run.sh: line 9:  4188 CPU time limit exceeded  python train.py", "config", "stop"),
-        ("/usr/bin/env: ‘python’: No such file or directory", "config", "stop"),
+        ("/usr/bin/env: 'python': No such file or directory", "config", "stop"),
         ("run.sh: line 4: /opt/toy/train: cannot execute binary file: Exec format error", "config", "stop"),
-        ("[77.1] NVRM: krcWatchdog_IMPL: RC watchdog: GPU is probably locked!  Notify Timeout Seconds: 7", "hardware", "restart"),
+        ("[77.1] NVRM: krcWatchdog_IMPL: RC watchdog: GPU is probably locked!", "hardware", "restart"),
         ("[77.1] pcieport 0000:00:03.0: pciehp: Slot(3): Link Down", "hardware", "restart"),
         ("OSError: [Errno 524] Unknown error 524: '/mnt/toy/data.h5'", "storage", "hold"),
-        ("error dialing backend: dial tcp 10.8.0.4:10250: connect: no route to host", "communication", "hold"),
-        ("toy.HfHubHTTPError: 504 Server Error: Gateway Time-out for url: https://huggingface.co/toy", "communication", "restart"),
         (
-            "InternalError (see above for traceback): Error writing (tmp) checkpoint file: /toy/model.ckpt-6: "
+            "error dialing backend: dial tcp 10.8.0.4:10250: connect: no route to host",
+            "communication",
+            "hold",
+        ),
+        (
+            "toy.HfHubHTTPError: 504 Server Error: Gateway Time-out for url: https://huggingface.co/toy",
+            "communication",
+            "restart",
+        ),
+        (
+            "InternalError: Error writing (tmp) checkpoint file: /toy/model.ckpt-6: "
             "Resource exhausted: /toy/model.ckpt-6",
             "storage",
             "stop",
         ),
     ],
-)  # fmt: skip
+)
 def test_the_word_tells_what_ended_the_run(watch: Watch, line: str, kind: str, action: str) -> None:
     done = watch(f"{STEPS}{line}\n")
     assert (done.verdict.error_type, done.verdict.root_line, done.decision.action) == (kind, line, action)
