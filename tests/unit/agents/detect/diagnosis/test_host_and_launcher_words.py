@@ -57,6 +57,20 @@ GRPC = '{"created":"@77.1","description":"EOF","file":"toy.c","file_line":9,"grp
             "communication",
             "restart",
         ),
+        ("Job exceeded resource mem", "host_oom", "stop"),
+        ("Job exceeded resource walltime", "slurm_failure", "stop"),
+        (
+            "Workload was evicted as there was no replacement for unhealthy node(s): n4",
+            "slurm_failure",
+            "restart",
+        ),
+        ("[ERROR] Not enough space left in /run/enroot (4188123 KB needed)", "storage", "stop"),
+        ("has not produced any output (state: NODE_FAIL)", "slurm_failure", "restart"),
+        ("has not produced any output (state: OUT_OF_MEMORY)", "host_oom", "stop"),
+        ("Slurm Job_id=77 Name=toy Failed, Run time 02:00:00, NODE_FAIL", "slurm_failure", "restart"),
+        ("State: TIMEOUT (exit code 0)", "slurm_failure", "stop"),
+        ("77.0         python            toy         32 OUT_OF_ME+    0:125", "host_oom", "stop"),
+        ("rsync error: error in socket IO (code 10) at io.c(823) [sender=3.2.3]", "communication", "hold"),
         (
             "InternalError: Error writing (tmp) checkpoint file: /toy/model.ckpt-6: "
             "Resource exhausted: /toy/model.ckpt-6",
@@ -75,6 +89,10 @@ def test_the_word_tells_what_ended_the_run(watch: Watch, line: str, kind: str, a
     [
         "distributed.nanny - INFO - Worker process 4188 was killed by signal 11",
         f"{EXECUTOR}Executor heartbeat timed out after 166904 ms",
+        "State: TIMEOUT (exit code 0)",
+        "76.0         python            toy         32 OUT_OF_ME+    0:125",
+        "toy-worker-0   0/1     Evicted   0          2m",
+        "id: cannot find name for user ID 4188",
         "Error reported to Coordinator: <class 'toy.UnavailableError'>, OS Error",
         'Lmod has detected the following error:  The following module(s) are unknown: "cuda/12.9"',
         "E0302 11:00:00 memcache.go:77] Get toy: dial tcp 10.8.0.1:443: i/o timeout",
@@ -90,3 +108,31 @@ def test_a_module_that_was_not_found_explains_an_end_that_nothing_else_explains(
     assert watch(f"{module}\nloading the toy\n").verdict.state != "failed"
     done = watch(f"{module}\nsrun: error: n4: task 3: Exited with exit code 127\n")
     assert (done.verdict.error_type, done.verdict.root_line) == ("config", module)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "WARNING: Retrying (Retry(total=4)) after connection broken by 'NewConnectionError': /simple/toy/",
+        "srun: Job 77 step creation still disabled, retrying (Requested nodes are busy)",
+        "wandb: 429 encountered (rate limit exceeded, retrying in 2.2 seconds.), retrying request",
+        "/usr/bin/id: cannot find name for user ID 4188",
+    ],
+)
+def test_a_message_that_is_complete_in_one_line_excuses_no_exception_below_it(
+    watch: Watch, line: str
+) -> None:
+    raised = (
+        'Traceback (most recent call last):\n  File "/toy/train.py", line 9, in <module>\n    main()\n'
+        "ValueError: a toy needs 3 values, got 4\n"
+    )
+    done = watch(f"{STEPS}{line}\n{raised}")
+    assert done.verdict.root_line == "ValueError: a toy needs 3 values, got 4"
+
+
+def test_a_client_that_prints_its_exception_below_a_retry_is_excused(watch: Watch) -> None:
+    raised = (
+        'Traceback (most recent call last):\n  File "/toy/client.py", line 9, in send\n    post()\n'
+        "ConnectionError: the toy service hung up\n"
+    )
+    assert watch(f"{STEPS}WARNING toy upload failed, retrying\n{raised}{MORE}").verdict.state != "failed"
