@@ -77,6 +77,12 @@ _LEAVES_OUT = re.compile(
     rb"\b\d+ (?:samples|examples|sentences|sequences|records|utterances|images|files|rows) "
     rb".{0,200}\bwill be (?:ignored|skipped)\b"
 )
+# A message that is complete in one line: it prints no exception below, so one that stands there is another's.
+_TELLS_IT_ALL = re.compile(
+    rb"\bRetrying \(Retry\(total=|\bstep creation (?:temporarily|still) disabled, retrying"
+    rb"|\bencountered .{0,80}, retrying request"
+    rb"|\bsending step completion message directly to slurmctld, retrying"
+)
 # A client logs this in front of an exception after which it tries again.
 _TRIED_AGAIN = re.compile(rb"\bRetry attempt failed:\s*\Z")
 _PROBE = re.compile(
@@ -242,7 +248,7 @@ def _ending(
     _, lead = next(above, (0, b""))
     if not lead.strip():
         _, lead = next(above, (0, b""))
-    retried = _GETS_OVER_IT.search(lead) is not None and _LEAVES_OUT.search(lead) is None
+    retried = _GETS_OVER_IT.search(lead) is not None and not _is_about_another(lead)
     if retried and last:
         _, before = next(above, (0, b""))
         retried = _DIGITS.sub(b"0", before) != _DIGITS.sub(b"0", lead)
@@ -259,6 +265,11 @@ def _ending(
             probe = _PROBE.match(earlier) is not None and not _tried_again(words, frames, earlier, above)
     kind: PlaceKind = "beside" if beside else "reported"
     return TracebackPlace(kind, asserts, handled, probe, ends_traceback=True, frames=frames, thread=thread)
+
+
+def _is_about_another(lead: bytes) -> bool:
+    """Whether a line on a retry, or on what is left out, has nothing to do with the exception below."""
+    return _LEAVES_OUT.search(lead) is not None or _TELLS_IT_ALL.search(lead) is not None
 
 
 def _is_passed_over(text: bytes, start: int, end: int, speaker: bytes) -> bool:
