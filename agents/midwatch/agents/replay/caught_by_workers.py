@@ -24,7 +24,7 @@ _RAISED = re.compile(
 
 
 class StepLines:
-    """The lines of each file that print a step of the training."""
+    """The lines of each file that print a step of the training, as far down as exceptions are read."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, set[int]] = defaultdict(set)
@@ -33,7 +33,7 @@ class StepLines:
         """Note the step lines of one record."""
         for each in record.progress:
             if each.shows == "step" and each.steps:
-                self.numbers[each.path] |= set(each.numbers)
+                self.numbers[each.path].update(number for number in each.numbers if number <= _MOST)
 
 
 def caught_by_workers(file: LogFile, failures: Sequence[Hit], last: int, steps: Sequence[int]) -> bool:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from midwatch.agents.replay.log_files import LogFile
 
-_MOST = 8 * 1024 * 1024  # bytes of a file that is searched
+_MOST = 2 * 1024 * 1024  # bytes of a file that is searched
 _BETWEEN = 3  # lines that the next start has printed before it ended
 _HEADLINE = b"Traceback (most recent call last):\n"
 _OF_THE_SCRIPT = re.compile(rb'  File "([^"\n]+)", line \d+, in <module>\n')
@@ -47,12 +47,9 @@ def behind_ended_scripts(file: LogFile) -> Iterator[tuple[int, int]]:
 
 def _text_of(file: LogFile) -> bytes:
     """The whole text, or nothing of a file that is too large."""
-    pieces, size = list[bytes](), 0
     with file.open() as reader:
-        while size <= _MOST and (piece := reader.read(_MOST)):
-            pieces.append(piece)
-            size += len(piece)
-    return b"".join(pieces) if size <= _MOST else b""
+        text = reader.read(_MOST + 1)
+    return text if len(text) <= _MOST else b""
 
 
 def _ends(text: bytes) -> Iterator[ScriptEnd]:
