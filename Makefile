@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test unit images chaos chaos-reload fuzz bench-match bench-prototype bench-latency bench-replay picture
 .PHONY: fit-diagnosis bench-prefixes bench-unknown-words bench-last-words bench-telemetry test-otel check-dashboards check lint
-.PHONY: types imports house capabilities format lock hooks clean
+.PHONY: types imports house capabilities pages format lock hooks clean
 
 demo: $(READY) $(if $(findstring ray,$(ARGS)),$(RAY)) ## a toy training fails, is rescued; ARGS="--cluster ray"
 	PATH="$(abspath $(RAY_VENV))/bin:$$PATH" $(BIN)/midwatch demo $(ARGS)
@@ -91,11 +91,14 @@ types: $(READY)
 imports: $(READY)
 	$(BIN)/lint-imports
 
-house: $(READY) ## dead links, shape of the tree, stale docs/capabilities.md
+house: $(READY) ## dead links, shape of the tree, stale pages
 	$(HOUSE)
 
 capabilities: $(READY) ## write docs/capabilities.md from the marks of the tests
 	$(HOUSE) write-capabilities
+
+pages: $(READY) ## write every page and file that code writes: settings, rules, formats, telemetry, observe
+	$(HOUSE) write-pages
 
 format: $(READY)
 	$(BIN)/ruff check --fix .
