@@ -96,7 +96,8 @@ _CLEANS_UP = re.compile(
 )
 
 # `warnings.warn` prints the place, the category (whose name may lack "Warning"), then its own call.
-_WARNED = re.compile(rb"\A\S+\.py:\d+: \w+: ")
+# Lightning tells of an interrupt in this form, and that ends the run.
+_WARNED = re.compile(rb"\A\S+\.py:\d+: \w+: (?!Detected KeyboardInterrupt)")
 _WARNS = re.compile(rb"[ \t]+(?:[\w.]+\.)?warn\w*\(")
 # A search over parameters counts a failed fit and tries the next one. Its warning ends behind the traceback.
 _FIT_COUNTED = re.compile(rb"\s*\n[ \t]*(?:warnings\.warn\(\w+, )?FitFailedWarning\)")
