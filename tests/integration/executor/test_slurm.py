@@ -95,8 +95,14 @@ def test_a_failed_job_is_submitted_once_and_goes_on_from_its_checkpoint(slurm: L
     assert ledger(checkpoints, "done")
     output = cluster.directory / f"slurm-{done.new_native_id}.out"
     assert "started with an-argument" in output.read_text(), "the script's arguments are kept"
-    told = [f for f in cluster.facts(started.spec.job) if f.incarnation == done.new_incarnation]
-    assert {f.effect_key for f in told} == {key}, told
+
+    def told() -> set[str]:
+        return {
+            f.effect_key for f in cluster.facts(started.spec.job) if f.incarnation == done.new_incarnation
+        }
+
+    wait_for(lambda: bool(told()), "the watcher tells of the new start", 60)
+    assert told() == {key}
 
 
 def test_orders_that_come_too_late_for_an_older_start_or_twice_do_nothing_and_are_answered(

@@ -3,26 +3,40 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
-from typing import Any
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from midwatch.agents import activity
 from midwatch.agents.local.up.processes import Say
 from midwatch.agents.signing import ensure_keys
 from midwatch.streams.errors import MalformedRecord, NewerRecord
-from midwatch.streams.records import Command, Decision, Incident, SchedulerFact, codec
+from midwatch.streams.records import Command, Decision, Incident, Outcome, SchedulerFact, codec
 from midwatch.streams.services.kafka_client import plain_consumer
 from midwatch.streams.services.reachable import kafka_log
 from midwatch.streams.settings.schema import Settings
 
 _POLL_MS = 500
 _AGAIN_S = 2.0
+_PATIENCE_S = 2.0
+"""So long an outcome waits for its command, which another topic holds: only the command has its number."""
 _KEPT = 1000
 """How many it remembers: commands and last steps for their outcomes, and records to print none twice."""
 
 
 _ONLY: dict[str, type] = {"events": SchedulerFact, "decisions": Decision}
 """What it prints of a topic. All else of it stands in `incidents` too, whose order counts."""
+
+
+class Message(NamedTuple):
+    """One message of a topic, and when it was read, in seconds of a clock that never goes back."""
+
+    value: bytes | None
+    at_ms: int
+    only: type | None
+    read_s: float
 
 
 class Following(threading.Thread):
@@ -64,34 +78,64 @@ class Following(threading.Thread):
                 [TopicPartition(t, n) for t in topics for n in consumer.partitions_for_topic(t) or ()]
             )
             consumer.seek_to_end()
+            waiting: Sequence[Message] = ()
             while not self._over.is_set():
-                for partition, messages in consumer.poll(timeout_ms=_POLL_MS).items():
-                    for message in messages:
-                        only = _ONLY.get(partition.topic.removeprefix(f"{names.prefix}."))
-                        self._print(message.value, message.timestamp, only)
+                polled, now_s = consumer.poll(timeout_ms=_POLL_MS), time.monotonic()
+                read = [
+                    Message(each.value, each.timestamp, only, now_s)
+                    for partition, messages in polled.items()
+                    for only in (_ONLY.get(partition.topic.removeprefix(f"{names.prefix}.")),)
+                    for each in messages
+                ]
+                waiting = self.print_all([*waiting, *read], now_s)
+            self.print_all(waiting, math.inf)
         finally:
             consumer.close()
 
-    def _print(self, value: bytes | None, at_ms: int, only: type | None) -> None:
-        if value is None or value in self._printed:
-            return
+    def print_all(self, messages: Iterable[Message], now_s: float) -> list[Message]:
+        """Print them in the order of their times, whatever topic each is of.
+
+        Returns the outcomes that still wait for their commands. Give them again with the next messages.
+        """
+        in_order = sorted(messages, key=lambda each: each.at_ms)
+        known = [(each, record) for each in in_order if (record := self._record(each)) is not None]
+        for _, record in known:
+            if isinstance(record, Command):
+                _remember(self._commands, record.id, record)
+        waiting = []
+        for message, record in known:
+            inner = getattr(record, "record", record)
+            unknown = isinstance(inner, Outcome) and inner.command not in self._commands
+            if unknown and now_s - message.read_s < _PATIENCE_S:
+                waiting.append(message)
+            else:
+                self._print(message, record)
+        return waiting
+
+    def _record(self, message: Message) -> object | None:
+        """What the message holds; None if it is not to be printed."""
+        if message.value is None:
+            return None
         try:
-            record = codec.decode(value)
+            record: object = codec.decode(message.value)
         except (MalformedRecord, NewerRecord):
+            return None
+        if message.only is not None and not isinstance(record, message.only):
+            return None
+        if isinstance(record, Command) and not self._verifier.accepts(record):
+            return None  # without our signature: the executor writes it to the dead-letter topic
+        return record
+
+    def _print(self, message: Message, record: object) -> None:
+        if message.value is None or message.value in self._printed:
             return
-        if only is not None and not isinstance(record, only):
-            return
-        if isinstance(record, Command):
-            if not self._verifier.accepts(record):
-                return  # without our signature: the executor writes it to the dead-letter topic
-            _remember(self._commands, record.id, record)
         if isinstance(record, Incident):
             _remember(self._last_steps, record.id, record.verdict.step)
         inner = getattr(record, "record", record)
-        _remember(self._printed, value, None)
+        _remember(self._printed, message.value, None)
         command = self._commands.get(getattr(inner, "command", ""))
         last_step = self._last_steps.get(command.incident) if command is not None else None
-        if line := activity.line(record, at_ms, command=command, last_step=last_step):
+        if line := activity.line(record, message.at_ms, command=command, last_step=last_step):
             self._say(line)
 
 
