@@ -30,7 +30,7 @@ _ONLY: dict[str, type] = {"events": SchedulerFact, "decisions": Decision}
 """What it prints of a topic. All else of it stands in `incidents` too, whose order counts."""
 
 
-class Message(NamedTuple):
+class ReadMessage(NamedTuple):
     """One message of a topic, and when it was read, in seconds of a clock that never goes back."""
 
     value: bytes | None
@@ -78,11 +78,11 @@ class Following(threading.Thread):
                 [TopicPartition(t, n) for t in topics for n in consumer.partitions_for_topic(t) or ()]
             )
             consumer.seek_to_end()
-            waiting: Sequence[Message] = ()
+            waiting: Sequence[ReadMessage] = ()
             while not self._over.is_set():
                 polled, now_s = consumer.poll(timeout_ms=_POLL_MS), time.monotonic()
                 read = [
-                    Message(each.value, each.timestamp, only, now_s)
+                    ReadMessage(each.value, each.timestamp, only, now_s)
                     for partition, messages in polled.items()
                     for only in (_ONLY.get(partition.topic.removeprefix(f"{names.prefix}.")),)
                     for each in messages
@@ -92,7 +92,7 @@ class Following(threading.Thread):
         finally:
             consumer.close()
 
-    def print_all(self, messages: Iterable[Message], now_s: float) -> list[Message]:
+    def print_all(self, messages: Iterable[ReadMessage], now_s: float) -> list[ReadMessage]:
         """Print them in the order of their times, whatever topic each is of.
 
         Returns the outcomes that still wait for their commands. Give them again with the next messages.
@@ -112,7 +112,7 @@ class Following(threading.Thread):
                 self._print(message, record)
         return waiting
 
-    def _record(self, message: Message) -> object | None:
+    def _record(self, message: ReadMessage) -> object | None:
         """What the message holds; None if it is not to be printed."""
         if message.value is None:
             return None
@@ -126,7 +126,7 @@ class Following(threading.Thread):
             return None  # without our signature: the executor writes it to the dead-letter topic
         return record
 
-    def _print(self, message: Message, record: object) -> None:
+    def _print(self, message: ReadMessage, record: object) -> None:
         if message.value is None or message.value in self._printed:
             return
         if isinstance(record, Incident):

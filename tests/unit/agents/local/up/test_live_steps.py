@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch.agents.local.up.live_steps import Following, Message
+from midwatch.agents.local.up.live_steps import Following, ReadMessage
 from midwatch.agents.signing import ensure_keys
 from midwatch.streams.records import Command, Forwarded, Outcome
 from midwatch.streams.records.codec import encode
@@ -46,8 +46,8 @@ def following(tmp_path: Path, said: list[str]) -> Following:
     return Following(replace(Settings(), state_directory=tmp_path), said.append)
 
 
-def message(record: Command | Forwarded, read_s: float, at_ms: int = 1_000) -> Message:
-    return Message(encode(record), at_ms, None, read_s)
+def message(record: Command | Forwarded, read_s: float, at_ms: int = 1_000) -> ReadMessage:
+    return ReadMessage(encode(record), at_ms, None, read_s)
 
 
 def told(said: list[str]) -> list[str]:
