@@ -53,13 +53,15 @@ def _echo(hit: Hit, first: dict[tuple[str, str], Hit], reported: Hit | None) -> 
 class _Srun:
     """What srun itself ended: it cancels the step or kills its tasks after one of them failed.
 
-    It also does so after a person interrupted srun at its terminal.
+    It also does so after a person interrupted srun at its terminal, or a task called the step off.
     """
 
     def __init__(self, hits: Sequence[Hit]) -> None:
         told = [hit for hit in hits if hit.subsystem in ("slurm", "user") and hit.role == "consequence"]
         self._reasons = FirstAndLast(
-            hit for hit in told if hit.error_type == "user_interrupt" or "task" in hit.captures
+            hit
+            for hit in told
+            if hit.error_type == "user_interrupt" or "task" in hit.captures or "called_off" in hit.captures
         )
         self._steps = _steps_ended_by_srun([hit for hit in told if hit.subsystem == "slurm"])
 

@@ -206,6 +206,36 @@ def test_a_step_that_srun_ends_after_its_first_task_left_was_cancelled_by_nobody
     assert done.decision.action == "hold"
 
 
+CALLED_OFF = [
+    "[n4:4188] *** An error occurred in MPI_Recv",
+    "In: PMI_Abort(14, N/A)",
+    "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.",
+    CANCELLED,
+    "srun: error: n5: task 1: Killed",
+    "srun: error: n4: task 0: Exited with exit code 14",
+]
+
+
+def test_a_step_that_its_own_task_called_off_was_cancelled_by_nobody(watch: Watch) -> None:
+    done = watch("\n".join(CALLED_OFF))
+    assert (done.verdict.error_type, done.verdict.root_line) == ("communication", CALLED_OFF[0])
+    assert done.decision.action == "hold"
+
+
+def test_a_step_that_was_cancelled_before_its_task_called_it_off_stays_cancelled(watch: Watch) -> None:
+    done = watch("\n".join([*CALLED_OFF[2:4], CALLED_OFF[1], *CALLED_OFF[4:]]))
+    assert (done.verdict.error_type, done.verdict.root_line) == ("cancelled", CANCELLED)
+
+
+def test_a_payload_that_broke_off_may_go_better_next_time(watch: Watch) -> None:
+    broke_off = "RuntimeError: Failed to get chunk 3: Response payload is not completed:"
+    rest = "<ContentLengthError: 400, message='Not enough data to satisfy content length header"
+    assert watch(f"{frames(broke_off)}\n{rest}\n").verdict.root_line == broke_off
+    assert watch(f"{frames(broke_off)}\n{rest}\n").verdict.transient is True
+    whole = "RuntimeError: Failed to get chunk 3: Response payload is empty"
+    assert watch(f"{frames(whole)}\n").verdict.transient is not True
+
+
 @pytest.mark.parametrize("step", [None, "step: 40  loss:  2.1  grad_norm:  0.3"])
 def test_a_hang_that_is_only_reported_is_tried_again_if_the_run_ever_went(
     watch: Watch, step: str | None
