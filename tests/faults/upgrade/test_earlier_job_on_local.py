@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import signal
@@ -41,8 +42,12 @@ def watch(stack: Endpoints, tmp_path: Path) -> Iterator[Installation]:
 
 def _shippers(shim: int) -> set[int]:
     """The processes beside the script that the shim has started."""
-    pids = map(int, Path(f"/proc/{shim}/task/{shim}/children").read_text().split())
-    return {pid for pid in pids if b"\0ship\0" in Path(f"/proc/{pid}/cmdline").read_bytes()}
+    found = set()
+    for pid in map(int, Path(f"/proc/{shim}/task/{shim}/children").read_text().split()):
+        with contextlib.suppress(OSError):  # a killed one may be gone by now
+            if b"\0ship\0" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.add(pid)
+    return found
 
 
 def test_a_running_job_of_an_earlier_midwatch_is_watched_on_and_restarted_once_after_the_upgrade(
