@@ -47,6 +47,7 @@ _WORKS_FOR_IT = re.compile(
     r"[/\\](?:concurrent[/\\]futures[/\\]\w+|multiprocessing[/\\]pool|multiprocess[/\\]pool|joblib[/\\]parallel"
     r"|subprocess)\.py$"
 )
+_POOL = re.compile(r"[/\\]multiprocess(?:ing)?[/\\]pool\.py$")
 _HTTP_CLIENT = re.compile(r"[/\\]http[/\\]client\.py$")
 _READS_A_BODY = re.compile(
     r"^(?:read|read1|readinto|_safe_read|_safe_readinto|_read\w*_chunked|_get_chunk_left)$"
@@ -80,10 +81,8 @@ def reclassified(hit: Hit, frames: Frames) -> Hit:
     """The hit with the error type that its frames show. Three patterns change any hit, others a fallback."""
     if not frames:
         return hit
-    if hit.error_type == "user_interrupt" and _waited(frames):
-        usual = {"waits_as_usual": "1"} if _waits_as_usual(frames) else {}
-        captures = {**hit.captures, **usual}
-        return replace(hit, error_type="hang", mode="stall", captures=captures)
+    if hit.error_type == "user_interrupt":
+        return _interrupted(hit, frames)
     if hit.error_type == "oom" and "CUDA error" in hit.line.text and frames[0][1] == "barrier":
         # A barrier allocates no memory of the job. So the card is broken, or another job still holds it.
         return replace(hit, error_type="hardware", transient=True)
@@ -92,6 +91,14 @@ def reclassified(hit: Hit, frames: Frames) -> Hit:
     if _EXISTS.search(hit.line.text) and _raced(hit, frames):
         return replace(hit, transient=True)
     return replace(hit, **_type_from(hit, frames)) if hit.fallback else hit
+
+
+def _interrupted(hit: Hit, frames: Frames) -> Hit:
+    """The hit of an interrupt: a hang if the process waited for another. A pool's worker is marked as one."""
+    waited = _waited(frames) and not _waits_as_usual(frames)
+    if any(_POOL.search(file) and function == "worker" for file, function in frames):
+        hit = replace(hit, captures={**hit.captures, "worker_of_pool": "waits" if waited else "works"})
+    return replace(hit, error_type="hang", mode="stall") if waited else hit
 
 
 def _lost_its_other_end(text: str, innermost: tuple[str, str]) -> bool:
@@ -159,7 +166,10 @@ def _waited(frames: Frames) -> bool:
 
 
 def _waits_as_usual(frames: Frames) -> bool:
-    """Whether a healthy run waits here too: a loop for its next batch, or a launcher for its workers."""
+    """Whether a healthy run waits here too: a loop for its next batch, or a launcher for its workers.
+
+    Who stops a run by hand mostly meets one of these waits, before the first step as well.
+    """
     return any(
         function == _FETCHES or _STARTS_WORKERS.search(f"{file}:{function}") for file, function in frames
     )

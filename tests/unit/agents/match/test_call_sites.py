@@ -58,8 +58,9 @@ def test_who_interrupts_a_loop_that_fetches_its_next_batch_met_no_hang(watch: Wa
     waits = ("/env/torch/utils/data/dataloader.py:_try_get_data", "/usr/lib/python3.11/queue.py:get")
     interrupted = trace("KeyboardInterrupt", *waits, "/usr/lib/python3.11/threading.py:wait")
     steps = "".join(f"step: {step}  loss:  2.{step}\n" for step in (1, 2, 3))
-    assert watch(steps + interrupted).verdict.error_type == "user_interrupt"
-    assert watch(interrupted).verdict.error_type == "hang"
+    for log in (interrupted, steps + interrupted):
+        done = watch(log)
+        assert (done.verdict.error_type, done.decision.action) == ("user_interrupt", "hold")
 
 
 SPAWN = "/env/torch/multiprocessing/spawn.py"
@@ -81,11 +82,11 @@ SELECTS = (
     ],
 )
 def test_a_launcher_waits_for_its_workers_in_any_run(watch: Watch, caller: str, error_type: str) -> None:
-    """Its wait shows no hang once steps were made. A worker itself waits in a collective or for a peer."""
+    """So its wait shows no hang. A worker itself waits in a collective or for a peer."""
     interrupted = trace("KeyboardInterrupt", caller, *SELECTS)
     steps = "".join(f"step: {step}  loss:  2.{step}\n" for step in (1, 2, 3))
-    assert watch(steps + interrupted).verdict.error_type == error_type
-    assert watch(interrupted).verdict.error_type == "hang"
+    for log in (interrupted, steps + interrupted):
+        assert watch(log).verdict.error_type == error_type
 
 
 def test_who_interrupts_a_download_met_no_process_that_waits(watch: Watch) -> None:
@@ -107,6 +108,17 @@ def test_who_interrupts_a_download_met_no_process_that_waits(watch: Watch) -> No
 def test_who_interrupts_a_parent_at_its_usual_wait_met_no_hang(watch: Watch, frames: tuple[str, ...]) -> None:
     said = watch(trace("KeyboardInterrupt", *(f"/usr/lib/python3.11/{each}" for each in frames)))
     assert (said.verdict.error_type, said.decision.action) == ("user_interrupt", "hold")
+
+
+def test_a_pool_of_which_one_worker_was_at_work_did_not_hang(watch: Watch) -> None:
+    library = "/usr/lib/python3.11/multiprocessing"
+    pool = f"{library}/pool.py:worker"
+    lock = f"{library}/synchronize.py:__enter__"
+    idle = trace("KeyboardInterrupt", pool, f"{library}/queues.py:get", lock, lock)
+    at_work = trace("KeyboardInterrupt", pool, "/toy/tables.py:look_up")
+    for log, error_type in ((f"{idle}\n{at_work}\n{idle}", "user_interrupt"), (f"{idle}\n{idle}", "hang")):
+        done = watch(log)
+        assert (done.verdict.error_type, done.decision.action) == (error_type, "hold")
 
 
 def test_an_interrupt_ends_the_program_even_if_it_met_a_tracker(watch: Watch) -> None:

@@ -22,15 +22,12 @@ from midwatch.streams.records.error_types import family
 class Surroundings:
     """The lines beside a candidate. `hits`: causes and consequences. `noted`: context since the last step.
 
-    `over`: nothing but these lines speaks of a failure, and no work is known to be left. `trained`: a step
-    was made.
+    `over`: nothing but these lines speaks of a failure, and no work is known to be left.
     What several relations ask of all lines is worked out once: thousands of ranks may speak at an end.
     """
 
-    def __init__(
-        self, hits: Sequence[Hit], noted: Sequence[Hit], *, over: bool, trained: bool = False
-    ) -> None:
-        self.hits, self.noted, self.over, self.trained = hits, noted, over, trained
+    def __init__(self, hits: Sequence[Hit], noted: Sequence[Hit], *, over: bool) -> None:
+        self.hits, self.noted, self.over = hits, noted, over
         self.reports = [hit for hit in hits if hit.rule in _WATCHDOG]
         self.first_report = FirstAndLast(self.reports)
         self.link_reports = _link_reports(hits)
@@ -40,8 +37,10 @@ class Surroundings:
         self.tellers = {rule: [h for h in causes if _tells_of_a_child(h, rule)] for rule in _NOTICES}
         self.first_teller = {rule: FirstAndLast(tellers) for rule, tellers in self.tellers.items()}
         self.failed_nodes = FirstAndLast(hit for hit in hits if hit.rule == _NODE_FAILED)
-        self.taken_away = FirstAndLast(hit for hit in hits if hit.rule == _PREEMPTED)
+        stopped = [hit for hit in hits if family(hit.error_type) == "stopped"]
+        self.taken_away = FirstAndLast(hit for hit in stopped if hit.rule == _PREEMPTED)
         self.vague = {_place(hit) for hit in causes if hit.fallback and _is_of_a_device(hit)}
+        self.working_pools = {h.line.file for h in stopped if h.captures.get("worker_of_pool") == "works"}
         self.after_refusals = _after_refusals(causes)
         self.only_links = all(hit.role == "consequence" and family(hit.error_type) == "comms" for hit in hits)
 
@@ -304,9 +303,9 @@ def _thread_of_a_job_taken_away(hit: Hit, around: Surroundings) -> RootCandidate
     )
 
 
-def _interrupted_between_steps(hit: Hit, around: Surroundings) -> RootCandidate | None:
-    """An interrupt of a run that had made steps met a wait of every healthy run: that shows no hang."""
-    if hit.error_type != "hang" or "waits_as_usual" not in hit.captures or not around.trained:
+def _waited_beside_one_that_worked(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """A pool of which one worker was interrupted at its work did not hang: the others waited for a task."""
+    if hit.captures.get("worker_of_pool") != "waits" or hit.line.file not in around.working_pools:
         return None
     return RootCandidate(replace(hit, error_type="user_interrupt", mode=None))
 
@@ -376,7 +375,7 @@ RELATIONS: tuple[Relation, ...] = (
     _seen_by_the_parent,
     _of_a_failing_node,
     _thread_of_a_job_taken_away,
-    _interrupted_between_steps,
+    _waited_beside_one_that_worked,
     _another_program_since,
     _killed_by_the_agent,
 )

@@ -125,7 +125,7 @@ def diagnose(hits: Sequence[Hit], ending: AttemptEnd, order: Order = features) -
     hits = sorted(hits, key=in_order)
     quiet = _ended_quietly(ending)
     over = quiet and not _stopped_short(ending)
-    around = Surroundings(hits, ending.noted, over=over, trained=ending.made_a_step())
+    around = Surroundings(hits, ending.noted, over=over)
     candidates = related(around)
     if hits and quiet and (harmless := _harmless(_hits_of(candidates), ending)):
         closing = [(each.hit, each.reason or NotRoot("closing")) for each in candidates]
