@@ -61,6 +61,20 @@ def alive(pid: int) -> bool:
     return state not in "ZX"
 
 
+def calls_of(pid: int) -> list[str]:
+    """The command lines of the programs that the process has started and that still run."""
+    children = (line.split() for line in map(_text, Path(f"/proc/{pid}/task").glob("*/children")))
+    return [_text(Path(f"/proc/{child}/cmdline")).replace("\0", " ") for line in children for child in line]
+
+
+def _text(file: Path) -> str:
+    """What stands in a file of /proc; nothing when its process has gone."""
+    try:
+        return file.read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
 def wakes(pid: int) -> int:
     """How often the process's first thread gave up its core by itself, to wake again later."""
     (count,) = re.findall(r"^voluntary_ctxt_switches:\s+(\d+)", Path(f"/proc/{pid}/status").read_text(), re.M)

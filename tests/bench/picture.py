@@ -29,6 +29,7 @@ _LEFT_OUT = re.compile(
     r"|(?<=one finding and no restart) .*|(?<=a decision says why) .*"
     r"|(?<=first step is \d\d); .*(?=\))"
 )
+_SUSPECTED = re.compile(r"(?<=suspected, attempt \d, )\w+")
 _NUMBER = re.compile(r"\d[\d.:]*(?:E[+-]?\d+)?Z?")
 
 _COLUMN, _LINE, _EDGE = 7.25, 19, 18  # pixels: of a letter, of a line, around the text
@@ -58,8 +59,8 @@ def shortened(transcript: str, user: str) -> list[str]:
 
 
 def kinds(lines: Iterable[str]) -> list[str]:
-    """The lines without their numbers, by which two runs differ."""
-    return [_NUMBER.sub("0", line) for line in lines]
+    """The lines without what two runs differ by: numbers, and which line of a cascade was seen first."""
+    return [_NUMBER.sub("0", _SUSPECTED.sub("a type", line)) for line in lines]
 
 
 def block_of(readme: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from bench.picture import PICTURE, README, block_of, picture
+from bench.picture import PICTURE, README, block_of, kinds, picture
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -13,6 +13,14 @@ def test_the_picture_shows_the_lines_of_the_readme() -> None:
     text = README.read_text()
     assert "(docs/demo.svg)" in text
     assert PICTURE.read_text() == picture(block_of(text)), "make picture"
+
+
+def test_two_runs_may_see_different_lines_of_a_cascade_first_and_decide_the_same() -> None:
+    first = "01:00 local:ada/toy: incident → suspected, attempt 1, nccl_timeout at logs/rank_3.log:8"
+    other = "02:13 local:ada/toy: incident → suspected, attempt 1, communication at logs/rank_0.log:10"
+    assert kinds([first]) == kinds([other])
+    decided = "local:ada/toy: decided → restart, attempt 1 of 3, because {} is transient"
+    assert kinds([decided.format("nccl_timeout")]) != kinds([decided.format("communication")])
 
 
 def test_every_line_stands_within_the_picture() -> None:

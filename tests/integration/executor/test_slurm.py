@@ -17,7 +17,7 @@ from midwatch.streams.records import Heartbeat
 from midwatch.streams.records.codec import decode_log
 from midwatch.streams.records.effect_keys import effect_key
 from midwatch.streams.records.identity import native_id
-from processes import wait_for
+from processes import calls_of, wait_for
 from slurm_lab.lab import Lab
 
 pytestmark = [pytest.mark.integration, pytest.mark.slurm]
@@ -193,7 +193,7 @@ def test_a_scheduler_that_does_not_answer_is_no_end_of_its_jobs(slurm: Lab, clus
         lambda: "gave no usable answer" in cluster.log.read_text(),
         "the watcher is blind",
         90,
-        seen=lambda: (executor.poll(), cluster.log.read_text()[-500:]),
+        seen=lambda: (slurm.run("scontrol", "ping"), calls_of(executor.pid), cluster.log.read_text()[-500:]),
     )
     slurm.start_controller()
     slurm.wait_state(native_id(started.incarnation), "RUNNING", "COMPLETING")
