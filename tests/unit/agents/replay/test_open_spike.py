@@ -86,6 +86,16 @@ def test_a_spike_in_the_next_fold_or_after_a_resumption_is_the_verdict(watch: Wa
     assert [each.verdict.error_type for each in (again, resumed)] == ["loss_spike", "loss_spike"]
 
 
+@pytest.mark.parametrize(
+    ("word", "state"),
+    [("EVALUATING - Epoch", "healthy"), ("Evaluating - Epoch", "healthy"), ("TRAINING - Epoch", "failed")],
+)
+def test_the_loss_of_an_evaluation_is_none_of_the_training(watch: Watch, word: str, state: str) -> None:
+    line = "02-03-26 10:00:00 - INFO - {}: [3][{}/97]\tTime 0.092 (0.100)\tLoss {:.4f} ({:.4f})\n"
+    trained = "".join(line.format("TRAINING - Epoch", n, 0.0171, 0.0171) for n in range(0, 90, 10))
+    assert watch(trained + line.format(word, 90, 0.36, 0.41)).verdict.state == state
+
+
 def keras(*losses: float) -> str:
     return "".join(
         f"Epoch {n}/{len(losses)}\n90/90 - 1s - 9ms/step - accuracy: 0.8100 - loss: {loss:.4f}\n"
