@@ -12,7 +12,7 @@ from midwatch.agents.replay.caught_by_workers import StepLines, caught_by_worker
 from midwatch.agents.replay.closing_lines import ClosingFailure, closing_failure
 from midwatch.agents.replay.log_files import INCARNATION, LogFile, as_printed, line_of, origin_of
 from midwatch.agents.replay.matched_files import Damage, in_order, matching
-from midwatch.agents.replay.open_spike import Losses, LossLine
+from midwatch.agents.replay.open_spike import Losses, LossLine, Spike, is_over
 from midwatch.agents.replay.pipeline import JobWatch, PipelineStep, step
 from midwatch.agents.replay.reading.archives import Advance, nothing
 from midwatch.agents.rulesets.bundles import CompiledBundle
@@ -107,9 +107,9 @@ def replay(  # noqa: PLR0913  # what a log alone cannot tell; each has its defau
         result = replace(result, verdict=_with_line_as_printed(result.verdict, files))
     else:
         result = _without_failure(run, whole=not damages)
-        spike = None if run.watch.job.state.succeeded or damages else run.losses.open_spike()
+        spike = None if run.watch.job.state.succeeded or damages else _open_spike(run, files)
         if spike is not None:
-            result = _with_spike(result, *spike, files)
+            result = _with_spike(result, spike.error_type, spike.first, files)
         elif not (run.watch.job.state.succeeded or damages):
             ends = (closing_failure(file, hits) for file in files)
             closing = next((end for end in ends if end is not None), None)
@@ -237,6 +237,12 @@ def _caught(run: _JobReplay, file: LogFile, hits: Sequence[Hit]) -> bool:
     failures = [hit for hit in hits if hit.line.path == file.path and hit.role in ("cause", "consequence")]
     steps = sorted(run.step_lines.numbers[file.path])
     return caught_by_workers(file, failures, run.failures.numbers[file.path], steps)
+
+
+def _open_spike(run: _JobReplay, files: Sequence[LogFile]) -> Spike | None:
+    """The first spike that is open at the end of its file."""
+    of = {file.path: file for file in files}
+    return next((each for each in run.losses.open_spikes() if not is_over(of[each.first.path], each)), None)
 
 
 def _with_spike(result: Replayed, error_type: str, first: LossLine, files: Sequence[LogFile]) -> Replayed:

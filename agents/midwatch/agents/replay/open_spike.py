@@ -7,14 +7,16 @@ spike that is open at its end is the verdict.
 from __future__ import annotations
 
 import math
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import islice, pairwise
 from statistics import median
 from typing import NamedTuple
 
 from midwatch.agents.detect.incident.resumption import EPOCH_LINES
+from midwatch.agents.replay.log_files import LogFile, lines_behind
 from midwatch.streams.records import Hits, Progress
 
 _KEPT = 64
@@ -28,12 +30,21 @@ _ANEW = 4
 """A loop began anew if its step or epoch is less than this part of the highest one before."""
 _APART = 16
 """So many times the usual distance of two losses stand two loops apart whose lines name no place."""
+_JUMP = 2.0
+"""A spike begins with a jump of so many times the usual change. What climbs evenly is another measure."""
+_READ = 60
+"""Lines behind the last loss in which a program may say that its training is complete."""
+_COMPLETE = re.compile(
+    r"(?i)\btrain(?:ing)? (?:is |was |has |run )?(?:been )?(?:complete|finished|done|over|ended)"
+    r"|\b(?:finished|completed|done) (?:the )?(?:training|fit)"
+)
 
 
 class LossLine(NamedTuple):
     """One progress line of a log. `loss` is None if the line has none, though the rule could read one.
 
-    `place`: its step, or its epoch if it names no step. It is -1 if the line names neither.
+    `place`: its step, or its epoch if it names no step. It is -1 if the line names neither. `count`: how far
+    a loop is that prints no step.
     """
 
     path: str
@@ -41,6 +52,16 @@ class LossLine(NamedTuple):
     step: int
     loss: float | None
     place: float = -1.0
+    count: str = ""
+
+
+class Spike(NamedTuple):
+    """A series that ends far above its usual loss: its first high line, its last line, its usual distance."""
+
+    error_type: str
+    first: LossLine
+    last: int
+    distance: float
 
 
 @dataclass(slots=True)
@@ -56,17 +77,37 @@ class Losses:
                 known = self.series.setdefault((column.path, column.rule), deque(maxlen=_KEPT))
                 known.extend(_lines(column))
 
-    def open_spike(self) -> tuple[str, LossLine] | None:
-        """The error type, and the first line of the spike, if one series ends in a spike."""
-        found = (_at_end(_last_loop(tuple(lines))) for lines in self.series.values())
-        return min((each for each in found if each), key=lambda each: each[1].step, default=None)
+    def open_spikes(self) -> list[Spike]:
+        """The series that end in a spike, the one with the lowest step first."""
+        found = (_at_end(_last_loop(tuple(_each_once(lines)))) for lines in self.series.values())
+        return sorted((each for each in found if each), key=lambda each: each.first.step)
+
+
+def is_over(file: LogFile, spike: Spike) -> bool:
+    """Whether the log shows that the loop of the series had ended before: it was complete, or long ago.
+
+    Raises OSError if the file cannot be read.
+    """
+    far = max(_APART * spike.distance, _READ)
+    behind = list(islice(lines_behind(file, spike.last), int(far) + 1))
+    return len(behind) > far or any(_COMPLETE.search(line) for line in behind[:_READ])
 
 
 def _lines(column: Progress) -> Iterator[LossLine]:
     counts = column.counts or ("",) * len(column.numbers)
     for number, step, loss, count in zip(column.numbers, column.steps, column.losses, counts, strict=False):
         place = float(step) if step >= 0 else _number(_epoch(column.rule, count))
-        yield LossLine(column.path, number, step, _number(loss), -1.0 if place is None else place)
+        yield LossLine(column.path, number, step, _number(loss), -1.0 if place is None else place, count)
+
+
+def _each_once(lines: Iterable[LossLine]) -> Iterator[LossLine]:
+    """The lines without those that draw the one before anew, as a bar does once more when it is closed."""
+    before = None
+    for line in lines:
+        named = line.count or line.step >= 0
+        if before is None or not named or line[2:] != before[2:]:
+            yield line
+        before = line
 
 
 def _epoch(rule: str, count: str) -> str:
@@ -85,13 +126,14 @@ def _number(text: str) -> float | None:
 def _last_loop(lines: tuple[LossLine, ...]) -> tuple[LossLine, ...]:
     """The lines since the loop began anew: the next fold, model or run. Its first losses are high again.
 
-    A run that resumes goes back a little, so only a fall to a small part of the way counts.
+    A run that resumes goes back a little. So only a fall counts that goes to a small part of the way, or to
+    where the first of these loops began.
     """
     if len(lines) > _LEAST and all(line.place < 0 for line in lines):
         return lines[_after_other_text(lines) :]
     best, start = -1.0, 0
     for index, line in enumerate(lines):
-        if 0 <= line.place < best / _ANEW:
+        if 0 <= line.place < best / _ANEW or 0 <= line.place <= lines[start].place < best:
             best, start = line.place, index
         best = max(best, line.place)
     return lines[start:]
@@ -109,14 +151,16 @@ def _after_other_text(lines: tuple[LossLine, ...]) -> int:
     return start if first is not None and last is not None and last <= first else 0
 
 
-def _at_end(lines: tuple[LossLine, ...]) -> tuple[str, LossLine] | None:
+def _at_end(lines: tuple[LossLine, ...]) -> Spike | None:
     """The spike at the end of one series."""
     known = [line for line in lines if line.loss is not None and math.isfinite(line.loss)]
     vanished = _vanished(lines)
-    if vanished is not None and _is_high(known):
-        return "numerical_instability", vanished
-    spike = _raised(known)
-    return ("loss_spike", spike) if spike else None
+    broken = vanished is not None and _is_high(known)
+    first = vanished if broken else _raised(known)
+    if first is None:
+        return None
+    distance = median(after.number - before.number for before, after in pairwise(lines))
+    return Spike("numerical_instability" if broken else "loss_spike", first, lines[-1].number, distance)
 
 
 def _vanished(lines: tuple[LossLine, ...]) -> LossLine | None:
@@ -149,7 +193,8 @@ def _raised(known: list[LossLine]) -> LossLine | None:
 
 def _stands_out(before: list[float], tail: list[float], usual: float) -> bool:
     change = max(median(_changes(before)), _TINY * usual)
-    return min(tail) - usual >= (_STEADY if len(tail) > 1 else _SINGLE) * change
+    jumps = tail[0] - before[-1] >= _JUMP * change
+    return jumps and min(tail) - usual >= (_STEADY if len(tail) > 1 else _SINGLE) * change
 
 
 def _changes(losses: Iterable[float]) -> list[float]:

@@ -112,6 +112,49 @@ def test_the_next_model_of_keras_starts_at_its_own_high_loss(watch: Watch, losse
     assert watch(keras(*FALLS) + LAYERS + keras(*losses)).verdict.state == "healthy"
 
 
+REDRAWN = "Epoch {0}: 100%|##########| 126/126 [00:05<00:00, 22.10it/s, loss={1:.4f}, v_num=1]\n"
+
+
+def test_a_bar_that_is_drawn_once_more_when_it_is_closed_shows_no_second_loss(watch: Watch) -> None:
+    trained = "".join(REDRAWN.format(n, 0.0120 + n % 3 * 0.002) for n in range(12))
+    high = REDRAWN.format(12, 0.0320)
+    assert watch(trained + high + high).verdict.state == "healthy"
+    assert watch(trained + high + REDRAWN.format(13, 0.0330)).verdict.error_type == "loss_spike"
+
+
+def test_a_measure_that_climbs_evenly_is_no_spike(watch: Watch) -> None:
+    assert watch(log(*(0.5 + 0.5 * step for step in range(40)))).verdict.state == "healthy"
+
+
+BROKEN = log(2.0, 2.1, 2.0, 2.1, 6.0, 6.1)
+
+
+@pytest.mark.parametrize(
+    ("behind", "state"),
+    [
+        ("Training finished, best epoch 3\n", "healthy"),
+        ("2026-03-02 10:00:00 - __main__ - INFO - Training completed successfully!\n", "healthy"),
+        ("finished training of fold 1\n", "healthy"),
+        ("".join(f"toy {n} is read\n" for n in range(80)), "healthy"),
+        ("the training is kept under watch\n", "failed"),
+        ("".join(f"toy {n} is read\n" for n in range(20)), "failed"),
+    ],
+    ids=["finished", "completed", "of a fold", "goes on for long", "other words", "goes on for a while"],
+)
+def test_a_spike_is_open_only_at_the_end_of_a_log(watch: Watch, behind: str, state: str) -> None:
+    assert watch(BROKEN + behind).verdict.state == state
+
+
+def test_the_next_run_of_one_epoch_starts_at_its_own_high_loss(watch: Watch) -> None:
+    epoch = "TRAINING - Epoch: [1][{}/40] Time 0.040 (0.040) Loss {:.4f} ({:.4f})\n"
+    fold = "".join(epoch.format(n, loss, loss) for n, loss in enumerate((2.3, 1.6, 1.2, 1.1, 1.05, 1.0)))
+    later = fold.replace("[1][", "[2][")
+    assert (
+        watch(fold + later.replace("2.3000", "0.9000") + fold[: fold.find("\n") + 1]).verdict.state
+        == "healthy"
+    )
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -148,11 +191,11 @@ def test_noise_around_one_level_is_no_spike(level: float, noise: float, seed: in
     chance = random.Random(seed)
     losses = Losses()
     losses.take(column([f"{level * (1 + chance.uniform(-noise, noise) / 3):.6f}" for _ in range(80)]))
-    assert losses.open_spike() is None
+    assert losses.open_spikes() == []
 
 
 @given(st.lists(st.sampled_from(["", "nan", "inf", "1.5", "x", "-2", "1e30"]), max_size=40))
 def test_any_column_is_read(losses: list[str]) -> None:
     kept = Losses()
     kept.take(column(losses))
-    kept.open_spike()
+    kept.open_spikes()
