@@ -70,10 +70,11 @@ _OF_THIS_START = re.compile(r"version_\d+|\d{4}-\d\d-\d\d|\d{8}[-_T]|\d\d[-:_]\d
 _MAKER = 2  # innermost frames in which a folder is made
 _STARTS_CHILDREN = re.compile(r"[/\\]multiprocessing[/\\](?:spawn|process)\.py$")
 _ANY_EXCEPTION = "exception"
-_STARTS_WORKERS = re.compile(
+_WAITS_IN_ANY_RUN = re.compile(
     r"[/\\]torch[/\\]multiprocessing[/\\]spawn\.py:(?:spawn|start_processes|join)$"  # _wrap is of a child
     r"|[/\\]torch[/\\]distributed[/\\](?:launch|run|launcher[/\\]\w+|elastic[/\\]agent[/\\].{1,40})\.py:"
     r"|[/\\]deepspeed[/\\]launcher[/\\]\w+\.py:|[/\\]accelerate[/\\]commands[/\\]launch\.py:"
+    r"|[/\\](?:wandb|comet_ml|neptune|swanlab|clearml|mlflow)[/\\]"  # a tracker that waits for its server
 )
 
 
@@ -166,12 +167,12 @@ def _waited(frames: Frames) -> bool:
 
 
 def _waits_as_usual(frames: Frames) -> bool:
-    """Whether a healthy run waits here too: a loop for its next batch, or a launcher for its workers.
+    """Whether a healthy run waits here too: a loop for its batch, a launcher, or a tracker for its server.
 
     Who stops a run by hand mostly meets one of these waits, before the first step as well.
     """
     return any(
-        function == _FETCHES or _STARTS_WORKERS.search(f"{file}:{function}") for file, function in frames
+        function == _FETCHES or _WAITS_IN_ANY_RUN.search(f"{file}:{function}") for file, function in frames
     )
 
 

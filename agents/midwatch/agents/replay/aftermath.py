@@ -59,9 +59,16 @@ class LastFailure:
         self.numbers[path] = max(number, self.numbers.get(path, 0))
 
 
+# Ray prints the lines of its workers with their names. They work on for a while when their driver has ended.
+_OF_A_WORKER = re.compile(r"\A\([\w.:<>]{1,80} pid=\d+(?:, ip=[\d.]+)?\)")
+
+
 def went_on(file: LogFile, last: int) -> bool:
     """Whether enough ordinary lines stand behind line `last` of the file. Reads at most a few hundred."""
-    behind = (drawn for line in lines_behind(file, last) for drawn in _drawings(line))
+    own, *rest = islice(lines_behind(file, last - 1), 1 + _READ)
+    if _OF_A_WORKER.match(own) is None:
+        rest = [line for line in rest if _OF_A_WORKER.match(line) is None]
+    behind = (drawn for line in rest for drawn in _drawings(line))
     work = _ordinary(islice(behind, _READ))
     return work >= ENOUGH or (work >= _FEW and _got_over_it_before(file, last, work))
 

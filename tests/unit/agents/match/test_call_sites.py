@@ -121,6 +121,13 @@ def test_a_pool_of_which_one_worker_was_at_work_did_not_hang(watch: Watch) -> No
         assert (done.verdict.error_type, done.decision.action) == (error_type, "hold")
 
 
+@pytest.mark.parametrize("library", ["wandb/sdk/lib", "comet_ml", "mlflow/tracking"])
+def test_who_interrupts_a_tracker_that_waits_for_its_server_met_no_hang(watch: Watch, library: str) -> None:
+    waits = (f"/env/{library}/mailbox.py:_wait", "/usr/lib/python3.11/threading.py:wait")
+    said = watch(trace("KeyboardInterrupt", *waits))
+    assert (said.verdict.error_type, said.decision.action) == ("user_interrupt", "hold")
+
+
 def test_an_interrupt_ends_the_program_even_if_it_met_a_tracker(watch: Watch) -> None:
     tracker = "/env/wandb/sdk/wandb_init.py:init"
     interrupted = trace("KeyboardInterrupt", tracker, "/env/wandb/sdk/service.py:_wait_for_ports")

@@ -44,6 +44,17 @@ def test_a_stack_a_dump_and_a_summary_are_no_work(watch: Watch, line: str) -> No
     assert watch(RAISED + f"{line}\n" * (3 * ENOUGH)).verdict.state == "failed"
 
 
+WORKERS = "".join(f"\x1b[36m(toy_task pid={70 + n % 3})\x1b[0m batch {n} of 900\n" for n in range(2 * ENOUGH))
+
+
+def test_workers_that_ray_lets_work_on_show_nothing_of_their_driver(watch: Watch) -> None:
+    assert watch(RAISED + WORKERS).verdict.state == "failed"
+    of_a_worker = "".join(f"(toy_task pid=70) {line}\n" for line in RAISED.splitlines())
+    assert watch(of_a_worker + WORKERS).verdict.state != "failed"
+    driver = "".join(f"result {n} is read\n" for n in range(ENOUGH))
+    assert watch(RAISED + WORKERS + driver).verdict.state != "failed"
+
+
 def test_a_later_failure_counts_though_much_stands_between(watch: Watch) -> None:
     between = "".join(f"module.layer.{number}.weight is built\n" for number in range(ENOUGH))
     done = watch(RAISED + between + RAISED.replace("fast", "slow"))

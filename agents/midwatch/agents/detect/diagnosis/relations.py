@@ -14,6 +14,7 @@ from dataclasses import replace
 from operator import attrgetter
 
 from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, beside, consequence, speaker
+from midwatch.agents.detect.diagnosis.refusals import Refusals
 from midwatch.agents.detect.line_order import FirstAndLast, earlier, in_order, maybe_earlier
 from midwatch.streams.records import Hit
 from midwatch.streams.records.error_types import family
@@ -41,7 +42,7 @@ class Surroundings:
         self.taken_away = FirstAndLast(hit for hit in stopped if hit.rule == _PREEMPTED)
         self.vague = {_place(hit) for hit in causes if hit.fallback and _is_of_a_device(hit)}
         self.working_pools = {h.line.file for h in stopped if h.captures.get("worker_of_pool") == "works"}
-        self.after_refusals = _after_refusals(causes)
+        self.refusals = Refusals(causes)
         self.only_links = all(hit.role == "consequence" and family(hit.error_type) == "comms" for hit in hits)
 
 
@@ -310,30 +311,12 @@ def _waited_beside_one_that_worked(hit: Hit, around: Surroundings) -> RootCandid
     return RootCandidate(replace(hit, error_type="user_interrupt", mode=None))
 
 
-_REFUSALS = ("python_arguments", "command_line_wrong")
-_ANOTHER_PROGRAM = 60  # lines: no program says so much behind its refusal of a command line
-
-
 def _another_program_since(hit: Hit, around: Surroundings) -> RootCandidate | None:
-    """A program that refuses its command line ends there. What fails long after belongs to a later one."""
-    later = around.after_refusals.get(hit.line.file) if hit.rule in _REFUSALS else None
+    """A program that refuses its command line ends there. What fails behind it may belong to a later one."""
+    later = around.refusals.later_program(hit)
     if later is None:
         return None
     return RootCandidate(hit, NotRoot("another program since", later.line), set_aside=True)
-
-
-def _after_refusals(causes: Sequence[Hit]) -> dict[tuple[str, str], Hit]:
-    """By file, the first cause that stands long behind the last refusal of a command line."""
-    last: dict[tuple[str, str], int] = {}
-    for hit in causes:
-        if hit.rule in _REFUSALS:
-            last[hit.line.file] = max(hit.line.number, last.get(hit.line.file, 0))
-    found: dict[tuple[str, str], Hit] = {}
-    for hit in causes if last else ():
-        known = last.get(hit.line.file)
-        if known is not None and hit.line.number - known >= _ANOTHER_PROGRAM:
-            found[hit.line.file] = min(hit, found.get(hit.line.file, hit), key=_number)
-    return found
 
 
 def of_teardown(hits: Sequence[Hit]) -> bool:

@@ -328,14 +328,3 @@ def test_thousands_of_waiting_ranks_cost_little() -> None:
     hits = Counted([hit] * 512)
     related(Surroundings(hits, [], over=True))
     assert asked < 10
-
-
-REFUSED = "usage: toy.py [-h] [--shards N]\ntoy.py: error: unrecognized arguments: --wings 2\n"
-
-
-def test_what_fails_long_behind_a_refused_command_line_is_of_another_program(watch: Watch) -> None:
-    raised = frames("KeyError: 'wings'") + "\n"
-    work = "".join(f"toy.layer.{number} is built\n" for number in range(60))
-    assert watch(REFUSED + work + raised).verdict.root_line == "KeyError: 'wings'"
-    assert watch(REFUSED + work[: len(work) // 2] + raised).verdict.error_type == "config"
-    assert watch(REFUSED + work + raised + REFUSED).verdict.error_type == "config"
