@@ -1,4 +1,4 @@
-"""Refusals: programs that did not take their command line, and what shows that another one ran since. Pure."""
+"""Refusals: programs that did not take their command line, and what ran since. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Refusals:
                 self._behind[hit.line.file] = min(hit, self._behind.get(hit.line.file, hit), key=number)
 
     def later_program(self, hit: Hit) -> Hit | None:
-        """What shows that another program ran behind the refusal `hit`: a failure long after, or another refusal.
+        """What shows that another program ran behind the refusal `hit`: a late failure, or another refusal.
 
         Ranks of one start refuse in the same words, so only a refusal in other words is of a later start.
         """

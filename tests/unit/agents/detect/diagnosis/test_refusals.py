@@ -1,4 +1,4 @@
-"""A program that refuses its command line ends there. What fails long after, or refuses anew, is another one."""
+"""A program that refuses its command line ends there. What fails long after is another program's."""
 
 from __future__ import annotations
 
