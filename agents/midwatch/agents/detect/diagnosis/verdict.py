@@ -18,6 +18,7 @@ from midwatch.agents.detect.diagnosis.noted_lines import process_that_left, word
 from midwatch.agents.detect.diagnosis.peer_exits import after_peer_exits
 from midwatch.agents.detect.diagnosis.relations import Surroundings, of_teardown, related
 from midwatch.agents.detect.diagnosis.root_line import Order, RootChoice, choose, features, rivals
+from midwatch.agents.detect.diagnosis.scheduler_word import is_specific, may_pass, printed_by_the_end, told
 from midwatch.agents.detect.diagnosis.time_limit import with_way_on
 from midwatch.agents.detect.line_order import in_order
 from midwatch.streams.records import Hit, Line, Mode, Phase, Rival, SchedulerFact, Verdict
@@ -115,9 +116,6 @@ NO_STEP_SEEN = (
     "no training step was seen, so nothing shows that the same start would work; if it had trained, name its "
     "progress line in a rule with `role: progress` and a group `step`, in a folder of `rules.directories`"
 )
-_NODE_WORDS = {"NODE_FAIL": True, "LAUNCH_FAILED": None, "BOOT_FAIL": None}
-"""SLURM's words for an end by a node, and whether another start may succeed."""
-_TRANSIENT_FACTS = ("preemption", "hardware", "slurm_failure", "ray_node_died")
 
 
 def diagnose(hits: Sequence[Hit], ending: AttemptEnd, order: Order = features) -> Diagnosis:
@@ -183,21 +181,19 @@ def _ended_quietly(ending: AttemptEnd) -> bool:
     fact = ending.scheduler
     if fact is None or ending.silence is not None:
         return False
-    return not (fact.exit_code or fact.signal or fact.mode or _is_specific(fact))
+    return not (fact.exit_code or fact.signal or fact.mode or is_specific(fact))
 
 
 def _judge(root: Hit | None, ending: AttemptEnd) -> Verdict:
     fact, mode = ending.scheduler, _mode(ending, root)
-    specific = fact is not None and _is_specific(fact)
+    specific = fact is not None and is_specific(fact)
     if mode == "success" and not _stopped_short(ending):
         return _verdict(ending, "success", "healthy", stand_in=_StandIn(error_type=""))
-    vague = root is not None and specific and _last_words(root)
+    vague = root is not None and fact is not None and printed_by_the_end(root, fact)
     if root is not None and not vague and (root.role == "cause" or not specific):
         return _unproven(_at_progress(_verdict(ending, mode, "failed", root=root), ending), root, ending)
     if fact is not None and specific:
-        transient = True if fact.error_type in _TRANSIENT_FACTS else None
-        transient = _NODE_WORDS.get(fact.new, transient)
-        stand_in = _StandIn(fact.error_type, transient, fact.cluster or "slurm", _fact_line(fact))
+        stand_in = _StandIn(fact.error_type, may_pass(fact), fact.cluster or "slurm", told(fact))
         return _verdict(ending, mode, "failed", stand_in=stand_in)
     if ending.silence is not None:
         hang = _StandIn("hang", True if ending.made_a_step() else None, remedy=_LOOK_AT_THE_LAGGARD)
@@ -209,7 +205,7 @@ def _judge(root: Hit | None, ending: AttemptEnd) -> Verdict:
         )
         return _verdict(ending, "ended", "unknown", stand_in=_StandIn(remedy=short))
     error_type = fact.error_type if fact and fact.error_type else "unknown"
-    stand_in = _StandIn(error_type, line=_fact_line(fact) if fact else "", remedy=_LOOK_ELSEWHERE)
+    stand_in = _StandIn(error_type, line=told(fact) if fact else "", remedy=_LOOK_ELSEWHERE)
     known = fact is not None and bool(fact.exit_code or fact.signal or fact.mode == "timeout")
     return _verdict(ending, mode, "failed" if known else "unknown", stand_in=stand_in)
 
@@ -217,22 +213,12 @@ def _judge(root: Hit | None, ending: AttemptEnd) -> Verdict:
 def _explained(root: Hit | None, ending: AttemptEnd) -> Hit | None:
     """The noted line that explains the end, if root and scheduler show only that the attempt ended."""
     fact = ending.scheduler
-    if not ending.noted or ending.succeeded or ending.silence is not None or (fact and _is_specific(fact)):
+    if not ending.noted or ending.succeeded or ending.silence is not None or (fact and is_specific(fact)):
         return root
     if root is None:
         failed = fact is not None and bool(fact.exit_code or fact.signal)
         return explanation(ending.noted, None) if failed else None
     return (explanation(ending.noted, root) if is_bare_end(root) else None) or root
-
-
-def _last_words(root: Hit) -> bool:
-    """Whether a job that the scheduler ends may still print it: a general error of a device or a link."""
-    return root.fallback and family(root.error_type) in ("infra", "comms")
-
-
-def _is_specific(fact: SchedulerFact) -> bool:
-    """Whether the scheduler knows more than that the job ended."""
-    return fact.error_type not in ("", "slurm_failure", "unknown") or fact.new in _NODE_WORDS
 
 
 def _at_progress(verdict: Verdict, ending: AttemptEnd) -> Verdict:
@@ -271,13 +257,6 @@ def _stopped_short(ending: AttemptEnd) -> bool:
     if ending.succeeded or ending.step is None or ending.total is None:
         return False
     return ending.step < ending.total
-
-
-def _fact_line(fact: SchedulerFact) -> str:
-    how = fact.reason or fact.new
-    code = f", exit code {fact.exit_code}" if fact.exit_code is not None else ""
-    signal = f", signal {fact.signal}" if fact.signal else ""
-    return f"{fact.cluster or 'scheduler'}: {fact.native_id} {fact.old} → {fact.new} ({how}{code}{signal})"
 
 
 def _verdict(

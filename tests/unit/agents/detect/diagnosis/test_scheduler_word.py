@@ -1,7 +1,8 @@
 """What the scheduler says of an end, and what the log says: each combination has its verdict and decision.
 
 The table stands in `scheduler_words.tsv`. A specific word (preempted, out of memory, a failed node) wins over
-lines that only waited and over vague ones. A cause in the log wins over the word.
+lines that only waited and over vague ones. So does a time limit. They win over what the scheduler's own
+signals make a process or a shell print, too. A cause in the log wins over the word.
 """
 
 from __future__ import annotations
@@ -36,6 +37,11 @@ WAITING = (
     "30041 milliseconds before timing out.\n"
 )
 VAGUE = "RuntimeError: CUDA error: unknown error\n"
+ASKED = (
+    "W0302 11:52:40.118000 77 torch/distributed/elastic/agent/server/api.py:719] Received 15 death signal, "
+    "shutting down workers\n"
+)
+KILLED = "/var/spool/slurmd/job77/slurm_script: line 20:    78 Killed                  python train.py\n"
 CONTRADICTS = (
     "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity "
     "of 79.10 GiB\n"
@@ -111,9 +117,31 @@ def judge() -> Judge:
 def test_each_word_with_each_evidence(judge: Judge, word: str, evidence: str, expected: str) -> None:
     agrees = AGREES.get(word) or AGREES[word.rpartition(" ")[2]]
     lines = {"none": "", "waiting": WAITING, "vague": VAGUE, "agrees": agrees, "contradicts": CONTRADICTS}
+    lines |= {"asked to end": ASKED, "killed": KILLED}
     done = judge(state_of(word), STEPS + lines[evidence])
     transience = {True: "T", False: "L", None: "?"}[done.verdict.transient]
     assert f"{done.verdict.error_type}/{transience}/{done.decision.action}" == expected
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "slurmstepd: error: *** STEP 77.0 ON n3 CANCELLED AT 2026-03-02T11:52:45 ***\n",
+        "torch.distributed.elastic.multiprocessing.api.SignalException: Process 78 got signal: 15\n",
+        "srun: error: n3: task 7: Killed\n",
+        "RuntimeError: DataLoader worker (pid 79) is killed by signal: Killed. \n",
+        "failed (exitcode: -9) local_rank: 3 (pid: 79) of binary: python3\n",
+        "/var/spool/slurmd/job77/slurm_script: line 20:    78 Bus error               python train.py\n",
+    ],
+)
+def test_what_the_schedulers_kill_makes_others_print_hides_no_fact(judge: Judge, line: str) -> None:
+    failed, limit, memory = (
+        judge(state_of(word), STEPS + line) for word in ("NODE_FAIL", "TIMEOUT", "OUT_OF_MEMORY")
+    )
+    assert (failed.verdict.error_type, failed.decision.action) == ("slurm_failure", "restart")
+    assert (limit.verdict.error_type, limit.decision.action) == ("slurm_failure", "hold")
+    assert memory.verdict.error_type == "host_oom"
+    assert memory.decision.action in ("hold", "stop")
 
 
 def test_a_job_that_completed_is_healthy_and_needs_nothing(judge: Judge) -> None:
