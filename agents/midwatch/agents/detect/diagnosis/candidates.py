@@ -69,6 +69,7 @@ SENTENCES: Mapping[str, str] = {
     "quiet": "its writer logged it as information or as a warning",
     "handled": "the program handled this exception",
     "ignored": "the program went on behind it",
+    "left behind": "the job made two more steps behind it",
     "beside": "it comes from code beside the training",
     "quoted": "it is source code of a traceback, or an outer entry of an error stack",
     # another line makes it a consequence, or shows that it ended nothing

@@ -18,6 +18,8 @@ _LEFT_ALONE = (
     "from a value that is reduced over them."
 )
 _NOBODY = (None, None)
+LEFT_BEHIND = "left behind"
+"""Why a cause stands aside behind which the job made two more steps."""
 
 
 def words_of_nccl(root: Hit | None, noted: Sequence[Hit]) -> Hit | None:
@@ -52,3 +54,14 @@ def process_that_left(root: Hit | None, left: Hit | None) -> Hit | None:
     if not maybe_earlier(left.line, root.line) or (len(speakers) == 1 and _NOBODY not in speakers):
         return root
     return replace(left, role="cause", error_type="exception", transient=False, mode=None, remedy=_LEFT_ALONE)
+
+
+def failed_before_the_wait(root: Hit | None, noted: Sequence[Hit]) -> Hit | None:
+    """The cause behind which only two steps came, if the root is a process that waited in vain.
+
+    Ranks that are ahead, or whose output was held back, print such steps after one of them has failed.
+    """
+    if root is None or root.role == "cause" or family(root.error_type) != "comms":
+        return root
+    left = [each for each in noted if each.aside == LEFT_BEHIND and maybe_earlier(each.line, root.line)]
+    return replace(min(left, key=in_order), role="cause", aside="") if left else root

@@ -14,7 +14,7 @@ from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, 
 from midwatch.agents.detect.diagnosis.collectives import out_of_step
 from midwatch.agents.detect.diagnosis.echoes import PEER_LEFT
 from midwatch.agents.detect.diagnosis.hindsight import explanation, is_bare_end
-from midwatch.agents.detect.diagnosis.noted_lines import process_that_left, words_of_nccl
+from midwatch.agents.detect.diagnosis.noted_lines import failed_before_the_wait, process_that_left, words_of_nccl
 from midwatch.agents.detect.diagnosis.peer_exits import after_peer_exits
 from midwatch.agents.detect.diagnosis.relations import Surroundings, of_teardown, related
 from midwatch.agents.detect.diagnosis.root_line import Order, RootChoice, choose, features, rivals
@@ -144,6 +144,7 @@ def _hits_of(candidates: Sequence[RootCandidate]) -> list[Hit]:
 def _with_noted(choice: RootChoice, ending: AttemptEnd) -> RootChoice:
     """The choice, with the noted line as root that tells the same failure better."""
     choice = choice.told_by(process_that_left(choice.root, ending.left), "process left")
+    choice = choice.told_by(failed_before_the_wait(choice.root, ending.noted), "a wait")
     choice = choice.told_by(_explained(choice.root, ending), "explained")
     return choice.told_by(words_of_nccl(choice.root, ending.noted), "NCCL's own word")
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from operator import attrgetter
 from typing import NamedTuple
 
+from midwatch.agents.detect.diagnosis.noted_lines import LEFT_BEHIND
 from midwatch.agents.detect.incident.detecting import Watch
 from midwatch.agents.detect.incident.resumption import EPOCH_LINES, judge
 from midwatch.agents.detect.incident.settling import withdraw
@@ -250,13 +252,20 @@ def _counted_on(turn: Turn, line: ProgressLine) -> None:
 
 
 def _went_on(turn: Turn, line: ProgressLine) -> None:
-    """Drop held lines after which the job went on: its step is two beyond the step of the line."""
+    """Drop held lines after which the job went on: its step is two beyond the step of the line.
+
+    Other ranks may print as many steps after the one that failed. So the first cause stays noted for two more.
+    """
     held = turn.state.held
     kept = _after_step(line, held, turn.index().least_step)
+    noted = turn.state.noted
+    still = _after_step(line, noted, min(map(_step_of, noted), default=None))
     if kept is not held:
         turn.set(held=kept)
-    noted = turn.state.noted
-    if (still := _after_step(line, noted, min(map(_step_of, noted), default=None))) is not noted:
+        known = {id(each.hit) for each in kept}
+        left = (each for each in held if each.hit.role == "cause" and id(each.hit) not in known)
+        still = (*still, *(_left_behind(each, line.step) for each in islice(left, 1)))
+    if still is not noted:
         turn.set(noted=still)
     incident = turn.state.incident
     ended = turn.state.ended_ms is not None and turn.state.stalled is None
@@ -268,6 +277,12 @@ def _went_on(turn: Turn, line: ProgressLine) -> None:
             withdraw(turn, f"the job went on: step {line.step}")
     elif incident.state == "suspected" and not kept:
         withdraw(turn, f"the job went on: step {line.step}")
+
+
+def _left_behind(held: Held, step: int) -> Held:
+    """The cause as a note. It tells why, should the job only wait from this step on."""
+    hit = replace(held.hit, role="context", severity="info", aside=LEFT_BEHIND)
+    return Held(hit, step, held.logged_ms)
 
 
 def _seen(line: ProgressLine, now_ms: int) -> StepSeen:
