@@ -43,8 +43,8 @@ _COMPLETE = re.compile(
 class LossLine(NamedTuple):
     """One progress line of a log. `loss` is None if the line has none, though the rule could read one.
 
-    `place`: its step, or its epoch if it names no step. It is -1 if the line names neither. `count`: how far
-    a loop is that prints no step.
+    `place`: its step, or its epoch if it names no step. It is -1 if the line names neither. `counted`: how
+    far a loop is that prints no step.
     """
 
     path: str
@@ -52,7 +52,7 @@ class LossLine(NamedTuple):
     step: int
     loss: float | None
     place: float = -1.0
-    count: str = ""
+    counted: str = ""
 
 
 class Spike(NamedTuple):
@@ -104,7 +104,7 @@ def _each_once(lines: Iterable[LossLine]) -> Iterator[LossLine]:
     """The lines without those that draw the one before anew, as a bar does once more when it is closed."""
     before = None
     for line in lines:
-        named = line.count or line.step >= 0
+        named = line.counted or line.step >= 0
         if before is None or not named or line[2:] != before[2:]:
             yield line
         before = line

@@ -85,6 +85,7 @@ SENTENCES: Mapping[str, str] = {
     "raised elsewhere": "other ranks raised the same words after a wait in vain, as at {line}",
     "parent's notice": "a parent only saw its child end; {line} tells why",
     "taken away since": "only a thread of the job ended here; the scheduler took the job away at {line}",
+    "thrown while ending": "a thread of a process that ended threw it; {line} tells why it ended",
     "node failed": "these are last words of a node that failed, see {line}",
     "killed by the agent": "the launcher killed a worker that hung while it closed, see {line}",
     "after an end": "it lost or awaited a process that had failed at {line}",

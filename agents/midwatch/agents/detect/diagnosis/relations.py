@@ -40,9 +40,10 @@ class Surroundings:
         self.failed_nodes = FirstAndLast(hit for hit in hits if hit.rule == _NODE_FAILED)
         stopped = [hit for hit in hits if family(hit.error_type) == "stopped"]
         self.taken_away = FirstAndLast(hit for hit in stopped if hit.rule == _PREEMPTED)
-        self.vague = {_place(hit) for hit in causes if hit.fallback and _is_of_a_device(hit)}
+        self.vague = {_place(hit) for hit in causes if hit.fallback and _is_of_a_host(hit)}
         self.working_pools = {h.line.file for h in stopped if h.captures.get("worker_of_pool") == "works"}
         self.refusals = Refusals(causes)
+        self.exceptions = FirstAndLast(hit for hit in causes if _PYTHONS.search(hit.line.text) is not None)
         self.only_links = all(hit.role == "consequence" and family(hit.error_type) == "comms" for hit in hits)
 
 
@@ -89,8 +90,9 @@ def _place(hit: Hit) -> tuple[tuple[str, str], int]:
     return (hit.line.file, hit.line.number)
 
 
-def _is_of_a_device(hit: Hit) -> bool:
-    return family(hit.error_type) in ("infra", "comms")
+def _is_of_a_host(hit: Hit) -> bool:
+    """Whether a device, a link or a signal is all that the line knows of."""
+    return family(hit.error_type) in ("infra", "comms") or hit.error_type == "host_oom"
 
 
 def _went_another_way(hit: Hit, around: Surroundings) -> RootCandidate | None:
@@ -290,6 +292,18 @@ def _asked_for_itself(hit: Hit, around: Surroundings) -> RootCandidate | None:
     return None
 
 
+_PYTHONS = re.compile(r"(?:^|[\s\])>:.])[A-Z]\w*(?:Error|Exception)(?:: |:?\s*$)")
+_ABORTED = "terminate called without an active exception"
+
+
+def _thrown_while_ending(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """A thread of C++ was still there when its process ended. Python prints why behind that, as it flushes."""
+    if hit.role != "cause" or _ABORTED not in hit.line.text:
+        return None
+    raised = around.exceptions.behind(hit.line)
+    return None if raised is None else consequence(hit, NotRoot("thrown while ending", raised.line))
+
+
 _WARNED = "lightning_requeued"
 """The rule of a handler that was warned of the end and asks for a new start."""
 
@@ -358,6 +372,7 @@ RELATIONS: tuple[Relation, ...] = (
     _seen_by_the_parent,
     _of_a_failing_node,
     _thread_of_a_job_taken_away,
+    _thrown_while_ending,
     _waited_beside_one_that_worked,
     _another_program_since,
     _killed_by_the_agent,

@@ -6,6 +6,7 @@ cause is the earliest of them, with its own type and transience (`docs/design.md
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -14,7 +15,11 @@ from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, 
 from midwatch.agents.detect.diagnosis.collectives import out_of_step
 from midwatch.agents.detect.diagnosis.echoes import PEER_LEFT
 from midwatch.agents.detect.diagnosis.hindsight import explanation, is_bare_end
-from midwatch.agents.detect.diagnosis.noted_lines import failed_before_the_wait, process_that_left, words_of_nccl
+from midwatch.agents.detect.diagnosis.noted_lines import (
+    failed_before_the_wait,
+    process_that_left,
+    words_of_nccl,
+)
 from midwatch.agents.detect.diagnosis.peer_exits import after_peer_exits
 from midwatch.agents.detect.diagnosis.relations import Surroundings, of_teardown, related
 from midwatch.agents.detect.diagnosis.root_line import Order, RootChoice, choose, features, rivals
@@ -190,9 +195,11 @@ def _judge(root: Hit | None, ending: AttemptEnd) -> Verdict:
     specific = fact is not None and is_specific(fact)
     if mode == "success" and not _stopped_short(ending):
         return _verdict(ending, "success", "healthy", stand_in=_StandIn(error_type=""))
+    if mode == "success" and root is not None:
+        mode = root.mode or "crash"  # exit code 0 is no proof, and a line shows a failure
     vague = root is not None and fact is not None and printed_by_the_end(root, fact)
     if root is not None and not vague and (root.role == "cause" or not specific):
-        return _unproven(_at_progress(_verdict(ending, mode, "failed", root=root), ending), root, ending)
+        return _as_proven(_at_progress(_verdict(ending, mode, "failed", root=root), ending), root, ending)
     if fact is not None and specific:
         stand_in = _StandIn(fact.error_type, may_pass(fact), fact.cluster or "slurm", told(fact))
         return _verdict(ending, mode, "failed", stand_in=stand_in)
@@ -237,20 +244,47 @@ def _at_progress(verdict: Verdict, ending: AttemptEnd) -> Verdict:
     )
 
 
-def _unproven(verdict: Verdict, root: Hit, ending: AttemptEnd) -> Verdict:
-    """The verdict with unknown transience, if the run made no step and the root shows a wait or a bad link.
+_RAISED = ("python_exception", "python_exception_by_other_names", "python_traceback_ended")
+"""Rules that know of an exception only that it was raised."""
+_MISTAKE = re.compile(
+    r"\b(?:Type|Attribute|Name|UnboundLocal|Key|Index|Lookup|Value|Assertion|NotImplemented|ZeroDivision|Syntax"
+    r"|Indentation|Tab|Recursion|Import|ModuleNotFound|UnicodeDecode|UnicodeEncode|FileNotFound|FileExists"
+    r"|NotADirectory|IsADirectory|Permission)Error\b"
+)
+"""Python's own exceptions for a mistake in code or data, which each start meets again."""
 
-    A wait for peers gives no reason. A link that fails before the first step may never have been set up. So
-    nothing shows that a restart would succeed.
+
+def _as_proven(verdict: Verdict, root: Hit, ending: AttemptEnd) -> Verdict:
+    """The verdict with the transience that the root and the steps show.
+
+    An exception of another name than `_MISTAKE` may be of anything. If the run made no step, a wait or a bad
+    link shows too little: a wait for peers gives no reason, and a link may never have been set up. A link
+    that had carried steps was set up, so its failure may pass.
     """
+    if root.rule in _RAISED and root.fallback and _MISTAKE.search(root.line.text) is None:
+        return replace(verdict, transient=None)
+    if ending.made_a_step():
+        return (
+            replace(verdict, transient=True) if verdict.transient is None and _lost_a_peer(root) else verdict
+        )
     vague = root.fallback or root.error_type != "nccl" or root.rule in PEER_LEFT
     left = verdict.family == "comms" and vague
     fabric = verdict.family == "comms" and root.role == "cause" and root.subsystem == "network"
     fabric = (fabric and root.error_type != "communication") or root.error_type == "rendezvous"
     waited = fabric or verdict.family == "stall" or (root.role == "consequence" and left)
-    if waited and not ending.made_a_step() and verdict.transient:
+    if waited and verdict.transient:
         return replace(verdict, transient=None, doubt=NO_STEP_SEEN)
     return verdict
+
+
+def _lost_a_peer(root: Hit) -> bool:
+    """Whether a specific rule knows that a peer was silent or gone. A card or a library that refuses is not."""
+    if root.fallback:
+        return False
+    if root.error_type in ("distributed_timeout", "rendezvous") or root.rule == "nccl_connect_failed":
+        return True
+    link = root.error_type == "communication" or root.error_type == "nccl"
+    return link and root.role == "consequence" and root.subsystem == "network"
 
 
 def _stopped_short(ending: AttemptEnd) -> bool:

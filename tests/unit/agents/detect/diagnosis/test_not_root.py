@@ -162,6 +162,13 @@ CASES: list[tuple[str, int, int | None, Sequence[Hit], AttemptEnd]] = [
         ended(),
     ),
     (
+        "thrown while ending",
+        3,
+        6,
+        [seen(3, text="terminate called without an active exception", general=True), seen(6)],
+        ended(),
+    ),
+    (
         "taken away since",
         3,
         6,

@@ -1,0 +1,67 @@
+"""Whether an end may pass: what the root and the steps made show, and what nothing shows."""
+
+from __future__ import annotations
+
+import pytest
+
+from midwatch.agents.replay.scheduler_record import from_exit_code
+from unit.agents.conftest import Watch
+from unit.agents.detect.diagnosis.test_cascades import frames
+from unit.agents.detect.diagnosis.test_scheduler_word import CONTRADICTS, STEPS, Judge, judge
+
+__all__ = ["judge"]
+
+BARRIER = "RuntimeError: Rank 3 failed to pass monitoredBarrier in 1800000 ms\n"
+CONNECT = (
+    "n1:77:78 [0] misc/socket.cc:456 NCCL WARN socketStartConnect: Connect to 10.0.0.9<46035> failed : "
+    "Connection timed out\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("raised", "action"),
+    [
+        ("RuntimeError: the toy went sideways", "hold"),
+        ("toy.errors.FlimflamError: gizmo 4", "hold"),
+        ("OSError: [Errno 95] Operation not supported", "hold"),
+        ("KeyError: 'wheels'", "stop"),
+        ("TypeError: drive() takes 1 positional argument but 2 were given", "stop"),
+        ("FileExistsError: [Errno 17] File exists: '/toy/out'", "stop"),
+    ],
+)
+def test_only_an_exception_for_a_mistake_is_called_permanent(watch: Watch, raised: str, action: str) -> None:
+    done = watch(STEPS + frames(raised) + "\n")
+    assert (done.verdict.family, done.decision.action) == ("code", action)
+    assert (done.verdict.transient is False) == (action == "stop")
+
+
+@pytest.mark.parametrize("line", [BARRIER, CONNECT])
+def test_a_link_that_had_carried_steps_may_pass(watch: Watch, line: str) -> None:
+    assert watch(STEPS + line).decision.action == "restart"
+    assert watch(line).decision.action == "hold"
+
+
+def test_a_card_of_the_fabric_that_refuses_shows_nothing_that_passes(watch: Watch) -> None:
+    refused = "libfabric:77:17::cxi:core:cxip_toy():7<warn> n1: cxip_alloc_toy failed: -28, No space left\n"
+    assert watch(STEPS + refused).decision.action == "hold"
+
+
+def test_an_exit_code_of_zero_behind_a_failure_is_no_success(judge: Judge) -> None:
+    short = STEPS.replace("/ 900", "/ 90000")
+    done = judge(from_exit_code(0), short + CONTRADICTS)
+    assert (done.verdict.state, done.verdict.mode, done.decision.action) == ("failed", "crash", "stop")
+    assert "success" not in done.decision.reason
+
+
+def test_a_bus_error_of_a_node_that_failed_is_its_last_word(watch: Watch) -> None:
+    broke = "/spool/slurmd/job77/slurm_script: line 20:    78 Bus error               python train.py\n"
+    failed = watch(STEPS + broke + "srun: error: Node failure on n7\n")
+    assert (failed.verdict.error_type, failed.decision.action) == ("slurm_failure", "restart")
+    assert watch(STEPS + broke).verdict.error_type == "host_oom"
+
+
+def test_a_thread_that_aborts_while_python_ends_is_no_root(watch: Watch) -> None:
+    aborted = "terminate called without an active exception\n"
+    raised = frames("KeyError: 'wheels'") + "\n"
+    assert watch(aborted * 3 + raised).verdict.root_line == "KeyError: 'wheels'"
+    assert watch(aborted).verdict.family == "code"
