@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import UNSET, UnsetType
 
 from house.cases import cases
 from midwatch.agents.policies import choose
@@ -89,6 +90,39 @@ def test_what_has_no_chance_and_what_a_person_or_a_time_limit_ended_is_judged_as
     ):
         assert judged(seen) == judged(seen, policy=verdict)
         assert judged(seen).action == "hold"
+
+
+@pytest.mark.parametrize(
+    ("transient", "grounds", "action"),
+    [
+        (None, 0, "hold"),
+        (None, 4, "hold"),
+        (None, 5, "restart"),
+        (None, UNSET, "restart"),
+        (True, 0, "restart"),
+        (False, 0, "restart"),
+    ],
+)
+def test_a_chance_without_grounds_restarts_nothing_that_no_rule_makes_a_claim_of(
+    transient: bool | None, grounds: int | UnsetType, action: str
+) -> None:
+    seen = end(0.9, transient=transient, error_type="unknown")
+    assert seen.verdict.chance
+    chance = replace(seen.verdict.chance, grounds=grounds)
+    assert judged(replace(seen, verdict=replace(seen.verdict, chance=chance))).action == action
+
+
+def test_the_hold_says_that_the_chance_has_no_grounds() -> None:
+    seen = end(0.32, error_type="unknown")
+    assert seen.verdict.chance
+    held = judged(
+        replace(seen, verdict=replace(seen.verdict, chance=replace(seen.verdict.chance, grounds=0)))
+    )
+    assert held.reason == (
+        "unknown: it is not known whether a restart can help; "
+        "its chance of 32% rests on 0 ends of its kind, and a restart needs 5"
+    )
+    assert held.near_misses == ("waiting costs more, but the chance has no grounds",)
 
 
 def test_a_person_s_cancel_and_a_success_are_left_alone() -> None:
