@@ -21,8 +21,8 @@ def judge(clause: Clause, incident: Incident, past: Past) -> PolicyChoice:
 
     Each restart of the job that got no further halves the chance. After a failure that a rule calls
     permanent, waiting must cost `margin` times as much. A start costs at least what the job's own start took.
-    A verdict without a chance, or on a person's interrupt, is judged as by the kind `verdict`. Where no rule
-    claims anything and too few ends tell of this one, the job is held for a person.
+    A verdict without a chance, or on a person's interrupt, is judged as by the kind `verdict`. Where the
+    claim is unknown and too few ends tell of this one, the job is held for a person.
     """
     verdict, costs = incident.verdict, clause.costs
     excluded = named_in(verdict.error_type, clause.exclude_error_types)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET, UnsetType
 
 from house.cases import cases
+from midwatch.agents.decide.state import DecideState, learned
 from midwatch.agents.policies import choose
 from midwatch.agents.policies.base import Policy, PolicyChoice
 from midwatch.agents.policies.conditions import Past
@@ -75,6 +76,12 @@ def test_a_start_that_takes_long_counts_for_as_long_as_it_takes() -> None:
     assert judged(end(0.4), Past(first_step_s=60.0)).action == "restart", "and never for less than was said"
 
 
+def test_the_last_start_that_made_a_step_is_the_one_that_tells_how_long_a_start_takes() -> None:
+    state = learned(DecideState(), replace(incident(), first_step_s=9000.0))
+    assert learned(state, incident()).first_step_s == 9000.0, "this one made none"
+    assert learned(state, replace(incident(), first_step_s=60.0)).first_step_s == 60.0
+
+
 def test_each_restart_in_vain_halves_the_chance() -> None:
     actions = [judged(end(0.9), Past(in_vain=number)).action for number in range(4)]
     assert actions == ["restart", "restart", "hold", "hold"]
@@ -103,7 +110,7 @@ def test_what_has_no_chance_and_what_a_person_or_a_time_limit_ended_is_judged_as
         (False, 0, "restart"),
     ],
 )
-def test_a_chance_without_grounds_restarts_nothing_that_no_rule_makes_a_claim_of(
+def test_a_chance_without_grounds_restarts_nothing_whose_claim_is_unknown(
     transient: bool | None, grounds: int | UnsetType, action: str
 ) -> None:
     seen = end(0.9, transient=transient, error_type="unknown")

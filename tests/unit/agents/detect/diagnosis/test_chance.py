@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from house.cases import cases
+from house.tree import ROOT
 from midwatch.agents.detect.diagnosis.chance import (
     ENOUGH,
     NEAR,
@@ -168,6 +169,15 @@ def test_what_ships_is_counts_of_known_types_and_a_claim_counts_for_much() -> No
     )
     assert passing > 0.8
     assert 0.3 > open_ > lasting
+
+
+def test_the_examples_of_the_page_are_what_the_shipped_counts_say() -> None:
+    found = [chance_of(end, shipped()) for end in EVERY_END]
+    said = {f"chance    {each.share:.0%}: {each.sentence}" for each in found}
+    page = (ROOT / "docs/verdicts.md").read_text(encoding="utf-8").splitlines()
+    examples = {line for line in page if line.startswith("chance    ")}
+    assert len(examples) == 2
+    assert examples <= said
 
 
 def test_an_end_without_memory_is_judged_by_its_type_whoever_tells_of_it() -> None:
