@@ -2,7 +2,7 @@
 
 A class of ends is the error type, what the rule claims about transience, and whether the attempt made a step.
 Few ends are of one class, so each class leans on a wider one. The widest is all ends. Then come those with
-the same claim, of the same type, of the same family and claim, of the same type and claim, and the last two
+the same claim, of the same type, of the same family and claim, of the same type and claim. The last two come
 once more with the same steps. The estimate of the wider class counts like `STRENGTH` further ends. The user's
 own restarts lean on the labelled ends in the same way.
 
