@@ -15,15 +15,16 @@ BINS = (0.0, 0.05, 0.2, 0.5, 0.8, 1.0)
 _ABOUT = """
 Written by `make fit-diagnosis LABELS=FOLDER`. Each verdict carries the share of labelled ends like it that
 were judged worth a restart, smoothed. *Like it*: of the same type, with the same claim about transience,
-and also after (or before) a first step. Where there are few, the family counts, then claim and steps alone. A
-label's own action counts. Actions that are as right do not; *on the border* tells how many labels have one.
+and also after (or before) a first step. Where there are few, wider classes count too, as
+[verdicts](../../docs/verdicts.md) lists them. A label's own action counts. Actions that are as right do not;
+*on the border* tells how many labels have one.
 
 The Brier score is the mean of (chance - label)². Lower is better; a coin has 0.25. *The usual share* gives
 every end the share of all counted ends. The counts of the first 106 and of batch 1 are tested on batches 2
-and 3, which they do not hold. But the rules had learned from these batches too, so the tables are not blind.
-The rules as they were before anybody read batches 2 and 3, counted and tested in the same way, had there a
-Brier score of 0.092 (101 ends; 0.041 of the 66 clear labels; the usual share 0.253). And a label is what a
-reader judged: nobody started these jobs again.
+and 3, which they do not hold. But the rules had learned from these batches too, and the order of the classes
+was chosen by these scores, so the tables are not blind. The rules and classes as they were before anybody
+read batches 2 and 3 had there a Brier score of 0.092 (101 ends; 0.041 of the 66 clear labels; the usual share
+0.253). And a label is what a reader judged: nobody started these jobs again.
 """
 
 

@@ -35,8 +35,10 @@ Durations carry their unit: `200ms`, `10s`, `5m`, `2h`, `7d`.
 
 _WEIGHED = """A clause of the kind `expected_cost` restarts if chance x `waiting` is more than (1 - chance) x
 `wasted_start`. The chance is the [verdict's](verdicts.md), halved for each restart of the job in a row that
-got no further. Both costs are time of the whole job, so the number of its GPUs does not matter. Where its
-last start took longer to the first step than `wasted_start`, that time counts.
+got no further. Both costs are time of the whole job, so the number of its GPUs does not matter. `waiting` is
+what the file says. So is `wasted_start`, but where the last of the job's starts that made a step took longer
+to it, that time counts. A failure that no rule calls transient or permanent is held if fewer than five
+counted ends tell of it.
 """
 
 _GUARDED = """A clause of the kind `guarded` asks its guards in their order:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec import UNSET
+
 from midwatch.agents.replay.job_replay import EarlierStart, Replayed
 from midwatch.streams.records import Chance, Hit, Rival, Verdict
 
@@ -60,6 +62,8 @@ def _chance(chance: Chance) -> dict[str, Any]:
         "own_passed": chance.own_passed,
         "own": chance.own,
         "outcomes": chance.outcomes,
+        "classes": [{"like": each.like, "worth": each.worth, "of": each.of} for each in chance.classes],
+        **({} if chance.grounds is UNSET else {"grounds": chance.grounds}),
     }
 
 

@@ -27,6 +27,7 @@ from midwatch.streams.records.events import (
     Tick,
 )
 from midwatch.streams.records.incidents import (
+    Alike,
     Chance,
     Finding,
     Forwarded,
@@ -57,6 +58,7 @@ __all__ = [
     "REFUSED",
     "Action",
     "Activation",
+    "Alike",
     "Anchor",
     "Chance",
     "CheckpointChoice",

@@ -26,12 +26,24 @@ _TIME_LIMIT = ("slurm_failure", "timeout", "unknown")  # error types that schedu
 
 
 @dataclass(frozen=True, slots=True)
+class Alike:
+    """Labelled ends that have `like` in common with this one; `worth` of them were judged worth a restart."""
+
+    like: str
+    worth: Whole
+    of: Whole
+
+
+@dataclass(frozen=True, slots=True)
 class Chance:
     """How likely it is that the same start passes, and the counts behind it.
 
     `like` says what the `of` labelled ends have in common with this one; `worth` of them were judged worth a
     restart. `own_passed` of the user's `own` restarts after such an end passed, by the counts that
     `outcomes` names by its hash. `share` is from 0 to 1, smoothed, and made of both.
+
+    `classes` are the labelled ends that carry the share, the most alike first. `grounds` counts the ends that
+    tell of this one: a chance without grounds is a guess. An older midwatch wrote neither.
     """
 
     share: float
@@ -42,15 +54,21 @@ class Chance:
     own_passed: Whole = 0
     own: Whole = 0
     outcomes: Name = ""
+    classes: tuple[Alike, ...] = ()
+    grounds: Whole | UnsetType = UNSET
 
     @property
     def sentence(self) -> str:
         """The counts in words."""
         own = f"; of your own restarts {self.own_passed} of {self.own} passed" if self.own else ""
-        if not self.of:
+        if not self.of and not self.classes:
             return f"no labelled end is like this{own}"
-        like = f" ({self.like})" if self.like else ""
-        return f"{self.worth} of {self.of} labelled ends like this{like} were judged worth a restart{own}"
+        first, *wider = self.classes or (Alike(self.like, self.worth, self.of),)
+        like = f" ({first.like})" if first.like else ""
+        ends = f"{first.worth} of {first.of} labelled ends like this{like}"
+        *more, last = [ends, *(f"{each.worth} of {each.of} ({each.like})" for each in wider)]
+        listed = f"{', '.join(more)} and {last}" if more else last
+        return f"{listed} were judged worth a restart{own}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import UNSET, UnsetType
 
 from house.cases import cases
+from midwatch.agents.decide.state import DecideState, learned
 from midwatch.agents.policies import choose
 from midwatch.agents.policies.base import Policy, PolicyChoice
 from midwatch.agents.policies.conditions import Past
@@ -74,6 +76,12 @@ def test_a_start_that_takes_long_counts_for_as_long_as_it_takes() -> None:
     assert judged(end(0.4), Past(first_step_s=60.0)).action == "restart", "and never for less than was said"
 
 
+def test_the_last_start_that_made_a_step_is_the_one_that_tells_how_long_a_start_takes() -> None:
+    state = learned(DecideState(), replace(incident(), first_step_s=9000.0))
+    assert learned(state, incident()).first_step_s == 9000.0, "this one made none"
+    assert learned(state, replace(incident(), first_step_s=60.0)).first_step_s == 60.0
+
+
 def test_each_restart_in_vain_halves_the_chance() -> None:
     actions = [judged(end(0.9), Past(in_vain=number)).action for number in range(4)]
     assert actions == ["restart", "restart", "hold", "hold"]
@@ -89,6 +97,39 @@ def test_what_has_no_chance_and_what_a_person_or_a_time_limit_ended_is_judged_as
     ):
         assert judged(seen) == judged(seen, policy=verdict)
         assert judged(seen).action == "hold"
+
+
+@pytest.mark.parametrize(
+    ("transient", "grounds", "action"),
+    [
+        (None, 0, "hold"),
+        (None, 4, "hold"),
+        (None, 5, "restart"),
+        (None, UNSET, "restart"),
+        (True, 0, "restart"),
+        (False, 0, "restart"),
+    ],
+)
+def test_a_chance_without_grounds_restarts_nothing_whose_claim_is_unknown(
+    transient: bool | None, grounds: int | UnsetType, action: str
+) -> None:
+    seen = end(0.9, transient=transient, error_type="unknown")
+    assert seen.verdict.chance
+    chance = replace(seen.verdict.chance, grounds=grounds)
+    assert judged(replace(seen, verdict=replace(seen.verdict, chance=chance))).action == action
+
+
+def test_the_hold_says_that_the_chance_has_no_grounds() -> None:
+    seen = end(0.32, error_type="unknown")
+    assert seen.verdict.chance
+    held = judged(
+        replace(seen, verdict=replace(seen.verdict, chance=replace(seen.verdict.chance, grounds=0)))
+    )
+    assert held.reason == (
+        "unknown: it is not known whether a restart can help; "
+        "its chance of 32% rests on 0 ends of its kind, and a restart needs 5"
+    )
+    assert held.near_misses == ("waiting costs more, but the chance has no grounds",)
 
 
 def test_a_person_s_cancel_and_a_success_are_left_alone() -> None:

@@ -2,28 +2,35 @@
 
 A class of ends is the error type, what the rule claims about transience, and whether the attempt made a step.
 Few ends are of one class, so each class leans on a wider one. The widest is all ends. Then come those with
-the same claim and steps, of these the same family, and of these the same type. The estimate of the wider
-class counts like `STRENGTH` further ends. The user's own restarts lean on the labelled ends in the same way.
+the same claim, of the same type, of the same family and claim, of the same type and claim. The last two come
+once more with the same steps. The estimate of the wider class counts like `STRENGTH` further ends. The user's
+own restarts lean on the labelled ends in the same way.
+
+The type tells more than an unknown claim does: no labelled end without memory was worth a restart, whoever
+told of it. A person's interrupt tells of its own type only.
 
 Labels come from single excerpts, so no labelled end says how a second restart after the same end went.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
 from midwatch.agents.rulesets.outcomes import Counts, OwnOutcomes, read_counts
-from midwatch.streams.records import Chance, Verdict
+from midwatch.streams.records import Alike, Chance, Verdict
 from midwatch.streams.records.error_types import family
 
 STRENGTH = 4.0
 """How many ends the estimate of the wider class counts for."""
 ENOUGH = 5
-"""The sentence names the narrowest class with so many labelled ends."""
+"""`Chance.like` is the narrowest class with so many labelled ends."""
+NEAR = 0.05
+"""The sentence names classes until the ends of these alone have a share so near the chance."""
 FILE = "labelled_ends.json"
+_BY_A_PERSON = "user_interrupt"
 _EVEN = 0.5  # where nothing was counted
 _CLAIMS = {True: "transient", False: "permanent", None: "unknown"}
 _MEANT = {name: claim for claim, name in _CLAIMS.items()}
@@ -78,21 +85,23 @@ def end_class(verdict: Verdict, *, stepped: bool) -> EndClass:
 
 def chance_of(end: EndClass, labelled: Sequence[Counted], own: OwnOutcomes | None = None) -> Chance:
     """The chance of this end by the labelled ends, then by the user's own restarts."""
-    levels = list(_levels(end, labelled))
+    levels = _levels(end, labelled)
     share = _EVEN
-    for _, passed, of in levels:
-        share = smoothed(share, passed, of)
-    like, worth, of = next((level for level in reversed(levels) if level[2] >= ENOUGH), levels[0])
+    for level in levels:
+        share = smoothed(share, level.worth, level.of)
+    enough = next((level for level in reversed(levels) if level.of >= ENOUGH), levels[0])
     own_passed, own_of = _own(end, own) if own else (0, 0)
     return Chance(
         share=round(smoothed(share, own_passed, own_of), 4),
-        worth=worth,
-        of=of,
-        like=like,
+        worth=enough.worth,
+        of=enough.of,
+        like=enough.like,
         stepped=end.stepped,
         own_passed=own_passed,
         own=own_of,
         outcomes=own.hash if own else "",
+        classes=_carrying(share, levels),
+        grounds=sum(c.of for c in labelled if _tells_of(end, c.end)) + own_of,
     )
 
 
@@ -101,24 +110,56 @@ def smoothed(prior: float, passed: float, of: float) -> float:
     return (STRENGTH * prior + passed) / (STRENGTH + of)
 
 
-def _levels(end: EndClass, counts: Sequence[Counted]) -> Iterator[tuple[str, int, int]]:
+def _levels(end: EndClass, counts: Sequence[Counted]) -> list[Alike]:
     """From the widest class to the narrowest: what its ends have in common, and its counts."""
-    structure = f"{_SAID[end.transient]}, {'after a step' if end.stepped else 'before any step'}"
-    alike = [c for c in counts if (c.end.transient, c.end.stepped) == (end.transient, end.stepped)]
+    claim, steps = _SAID[end.transient], "after a step" if end.stepped else "before any step"
     kin = family(end.error_type)
-    yield "all failures", *_total(counts)
-    yield structure, *_total(alike)
-    if kin != "none":
-        yield f"{kin}, {structure}", *_total(c for c in alike if family(c.end.error_type) == kin)
-    yield f"{end.error_type}, {structure}", *_total(c for c in alike if c.end == end)
+    typed = [c for c in counts if c.end.error_type == end.error_type]
+    known = typed + [c for c in counts if c.end.error_type not in (end.error_type, _BY_A_PERSON)]
+    claimed = [c for c in known if c.end.transient is end.transient]
+    akin = [c for c in claimed if kin != "none" and family(c.end.error_type) == kin]
+    return [
+        _alike("all failures", known),
+        _alike(claim, claimed),
+        _alike(end.error_type, typed),
+        _alike(f"{kin}, {claim}", akin),
+        _alike(f"{end.error_type}, {claim}", (c for c in typed if c.end.transient is end.transient)),
+        _alike(f"{kin}, {claim}, {steps}", (c for c in akin if c.end.stepped == end.stepped)),
+        _alike(f"{end.error_type}, {claim}, {steps}", (c for c in typed if c.end == end)),
+    ]
+
+
+def _carrying(share: float, levels: Sequence[Alike]) -> tuple[Alike, ...]:
+    """The classes, from the narrowest, until one has enough ends and they alone have nearly this share."""
+    found: dict[tuple[int, int], Alike] = {}
+    left, weight, weighted = 1.0, 0.0, 0.0
+    for level in reversed(levels):
+        if not level.of:
+            continue
+        part = left * level.of / (STRENGTH + level.of)
+        left, weight = left - part, weight + part
+        weighted += part * level.worth / level.of
+        found.setdefault((level.worth, level.of), level)  # equal counts are mostly the same ends
+        if level.of >= ENOUGH and abs(weighted / weight - share) <= NEAR:
+            break
+    return tuple(found.values())
+
+
+def _tells_of(end: EndClass, one: EndClass) -> bool:
+    """Whether it has the same type, or the same claim; where that is unknown, within the family only."""
+    if one.error_type == end.error_type:
+        return True
+    if one.error_type == _BY_A_PERSON or one.transient is not end.transient:
+        return False
+    return end.transient is not None or family(one.error_type) == family(end.error_type) != "none"
 
 
 def _own(end: EndClass, own: OwnOutcomes) -> tuple[int, int]:
     """The user's restarts after such an end; where there are none, after an end of its family."""
-    levels = list(_levels(end, counted(own.counts)))[2:]
-    return next(((passed, of) for _, passed, of in reversed(levels) if of), (0, 0))
+    narrow = reversed(_levels(end, counted(own.counts))[-2:])
+    return next(((level.worth, level.of) for level in narrow if level.of), (0, 0))
 
 
-def _total(counts: Iterable[Counted]) -> tuple[int, int]:
+def _alike(like: str, counts: Iterable[Counted]) -> Alike:
     counts = tuple(counts)
-    return sum(c.passed for c in counts), sum(c.of for c in counts)
+    return Alike(like, sum(c.passed for c in counts), sum(c.of for c in counts))
