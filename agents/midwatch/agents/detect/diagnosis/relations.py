@@ -297,7 +297,7 @@ _ABORTED = "terminate called without an active exception"
 
 
 def _thrown_while_ending(hit: Hit, around: Surroundings) -> RootCandidate | None:
-    """A thread of C++ was still there when its process ended. Python prints why behind that, as it flushes."""
+    """A thread of C++ was still there when its process ended. Python prints why behind that."""
     if hit.role != "cause" or _ABORTED not in hit.line.text:
         return None
     raised = around.exceptions.behind(hit.line)

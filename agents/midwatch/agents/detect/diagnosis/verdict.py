@@ -278,12 +278,12 @@ def _as_proven(verdict: Verdict, root: Hit, ending: AttemptEnd) -> Verdict:
 
 
 def _lost_a_peer(root: Hit) -> bool:
-    """Whether a specific rule knows that a peer was silent or gone. A card or a library that refuses is not."""
+    """Whether a specific rule knows that a peer was silent or gone. A card that refuses is none."""
     if root.fallback:
         return False
     if root.error_type in ("distributed_timeout", "rendezvous") or root.rule == "nccl_connect_failed":
         return True
-    link = root.error_type == "communication" or root.error_type == "nccl"
+    link = root.error_type in ("communication", "nccl")
     return link and root.role == "consequence" and root.subsystem == "network"
 
 

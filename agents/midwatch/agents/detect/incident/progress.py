@@ -254,7 +254,7 @@ def _counted_on(turn: Turn, line: ProgressLine) -> None:
 def _went_on(turn: Turn, line: ProgressLine) -> None:
     """Drop held lines after which the job went on: its step is two beyond the step of the line.
 
-    Other ranks may print as many steps after the one that failed. So the first cause stays noted for two more.
+    Other ranks may print two steps after one that failed. So the first cause stays noted for two more.
     """
     held = turn.state.held
     kept = _after_step(line, held, turn.index().least_step)

@@ -1,4 +1,4 @@
-"""A cause behind which two more steps came tells why the job waits then. After more steps it tells nothing."""
+"""A cause with two more steps behind it tells why the job waits then. With more steps it tells nothing."""
 
 from __future__ import annotations
 
