@@ -12,6 +12,13 @@ from midwatch.streams.records import Hit
 from midwatch.streams.records.error_types import family
 
 _OWN_WORD = re.compile(r"NCCL WARN (?!(?:Cuda|CUDA|HIP|Hip) failure)(?!Call to \w+ failed)")
+_NAMES_NO_REASON = (
+    "nccl_error",
+    "nccl_misuse",
+    "nccl_device_call_failed",
+    "nccl_proxy_failed",
+    "nccl_call_returned_an_error",
+)
 _BENIGN = re.compile(r"libibverbs|No plugin|[Ff]ailed to find|environment variable|NCCL_\w+ is deprecated")
 _LEFT_ALONE = (
     "One process ended its part while the others went on and waited for it: let all of them decide together, "
@@ -27,7 +34,7 @@ def words_of_nccl(root: Hit | None, noted: Sequence[Hit]) -> Hit | None:
 
     The last warning before the error counts, less those that name only the failed call.
     """
-    if root is None or root.rule not in ("nccl_error", "nccl_misuse", "nccl_device_call_failed"):
+    if root is None or root.rule not in _NAMES_NO_REASON:
         return root
     warnings = [
         each
