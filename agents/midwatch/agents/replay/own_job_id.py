@@ -13,8 +13,8 @@ _TASK = re.compile(
     rf"SLURM_ARRAY_JOB_ID{_VARIABLE}(\d+)(?s:.{{1,400}}?)SLURM_ARRAY_TASK_ID{_VARIABLE}(\d+)", re.ASCII
 )
 _ID = re.compile(
-    rf"(?:SLURM_JOB_?ID{_VARIABLE}|\*\*\* (?:JOB|STEP) |\bStepId=|\bJobId=|\bsrun: [Jj]ob |\b[Jj]ob ?ID: ?)"
-    r"(\d+(?:_\d+)?)"
+    rf"(?:SLURM_JOB_?ID{_VARIABLE}|\*\*\* (?:JOB|STEP) |\bStepId=|\bJobId=|\bsrun: [Jj]ob "
+    r"|\b[Jj]ob ?[Ii][Dd]: ?)(\d+(?:_\d+)?)"
     r"|\b(raysubmit_\w+)",
     re.ASCII,
 )

@@ -1,7 +1,7 @@
 """The scheduler's record of an ended job, as a person saved it, for the replay of a saved log. Pure.
 
-`sacct`, `scontrol show job` and `squeue` are read as text and as JSON, and a job of Ray's Jobs API, of `ray job
-status` or of KubeRay. What stands around the record, such as a prompt or a warning, does no harm.
+The text and the JSON of sacct and scontrol are read, and jobs of Ray's Jobs API, of `ray job status` and of
+KubeRay. What stands around the record, such as a prompt or a warning, does no harm.
 """
 
 from __future__ import annotations
@@ -65,7 +65,9 @@ def ended_job(text: str, where: str, clues: Iterable[str]) -> SavedJob:
         raise UsageError("no state of a job stands there", where=where, remedy=_REMEDY)
     job = _chosen(jobs, clues)
     if job is None:
-        shown = ", ".join((*(each.names[0] for each in jobs[:_SHOWN]), *([".."] if len(jobs) > _SHOWN else [])))
+        shown = ", ".join(
+            (*(each.names[0] for each in jobs[:_SHOWN]), *([".."] if len(jobs) > _SHOWN else []))
+        )
         raise UsageError(
             f"{len(jobs)} jobs stand there, and the log does not tell which is its own: {shown}",
             where=where,
@@ -109,7 +111,9 @@ def _chosen(jobs: Sequence[SavedJob], clues: Iterable[str]) -> SavedJob | None:
     if len(left) == 1:
         return left[0]
     for clue in clues:
-        named = [(max((len(name) for name in job.names if _holds(clue, name)), default=0), job) for job in left]
+        named = [
+            (max((len(name) for name in job.names if _holds(clue, name)), default=0), job) for job in left
+        ]
         longest = max((length for length, _ in named), default=0)
         if longest:
             left = [job for length, job in named if length == longest]
@@ -119,4 +123,5 @@ def _chosen(jobs: Sequence[SavedJob], clues: Iterable[str]) -> SavedJob | None:
 
 
 def _holds(clue: str, name: str) -> bool:
-    return re.search(rf"(?<![0-9A-Za-z]){re.escape(name)}(?![0-9A-Za-z])", clue) is not None
+    before = "" if name[:1].isdigit() else "A-Za-z"  # `train.o77` is the output of job 77
+    return re.search(rf"(?<![0-9{before}]){re.escape(name)}(?![0-9A-Za-z])", clue) is not None

@@ -36,7 +36,7 @@ def job_of(record: Mapping[str, Any]) -> SavedJob:
 
 
 def jobs_of_text(text: str) -> list[SavedJob]:
-    """The jobs of `ray job status` and of the last lines of `ray job submit`. The last word on each counts."""
+    """The jobs of `ray job status` and of `ray job submit`. The last word on each counts."""
     plain = _COLOUR.sub("", text)
     found = list(_STATUS.finditer(plain))
     jobs: dict[str, SavedJob] = {}
@@ -67,7 +67,9 @@ def _of_kubernetes(record: Mapping[str, Any]) -> SavedJob:
     word = str(status.get("jobStatus") or "")
     message = str(status.get("message") or "")
     if deployed == "Retrying":
-        state = StartState("ended", "REQUEUED", "ended", reason="KubeRay has already started it again (Retrying)")
+        state = StartState(
+            "ended", "REQUEUED", "ended", reason="KubeRay has already started it again (Retrying)"
+        )
     elif deployed == "Failed" and reason == "DeadlineExceeded":
         state = StartState("ended", "FAILED", "timeout", reason=f"{reason}: {message}".rstrip(": "))
     else:

@@ -1,4 +1,4 @@
-"""Rows of `sacct --json`, `scontrol show job --json` and `squeue --json`, whose shape differs by version. Pure."""
+"""Rows of the JSON that sacct, scontrol and squeue print. Its shape differs by version. Pure."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def rows_of_json(job: Mapping[str, Any]) -> Iterator[SavedRow]:
 
 def _word(record: Mapping[str, Any]) -> tuple[str, str]:
     """The state of a job or step, and the reason for it. Of several words the one that tells an end."""
-    state, reason = record.get("state", record.get("job_state")), record.get("state_reason", "")
-    if isinstance(state, Mapping):
-        state, reason = state.get("current"), state.get("reason", "")
+    shown, reason = record.get("state", record.get("job_state")), record.get("state_reason", "")
+    of: Mapping[str, Any] = shown if isinstance(shown, Mapping) else {"current": shown, "reason": reason}
+    state, reason = of.get("current"), of.get("reason", "")
     words = [word for word in (state if isinstance(state, list) else [state]) if isinstance(word, str)]
     again = [word for word in words if word in _FIRST]
     over = [word for word in words if word in STATES and job_state(word, "", None, None).over]
@@ -50,7 +50,7 @@ def _name(job: Mapping[str, Any]) -> str:
     if leader := _number(job.get("het_job_id")):
         return str(leader)
     array = job.get("array")
-    of = array if isinstance(array, Mapping) else {}
+    of: Mapping[str, Any] = array if isinstance(array, Mapping) else {}
     number = _number(of.get("job_id", job.get("array_job_id")))
     task = _number(of.get("task_id", job.get("array_task_id")))
     return f"{number}_{task}" if number and task is not None else _id(job.get("job_id"))

@@ -1,7 +1,7 @@
 """The jobs of a saved record of SLURM, from the rows that sacct or scontrol printed of them. Pure.
 
-A job has a row for each of its starts (`sacct -D`), and below it the rows of that start's steps. The last start
-counts. Where SLURM has put the job back into its queue, the start before that has ended.
+A job has a row for each of its starts (`sacct -D`), and below it the rows of that start's steps. The last
+start counts. Where SLURM has put the job back into its queue, the start before that has ended.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class SavedRow:
 
 
 def jobs_in(rows: Sequence[SavedRow]) -> list[SavedJob]:
-    """The jobs of these rows, in their order. Raises ValueError: a word is cut too short to tell the state."""
+    """The jobs of these rows, in their order. Raises ValueError: a word is cut too short."""
     groups: dict[str, list[SavedRow]] = {}
     for row in rows:
         groups.setdefault(row.job, []).append(row)
@@ -96,7 +96,9 @@ def _rank(state: StartState) -> int:
 
 def _again(row: SavedRow, state: StartState, *, earlier: bool) -> StartState | None:
     """The end of a start that SLURM has queued or started again by itself; None if it did not."""
-    flagged = state.word in _QUEUED_AGAIN or (state.kind in ("queued", "held") and _REQUEUED.search(row.reason))
+    flagged = state.word in _QUEUED_AGAIN or (
+        state.kind in ("queued", "held") and _REQUEUED.search(row.reason)
+    )
     if state.over or state.kind == "unknown" or not (flagged or row.restarts or earlier):
         return None
     held = state.kind == "held" or bool(re.search(r"(?i)held", row.reason))

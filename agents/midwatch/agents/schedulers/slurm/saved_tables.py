@@ -83,7 +83,7 @@ def _free_cells(line: str) -> list[str]:
 
 
 def _without_header(cells: list[str]) -> dict[str, str]:
-    """The columns of a row by what stands in them. Raises ValueError: two cells may be the state or the code."""
+    """The columns of a row by what stands in them. Raises ValueError: it can be read in two ways."""
     if not cells or not _ID.fullmatch(cells[0]):
         return {}
     words = [cell for cell in cells[1:] if _is_state(cell)]
