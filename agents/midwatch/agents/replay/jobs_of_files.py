@@ -6,8 +6,8 @@ Without a wish the files are one job, unless their names show several:
   submitit's `JOBID_RANK_log.out`, or `job_JOBID_node-0.log`.
 - Sub-folders whose names end in different job ids, or begin with `job`, `run`, `exp` or `trial`.
 
-Other sub-folders (`rank3`, `node-07`, `attempt_0`, a host) hold parts of one job. Files that are numbered by
-rank, such as `0.log` or `rank_0001.log`, are parts too: an id has four digits or more and no zero in front.
+Other sub-folders (`rank3`, `node-07`, `attempt_0`, a host) hold parts of one job. So are files that are
+numbered by rank, such as `0.log` or `rank_0001.log`. An id has four digits or more and no zero in front.
 """
 
 from __future__ import annotations
@@ -32,6 +32,24 @@ _SUBMITIT = re.compile(rf"\A(?P<name>(?:submitit_)?){_FILE_ID}_\d{{1,6}}_log{_SU
 _MARKED = re.compile(rf"(?i)\A(?P<name>(?:.*?[-_.])??(?:slurm|job(?:[-_.]?id)?))[-_.]?{_FILE_ID}[-_.].*\Z")
 _BARE = re.compile(rf"\A(?!(?:19|20)\d\d(?!\d)){_FILE_ID}{_SUFFIXES}\Z")
 _ROUND = 100  # a number of steps often is a multiple of it
+_OF_NO_JOB = (
+    "",
+    "job",
+    "jobid",
+    "slurm",
+    "submitit",
+    "out",
+    "err",
+    "log",
+    "stdout",
+    "stderr",
+    "output",
+    "error",
+)
+_DATED = re.compile(r"(?:19|20)\d{6}")
+_SURE = (
+    6  # digits of an id that is the same job whatever stands in front of it; fewer may be a seed or a size
+)
 # These write a file for each process and name it by the process's id.
 _OF_PROCESSES = re.compile(r"(?i)(?:rank|node|host|worker|driver|gpu|pid|proc|raylet|attempt|epoch|step)")
 _FOLDER = re.compile(rf"\A(?:(?:job|run|exp|trial)[-_.a-z]*\d.*|(?:.*[-_.])?{_ID})\Z", re.IGNORECASE)
@@ -60,7 +78,7 @@ def jobs_of(root: str, files: Sequence[LogFile], by: str = "auto") -> list[JobFi
         return folders
     if not inner:
         ids = _job_ids([PurePath(file.path).name for file in files])
-        if len({known.number for known in ids.values()}) >= _LEAST:
+        if len({known.key for known in ids.values()}) >= _LEAST:
             return _of_ids(files, ids)
     return [whole]
 
@@ -76,6 +94,13 @@ class _JobId(NamedTuple):
 
     name: str
     number: str
+
+    @property
+    def key(self) -> str:
+        """What the files of one job share: the id, and the name unless the id alone is surely a job's."""
+        base = self.number.partition("_")[0]
+        sure = len(base) >= _SURE and int(base) % _ROUND and not _DATED.search(self.name)
+        return self.number if sure or self.name.lower() in _OF_NO_JOB else self.shown
 
     @property
     def shown(self) -> str:
@@ -107,11 +132,10 @@ def _of_ids(files: Sequence[LogFile], ids: Mapping[str, _JobId]) -> list[JobFile
     """The jobs by their ids, each named after its first file. A file without an id is a job by itself."""
     shown: dict[str, str] = {}
     for name in sorted(ids):
-        shown.setdefault(ids[name].number, ids[name].shown)
+        shown.setdefault(ids[name].key, ids[name].shown)
     names = [PurePath(file.path).name for file in files]
     return _grouped(
-        (shown[ids[name].number] if name in ids else name, file)
-        for name, file in zip(names, files, strict=True)
+        (shown[ids[name].key] if name in ids else name, file) for name, file in zip(names, files, strict=True)
     )
 
 

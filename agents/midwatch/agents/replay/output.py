@@ -134,7 +134,7 @@ def _told(fact: SchedulerFact) -> str:
         f"cancelled by {fact.by_person}" if fact.by_person else "",
     )
     known = ", ".join(filter(None, details))
-    name = " ".join(filter(None, (fact.cluster, fact.native_id)))
+    name = fact.cluster if fact.native_id == "file" else f"{fact.cluster} {fact.native_id}"
     shown = "" if fact.cluster == "replay" else f"{name}: "
     return f"{shown}{fact.new}" + (f" ({known})" if known else "")
 

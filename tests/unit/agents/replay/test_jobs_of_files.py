@@ -54,6 +54,24 @@ def jobs(*names: str) -> dict[str, list[str]]:
             {"err-8812": ["err-8812.txt", "out-8812.txt"], "out-8813": ["out-8813.txt"]},
         ),
         (
+            ("slurm-4711001.out", "train-4711001.log", "train-4711002.log"),
+            {
+                "slurm-4711001": ["slurm-4711001.out", "train-4711001.log"],
+                "train-4711002": ["train-4711002.log"],
+            },
+        ),
+        (
+            ("log_20260302_115000.txt", "log_20260303_115000.txt"),
+            {
+                "log_20260302-115000": ["log_20260302_115000.txt"],
+                "log_20260303-115000": ["log_20260303_115000.txt"],
+            },
+        ),
+        (
+            ("big-seed-1234.log", "small-seed-1234.log"),
+            {"big-seed-1234": ["big-seed-1234.log"], "small-seed-1234": ["small-seed-1234.log"]},
+        ),
+        (
             ("slurm-8812_0.out", "slurm-8812_1.out"),
             {"slurm-8812_0": ["slurm-8812_0.out"], "slurm-8812_1": ["slurm-8812_1.out"]},
         ),

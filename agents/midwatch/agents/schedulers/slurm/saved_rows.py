@@ -99,11 +99,12 @@ def _again(row: SavedRow, state: StartState, *, earlier: bool) -> StartState | N
     flagged = state.word in _QUEUED_AGAIN or (
         state.kind in ("queued", "held") and _REQUEUED.search(row.reason)
     )
-    if state.over or state.kind == "unknown" or not (flagged or row.restarts or earlier):
+    begun = state.kind in ("queued", "held", "running") and (row.restarts or earlier)
+    if not (flagged or begun):
         return None
     held = state.kind == "held" or bool(re.search(r"(?i)held", row.reason))
     how = "queued it again, and holds it" if held else "queued it again"
-    if state.kind in ("running", "ending"):
+    if state.kind == "running":
         how = "started it again"
     why = f"{state.word}, {state.reason}" if state.reason else state.word
     return StartState("ended", "REQUEUED", "ended", reason=f"SLURM has already {how}: {why}")

@@ -57,8 +57,8 @@ _ENDED: dict[str, tuple[Mode, str]] = {
 }
 STATES = frozenset((*_KINDS, *_ENDED))
 _NO_PERSON = ("0", "root")
-_OWN_CANCEL = re.compile(r"DependencyNeverSatisfied|Assoc[A-Z]\w*|QOS[A-Z]\w*|Invalid(?:Account|QOS)")
-"""Reasons for which slurmctld cancels a job by itself. `AssociationJobLimit` and `AssocGrpGRES` are such."""
+_OWN_CANCEL = re.compile(r"DependencyNeverSatisfied|Assoc\w+|QOS\w+|Invalid(?:Account|QOS)")
+"""Reasons for which slurmctld cancels a job by itself."""
 
 
 def queue(text: str) -> tuple[SchedulerJob, ...]:

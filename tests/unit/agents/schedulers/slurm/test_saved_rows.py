@@ -78,6 +78,7 @@ def test_the_last_start_counts(words: tuple[str, ...], expected: tuple[str, str,
         (SavedRow("77", "PENDING", "BeginTime"), "PENDING"),
         (SavedRow("77", "PENDING", "JobHeldUser"), "PENDING"),
         (SavedRow("77", "FAILED", restarts=2), "FAILED"),
+        (SavedRow("77", "COMPLETING", restarts=1), "COMPLETING"),
     ],
 )
 def test_a_job_that_waits_after_a_start_was_requeued_and_a_new_one_was_not(row: SavedRow, word: str) -> None:
@@ -150,6 +151,7 @@ def test_jobs_stay_apart_and_a_task_has_both_its_names() -> None:
         ("CANCELLED", "DependencyNeverSatisfied", ""),
         ("CANCELLED by 0", "DependencyNeverSatisfied", ""),
         ("CANCELLED", "AssocGrpGRESMinutes", ""),
+        ("CANCELLED", "AssociationJobLimit", ""),
         ("CANCELLED", "QOSMaxWallDurationPerJobLimit", ""),
         ("CANCELLED by 1000", "QOSMaxJobsPerUserLimit", "uid 1000"),
         ("CANCELLED", "Priority", "somebody"),
