@@ -273,7 +273,7 @@ def _without_doubt(state: DecideState, incident: Incident, choice: PolicyChoice)
         ("two_alive" in state.open, "two attempts of this job are alive at once"),
         ("poisoned" in state.open, "a record of this job could not be folded: see the dead letters"),
         (incident.cut, _CUT),
-        (_limit_cancelled(fact), f"the scheduler itself cancelled it: {fact.reason if fact else ''}"),
+        (_limit_cancelled(fact), f"the scheduler itself cancelled it: {fact and (fact.reason or fact.new)}"),
     )
     doubt = next((doubt for applies, doubt in doubts if applies), "")
     return PolicyChoice("hold", doubt, (*choice.near_misses, choice.reason)) if doubt else choice

@@ -7,7 +7,7 @@ Without a wish the files are one job, unless their names show several:
 - Sub-folders whose names end in different job ids, or begin with `job`, `run`, `exp` or `trial`.
 
 Other sub-folders (`rank3`, `node-07`, `attempt_0`, a host) hold parts of one job. So are files that are
-numbered by rank, such as `0.log` or `rank_0001.log`. An id has four digits or more and no zero in front.
+numbered by rank, such as `0.log` or `rank_0001.log`. An id has four digits or more.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NO_TIME = r"(?!(?:19|20)\d{6}(?!\d))(?!(?:19|20)\d\d[-_.][01]\d(?!\d))"
 _ID = rf"{_NO_TIME}(?P<id>\d{{4,9}}(?:_\d{{1,6}})?)"
 _FILE_ID = rf"{_NO_TIME}(?P<id>[1-9]\d{{3,8}}(?:_\d{{1,6}})?)"
 _SUFFIXES = r"(?:[-_.](?:out|err|log|txt|stdout|stderr|gz|bz2|zst))*"
-_FILE = re.compile(rf"\A(?P<name>[A-Za-z].*?)(?:[-_.]|\.[oe]){_FILE_ID}{_SUFFIXES}\Z")
+_FILE = re.compile(rf"\A(?P<name>[A-Za-z].*?)(?:[-_.]|\.[oe]){_ID}{_SUFFIXES}\Z")
 _SUBMITIT = re.compile(rf"\A(?P<name>(?:submitit_)?){_FILE_ID}_\d{{1,6}}_log{_SUFFIXES}\Z")
 _MARKED = re.compile(rf"(?i)\A(?P<name>(?:.*?[-_.])??(?:slurm|job(?:[-_.]?id)?))[-_.]?{_FILE_ID}[-_.].*\Z")
 _BARE = re.compile(rf"\A(?!(?:19|20)\d\d(?!\d)){_FILE_ID}{_SUFFIXES}\Z")
@@ -47,9 +47,8 @@ _OF_NO_JOB = (
     "error",
 )
 _DATED = re.compile(r"(?:19|20)\d{6}")
-_SURE = (
-    6  # digits of an id that is the same job whatever stands in front of it; fewer may be a seed or a size
-)
+_SURE = 6
+"""Digits of an id that is one job whatever stands in front of it. Fewer may be a seed."""
 # These write a file for each process and name it by the process's id.
 _OF_PROCESSES = re.compile(r"(?i)(?:rank|node|host|worker|driver|gpu|pid|proc|raylet|attempt|epoch|step)")
 _FOLDER = re.compile(rf"\A(?:(?:job|run|exp|trial)[-_.a-z]*\d.*|(?:.*[-_.])?{_ID})\Z", re.IGNORECASE)
@@ -112,10 +111,11 @@ def _job_ids(names: Iterable[str]) -> dict[str, _JobId]:
     ids: dict[str, _JobId] = {}
     bare: dict[str, _JobId] = {}
     for name in names:
-        if known := _SUBMITIT.match(name) or _MARKED.match(name):
+        last = _FILE.match(name)
+        if last is not None and _OF_PROCESSES.search(last["name"]):
+            last = None
+        if known := _SUBMITIT.match(name) or last or _MARKED.match(name):
             ids[name] = _JobId(known["name"].removesuffix("_"), known["id"])
-        elif (known := _FILE.match(name)) and not _OF_PROCESSES.search(known["name"]):
-            ids[name] = _JobId(known["name"], known["id"])
         elif name[:1].isdigit() and name.partition(".")[0].partition("_")[0].isdecimal():
             found = _BARE.match(name)
             bare[name] = _JobId("", found["id"] if found else "")

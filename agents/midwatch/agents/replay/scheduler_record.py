@@ -65,9 +65,8 @@ def ended_job(text: str, where: str, clues: Iterable[str]) -> SavedJob:
         raise UsageError("no state of a job stands there", where=where, remedy=_REMEDY)
     job = _chosen(jobs, clues)
     if job is None:
-        shown = ", ".join(
-            (*(each.names[0] for each in jobs[:_SHOWN]), *([".."] if len(jobs) > _SHOWN else []))
-        )
+        names = [next(iter(each.names), "one without an id") for each in jobs]
+        shown = ", ".join(names[:_SHOWN] + [".."] * (len(names) > _SHOWN))
         raise UsageError(
             f"{len(jobs)} jobs stand there, and the log does not tell which is its own: {shown}",
             where=where,
@@ -87,7 +86,7 @@ def jobs_of_record(text: str) -> list[SavedJob]:
     for place in _JSON.finditer(text):
         try:
             record, _ = json.JSONDecoder().raw_decode(text, place.end())
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(record, Mapping | list):
             return _of_json(record)

@@ -68,6 +68,13 @@ def jobs(*names: str) -> dict[str, list[str]]:
             },
         ),
         (
+            ("toy-job2024-4711001.out", "toy-job2024-4711002.out"),
+            {
+                "toy-job2024-4711001": ["toy-job2024-4711001.out"],
+                "toy-job2024-4711002": ["toy-job2024-4711002.out"],
+            },
+        ),
+        (
             ("big-seed-1234.log", "small-seed-1234.log"),
             {"big-seed-1234": ["big-seed-1234.log"], "small-seed-1234": ["small-seed-1234.log"]},
         ),
@@ -102,7 +109,7 @@ def test_files_of_one_id_are_one_job_and_other_ids_are_others(
         ("rank_1000.log", "rank_1001.log"),
         ("node3.out", "node4.out"),
         ("worker-0.log", "worker-1.log"),
-        ("log_0000.txt", "log_0001.txt"),
+        ("job_8812_rank-1000.log", "job_8812_rank-1001.log"),
         ("8812.out", "8812.err"),
         ("8812_0_log.out", "8812_0_log.err"),
         ("8812_0_log.out", "8812_1_log.out"),

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from midwatch.agents.cli import run
 from midwatch.agents.replay.scheduler_record import ended_job, from_exit_code, from_text
@@ -104,6 +106,7 @@ TASKS = "JobID|JobIDRaw|State\n77_1|78|COMPLETED\n77_2|79|FAILED\n77_12|77|NODE_
         (TASKS, ["77"], "77_12"),
         (SEVERAL.replace("78", "raysubmit_a"), [], ""),
         (SEVERAL, [], ""),
+        ('[{"status": "FAILED", "job_id": "77"}, {"status": "STOPPED"}]', [], ""),
         (SEVERAL, ["slurm-7.out", "1079.log", "790"], ""),
     ],
 )
@@ -126,6 +129,38 @@ def test_tasks_that_were_not_started_are_no_job_beside_one_that_was() -> None:
     assert from_text("JobID|State\n77_[1-9]|PENDING\n77_0|FAILED\n", "record").word == "FAILED"
     with pytest.raises(UsageError, match="had not ended: PENDING"):
         from_text("JobID|State\n77_[1-9]|PENDING\n", "record")
+
+
+PIECES = [
+    "JobID|State|ExitCode\n",
+    "77|FAILED|1:0\n",
+    "77+1.",
+    "State ",
+    "\n",
+    "--- ",
+    "JobState=",
+    "JobId=7 ",
+    "|",
+]
+SCALARS = (
+    st.none() | st.booleans() | st.integers() | st.text(max_size=4) | st.sampled_from(["FAILED", "RayJob"])
+)
+KEYS = st.sampled_from(
+    ["jobs", "state", "status", "kind", "job_id", "exit_code", "steps", "step", "id", "array"]
+)
+TREES = st.recursive(
+    SCALARS, lambda part: st.lists(part, max_size=3) | st.dictionaries(KEYS, part, max_size=4)
+)
+
+
+@given(
+    st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=9).map("".join) | TREES.map(json.dumps)
+)
+def test_no_text_breaks_the_reading(text: str) -> None:
+    try:
+        assert from_text(text, "record").over
+    except UsageError as refused:
+        assert refused.remedy  # noqa: PT017  # a state is as good
 
 
 def test_a_job_that_runs_has_no_end() -> None:

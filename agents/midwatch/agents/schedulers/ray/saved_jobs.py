@@ -73,9 +73,10 @@ def _of_kubernetes(record: Mapping[str, Any]) -> SavedJob:
     elif deployed == "Failed" and reason == "DeadlineExceeded":
         state = StartState("ended", "FAILED", "timeout", reason=f"{reason}: {message}".rstrip(": "))
     else:
-        over = word in _DEPLOYED.values() or word == "STOPPED"
+        over = word in (*_DEPLOYED.values(), "STOPPED")
         word = word if over else _DEPLOYED.get(deployed, word)
-        state = _state({"status": word, "message": message or reason})
+        waits = StartState("queued", deployed or "without a status")
+        state = _state({"status": word, "message": message or reason}) if word else waits
     return SavedJob("ray", tuple(filter(None, names)), state)
 
 

@@ -28,6 +28,8 @@ def rayjob(**status: str) -> dict[str, Any]:
             ("ended", "FAILED", "timeout", None),
         ),
         (rayjob(jobStatus="FAILED", jobDeploymentStatus="Retrying"), ("ended", "REQUEUED", "ended", None)),
+        (rayjob(jobStatus="", jobDeploymentStatus="Initializing"), ("queued", "Initializing", None, None)),
+        (rayjob(), ("queued", "without a status", None, None)),
         (rayjob(jobStatus="RUNNING", jobDeploymentStatus="Running"), ("running", "RUNNING", None, None)),
         (
             {"status": "FAILED", "message": "Job entrypoint command failed with exit code -9, last"},
