@@ -35,6 +35,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine.policy.yaml").write_text("clauses: []\n")
     (tmp_path / "train.sh").write_text("#!/bin/sh\n")
     (tmp_path / "train.log").write_text(LOG)
+    (tmp_path / "record").write_text("JobID|State|ExitCode\n44|NODE_FAIL|1:0\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MIDWATCH_STATE_DIRECTORY", str(tmp_path / "state"))
 

@@ -26,6 +26,7 @@ from midwatch.streams.records import (
     IncidentRecord,
     Outcome,
     PersonAct,
+    SchedulerFact,
     SpecEvent,
 )
 from midwatch.streams.records.effect_keys import command_id
@@ -267,13 +268,20 @@ def _choice_without_policy(state: DecideState, incident: Incident) -> PolicyChoi
 
 def _without_doubt(state: DecideState, incident: Incident, choice: PolicyChoice) -> PolicyChoice:
     """The policy's choice to act; `hold` while the state of the job is in doubt."""
+    fact = incident.scheduler
     doubts = (
         ("two_alive" in state.open, "two attempts of this job are alive at once"),
         ("poisoned" in state.open, "a record of this job could not be folded: see the dead letters"),
         (incident.cut, _CUT),
+        (_limit_cancelled(fact), f"the scheduler itself cancelled it: {fact and (fact.reason or fact.new)}"),
     )
     doubt = next((doubt for applies, doubt in doubts if applies), "")
     return PolicyChoice("hold", doubt, (*choice.near_misses, choice.reason)) if doubt else choice
+
+
+def _limit_cancelled(fact: SchedulerFact | None) -> bool:
+    """Whether neither a person nor a command cancelled the job, but a limit or a dependency."""
+    return fact is not None and (fact.new, fact.error_type, fact.by_person) == ("CANCELLED", "cancelled", "")
 
 
 def _within_bounds(

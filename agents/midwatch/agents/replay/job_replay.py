@@ -55,7 +55,7 @@ class Replayed:
     """The verdict and decision of the watch on one job. `assumed`: the assumptions behind them.
 
     `hits` are the first `MOST_HITS`, and `unlisted` counts the others. `rivals` could have been the root.
-    `steps`: the first and the last step that the job printed.
+    `steps`: the first and the last step that the job printed. `told`: the end as the caller knew it.
     """
 
     job: str
@@ -69,6 +69,7 @@ class Replayed:
     rivals: tuple[Rival, ...] = ()
     steps: tuple[int, int] | None = None
     earlier: tuple[EarlierStart, ...] = ()
+    told: SchedulerFact | None = None
 
 
 def replay(  # noqa: PLR0913  # what a log alone cannot tell; each has its default
@@ -82,11 +83,12 @@ def replay(  # noqa: PLR0913  # what a log alone cannot tell; each has its defau
     processes: int = 1,
     advance: Advance = nothing,
     end: StartState | None = None,
+    source: tuple[str, str] = ("replay", "file"),
 ) -> Replayed:
     """Watch all files of one job. The time of the lines counts, and the order of `files` does not.
 
     `end`: how the scheduler says that the job ended. Without it a log with a failure is taken for an end.
-    Raises OSError if a file cannot be read.
+    `source`: that scheduler, and the job's id there. Raises OSError if a file cannot be read.
     """
     run = _JobReplay(job, book, limits, detectors)
     hits, unlisted, damages = list[Hit](), 0, list[Damage]()
@@ -103,7 +105,7 @@ def replay(  # noqa: PLR0913  # what a log alone cannot tell; each has its defau
     hits.sort(key=lambda hit: place[hit.line.path])
     over_it = _went_on(run, files, hits) if run.watch.job.state.held and end is None else ""
     if end is not None or (run.watch.job.state.held and not over_it):
-        result = _ended(run, end)
+        result = _ended(run, end, source)
         result = replace(result, verdict=_with_line_as_printed(result.verdict, files))
     else:
         result = _without_failure(run, whole=not damages)
@@ -175,26 +177,25 @@ def _with_line_as_printed(verdict: Verdict, files: Sequence[LogFile]) -> Verdict
 _ASSUMED_END = StartState("ended", "ended", reason="assumed: the log holds a failure")
 
 
-def _ended(run: _JobReplay, end: StartState | None) -> Replayed:
+def _ended(run: _JobReplay, end: StartState | None, source: tuple[str, str]) -> Replayed:
     state = end or _ASSUMED_END
-    run.take(
-        SchedulerFact(
-            job=run.job,
-            incarnation=INCARNATION,
-            native_id="file",
-            old="running",
-            new=state.word,
-            ended=True,
-            mode=state.mode,
-            error_type=state.error_type,
-            exit_code=state.exit_code,
-            signal=state.signal,
-            reason=state.reason,
-            by_person=state.by_person,
-            cluster="replay",
-        ),
-        _END_MS,
+    cluster, native_id = source
+    fact = SchedulerFact(
+        job=run.job,
+        incarnation=INCARNATION,
+        native_id=native_id,
+        old="running",
+        new=state.word,
+        ended=True,
+        mode=state.mode,
+        error_type=state.error_type,
+        exit_code=state.exit_code,
+        signal=state.signal,
+        reason=state.reason,
+        by_person=state.by_person,
+        cluster=cluster,
     )
+    run.take(fact, _END_MS)
     run.take(Heartbeat(origin_of(run.job), 1, 0.0, 0.0, 5.0, True, 0, final=True), _HEARTBEAT_MS)
     incident, decision = run.incident, run.decision
     if incident is None or decision is None:
@@ -208,15 +209,19 @@ def _ended(run: _JobReplay, end: StartState | None) -> Replayed:
         f"the policy is {decision.policy}",
         "a file shows no silence, so replay looks for no stall",
     )
+    reason = decision.reason.partition("; observing only")[0]
+    if incident.superseded_by.startswith("replay:") and incident.superseded_by in reason:
+        reason = state.reason  # a file's next start has no name; the scheduler's word tells of it
     return Replayed(
         job=run.job,
         verdict=incident.verdict,
-        decision=replace(decision, reason=decision.reason.partition("; observing only")[0]),
+        decision=replace(decision, reason=reason),
         findings=tuple(run.findings.values()),
         evidence=incident.evidence,
         hits=(),
         assumed=assumed,
         rivals=incident.other_candidates,
+        told=fact if end else None,
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import UNSET
 
 from midwatch.agents.replay.job_replay import EarlierStart, Replayed
-from midwatch.streams.records import Chance, Hit, Rival, Verdict
+from midwatch.streams.records import Chance, Hit, Rival, SchedulerFact, Verdict
 
 VERSION = 1
 _EVIDENCE_SHOWN = 6
@@ -129,6 +129,20 @@ def _rival(rival: Rival) -> dict[str, Any]:
     }
 
 
+def _told(fact: SchedulerFact) -> str:
+    """The end that the caller told: `slurm 77: NODE_FAIL (NodeDown, exit code 1)`."""
+    details = (
+        fact.reason,
+        f"exit code {fact.exit_code}" if fact.exit_code is not None else "",
+        f"signal {fact.signal}" if fact.signal else "",
+        f"cancelled by {fact.by_person}" if fact.by_person else "",
+    )
+    known = ", ".join(filter(None, details))
+    name = fact.cluster if fact.native_id == "file" else f"{fact.cluster} {fact.native_id}"
+    shown = "" if fact.cluster == "replay" else f"{name}: "
+    return f"{shown}{fact.new}" + (f" ({known})" if known else "")
+
+
 def as_text(replayed: Replayed) -> list[str]:
     """The lines for a person."""
     verdict, decision = replayed.verdict, replayed.decision
@@ -139,6 +153,8 @@ def as_text(replayed: Replayed) -> list[str]:
             f"  root      {verdict.root_file}:{verdict.root_line_number}{rank}",
             f"            {verdict.root_line.strip()}",
         ]
+    if replayed.told is not None:
+        out.append(f"  scheduler {_told(replayed.told)}")
     if verdict.step is not None:
         out.append(f"  step      {verdict.step} ({verdict.phase})")
     if verdict.quantities:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from midwatch.agents.replay.jobs_of_files import JobFiles
     from midwatch.agents.replay.log_files import LogFile
     from midwatch.agents.replay.recording.recording_file import Head
-    from midwatch.agents.schedulers.base import StartState
+    from midwatch.agents.schedulers.saved_job import SavedJob
     from midwatch.streams.settings.schema import Settings
 
 _WORTH_A_SCAN = 1 << 30
@@ -37,7 +37,7 @@ _WORTH_PROCESSES = 16 << 20
 @click.option(
     "--recording", type=click.Path(path_type=Path), help="A file of `midwatch export`, instead of logs."
 )
-@click.option("--job", help="The job's name [default: the file's].")
+@click.option("--job", help="The job's name [default: the file's], or its id in the record.")
 @click.option(
     "--rules", "presets", multiple=True, default=("default",), show_default=True, help="Preset or file."
 )
@@ -103,10 +103,11 @@ def replay(
     book = Rulebook(
         {loaded.name: loaded}, sign=lambda command: command, default_policy=loaded.name, judges=judges
     )
-    end = _end(options["exit_code"], options["record"])
+    told = options["exit_code"] is not None or options["record"] is not None
     detectors = detectors_in(extensions.named(), extensions)
     with given_files(paths, stdin=sys.stdin.buffer) as given:
-        jobs = _jobs(paths, given.files, options["by"], named=job is not None or end is not None)
+        jobs = _jobs(paths, given.files, options["by"], named=job is not None or told)
+        end = _end(options["exit_code"], options["record"], job, given.files)
         watched = watched_rules(presets, scan=given.size > _WORTH_A_SCAN)
         for note in dict.fromkeys((*given.notes, *watched.notes, *loaded.notes)):
             click.echo(note, err=True)
@@ -122,7 +123,8 @@ def replay(
                     detectors=detectors,
                     processes=processes_for(sum(file.size() for file in files), _WORTH_PROCESSES),
                     advance=advance,
-                    end=end,
+                    end=end.state if end else None,
+                    source=(end.cluster, next(iter(end.names), "file")) if end else ("replay", "file"),
                 )
 
             if jobs is None:
@@ -164,22 +166,27 @@ def _jobs(paths: Sequence[str], files: Sequence[LogFile], by: str, *, named: boo
     return jobs
 
 
-def _end(exit_code: int | None, record: Path | None) -> StartState | None:
+def _end(
+    exit_code: int | None, record: Path | None, job: str | None, files: Sequence[LogFile]
+) -> SavedJob | None:
     """How the job ended, if the caller knows it."""
-    from midwatch.agents.replay.scheduler_record import from_exit_code, from_text
+    from midwatch.agents.replay.own_job_id import clues_of
+    from midwatch.agents.replay.scheduler_record import ended_job, from_exit_code
+    from midwatch.agents.schedulers.saved_job import SavedJob
 
     if exit_code is not None and record is not None:
         raise click.UsageError("give --exit-code or --scheduler, not both")
     if exit_code is not None:
-        return from_exit_code(exit_code)
+        return SavedJob("replay", (), from_exit_code(exit_code))
     if record is None:
         return None
     try:
-        return from_text(record.read_text(encoding="utf-8", errors="replace"), str(record))
+        text = record.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise UsageError(
             f"the record cannot be read: {error.strerror}", where=str(record), remedy="give a file"
         ) from error
+    return ended_job(text, str(record), clues_of(job, files))
 
 
 def _recording(file: Path, policy: str | None, settings: Settings, *, as_json: bool) -> int:

@@ -55,6 +55,10 @@ _ENDED: dict[str, tuple[Mode, str]] = {
     "REVOKED": ("ended", "cancelled"),
     "PREEMPTED": ("ended", "preemption"),
 }
+STATES = frozenset((*_KINDS, *_ENDED))
+_NO_PERSON = ("0", "root")
+_OWN_CANCEL = re.compile(r"DependencyNeverSatisfied|Assoc\w+|QOS\w+|Invalid(?:Account|QOS)")
+"""Reasons for which slurmctld cancels a job by itself."""
 
 
 def queue(text: str) -> tuple[SchedulerJob, ...]:
@@ -76,7 +80,7 @@ def _row(line: str) -> SchedulerJob | None:
     return SchedulerJob(
         native_id=native,
         incarnation=slurm_incarnation(native, int(restarts)),
-        state=job_state(word, reason, *_status(status)),
+        state=job_state(word, reason, *exit_status(status)),
         effect_key=effect_key_in(comment),
         user=user,
         started="" if started == "N/A" else started,
@@ -90,7 +94,8 @@ def job_state(word: str, reason: str, exit_code: int | None, signal: int | None)
     shown = "" if reason in ("None", "(null)", "") else reason
     if base in _ENDED:
         mode, error_type = _ENDED[base]
-        person = (f"uid {tail.removeprefix('by ')}" if tail.startswith("by ") else SOMEBODY) if mode else ""
+        if base == "FAILED" and exit_code == 0 and not signal:
+            exit_code = None  # it ended before a process had a code, or the version prints none
         return StartState(
             "ended",
             word=base,
@@ -99,7 +104,7 @@ def job_state(word: str, reason: str, exit_code: int | None, signal: int | None)
             exit_code=exit_code,
             signal=signal,
             reason=shown,
-            by_person=person if base == "CANCELLED" else "",
+            by_person=_canceller(tail, shown) if base == "CANCELLED" else "",
         )
     kind = _KINDS.get(base, "unknown")
     if kind == "queued" and shown.startswith("JobHeld"):
@@ -107,7 +112,32 @@ def job_state(word: str, reason: str, exit_code: int | None, signal: int | None)
     return StartState(kind, word=base, reason=shown)
 
 
-def _status(text: str) -> tuple[int | None, int | None]:
+def _canceller(tail: str, reason: str) -> str:
+    """Who cancelled, by what stands behind the word; "" if SLURM did it itself, for that reason."""
+    name = tail.removeprefix("by ") if tail.startswith("by ") else ""
+    if _OWN_CANCEL.fullmatch(reason) and name in ("", *_NO_PERSON):
+        return ""
+    if not name or name.endswith("+"):  # a narrow column cut the name
+        return SOMEBODY
+    return f"uid {name}" if name.isdigit() else name
+
+
+def whole_word(word: str) -> str:
+    """The state of which sacct shows the beginning in a narrow column, such as `OUT_OF_ME+`.
+
+    Raises ValueError: no state begins so, or several do.
+    """
+    base, _, tail = word.partition(" ")
+    if not base.endswith("+") or base[:-1] in STATES:
+        return word.replace("+", "", 1) if base.endswith("+") else word
+    states = sorted(state for state in STATES if state.startswith(base[:-1]))
+    if len(states) != 1:
+        which = f"several states begin so: {', '.join(states)}" if states else "no state begins so"
+        raise ValueError(f"the state is cut to {base}, and {which}")
+    return f"{states[0]} {tail}".rstrip()
+
+
+def exit_status(text: str) -> tuple[int | None, int | None]:
     """Exit code and signal, from `3:0` or from the raw wait status (768)."""
     if ":" in text:
         code, _, number = text.partition(":")
@@ -129,7 +159,7 @@ def from_sacct(text: str, restarts: int) -> StartState | None:
     if len(rows) <= restarts:
         return None
     word, status = rows[restarts][:2]
-    return job_state(word, "", *_status(status))
+    return job_state(word, "", *exit_status(status))
 
 
 def epoch(text: str) -> SchedulerEpoch:
