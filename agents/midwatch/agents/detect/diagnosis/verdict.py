@@ -214,7 +214,7 @@ def _judge(root: Hit | None, ending: AttemptEnd) -> Verdict:
         return _verdict(ending, "ended", "unknown", stand_in=_StandIn(remedy=short))
     error_type = fact.error_type if fact and fact.error_type else "unknown"
     stand_in = _StandIn(error_type, line=told(fact) if fact else "", remedy=_LOOK_ELSEWHERE)
-    known = fact is not None and bool(fact.exit_code or fact.signal or fact.mode == "timeout")
+    known = fact is not None and bool(fact.exit_code or fact.signal or fact.mode in ("timeout", "crash"))
     return _verdict(ending, mode, "failed" if known else "unknown", stand_in=stand_in)
 
 

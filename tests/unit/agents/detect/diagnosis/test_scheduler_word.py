@@ -62,8 +62,12 @@ AGREES = {
     "CANCELLED by 1000": _CANCELLED,
     "CANCELLED by 0": _CANCELLED,
     "REVOKED": _CANCELLED,
+    "REQUEUED": _CANCELLED.replace("01 ***", "01 DUE TO JOB REQUEUE ***"),
+    "dependency": _CANCELLED,
+    "unknown end": _RAISED,
     "134": "Fatal Python error: Aborted\n",
     "139": "Fatal Python error: Segmentation fault\n",
+    "139:0": "Fatal Python error: Segmentation fault\n",
     "137": _KILLED,
     "143": _CANCELLED,
     "127": "run.sh: line 12: torchrun: command not found\n",
@@ -77,13 +81,25 @@ _RAY = {
     "RAY FAILED 1": {"status": "FAILED", "driver_exit_code": 1, "message": "Job entrypoint command failed"},
     "RAY STOPPED": {"status": "STOPPED"},
     "RAY FAILED": {"status": "FAILED", "driver_exit_code": None, "message": "its node died"},
+    "RAY FAILED 137": {
+        "status": "FAILED",
+        "driver_exit_code": 137,
+        "message": "Job entrypoint command failed",
+    },
 }
+_DEPENDENCY = "JobId=77 JobName=toy\n   JobState=CANCELLED Reason=DependencyNeverSatisfied ExitCode=0:0\n"
 
 
 def state_of(word: str) -> StartState:
     if word in _RAY:
         return from_text(json.dumps(_RAY[word]), word)
+    if word == "unknown end":
+        return StartState("ended", "ended")
+    if word == "dependency":
+        return from_text(_DEPENDENCY, word)
     kind, _, code = word.partition(" ")
+    if kind == "FAILED" and code == "139:0":
+        return from_text("JobID|State|ExitCode\n77|FAILED|139:0\n", word)
     if kind == "exit":
         return from_exit_code(int(code))
     if kind == "FAILED":
