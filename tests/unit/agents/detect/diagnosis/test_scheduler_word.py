@@ -77,29 +77,23 @@ AGREES = {
     "RAY STOPPED": _RAISED,
     "RAY FAILED": _RAISED,
 }
-_RAY = {
-    "RAY FAILED 1": {"status": "FAILED", "driver_exit_code": 1, "message": "Job entrypoint command failed"},
-    "RAY STOPPED": {"status": "STOPPED"},
-    "RAY FAILED": {"status": "FAILED", "driver_exit_code": None, "message": "its node died"},
-    "RAY FAILED 137": {
-        "status": "FAILED",
-        "driver_exit_code": 137,
-        "message": "Job entrypoint command failed",
-    },
+_RAY_FAILED = {"status": "FAILED", "message": "Job entrypoint command failed"}
+_RECORDS = {
+    "RAY FAILED 1": json.dumps({**_RAY_FAILED, "driver_exit_code": 1}),
+    "RAY FAILED 137": json.dumps({**_RAY_FAILED, "driver_exit_code": 137}),
+    "RAY FAILED": json.dumps({**_RAY_FAILED, "driver_exit_code": None, "message": "its node died"}),
+    "RAY STOPPED": json.dumps({"status": "STOPPED"}),
+    "FAILED 139:0": "JobID|State|ExitCode\n77|FAILED|139:0\n",
+    "dependency": "JobId=77 JobName=toy\n   JobState=CANCELLED Reason=DependencyNeverSatisfied ExitCode=0:0\n",
 }
-_DEPENDENCY = "JobId=77 JobName=toy\n   JobState=CANCELLED Reason=DependencyNeverSatisfied ExitCode=0:0\n"
 
 
 def state_of(word: str) -> StartState:
-    if word in _RAY:
-        return from_text(json.dumps(_RAY[word]), word)
+    if word in _RECORDS:
+        return from_text(_RECORDS[word], word)
     if word == "unknown end":
         return StartState("ended", "ended")
-    if word == "dependency":
-        return from_text(_DEPENDENCY, word)
     kind, _, code = word.partition(" ")
-    if kind == "FAILED" and code == "139:0":
-        return from_text("JobID|State|ExitCode\n77|FAILED|139:0\n", word)
     if kind == "exit":
         return from_exit_code(int(code))
     if kind == "FAILED":
