@@ -138,6 +138,9 @@ def diagnose(hits: Sequence[Hit], ending: AttemptEnd, order: Order = features) -
     root, hits = choice.root, _hits_of(candidates)
     evidence = sorted((hit for hit in hits if hit is not root), key=in_order)[:15]
     judged = with_way_on(out_of_step(_judge(root, ending), hits), ending.checkpoints)
+    if ending.succeeded and judged.state == "failed" and of_teardown(hits):
+        lasting = False if hits or judged.transient else None
+        judged = replace(judged, transient=lasting, remedy=_CLOSED_BADLY if hits else _ENDED_BADLY)
     return Diagnosis(judged, tuple(([root] if root else []) + evidence), _rivals(choice, judged))
 
 
@@ -179,6 +182,10 @@ def _harmless(candidates: Sequence[Hit], ending: AttemptEnd) -> Verdict | None:
 
 _CLOSED_BADLY = (
     "The job reported its success before these lines. They come from its closing; nothing has to run again."
+)
+_ENDED_BADLY = (
+    "The job reported its success before it ended so. See what its script does behind the training; the "
+    "training itself needs no further start."
 )
 
 

@@ -11,7 +11,7 @@ from midwatch.agents.detect.diagnosis.relations import Surroundings, related
 from midwatch.agents.policies.loader import load_policy
 from midwatch.agents.replay.job_replay import Replayed, replay
 from midwatch.agents.replay.log_files import LogFile
-from midwatch.agents.replay.scheduler_record import from_exit_code
+from midwatch.agents.replay.scheduler_record import from_exit_code, from_text
 from midwatch.agents.rulesets.bundles import watched_rules
 from midwatch.agents.schedulers.base import StartState
 from midwatch.rules.detectors.limits import WatchLimits
@@ -295,6 +295,23 @@ def test_a_failed_end_is_never_explained_away() -> None:
         lines = f"{STEPS}{DONE}\n[rank0]:Fatal Python error: Aborted\n"
         assert ended(lines, end).verdict.state == expected
         assert ended(f"{LOST}\n{NOT_CLOSED}\n", end).verdict.state == expected
+
+
+@pytest.mark.parametrize(
+    ("lines", "action"),
+    [("[rank0]:Fatal Python error: Aborted\n", "stop"), ("", "hold"), ("[rank0]: KeyError: 'x'\n", "stop")],
+    ids=["crash of its closing", "no line", "a failure of its own"],
+)
+def test_a_bad_end_behind_success_says_so_and_starts_nothing(lines: str, action: str) -> None:
+    done = ended(f"{STEPS}{DONE}\n{lines}", from_exit_code(1))
+    assert (done.verdict.state, done.decision.action) == ("failed", action)
+    assert ("reported its success" in done.verdict.remedy) == ("KeyError" not in lines)
+
+
+def test_a_node_that_failed_behind_success_starts_nothing() -> None:
+    failed = from_text("JobID|State|ExitCode\n77|NODE_FAIL|0:1\n", "sacct")
+    assert ended(f"{STEPS}{DONE}\n", failed).decision.action == "stop"
+    assert ended(STEPS, failed).decision.action == "restart"
 
 
 def ended(log: str, end: StartState | None) -> Replayed:

@@ -84,7 +84,7 @@ _RECORDS = {
     "RAY FAILED": json.dumps({**_RAY_FAILED, "driver_exit_code": None, "message": "its node died"}),
     "RAY STOPPED": json.dumps({"status": "STOPPED"}),
     "FAILED 139:0": "JobID|State|ExitCode\n77|FAILED|139:0\n",
-    "dependency": "JobId=77 JobName=toy\n   JobState=CANCELLED Reason=DependencyNeverSatisfied ExitCode=0:0\n",
+    "dependency": "JobId=77 JobName=toy\n   JobState=CANCELLED Reason=DependencyNeverSatisfied\n",
 }
 
 
