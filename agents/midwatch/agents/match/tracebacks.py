@@ -64,7 +64,8 @@ _GLUED = re.compile(rb"\A\s*[\^~]{3,}\[")
 _HANDLING = b"During handling of the above exception, another "
 _IGNORED = re.compile(
     rb"Exception ignored (?:in|on|while)|--- Logging error ---|WON'T CONVERT|in atexit callback"
-    rb"|Exception in thread .*auto_conversion|\bError when executing tool: "
+    rb"|Exception in thread (?:.*auto_conversion|(?:NetStatThr|ChkStopThr|IntMsgThr|MsgRouterThr)\b)"
+    rb"|\bError when executing tool: "
 )
 _ANNOUNCED = b"Exception ignored "
 _NOTHING_MORE = re.compile(rb"\s*\Z")

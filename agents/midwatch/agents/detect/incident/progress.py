@@ -188,13 +188,24 @@ def _gone_round(loop: Loop | None, at: tuple[float, ...]) -> Loop:
 
 
 def _still_diverged(line: ProgressLine, held: Held) -> bool:
-    """Whether broken numbers remain. A run goes on with them, so only a finite loss shows their end."""
+    """Whether broken numbers remain. A run goes on with them, so only a finite loss shows their end.
+
+    A trainer may print the loss in one line and count in another. So once a finite loss was counted behind the
+    held line, a line without a loss shows the end too. Nothing but such a loss leaves a loop there.
+    """
     if held.hit.error_type != "numerical_instability":
         return False
+    if not line.loss:
+        return not held.loops
     try:
         return not math.isfinite(float(line.loss))
     except ValueError:
         return True
+
+
+def _diverged_on(line: ProgressLine, held: Held) -> Held:
+    """The held line whose numbers remain broken. A loss that is broken anew takes back the finite one."""
+    return replace(held, loops={}, count=None, rises=0) if line.loss and held.loops else held
 
 
 _step_of = attrgetter("step")
@@ -216,14 +227,19 @@ def _held_after_step(line: ProgressLine, held: Iterable[Held]) -> Iterator[Held]
     for each in held:
         if not earlier(each.hit.line, line):
             yield replace(each, step=line.step) if line.step > each.step else each
-        elif line.step < each.step + _STEPS_TO_WITHDRAW or _still_diverged(line, each):
+        elif _still_diverged(line, each):
+            yield _diverged_on(line, each)
+        elif line.step < each.step + _STEPS_TO_WITHDRAW:
             yield each
 
 
 def _held_after_count(line: ProgressLine, at: tuple[float, ...], held: Iterable[Held]) -> Iterator[Held]:
     for each in held:
-        if not earlier(each.hit.line, line) or _still_diverged(line, each):
+        if not earlier(each.hit.line, line):
             yield each
+            continue
+        if _still_diverged(line, each):
+            yield _diverged_on(line, each)
             continue
         before = each.loops.get(line.kind) or _of_earlier_version(each, at)
         loop = _gone_round(before, at)

@@ -93,6 +93,52 @@ def test_broken_numbers_are_not_mended_by_a_loop_that_goes_round() -> None:
     assert [r.state for r in scene.records if isinstance(r, Incident)] == ["suspected"]
 
 
+_LOSS, _NAN, _BAR = ("log", "0.4", "2.1"), ("log", "0.4", "nan"), ("bar", "", "")
+
+
+@pytest.mark.parametrize(
+    ("lines", "withdrawn"),
+    [
+        ([_LOSS, _BAR, _BAR, _BAR], True),
+        ([_LOSS, _BAR, _BAR], False),
+        ([_BAR, _BAR, _BAR, _LOSS, _BAR, _BAR], False),  # what the bar counted before the loss shows nothing
+        ([_LOSS, _LOSS, _LOSS, _LOSS], False),  # its epoch does not rise, and no bar counts
+        ([_NAN, _BAR, _BAR, _BAR], False),
+        ([_LOSS, _NAN, _BAR, _BAR, _BAR], False),
+        ([_LOSS, _BAR, _NAN, _BAR, _BAR, _LOSS, _BAR, _BAR, _BAR], True),
+    ],
+)
+def test_a_finite_loss_lets_a_bar_that_counts_on_show_the_end_of_broken_numbers(
+    lines: list[tuple[str, str, str]], withdrawn: bool
+) -> None:
+    scene = Scene()
+    scene.spec()
+    scene.line("numerical_instability", transient=False)
+    for number, (rule, count, loss) in enumerate(lines):
+        scene.now += 1
+        scene.progress(-1, count=count or str(number), loss=loss, rule=rule)
+    states = [r.state for r in scene.records if isinstance(r, Incident)]
+    assert states == (["suspected", "withdrawn"] if withdrawn else ["suspected"])
+
+
+@pytest.mark.parametrize(
+    ("losses", "withdrawn"), [(["2.1"], True), ([], False), (["nan"], False), (["2.1", "nan"], False)]
+)
+def test_a_finite_loss_lets_steps_without_one_show_the_end_of_broken_numbers(
+    losses: list[str], withdrawn: bool
+) -> None:
+    scene = Scene()
+    scene.spec()
+    scene.progress(40)
+    scene.line("numerical_instability", transient=False)
+    for loss in losses:
+        scene.now += 1
+        scene.progress(-1, count="0.4", loss=loss, rule="log")
+    scene.train(range(41, 44))
+    states = [r.state for r in scene.records if isinstance(r, Incident)]
+    assert states == (["suspected", "withdrawn"] if withdrawn else ["suspected"])
+
+
 @pytest.mark.capability("S001-35", "S001-64")
 def test_what_a_person_cancels_is_left_alone() -> None:
     scene = Scene(policy="megatron_aggressive")
