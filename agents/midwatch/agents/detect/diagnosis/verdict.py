@@ -285,9 +285,9 @@ def _as_proven(verdict: Verdict, root: Hit, ending: AttemptEnd) -> Verdict:
 
 
 def _lost_a_peer(root: Hit) -> bool:
-    """Whether a specific rule knows that a peer was silent or gone. A card that refuses is none."""
+    """Whether its rule knows that a peer or a service was silent or gone. A card that refuses is none."""
     if root.fallback:
-        return False
+        return root.rule == "service_refused"
     if root.error_type in ("distributed_timeout", "rendezvous") or root.rule == "nccl_connect_failed":
         return True
     link = root.error_type in ("communication", "nccl")
