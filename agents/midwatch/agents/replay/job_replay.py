@@ -226,7 +226,12 @@ def _went_on(run: _JobReplay, files: Sequence[LogFile], hits: Sequence[Hit]) -> 
     known = [(file, last[file.path]) for file in files if file.path in last]
     if known and all(_caught(run, file, hits) for file, _ in known):
         return "steps came behind the same exceptions of Ray's workers before, so they ended nothing"
-    if not known or not all(went_on(file, number) for file, number in known):
+    state = run.watch.job.state
+    held, trained = [each.hit for each in state.held], state.trained or state.step is not None
+    if not known or not all(
+        went_on(file, number, run.failures.weight_behind(file.path, held, trained=trained))
+        for file, number in known
+    ):
         return ""
     places = ", ".join(f"{file.path}:{number}" for file, number in known)
     return f"the log goes on for many lines behind {places}, so that failure ended nothing"
