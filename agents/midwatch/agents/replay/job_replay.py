@@ -9,7 +9,7 @@ from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.detect.diagnosis.chance import chance_of, end_class, shipped
 from midwatch.agents.replay.aftermath import LastFailure, went_on
 from midwatch.agents.replay.caught_by_workers import StepLines, caught_by_workers
-from midwatch.agents.replay.closing_lines import ClosingFailure, closing_failure
+from midwatch.agents.replay.closing_lines import CUT_NAME, ClosingFailure, closing_failure, ends_within_a_name
 from midwatch.agents.replay.log_files import INCARNATION, LogFile, as_printed, line_of, origin_of
 from midwatch.agents.replay.matched_files import Damage, in_order, matching
 from midwatch.agents.replay.open_spike import Losses, LossLine, Spike, is_over
@@ -105,6 +105,7 @@ def replay(  # noqa: PLR0913  # what a log alone cannot tell; each has its defau
     if end is not None or (run.watch.job.state.held and not over_it):
         result = _ended(run, end)
         result = replace(result, verdict=_with_line_as_printed(result.verdict, files))
+        result = _with_cut_name(result, files) if end is None else result
     else:
         result = _without_failure(run, whole=not damages)
         spike = None if run.watch.job.state.succeeded or damages else _open_spike(run, files)
@@ -276,6 +277,18 @@ def _with_closing(result: Replayed, end: ClosingFailure, files: Sequence[LogFile
         remedy=_LOOK_FOR_THE_REST,
     )
     return _held(replace(result, verdict=verdict), end.how, files, stepped=verdict.step is not None)
+
+
+def _with_cut_name(result: Replayed, files: Sequence[LogFile]) -> Replayed:
+    """The verdict held for a person, if the root is an exception whose name is cut off."""
+    verdict, number = result.verdict, result.verdict.root_line_number
+    file = next((file for file in files if file.path == verdict.root_file), None)
+    if file is None or number is None or verdict.error_type != "exception":
+        return result
+    if not ends_within_a_name(file, number):
+        return result
+    unknown = replace(result, verdict=replace(verdict, transient=None))
+    return _held(unknown, CUT_NAME, files, stepped=verdict.step is not None)
 
 
 def _held(result: Replayed, reason: str, files: Sequence[LogFile], *, stepped: bool) -> Replayed:
