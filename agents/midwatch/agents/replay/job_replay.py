@@ -28,6 +28,7 @@ from midwatch.streams.records import (
     Hit,
     Hits,
     Incident,
+    Line,
     Rival,
     SchedulerFact,
     Verdict,
@@ -103,7 +104,8 @@ def replay(  # noqa: PLR0913  # what a log alone cannot tell; each has its defau
     hits.sort(key=lambda hit: place[hit.line.path])
     over_it = _went_on(run, files, hits) if run.watch.job.state.held and end is None else ""
     if end is not None or (run.watch.job.state.held and not over_it):
-        result = _ended(run, end)
+        state = run.watch.job.state
+        result = _with_success_said(_ended(run, end), state.success_line if state.succeeded else None)
         result = replace(result, verdict=_with_line_as_printed(result.verdict, files))
         result = _with_cut_name(result, files) if end is None else result
     else:
@@ -219,6 +221,19 @@ def _ended(run: _JobReplay, end: StartState | None) -> Replayed:
         assumed=assumed,
         rivals=incident.other_candidates,
     )
+
+
+def _with_success_said(result: Replayed, said: Line | None) -> Replayed:
+    """The failure with a hint at the job's own word of success above it, if it had said so in line `said`."""
+    verdict = result.verdict
+    if said is None or verdict.state != "failed":
+        return result
+    hint = (
+        f"The job had reported its success in {said.path}:{said.number}. Where its results are complete, "
+        "nothing has to run again."
+    )
+    closed = f"{verdict.remedy.rstrip('.')}. {hint}" if verdict.remedy else hint
+    return replace(result, verdict=replace(verdict, remedy=closed))
 
 
 def _went_on(run: _JobReplay, files: Sequence[LogFile], hits: Sequence[Hit]) -> str:
