@@ -66,8 +66,12 @@ _DRAWN_ANEW = re.compile(r"\r+(?=[^\r\n])")
 
 # What a program may try and get over, though it raises an exception or warns of a stall.
 _TRIED = ("code", "stall")
-_ENDED = ("preemption", "cancelled", "slurm_failure", "native_crash")
+_ENDED = ("preemption", "cancelled", "slurm_failure")
 _OF_LAUNCHERS = ("slurm", "scheduler", "torchrun", "deepspeed", "mpi", "lightning", "kubernetes")
+# Damage that a library finds in its own process may be none, so it is no such word.
+_CRASHED = re.compile(
+    r"(?i)segmentation fault|segfault|core dumped|\bsignal\b|\bSIG[A-Z]|\baborted\b|bus error"
+)
 _KILLED = re.compile(r"(?i)\bkill|\boom[ _-]|out[ _]of[ _]memory")
 
 
@@ -75,6 +79,8 @@ def _tells_an_end(hit: Hit) -> bool:
     """Whether the line is the word of somebody outside that the job, a task or a process has ended."""
     if hit.error_type in _ENDED or hit.mode == "timeout":
         return True
+    if hit.error_type == "native_crash":
+        return _CRASHED.search(hit.line.text) is not None
     if hit.error_type == "host_oom":
         return _KILLED.search(hit.line.text) is not None
     if hit.error_type == "hardware":

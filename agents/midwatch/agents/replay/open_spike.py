@@ -60,7 +60,7 @@ class LossLine(NamedTuple):
     step: int
     loss: float | None
     place: float = -1.0
-    count: str = ""
+    count: str = ""  # type: ignore[assignment]  # it hides the method of tuples, which nobody calls
 
 
 class Spike(NamedTuple):
