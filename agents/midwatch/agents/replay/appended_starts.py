@@ -175,7 +175,14 @@ def _places_in(file: LogFile) -> list[StartPlace]:
     places = list(islice(possible_starts(file), _MOST_STARTS + 1))
     if len(places) > _MOST_STARTS:
         places = list(islice(possible_starts(file, marks=False), _MOST_STARTS + 1))
-    places = [each for each in places if not each.behind_end or _has_lines_behind(file, each)]
+    below = [*(each.number if each.behind_end else 0 for each in places[1:]), 0]
+    # Each node of a job prints the same words. The last of them parts the starts.
+    places = [
+        place
+        for place, after in zip(places, below, strict=False)
+        if not place.behind_end
+        or (not 0 < after - place.number <= _HEAD_LINES and _has_lines_behind(file, place))
+    ]
     places = _with_script_starts(places, file)
     return places if len(places) <= _MOST_STARTS else []
 

@@ -47,7 +47,7 @@ _LOUD = rb"error|critical|fatal|panic"
 _STRUCTURED = re.compile(
     rb"\A\s*\{(?=.*\"(?:message|msg|event|error)\": ?\")"  # JSON
     rb"[^{]*?\"(?:level(?:_?name)?|lvl|log\.level|severity)\": ?\"(?i:" + _LOUD + rb")\""
-    rb"|\A(?=.*\b(?:msg|message|event|err|error)=)(?:[\w.]+=(?:\"[^\"]*\"|\S*) )*"  # logfmt
+    rb"|\A(?=.*\b(?:msg|message|event|err|error)=)(?:[\w.]+=(?:\"[^\"]*\"|[^\s\"]*) )*"  # logfmt
     rb"(?:level|lvl|severity)=\"?(?i:" + _LOUD + rb")\b"
     rb"|\A\[?[EF]\d{3,4} \d\d:\d\d:\d\d[.\d]* +(?:\d+ )?[\w./-]+:\d+\] (?!.*\bregister)"  # glog, c10
     rb"|\A(?:\[[\w.: -]+\] +)*[\w.-]+:\d+ +UCX +(?:ERROR|FATAL) "
@@ -144,16 +144,16 @@ def _may_be_the_last(hit: Hit) -> bool:
     return hit.role == "context" and hit.fallback and hit.severity != "info"
 
 
-def ends_within_a_name(file: LogFile, number: int) -> bool:
-    """Whether the file ends in its line of that number, without a line feed, within an exception's name.
+def ends_within_a_name(file: LogFile, number: int, line: str) -> bool:
+    """Whether the file ends in this line of that number, without a line feed, within an exception's name.
 
     What the name would have been nobody knows, so neither does its type. Raises OSError.
     """
-    if file.tail().endswith(b"\n"):
+    words = line.encode()
+    name = _NAME.fullmatch(words[front(words) :].strip())
+    if name is None or _WHOLE_NAME.search(name[0]) or file.tail().endswith(b"\n"):
         return False
-    last, line = last_lines(file)[-1]
-    name = _NAME.fullmatch(line[front(line) :].strip())
-    return last == number and name is not None and _WHOLE_NAME.search(name[0]) is None
+    return last_lines(file)[-1][0] == number
 
 
 def _is_error(line: bytes) -> bool:

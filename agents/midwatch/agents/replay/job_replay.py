@@ -300,7 +300,7 @@ def _with_cut_name(result: Replayed, files: Sequence[LogFile]) -> Replayed:
     file = next((file for file in files if file.path == verdict.root_file), None)
     if file is None or number is None or verdict.error_type != "exception":
         return result
-    if not ends_within_a_name(file, number):
+    if not ends_within_a_name(file, number, verdict.root_line):
         return result
     unknown = replace(result, verdict=replace(verdict, transient=None))
     return _held(unknown, CUT_NAME, files, stepped=verdict.step is not None)

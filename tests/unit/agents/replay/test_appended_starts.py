@@ -232,6 +232,12 @@ def test_steps_behind_the_word_of_slurm_are_of_another_start(watch: Watch, why: 
     assert (done.verdict.state, places(done)) == ("healthy", [(1, 61, error_type)])
 
 
+def test_the_last_node_of_which_slurm_says_so_parts_the_starts(watch: Watch) -> None:
+    nodes = "".join(TAKEN.format("PREEMPTION").replace("toy-1", f"toy-{node}") for node in range(8))
+    done = watch(LOADS + steps(1, 20) + nodes + "another toy is wound up\n" + steps(5, 30) + RAISED)
+    assert (done.verdict.error_type, places(done)) == ("exception", [(1, 68, "preemption")])
+
+
 def test_what_an_epilog_prints_behind_the_word_of_slurm_is_no_start(watch: Watch) -> None:
     epilog = "".join(f"removed '/scratch/toy/{n}'\n" for n in range(80))
     done = watch(LOADS + steps(1, 20) + TAKEN.format("PREEMPTION") + STOPPED + epilog)

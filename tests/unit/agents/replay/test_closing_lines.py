@@ -169,6 +169,12 @@ def test_a_log_that_ends_within_the_name_of_its_exception_says_nothing_of_its_ki
         assert watch(STEPS + OPEN + whole).decision.action == "stop"
 
 
+def test_a_record_of_many_fields_is_read_in_time(watch: Watch) -> None:
+    fields = " ".join(f'toy{n}="wheel"' for n in range(400))
+    assert watch(f"{STEPS}{fields} level=info err=none\n").verdict.state == "healthy"
+    assert watch(f"{STEPS}{fields} level=error err=none\n").verdict.state == "failed"
+
+
 def test_what_a_transport_complains_of_counts_only_where_nothing_follows(watch: Watch) -> None:
     words = "[1714000000.118290] [n4:77  :0]     toy.c:9    UCX  ERROR the wheel of the port is missing\n"
     done = watch(STEPS + words)
