@@ -1,20 +1,36 @@
 """The aftermath: what a log shows behind its last failure line. A program that goes on had not failed.
 
 A live watch sees the end of the job itself. A saved log shows only its lines, so a long ordinary rest speaks
-against an end.
+against an end. How much of it counts, the failure tells (`Weight`):
+
+- Only steps undo the word of a scheduler, a kernel, a shell or a launcher that the job or a task has ended.
+- A program gets over an optional import or a stall. So all ordinary lines count while it has made no step.
+- Behind any other failure monitors, epilogs and waiting ranks repeat a few forms. So only the forms count,
+  unless the next training prints its steps among the lines.
+
+Listings and waiting are no work, whatever failed.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice, pairwise
+from typing import Literal
 
 from midwatch.agents.replay.log_files import LogFile, lines_behind
-from midwatch.streams.records import Hits
+from midwatch.streams.records import Hit, Hits, Progress
+from midwatch.streams.records.error_types import family
 
 ENOUGH = 60
 """Ordinary lines behind a failure that show that the program went on. Each drawing of a bar counts as one."""
+ENOUGH_FORMS = 40
+"""The same of lines that differ in more than their numbers."""
+
+Weight = Literal["nothing", "forms", "lines"]
+"""What counts behind a failure."""
+_STEPS = 4
+"""Different steps behind a failure that show that a training went on."""
 _READ = 400
 _AGAIN = 6  # times that a program said the same words, and
 _FEW = 5  # ordinary lines behind each time, that show that it gets over them
@@ -28,14 +44,48 @@ _OF_THE_END = re.compile(
     r"|\(\S*\+0x[0-9a-f]+\) ?\[0x[0-9a-f]+\]\s*\Z"  # glibc backtrace_symbols
     r"|\bbfc_allocator\.cc:\d+\]|\A(?:Limit|(?:Max)?InUse|NumAllocs|MaxAllocSize): +\d"
 )
+# What a script lists when its program has ended: files, packages, variables, cards. And who only waits.
+_LISTED = re.compile(
+    r"\A\s*(?:(?:removed|deleted|copied|deleting|removing)(?: directory:?)? [\"'`\u2018/]"  # rm -v, rsync
+    r"|[\"'\u2018]?/?[\w.@+=-]+(?:/[\w.@+=-]+)+/?[\"'\u2019]?(?: -> \S+)?\s*\Z"  # tar, rsync, cp -v
+    r"|[dlcbps-](?:[r-][w-][xsStT-]){3}[.+@]? "  # ls -l
+    r"|(?:\[(?:pip3?|conda)\] )?[\w.-]+(?:==\S+| @ (?:file|git|https?)\S+)\s*\Z"  # pip freeze
+    r"|(?:declare -x |export )?[A-Z_][A-Z0-9_]*="  # env
+    r"|[+|].*(?:NVIDIA-SMI|\d+MiB / +\d+MiB)"
+    r")|(?i:\bwaiting\b)"
+)
 
 # A bare number with a fraction: what a loop prints of its loss. Dumps print whole or hexadecimal numbers.
 _LOSS = re.compile(r"\A\s*-?\d+\.\d+(?:e-?\d+)?\s*\Z")
+_BAR = re.compile(r"\d%\|")
 _DIGITS = re.compile(r"\d+")
 _OF_ONE_OF_MANY = re.compile(r"(?i)\brank ?\d|\bpid=|\A\s*\d+: |\A\[\d")
 _OF_A_TRACEBACK = re.compile(r"\s+\S|.*\bFile \"|\s*[\^~]+\s*\Z")
 # A bar that is drawn anew stands behind the one before in the same line.
 _DRAWN_ANEW = re.compile(r"\r+(?=[^\r\n])")
+
+# What a program may try and get over, though it raises an exception or warns of a stall.
+_TRIED = ("code", "stall")
+_ENDED = ("preemption", "cancelled", "slurm_failure")
+_OF_LAUNCHERS = ("slurm", "scheduler", "torchrun", "deepspeed", "mpi", "lightning", "kubernetes")
+# Damage that a library finds in its own process may be none, so it is no such word.
+_CRASHED = re.compile(
+    r"(?i)segmentation fault|segfault|core dumped|\bsignal\b|\bSIG[A-Z]|\baborted\b|bus error"
+)
+_KILLED = re.compile(r"(?i)\bkill|\boom[ _-]|out[ _]of[ _]memory")
+
+
+def _tells_an_end(hit: Hit) -> bool:
+    """Whether the line is the word of somebody outside that the job, a task or a process has ended."""
+    if hit.error_type in _ENDED or hit.mode == "timeout":
+        return True
+    if hit.error_type == "native_crash":
+        return _CRASHED.search(hit.line.text) is not None
+    if hit.error_type == "host_oom":
+        return _KILLED.search(hit.line.text) is not None
+    if hit.error_type == "hardware":
+        return hit.mode == "crash"
+    return hit.role == "consequence" and hit.fallback and hit.subsystem in _OF_LAUNCHERS
 
 
 class LastFailure:
@@ -44,6 +94,8 @@ class LastFailure:
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
         self._rules: set[str] = set()
+        self._first_step: dict[str, int] = {}
+        self._steps_behind: dict[str, set[tuple[int, str]]] = {}
 
     def take(self, record: Hits) -> None:
         """Note the failure lines of one record, those that are only counted included."""
@@ -54,23 +106,59 @@ class LastFailure:
         for more in record.counts:
             if more.rule in self._rules:
                 self._note(more.path, more.last_number)
+        for each in record.progress:
+            if each.shows in ("step", "training"):
+                self._take_steps(each)
+
+    def _take_steps(self, column: Progress) -> None:
+        last, path = self.numbers.get(column.path, 0), column.path
+        behind = self._steps_behind.setdefault(path, set())
+        counts = column.counts or ("",) * len(column.numbers)
+        for number, step, count in zip(column.numbers, column.steps, counts, strict=True):
+            self._first_step[path] = min(number, self._first_step.get(path, number))
+            if number > last and len(behind) < _STEPS:
+                behind.add((step, count))
+
+    def weight_behind(self, path: str, held: Iterable[Hit], *, trained: bool) -> Weight:
+        """What counts behind the last failure of a file. `held`: all failures that no later step has undone.
+
+        `trained`: the job made a step. One that it made before the failure shows itself again if it goes on.
+        Ranks that lag print a step or two more, and the same ones.
+        """
+        hits = list(held)
+        if len(self._steps_behind.get(path, ())) >= _STEPS:
+            return "lines"  # a loop that began anew, so its steps alone undo nothing
+        if any(map(_tells_an_end, hits)):
+            return "nothing"
+        tried = all(family(hit.error_type) in _TRIED for hit in hits)
+        return "lines" if tried and not (trained and self._has_steps_before()) else "forms"
+
+    def _has_steps_before(self) -> bool:
+        """Whether a file shows the training in front of its last failure, or has no failure."""
+        return any(first < self.numbers.get(path, first + 1) for path, first in self._first_step.items())
 
     def _note(self, path: str, number: int) -> None:
-        self.numbers[path] = max(number, self.numbers.get(path, 0))
+        if number > self.numbers.get(path, 0):
+            self.numbers[path] = number
+            self._steps_behind.pop(path, None)
 
 
 # Ray prints the lines of its workers with their names. They work on for a while when their driver has ended.
 _OF_A_WORKER = re.compile(r"\A\([\w.:<>]{1,80} pid=\d+(?:, ip=[\d.]+)?\)")
 
 
-def went_on(file: LogFile, last: int) -> bool:
+def went_on(file: LogFile, last: int, weight: Weight) -> bool:
     """Whether enough ordinary lines stand behind line `last` of the file. Reads at most a few hundred."""
+    if weight == "nothing":
+        return False
     own, *rest = islice(lines_behind(file, last - 1), 1 + _READ)
     if _OF_A_WORKER.match(own) is None:
         rest = [line for line in rest if _OF_A_WORKER.match(line) is None]
     behind = (drawn for line in rest for drawn in _drawings(line))
-    work = _ordinary(islice(behind, _READ))
-    return work >= ENOUGH or (work >= _FEW and _got_over_it_before(file, last, work))
+    lines = list(_ordinary(islice(behind, _READ)))
+    by_forms = weight == "forms"
+    enough = len(set(map(_form, lines))) >= ENOUGH_FORMS if by_forms else len(lines) >= ENOUGH
+    return enough or (len(lines) >= _FEW and _got_over_it_before(file, last, len(lines)))
 
 
 def _got_over_it_before(file: LogFile, last: int, work: int) -> bool:
@@ -85,7 +173,7 @@ def _got_over_it_before(file: LogFile, last: int, work: int) -> bool:
         return False
     words = _DIGITS.sub("0", lines[-1].strip())
     times = [index for index, line in enumerate(lines) if _DIGITS.sub("0", line.strip()) == words]
-    between = [_ordinary(lines[one + 1 : other]) for one, other in pairwise(times[-_AGAIN:])]
+    between = [len(list(_ordinary(lines[one + 1 : other]))) for one, other in pairwise(times[-_AGAIN:])]
     printed = all(index and _OF_A_TRACEBACK.match(lines[index - 1]) is None for index in times[-_AGAIN:])
     return len(between) == _AGAIN - 1 and printed and min(between) >= _FEW and 2 * work >= min(between)
 
@@ -96,5 +184,14 @@ def _drawings(line: str) -> list[str]:
     return drawn if len(drawn) == 1 else [each.lstrip() for each in drawn]
 
 
-def _ordinary(lines: Iterable[str]) -> int:
-    return sum(_OF_THE_END.search(line) is None or _LOSS.match(line) is not None for line in lines)
+def _ordinary(lines: Iterable[str]) -> Iterator[str]:
+    """The lines that may be work."""
+    for line in lines:
+        of_the_end = _OF_THE_END.search(line) or _LISTED.search(line)
+        if of_the_end is None or _LOSS.match(line):
+            yield line
+
+
+def _form(line: str) -> str:
+    """The line without its numbers. A bar or a loss is a form of its own each time: it is work."""
+    return line if _BAR.search(line) or _LOSS.match(line) else _DIGITS.sub("0", line.strip())

@@ -9,6 +9,9 @@ A new start is assumed only where all of these hold:
   A start that printed no step must show both, or have ended and print a time a minute or more later.
 
 A script that ended of an exception twice was started twice, whatever its first lines (`script_starts`).
+Behind SLURM's word that a job is requeued, preempted or lost its node the next steps are another start's.
+
+Of many files only the one that holds the root is searched. The others are cut as it is.
 
 So neither a rewind of the steps within a start nor an epoch's or a validation's own headings begin one.
 """
@@ -24,11 +27,11 @@ from itertools import islice, pairwise, takewhile
 from typing import NamedTuple
 
 from midwatch.agents.replay.job_replay import EarlierStart, Replayed
-from midwatch.agents.replay.log_files import LogFile
+from midwatch.agents.replay.log_files import LogFile, lines_behind
 from midwatch.agents.replay.script_starts import behind_ended_scripts
 
 MOST_FILES = 8
-"""Files of a job that are searched for appended starts. Ranks' files of one start are many more."""
+"""Files of a job that are each searched for appended starts. Of more files the one with the root is."""
 
 _HEAD_LINES = 12  # lines among which the repeated ones stand
 _ROW = 3
@@ -60,6 +63,7 @@ _LAUNCHES = re.compile(
 _MARKS = {
     b"nohup: ignoring input": 0,
     b"Using ssh batch size of ": 0,  # gcloud, before it starts a command on the workers of a TPU slice
+    b":main] cmd = ": 0,  # DeepSpeed's runner, before it starts its launchers
     b"Tracking run with wandb version": 30,
 }
 """Words that are printed once for each start, with the lines that must stand above them since the last ones.
@@ -69,8 +73,15 @@ start may each start a tracker, a few lines apart.
 """
 _MARK = re.compile(
     rb"\A(?:nohup: ignoring input|Using ssh batch size of "
+    rb"|\[[\d :,-]+\] \[INFO\] \[runner\.py:\d+:main\] cmd = "
     rb"|(?:\x1b\[[\d;]*m)*wandb(?:\x1b\[[\d;]*m)*: Tracking run with wandb version)"
 )
+_TAKEN = b" DUE TO "
+_TAKEN_AWAY = re.compile(
+    rb"\*\*\* (?:JOB|STEP) [^ ]+ (?:ON [^ ]+ )?CANCELLED AT [^ ]+"
+    rb" DUE TO (?:JOB REQUEUE|PREEMPTION|NODE FAILURE)"
+)
+"""SLURM ends a start and may start the job anew, which then writes on in the same file."""
 
 Watch = Callable[[Sequence[LogFile]], Replayed]
 """Replays these files as one job."""
@@ -81,6 +92,7 @@ class StartPlace(NamedTuple):
 
     `launched`: its first lines are a scheduler's or a launcher's. `marked`: one of `_MARKS` stands there.
     `later`: its first lines print a time that is `_APART` behind that of the file's first lines.
+    `behind_end`: SLURM's word that it took the job away stands right above.
     """
 
     offset: int
@@ -88,22 +100,63 @@ class StartPlace(NamedTuple):
     launched: bool
     marked: bool = False
     later: bool = False
+    behind_end: bool = False
 
 
 def replay_last(files: Sequence[LogFile], watch: Watch) -> Replayed:
     """The replay of the last start that the files hold, and how the earlier ones ended. Raises OSError."""
     if len(files) > MOST_FILES:
-        return watch(files)
+        return _last_of_many(files, watch)
     cut, earlier = list[_Part](), list[EarlierStart]()
     for file in files:
-        parts = _starts_of(file, watch)
+        parts = _starts_of(file, _places_in(file), watch)
         cut.append(parts[-1])
-        for part, following in pairwise(parts):
-            verdict = (part.replayed or watch([part.file])).verdict
-            start, end = part.file.start[1], following.file.start[1] - 1
-            earlier.append(EarlierStart(file.path, start, end, verdict))
+        earlier += _earlier(parts, watch)
     known = cut[0].replayed if len(cut) == 1 else None
-    replayed = known or watch([part.file for part in cut])
+    return _noted(known or watch([part.file for part in cut]), earlier)
+
+
+def _last_of_many(files: Sequence[LogFile], watch: Watch) -> Replayed:
+    """The same of many files, which the ranks of one job write: their starts stand in the same order.
+
+    A failure of an earlier start matters only where it is the root. So the file of the root is searched.
+    """
+    replayed, cut, earlier = watch(files), {file.path: file for file in files}, list[EarlierStart]()
+    whole = dict(cut)
+    for _ in range(MOST_FILES):
+        root = whole.get(replayed.verdict.root_file)
+        if root is None or cut[root.path] is not root:
+            break
+        places = _places_in(root)
+        parts = _starts_of(root, places, watch)
+        if len(parts) < 2:
+            break
+        last = next(index for index, place in enumerate(places) if place[:2] == parts[-1].file.start)
+        cut = {
+            path: _cut_alike(each, places, last) if each is whole[path] else each
+            for path, each in cut.items()
+        }
+        earlier += _earlier(parts, watch)
+        replayed = watch(list(cut.values()))
+    return _noted(replayed, earlier)
+
+
+def _cut_alike(file: LogFile, places: Sequence[StartPlace], last: int) -> LogFile:
+    """The part of a file behind the same place, if starts may begin at as many places of the same kind."""
+    own = _places_in(file)
+    alike = [place.launched for place in own] == [place.launched for place in places]
+    return replace(file, start=own[last][:2]) if alike else file
+
+
+def _earlier(parts: Sequence[_Part], watch: Watch) -> Iterator[EarlierStart]:
+    for part, following in pairwise(parts):
+        verdict = (part.replayed or watch([part.file])).verdict
+        start, end = part.file.start[1], following.file.start[1] - 1
+        yield EarlierStart(part.file.path, start, end, verdict)
+
+
+def _noted(replayed: Replayed, earlier: Sequence[EarlierStart]) -> Replayed:
+    """The replay with the earlier starts, and with a note on them if there are any."""
     if not earlier:
         return replayed
     note = "the file holds several starts, and the last one counts"
@@ -117,13 +170,32 @@ class _Part(NamedTuple):
     replayed: Replayed | None = None
 
 
-def _starts_of(file: LogFile, watch: Watch) -> list[_Part]:
-    """The parts of a file that one start each has written."""
+def _places_in(file: LogFile) -> list[StartPlace]:
+    """Where starts may begin in a file; nothing if there are too many such places."""
     places = list(islice(possible_starts(file), _MOST_STARTS + 1))
     if len(places) > _MOST_STARTS:
         places = list(islice(possible_starts(file, marks=False), _MOST_STARTS + 1))
+    below = [*(each.number if each.behind_end else 0 for each in places[1:]), 0]
+    # Each node of a job prints the same words. The last of them parts the starts.
+    places = [
+        place
+        for place, after in zip(places, below, strict=False)
+        if not place.behind_end
+        or (not 0 < after - place.number <= _HEAD_LINES and _has_lines_behind(file, place))
+    ]
     places = _with_script_starts(places, file)
-    if not places or len(places) > _MOST_STARTS:
+    return places if len(places) <= _MOST_STARTS else []
+
+
+def _has_lines_behind(file: LogFile, place: StartPlace) -> bool:
+    """Whether more stands there than what a scheduler says when it has ended a start."""
+    behind = islice(lines_behind(file, place.number - 1), _HEAD_LINES)
+    return sum(1 for _ in behind) == _HEAD_LINES
+
+
+def _starts_of(file: LogFile, places: Sequence[StartPlace], watch: Watch) -> list[_Part]:
+    """The parts of a file that one start each has written."""
+    if not places:
         return [_Part(file)]
     edges = [file.start, *((place.offset, place.number) for place in places)]
     stops = [*(place.offset for place in places), file.stop]
@@ -137,7 +209,8 @@ def _starts_of(file: LogFile, watch: Watch) -> list[_Part]:
             known = following
         else:
             kept[-1] = _Part(replace(kept[-1].file, stop=part.stop))
-            known = replace(following, steps=_together(known.steps, following.steps))
+            told = known if place.behind_end and following.steps is None else following
+            known = replace(told, steps=_together(known.steps, following.steps))
     return kept
 
 
@@ -151,6 +224,8 @@ def _begins(before: Replayed, after: Replayed, place: StartPlace) -> bool:
     """Whether what stands behind repeated first lines, at `place`, is another start."""
     if before.steps and after.steps and after.steps[0] > before.steps[1]:
         return False
+    if place.behind_end:
+        return after.steps is not None  # none in what a scheduler or an epilog says on
     ended = before.verdict.state == "failed" or before.verdict.mode == "success"
     # Ranks of one start may print the same first lines, too. A start without a step must show more.
     return (ended or place.launched) if before.steps else (ended and (place.launched or place.later))
@@ -165,7 +240,8 @@ def possible_starts(file: LogFile, *, marks: bool = True) -> Iterator[StartPlace
     held: StartPlace | None = None
     for place in _places(file, marks=marks):
         near = held is not None and place.number - held.number <= _HEAD_LINES
-        if held is not None and not (near and (held.marked or place.marked)):
+        same = held is not None and place.number == held.number
+        if held is not None and not same and not (near and (held.marked or place.marked)):
             yield held
         if not near or held is None or not held.marked:
             held = place
@@ -184,7 +260,7 @@ def _places(file: LogFile, *, marks: bool) -> Iterator[StartPlace]:
         if begins and len(set(row)) == _ROW and sum(map(_letters, row)) >= _LETTERS:
             rows.setdefault(row, index)
     pieces = {piece for line, _ in head for piece in _LITERAL.findall(line) if len(piece) >= _PIECE}
-    pieces = (pieces if rows else set()) | (set(_MARKS) if marks else set())
+    pieces = (pieces if rows else set()) | ({*_MARKS, _TAKEN} if marks else set())
     recent: deque[tuple[int, int, bytes, bytes]] = deque(maxlen=_HEAD_LINES + _ROW)
     beyond, marked = 0, dict[bytes, int]()
     for offset, number, line in _lines(file, pieces) if pieces else ():
@@ -194,6 +270,8 @@ def _places(file: LogFile, *, marks: bool) -> Iterator[StartPlace]:
         recent.append((offset, number, masked, line[:_COMPARED]))
         if marks and _marks_a_start(line, number, marked) and offset > file.start[0]:
             yield StartPlace(offset, number, launched=True, marked=True)
+        if marks and _TAKEN_AWAY.search(line[:_COMPARED]):
+            yield StartPlace(offset + len(line) + 1, number + 1, launched=False, behind_end=True)
         index = rows.get(tuple(each[2] for each in list(recent)[-_ROW:]), -1)
         if index < 0 or len(recent) < _ROW:
             continue

@@ -11,28 +11,26 @@ ended. Three ends speak for a failure all the same:
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from midwatch.agents.replay.cut_tracebacks import Numbered, header_of, last_code, named_type
 from midwatch.agents.replay.log_files import LogFile, last_lines
 from midwatch.streams.lines.launcher_prefix import front
-from midwatch.streams.lines.log_levels import is_quiet, stands_aside
+from midwatch.streams.lines.log_levels import stands_aside
 from midwatch.streams.records import Hit
 
 _ABOVE = 3
 """Lines above a traceback's header in which the program may say what it met."""
 _LONGEST = 120
-"""The most lines of an end that are read."""
+"""The most lines of errors that are read."""
 _UNKNOWN = "exception"
 
 CUT = "the log ends within a traceback"
+CUT_NAME = "the log ends within the name of the exception"
 SAID = "the log ends with an error that no rule knows"
 ENDED = "the log ends with what a terminal or a shell prints when a program is ended"
 
-_HEADER = re.compile(rb"Traceback \(most recent call last\):?\s*\Z")
-_FRAME = re.compile(rb"\A\s*File \"[^\"]*\", line \d+|\A\s*-+> ?\d+ ")
-_SOURCE = re.compile(rb"\A\s{2,}\S|\A\s*[\^~]+\s*\Z")
-_CARETS = re.compile(rb"\A\s*[\^~]+\s*\Z")
 _LEFT_OUT = re.compile(rb"\A\s*(?:\[?\.\.\.\]?)?\s*\Z")
 # Python announces with these words that the program goes on behind the traceback, or only a thread ends.
 _GOES_ON = re.compile(rb"Exception ignored |--- Logging error ---|Exception in thread |in atexit callback")
@@ -44,10 +42,23 @@ _SAYS_WHY = re.compile(
 _STAMPED = re.compile(
     rb"\A(?:[^a-z]|[A-Z][a-z]{2}\b){0,48}(?:[\w.-]+ ?[:|-] ?)?\[?\b(?:ERROR|CRITICAL|FATAL)\b"
 )
+# What other loggers print: a record, or the level as one letter. TensorFlow registers its factories twice.
+_LOUD = rb"error|critical|fatal|panic"
+_STRUCTURED = re.compile(
+    rb"\A\s*\{(?=.*\"(?:message|msg|event|error)\": ?\")"  # JSON
+    rb"[^{]*?\"(?:level(?:_?name)?|lvl|log\.level|severity)\": ?\"(?i:" + _LOUD + rb")\""
+    rb"|\A(?=.*\b(?:msg|message|event|err|error)=)(?:[\w.]+=(?:\"[^\"]*\"|[^\s\"]*) )*"  # logfmt
+    rb"(?:level|lvl|severity)=\"?(?i:" + _LOUD + rb")\b"
+    rb"|\A\[?[EF]\d{3,4} \d\d:\d\d:\d\d[.\d]* +(?:\d+ )?[\w./-]+:\d+\] (?!.*\bregister)"  # glog, c10
+    rb"|\A(?:\[[\w.: -]+\] +)*[\w.-]+:\d+ +UCX +(?:ERROR|FATAL) "
+)
 _BEGINS = re.compile(
-    rb"\A\W*(?:Error(?: in| when| while|(?: occurr?ed)? during| \w+ing\b|: )|Fatal(?: error)?: "
+    rb"\A\W*(?:error: (?=.*\bgiv(?:ing|es|en) up\b)"
+    rb"|Error(?: in| when| while|(?: occurr?ed)? during| \w+ing\b|: )|Fatal(?: error)?: "
     rb"|Failed to )(?! *\d)"
 )
+_NAME = re.compile(rb"(?:\w+\.)*[A-Z]\w*")
+_WHOLE_NAME = re.compile(rb"(?:Error|Exception|Exit|Interrupt|Timeout|Warning|Fail(?:ed|ure)|Fault)\Z")
 _MEASURED = re.compile(rb"[:=] ?\d[\d.]*%?\s*\Z")
 # Whole lines. In the middle of a log they may be anything, so no rule looks for them.
 _ENDED = (
@@ -77,54 +88,75 @@ def closing_failure(file: LogFile, hits: Sequence[Hit]) -> ClosingFailure | None
     while lines and _LEFT_OUT.match(lines[-1][1]):
         lines.pop()
     known = {hit.line.number: hit for hit in hits if hit.line.path == file.path}
-    header = _header(lines)
-    if header is None:
-        number, last = lines[-1] if lines else (0, b"")
-        for pattern, error_type in _ENDED:
-            if number not in known and pattern.fullmatch(last[front(last) :]):
-                return ClosingFailure(file.path, number, error_type, ENDED)
-        first = _first_of_the_last_errors(lines, known)
-        return None if first is None else ClosingFailure(file.path, first, _UNKNOWN, SAID)
+    header = header_of(lines)
+    found = _ended_or_said(lines, known) if header is None else _cut(lines, header, known)
+    return None if found is None else ClosingFailure(file.path, *found)
+
+
+_Found = tuple[int, str, str]
+"""Number, error type and `how` of a closing failure."""
+
+
+def _cut(lines: Numbered, header: int, known: Mapping[int, Hit]) -> _Found | None:
+    """The failure whose traceback begins at the header."""
     above = lines[max(header - _ABOVE, 0) : header]
     if any(_GOES_ON.search(line) for _, line in above):
         return None
+    number, line = lines[header]
+    if named := named_type(line):
+        return number, named, CUT
     for number, line in reversed(above):
         hit = known.get(number)
         if hit is not None and hit.aside:
-            return ClosingFailure(file.path, number, hit.error_type, CUT)
+            return number, hit.error_type, CUT
         if _SAYS_WHY.search(line):
-            return ClosingFailure(file.path, number, _UNKNOWN, CUT)
-    number = next(
-        number for number, line in reversed(lines[header:]) if not _CARETS.match(line[front(line) :])
-    )
-    return ClosingFailure(file.path, number, _UNKNOWN, CUT)
+            return number, _UNKNOWN, CUT
+    return last_code(lines[header:]), _UNKNOWN, CUT
 
 
-def _header(lines: Sequence[tuple[int, bytes]]) -> int | None:
-    """The index of the header of a traceback that fills the rest of the lines; None without one."""
-    for index in range(len(lines) - 1, max(len(lines) - 1 - _LONGEST, -1), -1):
-        line = lines[index][1]
-        words = line[front(line) :]
-        if _HEADER.search(words):
-            return None if is_quiet(line) else index
-        above = lines[index - 1][1] if index else b""
-        if not (_FRAME.match(words) or _SOURCE.match(words) or _FRAME.match(above[front(above) :])):
-            return None
-    return None
+def _ended_or_said(lines: Numbered, known: Mapping[int, Hit]) -> _Found | None:
+    """What a terminal or a shell printed at the very end, or the errors in which the lines end."""
+    number, last = lines[-1] if lines else (0, b"")
+    for pattern, error_type in _ENDED:
+        if number not in known and pattern.fullmatch(last[front(last) :]):
+            return number, error_type, ENDED
+    first = _first_of_the_last_errors(lines, known)
+    if first is None:
+        return None
+    return first, known[first].error_type if first in known else _UNKNOWN, SAID
 
 
-def _first_of_the_last_errors(lines: Sequence[tuple[int, bytes]], known: Collection[int]) -> int | None:
+def _first_of_the_last_errors(lines: Numbered, known: Mapping[int, Hit]) -> int | None:
     """The number of the first line of those errors, without any other line, in which the lines end."""
     first = None
     for number, line in reversed(lines[-_LONGEST:]):
         if _LEFT_OUT.match(line):
             continue
-        if number in known or stands_aside(line) or not _is_error(line):
+        told = number in known and not _may_be_the_last(known[number])
+        if told or stands_aside(line) or not _is_error(line):
             break
         first = number
     return first
 
 
+def _may_be_the_last(hit: Hit) -> bool:
+    """Whether its rule knows only that its writer complains. A job may go on behind that; here none did."""
+    return hit.role == "context" and hit.fallback and hit.severity != "info"
+
+
+def ends_within_a_name(file: LogFile, number: int, line: str) -> bool:
+    """Whether the file ends in this line of that number, without a line feed, within an exception's name.
+
+    What the name would have been nobody knows, so neither does its type. Raises OSError.
+    """
+    words = line.encode()
+    name = _NAME.fullmatch(words[front(words) :].strip())
+    if name is None or _WHOLE_NAME.search(name[0]) or file.tail().endswith(b"\n"):
+        return False
+    return last_lines(file)[-1][0] == number
+
+
 def _is_error(line: bytes) -> bool:
-    begins = _BEGINS.match(line[front(line) :]) is not None and _MEASURED.search(line) is None
-    return begins or _STAMPED.match(line) is not None
+    words = line[front(line) :]
+    begins = _BEGINS.match(words) is not None and _MEASURED.search(line) is None
+    return begins or _STAMPED.match(line) is not None or _STRUCTURED.match(words) is not None

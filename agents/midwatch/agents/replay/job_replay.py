@@ -9,7 +9,7 @@ from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.detect.diagnosis.chance import chance_of, end_class, shipped
 from midwatch.agents.replay.aftermath import LastFailure, went_on
 from midwatch.agents.replay.caught_by_workers import StepLines, caught_by_workers
-from midwatch.agents.replay.closing_lines import ClosingFailure, closing_failure
+from midwatch.agents.replay.closing_lines import CUT_NAME, ClosingFailure, closing_failure, ends_within_a_name
 from midwatch.agents.replay.log_files import INCARNATION, LogFile, as_printed, line_of, origin_of
 from midwatch.agents.replay.matched_files import Damage, in_order, matching
 from midwatch.agents.replay.open_spike import Losses, LossLine, Spike, is_over
@@ -107,6 +107,7 @@ def replay(  # noqa: PLR0913  # what a log alone cannot tell; each has its defau
     if end is not None or (run.watch.job.state.held and not over_it):
         result = _ended(run, end, source)
         result = replace(result, verdict=_with_line_as_printed(result.verdict, files))
+        result = _with_cut_name(result, files) if end is None else result
     else:
         result = _without_failure(run, whole=not damages)
         spike = None if run.watch.job.state.succeeded or damages else _open_spike(run, files)
@@ -231,7 +232,12 @@ def _went_on(run: _JobReplay, files: Sequence[LogFile], hits: Sequence[Hit]) -> 
     known = [(file, last[file.path]) for file in files if file.path in last]
     if known and all(_caught(run, file, hits) for file, _ in known):
         return "steps came behind the same exceptions of Ray's workers before, so they ended nothing"
-    if not known or not all(went_on(file, number) for file, number in known):
+    state = run.watch.job.state
+    held, trained = [each.hit for each in state.held], state.trained or state.step is not None
+    if not known or not all(
+        went_on(file, number, run.failures.weight_behind(file.path, held, trained=trained))
+        for file, number in known
+    ):
         return ""
     places = ", ".join(f"{file.path}:{number}" for file, number in known)
     return f"the log goes on for many lines behind {places}, so that failure ended nothing"
@@ -276,6 +282,18 @@ def _with_closing(result: Replayed, end: ClosingFailure, files: Sequence[LogFile
         remedy=_LOOK_FOR_THE_REST,
     )
     return _held(replace(result, verdict=verdict), end.how, files, stepped=verdict.step is not None)
+
+
+def _with_cut_name(result: Replayed, files: Sequence[LogFile]) -> Replayed:
+    """The verdict held for a person, if the root is an exception whose name is cut off."""
+    verdict, number = result.verdict, result.verdict.root_line_number
+    file = next((file for file in files if file.path == verdict.root_file), None)
+    if file is None or number is None or verdict.error_type != "exception":
+        return result
+    if not ends_within_a_name(file, number, verdict.root_line):
+        return result
+    unknown = replace(result, verdict=replace(verdict, transient=None))
+    return _held(unknown, CUT_NAME, files, stepped=verdict.step is not None)
 
 
 def _held(result: Replayed, reason: str, files: Sequence[LogFile], *, stepped: bool) -> Replayed:

@@ -16,7 +16,7 @@ from statistics import median
 from typing import NamedTuple
 
 from midwatch.agents.detect.incident.resumption import EPOCH_LINES
-from midwatch.agents.replay.log_files import LogFile, lines_behind
+from midwatch.agents.replay.log_files import LogFile, line_of, lines_behind
 from midwatch.streams.records import Hits, Progress
 
 _KEPT = 64
@@ -34,6 +34,14 @@ _JUMP = 2.0
 """A spike begins with a jump of so many times the usual change. What climbs evenly is another measure."""
 _READ = 60
 """Lines behind the last loss in which a program may say that its training is complete."""
+_NAN_ITERATIONS = re.compile(r"\bnumber of nan iterations: +[1-9]")
+"""What Megatron prints in place of a loss that is not a number."""
+_NEXT_STAGE = re.compile(
+    r"(?i)\b(?:(?:switch|mov|chang|transition|advanc)(?:e[ds]?|ing|s)?(?: over)? to|enter(?:ing|ed|s)?"
+    r"|start(?:ing|ed|s)?|begin(?:ning|s)?) (?:\w+ )?(?:stage|phase|curriculum|task)\b"
+    r"|\A[\W_]*(?:stage|phase|curriculum|task) \d"
+)
+"""A program says that other data or another goal follow. The loss starts anew at its own height."""
 _COMPLETE = re.compile(
     r"(?i)\btrain(?:ing)? (?:is |was |has |run )?(?:been )?(?:complete|finished|done|over|ended)"
     r"|\b(?:finished|completed|done) (?:the )?(?:training|fit)"
@@ -56,12 +64,19 @@ class LossLine(NamedTuple):
 
 
 class Spike(NamedTuple):
-    """A series that ends far above its usual loss: its first high line, its last line, its usual distance."""
+    """A series that ends far above its usual loss: its first high line, its last line, its usual distance.
+
+    `before`: the last line below it. `falls`: its losses only fall, once they are high. `sure`: False if the
+    loss vanished at its usual height, and only the text of its lines can show that it is no number.
+    """
 
     error_type: str
     first: LossLine
     last: int
     distance: float
+    before: int
+    falls: bool = False
+    sure: bool = True
 
 
 @dataclass(slots=True)
@@ -84,13 +99,30 @@ class Losses:
 
 
 def is_over(file: LogFile, spike: Spike) -> bool:
-    """Whether the log shows that the loop of the series had ended before: it was complete, or long ago.
+    """Whether the log shows that nothing is open: the loop of the series had ended, or the next stage began.
 
     Raises OSError if the file cannot be read.
     """
+    if not spike.sure and not _is_said(file, spike):
+        return True
+    if spike.falls and any(map(_NEXT_STAGE.search, _between(file, spike.before, spike.first.number))):
+        return True
     far = max(_APART * spike.distance, _READ)
     behind = list(islice(lines_behind(file, spike.last), int(far) + 1))
     return len(behind) > far or any(_COMPLETE.search(line) for line in behind[:_READ])
+
+
+def _is_said(file: LogFile, spike: Spike) -> bool:
+    """Whether the first and the last line without a loss say that the loss is not a number."""
+    return spike.first.number < spike.last and all(
+        _NAN_ITERATIONS.search(line_of(file, number)) for number in (spike.first.number, spike.last)
+    )
+
+
+def _between(file: LogFile, above: int, below: int) -> Iterator[str]:
+    """The lines between two numbers, the last of them."""
+    first = max(above, below - 1 - _READ)
+    return islice(lines_behind(file, first), below - 1 - first)
 
 
 def _lines(column: Progress) -> Iterator[LossLine]:
@@ -155,12 +187,17 @@ def _at_end(lines: tuple[LossLine, ...]) -> Spike | None:
     """The spike at the end of one series."""
     known = [line for line in lines if line.loss is not None and math.isfinite(line.loss)]
     vanished = _vanished(lines)
-    broken = vanished is not None and _is_high(known)
-    first = vanished if broken else _raised(known)
-    if first is None:
+    high = vanished is not None and _is_high(known)
+    first = vanished if high else _raised(known) or vanished
+    if first is None or not known:
         return None
     distance = median(after.number - before.number for before, after in pairwise(lines))
-    return Spike("numerical_instability" if broken else "loss_spike", first, lines[-1].number, distance)
+    before = max((line.number for line in known if line.number < first.number), default=0)
+    losses = [line.loss for line in known if line.loss is not None and line.number >= first.number]
+    falls = all(after <= earlier for earlier, after in pairwise(losses)) and len(losses) >= _LEAST
+    broken = first is vanished
+    kind = "numerical_instability" if broken else "loss_spike"
+    return Spike(kind, first, lines[-1].number, distance, before, falls=falls, sure=high or not broken)
 
 
 def _vanished(lines: tuple[LossLine, ...]) -> LossLine | None:

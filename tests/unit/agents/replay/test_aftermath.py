@@ -114,3 +114,65 @@ def test_what_a_program_said_again_and_again_and_worked_on_ended_nothing(watch: 
 def test_what_ranks_or_tracebacks_say_again_and_again_counts(watch: Watch) -> None:
     assert watch((f"[rank3]: {SAID}" + ROUND) * 8).verdict.state == "failed"
     assert watch((RAISED + ROUND) * 8).verdict.state == "failed"
+
+
+STEP = "7: iteration {:8d}/ 90 | consumed samples: 4 | elapsed time per iteration (ms): 9.0 | lm loss: 2 |\n"
+
+
+def steps(first: int, last: int) -> str:
+    return "".join(STEP.format(step) for step in range(first, last + 1))
+
+
+CARD = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+WORDS = [f"{first}{second}" for first in "abcdefghij" for second in "uvwxyz"]
+PACKAGES = "".join(f"toy-{word}==1.2\n" for word in WORDS)
+DELETED = "".join(f"removed '/scratch/toy/{word}.bin'\n" for word in WORDS)
+VARIABLES = "".join(f"TOY_{word.upper()}=on\n" for word in WORDS)
+COPIED = "".join(f"saved/{word}.pt\n" for word in WORDS)
+WAITS = "".join(f"rank {n % 8} is waiting for rank 3, {n} s\n" for n in range(3 * ENOUGH))
+MONITOR = "".join(f"toymon: card {n % 8} busy {n % 3} %, {n} W\n" for n in range(3 * ENOUGH))
+WORK = "".join(f"the {word} of the toy is painted\n" for word in WORDS)
+
+ENDS = [
+    "slurmstepd: error: *** JOB 7 ON toy-1 CANCELLED AT 2026-03-02T11:52:40 DUE TO TIME LIMIT ***",
+    "slurmstepd: error: *** JOB 7 ON toy-1 CANCELLED AT 2026-03-02T11:52:40 DUE TO PREEMPTION ***",
+    "srun: error: Node failure on toy-1",
+    "srun: error: toy-1: task 3: Out Of Memory",
+    "srun: error: toy-1: task 3: Exited with exit code 1",
+    "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0. Some of its tasks have been OOM Killed.",
+    "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ",
+    "run.sh: line 9:  4188 Segmentation fault      (core dumped) python toy.py",
+    "mpirun noticed that process rank 3 with PID 4188 on node toy-1 exited on signal 11 (Aborted).",
+    "toy-1 kernel: NVRM: Xid (PCI:0000:3b:00): 79, pid=4188, GPU has fallen off the bus.",
+]
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("before", ["the toy is wound up\n", steps(1, 9)])
+def test_only_steps_undo_the_word_that_the_job_has_ended(watch: Watch, before: str, end: str) -> None:
+    assert watch(f"{before}{end}\n{DELETED}{WORK}{MONITOR}").verdict.state == "failed"
+    assert watch(f"{before}{end}\n{WORK}{steps(10, 19)}").verdict.state == "healthy"
+
+
+@pytest.mark.parametrize("rest", [PACKAGES, DELETED, VARIABLES, COPIED, WAITS])
+@pytest.mark.parametrize("before", ["the toy is wound up\n", steps(1, 9)])
+def test_listings_and_waiting_are_no_work(watch: Watch, before: str, rest: str) -> None:
+    assert watch(before + RAISED + rest).verdict.state == "failed"
+    assert watch(before + RAISED + WORK).verdict.state != "failed"
+
+
+def test_a_job_that_had_trained_or_lacks_memory_does_not_go_on_with_one_form(watch: Watch) -> None:
+    assert watch(steps(1, 9) + RAISED + MONITOR).verdict.state == "failed"
+    assert watch(RAISED + MONITOR).verdict.state != "failed"
+    assert watch(CARD + MONITOR).verdict.state == "failed"
+    assert watch(CARD + WORK).verdict.state != "failed"
+
+
+def test_the_next_training_shows_that_the_job_went_on_though_its_steps_begin_anew(watch: Watch) -> None:
+    assert watch(steps(1, 90) + RAISED + steps(1, ENOUGH)).verdict.state == "healthy"
+    late = "".join(f"{rank}: {STEP.format(90)}" for rank in range(2 * ENOUGH))
+    assert watch(steps(1, 90) + RAISED + late).verdict.state == "failed"
+
+
+def test_a_bar_behind_a_failure_of_a_job_that_had_trained_is_work(watch: Watch) -> None:
+    assert watch(steps(1, 9) + RAISED + _bar(ENOUGH + 1) + "\n").verdict.state != "failed"

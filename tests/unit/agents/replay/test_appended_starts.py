@@ -213,3 +213,72 @@ def test_where_trackers_are_many_the_first_lines_alone_tell(watch: Watch) -> Non
     many = "".join(TRACKED.format(run=run) + LOADS.replace("toy", f"{run}th") for run in range(70))
     done = watch(head(1) + many + RAISED + head(2) + OUT_OF_MEMORY)
     assert [each.verdict.error_type for each in done.earlier] == ["exception"]
+
+
+TAKEN = "slurmstepd: error: *** JOB 7 ON toy-1 CANCELLED AT 2026-03-02T11:52:40 DUE TO {} ***\n"
+STOPPED = "srun: error: toy-1: task 0: Terminated\n"
+
+
+@pytest.mark.parametrize(
+    ("why", "error_type"),
+    [("JOB REQUEUE", "preemption"), ("PREEMPTION", "preemption"), ("NODE FAILURE", "slurm_failure")],
+)
+def test_steps_behind_the_word_of_slurm_are_of_another_start(watch: Watch, why: str, error_type: str) -> None:
+    other = "another toy is wound up\n" + steps(5, 30)
+    done = watch(LOADS + steps(1, 20) + TAKEN.format(why) + STOPPED + other + RAISED)
+    assert done.verdict.error_type == "exception"
+    assert places(done) == [(1, 61, error_type)]
+    done = watch(LOADS + steps(1, 20) + TAKEN.format(why) + STOPPED + other)
+    assert (done.verdict.state, places(done)) == ("healthy", [(1, 61, error_type)])
+
+
+def test_the_last_node_of_which_slurm_says_so_parts_the_starts(watch: Watch) -> None:
+    nodes = "".join(TAKEN.format("PREEMPTION").replace("toy-1", f"toy-{node}") for node in range(8))
+    done = watch(LOADS + steps(1, 20) + nodes + "another toy is wound up\n" + steps(5, 30) + RAISED)
+    assert (done.verdict.error_type, places(done)) == ("exception", [(1, 68, "preemption")])
+
+
+def test_what_an_epilog_prints_behind_the_word_of_slurm_is_no_start(watch: Watch) -> None:
+    epilog = "".join(f"removed '/scratch/toy/{n}'\n" for n in range(80))
+    done = watch(LOADS + steps(1, 20) + TAKEN.format("PREEMPTION") + STOPPED + epilog)
+    assert (done.verdict.error_type, done.earlier) == ("preemption", ())
+    limit = TAKEN.format("TIME LIMIT")
+    assert watch(LOADS + steps(1, 20) + limit + steps(5, 30)).earlier == ()
+
+
+def test_the_first_lines_of_a_start_are_found_behind_the_word_of_slurm(watch: Watch) -> None:
+    done = watch(PLAIN_HEAD + steps(1, 20) + TAKEN.format("PREEMPTION") + PLAIN_HEAD + RAISED + LOADS)
+    assert (done.verdict.error_type, places(done)) == ("exception", [(1, 24, "preemption")])
+
+
+RUNNER = "[2026-03-02 11:52:40,118] [INFO] [runner.py:9:main] cmd = /toy/python -m deepspeed.toy train.py\n"
+
+
+def test_the_command_of_deepspeeds_runner_begins_a_start(watch: Watch) -> None:
+    done = watch(PLAIN_HEAD + RAISED + RUNNER + PLAIN_HEAD + OUT_OF_MEMORY)
+    assert (done.verdict.error_type, places(done)) == ("oom", [(1, 7, "exception")])
+    assert watch(PLAIN_HEAD + RAISED + "see " + RUNNER + PLAIN_HEAD + OUT_OF_MEMORY).earlier == ()
+
+
+def test_files_of_many_ranks_are_cut_where_the_file_of_the_root_is(watch: Watch) -> None:
+    wait = "[rank{0}]: the toy of rank {0} has no wheel\n[rank{0}]: ToyError: rank 3 is gone\n"
+    late = head(2) + steps(1, 30)
+    ranks = [head(1) + steps(1, 20) + wait.format(rank) + late for rank in range(12)]
+    ranks[3] = head(1) + steps(1, 20) + OUT_OF_MEMORY + late
+    ranks[9] += RAISED
+    done = watch(*ranks)
+    assert (done.verdict.error_type, done.verdict.root_file) == ("exception", "log9")
+    assert "the file holds several starts, and the last one counts" in done.assumed
+    assert len(done.earlier) == 1
+
+
+def test_files_of_many_ranks_with_one_start_each_are_read_once(watch: Watch) -> None:
+    looked = list[int]()
+    files = [LogFile(f"log{rank}", (head(1) + RAISED).encode(), 0.0) for rank in range(12)]
+
+    def counted(parts: Sequence[LogFile]) -> Replayed:
+        looked.append(len(parts))
+        return watch(*(head(1) + RAISED for _ in parts))
+
+    assert replay_last(files, counted).earlier == ()
+    assert looked == [12]

@@ -19,13 +19,86 @@ OPEN = """Traceback (most recent call last):
 """
 
 
-@pytest.mark.parametrize("prefix", ["", "[rank3]: ", "3: ", "(Trainer pid=77) "])
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "",
+        "[rank3]: ",
+        "3: ",
+        "(Trainer pid=77) ",
+        "[3] ",
+        "[3]:",
+        "algo-1-toy | ",
+        "toy-worker-0 trainer ",
+        "toy-job\tRun the toy\t2026-03-02T11:52:40.1180000Z ",
+    ],
+)
 def test_a_log_that_ends_within_a_traceback_has_failed(watch: Watch, prefix: str) -> None:
     done = watch(STEPS + "".join(f"{prefix}{line}\n" for line in OPEN.splitlines()))
     assert (done.verdict.state, done.verdict.error_type) == ("failed", "exception")
     assert done.verdict.root_line == f"{prefix}    toy.turn(wheel)"
     assert done.decision.action == "hold"
     assert done.decision.reason == "the log ends within a traceback"
+
+
+def test_the_clock_of_a_collector_may_go_on_within_a_traceback(watch: Watch) -> None:
+    clock = "toy\tRun\t2026-03-02T11:52:4{}.1180000Z "
+    log = "".join(f"{clock.format(n)}{line}\n" for n, line in enumerate(OPEN.splitlines()))
+    assert watch(STEPS + log).decision.reason == "the log ends within a traceback"
+    other = log.replace("toy\tRun\t", "toy\tRest\t").partition("\n")[2]
+    assert watch(STEPS + log.partition("\n")[0] + "\n" + other).verdict.state == "healthy"
+
+
+NOTEBOOK = "-" * 75 + "\n{}Error                          Traceback (most recent call last)\n"
+CELL = "Cell In[3], line 2\n      1 toy = Toy()\n----> 2 toy.turn(wheel)\n      3 toy.stop()\n"
+OLD_CELL = "<ipython-input-7-abc0> in <module>\n      1 toy = Toy()\n----> 2 toy.turn(wheel)\n"
+BELOW = "\nFile ~/toy/wheel.py:9, in turn(self)\n      8 def turn(self):\n----> 9     wheel.turn()\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "root"),
+    [
+        (CELL, "----> 2 toy.turn(wheel)"),
+        (OLD_CELL, "----> 2 toy.turn(wheel)"),
+        (CELL + BELOW, "----> 9     wheel.turn()"),
+    ],
+)
+def test_a_log_that_ends_within_the_traceback_of_a_notebook_has_failed(
+    watch: Watch, text: str, root: str
+) -> None:
+    done = watch(STEPS + NOTEBOOK.format("Value") + text)
+    assert (done.verdict.error_type, done.verdict.root_line) == ("exception", root)
+    assert done.decision.action == "hold"
+    assert watch(STEPS + NOTEBOOK.format("Value") + text + STEPS).verdict.state == "healthy"
+
+
+@pytest.mark.parametrize(
+    ("name", "error_type"), [("OutOfMemory", "oom"), ("toy.Memory", "host_oom"), ("Import", "import_error")]
+)
+@pytest.mark.parametrize("text", ["", CELL])
+def test_the_heading_of_a_notebook_names_the_kind(
+    watch: Watch, text: str, name: str, error_type: str
+) -> None:
+    done = watch(STEPS + NOTEBOOK.format(name) + text)
+    assert (done.verdict.error_type, done.decision.action) == (error_type, "hold")
+    assert done.verdict.root_line.startswith(f"{name}Error ")
+
+
+BOX = (
+    "╭──────────── Traceback (most recent call last) ────────────╮\n"
+    "│ /toy/train.py:9 in main                                   │\n"
+    "│   8 │   wheel = Wheel()                                   │\n"
+    "│ ❱ 9 │   toy.turn(wheel)                                   │\n"
+    "│  10 │   toy.stop()                                        │\n"
+)
+
+
+def test_a_log_that_ends_within_the_traceback_that_rich_draws_has_failed(watch: Watch) -> None:
+    done = watch(STEPS + BOX)
+    assert (done.verdict.error_type, done.decision.action) == ("exception", "hold")
+    assert done.verdict.root_line.startswith("│ ❱ 9 │   toy.turn(wheel)")
+    assert watch(STEPS + BOX + STEPS).verdict.state == "healthy"
+    assert watch(STEPS + BOX.replace("Traceback (most recent call last)", "toy")).verdict.state == "healthy"
 
 
 @pytest.mark.parametrize("last", ["    ^^^^^^^^^^^^^^^\n", "[...]\n\n"])
@@ -67,6 +140,12 @@ def test_other_frames_at_an_end_are_no_failure(watch: Watch, log: str) -> None:
         ("2026-Mar-02 11:52:40.118 77:78 ERROR   TOY:wheel   [rank 0] no wheel, err: 4",),
         ("(main_task pid=77) Error reading the toy: it has three wheels",),
         ("Failed to wind the toy up",),
+        ('{"time": "11:52:40", "level": "ERROR", "message": "ToyFault: the wheel is missing"}',),
+        ('{"msg": "the wheel is missing", "levelname": "CRITICAL"}',),
+        ('time=2026-03-02T11:52:40Z level=fatal msg="the wheel is missing"',),
+        ("E0302 11:52:40.118290    77 toy.cc:9] the wheel is missing",),
+        ("[E302 11:52:40.118290 toy.cpp:9] the wheel is missing",),
+        ("error: the wheel is missing, giving up",),
     ],
 )
 def test_an_error_as_the_last_line_is_a_failure_though_no_rule_knows_it(
@@ -78,6 +157,29 @@ def test_an_error_as_the_last_line_is_a_failure_though_no_rule_knows_it(
         "hold",
         "the log ends with an error that no rule knows",
     )
+
+
+def test_a_log_that_ends_within_the_name_of_its_exception_says_nothing_of_its_kind(watch: Watch) -> None:
+    done = watch(STEPS + OPEN + "toy.WheelErr")
+    assert (done.verdict.error_type, done.verdict.transient) == ("exception", None)
+    assert done.verdict.root_line == "toy.WheelErr"
+    assert done.decision.action == "hold"
+    assert done.decision.reason == "the log ends within the name of the exception"
+    for whole in ("toy.WheelErr\n", "toy.WheelError", "toy.WheelError: it is"):
+        assert "ends within" not in watch(STEPS + OPEN + whole).decision.reason
+
+
+def test_a_record_of_many_fields_is_read_in_time(watch: Watch) -> None:
+    fields = " ".join(f'toy{n}="wheel"' for n in range(400))
+    assert watch(f"{STEPS}{fields} level=info err=none\n").verdict.state == "healthy"
+    assert watch(f"{STEPS}{fields} level=error err=none\n").verdict.state == "failed"
+
+
+def test_what_a_transport_complains_of_counts_only_where_nothing_follows(watch: Watch) -> None:
+    words = "[1714000000.118290] [n4:77  :0]     toy.c:9    UCX  ERROR the wheel of the port is missing\n"
+    done = watch(STEPS + words)
+    assert (done.verdict.error_type, done.decision.action) == ("communication", "hold")
+    assert watch(STEPS + words + STEPS).verdict.state == "healthy"
 
 
 @pytest.mark.parametrize(
@@ -107,6 +209,14 @@ def test_what_a_terminal_or_a_shell_prints_at_an_end_is_one(watch: Watch, last: 
         "the toy looks for the word ERROR in its log\n",
         "WARNING the toy met an ERROR\n",
         "wandb: ERROR the file was not uploaded\n",
+        '{"level": "WARNING", "message": "the toy met an error"}\n',
+        '{"logging": {"level": "error", "message": "short"}}\n',
+        '{"level": "error", "toys": 3}\n',
+        "time=11:52:40 level=warn msg=error\n",
+        "python toy.py level=error\n",
+        "W0302 11:52:40.118290    77 toy.cc:9] the wheel is missing\n",
+        "E0000 00:00:1714000000.118290    77 toy_blas.cc:9] Unable to register the toy twice\n",
+        "error: 0.031\n",
     ],
 )
 def test_a_last_line_that_only_names_errors_is_none(watch: Watch, end: str) -> None:

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from midwatch.agents.decide.decision import Rulebook
+from midwatch.agents.policies.loader import load_policy
+from midwatch.agents.replay.job_replay import replay
+from midwatch.agents.replay.log_files import LogFile
+from midwatch.agents.replay.scheduler_record import from_exit_code
+from midwatch.agents.rulesets.bundles import watched_rules
+from midwatch.rules.detectors.limits import WatchLimits
 from unit.agents.conftest import Watch
 
 DONE = "`Trainer.fit` stopped: `max_steps=5000` reached.\n"
@@ -40,3 +47,21 @@ def test_an_evaluation_that_fails_after_the_training_is_a_failure(watch: Watch) 
     done = watch(steps(5_000) + evaluation(50) + TEARDOWN.partition("\n")[2])
     assert done.verdict.state == "failed"
     assert done.verdict.root_line_number == 5_000 + 50 + 4
+
+
+def remedy_of(log: str, exit_code: int) -> str:
+    policy = load_policy("verdict")
+    book = Rulebook({policy.name: policy}, sign=lambda command: command, default_policy=policy.name)
+    files = [LogFile("log", log.encode(), 0.0)]
+    watched, end = watched_rules(("default",), scan=False), from_exit_code(exit_code)
+    return replay("replay:file/log", files, watched, book, WatchLimits(), end=end).verdict.remedy
+
+
+def test_a_failed_end_behind_the_job_s_own_success_is_told_with_it() -> None:
+    crash = "[rank0]:Fatal Python error: Aborted\n"
+    hint = "The job had reported its success in log:10. "
+    assert hint in remedy_of(steps(9) + DONE + crash, 134)
+    assert hint in remedy_of(steps(9) + DONE, 1)
+    assert "success" not in remedy_of(steps(9) + crash, 134)
+    assert "success" not in remedy_of(steps(9) + DONE, 0)
+    assert "success" not in remedy_of(steps(9) + DONE + steps(5) + crash, 134)

@@ -50,6 +50,40 @@ def test_a_loss_that_is_high_and_then_no_longer_printed_is_broken_numbers(watch:
     assert done.verdict.root_line == megatron(8, None)
 
 
+NO_NUMBER = "number of nan iterations:   1"
+
+
+def test_a_loss_that_is_no_longer_printed_is_broken_where_megatron_counts_what_is_no_number(
+    watch: Watch,
+) -> None:
+    vanished = [megatron(step, None).replace(NO_NUMBER.replace("1", "0"), NO_NUMBER) for step in (4, 5)]
+    done = watch(log(2.3, 2.2, 2.1) + "\n".join(vanished) + "\n")
+    assert (done.verdict.error_type, done.decision.action) == ("numerical_instability", "hold")
+    assert done.verdict.root_line == vanished[0]
+    assert watch(log(2.3, 2.2, 2.1) + vanished[0] + "\n").verdict.state == "healthy"
+    assert watch(log(2.3, 2.2, 2.1, None, None)).verdict.state == "healthy"
+    assert (
+        watch(log(2.3, 2.2, 2.1) + "\n".join(vanished) + "\n" + megatron(6, 2.1)).verdict.state == "healthy"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "behind", "state"),
+    [
+        ("the toy switches to stage 2: longer wheels", (3.6, 3.5, 3.4), "healthy"),
+        ("=== Phase 2 ===", (3.6, 3.5, 3.4), "healthy"),
+        ("the toy switches to stage 2: longer wheels", (3.6, 3.7, 3.4), "failed"),
+        ("the toy is saved at this stage", (3.6, 3.5, 3.4), "failed"),
+    ],
+)
+def test_the_next_stage_starts_at_its_own_loss_and_falls(
+    watch: Watch, text: str, behind: tuple[float, ...], state: str
+) -> None:
+    first = (2.4, 2.39, 2.38, 2.37)
+    *before, rest = log(*first, *behind).split("\n", len(first))
+    assert watch("\n".join([*before, text, rest])).verdict.state == state
+
+
 @pytest.mark.parametrize(
     "losses",
     [

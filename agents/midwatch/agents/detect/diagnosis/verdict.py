@@ -50,7 +50,8 @@ class AttemptEnd:
     `silence`: counted seconds, if the attempt hangs. `left`: the latest line in which a process reported its
     end while the job as a whole went on. `noted`: lines since the last steps, no evidence by themselves.
     `checkpoints`: the directory of the job's checkpoints; "" if its spec names none. `trained`: the attempt
-    made a step, by its number or by another line that only a training loop prints.
+    made a step, by its number or by another line that only a training loop prints. `success`: the line in
+    which the job reported it.
     """
 
     scheduler: SchedulerFact | None
@@ -67,6 +68,7 @@ class AttemptEnd:
     noted: tuple[Hit, ...] = ()
     checkpoints: str = ""
     trained: bool = False
+    success: Line | None = None
 
     def made_a_step(self) -> bool:
         """Whether the attempt made a step, so the same start is known to work."""
@@ -139,8 +141,9 @@ def diagnose(hits: Sequence[Hit], ending: AttemptEnd, order: Order = features) -
     evidence = sorted((hit for hit in hits if hit is not root), key=in_order)[:15]
     judged = with_way_on(out_of_step(_judge(root, ending), hits), ending.checkpoints)
     if ending.succeeded and judged.state == "failed" and of_teardown(hits):
-        lasting = False if hits or judged.transient else None
-        judged = replace(judged, transient=lasting, remedy=_CLOSED_BADLY if hits else _ENDED_BADLY)
+        judged = replace(judged, transient=False if hits or judged.transient else None)
+    if ending.succeeded and judged.state == "failed":
+        judged = replace(judged, remedy=_behind_success(judged.remedy, ending.success, hits))
     return Diagnosis(judged, tuple(([root] if root else []) + evidence), _rivals(choice, judged))
 
 
@@ -183,10 +186,17 @@ def _harmless(candidates: Sequence[Hit], ending: AttemptEnd) -> Verdict | None:
 _CLOSED_BADLY = (
     "The job reported its success before these lines. They come from its closing; nothing has to run again."
 )
-_ENDED_BADLY = (
-    "The job reported its success before it ended so. See what its script does behind the training; the "
-    "training itself needs no further start."
-)
+
+
+def _behind_success(remedy: str, success: Line | None, hits: Sequence[Hit]) -> str:
+    """The remedy where the job had reported its success before it failed."""
+    said = f" in {success.path}:{success.number}" if success is not None else ""
+    said = f"The job had reported its success{said}. "
+    if not hits:
+        return f"{said}See what its script does behind the training, which needs no further start."
+    if of_teardown(hits):
+        return f"{said}These lines come from its closing; nothing has to run again."
+    return f"{remedy.rstrip('.')}. {said}Where its results are complete, nothing has to run again."
 
 
 def _ended_quietly(ending: AttemptEnd) -> bool:
@@ -287,7 +297,7 @@ def _as_proven(verdict: Verdict, root: Hit, ending: AttemptEnd) -> Verdict:
 def _lost_a_peer(root: Hit) -> bool:
     """Whether its rule knows that a peer or a service was silent or gone. A card that refuses is none."""
     if root.fallback:
-        return root.rule == "service_refused"
+        return root.rule == "service_refused" and "refused" in root.line.text.lower()
     if root.error_type in ("distributed_timeout", "rendezvous") or root.rule == "nccl_connect_failed":
         return True
     link = root.error_type in ("communication", "nccl")

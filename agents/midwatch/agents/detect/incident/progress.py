@@ -190,7 +190,7 @@ def _gone_round(loop: Loop | None, at: tuple[float, ...]) -> Loop:
 def _still_diverged(line: ProgressLine, held: Held) -> bool:
     """Whether broken numbers remain. A run goes on with them, so only a finite loss shows their end.
 
-    A trainer may print the loss in one line and count in another. So once a finite loss was counted behind the
+    A trainer may print the loss in one line and count in another. Once a finite loss was counted behind the
     held line, a line without a loss shows the end too. Nothing but such a loss leaves a loop there.
     """
     if held.hit.error_type != "numerical_instability":

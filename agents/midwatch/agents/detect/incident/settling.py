@@ -34,6 +34,7 @@ def present_diagnosis(turn: Turn, given_up: Sequence[str]) -> Diagnosis:
         trained=state.trained,
         total=state.total,
         succeeded=state.succeeded,
+        success=state.success_line,
         complete=not given_up,
         given_up=tuple(given_up),
         bundle=state.bundle,

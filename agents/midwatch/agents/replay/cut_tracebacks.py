@@ -1,0 +1,94 @@
+"""Cut tracebacks: one that fills the last lines of a log, and whose exception is missing. Pure.
+
+Python's, IPython's and Rich's, behind whatever a launcher or a collector prints in front of each line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from midwatch.streams.lines.launcher_prefix import front
+from midwatch.streams.lines.log_levels import is_quiet
+
+_LONGEST = 120
+"""The most lines of a traceback."""
+_HEADLINE = rb"Traceback \(most recent call last\)"
+_HEADER = re.compile(_HEADLINE + rb":?\s*\Z")
+_FRAME = re.compile(
+    rb"\A\s*File \"[^\"]*\", line \d+|\A\s*-+> ?\d+ "
+    rb"|\A(?:Cell In|Input In) ?\[\d+\]|\A<ipython-input-[\w-]+> in "  # IPython
+    rb"|\A(?:File )?[~/]\S+ in (?:\w+\(|<)"
+)
+_SOURCE = re.compile(rb"\A\s{2,}\S|\A\s*[\^~]+\s*\Z")
+# Rich draws a box, and prints the exception below it.
+_BOX_HEADER = re.compile(rb"\A\s*(?:\xe2\x95\xad|\+-).*" + _HEADLINE)
+_BOX = re.compile(rb"\A\s*(?:\xe2\x94\x82|\xe2\x95\xb0|\||\+-)")
+_POINTS_AT = re.compile(rb"\A\s*-+> ?\d+ |\A.{1,8}\xe2\x9d\xb1")
+# IPython names the exception in front of the heading, and parts the frames by blank lines.
+_NAMED = re.compile(rb"\A(?:\w+\.)*(\w+)\s+" + _HEADLINE)
+_TYPES = {
+    b"OutOfMemoryError": "oom",
+    b"MemoryError": "host_oom",
+    b"ImportError": "import_error",
+    b"ModuleNotFoundError": "import_error",
+    b"KeyboardInterrupt": "user_interrupt",
+}
+_DIGITS = re.compile(rb"\d")
+_CARETS = re.compile(rb"\A\s*[\^~]+\s*\Z")
+
+Numbered = Sequence[tuple[int, bytes]]
+"""Lines with their numbers."""
+
+
+def named_type(header: bytes) -> str:
+    """The error type that the header itself names; "" if it names none, or one of many causes."""
+    return _TYPES.get(_exception_named_in(header), "")
+
+
+def _exception_named_in(header: bytes) -> bytes:
+    named = _NAMED.match(header[front(header) :])
+    return b"" if named is None else named[1]
+
+
+def last_code(lines: Numbered) -> int:
+    """The number of the line of code that a traceback shows last. Its header comes first."""
+    shown = [(number, _words(line, lines[0][1])) for number, line in lines]
+    pointed = (number for number, words in reversed(shown) if _POINTS_AT.match(words))
+    return next(pointed, next(number for number, words in reversed(shown) if not _CARETS.match(words)))
+
+
+def header_of(lines: Numbered) -> int | None:
+    """The index of the header of a traceback that fills the rest of the lines; None without one."""
+    for index in range(len(lines) - 1, max(len(lines) - 1 - _LONGEST, -1), -1):
+        header = lines[index][1]
+        boxed = _BOX_HEADER.match(header[front(header) :]) is not None
+        if boxed or _HEADER.search(header):
+            rest = [_words(line, header) for _, line in lines[index + 1 :]]
+            if _exception_named_in(header):
+                rest = [words for words in rest if words.strip()]
+            fills = all(map(_BOX.match, rest)) if boxed else _are_frames(rest)
+            return index if fills and not is_quiet(header) else None
+    return None
+
+
+def _are_frames(lines: Sequence[bytes]) -> bool:
+    """Whether each line is a frame, the code behind one, or what stands below code."""
+    above = b""
+    for line in lines:
+        if not (_FRAME.match(line) or _SOURCE.match(line) or _FRAME.match(above)):
+            return False
+        above = line
+    return True
+
+
+def _words(line: bytes, header: bytes) -> bytes:
+    """The line without what stands before the words of this header, too: a pod, a job of CI, a rank.
+
+    Numbers may differ: a collector prints the time of each line.
+    """
+    before = header[: header.rfind(b"Traceback (most recent")]
+    own = line[: len(before)]
+    if before.strip() and _DIGITS.sub(b"0", own) == _DIGITS.sub(b"0", before):
+        return line[len(before) :]
+    return line[front(line) :]
