@@ -44,9 +44,8 @@ def words_of_nccl(root: Hit | None, noted: Sequence[Hit]) -> Hit | None:
     if not warnings:
         return root
     last = max(warnings, key=in_order)
-    return replace(
-        last, role="cause", error_type=root.error_type, transient=root.transient, remedy=root.remedy
-    )
+    role = root.role if root.fallback else "cause"  # what a call handed up shows no more than that it failed
+    return replace(last, role=role, error_type=root.error_type, transient=root.transient, remedy=root.remedy)
 
 
 def _tells(text: str) -> bool:
