@@ -1,11 +1,12 @@
 """The closing lines: the failure that only the end of a saved log shows, because no rule knows its words.
 
 A live watch learns from the scheduler how the job ended. A saved log ends where its program or its copy
-ended. Three ends speak for a failure all the same:
+ended. Four ends speak for a failure all the same:
 
 - A Python traceback whose exception is missing.
 - An error as the very last line.
 - What a terminal or a shell prints when it ends a program.
+- Step after step whose gradients are not finite.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ _UNKNOWN = "exception"
 CUT = "the log ends within a traceback"
 CUT_NAME = "the log ends within the name of the exception"
 SAID = "the log ends with an error that no rule knows"
+BROKEN = "the log ends in steps whose gradients are not finite"
 ENDED = "the log ends with what a terminal or a shell prints when a program is ended"
 
 _LEFT_OUT = re.compile(rb"\A\s*(?:\[?\.\.\.\]?)?\s*\Z")
@@ -66,7 +68,26 @@ _ENDED = (
     (re.compile(rb"(?:Quit|User defined signal [12])(?: \(core dumped\))?\s*"), "cancelled"),
     (re.compile(rb"(?:Aborted|Stack overflow)\s*"), "native_crash"),
     (re.compile(rb"[Oo]ut of memory[.!]?\s*"), "host_oom"),
+    # A terminal prints it behind whatever stands in the line, mostly a bar.
+    (re.compile(rb".*(?:\bit/s|s/it\b|(?i:loss|step|epoch)\b).*[^\s^]\s*(?:\^[C\\])+\s*"), "user_interrupt"),
+    # The store tries both families of addresses, and warns of each.
+    (
+        re.compile(rb".*\bserver socket has failed to bind to 0\.0\.0\.0:\d+ \(errno: 98 .*"),
+        "port_in_use",
+    ),
 )
+_INTERRUPTED = re.compile(rb"\A(?:\^C)+Traceback ")
+# Some collectors stamp all that a program writes to stderr as an error.
+_NO_ERROR = re.compile(
+    rb"\d%\||\d(?:it/s|s/it)\b|\b[IW] ?\w*/\S+\.(?:cc|cpp):\d+\]|\b\w*Warning: "
+    rb"|\b(?i:step|epoch|iter\w*|loss)\b[ =:\"]+\d+(?:\.\d+)?(?:[ ,}]|\Z)|\bresuming normal operation\b"
+)
+_GRADIENTS = re.compile(
+    rb"(?i)\bgrad(?:ient)?[ _]?norm\b['\"]?(?: is| ?[:=])? *(?P<value>-?(?:nan|inf|\d[\d.]*(?:e[+-]?\d+)?))"
+)
+_NOT_FINITE = re.compile(rb"(?i)-?(?:nan|inf)\Z")
+_STEPS, _LEAST_STEPS = 16, 6
+"""Of so many last lines at least so many print gradients, and none of them is finite."""
 
 
 class ClosingFailure(NamedTuple):
@@ -103,6 +124,8 @@ def _cut(lines: Numbered, header: int, known: Mapping[int, Hit]) -> _Found | Non
     if any(_GOES_ON.search(line) for _, line in above):
         return None
     number, line = lines[header]
+    if _INTERRUPTED.match(line):
+        return number, "user_interrupt", ENDED
     if named := named_type(line):
         return number, named, CUT
     for number, line in reversed(above):
@@ -118,12 +141,25 @@ def _ended_or_said(lines: Numbered, known: Mapping[int, Hit]) -> _Found | None:
     """What a terminal or a shell printed at the very end, or the errors in which the lines end."""
     number, last = lines[-1] if lines else (0, b"")
     for pattern, error_type in _ENDED:
-        if number not in known and pattern.fullmatch(last[front(last) :]):
+        if (number not in known or known[number].role == "context") and pattern.fullmatch(
+            last[front(last) :]
+        ):
             return number, error_type, ENDED
+    broken = _not_finite(lines[-_STEPS:])
+    if broken is not None:
+        return broken, "numerical_instability", BROKEN
     first = _first_of_the_last_errors(lines, known)
     if first is None:
         return None
     return first, known[first].error_type if first in known else _UNKNOWN, SAID
+
+
+def _not_finite(lines: Numbered) -> int | None:
+    """The number of the first of those lines, if all that print gradients print none that is finite."""
+    printed = [(number, found["value"]) for number, line in lines if (found := _GRADIENTS.search(line))]
+    if len(printed) < _LEAST_STEPS or any(_NOT_FINITE.match(value) is None for _, value in printed):
+        return None
+    return printed[0][0]
 
 
 def _first_of_the_last_errors(lines: Numbered, known: Mapping[int, Hit]) -> int | None:
@@ -159,4 +195,5 @@ def ends_within_a_name(file: LogFile, number: int, line: str) -> bool:
 def _is_error(line: bytes) -> bool:
     words = line[front(line) :]
     begins = _BEGINS.match(words) is not None and _MEASURED.search(line) is None
-    return begins or _STAMPED.match(line) is not None or _STRUCTURED.match(words) is not None
+    stamped = _STAMPED.match(line) is not None and _NO_ERROR.search(line) is None
+    return begins or stamped or _STRUCTURED.match(words) is not None

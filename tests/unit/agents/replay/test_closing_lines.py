@@ -243,3 +243,69 @@ def test_last_lines_have_the_numbers_of_the_file(text: str) -> None:
     lines = text.removesuffix("\n").split("\n")
     for number, line in last_lines(LogFile("log", text.encode(), 0.0)):
         assert lines[number - 1].encode() == line
+
+
+BAR = " 64%|######4   | 3180/5000 [6:07:55<1:09:45,  2.30s/it, Loss=0.619]"
+
+
+@pytest.mark.parametrize(
+    ("last", "error_type"),
+    [
+        (f"{BAR}^C", "user_interrupt"),
+        ("epoch 3 step 300 loss 0.5^C^C", "user_interrupt"),
+        ("a pattern such as a^C", ""),
+        ("press ^C to end the step", ""),
+    ],
+)
+def test_an_interrupt_at_the_end_of_a_bar_is_one(watch: Watch, last: str, error_type: str) -> None:
+    assert watch(f"{STEPS}{last}\n").verdict.error_type == error_type
+    assert watch(f"{STEPS}{last}\n{STEPS}").verdict.state == "healthy"
+
+
+def test_a_traceback_behind_an_interrupt_is_cut_by_it(watch: Watch) -> None:
+    cut = OPEN.replace("Traceback", "^CTraceback")
+    assert watch(STEPS + cut).verdict.error_type == "user_interrupt"
+    assert watch(STEPS + OPEN).verdict.error_type == "exception"
+
+
+BIND = (
+    "[W socket.cpp:426] [c10d] The server socket has failed to bind to {}:25641 "
+    "(errno: 98 - Address already in use).\n"
+)
+ANY_IPV4 = "0.0.0.0"  # noqa: S104 - the words of a log
+
+
+def test_a_port_that_no_family_of_addresses_gets_is_taken(watch: Watch) -> None:
+    both = BIND.format("[::]") + BIND.format(ANY_IPV4)
+    assert watch(both).verdict.error_type == "port_in_use"
+    assert watch(BIND.format("[::]")).verdict.state != "failed"
+    assert watch(both + STEPS).verdict.state == "healthy"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"ERROR 2026-03-02T10:00:00.118290 {BAR}",
+        "ERROR 2026-03-02T10:00:00.118290 epoch 3 loss 0.41",
+        "ERROR 2026-03-02T10:00:00.118290 UserWarning: the toy is old",
+        "ERROR 2026-03-02T10:00:00.118290 toy: Network error resolved, resuming normal operation.",
+    ],
+)
+def test_a_collector_that_stamps_all_of_stderr_tells_of_no_error(watch: Watch, line: str) -> None:
+    assert watch(f"{STEPS}{line}\n").verdict.state == "healthy"
+    assert watch(f"{STEPS}ERROR 2026-03-02T10:00:00.118290 the toy store is gone\n").verdict.state == "failed"
+
+
+SKIPS = "[toy] 2026-03-02 19:22:52,{:03d} (trainer:581) WARNING: The grad norm is {}. Skipping the model.\n"
+
+
+@pytest.mark.parametrize(
+    ("norms", "error_type"),
+    [(["nan"] * 7, "numerical_instability"), (["nan"] * 3, ""), ([*["nan"] * 6, "1.9", "nan"], "")],
+)
+def test_step_after_step_without_a_finite_gradient_is_broken(
+    watch: Watch, norms: list[str], error_type: str
+) -> None:
+    done = watch(STEPS + "".join(SKIPS.format(n, norm) for n, norm in enumerate(norms)))
+    assert done.verdict.error_type == error_type
+    assert (done.decision.action == "hold") == (error_type != "")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from operator import attrgetter
 
 from midwatch.streams.records import Hit
 
 _RULES = ("python_arguments", "command_line_wrong")
+_DIGITS = re.compile(r"\d+")
 _ANOTHER_PROGRAM = 60  # lines: no program says so much behind its refusal of a command line
 
 
@@ -39,5 +41,5 @@ class Refusals:
 
 
 def _words(hit: Hit) -> str:
-    """The words of a refusal, without what a launcher prints in front of them."""
-    return hit.line.text.rpartition("error: ")[2].strip()
+    """The words of a refusal, without numbers and what a launcher prints in front: each rank has its own."""
+    return _DIGITS.sub("0", hit.line.text.rpartition("error: ")[2].strip())

@@ -27,3 +27,5 @@ def test_a_refusal_in_other_words_is_of_the_next_start(watch: Watch, front: str)
     assert watch(f"{first}\n{later}\n").verdict.root_line == later
     ranks = "".join(front.format(rank) + first + "\n" for rank in range(3))
     assert watch(ranks).verdict.root_line_number == 1
+    of_each = "".join(f"toy.py: error: unrecognized arguments: --local-rank={rank}\n" for rank in range(3))
+    assert watch(of_each).verdict.root_line_number == 1
