@@ -275,7 +275,7 @@ def _as_proven(verdict: Verdict, root: Hit, ending: AttemptEnd) -> Verdict:
     """The verdict with the transience that the root and the steps show.
 
     An exception of another name than `_MISTAKE` may be of anything. If the run made no step, a wait or a bad
-    link shows too little: a wait for peers gives no reason, and a link may never have been set up. A link
+    link shows too little. A wait for peers gives no reason, and a link may never have been set up. A link
     that had carried steps was set up, so its failure may pass.
     """
     if root.rule in _RAISED and root.fallback and _MISTAKE.search(root.line.text) is None:
