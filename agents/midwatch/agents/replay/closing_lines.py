@@ -70,11 +70,6 @@ _ENDED = (
     (re.compile(rb"[Oo]ut of memory[.!]?\s*"), "host_oom"),
     # A terminal prints it behind whatever stands in the line, mostly a bar.
     (re.compile(rb".*(?:\bit/s|s/it\b|(?i:loss|step|epoch)\b).*[^\s^]\s*(?:\^[C\\])+\s*"), "user_interrupt"),
-    # The store tries both families of addresses, and warns of each.
-    (
-        re.compile(rb".*\bserver socket has failed to bind to 0\.0\.0\.0:\d+ \(errno: 98 .*"),
-        "port_in_use",
-    ),
 )
 _INTERRUPTED = re.compile(rb"\A(?:\^C)+Traceback ")
 # Some collectors stamp all that a program writes to stderr as an error.

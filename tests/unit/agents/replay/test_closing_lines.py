@@ -268,20 +268,6 @@ def test_a_traceback_behind_an_interrupt_is_cut_by_it(watch: Watch) -> None:
     assert watch(STEPS + OPEN).verdict.error_type == "exception"
 
 
-BIND = (
-    "[W socket.cpp:426] [c10d] The server socket has failed to bind to {}:25641 "
-    "(errno: 98 - Address already in use).\n"
-)
-ANY_IPV4 = "0.0.0.0"  # noqa: S104 - the words of a log
-
-
-def test_a_port_that_no_family_of_addresses_gets_is_taken(watch: Watch) -> None:
-    both = BIND.format("[::]") + BIND.format(ANY_IPV4)
-    assert watch(both).verdict.error_type == "port_in_use"
-    assert watch(BIND.format("[::]")).verdict.state != "failed"
-    assert watch(both + STEPS).verdict.state == "healthy"
-
-
 @pytest.mark.parametrize(
     "line",
     [
