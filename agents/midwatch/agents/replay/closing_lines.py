@@ -38,7 +38,7 @@ _LEFT_OUT = re.compile(rb"\A\s*(?:\[?\.\.\.\]?)?\s*\Z")
 _GOES_ON = re.compile(rb"Exception ignored |--- Logging error ---|Exception in thread |in atexit callback")
 _SAYS_WHY = re.compile(
     rb"(?i)\b(?:error|fatal|fail(?:ed|ure)?|can ?not|could ?n[o']t|unable|abort(?:ed|ing)?|timed out|exceeded"
-    rb"|refused|denied|invalid|corrupt(?:ed)?|killed)\b"
+    rb"|refused|denied|invalid|corrupt(?:ed)?|killed|exception in (?!thread\b))\b"
 )
 # Behind a clock, numbers or a name, the level that a logger prints; or the first word of the line itself.
 _STAMPED = re.compile(

@@ -156,6 +156,14 @@ def test_a_bar_that_is_drawn_once_more_when_it_is_closed_shows_no_second_loss(wa
     assert watch(trained + high + REDRAWN.format(13, 0.0330)).verdict.error_type == "loss_spike"
 
 
+def test_the_validation_loss_in_a_bar_is_none_of_the_training(watch: Watch) -> None:
+    bar = "Epoch {}: 100%|###| 28/28 [00:04<00:00,  6.16it/s, v_num=4, val_loss={:.3f}, train_loss={:.3f}]\n"
+    overfits = "".join(bar.format(n, 0.6 if n < 8 else 1.9, 0.5 - n / 50) for n in range(12))
+    assert watch(overfits).verdict.state == "healthy"
+    diverges = "".join(bar.format(n, 0.6, 0.3 if n < 8 else 1.9) for n in range(12))
+    assert watch(diverges).verdict.error_type == "loss_spike"
+
+
 def test_a_measure_that_climbs_evenly_is_no_spike(watch: Watch) -> None:
     assert watch(log(*(0.5 + 0.5 * step for step in range(40)))).verdict.state == "healthy"
 
