@@ -32,6 +32,8 @@ _APART = 16
 """So many times the usual distance of two losses stand two loops apart whose lines name no place."""
 _JUMP = 2.0
 """A spike begins with a jump of so many times the usual change. What climbs evenly is another measure."""
+_SMALL = 0.2
+"""A spike below this part of the first loss shows no divergence."""
 _READ = 60
 """Lines behind the last loss in which a program may say that its training is complete."""
 _NAN_ITERATIONS = re.compile(r"\bnumber of nan iterations: +[1-9]")
@@ -81,21 +83,35 @@ class Spike(NamedTuple):
 
 @dataclass(slots=True)
 class Losses:
-    """The last losses of each rule and file."""
+    """The last losses of each rule and file, and the first one."""
 
     series: dict[tuple[str, str], deque[LossLine]] = field(default_factory=dict)
+    first: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def take(self, record: Hits) -> None:
         """Note the losses of one record. Records of a file come in its order."""
         for column in record.progress:
             if column.losses:
-                known = self.series.setdefault((column.path, column.rule), deque(maxlen=_KEPT))
+                name = (column.path, column.rule)
+                known = self.series.setdefault(name, deque(maxlen=_KEPT))
                 known.extend(_lines(column))
+                if name not in self.first and (first := next(map(_number, column.losses), None)) is not None:
+                    self.first[name] = first
 
     def open_spikes(self) -> list[Spike]:
         """The series that end in a spike, the one with the lowest step first."""
-        found = (_at_end(_last_loop(tuple(_each_once(lines)))) for lines in self.series.values())
-        return sorted((each for each in found if each), key=lambda each: each.first.step)
+        found = [
+            spike
+            for name, lines in self.series.items()
+            if (spike := _at_end(_last_loop(tuple(_each_once(lines))))) is not None
+            and not _is_small(spike.first.loss, self.first.get(name))
+        ]
+        return sorted(found, key=lambda each: each.first.step)
+
+
+def _is_small(spike: float | None, first: float | None) -> bool:
+    """Whether the spike is small beside the loss with which the training began: it is no divergence."""
+    return spike is not None and first is not None and 0 < spike < _SMALL * first
 
 
 def is_over(file: LogFile, spike: Spike) -> bool:
@@ -235,4 +251,5 @@ def _stands_out(before: list[float], tail: list[float], usual: float) -> bool:
 
 
 def _changes(losses: Iterable[float]) -> list[float]:
-    return [abs(after - earlier) for earlier, after in pairwise(losses)]
+    """The changes from loss to loss. A bar may show one loss in all drawings of the next epoch."""
+    return [abs(after - earlier) for earlier, after in pairwise(losses) if after != earlier] or [0.0]

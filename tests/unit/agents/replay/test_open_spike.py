@@ -164,6 +164,21 @@ def test_the_validation_loss_in_a_bar_is_none_of_the_training(watch: Watch) -> N
     assert watch(diverges).verdict.error_type == "loss_spike"
 
 
+def test_a_loss_that_each_drawing_of_the_next_epoch_shows_again_counts_once(watch: Watch) -> None:
+    bar = "Epoch {}:  {}0%|###  | {}0/90 [00:04<00:00,  6.16it/s, v_num=4, train_loss={:.3f}]\n"
+    losses = (0.30, 0.20, 0.14, 0.10, 0.12, 0.07, 0.11, 0.08, 0.14)
+    drawn = "".join(bar.format(n, k, k, loss) for n, loss in enumerate(losses) for k in range(1, 9))
+    assert watch(drawn).verdict.state == "healthy"
+    high = "".join(bar.format(9, k, k, 2.4) for k in range(1, 9))
+    assert watch(drawn + high).verdict.error_type == "loss_spike"
+
+
+def test_a_spike_far_below_the_first_loss_is_no_divergence(watch: Watch) -> None:
+    falls = tuple(2.0 / 2**step for step in range(9))
+    assert watch(log(*falls, 0.05, 0.06)).verdict.state == "healthy"
+    assert watch(log(*falls, 0.5, 0.6)).verdict.error_type == "loss_spike"
+
+
 def test_a_measure_that_climbs_evenly_is_no_spike(watch: Watch) -> None:
     assert watch(log(*(0.5 + 0.5 * step for step in range(40)))).verdict.state == "healthy"
 
