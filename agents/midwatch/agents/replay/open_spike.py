@@ -95,8 +95,8 @@ class Losses:
                 name = (column.path, column.rule)
                 known = self.series.setdefault(name, deque(maxlen=_KEPT))
                 known.extend(_lines(column))
-                if name not in self.first and (first := next(map(_number, column.losses), None)) is not None:
-                    self.first[name] = first
+                for loss in () if name in self.first else filter(None, map(_number, column.losses)):
+                    self.first.setdefault(name, loss)
 
     def open_spikes(self) -> list[Spike]:
         """The series that end in a spike, the one with the lowest step first."""
