@@ -136,9 +136,7 @@ def _ended_or_said(lines: Numbered, known: Mapping[int, Hit]) -> _Found | None:
     """What a terminal or a shell printed at the very end, or the errors in which the lines end."""
     number, last = lines[-1] if lines else (0, b"")
     for pattern, error_type in _ENDED:
-        if (number not in known or known[number].role == "context") and pattern.fullmatch(
-            last[front(last) :]
-        ):
+        if number not in known and pattern.fullmatch(last[front(last) :]):
             return number, error_type, ENDED
     broken = _not_finite(lines[-_STEPS:])
     if broken is not None:
