@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from midwatch.agents.detect.diagnosis.candidates import RootCandidate, speaker
-from midwatch.agents.detect.diagnosis.peer_exits import WAITED
+from midwatch.agents.detect.diagnosis.relations.peer_exits import WAITED
 from midwatch.agents.detect.diagnosis.root_line import features
 from midwatch.agents.detect.diagnosis.verdict import AttemptEnd
 from midwatch.agents.detect.line_order import earlier, in_order

@@ -6,20 +6,22 @@ cause comes first, then the earliest consequence. Then the line counts that tell
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate
-from midwatch.agents.detect.diagnosis.echoes import without_echoes
-from midwatch.agents.detect.diagnosis.peer_exits import WAITED
+from midwatch.agents.detect.diagnosis.relations.echoes import without_echoes
+from midwatch.agents.detect.diagnosis.relations.peer_exits import WAITED
+from midwatch.agents.detect.diagnosis.same_failure import (
+    first_of_the_jvm,
+    innermost_entry,
+    message_of,
+    told_in_full,
+)
 from midwatch.agents.detect.line_order import earlier, in_order
-from midwatch.streams.lines.log_levels import is_quiet
 from midwatch.streams.records import Hit, Rival
 
-_EXCEPTION = re.compile(r"(?:^|[\s\])>:])(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): (.+)$")
-_BARE = re.compile(r"(?:^|[\s.])[A-Z]\w*(?:Error|Exception):?\s*$")
 _END_CAPTURES = ("exit_code", "signal_name", "exception")
 _SHOWN = 15
 
@@ -27,10 +29,17 @@ _SHOWN = 15
 class Features(NamedTuple):
     """What the order looks at, in its sequence. The lower value is the better root.
 
-    `kindless` and `endless` count only for lines that follow and whose rule is general.
+    A line with one of the first seven is no root, whatever else is there (`reasons`). `kindless` and
+    `endless` count only for lines that follow and whose rule is general.
     """
 
-    set_aside: bool  # another line shows that this one cannot be the root
+    hedged: bool  # it only supposes or cites a failure, or its writer called it none
+    handled: bool  # the program got over it, or had asked for it
+    outlived: bool  # the job worked on behind it
+    beside: bool  # it comes from code beside the training
+    quoted: bool  # it is source code, or an outer entry of an error stack
+    closing: bool  # its process was ending already
+    repeated: bool  # another line reports the same thing first-hand
     follows: bool  # it follows from another failure, or only announces one
     general: bool  # its rule knows only that something failed
     kindless: bool  # it names no kind of failure
@@ -42,8 +51,13 @@ class Features(NamedTuple):
     untyped: bool  # of two rules on one line the one that knows the kind comes first
 
 
-_REASONS = ("", "a consequence", "less specific", "no kind", "no end")
-"""The reasons of the first features, by their places."""
+_WORSE = {
+    "follows": "a consequence",
+    "general": "less specific",
+    "kindless": "no kind",
+    "endless": "no end",
+}
+"""The reason of a candidate for which no other line gave one, by the first feature in which it is worse."""
 
 
 def features(candidate: RootCandidate) -> Features:
@@ -53,8 +67,26 @@ def features(candidate: RootCandidate) -> Features:
     untyped = hit.error_type in ("exception", "unknown", "")
     kindless = follows and hit.fallback and untyped
     endless = kindless and not any(name in hit.captures for name in _END_CAPTURES)
-    place = in_order(hit)
-    return Features(candidate.set_aside, follows, hit.fallback, kindless, endless, *place, untyped=untyped)
+    time, node, path, number = in_order(hit)
+    aside = "" if candidate.reason is None else candidate.reason.feature
+    return Features(
+        hedged=aside == "hedged",
+        handled=aside == "handled",
+        outlived=aside == "outlived",
+        beside=aside == "beside",
+        quoted=aside == "quoted",
+        closing=aside == "closing",
+        repeated=aside == "repeated",
+        follows=follows,
+        general=hit.fallback,
+        kindless=kindless,
+        endless=endless,
+        time=time,
+        node=node,
+        path=path,
+        number=number,
+        untyped=untyped,
+    )
 
 
 def precedence(hit: Hit) -> Features:
@@ -69,7 +101,7 @@ def _announces(hit: Hit) -> bool:
     """
     if not hit.fallback or hit.error_type != "exception":
         return False
-    message = _message(hit)
+    message = message_of(hit)
     return message.endswith(":") and not message.startswith("[Errno ")
 
 
@@ -107,14 +139,14 @@ def choose(candidates: Sequence[RootCandidate], order: Order = features) -> Root
     """
     ordered = [(features(candidate), candidate) for candidate in without_echoes(candidates)]
     keys = {id(each): known if order is features else order(each) for known, each in ordered}
-    ordered.sort(key=lambda pair: (pair[0].set_aside, keys[id(pair[1])]))
-    if not ordered or ordered[0][0].set_aside:
+    ordered.sort(key=lambda pair: (pair[1].set_aside, keys[id(pair[1])]))
+    if not ordered or ordered[0][1].set_aside:
         return RootChoice(None, tuple((each.hit, _own(each)) for _, each in ordered))
     best, first = ordered[0]
-    eligible = [each.hit for known, each in ordered if not known.set_aside]
+    eligible = [each.hit for _, each in ordered if not each.set_aside]
     eligible.sort(key=in_order)
-    full = _exception_of(first.hit, eligible)
-    deepest = _first_of_the_jvm(_innermost(full, eligible), eligible)
+    full = told_in_full(first.hit, eligible)
+    deepest = first_of_the_jvm(innermost_entry(full, eligible), eligible)
     choice = RootChoice(
         first.hit,
         tuple(
@@ -136,9 +168,9 @@ def _reason(known: Features, candidate: RootCandidate, best: Features, first: Hi
     if candidate.reason is not None:
         return candidate.reason
     line = first.line
-    for mine, its, name in zip(known, best, _REASONS, strict=False):
-        if mine != its:
-            return NotRoot(_of_follower(candidate.hit) if name == "a consequence" else name, line)
+    for feature, reason in _WORSE.items():
+        if getattr(known, feature) != getattr(best, feature):
+            return NotRoot(_of_follower(candidate.hit) if feature == "follows" else reason, line)
     if candidate.hit.line.file == line.file and candidate.hit.line.number == line.number:
         return NotRoot("same line", line)
     return NotRoot("later" if earlier(line, candidate.hit.line) else "same time", line)
@@ -165,64 +197,3 @@ def rivals(others: Sequence[tuple[Hit, NotRoot]], root: Hit | None) -> tuple[Riv
             rank = line.rank if line.rank is not None else line.claimed_rank
             found[kind] = Rival(hit.rule, line.path, line.number, reason.sentence(line), line.node, rank)
     return tuple(found.values())
-
-
-def _exception_of(root: Hit, candidates: Sequence[Hit]) -> Hit:
-    """The exception whose message the root repeats, or the wrapper's line that names a bare exception."""
-    if _message(root) or is_quiet(root.line.text.encode()):
-        return root
-    if _BARE.search(root.line.text):
-        name = root.line.text.rpartition(" ")[2].rpartition(".")[2].rstrip(":")
-        wrapped = (h for h in candidates if h.captures.get("exception") == name)
-        return next(wrapped, None) or _with_message(root, name, candidates)
-    alike = (h for h in candidates if h.rule == root.rule and h.line.file == root.line.file)
-    return next((h for h in alike if (message := _message(h)) and message in root.line.text), root)
-
-
-def _with_message(root: Hit, name: str, candidates: Sequence[Hit]) -> Hit:
-    """The same exception with its message. Ranks that print at once may part the two."""
-    said = re.compile(rf"\b{re.escape(name)} *: *\S")
-    alike = (h for h in candidates if h.rule == root.rule and h.line.file == root.line.file)
-    near = (h for h in alike if 0 < h.line.number - root.line.number <= _MIXED_LINES)
-    return next((h for h in near if said.search(h.line.text)), root)
-
-
-_MIXED_LINES = 40  # lines in which ranks that print at once part an exception from its message
-_STACK_LINES = 12  # the longest distance between two entries of a library's error stack
-
-
-def _innermost(root: Hit, candidates: Sequence[Hit]) -> Hit:
-    """The deepest entry of the root's error stack. Chunks may have brought several entries."""
-    for hit in candidates:
-        beside = hit.rule == root.rule and hit.line.file == root.line.file
-        if not beside or not 0 < hit.line.number - root.line.number <= _STACK_LINES:
-            continue
-        if _depth(hit) == _depth(root) + 1 > 0:
-            root = hit
-    return root
-
-
-_OF_THE_JVM = re.compile(r"\b(?:[a-z_]\w*\.)+[A-Z][\w$]*(?:Exception|Error)\b")
-_JVM_FRAMES = 150  # the longest stack between an exception of the JVM and what caused it
-
-
-def _first_of_the_jvm(root: Hit, candidates: Sequence[Hit]) -> Hit:
-    """The innermost cause of a JVM's exception. Its stack trace prints the outer exception first."""
-    if not root.fallback or root.error_type != "exception" or not _OF_THE_JVM.search(root.line.text):
-        return root
-    for hit in candidates:
-        if hit.line.file != root.line.file or hit.line.number <= root.line.number:
-            continue
-        if hit.rule != "java_caused_by" or hit.line.number - root.line.number > _JVM_FRAMES:
-            break
-        root = hit
-    return root
-
-
-def _depth(hit: Hit) -> int:
-    return int(hit.captures.get("depth", "-2"))
-
-
-def _message(hit: Hit) -> str:
-    found = _EXCEPTION.search(hit.line.text)
-    return found[1].strip() if found else ""

@@ -13,15 +13,17 @@ from typing import Literal
 
 from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, standing_aside
 from midwatch.agents.detect.diagnosis.collectives import out_of_step
-from midwatch.agents.detect.diagnosis.echoes import PEER_LEFT
 from midwatch.agents.detect.diagnosis.hindsight import explanation, is_bare_end
 from midwatch.agents.detect.diagnosis.noted_lines import (
     failed_before_the_wait,
     process_that_left,
     words_of_nccl,
 )
-from midwatch.agents.detect.diagnosis.peer_exits import after_peer_exits
-from midwatch.agents.detect.diagnosis.relations import Surroundings, of_teardown, related
+from midwatch.agents.detect.diagnosis.relations.closing import of_teardown
+from midwatch.agents.detect.diagnosis.relations.echoes import PEER_LEFT
+from midwatch.agents.detect.diagnosis.relations.peer_exits import after_peer_exits
+from midwatch.agents.detect.diagnosis.relations.related import related
+from midwatch.agents.detect.diagnosis.relations.surroundings import Surroundings
 from midwatch.agents.detect.diagnosis.root_line import Order, RootChoice, choose, features, rivals
 from midwatch.agents.detect.diagnosis.scheduler_word import is_specific, may_pass, printed_by_the_end, told
 from midwatch.agents.detect.diagnosis.time_limit import with_way_on

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from midwatch.agents.detect.diagnosis.candidates import SENTENCES, NotRoot, RootCandidate
-from midwatch.agents.detect.diagnosis.root_line import choose
+from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate
+from midwatch.agents.detect.diagnosis.reasons import REASONS, SET_ASIDE
+from midwatch.agents.detect.diagnosis.root_line import Features, choose, features
 from midwatch.agents.detect.diagnosis.verdict import AttemptEnd, Diagnosis, diagnose
 from midwatch.agents.replay.output import as_plain, as_text
 from midwatch.streams.records import Hit, Incident, Line, Role, SchedulerFact, Verdict, codec
@@ -306,7 +307,23 @@ def test_where_nothing_failed_nobody_asks_after_lines_that_report_no_failure() -
 
 
 def test_no_reason_is_without_a_case() -> None:
-    assert {case[0] for case in CASES} == SENTENCES.keys()
+    assert {case[0] for case in CASES} == REASONS.keys()
+
+
+@pytest.mark.parametrize("name", [name for name, reason in REASONS.items() if reason.feature in SET_ASIDE])
+def test_a_line_that_is_set_aside_has_the_feature_of_its_reason_and_is_never_the_root(name: str) -> None:
+    known = features(RootCandidate(seen(1), NotRoot(name)))
+    assert [each for each in SET_ASIDE if getattr(known, each)] == [REASONS[name].feature]
+    vaguest = consequence(9, general=True, captures={})
+    choice = choose([RootCandidate(seen(1), NotRoot(name)), RootCandidate(vaguest)])
+    assert choice.root is vaguest
+    assert choose([RootCandidate(seen(1), NotRoot(name))]).root is None
+
+
+def test_the_features_that_set_a_line_aside_come_first_in_the_order() -> None:
+    assert Features._fields[: len(SET_ASIDE)] == SET_ASIDE
+    beyond = {reason.feature for reason in REASONS.values()} - {*Features._fields}
+    assert beyond == {"place", "told", "none"}
 
 
 HITS = st.sampled_from([hit for case in CASES for hit in case[3]])
@@ -386,7 +403,7 @@ def test_replay_says_of_a_line_that_reports_no_failure_why_it_is_not_the_root(
     done = watch(above + fails)
     assert done.verdict.root_line == "ValueError: the toy broke"
     reasons = {each["line_number"]: each["reason"] for each in as_plain(done)["rivals"]}
-    assert reasons.get(number) == SENTENCES[name], reasons
+    assert reasons.get(number) == REASONS[name].sentence, reasons
 
 
 @pytest.mark.parametrize("many", ["waits", "requests", "notices"])

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from midwatch.agents.decide.decision import Rulebook
-from midwatch.agents.detect.diagnosis.relations import Surroundings, related
+from midwatch.agents.detect.diagnosis.relations.related import related
+from midwatch.agents.detect.diagnosis.relations.surroundings import Surroundings
 from midwatch.agents.policies.loader import load_policy
 from midwatch.agents.replay.job_replay import Replayed, replay
 from midwatch.agents.replay.log_files import LogFile

@@ -33,7 +33,7 @@ def without_echoes(candidates: Sequence[RootCandidate]) -> list[RootCandidate]:
 
 
 def _judged(candidate: RootCandidate, reason: NotRoot | None) -> RootCandidate:
-    return candidate if reason is None else replace(candidate, reason=reason, set_aside=True)
+    return candidate if reason is None else replace(candidate, reason=reason)
 
 
 def _echo(hit: Hit, first: dict[tuple[str, str], Hit], reported: Hit | None) -> NotRoot | None:

@@ -1,0 +1,75 @@
+"""Closing: what processes print that are ending for another reason, or after their work. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, beside, consequence
+from midwatch.agents.detect.diagnosis.relations.outlived import IN_A_THREAD
+from midwatch.agents.detect.diagnosis.relations.surroundings import Surroundings
+from midwatch.agents.detect.line_order import FirstAndLast, earlier
+from midwatch.streams.records import Hit
+from midwatch.streams.records.error_types import family
+
+_RAISED = re.compile(
+    r"^(?:\[[\w:]+\]:? *)?(?:[a-z]\w*\.)*(?:Runtime|Dist\w+|Rendezvous\w+|Connection\w*|Timeout)Error\b"
+)
+_PYTHONS = re.compile(r"(?:^|[\s\])>:.])[A-Z]\w*(?:Error|Exception)(?:: |:?\s*$)")
+_ABORTED = "terminate called without an active exception"
+_NEVER_CLOSED = ("dataloader_worker_asked_to_stop", "slurm_time_limit")
+_THROWN = "cpp_exception_thrown"
+
+
+def only_torn_down(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """A link broke while the launchers closed their meeting, and nothing else failed: the run was over.
+
+    A store whose node died looks alike. Then the job's end is no quiet one. A launcher that dies of the
+    broken link closes first and prints its exception behind that.
+    """
+    if not around.over or not around.once(_only_links):
+        return None
+    for each in around.noted:
+        died = earlier(each.line, hit.line) and _RAISED.search(hit.line.text) is not None
+        if each.rule == "rendezvous_not_closed" and not died:
+            return beside(hit, NotRoot("only torn down", each.line))
+    return None
+
+
+def _only_links(around: Surroundings) -> bool:
+    return all(hit.role == "consequence" and family(hit.error_type) == "comms" for hit in around.hits)
+
+
+def thrown_while_ending(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """A thread of C++ was still there when its process ended. Python prints why behind that."""
+    if hit.role != "cause" or _ABORTED not in hit.line.text:
+        return None
+    raised = around.once(_exceptions).behind(hit.line)
+    return None if raised is None else consequence(hit, NotRoot("thrown while ending", raised.line))
+
+
+def _exceptions(around: Surroundings) -> FirstAndLast:
+    return FirstAndLast(hit for hit in around.causes if _PYTHONS.search(hit.line.text) is not None)
+
+
+def of_teardown(hits: Sequence[Hit]) -> bool:
+    """Whether all lines may come from processes that close after their work."""
+    thrown = any(hit.rule == _THROWN for hit in hits)
+    return all(_closes(hit) or (thrown and _names_what_was_thrown(hit)) for hit in hits)
+
+
+def _closes(hit: Hit) -> bool:
+    """Whether a process that closes may print the line.
+
+    It is a crash, news of its end, or what a thread raised that still worked ahead. Or the process did not
+    close by itself: somebody asked it to, or its time was over.
+    """
+    vague = hit.error_type in ("exception", "unknown", "")
+    told = hit.role == "consequence" or (hit.fallback and IN_A_THREAD in hit.captures)
+    ended = hit.error_type in ("native_crash", "cancelled") or hit.rule in _NEVER_CLOSED
+    return (vague and told) or ended
+
+
+def _names_what_was_thrown(hit: Hit) -> bool:
+    """Whether it is NCCL's error that a destructor threw: its communicator or its peers had gone before."""
+    return hit.role == "consequence" and hit.error_type == "nccl"

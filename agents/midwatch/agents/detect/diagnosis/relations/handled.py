@@ -1,0 +1,62 @@
+"""Handled failures: the program went on another way, or had asked for what ended it. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, beside
+from midwatch.agents.detect.diagnosis.relations.surroundings import Surroundings
+from midwatch.agents.detect.diagnosis.relations.waits import OF_NVLS, link_reports
+from midwatch.agents.detect.line_order import earlier, maybe_earlier
+from midwatch.streams.records import Hit
+
+_FALLBACKS = {"ofi_plugin_setup_failed": "nccl_tcp_fallback"}
+_PORT_TAKEN = "store_port_in_use"
+_REQUEUE = re.compile(r"DUE TO JOB REQUEUE")
+_WARNED = "lightning_requeued"
+"""The rule of a handler that was warned of the end and asks for a new start."""
+
+
+def asked_for_itself(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """The job had put itself back into the queue, so the scheduler starts it again by itself.
+
+    Its handler of the scheduler's warning tells of the warning first, and of the request after that.
+    """
+    warned = hit.rule == _WARNED
+    if not warned and _REQUEUE.search(hit.line.text) is None:
+        return None
+    for each in around.noted:
+        if each.rule == "job_requeues_itself" and (warned or earlier(each.line, hit.line)):
+            return beside(hit, NotRoot("asked for itself", each.line))
+    return None
+
+
+def went_another_way(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """A probe failed, and the program took its fallback: the failure ended nothing."""
+    way = _FALLBACKS.get(hit.rule)
+    if way is None:
+        return None
+    for each in around.noted:
+        if each.rule == way and earlier(hit.line, each.line):
+            return beside(hit, NotRoot("went another way", each.line))
+    return None
+
+
+def port_left_alone(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """The store found its port taken. The program caught that, told it quietly, and went on without peers."""
+    if hit.rule != _PORT_TAKEN:
+        return None
+    for each in around.noted:
+        told = each.rule == _PORT_TAKEN and each.aside == "quiet" and each.line.file == hit.line.file
+        if told and earlier(hit.line, each.line):
+            return beside(hit, NotRoot("went another way", each.line))
+    return None
+
+
+def transport_given_up(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """NCCL tried NVLink SHARP and took another way. If it could not go on, its general error follows."""
+    if hit.rule != "nccl_device_call_failed" or OF_NVLS.search(hit.line.text) is None:
+        return None
+    if any(maybe_earlier(hit.line, each.line) for each in around.once(link_reports).get(hit.line.file, ())):
+        return None
+    return beside(hit, NotRoot("transport given up"))

@@ -1,0 +1,92 @@
+"""Notices: a parent, a launcher or a node only saw that something ended; another line tells why. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, consequence
+from midwatch.agents.detect.diagnosis.relations.surroundings import Surroundings
+from midwatch.agents.detect.line_order import FirstAndLast, earlier
+from midwatch.streams.records import Hit
+from midwatch.streams.records.error_types import family
+
+_NODE_FAILED = "slurm_node_failure_seen"
+_KILLED_CHILD = "dataloader_killed"
+_NOTICES = {
+    _KILLED_CHILD: ("memory",),
+    "dataloader_worker_crashed": ("code", "memory", "infra", "numerics"),
+}
+"""Rules of a parent that saw its child end, and the families in which the child's own line tells more."""
+
+
+class _Tellers(NamedTuple):
+    """The lines that tell more than a notice. `all`: by time."""
+
+    all: list[Hit]
+    first: FirstAndLast
+
+
+def seen_by_the_parent(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """A parent saw its child end. The child's own error, or the record of who killed it, tells why.
+
+    The record of a memory killer may stand behind the notice, because another program writes it.
+    """
+    if hit.rule not in _NOTICES:
+        return None
+    tellers = around.once(_tellers)[hit.rule]
+    teller = tellers.first.before(hit.line)
+    if teller is None and hit.rule == _KILLED_CHILD:
+        teller = next(iter(tellers.all), None)
+    if teller is None:
+        return None
+    return consequence(replace(hit, fallback=True), NotRoot("parent's notice", teller.line))
+
+
+def _tellers(around: Surroundings) -> Mapping[str, _Tellers]:
+    found = {rule: [hit for hit in around.causes if _tells_of_a_child(hit, rule)] for rule in _NOTICES}
+    return {rule: _Tellers(hits, FirstAndLast(hits)) for rule, hits in found.items()}
+
+
+def _tells_of_a_child(hit: Hit, notice: str) -> bool:
+    return hit.rule not in _NOTICES and family(hit.error_type) in _NOTICES[notice]
+
+
+def of_a_failing_node(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """The scheduler names a failed node. Vague lines before that are what the node still printed."""
+    if hit.role != "cause" or not hit.fallback or hit.rule == _NODE_FAILED:
+        return None
+    if _place(hit) not in around.once(_vague):
+        return None
+    node = around.once(_failed_nodes).behind(hit.line)
+    return None if node is None else consequence(hit, NotRoot("node failed", node.line))
+
+
+def _failed_nodes(around: Surroundings) -> FirstAndLast:
+    return FirstAndLast(hit for hit in around.hits if hit.rule == _NODE_FAILED)
+
+
+def _vague(around: Surroundings) -> set[tuple[tuple[str, str], int]]:
+    """The places of lines of which one rule knows no more than a device, a link or a signal."""
+    return {_place(hit) for hit in around.causes if hit.fallback and _is_of_a_host(hit)}
+
+
+def _is_of_a_host(hit: Hit) -> bool:
+    return family(hit.error_type) in ("infra", "comms") or hit.error_type == "host_oom"
+
+
+def _place(hit: Hit) -> tuple[tuple[str, str], int]:
+    return (hit.line.file, hit.line.number)
+
+
+def killed_by_the_agent(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """The launcher's agent killed a worker that hung while it closed. No memory killer did."""
+    if not hit.fallback or hit.error_type != "host_oom":
+        return None
+    for each in around.noted:
+        if each.rule == "torchrun_killed_it" and earlier(each.line, hit.line):
+            return consequence(
+                replace(hit, error_type="exception"), NotRoot("killed by the agent", each.line)
+            )
+    return None

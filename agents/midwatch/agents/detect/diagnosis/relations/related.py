@@ -1,0 +1,63 @@
+"""All relations of one line to the lines beside it, in the order in which they are asked. Pure.
+
+Each names a mechanism. The order among the candidates is in `root_line`.
+"""
+
+from __future__ import annotations
+
+from midwatch.agents.detect.diagnosis.candidates import RootCandidate
+from midwatch.agents.detect.diagnosis.relations.closing import only_torn_down, thrown_while_ending
+from midwatch.agents.detect.diagnosis.relations.handled import (
+    asked_for_itself,
+    port_left_alone,
+    transport_given_up,
+    went_another_way,
+)
+from midwatch.agents.detect.diagnosis.relations.notices import (
+    killed_by_the_agent,
+    of_a_failing_node,
+    seen_by_the_parent,
+)
+from midwatch.agents.detect.diagnosis.relations.outlived import (
+    another_program_since,
+    thread_of_a_job_taken_away,
+)
+from midwatch.agents.detect.diagnosis.relations.surroundings import Relation, Surroundings
+from midwatch.agents.detect.diagnosis.relations.waits import (
+    broken_by_the_watchdog,
+    raised_by_the_wait,
+    taken_down_for_a_reason,
+    waited_beside_one_that_worked,
+)
+from midwatch.streams.records import Hit
+
+RELATIONS: tuple[Relation, ...] = (
+    asked_for_itself,
+    went_another_way,
+    port_left_alone,
+    transport_given_up,
+    only_torn_down,
+    taken_down_for_a_reason,
+    broken_by_the_watchdog,
+    raised_by_the_wait,
+    seen_by_the_parent,
+    of_a_failing_node,
+    thread_of_a_job_taken_away,
+    thrown_while_ending,
+    waited_beside_one_that_worked,
+    another_program_since,
+    killed_by_the_agent,
+)
+
+
+def related(around: Surroundings) -> list[RootCandidate]:
+    """The candidates, each as its first relation leaves it. A hit of role "context" is no candidate."""
+    return [_first(hit, around) for hit in around.hits]
+
+
+def _first(hit: Hit, around: Surroundings) -> RootCandidate:
+    for relation in RELATIONS:
+        changed = relation(hit, around)
+        if changed is not None:
+            return changed
+    return RootCandidate(hit)
