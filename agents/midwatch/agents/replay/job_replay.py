@@ -181,21 +181,7 @@ _ASSUMED_END = StartState("ended", "ended", reason="assumed: the log holds a fai
 def _ended(run: _JobReplay, end: StartState | None, source: tuple[str, str]) -> Replayed:
     state = end or _ASSUMED_END
     cluster, native_id = source
-    fact = SchedulerFact(
-        job=run.job,
-        incarnation=INCARNATION,
-        native_id=native_id,
-        old="running",
-        new=state.word,
-        ended=True,
-        mode=state.mode,
-        error_type=state.error_type,
-        exit_code=state.exit_code,
-        signal=state.signal,
-        reason=state.reason,
-        by_person=state.by_person,
-        cluster=cluster,
-    )
+    fact = state.fact(run.job, INCARNATION, native_id, cluster, before="running")
     run.take(fact, _END_MS)
     run.take(Heartbeat(origin_of(run.job), 1, 0.0, 0.0, 5.0, True, 0, final=True), _HEARTBEAT_MS)
     incident, decision = run.incident, run.decision

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
 from midwatch.streams.errors import ServiceUnreachable
-from midwatch.streams.records import Mode
+from midwatch.streams.records import Mode, SchedulerFact
 
 Kind = Literal["absent", "queued", "held", "running", "ending", "ended", "unknown"]
 
@@ -47,6 +47,27 @@ class StartState:
     @property
     def over(self) -> bool:
         return self.kind == "ended"
+
+    def fact(  # whose start it is, beside what the scheduler says of it
+        self, job: str, incarnation: str, native_id: str, cluster: str, *, before: str, effect_key: str = ""
+    ) -> SchedulerFact:
+        """The state as the fact that goes to detect. `before`: the scheduler's word of the state before."""
+        return SchedulerFact(
+            job=job,
+            incarnation=incarnation,
+            native_id=native_id,
+            old=before,
+            new=self.word,
+            ended=self.over,
+            mode=self.mode,
+            error_type=self.error_type,
+            exit_code=self.exit_code,
+            signal=self.signal,
+            reason=self.reason,
+            by_person=self.by_person,
+            effect_key=effect_key,
+            cluster=cluster,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,8 @@ def facts(
         if old != state.word and not (start and start.ended and not state.over):
             cancellation = cancellations.get(incarnation)
             by = _cancelled_by(state, cancellation)
-            changes.append(_fact(job, look.cluster, incarnation, old=old, state=by, key=key))
+            native = native_id(incarnation)
+            changes.append(by.fact(job, incarnation, native, look.cluster, before=old, effect_key=key))
             sent[incarnation] = state.word
 
     for seen in look.jobs.values():
@@ -175,25 +176,4 @@ def _cancelled_by(state: StartState, cancellation: CancellationNote | None) -> S
         )
     return StartState(
         "ended", state.word, "ended", "", state.exit_code, state.signal, "ended by a command of midwatch"
-    )
-
-
-def _fact(
-    job: str, cluster: str, incarnation: str, *, old: str, state: StartState, key: str
-) -> SchedulerFact:
-    return SchedulerFact(
-        job=job,
-        incarnation=incarnation,
-        native_id=native_id(incarnation),
-        old=old,
-        new=state.word,
-        ended=state.over,
-        mode=state.mode,
-        error_type=state.error_type,
-        exit_code=state.exit_code,
-        signal=state.signal,
-        reason=state.reason,
-        by_person=state.by_person,
-        effect_key=key,
-        cluster=cluster,
     )
