@@ -6,7 +6,6 @@ cause is the earliest of them, with its own type and transience (`docs/design.md
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -20,13 +19,13 @@ from midwatch.agents.detect.diagnosis.noted_lines import (
     words_of_nccl,
 )
 from midwatch.agents.detect.diagnosis.relations.closing import of_teardown
-from midwatch.agents.detect.diagnosis.relations.echoes import PEER_LEFT
 from midwatch.agents.detect.diagnosis.relations.peer_exits import after_peer_exits
 from midwatch.agents.detect.diagnosis.relations.related import related
 from midwatch.agents.detect.diagnosis.relations.surroundings import Surroundings
 from midwatch.agents.detect.diagnosis.root_line import Order, RootChoice, choose, features, rivals
 from midwatch.agents.detect.diagnosis.scheduler_word import is_specific, may_pass, printed_by_the_end, told
 from midwatch.agents.detect.diagnosis.time_limit import with_way_on
+from midwatch.agents.detect.diagnosis.transience import NO_STEP_SEEN, as_proven
 from midwatch.agents.detect.line_order import in_order
 from midwatch.streams.records import Hit, Line, Mode, Phase, Rival, SchedulerFact, Verdict
 from midwatch.streams.records.error_types import family
@@ -121,10 +120,6 @@ _LOOK_ELSEWHERE = (
 _LOOK_AT_THE_LAGGARD = (
     "see which rank lags; if it hangs again at this step, look at that node and the data there"
 )
-NO_STEP_SEEN = (
-    "no training step was seen, so nothing shows that the same start would work; if it had trained, name its "
-    "progress line in a rule with `role: progress` and a group `step`, in a folder of `rules.directories`"
-)
 
 
 def diagnose(hits: Sequence[Hit], ending: AttemptEnd, order: Order = features) -> Diagnosis:
@@ -141,7 +136,7 @@ def diagnose(hits: Sequence[Hit], ending: AttemptEnd, order: Order = features) -
     choice = _with_noted(choose([*candidates, *standing_aside(ending.noted)], order), ending)
     root, hits = choice.root, _hits_of(candidates)
     evidence = sorted((hit for hit in hits if hit is not root), key=in_order)[:15]
-    judged = with_way_on(out_of_step(_judge(root, ending), hits), ending.checkpoints)
+    judged = with_way_on(out_of_step(_judge(root, hits, ending), hits), ending.checkpoints)
     if ending.succeeded and judged.state == "failed" and of_teardown(hits):
         judged = replace(judged, transient=False if hits or judged.transient else None)
     if ending.succeeded and judged.state == "failed":
@@ -209,7 +204,7 @@ def _ended_quietly(ending: AttemptEnd) -> bool:
     return not (fact.exit_code or fact.signal or fact.mode or is_specific(fact))
 
 
-def _judge(root: Hit | None, ending: AttemptEnd) -> Verdict:
+def _judge(root: Hit | None, hits: Sequence[Hit], ending: AttemptEnd) -> Verdict:
     fact, mode = ending.scheduler, _mode(ending, root)
     specific = fact is not None and is_specific(fact)
     if mode == "success" and not _stopped_short(ending):
@@ -218,7 +213,12 @@ def _judge(root: Hit | None, ending: AttemptEnd) -> Verdict:
         mode = root.mode or "crash"  # exit code 0 is no proof, and a line shows a failure
     vague = root is not None and fact is not None and printed_by_the_end(root, fact)
     if root is not None and not vague and (root.role == "cause" or not specific):
-        return _as_proven(_at_progress(_verdict(ending, mode, "failed", root=root), ending), root, ending)
+        return as_proven(
+            _at_progress(_verdict(ending, mode, "failed", root=root), ending),
+            root,
+            hits,
+            worked=ending.made_a_step(),
+        )
     if fact is not None and specific:
         stand_in = _StandIn(fact.error_type, may_pass(fact), fact.cluster or "slurm", told(fact))
         return _verdict(ending, mode, "failed", stand_in=stand_in)
@@ -261,49 +261,6 @@ def _at_progress(verdict: Verdict, ending: AttemptEnd) -> Verdict:
         node=line.node,
         rank=line.rank if line.rank is not None else line.claimed_rank,
     )
-
-
-_RAISED = ("python_exception", "python_exception_by_other_names", "python_traceback_ended")
-"""Rules that know of an exception only that it was raised."""
-_MISTAKE = re.compile(
-    r"\b(?:Type|Attribute|Name|UnboundLocal|Key|Index|Lookup|Value|Assertion|NotImplemented|ZeroDivision|Syntax"
-    r"|Indentation|Tab|Recursion|Import|ModuleNotFound|UnicodeDecode|UnicodeEncode|FileNotFound|FileExists"
-    r"|NotADirectory|IsADirectory|Permission)Error\b"
-)
-"""Python's own exceptions for a mistake in code or data, which each start meets again."""
-
-
-def _as_proven(verdict: Verdict, root: Hit, ending: AttemptEnd) -> Verdict:
-    """The verdict with the transience that the root and the steps show.
-
-    An exception of another name than `_MISTAKE` may be of anything. If the run made no step, a wait or a bad
-    link shows too little. A wait for peers gives no reason, and a link may never have been set up. A link
-    that had carried steps was set up, so its failure may pass.
-    """
-    if root.rule in _RAISED and root.fallback and _MISTAKE.search(root.line.text) is None:
-        return replace(verdict, transient=None)
-    if ending.made_a_step():
-        return (
-            replace(verdict, transient=True) if verdict.transient is None and _lost_a_peer(root) else verdict
-        )
-    vague = root.fallback or root.error_type != "nccl" or root.rule in PEER_LEFT
-    left = verdict.family == "comms" and vague
-    fabric = verdict.family == "comms" and root.role == "cause" and root.subsystem == "network"
-    fabric = (fabric and root.error_type != "communication") or root.error_type == "rendezvous"
-    waited = fabric or verdict.family == "stall" or (root.role == "consequence" and left)
-    if waited and verdict.transient:
-        return replace(verdict, transient=None, doubt=NO_STEP_SEEN)
-    return verdict
-
-
-def _lost_a_peer(root: Hit) -> bool:
-    """Whether its rule knows that a peer or a service was silent or gone. A card that refuses is none."""
-    if root.fallback:
-        return root.rule == "service_refused" and "refused" in root.line.text.lower()
-    if root.error_type in ("distributed_timeout", "rendezvous") or root.rule == "nccl_connect_failed":
-        return True
-    link = root.error_type in ("communication", "nccl")
-    return link and root.role == "consequence" and root.subsystem == "network"
 
 
 def _stopped_short(ending: AttemptEnd) -> bool:

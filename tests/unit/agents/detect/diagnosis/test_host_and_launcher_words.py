@@ -31,7 +31,7 @@ GRPC = '{"created":"@77.1","description":"EOF","file":"toy.c","file_line":9,"grp
         (
             f"E tensorflow/toy/master_session.cc:9] Cleanup partition error: Unavailable: {GRPC}",
             "communication",
-            "hold",
+            "restart",
         ),
         ("job 7781 exceeded MEM usage hard limit (2528 > 1126)", "host_oom", "stop"),
         ("TERM_THREADLIMIT: job killed after reaching LSF thread limit.", "config", "stop"),

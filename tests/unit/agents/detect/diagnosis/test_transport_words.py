@@ -55,7 +55,7 @@ LIGHTGBM = "[LightGBM] [Warning] Connecting to rank 3 failed, waiting for"
         ("Failure: NRT_RESOURCE in nrt_tensor_allocate", "oom", "stop"),
         ("rocBLAS error: Could not initialize Tensile host: No devices found", "torch", "stop"),
         (OOPS, "hardware", "restart"),
-        (UCX, "communication", "hold"),
+        (UCX, "communication", "restart"),
         (CARD, "communication", "hold"),
         (f"{LIGHTGBM} 13168 milliseconds", "rendezvous", "hold"),
         (f"{DIED}\n{SPAWNED} 9 -> abort job", "host_oom", "stop"),

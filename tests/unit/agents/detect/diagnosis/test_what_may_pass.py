@@ -44,6 +44,54 @@ def test_a_link_that_had_carried_steps_may_pass(watch: Watch, line: str) -> None
     assert watch(line).decision.action == "hold"
 
 
+GRPC = (
+    "grpc._channel._InactiveRpcError: <_InactiveRpcError of RPC that terminated with:\n"
+    "\tstatus = StatusCode.{}\n"
+    '\tdetails = "the toy did not answer"\n>'
+)
+POOL = "requests.exceptions.{}: HTTPSConnectionPool(host='{}', port=443): {} "
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        GRPC.format("UNAVAILABLE"),
+        POOL.format("ReadTimeout", "huggingface.co", "Read timed out."),
+        POOL.format("ConnectionError", "toy", "Max retries exceeded with url: /toy"),
+        "TimeoutError: [Errno 110] Connection timed out",
+        "OSError: [Errno 113] No route to host",
+        "httpx.ReadTimeout: The read operation timed out",
+        "openai.InternalServerError: Error code: 503 - {'error': 'the toy is busy'}",
+        "kafka.errors.NoBrokersAvailable: NoBrokersAvailable",
+        "pymongo.errors.ServerSelectionTimeoutError: 10.0.0.9:27017: timed out",
+        "urllib.error.URLError: <urlopen error [Errno -3] Temporary failure in name resolution>",
+        "requests.exceptions.HTTPError: 429 Client Error: Too Many Requests for url: https://huggingface.co/toy",
+        "torch.distributed.DistNetworkError: Connection reset by peer",
+    ],
+)
+def test_a_service_that_is_away_after_steps_may_pass(watch: Watch, raised: str) -> None:
+    done = watch(STEPS + frames(raised) + "\n")
+    assert (done.verdict.family, done.verdict.transient, done.decision.action) == ("comms", True, "restart")
+    assert watch(frames(raised) + "\n").decision.action == "hold", (
+        "before any step it may never have been there"
+    )
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        GRPC.format("PERMISSION_DENIED"),
+        "urllib.error.URLError: <urlopen error [Errno -2] Name or service not known>",
+        POOL.format("SSLError", "toy", "Max retries exceeded (certificate verify failed)"),
+        "requests.exceptions.HTTPError: 404 Client Error: Not Found for url: https://toy.example.org",
+        "requests.exceptions.HTTPError: 500 Server Error: Internal Server Error for url: https://toy.example.org",
+        "ssh: Could not resolve hostname n4: Temporary failure in name resolution",
+    ],
+)
+def test_an_address_or_a_right_that_is_wrong_does_not_pass(watch: Watch, raised: str) -> None:
+    assert watch(STEPS + frames(raised) + "\n").decision.action != "restart"
+
+
 def test_a_card_of_the_fabric_that_refuses_shows_nothing_that_passes(watch: Watch) -> None:
     refused = "libfabric:77:17::cxi:core:cxip_toy():7<warn> n1: cxip_alloc_toy failed: -28, No space left\n"
     assert watch(STEPS + refused).decision.action == "hold"

@@ -1,0 +1,95 @@
+"""Transience: what the root and the steps made show of another start. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from midwatch.agents.detect.diagnosis.relations.echoes import PEER_LEFT
+from midwatch.streams.records import Hit, Verdict
+from midwatch.streams.records.error_types import family
+
+NO_STEP_SEEN = (
+    "no training step was seen, so nothing shows that the same start would work; if it had trained, name its "
+    "progress line in a rule with `role: progress` and a group `step`, in a folder of `rules.directories`"
+)
+
+_RAISED = ("python_exception", "python_exception_by_other_names", "python_traceback_ended")
+"""Rules that know of an exception only that it was raised."""
+_MISTAKE = re.compile(
+    r"\b(?:Type|Attribute|Name|UnboundLocal|Key|Index|Lookup|Value|Assertion|NotImplemented|ZeroDivision|Syntax"
+    r"|Indentation|Tab|Recursion|Import|ModuleNotFound|UnicodeDecode|UnicodeEncode|FileNotFound|FileExists"
+    r"|NotADirectory|IsADirectory|Permission)Error\b"
+)
+"""Python's own exceptions for a mistake in code or data, which each start meets again."""
+
+
+_AWAY = re.compile(
+    r"(?i)\brefused\b|\breset\b|time(?:d|s)?[ -]?out|\btemporar|unavailable|disconnected|\bclosed\b"
+    r"|unreachable|no route to host|(?:host|network) is down|deadline.?exceeded|max retries|overloaded"
+    r"|too many requests|NoBrokersAvailable|\b(?:429|50[234])\b|\bEOF occurred"
+)
+"""Words of a service or a peer that is not there now, or has no time now."""
+_NEVER_THERE = re.compile(
+    r"(?i)name or service not known|no address associated|certificate|wrong_version|unknown protocol"
+    r"|\b(?:401|403|404)\b|unauthori[sz]ed|forbidden|permission|denied|no space"
+)
+"""Words of an address or of a right that the next start lacks, too."""
+_ONE_ERROR = 3  # lines: an error that says its status below its first line says it within these
+_BESIDE = ("ssh_failed", "rsync_lost_the_other_side", "go_program_could_not_dial")
+"""Rules for tools of the script around the training. What they miss says nothing of the training."""
+
+
+def as_proven(verdict: Verdict, root: Hit, hits: Sequence[Hit], *, worked: bool) -> Verdict:
+    """The verdict with the transience that the root and the steps show. `worked`: the attempt made a step.
+
+    An exception of another name than `_MISTAKE` may be of anything. If the run made no step, a wait or a bad
+    link shows too little. A wait for peers gives no reason, and a link may never have been set up. A link or
+    a service that had carried steps was set up, so its failure may pass.
+    """
+    if root.rule in _RAISED and root.fallback and _MISTAKE.search(root.line.text) is None:
+        return replace(verdict, transient=None)
+    if worked:
+        passes = verdict.transient is None and (_lost_a_peer(root) or _lost_a_service(root, hits))
+        return replace(verdict, transient=True) if passes else verdict
+    vague = root.fallback or root.error_type != "nccl" or root.rule in PEER_LEFT
+    left = verdict.family == "comms" and vague
+    fabric = root.role == "cause" and _is_of_the_fabric(root)
+    if (fabric or verdict.family == "stall" or (root.role == "consequence" and left)) and verdict.transient:
+        return replace(verdict, transient=None, doubt=NO_STEP_SEEN)
+    return verdict
+
+
+def _is_of_the_fabric(root: Hit) -> bool:
+    """Whether it is the meeting of the ranks, or a link between them, that failed, and no service."""
+    link = family(root.error_type) == "comms" and root.error_type != "communication"
+    return root.error_type == "rendezvous" or (link and root.subsystem == "network")
+
+
+def _lost_a_peer(root: Hit) -> bool:
+    """Whether its rule knows that a peer was silent or gone. A card that refuses is none."""
+    if root.fallback:
+        return root.rule == "torch_distributed_error" and _is_away(root.line.text)
+    if root.error_type in ("distributed_timeout", "rendezvous") or root.rule == "nccl_connect_failed":
+        return True
+    link = root.error_type in ("communication", "nccl")
+    return link and root.role == "consequence" and root.subsystem == "network"
+
+
+def _lost_a_service(root: Hit, hits: Sequence[Hit]) -> bool:
+    """Whether a service was away, by the words of its error or of the lines right below it."""
+    if root.error_type != "communication" or root.subsystem != "network" or root.rule in _BESIDE:
+        return False
+    below = (
+        hit.line.text
+        for hit in hits
+        if hit.rule == root.rule
+        and hit.line.file == root.line.file
+        and 0 <= hit.line.number - root.line.number <= _ONE_ERROR
+    )
+    return any(_is_away(text) for text in (root.line.text, *below))
+
+
+def _is_away(text: str) -> bool:
+    return _AWAY.search(text) is not None and _NEVER_THERE.search(text) is None
