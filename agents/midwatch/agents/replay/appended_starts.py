@@ -64,6 +64,7 @@ _MARKS = {
     b"nohup: ignoring input": 0,
     b"Using ssh batch size of ": 0,  # gcloud, before it starts a command on the workers of a TPU slice
     b":main] cmd = ": 0,  # DeepSpeed's runner, before it starts its launchers
+    b" Job executing on host: <": 0,  # HTCondor's event log, which holds all starts of a job
     b"Tracking run with wandb version": 30,
 }
 """Words that are printed once for each start, with the lines that must stand above them since the last ones.
@@ -73,6 +74,7 @@ start may each start a tracker, a few lines apart.
 """
 _MARK = re.compile(
     rb"\A(?:nohup: ignoring input|Using ssh batch size of "
+    rb"|001 \([\d.]+\) [\d/-]+ [\d:.]+Z? Job executing on host: <"
     rb"|\[[\d :,-]+\] \[INFO\] \[runner\.py:\d+:main\] cmd = "
     rb"|(?:\x1b\[[\d;]*m)*wandb(?:\x1b\[[\d;]*m)*: Tracking run with wandb version)"
 )

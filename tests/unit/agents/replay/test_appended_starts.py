@@ -187,6 +187,22 @@ def test_a_start_is_known_by_words_that_each_start_prints_once(watch: Watch, mar
     assert [each.verdict.error_type for each in done.earlier] == ["exception"]
 
 
+CONDOR = (
+    "000 (77.000.000) 03/02 10:59:01 Job submitted from host: <10.8.0.1:9618?sock=toy>\n...\n"
+    "001 (77.000.000) 03/02 11:00:00 Job executing on host: <10.8.0.4:9618?sock=toy>\n...\n"
+)
+EVICTED = "004 (77.000.000) 03/02 11:40:00 Job was evicted.\n\t(0) Job was not checkpointed.\n...\n"
+AGAIN = "001 (77.000.000) 03/02 11:50:00 Job executing on host: <10.8.0.9:9618?sock=toy>\n...\n"
+GROWS = "006 (77.000.000) 03/02 11:55:00 Image size of job updated: 4188\n...\n" * 8
+
+
+def test_htcondor_starts_an_evicted_job_again_by_itself(watch: Watch) -> None:
+    done = watch(CONDOR + GROWS + EVICTED + AGAIN + GROWS)
+    assert (done.verdict.state != "failed", done.decision.action) == (True, "none")
+    assert [each.verdict.error_type for each in done.earlier] == ["preemption"]
+    assert watch(CONDOR + GROWS + EVICTED).verdict.error_type == "preemption"
+
+
 def test_a_mark_below_the_first_lines_of_a_start_speaks_for_them(watch: Watch) -> None:
     first = PLAIN_HEAD + TRACKED + LOADS + RAISED
     done = watch(first + PLAIN_HEAD + TRACKED + LOADS + OUT_OF_MEMORY)
