@@ -71,3 +71,21 @@ def failed_before_the_wait(root: Hit | None, noted: Sequence[Hit]) -> Hit | None
         return root
     left = [each for each in noted if each.aside == LEFT_BEHIND and maybe_earlier(each.line, root.line)]
     return replace(min(left, key=in_order), role="cause", aside="") if left else root
+
+
+def exit_before_the_wait(root: Hit | None, exits: Sequence[Hit]) -> Hit | None:
+    """The report of a process that had failed before the others waited for it or lost their link to it.
+
+    `exits`: lines that only say how a process ended. They say nothing of another start.
+    """
+    if root is None or family(root.error_type) not in ("comms", "stall") or root.transient is False:
+        return root
+    failed = [each for each in exits if _says_a_failed_exit(each) and earlier(each.line, root.line)]
+    return min(failed, key=in_order) if failed else root
+
+
+def _says_a_failed_exit(hit: Hit) -> bool:
+    """Whether a launcher or a scheduler says that a process ended by itself with an exit code of failure."""
+    bare = hit.role == "consequence" and hit.fallback and hit.error_type in ("exception", "unknown", "")
+    code = hit.captures.get("exit_code", "")
+    return bare and code.lstrip("0") != "" and not code.startswith("-")

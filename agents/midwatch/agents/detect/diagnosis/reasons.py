@@ -45,6 +45,7 @@ REASONS: Mapping[str, WhyNot] = {
     # another line shows that it ended nothing
     "asked for itself": WhyNot("handled", "the job itself asked for this requeue at {line}"),
     "went another way": WhyNot("handled", "the program went on another way at {line}"),
+    "got over": WhyNot("handled", "the program went on behind it, until {line} ended it"),
     "transport given up": WhyNot(
         "handled", "NCCL only tried NVLink SHARP here, and no error of a collective follows"
     ),
@@ -102,6 +103,7 @@ REASONS: Mapping[str, WhyNot] = {
     "told in full": WhyNot("told", "{line} tells the same failure in full"),
     "outer entry": WhyNot("told", "it is an outer entry of the error stack whose innermost one is {line}"),
     "process left": WhyNot("told", "a process had ended its part before, at {line}"),
+    "process failed": WhyNot("told", "a process had failed before, at {line}"),
     "explained": WhyNot("told", "it shows only that the run ended; {line} tells why"),
     "NCCL's own word": WhyNot("told", "NCCL's own warning at {line} tells why"),
     # no line is the root

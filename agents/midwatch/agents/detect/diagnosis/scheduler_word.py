@@ -1,7 +1,8 @@
 """The scheduler's word: what its fact of an end knows, and which lines that end prints itself. Pure.
 
 A specific fact stands above lines that only wait, time out or say nothing. It stands above what its own
-signals make processes and shells print, too: a cancelled step, a received SIGTERM, a bare "Killed".
+signals make processes and shells print, too: a cancelled step, a received SIGTERM, a bare "Killed". Where it
+took processes or a node away, the links to them broke by that.
 """
 
 from __future__ import annotations
@@ -39,9 +40,15 @@ def printed_by_the_end(root: Hit, fact: SchedulerFact) -> bool:
         return False
     if root.error_type == "host_oom":
         return fact.error_type != "host_oom" and (root.fallback or root.rule in _NOTICES)
+    if family(root.error_type) == "comms" and root.transient and _took_processes_away(fact):
+        return True
     if family(root.error_type) == "stopped":
         return fact.error_type != root.error_type and root.fallback
     return root.fallback and family(root.error_type) in ("infra", "comms")
+
+
+def _took_processes_away(fact: SchedulerFact) -> bool:
+    return fact.error_type in ("host_oom", "preemption") or fact.new == "NODE_FAIL"
 
 
 def told(fact: SchedulerFact) -> str:

@@ -6,6 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from midwatch.agents.detect.diagnosis.candidates import NotRoot
+from midwatch.agents.detect.diagnosis.mistakes import MISTAKE
+from midwatch.agents.detect.diagnosis.reasons import SET_ASIDE
 from midwatch.agents.detect.diagnosis.relations.echoes import PEER_LEFT
 from midwatch.streams.records import Hit, Verdict
 from midwatch.streams.records.error_types import family
@@ -17,14 +20,6 @@ NO_STEP_SEEN = (
 
 _RAISED = ("python_exception", "python_exception_by_other_names", "python_traceback_ended")
 """Rules that know of an exception only that it was raised."""
-_MISTAKE = re.compile(
-    r"\b(?:Type|Attribute|Name|UnboundLocal|Key|Index|Lookup|Value|Assertion|NotImplemented|ZeroDivision|Syntax"
-    r"|Indentation|Tab|Recursion|Import|ModuleNotFound|UnicodeDecode|UnicodeEncode|FileNotFound|FileExists"
-    r"|NotADirectory|IsADirectory|Permission)Error\b"
-)
-"""Python's own exceptions for a mistake in code or data, which each start meets again."""
-
-
 _AWAY = re.compile(
     r"(?i)\brefused\b|\breset\b|time(?:d|s)?[ -]?out|\btemporar|unavailable|disconnected|\bclosed\b"
     r"|unreachable|no route to host|(?:host|network) is down|deadline.?exceeded|max retries|overloaded"
@@ -44,11 +39,11 @@ _BESIDE = ("ssh_failed", "rsync_lost_the_other_side", "go_program_could_not_dial
 def as_proven(verdict: Verdict, root: Hit, hits: Sequence[Hit], *, worked: bool) -> Verdict:
     """The verdict with the transience that the root and the steps show. `worked`: the attempt made a step.
 
-    An exception of another name than `_MISTAKE` may be of anything. If the run made no step, a wait or a bad
+    An exception of another name than `MISTAKE` may be of anything. If the run made no step, a wait or a bad
     link shows too little. A wait for peers gives no reason, and a link may never have been set up. A link or
     a service that had carried steps was set up, so its failure may pass.
     """
-    if root.rule in _RAISED and root.fallback and _MISTAKE.search(root.line.text) is None:
+    if root.rule in _RAISED and root.fallback and MISTAKE.search(root.line.text) is None:
         return replace(verdict, transient=None)
     if worked:
         passes = verdict.transient is None and (_lost_a_peer(root) or _lost_a_service(root, hits))
@@ -58,6 +53,16 @@ def as_proven(verdict: Verdict, root: Hit, hits: Sequence[Hit], *, worked: bool)
     fabric = root.role == "cause" and _is_of_the_fabric(root)
     if (fabric or verdict.family == "stall" or (root.role == "consequence" and left)) and verdict.transient:
         return replace(verdict, transient=None, doubt=NO_STEP_SEEN)
+    return verdict
+
+
+def beside_a_kill(verdict: Verdict, others: Sequence[tuple[Hit, NotRoot]]) -> Verdict:
+    """A link that broke, where a process was killed too. The kill may have broken the link."""
+    if verdict.family != "comms" or not verdict.transient:
+        return verdict
+    for hit, reason in others:
+        if hit.error_type == "host_oom" and reason.feature not in SET_ASIDE:
+            return replace(verdict, transient=None, doubt=f"a process was killed: {hit.line.text.strip()}")
     return verdict
 
 

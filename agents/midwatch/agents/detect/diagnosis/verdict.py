@@ -14,6 +14,7 @@ from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, 
 from midwatch.agents.detect.diagnosis.collectives import out_of_step
 from midwatch.agents.detect.diagnosis.hindsight import explanation, is_bare_end
 from midwatch.agents.detect.diagnosis.noted_lines import (
+    exit_before_the_wait,
     failed_before_the_wait,
     process_that_left,
     words_of_nccl,
@@ -25,7 +26,7 @@ from midwatch.agents.detect.diagnosis.relations.surroundings import Surroundings
 from midwatch.agents.detect.diagnosis.root_line import Order, RootChoice, choose, features, rivals
 from midwatch.agents.detect.diagnosis.scheduler_word import is_specific, may_pass, printed_by_the_end, told
 from midwatch.agents.detect.diagnosis.time_limit import with_way_on
-from midwatch.agents.detect.diagnosis.transience import NO_STEP_SEEN, as_proven
+from midwatch.agents.detect.diagnosis.transience import NO_STEP_SEEN, as_proven, beside_a_kill
 from midwatch.agents.detect.line_order import in_order
 from midwatch.streams.records import Hit, Line, Mode, Phase, Rival, SchedulerFact, Verdict
 from midwatch.streams.records.error_types import family
@@ -133,14 +134,14 @@ def diagnose(hits: Sequence[Hit], ending: AttemptEnd, order: Order = features) -
         closing = [(each.hit, each.reason or NotRoot("closing")) for each in candidates]
         return Diagnosis(harmless, tuple(hits[:15]), rivals(closing, None))
     candidates = after_peer_exits(candidates, ending.noted)
-    choice = _with_noted(choose([*candidates, *standing_aside(ending.noted)], order), ending)
-    root, hits = choice.root, _hits_of(candidates)
+    hits = _hits_of(candidates)
+    choice = _with_noted(choose([*candidates, *standing_aside(ending.noted)], order), ending, hits)
+    root = choice.root
     evidence = sorted((hit for hit in hits if hit is not root), key=in_order)[:15]
-    judged = with_way_on(out_of_step(_judge(root, hits, ending), hits), ending.checkpoints)
-    if ending.succeeded and judged.state == "failed" and of_teardown(hits):
-        judged = replace(judged, transient=False if hits or judged.transient else None)
+    judged = beside_a_kill(out_of_step(_judge(root, hits, ending), hits), choice.others)
+    judged = with_way_on(judged, ending.checkpoints)
     if ending.succeeded and judged.state == "failed":
-        judged = replace(judged, remedy=_behind_success(judged.remedy, ending.success, hits))
+        judged = _after_success(judged, ending, hits)
     return Diagnosis(judged, tuple(([root] if root else []) + evidence), _rivals(choice, judged))
 
 
@@ -149,10 +150,11 @@ def _hits_of(candidates: Sequence[RootCandidate]) -> list[Hit]:
     return [candidate.hit for candidate in candidates if candidate.hit.role != "context"]
 
 
-def _with_noted(choice: RootChoice, ending: AttemptEnd) -> RootChoice:
+def _with_noted(choice: RootChoice, ending: AttemptEnd, hits: Sequence[Hit]) -> RootChoice:
     """The choice, with the noted line as root that tells the same failure better."""
     choice = choice.told_by(process_that_left(choice.root, ending.left), "process left")
     choice = choice.told_by(failed_before_the_wait(choice.root, ending.noted), "a wait")
+    choice = choice.told_by(exit_before_the_wait(choice.root, hits), "process failed")
     choice = choice.told_by(_explained(choice.root, ending), "explained")
     return choice.told_by(words_of_nccl(choice.root, ending.noted), "NCCL's own word")
 
@@ -183,6 +185,15 @@ def _harmless(candidates: Sequence[Hit], ending: AttemptEnd) -> Verdict | None:
 _CLOSED_BADLY = (
     "The job reported its success before these lines. They come from its closing; nothing has to run again."
 )
+
+
+def _after_success(judged: Verdict, ending: AttemptEnd, hits: Sequence[Hit]) -> Verdict:
+    """The verdict on an end behind the job's word of success. No whole training is worth such an end."""
+    if of_teardown(hits):
+        transient = False if hits or judged.transient else None
+    else:
+        transient = None if judged.transient else judged.transient
+    return replace(judged, transient=transient, remedy=_behind_success(judged.remedy, ending.success, hits))
 
 
 def _behind_success(remedy: str, success: Line | None, hits: Sequence[Hit]) -> str:

@@ -44,3 +44,20 @@ def test_a_job_that_trains_again_has_not_ended(watch: Watch, last: str) -> None:
 @pytest.mark.parametrize("last", [f"{RAISED}\n", THROWN + frames("ValueError: cannot export the toy") + "\n"])
 def test_what_a_collective_or_the_code_raises_behind_a_success_counts(watch: Watch, last: str) -> None:
     assert watch(f"{STEPS}{DONE}{last}").verdict.state == "failed"
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        "requests.exceptions.HTTPError: 503 Server Error: Busy for url: https://toy.example.org",
+        "ConnectionResetError: [Errno 104] Connection reset by peer",
+        "OSError: [Errno 116] Stale file handle: '/toy/final'",
+    ],
+)
+def test_no_whole_training_is_started_again_for_what_failed_behind_its_success(
+    watch: Watch, last: str
+) -> None:
+    done = watch(f"{STEPS}{DONE}{frames(last)}\n")
+    assert (done.verdict.state, done.decision.action) == ("failed", "hold")
+    assert watch(f"{STEPS}{frames(last)}\n").decision.action == "restart"
+    assert watch(f"{STEPS}{DONE}{AGAIN}{frames(last)}\n").decision.action == "restart", "it had begun again"

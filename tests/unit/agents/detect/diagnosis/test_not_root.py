@@ -56,6 +56,11 @@ def context(number: int, rule: str, kind: str = "exception", **known: Any) -> Hi
     return seen(number, rule, "context", kind, **known)
 
 
+def claimed(hit: Hit, rank: int) -> Hit:
+    """The hit on a line that names its rank itself."""
+    return replace(hit, line=replace(hit.line, claimed_rank=rank))
+
+
 def aside(number: int, why: str) -> Hit:
     """A line whose rule looks for a failure, and which reports none."""
     return replace(context(number, "toy_words"), severity="info", aside=why)
@@ -81,6 +86,7 @@ def fact(word: str = "COMPLETED", **known: Any) -> SchedulerFact:
 
 FABRIC = consequence(9, "toy_link", "communication", subsystem="distributed")
 REPORT = consequence(4, "torch_watchdog_timeout", "nccl_timeout")
+REPORT_LATER = consequence(9, "torch_watchdog_timeout", "nccl_timeout")
 CRASH = seen(7, kind="native_crash", general=True)
 CHECK = "(pid=raylet) F0302 11:52:40.118290  4188  4188 toy.cc:7]  Check failed: it != toys.end()"
 ASKED = "(pid=raylet) I0302 11:52:39.130998  4188  4188 main.cc:216] toy received SIGTERM"
@@ -102,6 +108,13 @@ CASES: list[tuple[str, int, int | None, Sequence[Hit], AttemptEnd]] = [
         5,
         [seen(3, "ofi_plugin_setup_failed")],
         ended(noted=(context(5, "nccl_tcp_fallback"),)),
+    ),
+    (
+        "got over",
+        3,
+        5,
+        [seen(3, "toy_store", kind="storage", rank=None), claimed(seen(5, general=True), 3)],
+        ended(),
     ),
     (
         "another program since",
@@ -247,6 +260,13 @@ CASES: list[tuple[str, int, int | None, Sequence[Hit], AttemptEnd]] = [
         2,
         4,
         [seen(2, captures={"depth": "0"}), seen(4, captures={"depth": "1"})],
+        ended(),
+    ),
+    (
+        "process failed",
+        9,
+        3,
+        [consequence(3, general=True, captures={"exit_code": "1"}), REPORT_LATER],
         ended(),
     ),
     ("process left", 9, 3, [FABRIC], ended(left=context(3, "toy_left", rank=5))),

@@ -42,6 +42,10 @@ ASKED = (
     "shutting down workers\n"
 )
 KILLED = "/var/spool/slurmd/job77/slurm_script: line 20:    78 Killed                  python train.py\n"
+LINK = (
+    "n4:310:402 [1] transport/net_ib.cc:1296 NCCL WARN NET/IB : Got completion from peer 10.8.0.4<41200> "
+    "with status=12 opcode=0 len=0 vendor err 129\n"
+)
 CONTRADICTS = (
     "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity "
     "of 79.10 GiB\n"
@@ -127,7 +131,7 @@ def judge() -> Judge:
 def test_each_word_with_each_evidence(judge: Judge, word: str, evidence: str, expected: str) -> None:
     agrees = AGREES.get(word) or AGREES[word.rpartition(" ")[2]]
     lines = {"none": "", "waiting": WAITING, "vague": VAGUE, "agrees": agrees, "contradicts": CONTRADICTS}
-    lines |= {"asked to end": ASKED, "killed": KILLED}
+    lines |= {"asked to end": ASKED, "killed": KILLED, "link": LINK}
     done = judge(state_of(word), STEPS + lines[evidence])
     transience = {True: "T", False: "L", None: "?"}[done.verdict.transient]
     assert f"{done.verdict.error_type}/{transience}/{done.decision.action}" == expected

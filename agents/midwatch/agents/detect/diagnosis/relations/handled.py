@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
-from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, beside
+from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, beside, speaker
+from midwatch.agents.detect.diagnosis.mistakes import MISTAKE
 from midwatch.agents.detect.diagnosis.relations.surroundings import Surroundings
 from midwatch.agents.detect.diagnosis.relations.waits import OF_NVLS, link_reports
-from midwatch.agents.detect.line_order import earlier, maybe_earlier
+from midwatch.agents.detect.line_order import FirstAndLast, earlier, maybe_earlier
 from midwatch.streams.records import Hit
 
 _FALLBACKS = {"ofi_plugin_setup_failed": "nccl_tcp_fallback"}
@@ -51,6 +52,28 @@ def port_left_alone(hit: Hit, around: Surroundings) -> RootCandidate | None:
         if told and earlier(hit.line, each.line):
             return beside(hit, NotRoot("went another way", each.line))
     return None
+
+
+def got_over(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """A store or a service failed, a program told it, and went on until a mistake ended it.
+
+    torch prints the rank in front of each exception that ends a process. A report without one ended none.
+    """
+    told = hit.role == "cause" and hit.transient is not False and speaker(hit) == (None, None)
+    if not told or not (hit.error_type == "storage" or (hit.fallback and hit.error_type == "communication")):
+        return None
+    ended = around.once(_ended_by_mistakes).behind(hit.line)
+    if ended is None or ended.line.file != hit.line.file:
+        return None
+    return RootCandidate(hit, NotRoot("got over", ended.line))
+
+
+def _ended_by_mistakes(around: Surroundings) -> FirstAndLast:
+    return FirstAndLast(
+        hit
+        for hit in around.causes
+        if hit.line.claimed_rank is not None and MISTAKE.search(hit.line.text) is not None
+    )
 
 
 def transport_given_up(hit: Hit, around: Surroundings) -> RootCandidate | None:

@@ -15,7 +15,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, beside, consequence
+from midwatch.agents.detect.diagnosis.candidates import (
+    NotRoot,
+    RootCandidate,
+    beside,
+    consequence,
+)
 from midwatch.agents.detect.line_order import FirstAndLast, in_order
 from midwatch.streams.records import Hit
 from midwatch.streams.records.error_types import family
@@ -72,12 +77,13 @@ def _after_an_end(candidates: Sequence[RootCandidate]) -> list[RootCandidate]:
     """The candidates, with each broken link and each expired wait as a consequence if a process had failed.
 
     The peers of that process lose the link to it, or wait for it. A link that breaks by itself precedes the
-    exceptions that follow from it.
+    exceptions that follow from it. A memory killer's record is written at the end, so it may stand below.
     """
     raised = FirstAndLast(candidate.hit for candidate in candidates if _ends_its_process(candidate.hit))
+    killed = next((each.hit for each in candidates if _records_a_memory_kill(each)), None)
     judged: list[RootCandidate] = []
     for candidate in candidates:
-        end = raised.before(candidate.hit.line) if _is_about_peers(candidate.hit) else None
+        end = raised.before(candidate.hit.line) or killed if _is_about_peers(candidate.hit) else None
         reason = None if end is None else NotRoot("after an end", end.line)
         judged.append(candidate if reason is None else consequence(candidate.hit, reason))
     return judged
@@ -86,6 +92,14 @@ def _after_an_end(candidates: Sequence[RootCandidate]) -> list[RootCandidate]:
 def _ends_its_process(hit: Hit) -> bool:
     """Whether the line's own process ends by this failure. Broken numbers, for example, end none."""
     return hit.role == "cause" and hit.fallback and family(hit.error_type) in ("code", "memory")
+
+
+def _records_a_memory_kill(candidate: RootCandidate) -> bool:
+    """Whether the kernel, the node or the scheduler says that it killed a process for its memory."""
+    hit = candidate.hit
+    return (
+        hit.role == "cause" and not hit.fallback and hit.error_type == "host_oom" and not candidate.set_aside
+    )
 
 
 def _is_about_peers(hit: Hit) -> bool:

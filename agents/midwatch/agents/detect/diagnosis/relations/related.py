@@ -9,6 +9,7 @@ from midwatch.agents.detect.diagnosis.candidates import RootCandidate
 from midwatch.agents.detect.diagnosis.relations.closing import only_torn_down, thrown_while_ending
 from midwatch.agents.detect.diagnosis.relations.handled import (
     asked_for_itself,
+    got_over,
     port_left_alone,
     transport_given_up,
     went_another_way,
@@ -47,6 +48,7 @@ RELATIONS: tuple[Relation, ...] = (
     waited_beside_one_that_worked,
     another_program_since,
     killed_by_the_agent,
+    got_over,
 )
 
 
