@@ -170,7 +170,7 @@ def _raised(judged: Mapping[str, int], ends: Mapping[str, int]) -> dict[str, int
 def _hold(turn: Turn, hit: Hit, logged_ms: int) -> None:
     if hit.role == "success":
         # The held lines stand before the job's success, so they did not end it.
-        turn.set(succeeded=True, success_line=hit.line, held=(), noted=())
+        turn.set(succeeded=True, success_line=hit.line, held=(), noted=(), loops={})
         if turn.running():
             withdraw(turn, "the job reported success")
         return

@@ -78,7 +78,7 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
     succeeded = state.succeeded
     for line in moving:
         reached = step if step is not None else -1
-        succeeded = succeeded and not _trains_again(line, reached, state.success_line)
+        succeeded = succeeded and not _trains_again(turn, line, reached)
         if line.step > reached:
             nodes = (node,)
         elif node not in nodes and (line.step == reached or not nodes):
@@ -125,15 +125,32 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
 _shown_of = attrgetter("first_step", "first_step_ms", "interval", "first_epoch", "epoch")
 
 
-def _trains_again(line: ProgressLine, reached: int, success: Line | None) -> bool:
+def _trains_again(turn: Turn, line: ProgressLine, reached: int) -> bool:
     """Whether a job that had reported success made another training step: it has more than one training.
 
     Only a step behind the report in the same file shows it: lines of other nodes may arrive late. Ranks that
-    lag print the last step once more, and an evaluation prints no step of the training.
+    lag print the last step once more, and an evaluation prints no step of the training. A loop without steps
+    has to go round. Some trainers draw their last line again behind their word of success.
     """
+    success = turn.state.success_line
     if success is None or line.file != (success.node, success.path) or line.number <= success.number:
         return False
-    return line.phase == "training" and line.loss != "" and line.step >= 0 and line.step != reached
+    if line.phase != "training" or not line.loss:
+        return False
+    return line.step != reached if line.step >= 0 else _goes_round(turn, line)
+
+
+def _goes_round(turn: Turn, line: ProgressLine) -> bool:
+    """Whether its loop is now known to go round; until then, count the line."""
+    if not (at := _place(line)):
+        return False
+    name = f"{line.kind} {line.node}:{line.path}"
+    loops = dict(turn.state.loops)
+    loop = _gone_round(loops.pop(name, None), at)
+    if loop.rises >= _RISES:
+        return True
+    turn.set(loops=dict([*loops.items(), (name, loop)][-_LOOPS:]))
+    return False
 
 
 def moves_on(lines: Sequence[ProgressLine]) -> bool:
@@ -161,14 +178,8 @@ def _shown_to_train(turn: Turn, line: ProgressLine) -> None:
     told = line.step >= 0 or line.loss != "" or (len(at) > 1 and at[-1] > 0)
     if line.shows == "training" or (told and line.shows == "step"):
         turn.set(trained=True, loops={})
-    elif at:
-        name = f"{line.kind} {line.node}:{line.path}"
-        loops = dict(turn.state.loops)
-        loop = _gone_round(loops.pop(name, None), at)
-        if loop.rises >= _RISES:
-            turn.set(trained=True, loops={})
-        else:
-            turn.set(loops=dict([*loops.items(), (name, loop)][-_LOOPS:]))
+    elif _goes_round(turn, line):
+        turn.set(trained=True, loops={})
 
 
 def _place(line: ProgressLine) -> tuple[float, ...]:

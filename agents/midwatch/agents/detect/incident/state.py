@@ -70,7 +70,7 @@ class JobState:
     trained: bool = False  # known by a step, a loss, a batch of an epoch, a checkpoint, a count that climbed
     loops: Mapping[str, Loop] = field(
         default_factory=dict
-    )  # by kind and file, while not known to have trained
+    )  # by kind and file, while not known to have trained; those with a loss behind a success too
     progress_nodes: tuple[str, ...] = ()
     progress_line: Line | None = None  # the latest progress line as printed
     left: Hit | None = None  # a process reported its end while the job as a whole went on

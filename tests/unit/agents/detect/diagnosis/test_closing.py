@@ -41,6 +41,51 @@ def test_a_job_that_trains_again_has_not_ended(watch: Watch, last: str) -> None:
     assert watch(f"{STEPS}{DONE}{lagged}{last}").verdict.state == "healthy"
 
 
+SAVED = "Training completed. Do not forget to share your model on huggingface.co/models =)\n"
+FITTED = "`Trainer.fit` stopped: `max_epochs=1` reached.\n"
+KILLED = "sweep.sh: line 7: 4188 Segmentation fault      (core dumped) python toy.py --lr 3\n"
+
+
+def dictionaries(*epochs: float) -> str:
+    line = "{{'loss': 2.1, 'grad_norm': 0.9, 'learning_rate': 1.5e-05, 'epoch': {:.2f}}}\n"
+    return "".join(line.format(epoch) for epoch in epochs)
+
+
+def bars(epoch: int, *batches: int, loss: str = "loss=1.7") -> str:
+    line = "Epoch {}:  44%|####4     | {}/50 [00:10<00:13,  2.10it/s, {}]\n"
+    return "".join(line.format(epoch, batch, loss) for batch in batches)
+
+
+@pytest.mark.parametrize("last", [KILLED, LIMIT, "srun: error: n1: task 0: Exited with exit code 1\n"])
+@pytest.mark.parametrize(
+    ("first", "again", "short"),
+    [
+        (dictionaries(2.99, 3) + SAVED, dictionaries(0.01, 0.02, 0.03), dictionaries(3)),
+        (bars(0, 49, 50) + FITTED, bars(0, 1, 2, 3), bars(0, 50, 50, 50)),
+    ],
+)
+def test_a_loop_without_steps_that_goes_round_behind_the_success_trains_again(
+    watch: Watch, first: str, again: str, short: str, last: str
+) -> None:
+    assert watch(f"{first}{again}{last}").verdict.state == "failed"
+    assert watch(f"{first}{short}{last}").verdict.state == "healthy"
+    assert watch(f"{first}{again}{first}{last}").verdict.state == "healthy"
+
+
+@pytest.mark.parametrize(
+    "closing",
+    [
+        "Evaluating:  40%|####      | {}/10 [00:04<00:06,  1.01it/s, loss=2.31]\n",
+        " 40%|####      | {}/10 [00:04<00:06,  1.01it/s]\n",
+        "export of shard {} of 9\n",
+    ],
+)
+def test_an_evaluation_or_an_export_behind_the_success_is_no_training(watch: Watch, closing: str) -> None:
+    rounds = "".join(closing.format(number) for number in range(2, 9))
+    done = watch(f"{dictionaries(2.99, 3)}{SAVED}{rounds}{KILLED}")
+    assert (done.verdict.state, done.decision.action) == ("healthy", "none")
+
+
 @pytest.mark.parametrize("last", [f"{RAISED}\n", THROWN + frames("ValueError: cannot export the toy") + "\n"])
 def test_what_a_collective_or_the_code_raises_behind_a_success_counts(watch: Watch, last: str) -> None:
     assert watch(f"{STEPS}{DONE}{last}").verdict.state == "failed"
