@@ -96,7 +96,8 @@ def _numbers(texts: _Texts) -> tuple[int, ...]:
 def strongest(rows: list[Row]) -> list[Row]:
     """Of the progress rules that read one line, those that know most of it.
 
-    A batch of an evaluation is no training. A number that climbs says less than any other progress.
+    A batch of an evaluation or of the preparation is no training. A number that climbs says less than any
+    other progress.
     """
     if len(rows) < 2:
         return rows
@@ -108,7 +109,9 @@ def strongest(rows: list[Row]) -> list[Row]:
 def _weight(rule: Rule) -> int:
     if rule.shows is RuleShows.CLIMB:
         return 0
-    return 1 + 2 * (not rule.fallback) + (rule.phase is RulePhase.EVALUATION)
+    if rule.fallback:
+        return 1 + (rule.phase is RulePhase.EVALUATION)
+    return 3 + (rule.phase is RulePhase.EVALUATION or rule.phase is RulePhase.STARTUP)
 
 
 def columns_of(rule: Rule, section: Section) -> ProgressColumns:
