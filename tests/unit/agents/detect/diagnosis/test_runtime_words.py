@@ -137,3 +137,41 @@ def test_the_last_word_of_a_graph_without_its_first_traceback_is_the_cause(watch
     assert watch(f"{STEPS}{told}\n\t [[Node: toy = Toy[]()]]\n").verdict.root_line == told
     first = "toy.errors_impl.FailedPreconditionError: the toy is not filled"
     assert watch(f"{STEPS}{frames(first)}\n{told}\n").verdict.root_line == first
+
+
+FATAL = "F0302 11:52:40.118290    4188 toy_server.cc:512] {}\n"
+TRAINED = "".join(f"step: {n}  loss:  2.1  grad_norm:  0.3\n" for n in range(1, 4))
+
+
+@pytest.mark.parametrize(
+    ("words", "action"),
+    [
+        ("Check failed: toys.size() == 3 (2 vs. 3)", "stop"),
+        ("lost sight of 1 of 3 toys", "hold"),
+        ("Checking the toys took too long", "hold"),
+    ],
+)
+def test_a_library_that_ends_its_process_is_permanent_only_by_a_failed_check(
+    watch: Watch, words: str, action: str
+) -> None:
+    done = watch(TRAINED + FATAL.format(words))
+    assert (done.verdict.state, done.verdict.error_type, done.decision.action) == (
+        "failed",
+        "exception",
+        action,
+    )
+
+
+def test_a_library_that_ends_its_process_for_memory_says_so(watch: Watch) -> None:
+    done = watch(TRAINED + FATAL.format("RESOURCE_EXHAUSTED: Out of memory allocating 81920 bytes."))
+    assert (done.verdict.error_type, done.decision.action) == ("oom", "stop")
+
+
+@pytest.mark.parametrize("by", ["toy_server", "megascale_toy"])
+def test_a_hang_stands_above_the_abort_that_megascale_made_of_it(watch: Watch, by: str) -> None:
+    hang = "E0302 11:52:39.1    4188 megascale_toy.cc:190] Megascale hang detected: Timed out waiting for 3 toys\n"
+    done = watch(TRAINED + hang + FATAL.replace("toy_server", by).format("the toys are ended, as asked"))
+    waited = by == "megascale_toy"
+    assert (done.verdict.rule, done.decision.action) == (
+        ("jax_peer_died", "restart") if waited else ("glog_died", "hold")
+    )
