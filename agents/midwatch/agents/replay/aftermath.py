@@ -7,6 +7,8 @@ against an end. How much of it counts, the failure tells (`Weight`):
 - A program gets over an optional import or a stall. So all ordinary lines count while it has made no step.
 - Behind any other failure monitors, epilogs and waiting ranks repeat a few forms. So only the forms count,
   unless the next training prints its steps among the lines.
+- Behind the steps an exception that leaves the script's module, or the watchdog, ends a process. Another
+  program may print what it likes there, so only steps undo it, or the drawings of the job's own training bar.
 
 Listings and waiting are no work, whatever failed.
 """
@@ -14,11 +16,12 @@ Listings and waiting are no work, whatever failed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice, pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from midwatch.agents.replay.log_files import LogFile, lines_behind
+from midwatch.streams.lines.launcher_prefix import front
 from midwatch.streams.records import Hit, Hits, Progress
 from midwatch.streams.records.error_types import family
 
@@ -27,7 +30,7 @@ ENOUGH = 60
 ENOUGH_FORMS = 40
 """The same of lines that differ in more than their numbers."""
 
-Weight = Literal["nothing", "forms", "lines"]
+Weight = Literal["nothing", "bars", "forms", "lines"]
 """What counts behind a failure."""
 _STEPS = 4
 """Different steps behind a failure that show that a training went on."""
@@ -57,7 +60,11 @@ _LISTED = re.compile(
 
 # A bare number with a fraction: what a loop prints of its loss. Dumps print whole or hexadecimal numbers.
 _LOSS = re.compile(r"\A\s*-?\d+\.\d+(?:e-?\d+)?\s*\Z")
-_BAR = re.compile(r"\d%\|")
+_BAR = re.compile(r"\A(?P<label>.*?)\d+%\|(?:[^|]*\| *\S+?/(?P<total>\S+))?")
+_OF_TRAINING = re.compile(r"(?i)\A\W*(?:\Z|(?:epochs?|steps?|iter\w*|train\w*|episode)\b)")
+_TRACEBACK = re.compile(r"Traceback \(most recent call last\):?\s*\Z")
+_OF_THE_SCRIPT = re.compile(r"\A\s+File \"[^\"]*\", line \d+, in (?:<module>|_run_module_as_main)\s*\Z")
+_LONGEST_TRACEBACK = 120
 _DIGITS = re.compile(r"\d+")
 _OF_ONE_OF_MANY = re.compile(r"(?i)\brank ?\d|\bpid=|\A\s*\d+: |\A\[\d")
 _OF_A_TRACEBACK = re.compile(r"\s+\S|.*\bFile \"|\s*[\^~]+\s*\Z")
@@ -71,6 +78,10 @@ _OF_LAUNCHERS = ("slurm", "scheduler", "torchrun", "deepspeed", "mpi", "lightnin
 # Damage that a library finds in its own process may be none, so it is no such word.
 _CRASHED = re.compile(
     r"(?i)segmentation fault|segfault|core dumped|\bsignal\b|\bSIG[A-Z]|\baborted\b|bus error"
+)
+# Torch's watchdog takes the process with it.
+_TAKEN_DOWN = re.compile(
+    r"watchdog thread (?:got|terminated with|caught) (?:an )?exception|taking the entire process down"
 )
 _KILLED = re.compile(r"(?i)\bkill|\boom[ _-]|out[ _]of[ _]memory")
 
@@ -119,19 +130,25 @@ class LastFailure:
             if number > last and len(behind) < _STEPS:
                 behind.add((step, count))
 
-    def weight_behind(self, path: str, held: Iterable[Hit], *, trained: bool) -> Weight:
+    def weight_behind(self, file: LogFile, held: Iterable[Hit], *, trained: bool) -> Weight:
         """What counts behind the last failure of a file. `held`: all failures that no later step has undone.
 
         `trained`: the job made a step. One that it made before the failure shows itself again if it goes on.
         Ranks that lag print a step or two more, and the same ones.
         """
         hits = list(held)
-        if len(self._steps_behind.get(path, ())) >= _STEPS:
+        if len(self._steps_behind.get(file.path, ())) >= _STEPS:
             return "lines"  # a loop that began anew, so its steps alone undo nothing
         if any(map(_tells_an_end, hits)):
             return "nothing"
+        trained = trained and self._has_steps_before()
+        if trained and (
+            any(_TAKEN_DOWN.search(hit.line.text) for hit in hits)
+            or _leaves_the_script(file, self.numbers[file.path])
+        ):
+            return "bars"
         tried = all(family(hit.error_type) in _TRIED for hit in hits)
-        return "lines" if tried and not (trained and self._has_steps_before()) else "forms"
+        return "lines" if tried and not trained else "forms"
 
     def _has_steps_before(self) -> bool:
         """Whether a file shows the training in front of its last failure, or has no failure."""
@@ -156,8 +173,11 @@ def went_on(file: LogFile, last: int, weight: Weight) -> bool:
         rest = [line for line in rest if _OF_A_WORKER.match(line) is None]
     behind = (drawn for line in rest for drawn in _drawings(line))
     lines = list(_ordinary(islice(behind, _READ)))
-    by_forms = weight == "forms"
-    enough = len(set(map(_form, lines))) >= ENOUGH_FORMS if by_forms else len(lines) >= ENOUGH
+    if weight == "bars":
+        own_bars = _bars_above(file, last)
+        drawn = {line for line in lines if (bar := _bar(line)) and bar.of_training and bar in own_bars}
+        return len(drawn) >= ENOUGH_FORMS
+    enough = len(_forms(file, last, lines)) >= ENOUGH_FORMS if weight == "forms" else len(lines) >= ENOUGH
     return enough or (len(lines) >= _FEW and _got_over_it_before(file, last, len(lines)))
 
 
@@ -192,6 +212,67 @@ def _ordinary(lines: Iterable[str]) -> Iterator[str]:
             yield line
 
 
-def _form(line: str) -> str:
-    """The line without its numbers. A bar or a loss is a form of its own each time: it is work."""
-    return line if _BAR.search(line) or _LOSS.match(line) else _DIGITS.sub("0", line.strip())
+class _Bar(NamedTuple):
+    """A bar: its words without their numbers and without what a launcher prints in front of them."""
+
+    label: str
+    total: str
+
+    @property
+    def of_training(self) -> bool:
+        return _OF_TRAINING.match(self.label) is not None
+
+
+def _forms(file: LogFile, last: int, lines: Sequence[str]) -> set[str]:
+    """The lines without their numbers. A loss is a form of its own each time: it is work.
+
+    So is each drawing of a bar that a training draws, or that stood above line `last`. Another bar is one
+    form: it may be an upload's, or that of the next program.
+    """
+    foreign = any(bar is not None and not bar.of_training for bar in map(_bar, lines))
+    known = {bar.label for bar in _bars_above(file, last)} if foreign else set[str]()
+    return {_form(line, known) for line in lines}
+
+
+def _form(line: str, known: Collection[str]) -> str:
+    bar = _bar(line)
+    if bar is None:
+        return line if _LOSS.match(line) else _DIGITS.sub("0", line.strip())
+    return line if bar.of_training or bar.label in known else f"{bar.label}%|"
+
+
+def _bar(line: str) -> _Bar | None:
+    bar = _BAR.match(line)
+    if bar is None:
+        return None
+    return _Bar(_DIGITS.sub("0", _own_words(bar["label"])).strip(), bar["total"] or "")
+
+
+def _bars_above(file: LogFile, last: int) -> set[_Bar]:
+    """The bars that the lines above line `last` draw."""
+    drawn = (each for line in _lines_above(file, last, _READ_BEFORE) for each in _drawings(line))
+    return {bar for bar in map(_bar, drawn) if bar is not None}
+
+
+def _leaves_the_script(file: LogFile, last: int) -> bool:
+    """Whether line `last` is the exception of a traceback whose first frame is the script's own module."""
+    below = ""
+    for line in reversed(_lines_above(file, last, _LONGEST_TRACEBACK)):
+        if _TRACEBACK.search(line):
+            return _OF_THE_SCRIPT.match(below) is not None
+        below = _own_words(line)
+        if not (below[:1].isspace() or not below):
+            return False
+    return False
+
+
+def _lines_above(file: LogFile, last: int, most: int) -> list[str]:
+    """The lines above line `last`, `most` of them at most."""
+    first = max(last - 1 - most, 0)
+    return list(islice(lines_behind(file, first), last - 1 - first))
+
+
+def _own_words(line: str) -> str:
+    """The line without what launchers print in front of it. Its own indentation stays."""
+    whole = line.encode()
+    return whole[front(whole) :].decode("utf-8", "replace")

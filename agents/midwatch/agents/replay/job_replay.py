@@ -221,7 +221,7 @@ def _went_on(run: _JobReplay, files: Sequence[LogFile], hits: Sequence[Hit]) -> 
     state = run.watch.job.state
     held, trained = [each.hit for each in state.held], state.trained or state.step is not None
     if not known or not all(
-        went_on(file, number, run.failures.weight_behind(file.path, held, trained=trained))
+        went_on(file, number, run.failures.weight_behind(file, held, trained=trained))
         for file, number in known
     ):
         return ""

@@ -72,8 +72,10 @@ def test_the_last_of_many_failures_of_one_rule_is_known(watch: Watch) -> None:
     assert done.verdict.root_line == "AttributeError: module 'toy' has no attribute 'last'"
 
 
-def _bar(draws: int) -> str:
-    return "".join(f"\r {n // 9}%|##   | {n}/900 [00:{n % 60:02d}<09:00,  1.00it/s]" for n in range(draws))
+def _bar(draws: int, label: str = "") -> str:
+    return "".join(
+        f"\r{label} {n // 9}%|##   | {n}/900 [00:{n % 60:02d}<09:00,  1.00it/s]" for n in range(draws)
+    )
 
 
 def test_a_bar_that_is_drawn_on_in_one_line_had_not_failed(watch: Watch) -> None:
@@ -176,3 +178,62 @@ def test_the_next_training_shows_that_the_job_went_on_though_its_steps_begin_ane
 
 def test_a_bar_behind_a_failure_of_a_job_that_had_trained_is_work(watch: Watch) -> None:
     assert watch(steps(1, 9) + RAISED + _bar(ENOUGH + 1) + "\n").verdict.state != "failed"
+
+
+UPLOAD = _bar(2 * ENOUGH, "Uploading toys:") + "\n"
+
+
+@pytest.mark.parametrize("raised", [RAISED, CARD])
+def test_a_bar_of_another_program_is_one_form(watch: Watch, raised: str) -> None:
+    assert watch(steps(1, 9) + raised + UPLOAD).verdict.state == "failed"
+    assert watch(steps(1, 9) + raised + UPLOAD + WORK).verdict.state != "failed"
+    assert watch(CARD + UPLOAD).verdict.state == "failed"
+    training = _bar(2 * ENOUGH, "Epoch 3:") + "\n"
+    assert watch(steps(1, 9) + raised + training).verdict.state != "failed"
+
+
+def test_a_bar_that_the_job_drew_before_is_its_own(watch: Watch) -> None:
+    assert (
+        watch(steps(1, 9) + _bar(9, "[rank0]: Painting toys:") + "\n" + RAISED + UPLOAD).verdict.state
+        == "failed"
+    )
+    painted = steps(1, 9) + _bar(9, "Painting toys:") + "\n" + RAISED
+    assert watch(painted + _bar(2 * ENOUGH, "Painting toys:") + "\n").verdict.state != "failed"
+
+
+ENDED = (
+    "Traceback (most recent call last):\n"
+    '  File "/toy/train.py", line 90, in <module>\n'
+    "    main()\n"
+    '  File "/toy/train.py", line 70, in main\n'
+    "    wind(toy['key'])\n"
+    "KeyError: 'key'\n"
+)
+SAID_BY_RANK = "".join(f"[rank0]: {line}\n" for line in ENDED.splitlines())
+AS_MODULE = ENDED.replace(
+    '"/toy/train.py", line 90, in <module>', '"<frozen runpy>", line 198, in _run_module_as_main'
+)
+WATCHED = (
+    "[rank3]:[E302 11:52:41.7 ProcessGroupNCCL.cpp:1895] [PG ID 0 PG GUID 0(default_pg) Rank 3] Process "
+    "group watchdog thread terminated with exception: [Rank 3] Watchdog caught collective operation timeout: "
+    "WorkNCCL(SeqNum=48, OpType=ALLREDUCE) ran for 30041 milliseconds before timing out.\n"
+)
+
+
+@pytest.mark.parametrize("end", [ENDED, SAID_BY_RANK, AS_MODULE, WATCHED])
+def test_behind_steps_only_steps_undo_the_end_of_a_process(watch: Watch, end: str) -> None:
+    assert watch(steps(1, 90) + end + WORK + _bar(2 * ENOUGH) + "\n").verdict.state == "failed"
+    assert watch(steps(1, 90) + end + WORK + steps(1, ENOUGH)).verdict.state == "healthy"
+
+
+def test_the_jobs_own_training_bar_behind_the_end_of_a_process_is_the_next_start(watch: Watch) -> None:
+    begun = steps(1, 90) + _bar(9) + "\n" + ENDED
+    assert watch(begun + _bar(2 * ENOUGH) + "\n").verdict.state == "healthy"
+    assert watch(begun + _bar(2 * ENOUGH).replace("/900 ", "/700 ") + "\n").verdict.state == "failed"
+    assert watch(begun + _bar(2 * ENOUGH, "Painting:") + "\n").verdict.state == "failed"
+
+
+def test_an_exception_that_stays_within_a_function_may_be_caught(watch: Watch) -> None:
+    caught = ENDED.replace("in <module>", "in step")
+    assert watch(steps(1, 90) + caught + WORK).verdict.state == "healthy"
+    assert watch(ENDED + WORK).verdict.state != "failed"
