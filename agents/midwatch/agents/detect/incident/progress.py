@@ -199,7 +199,7 @@ def _gone_round(loop: Loop | None, at: tuple[float, ...]) -> Loop:
 
 
 def _still_diverged(line: ProgressLine, held: Held) -> bool:
-    """Whether broken numbers remain. A run goes on with them, so only a finite loss shows their end.
+    """Whether broken numbers remain. A run goes on with them, so only a usual loss shows their end.
 
     A trainer may print the loss in one line and count in another. Once a finite loss was counted behind the
     held line, a line without a loss shows the end too. Nothing but such a loss leaves a loop there.
@@ -209,7 +209,7 @@ def _still_diverged(line: ProgressLine, held: Held) -> bool:
     if not line.loss:
         return not held.loops
     try:
-        return not math.isfinite(float(line.loss))
+        return not abs(float(line.loss)) < _NO_USUAL_LOSS  # nan is not below it either
     except ValueError:
         return True
 
@@ -219,6 +219,7 @@ def _diverged_on(line: ProgressLine, held: Held) -> Held:
     return replace(held, loops={}, count=None, rises=0) if line.loss and held.loops else held
 
 
+_NO_USUAL_LOSS = 1e12
 _step_of = attrgetter("step")
 
 
