@@ -9,6 +9,7 @@ A new start is assumed only where all of these hold:
   A start that printed no step must show both, or have ended and print a time a minute or more later.
 
 A script that ended of an exception twice was started twice, whatever its first lines (`script_starts`).
+Behind LSF's summary of one job the next job writes (`job_summaries`).
 Behind SLURM's word that a job is requeued, preempted or lost its node the next steps are another start's.
 
 Of many files only the one that holds the root is searched. The others are cut as it is.
@@ -27,6 +28,7 @@ from itertools import islice, pairwise, takewhile
 from typing import NamedTuple
 
 from midwatch.agents.replay.job_replay import EarlierStart, Replayed
+from midwatch.agents.replay.job_summaries import behind_job_summaries
 from midwatch.agents.replay.log_files import LogFile, lines_behind
 from midwatch.agents.replay.script_starts import behind_ended_scripts
 
@@ -217,8 +219,9 @@ def _starts_of(file: LogFile, places: Sequence[StartPlace], watch: Watch) -> lis
 
 
 def _with_script_starts(places: Sequence[StartPlace], file: LogFile) -> list[StartPlace]:
-    """The places, and those behind ended scripts."""
-    ended = {place: StartPlace(*place, launched=True) for place in behind_ended_scripts(file)}
+    """The places, and those behind ended scripts and jobs."""
+    behind = (*behind_ended_scripts(file), *behind_job_summaries(file))
+    ended = {place: StartPlace(*place, launched=True) for place in behind}
     return sorted([*(each for each in places if each[:2] not in ended), *ended.values()])
 
 

@@ -14,6 +14,7 @@ from midwatch.streams.records import Chunk, Generation, Origin, Section
 
 _CHUNK = 256 * 1024
 _EDGE = 64 * 1024
+_MOST_AT_ONCE = 2 * 1024 * 1024
 
 _ANSI = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[ -/]*[0-~])?")
 NODE = "replay"
@@ -159,6 +160,13 @@ def lines_behind(file: LogFile, number: int) -> Iterator[str]:
                 rest = b""  # the beginning of a line that is not asked for
         if rest and not missing:
             yield _ANSI.sub(b"", rest).decode("utf-8", "replace")
+
+
+def text_of(file: LogFile) -> bytes:
+    """The whole text, or nothing of a file that is larger than 2 MiB. Raises OSError."""
+    with file.open() as reader:
+        text = reader.read(_MOST_AT_ONCE + 1)
+    return text if len(text) <= _MOST_AT_ONCE else b""
 
 
 def line_count(file: LogFile) -> int:

@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from midwatch.agents.replay.log_files import LogFile
+from midwatch.agents.replay.log_files import LogFile, text_of
 
-_MOST = 2 * 1024 * 1024  # bytes of a file that is searched
 _BETWEEN = 3  # lines that the next start has printed before it ended
 _HEADLINE = b"Traceback (most recent call last):\n"
 _OF_THE_SCRIPT = re.compile(rb'  File "([^"\n]+)", line \d+, in <module>\n')
@@ -36,20 +35,13 @@ class ScriptEnd(NamedTuple):
 
 def behind_ended_scripts(file: LogFile) -> Iterator[tuple[int, int]]:
     """The places (offset, number) behind each end of a script that ends so again. Raises OSError."""
-    text = _text_of(file)
+    text = text_of(file)
     if text.count(b", in <module>\n") < 2 or _OF_MANY.search(text):
         return
     for one, other in pairwise(_ends(text)):
         between = text[one.offset : other.begin]
         if one.script == other.script and between.count(b"\n") >= _BETWEEN and between.strip():
             yield one.offset, one.number
-
-
-def _text_of(file: LogFile) -> bytes:
-    """The whole text, or nothing of a file that is too large."""
-    with file.open() as reader:
-        text = reader.read(_MOST + 1)
-    return text if len(text) <= _MOST else b""
 
 
 def _ends(text: bytes) -> Iterator[ScriptEnd]:

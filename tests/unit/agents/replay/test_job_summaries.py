@@ -1,0 +1,47 @@
+"""Jobs of LSF that share a file: the last one counts."""
+
+from __future__ import annotations
+
+import pytest
+
+from midwatch.agents.replay.job_summaries import behind_job_summaries
+from midwatch.agents.replay.log_files import LogFile
+from unit.agents.conftest import Watch
+from unit.agents.detect.diagnosis.test_cascades import frames
+
+RAISED = frames("KeyError: 'wheels'") + "\n"
+WORK = "reads the toy data\nbuilds the toy\npaints the toy\n"
+
+
+def summary(job: int, end: str) -> str:
+    return (
+        "\n------------------------------------------------------------\n"
+        f"Sender: LSF System <lsfadmin@n4>\nSubject: Job {job}: <toy> in cluster <toys>\n\n"
+        f"{end}\n\nThe output (if any) is above this job summary.\n\n"
+        "PS:\n\nRead file <toy.err> for stderr output of this job.\n"
+    ).replace("PS:\n\nRead", "PS: Read")
+
+
+FAILED = summary(77, "Exited with exit code 1.")
+DONE = summary(78, "Successfully completed.")
+
+
+def places(text: str) -> list[int]:
+    return [number for _, number in behind_job_summaries(LogFile("toy.log", text.encode(), 0.0))]
+
+
+def test_the_last_job_of_a_file_counts(watch: Watch) -> None:
+    done = watch(RAISED + FAILED + WORK + DONE)
+    assert done.verdict.state != "failed"
+    assert [each.verdict.root_line for each in done.earlier] == ["KeyError: 'wheels'"]
+    assert watch(WORK + DONE + RAISED + FAILED).verdict.root_line == "KeyError: 'wheels'"
+
+
+def test_a_job_begins_right_behind_the_summary_of_the_one_before() -> None:
+    first = RAISED + FAILED
+    assert places(first + WORK + DONE) == [first.count("\n", 0, first.index("PS:"))]
+
+
+@pytest.mark.parametrize("text", [RAISED + FAILED, RAISED + FAILED + "\n\nthe end\n", WORK, ""])
+def test_nothing_begins_where_no_other_job_writes(text: str) -> None:
+    assert places(text) == []
