@@ -169,9 +169,38 @@ def test_a_library_that_ends_its_process_for_memory_says_so(watch: Watch) -> Non
 
 @pytest.mark.parametrize("by", ["toy_server", "megascale_toy"])
 def test_a_hang_stands_above_the_abort_that_megascale_made_of_it(watch: Watch, by: str) -> None:
-    hang = "E0302 11:52:39.1    4188 megascale_toy.cc:190] Megascale hang detected: Timed out waiting for 3 toys\n"
+    hang = "E0302 11:52:39.1    4188 megascale_toy.cc:190] Megascale hang detected: waited for 3 toys\n"
     done = watch(TRAINED + hang + FATAL.replace("toy_server", by).format("the toys are ended, as asked"))
     waited = by == "megascale_toy"
     assert (done.verdict.rule, done.decision.action) == (
         ("jax_peer_died", "restart") if waited else ("glog_died", "hold")
     )
+
+
+RERUN = "ERROR:megatron.core.rerun_state_machine:"
+UNEXPECTED = (
+    RERUN + "Unexpected result nan at /toy/train.py line 77, invokation #1 at iteration #4 "
+    "(message='found NaN in local forward loss calculation')\n"
+)
+LEFT = "E0302 12:20:33.7 77 api.py:869] failed (exitcode: 17) local_rank: 4 (pid: 88) of binary: python3\n"
+
+
+@pytest.mark.parametrize(
+    ("found", "error_type", "action"),
+    [
+        ("Possible transient error!!", "hardware", "restart"),
+        ("Possible persistent error!!", "hardware", "restart"),
+        ("Correct result (but possible Application error) (toy)!", "numerical_instability", "stop"),
+    ],
+)
+def test_megatron_says_without_the_iteration_what_a_result_came_from(
+    watch: Watch, found: str, error_type: str, action: str
+) -> None:
+    verdict = f"{RERUN}Rank 12, node n7, device 4: {found}"
+    done = watch(f"{TRAINED}{UNEXPECTED}{verdict}\n{LEFT}")
+    assert (done.verdict.error_type, done.decision.action) == (error_type, action)
+    assert done.verdict.root_line == verdict
+
+
+def test_an_unexpected_result_alone_that_the_run_goes_on_with_is_no_failure(watch: Watch) -> None:
+    assert watch(TRAINED + UNEXPECTED).verdict.state == "healthy"
