@@ -204,3 +204,35 @@ def test_megatron_says_without_the_iteration_what_a_result_came_from(
 
 def test_an_unexpected_result_alone_that_the_run_goes_on_with_is_no_failure(watch: Watch) -> None:
     assert watch(TRAINED + UNEXPECTED).verdict.state == "healthy"
+
+
+OVERFLOW = "[2026-03-02 12:00:01,120] [INFO] [toy.py:7:scale] [deepspeed] OVERFLOW! Rank 0 Skipping step. "
+LAST_SCALE = f"{OVERFLOW}Attempted loss scale: 1, reducing to 1\n"
+SMALL = "2026-03-02 12:00:01 | INFO | toy | gradient overflow detected, setting loss scale to: 0.0004882\n"
+
+
+@pytest.mark.parametrize(
+    ("notice", "raised"),
+    [
+        (LAST_SCALE, "Exception: Current loss scale already at minimum - cannot decrease scale anymore. toy"),
+        (SMALL, "FloatingPointError: Minimum loss scale reached (0.0001). Your loss is probably exploding."),
+    ],
+)
+def test_the_exception_at_the_last_loss_scale_stands_above_the_notices_of_it(
+    watch: Watch, notice: str, raised: str
+) -> None:
+    done = watch(f"{TRAINED}{notice}{notice}{frames(raised)}\n")
+    assert (done.verdict.error_type, done.verdict.root_line) == ("numerical_instability", raised)
+    alone = watch(f"{TRAINED}{notice}{LEFT}")
+    assert (alone.verdict.root_line, alone.decision.action) == (notice.strip(), "stop")
+
+
+@pytest.mark.parametrize(
+    ("words", "error_type"),
+    [("workspace Allocation of size ::20971520 failed!", "oom"), ("toy failed!", "exception")],
+)
+def test_a_workspace_that_a_gaudi_card_has_no_room_for_is_memory(
+    watch: Watch, words: str, error_type: str
+) -> None:
+    raised = f"RuntimeError: [Rank:3] FATAL ERROR :: MODULE:PT_SYNHELPER {words}"
+    assert watch(f"{TRAINED}{frames(raised)}\n").verdict.error_type == error_type
