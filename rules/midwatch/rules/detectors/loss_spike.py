@@ -23,12 +23,12 @@ class LossWindow:
 
 @dataclass(frozen=True, slots=True)
 class LossSpike:
-    """The finding opened (`open`) or cleared. `usual` is the window's median."""
+    """The finding opened (`open`) or cleared. `usual` is the window's median; None before any healthy loss."""
 
     open: bool
     step: int
     loss: float
-    usual: float
+    usual: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,11 @@ class LossSpikeDetector:
         place = f"{seen.path}:{seen.number}"
         if not spike.open:
             return state, (Cleared(f"the loss is back at {seen.loss} at step {seen.step} ({place})"),)
-        numbers = {"step": str(seen.step), "loss": seen.loss, "usual": f"{spike.usual:.6g}"}
-        told = f"the loss is {seen.loss} at step {seen.step} ({place}); lately it was {spike.usual:.4g}"
+        numbers = {"step": str(seen.step), "loss": seen.loss}
+        told = f"the loss is {seen.loss} at step {seen.step} ({place}); no step before it printed a number"
+        if spike.usual is not None:
+            numbers["usual"] = f"{spike.usual:.6g}"
+            told = f"the loss is {seen.loss} at step {seen.step} ({place}); lately it was {spike.usual:.4g}"
         return state, (Opened(told, numbers),)
 
     def weigh(self, state: LossWindow, step: int, loss: float) -> tuple[LossWindow, LossSpike | None]:
@@ -83,7 +86,7 @@ class LossSpikeDetector:
     def _non_finite(self, state: LossWindow, step: int, loss: float) -> tuple[LossWindow, LossSpike | None]:
         if state.open:
             return state, None
-        usual = _median(state.losses) if state.losses else 0.0
+        usual = _median(state.losses) if state.losses else None
         return replace(state, open=True), LossSpike(True, step, loss, usual)
 
 

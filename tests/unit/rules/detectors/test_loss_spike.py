@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from midwatch.rules.detectors.base import Opened, StepSeen
 from midwatch.rules.detectors.loss_spike import LossSpike, LossSpikeDetector, LossWindow
 
 
@@ -53,3 +54,17 @@ def test_an_ordinary_loss_is_no_spike(losses: list[float]) -> None:
 def test_openings_and_clearings_take_turns(losses: list[float]) -> None:
     told = [spike.open for spike in _watch(losses)]
     assert told == [index % 2 == 0 for index in range(len(told))]
+
+
+@pytest.mark.parametrize(
+    ("before", "told"), [([], "no step before it printed a number"), ([2.0], "lately it was 2")]
+)
+def test_a_loss_that_is_no_number_is_compared_only_with_losses_that_were_printed(
+    before: list[float], told: str
+) -> None:
+    detector, state = LossSpikeDetector(), LossWindow(tuple(before))
+    _, signs = detector.observe(state, StepSeen(0, "n0", "/log", 7, 40, "training", "nan"))
+    (opened,) = signs
+    assert isinstance(opened, Opened)
+    assert opened.detail == f"the loss is nan at step 40 (/log:7); {told}"
+    assert ("usual" in opened.quantities) == bool(before)
