@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from midwatch.agents.replay.cut_tracebacks import Numbered, header_of, last_code, named_type
 from midwatch.agents.replay.log_files import LogFile, last_lines
-from midwatch.streams.lines.launcher_prefix import front
+from midwatch.streams.lines.launcher_prefix import front, grade
 from midwatch.streams.lines.log_levels import stands_aside
 from midwatch.streams.records import Hit
 
@@ -188,5 +188,5 @@ def ends_within_a_name(file: LogFile, number: int, line: str) -> bool:
 def _is_error(line: bytes) -> bool:
     words = line[front(line) :]
     begins = _BEGINS.match(words) is not None and _MEASURED.search(line) is None
-    stamped = _STAMPED.match(line) is not None and _NO_ERROR.search(line) is None
+    stamped = _STAMPED.match(line[grade(line) :]) is not None and _NO_ERROR.search(line) is None
     return begins or stamped or _STRUCTURED.match(words) is not None

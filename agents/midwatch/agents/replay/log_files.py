@@ -9,6 +9,7 @@ from pathlib import Path
 
 from midwatch.agents.replay.reading.archives import Advance, LogReader, nothing
 from midwatch.streams.lines import blocks
+from midwatch.streams.lines.envelopes import unwrapped
 from midwatch.streams.lines.normalise import LONGEST_RAW_LINE, normalise, whole_lines
 from midwatch.streams.records import Chunk, Generation, Origin, Section
 
@@ -142,24 +143,27 @@ def as_printed(file: LogFile, number: int, text: str) -> str:
 
 def line_of(file: LogFile, number: int) -> str:
     """The line of that number, without colours. Of a line that a progress bar redraws, the last state."""
-    segments = [_ANSI.sub(b"", each) for each in _raw_line(file, number).split(b"\r")]
+    segments = [_ANSI.sub(b"", each) for each in _words(_raw_line(file, number)).split(b"\r")]
     shown = next((each for each in reversed(segments) if each.strip()), b"")
     return shown.decode("utf-8", "replace")
 
 
 def lines_behind(file: LogFile, number: int) -> Iterator[str]:
-    """The lines behind the line of that number, without colours. Nothing if the file ends with that line."""
+    """The lines behind the line of that number, without colours. Nothing if the file ends with that line.
+
+    Of an envelope it gives the words, in which line feeds may stand.
+    """
     with file.open() as reader:
         missing, rest = number, b""
         while piece := reader.read(_CHUNK):
             *whole, rest = (rest + piece).split(b"\n")
             for line in whole[missing:]:
-                yield _ANSI.sub(b"", line).decode("utf-8", "replace")
+                yield _ANSI.sub(b"", _words(line)).decode("utf-8", "replace")
             missing = max(missing - len(whole), 0)
             if missing:
                 rest = b""  # the beginning of a line that is not asked for
         if rest and not missing:
-            yield _ANSI.sub(b"", rest).decode("utf-8", "replace")
+            yield _ANSI.sub(b"", _words(rest)).decode("utf-8", "replace")
 
 
 def text_of(file: LogFile) -> bytes:
@@ -181,9 +185,18 @@ def line_count(file: LogFile) -> int:
 def last_lines(file: LogFile) -> list[tuple[int, bytes]]:
     """The last whole lines of the file with their numbers, without colours, from its last 64 KiB."""
     tail = file.tail()
-    lines = [_ANSI.sub(b"", line).rpartition(b"\r")[2] for line in tail.removesuffix(b"\n").split(b"\n")]
-    first = line_count(file) - len(lines) + 1
-    return list(enumerate(lines, first))[0 if len(tail) < _EDGE else 1 :]
+    lines = tail.removesuffix(b"\n").split(b"\n")
+    whole = list(enumerate(lines, line_count(file) - len(lines) + 1))[0 if len(tail) < _EDGE else 1 :]
+    return [
+        (number, _ANSI.sub(b"", words).rpartition(b"\r")[2])
+        for number, line in whole
+        for words in _words(line).split(b"\n")
+    ]
+
+
+def _words(line: bytes) -> bytes:
+    text = unwrapped(line)
+    return line if text is None else text
 
 
 def _raw_line(file: LogFile, number: int) -> bytes:

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 
 from midwatch.streams.lines.forms import LONGEST_FORM, form_of
-from midwatch.streams.lines.launcher_prefix import front
+from midwatch.streams.lines.launcher_prefix import front, grade
 
 _HEAD = 240  # bytes in which a line names its level; its message comes after
 
@@ -58,9 +58,13 @@ _WARNS = re.compile(rb"(?i:WARN)|\bW(?:\d{3,4})? |\bW\d{4} |\[W\]|\[W[ \d]|\[NeM
 _ECHO = re.compile(rb"\[repeated \d+x across cluster\]")
 
 
+def _level(line: bytes) -> re.Match[bytes] | None:
+    return _LEVEL.search(line[:_HEAD], grade(line))
+
+
 def is_warning(line: bytes) -> bool:
     """Whether a quiet line calls itself a warning, not information."""
-    found = _LEVEL.search(line[:_HEAD])
+    found = _level(line)
     return found is not None and found["quiet"] is not None and _WARNS.search(found[0]) is not None
 
 
@@ -91,7 +95,7 @@ def is_quiet(line: bytes) -> bool:
 def _is_quiet(line: bytes) -> bool:
     if stands_aside(line) or _GOES_ON.search(line):
         return True
-    found = _LEVEL.search(line[:_HEAD])
+    found = _level(line)
     return found is not None and found["quiet"] is not None and _ENDS_ALL.search(line[:_HEAD]) is None
 
 

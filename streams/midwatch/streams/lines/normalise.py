@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from midwatch.streams.lines.envelopes import envelopes, unwrapped
 from midwatch.streams.lines.redaction import redact, suspects, suspicious
 from midwatch.streams.lines.times import line_time, printed_time
 from midwatch.streams.records import Anchor, Section
@@ -95,8 +96,8 @@ def normalise(raw: bytes, offset: int = 0, number: int = 0) -> Normalised:
     """Turns whole raw lines into lines.
 
     CRLF becomes LF. Any other CR separates segments, and each segment is a line. Of a run of progress bars
-    among them only the last is a line. Lines have no ANSI escapes, no NULs and no secrets. Each has at most
-    `LONGEST_LINE` bytes.
+    among them only the last is a line. An envelope gives the lines within it (`envelopes`). Lines have no
+    ANSI escapes, no NULs and no secrets. Each has at most `LONGEST_LINE` bytes.
 
     The block begins at `offset` of its file, on line `number`. Normalising again changes nothing. The last
     raw line may lack its newline (a prompt, the end of a file).
@@ -106,7 +107,7 @@ def normalise(raw: bytes, offset: int = 0, number: int = 0) -> Normalised:
         text = raw if not raw or raw.endswith(b"\n") else raw + b"\n"
         anchors = (Anchor(0, offset, number),) if text else ()
         return Normalised(text, anchors, raw_lines + (text is not raw), raw_lines)
-    if raw.count(b"\x1b") + raw.count(b"\r") > _MANY:
+    if raw.count(b"\x1b") + raw.count(b"\r") > _MANY and not any(True for _ in envelopes(raw)):
         whole = _at_once(raw, offset, number)
         if whole is not None:
             return whole
@@ -224,6 +225,7 @@ def _clean(raw: bytes) -> bool:
         or b"\x1b" in raw
         or b"\0" in raw
         or suspicious(raw)
+        or any(True for _ in envelopes(raw))
         or any(True for _ in _long_lines(raw))
     )
 
@@ -260,6 +262,7 @@ def _dirty_lines(raw: bytes) -> list[tuple[int, int]]:
             found[start] = stop
             position = raw.find(byte, stop)
     found |= dict(_spans(raw, suspects(raw)))
+    found |= dict(_spans(raw, sorted(envelopes(raw))))
     found |= dict(_long_lines(raw))
     return sorted(found.items())
 
@@ -307,16 +310,28 @@ def _lines_of(raw: bytes) -> Iterator[tuple[int, bytes]]:
         line = _ANSI.sub(b"", segment.replace(b"\0", b"")) if unclean else segment
         if not line:
             continue
-        found, bar = True, _is_bar(line)
+        found, bar = True, _is_bar(line) and unwrapped(line) is None
         if waiting is not None and not bar:
             yield waiting[0], _safe(waiting[1])
         waiting = (here, line) if bar else None
         if not bar:
-            yield here, _safe(line)
+            yield from _told(here, line)
     if waiting is not None:
         yield waiting[0], _safe(waiting[1])
     if not found:
         yield 0, b""
+
+
+def _told(offset: int, line: bytes) -> Iterator[tuple[int, bytes]]:
+    """The line, or those in its envelope, each with its offset. An envelope may lie in another one."""
+    text = unwrapped(line)
+    if text is None:
+        yield offset, _safe(line)
+        return
+    for each in text.split(b"\n"):
+        for place, own in _lines_of(each):
+            yield offset + place, own
+        offset += len(each) + 1
 
 
 def _is_bar(line: bytes) -> bool:

@@ -30,6 +30,12 @@ PREFIXES = (
     "Mar  2 11:52:40 gpu-07 train.sh[4021]: ",
     "Mar 02 11:52:40 ",
     "[11:52:40] ",
+    "toy-worker-0 pytorch ",
+    "toy-x7k2p main ",
+    '{container="pytorch", pod="toy-0"} ',
+    '2026-03-02T11:52:40+02:00 {container="toy",pod="toy-0"} ',
+    "ERROR 2026-03-02 11:52:40 +0000 workerpool0-0 ",
+    "INFO\t2026-03-02 11:52:40 +0000\tworkerpool1-3\t",
     "[pod/toy-worker-0/trainer] 2026-03-02T11:52:40.123456789Z ",
     "3: [rank3]: ",
 )
@@ -53,6 +59,12 @@ def test_a_prefix_ends_where_the_lines_own_words_begin(prefix: str, words: str) 
         "[train] 3 of 9",
         "(of 3) fine",
         "Map (workers=8): 9%|",
+        "toy-worker-0 failed ToyError: gone",
+        "toy worker ToyError: gone",
+        "multi-node training ToyError: gone",
+        '{"container": "pytorch"} ToyError: gone',
+        "{toy=3} ToyError: gone",
+        "ERROR 2026-03-02 11:52:40 +0000 toypool ToyError: gone",
     ],
 )
 def test_a_lines_own_words_are_no_prefix(line: str) -> None:

@@ -1,0 +1,76 @@
+"""What a collector wraps around each line hides no step, no traceback and no failure from a replay."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from unit.agents.conftest import Watch
+
+STEPS = [
+    f"step: {n:5d}  loss:  3.2438  grad_norm:  0.9945  memory: 61.22GiB(77.40%)  tps: 7,560"
+    for n in range(10, 900, 10)
+]
+FRAMES = [
+    "Traceback (most recent call last):",
+    '  File "/toy/train.py", line 9, in <module>',
+    "    toys[key]",
+]
+RAISED = [*FRAMES, "KeyError: 'toy'"]
+TIME = "2026-03-02T11:52:40.1Z"
+
+WRAPPED: dict[str, Callable[[str], str]] = {
+    "docker": lambda line: json.dumps({"log": line + "\n", "stream": "stderr", "time": TIME}),
+    "google": lambda line: json.dumps({"insertId": "a", "textPayload": line, "severity": "ERROR"}),
+    "payload": lambda line: json.dumps({"insertId": "a", "jsonPayload": {"message": line}}),
+    "fluent": lambda line: json.dumps({"message": line, "stream": "stderr", "@timestamp": TIME}),
+    "cloudwatch": lambda line: json.dumps({"timestamp": 1772452381000, "message": line}),
+    "logfmt": lambda line: f"level=info ts={TIME} msg={json.dumps(line)}",
+    "loki": lambda line: f'{TIME} {{container="toy",pod="toy-0"}} {line}',
+    "stern": lambda line: f"toy-worker-0 pytorch {line}",
+    "vertex": lambda line: f"ERROR 2026-03-02 11:52:40 +0000 workerpool0-0 {line}",
+}
+
+
+def wrapped(how: str, *lines: str) -> str:
+    return "".join(WRAPPED[how](line) + "\n" for line in lines)
+
+
+@pytest.mark.parametrize("how", WRAPPED)
+def test_an_exception_is_found_behind_what_a_collector_writes(watch: Watch, how: str) -> None:
+    done = watch(wrapped(how, *STEPS, *RAISED))
+    assert (done.verdict.error_type, done.verdict.step) == ("exception", 890)
+    assert done.verdict.root_line.endswith("KeyError: 'toy'")
+    assert done.verdict.root_line_number == len(STEPS) + len(RAISED)
+
+
+@pytest.mark.parametrize("how", WRAPPED)
+def test_a_job_that_goes_on_is_healthy_behind_what_a_collector_writes(watch: Watch, how: str) -> None:
+    done = watch(wrapped(how, *STEPS[:40], *RAISED, *STEPS[40:]))
+    assert (done.verdict.state, done.verdict.step) == ("healthy", 890)
+    assert watch(wrapped(how, *STEPS, "WARNING: KeyError: 'toy' is skipped")).verdict.state == "healthy"
+
+
+def test_the_lines_of_one_record_are_a_traceback(watch: Watch) -> None:
+    done = watch(wrapped("google", *STEPS, "\n".join(RAISED)))
+    assert done.verdict.root_line == "KeyError: 'toy'"
+    assert done.verdict.root_line_number == len(STEPS) + 1
+
+
+def test_a_log_that_ends_within_a_collected_traceback_waits_for_a_person(watch: Watch) -> None:
+    done = watch(wrapped("docker", *STEPS, *FRAMES))
+    assert (done.verdict.state, done.decision.action) == ("failed", "hold")
+    assert done.verdict.root_line == FRAMES[-1]
+    assert watch(wrapped("docker", *STEPS)).verdict.state == "healthy"
+
+
+def test_another_program_behind_the_end_of_a_collected_script_is_no_work(watch: Watch) -> None:
+    words = [f"the {first}{second} of the toy is painted" for first in "abcdefgh" for second in "stuvwxyz"]
+    assert watch(wrapped("docker", *STEPS, *RAISED, *words)).verdict.state == "failed"
+
+
+def test_a_warning_of_its_own_logger_is_no_failure(watch: Watch) -> None:
+    warned = json.dumps({"severity": "WARNING", "textPayload": "KeyError: 'toy'"})
+    assert watch(wrapped("google", *STEPS) + warned + "\n").verdict.state == "healthy"
