@@ -25,6 +25,7 @@ from midwatch.agents.match.call_sites import reclassified
 from midwatch.agents.match.error_stacks import is_outer
 from midwatch.agents.match.hedges import only_mentions
 from midwatch.agents.match.own_words import own_words
+from midwatch.agents.match.printed_samples import is_of_a_sample
 from midwatch.agents.match.progress_columns import (
     ANY_LINE,
     ProgressColumns,
@@ -210,7 +211,7 @@ class _Found:
             self._count(name, path, rank, place.number)
             return
         hit = Match._make(row)
-        outer = is_outer(text, hit.start, hit.end)
+        outer = is_outer(text, hit.start, hit.end) or is_of_a_sample(text, hit.start, hit.end)
         traceback = TracebackPlace("quoted") if outer else place_of(text, hit.start, hit.end)
         if _is_bare_end(hit.rule) and is_captured(text, hit.start):
             traceback = TracebackPlace("ignored")

@@ -1,0 +1,68 @@
+"""Printed samples: prompts and completions that a training prints to show how its model does. Pure.
+
+A model that writes programs quotes tracebacks and errors, and so do its prompts. None is of the run.
+
+- verl prints `[prompt]`, `[response]`, `[ground_truth]` and `[score]`, one below the other, once it has the
+  score. Nothing else of the same process stands between them.
+- TRL prints a table of prompts and completions, in a panel.
+
+A sample whose first or last line is not in the chunk is not known. So a failure that ends one counts.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from midwatch.agents.match.lines_above import lines_above
+
+_LONGEST = 64 * 1024  # bytes of a sample that are searched
+_SPEAKER = re.compile(rb"(?:\([^()\n]{0,80}pid=\d[^()\n]{0,80}\) )?")
+_BEGINS, _ENDS = b"[prompt]", b"[score]"
+_PARTS = (_BEGINS, b"[response]", b"[ground_truth]")
+_CELL = b"\xe2\x94\x82 \xe2\x94\x82 "
+_CELLS = re.compile(rb"[^\n\xe2]{0,240}\xe2\x94\x82 \xe2\x94\x82 [^\n]*\xe2\x94\x82 *(?:\n|\Z)")
+_EDGE, _SIDE = b"\xe2\x94\x83", b"\xe2\x94\x82"  # of the header's cells, and of the others
+
+
+def is_of_a_sample(text: bytes, start: int, end: int) -> bool:
+    """Whether the line that spans `start` to `end` is part of a printed sample."""
+    prompts, cells = _may_hold(text)
+    return (prompts and _is_of_verl(text, start, end)) or (cells and _is_of_a_table(text, start))
+
+
+@lru_cache(maxsize=2)
+def _may_hold(text: bytes) -> tuple[bool, bool]:
+    """Whether a sample of verl, and a table, may stand in a chunk. Most hold none, and a storm asks often."""
+    return _BEGINS in text and _ENDS in text, _CELL in text
+
+
+def _is_of_verl(text: bytes, start: int, end: int) -> bool:
+    if text.rfind(_BEGINS, max(start - _LONGEST, 0), end) < 0:
+        return False
+    found = _SPEAKER.match(text, start)
+    speaker = found[0] if found else b""
+    score = text.find(b"\n" + speaker + _ENDS, start, end + _LONGEST)
+    again = text.find(b"\n" + speaker + _BEGINS, start, end + _LONGEST)
+    if score < 0 or 0 <= again < score:
+        return False
+    if text.startswith(_PARTS, start + len(speaker)):
+        return True
+    for _, words in lines_above(text, start, speaker):
+        if words.startswith(_ENDS):
+            return False
+        if words.startswith(_PARTS):
+            return True
+    return False
+
+
+def _is_of_a_table(text: bytes, start: int) -> bool:
+    if not _CELLS.match(text, start):
+        return False
+    header = text.rfind(_EDGE, max(start - _LONGEST, 0), start)
+    if header < 0:
+        return False
+    begin, stop = text.rfind(b"\n", 0, header) + 1, text.find(b"\n", header)
+    titles = text[begin:stop].lower()
+    rows = text[stop + 1 : start].splitlines()
+    return b"prompt" in titles and b"completion" in titles and all(_SIDE in row for row in rows)
