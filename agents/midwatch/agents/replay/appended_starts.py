@@ -10,6 +10,8 @@ A new start is assumed only where all of these hold:
 
 A script that ended of an exception twice was started twice, whatever its first lines (`script_starts`).
 Behind LSF's summary of one job the next job writes (`job_summaries`).
+A file that names another SLURM job than before, or shows a batch script's beginning behind its job's end, is
+cut there (`other_jobs`).
 Behind SLURM's word that a job is requeued, preempted or lost its node the next steps are another start's.
 
 Of many files only the one that holds the root is searched. The others are cut as it is.
@@ -30,6 +32,7 @@ from typing import NamedTuple
 from midwatch.agents.replay.job_replay import EarlierStart, Replayed
 from midwatch.agents.replay.job_summaries import behind_job_summaries
 from midwatch.agents.replay.log_files import LogFile, lines_behind
+from midwatch.agents.replay.other_jobs import PIECES, behind_other_jobs
 from midwatch.agents.replay.script_starts import behind_ended_scripts
 
 MOST_FILES = 8
@@ -96,7 +99,7 @@ class StartPlace(NamedTuple):
 
     `launched`: its first lines are a scheduler's or a launcher's. `marked`: one of `_MARKS` stands there.
     `later`: its first lines print a time that is `_APART` behind that of the file's first lines.
-    `behind_end`: SLURM's word that it took the job away stands right above.
+    `behind_end`: SLURM's word that it took the job away stands right above. `other_job`: see `other_jobs`.
     """
 
     offset: int
@@ -105,6 +108,7 @@ class StartPlace(NamedTuple):
     marked: bool = False
     later: bool = False
     behind_end: bool = False
+    other_job: bool = False
 
 
 def replay_last(files: Sequence[LogFile], watch: Watch) -> Replayed:
@@ -187,7 +191,7 @@ def _places_in(file: LogFile) -> list[StartPlace]:
         if not place.behind_end
         or (not 0 < after - place.number <= _HEAD_LINES and _has_lines_behind(file, place))
     ]
-    places = _with_script_starts(places, file)
+    places = _with_other_jobs(_with_script_starts(places, file), file)
     return places if len(places) <= _MOST_STARTS else []
 
 
@@ -225,6 +229,18 @@ def _with_script_starts(places: Sequence[StartPlace], file: LogFile) -> list[Sta
     return sorted([*(each for each in places if each[:2] not in ended), *ended.values()])
 
 
+def _with_other_jobs(places: Sequence[StartPlace], file: LogFile) -> list[StartPlace]:
+    """The places, and those where another job begins. The first lines of a start may stand above its id."""
+    known, other = list(places), list[StartPlace]()
+    for offset, number, sure in behind_other_jobs(_lines(file, set(PIECES))):
+        near = [each for each in known if abs(each.number - number) <= _HEAD_LINES]
+        known = [each for each in known if each not in near]
+        if offset > file.start[0]:
+            first = min(near, default=StartPlace(offset, number, launched=sure))
+            other.append(first._replace(launched=first.launched or sure, behind_end=False, other_job=True))
+    return sorted([*known, *other])
+
+
 def _begins(before: Replayed, after: Replayed, place: StartPlace) -> bool:
     """Whether what stands behind repeated first lines, at `place`, is another start."""
     if before.steps and after.steps and after.steps[0] > before.steps[1]:
@@ -232,6 +248,8 @@ def _begins(before: Replayed, after: Replayed, place: StartPlace) -> bool:
     if place.behind_end:
         return after.steps is not None  # none in what a scheduler or an epilog says on
     ended = before.verdict.state == "failed" or before.verdict.mode == "success"
+    if place.other_job:
+        return ended or (place.launched and before.verdict.state == "healthy")
     # Ranks of one start may print the same first lines, too. A start without a step must show more.
     return (ended or place.launched) if before.steps else (ended and (place.launched or place.later))
 

@@ -298,3 +298,50 @@ def test_files_of_many_ranks_with_one_start_each_are_read_once(watch: Watch) -> 
 
     assert replay_last(files, counted).earlier == ()
     assert looked == [12]
+
+
+LOSSES = "".join(
+    f"{{'loss': 1.4{n:02}, 'grad_norm': 0.7, 'learning_rate': 1e-05, 'epoch': 0.{n:02}}}\n"
+    for n in range(1, 40)
+)
+LATE = (
+    "torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 7/8 clients joined.\n"
+)
+CANCELLED = "slurmstepd: error: *** JOB 4711 ON toy-1 CANCELLED AT 2026-03-02T11:52:40 ***\n"
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        CANCELLED + "SLURM_JOB_ID=4712\n",
+        "SLURM_JOB_ID=4711\n" + OUT_OF_MEMORY + "SLURM_JOB_ID=4712\n",
+        'export SLURM_JOBID="4711"\nthe toy is painted\nexport SLURM_JOBID="4712"\n',
+        CANCELLED + "Job ID: 4712\n",
+        CANCELLED + "Loading toys/2.1\n",
+    ],
+)
+def test_unnumbered_steps_of_another_job_vouch_for_none(watch: Watch, between: str) -> None:
+    done = watch("reads the toys\n" + LOSSES + between + "joins the others\n" + LATE)
+    assert (done.verdict.error_type, done.decision.action) == ("rendezvous", "hold")
+    assert len(done.earlier) == 1
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        "SLURM_JOB_ID=4711\nSLURM_JOBID=4711\nJob ID: 4711\n",  # one job says its id more than once
+        "Job ID: 4712\n",  # a training that goes on says which job it has submitted
+        "SLURM_JOB_ID=4711\nSLURM_JOB_ID=4712\nSLURM_JOB_ID=4711\n",  # jobs that run at once
+        "SLURM_JOB_ID=4711\nSLURM_ARRAY_JOB_ID=4712\nJob ID: 4.7\nthe Job ID: 4712\n",
+    ],
+)
+def test_what_names_no_other_job_begins_no_start(watch: Watch, between: str) -> None:
+    done = watch("SLURM_JOB_ID=4711\n" + LOSSES + between + "joins the others\n" + LATE)
+    assert done.earlier == ()
+
+
+def test_an_epilog_behind_the_end_of_its_job_is_no_start(watch: Watch) -> None:
+    epilog = "SLURM_JOB_ID=4711\nSLURM_NNODES=8\nJob ID: 4711\nState: CANCELLED\n"
+    done = watch("SLURM_JOB_ID=4711\n" + LOSSES + CANCELLED + epilog)
+    assert done.verdict.error_type == "cancelled"
+    assert done.earlier == ()
