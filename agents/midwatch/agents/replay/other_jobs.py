@@ -1,8 +1,8 @@
 """Other jobs: where a file names another SLURM job than before, the next job has appended to it. Pure.
 
-A batch script that prints its job's id prints it once a start, and SLURM ends a job but once. So what stands
-behind either of a job is the next one's: lines with another id, or the modules that another batch script
-loads behind the job's own end. Jobs that run at once print their ids in turns: such a file is left alone.
+A batch script prints its job's id once a start, and SLURM ends a job but once. So lines with another id are
+the next job's, and so are the modules that a batch script loads behind a job's end. Jobs that run at once
+print their ids in turns: such a file is left alone.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class JobPlace(NamedTuple):
     sure: bool
 
 
-class _Named(NamedTuple):
+class _JobWord(NamedTuple):
     job: bytes
     begins: bool
     place: JobPlace
@@ -40,18 +40,18 @@ class _Named(NamedTuple):
 
 def behind_other_jobs(lines: Iterable[tuple[int, int, bytes]]) -> Sequence[JobPlace]:
     """Where the next jobs begin, of lines with their offset and number."""
-    named, end = list[_Named](), 0
+    named, end = list[_JobWord](), 0
     for offset, number, line in lines:
         head = line[:_COMPARED]
         own = _OWN.search(head)
         if (found := own or _SAID.search(head)) is not None:
-            named.append(_Named(found[1], True, JobPlace(offset, number, own is not None)))
+            named.append(_JobWord(found[1], True, JobPlace(offset, number, own is not None)))
             end = 0
         elif (found := _ENDED.search(head)) is not None:
-            named.append(_Named(found[1], False, JobPlace(offset, number, True)))
+            named.append(_JobWord(found[1], False, JobPlace(offset, number, True)))
             end = number
         elif end and number - end <= _FURTHER and _LOADS.search(head):
-            named.append(_Named(b"", True, JobPlace(offset, number, True)))
+            named.append(_JobWord(b"", True, JobPlace(offset, number, True)))
             end = 0
     jobs = [job for job, _ in groupby(each.job for each in named if each.job)]
     if len(set(jobs)) != len(jobs):

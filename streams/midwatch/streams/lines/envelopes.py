@@ -2,8 +2,8 @@
 
 Docker's json-file, Fluent Bit, CloudWatch and Google's Cloud Logging write one JSON object for each line, and
 others write logfmt. Such a record is opened only if its collector wrote it: all its fields are among those
-that collectors add, and only one holds words. A record with a field of its program (`step`, `exc_info`, the
-level of its own logger) stays as it is, and so does one whose level tells how to read the words.
+that collectors add, and only one holds words. A record with a field of its program stays as it is: `step`,
+`exc_info`, the level of its own logger. So does one whose level tells how to read the words.
 """
 
 from __future__ import annotations

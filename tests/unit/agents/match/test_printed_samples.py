@@ -69,7 +69,8 @@ def test_a_table_of_completions_is_no_failure(watch: Watch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "other"), [("Prompt  ", "Command "), ("│ ┡━", "it goes on\n│ ┡━"), ("│ │ Why does it    │ ", "│ ")]
+    ("text", "other"),
+    [("Prompt  ", "Command "), ("│ ┡━", "it goes on\n│ ┡━"), ("│ │ Why does it    │ ", "│ ")],
 )
 def test_another_table_and_a_line_in_a_panel_count(watch: Watch, text: str, other: str) -> None:
     assert watch(STEPS + TABLE.replace(text, other)).verdict.state == "failed"
