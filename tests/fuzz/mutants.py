@@ -195,6 +195,11 @@ def certain_digit_kept(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(known_forms, "with_any_digit", lambda pattern: pattern)
 
 
+def no_digit_decides(patch: pytest.MonkeyPatch) -> None:
+    """All lines of a form have the rules of the first that was searched, whatever its digits were."""
+    patch.setattr(known_forms, "with_a_mark", lambda _: r"\x00\x00")
+
+
 MUTANTS: tuple[Mutant, ...] = (
     one_rule_a_line,
     line_keeps_its_end,
@@ -218,4 +223,5 @@ MUTANTS: tuple[Mutant, ...] = (
     only_the_probe_scanned,
     digits_taken_for_alike,
     certain_digit_kept,
+    no_digit_decides,
 )

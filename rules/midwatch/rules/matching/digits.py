@@ -12,6 +12,9 @@ _OUTSIDE = re.compile(
     re.DOTALL,
 )
 _INSIDE = re.compile(rf"{_FINE}|(?<!-)0-9|\[:\^?\w+:\]|{_TELLS}|.", re.DOTALL)
+_NOT_OF_A_CLASS = {r"\D": r"[^\d\x00]", r"\S": r"[^\s\x00]", r"\W": r"[^\w\x00]", ".": r"[^\x00]"}
+MARK = b"\0"
+"""What stands for the digit in question in `with_a_mark`; no normalised line holds it."""
 _SOME_DIGITS = re.compile(rf"(?P<kept>{_FINE}|\[:\^?\w+:\])|\d-\d|\d")
 
 
@@ -37,6 +40,37 @@ def with_any_digit(pattern: str) -> str | None:
         return None
     wider = _OUTSIDE.sub(lambda token: _wider_set(token[0]) if token["set"] else _wider(token), pattern)
     return wider if digits_are_alike(wider) else None
+
+
+def with_a_mark(pattern: str) -> str | None:
+    """A pattern that shows whether a digit of a line can decide on this one; None if none is known.
+
+    `MARK` stands in the digit's place, and nowhere else. If a certain digit of this pattern, or a range of
+    some, can meet that place within a match, then the pattern is found. If it is not found, then this one is
+    found in the line whatever that digit is, or whatever it is it is not.
+    """
+    if not pattern.isascii() or with_any_digit(pattern) is None:
+        return None
+    marked = _OUTSIDE.sub(lambda token: _marked_set(token[0]) if token["set"] else _marked(token), pattern)
+    return rf"\A[^\x00]*(?:{marked})[^\x00]*\z"
+
+
+def _marked(token: re.Match[str]) -> str:
+    if token["tells"]:
+        return r"[\d\x00]"
+    written = token[0]
+    # The mark is no part of a word, so a boundary beside it would be another one.
+    return "(?:)" if written in (r"\b", r"\B") else _NOT_OF_A_CLASS.get(written, written)
+
+
+def _marked_set(written: str) -> str:
+    """The set with the mark if it tells digits apart; else without, as far as it is known to hold it."""
+    wider = _wider_set(written)
+    if wider == "." or (wider.startswith("[^") == (wider != written)):
+        return wider
+    start = 2 if wider.startswith("[^") else 1
+    escape = "\\" if wider[start] in "]-" else ""
+    return rf"{wider[:start]}\x00{escape}{wider[start:]}"
 
 
 def _is_a_number(token: re.Match[str]) -> bool:

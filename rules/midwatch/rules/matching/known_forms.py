@@ -1,15 +1,17 @@
 """The rules in lines of which many differ in their digits only: a form that comes often is searched no more.
 
 Most rules treat all digits alike, so all lines of a form have the same of them. A rule that does not is asked
-for each line, but only where the same pattern with any digit is found in the form.
+only where the same pattern with any digit is found in the form, and only once for each value of the few digits
+that can decide on it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
-from midwatch.rules.matching.digits import with_any_digit
+from midwatch.rules.matching.digits import MARK, with_a_mark, with_any_digit
 from midwatch.rules.matching.hits import CompiledRule
 from midwatch.rules.matching.rule_finder import FindRules
 from midwatch.streams.lines.forms import LONGEST_FORM, form_of
@@ -20,18 +22,36 @@ _REMEMBERED = 4096
 _MOST_ASKED = 32
 _FINDERS = 64
 _SAMPLE = 64
+_MOST_DECIDING = 12  # digits of a line
+_MOST_DECIDED = 256  # of their values
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Form:
     """The rules in all lines of a form, in order, and what finds those that are in some of them.
 
     `others` has the indexes of what `find` finds. `find` is None where all lines of the form have the same.
+    `deciding` gives the digits of a line on which alone its rules depend, and `decided` what is known by
+    them. `deciding` is None where these digits are many, or are not known.
     """
 
     alike: list[int]
     others: tuple[int, ...]
     find: FindRules | None
+    deciding: Callable[[bytes], object] | None
+    decided: dict[object, list[int]]
+
+    def rules_in(self, line: bytes) -> list[int]:
+        """The indexes of the rules in a line of this form, in order."""
+        more = self.find(line) if self.find is not None else ()
+        return sorted([*self.alike, *(self.others[index] for index in more)]) if more else self.alike
+
+    def decide(self, line: bytes, digits: object) -> list[int]:
+        """The same, for the next line with these digits as well."""
+        if len(self.decided) >= _MOST_DECIDED:
+            self.deciding = None
+        found = self.decided[digits] = self.rules_in(line)
+        return found
 
 
 class KnownForms:
@@ -53,21 +73,28 @@ class KnownForms:
         self._find_wider: FindRules | None = None
         self._wider: list[int] = []
         self._always: list[int] = []
-        self._finders: dict[tuple[int, ...], FindRules] = {}
+        self._finders: dict[tuple[int, ...], tuple[FindRules, FindRules | None]] = {}
         self._seen: dict[bytes, int] = {}
         self._known: dict[bytes, _Form | None] = {}
 
-    def find_in(self, lines: Sequence[bytes]) -> Iterator[list[int]]:
-        """The indexes of the rules found in each line, in order. Nobody may change the lists."""
+    def find_in(self, lines: Sequence[bytes], forms: Iterable[bytes] | None = None) -> Iterator[list[int]]:
+        """The indexes of the rules found in each line, in order. Nobody may change the lists.
+
+        `forms` are those of the lines, for a caller that knows them.
+        """
         known, find_rules = self._known.get, self._find_rules
-        for line, shape in zip(lines, map(form_of, lines), strict=True):
+        for line, shape in zip(lines, map(form_of, lines) if forms is None else forms, strict=True):
             form = known(shape) or self._met(shape, line)
             if form is None:
                 yield sorted(find_rules(line))
-            elif form.find is None or not (more := form.find(line)):
+            elif form.find is None:
                 yield form.alike
+            elif form.deciding is None:
+                yield form.rules_in(line)
             else:
-                yield sorted([*form.alike, *(form.others[index] for index in more)])
+                digits = form.deciding(line)
+                found = form.decided.get(digits)
+                yield form.decide(line, digits) if found is None else found
 
     def _met(self, shape: bytes, line: bytes) -> _Form | None:
         """What is known of a form once it came often; None if this line is to be searched."""
@@ -82,27 +109,33 @@ class KnownForms:
         if len(self._known) >= _REMEMBERED:
             self._known.clear()
         self._seen.pop(shape, None)
-        form = self._known[shape] = self._learnt(line)
+        form = self._known[shape] = self._learnt(shape, line)
         return form
 
-    def _learnt(self, line: bytes) -> _Form | None:
-        """What is true of all lines of this line's form; None if each of them is to be searched."""
+    def _learnt(self, shape: bytes, line: bytes) -> _Form | None:
+        """What is true of all lines of this form; None if each of them is to be searched."""
         if self._find_wider is None:
             self._find_wider = self._make_wider()
         may_tell = [*self._always, *(self._wider[index] for index in self._find_wider(line))]
         if len(may_tell) > _MOST_ASKED:
             return None
         alike = sorted(i for i in self._find_rules(line) if self._compiled[i].digits_are_alike)
+        if not may_tell:
+            return _Form(alike, (), None, None, {})
         others = tuple(sorted(may_tell))
-        return _Form(alike, others, self._finder_for(others) if others else None)
+        find, find_marked = self._finders_for(others)
+        return _Form(alike, others, find, find_marked and _deciding(shape, find_marked), {})
 
-    def _finder_for(self, indexes: tuple[int, ...]) -> FindRules:
+    def _finders_for(self, indexes: tuple[int, ...]) -> tuple[FindRules, FindRules | None]:
+        """What finds these rules, and what finds where a digit decides on them, if that is known."""
         known = self._finders.get(indexes)
         if known is None:
             if len(self._finders) >= _FINDERS:
                 self._finders.clear()
             patterns = [self._compiled[index].rule.pattern for index in indexes]
-            known = self._finders[indexes] = self._finder_of(patterns)
+            marked = [each for each in map(with_a_mark, patterns) if each is not None]
+            find_marked = self._finder_of(marked) if len(marked) == len(patterns) else None
+            known = self._finders[indexes] = self._finder_of(patterns), find_marked
         return known
 
     def _make_wider(self) -> FindRules:
@@ -117,6 +150,20 @@ class KnownForms:
                 self._wider.append(entry.index)
                 patterns.append(wider)
         return self._finder_of(patterns)
+
+
+def _deciding(shape: bytes, find_marked: FindRules) -> Callable[[bytes], object] | None:
+    """What takes the digits from a line of a form on which its rules depend; None where they are too many."""
+    if MARK in shape:
+        return None
+    places = [
+        at
+        for at in range(len(shape))
+        if shape[at : at + 1] == b"0" and find_marked(shape[:at] + MARK + shape[at + 1 :])
+    ]
+    if len(places) > _MOST_DECIDING:
+        return None
+    return itemgetter(*places) if places else lambda _: None
 
 
 def are_alike(lines: Sequence[bytes]) -> bool:

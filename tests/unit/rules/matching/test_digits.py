@@ -10,7 +10,7 @@ import re2
 
 from midwatch.rules.loader import load_bundle
 from midwatch.rules.matching.compiler import compile_rules
-from midwatch.rules.matching.digits import digits_are_alike, with_any_digit
+from midwatch.rules.matching.digits import MARK, digits_are_alike, with_a_mark, with_any_digit
 from midwatch.rules.model import Rule
 
 
@@ -93,3 +93,36 @@ def test_what_a_rule_finds_is_found_with_any_digit_too() -> None:
             other = re.sub(r"\d", lambda _: str(chance.randrange(10)), line)
             assert re2.search(wider, other) is not None, (rule.name, other)
     assert telling > 100
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line", "deciding"),
+    [
+        ("exit code 1", b"at 77 exit code 0", {16}),
+        (r"[1-9]\d* lost", b"step 00 lost 0", {5, 6}),
+        (r"step \d+.*[1-9] lost", b"step 00 0 of 0 lost", {13}),
+        (r"\b0[2-9]\b", b"x00 00", {1, 2, 4, 5}),  # it knows no boundaries
+        (r"code (?:4|\D)", b"code 0", {5}),
+        (r"\S5", b"00 0", {1}),
+        (r"\W5|\D\D7", b"a0 0 x0", {3, 6}),
+        (r"[^0]x", b"0x0", {0}),
+        (r"[^x]+[^0]x", b"00x 0x0", {1, 4}),
+        (r"[]-]5", b"]0 -0 0", {1, 4}),
+        (r"[^]-]5", b"]0 a0 -0 00", {4, 9, 10}),
+        (r"[^-]5", b"-0 a0", {4}),
+        (r"[a]5", b"a0 b0", {1}),
+        ("(?i)CODE 4|x0", b"code 0 x0", {5, 8}),
+        (r"code \d", b"code 0", set[int]()),
+    ],
+)
+def test_a_mark_shows_which_digits_decide(pattern: str, line: bytes, deciding: set[int]) -> None:
+    marked = with_a_mark(pattern)
+    assert marked is not None
+    places = [at for at in range(len(line)) if line[at : at + 1].isdigit()]
+    found = {at for at in places if re2.search(marked.encode(), line[:at] + MARK + line[at + 1 :])}
+    assert found == deciding
+
+
+@pytest.mark.parametrize("pattern", [r"\x31", r"[\x30-\x35]", "é 5", r"\pN5"])
+def test_no_mark_is_known_for_some_patterns(pattern: str) -> None:
+    assert with_a_mark(pattern) is None

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from midwatch.rules.loader import load_bundle
 from midwatch.rules.matching.compiler import RuleSet, compile_rules
-from midwatch.rules.matching.digits import digits_are_alike
-from midwatch.rules.matching.known_forms import OFTEN, are_alike
+from midwatch.rules.matching.digits import MARK, digits_are_alike
+from midwatch.rules.matching.known_forms import OFTEN, KnownForms, are_alike
 from midwatch.rules.matching.matcher import lines_of
+from midwatch.rules.matching.rule_finder import FindRules, rule_finder
 from midwatch.rules.model import Rule
 from midwatch.rules.prefilter.workloads import WORKLOADS
 from midwatch.streams.lines.forms import LONGEST_FORM
@@ -77,6 +78,54 @@ PATTERNS = ("code [1-6]", r"code \d+", "7", r"^\[rank\d\]: x", r"-> [^0-4]x?", "
 def test_any_lines_have_the_rules_of_a_search(texts: list[str]) -> None:
     lines = often(*(text.encode() for text in texts))
     assert list(TOYS.machinery.known_forms.find_in(lines)) == searched(TOYS, lines)
+
+
+@given(st.lists(st.lists(PIECES, max_size=6).map("".join), max_size=6), st.randoms(use_true_random=False))
+def test_lines_with_other_digits_have_the_rules_of_a_search(texts: list[str], chance: random.Random) -> None:
+    lines = often(*(text.encode() for text in texts))
+    lines = [with_other_digits(line, chance) for line in lines + lines]
+    assert list(TOYS.machinery.known_forms.find_in(lines)) == searched(TOYS, lines)
+
+
+def test_a_line_is_searched_once_for_each_value_of_the_digits_that_decide() -> None:
+    rules = [Rule(name="a", pattern=r"step \d+ lost [1-9]"), Rule(name="b", pattern=r"step \d+")]
+    compiled = compile_rules(rules, scan=False).machinery
+    asked: list[bytes] = []
+
+    def finder_of(patterns: Sequence[str]) -> FindRules:
+        find = rule_finder(patterns)
+
+        def counted(line: bytes) -> list[int]:
+            if MARK not in line:
+                asked.append(line)
+            return find(line)
+
+        return counted
+
+    forms = KnownForms(compiled.compiled, rule_finder([rule.pattern for rule in rules]), finder_of)
+    list(forms.find_in([b"step 100 lost 0"] * OFTEN))
+    asked.clear()
+    lines = [b"step %d lost %d" % (step, step % 3) for step in range(100, 400)]
+    assert list(forms.find_in(lines)) == [[0, 1] if step % 3 else [1] for step in range(100, 400)]
+    assert asked == [b"step 100 lost 1", b"step 101 lost 2"]
+
+
+def test_many_digits_that_decide_are_not_remembered() -> None:
+    rules = compile_rules([Rule(name="a", pattern=f"{'[1-9]' * 20}")], scan=False)
+    lines = often(b"1" * 20, b"1" * 19 + b"0", b"1" * 21)
+    assert list(rules.machinery.known_forms.find_in(lines)) == [[0], [], [0]] * OFTEN
+
+
+def test_many_values_of_the_digits_that_decide_are_not_remembered() -> None:
+    rules = compile_rules([Rule(name="a", pattern="code [1-9]{3}")], scan=False)
+    lines = often(b"code 123") + [b"code %03d" % number for number in range(1000)]
+    assert list(rules.machinery.known_forms.find_in(lines)) == searched(rules, lines)
+
+
+def test_a_line_that_holds_the_mark_is_searched() -> None:
+    rules = compile_rules([Rule(name="a", pattern=".code [1-9]")], scan=False)
+    lines = often(b"code 1", b"\0code 0", b"\0code 1")
+    assert list(rules.machinery.known_forms.find_in(lines)) == [[], [], [0]] * OFTEN
 
 
 TOYS = compile_rules([Rule(name=f"r{n}", pattern=each) for n, each in enumerate(PATTERNS)], scan=False)
