@@ -66,16 +66,16 @@ _LINE_BYTES = 2048
 _start: Callable[[Row], int] = itemgetter(2)
 _span: Callable[[Row], tuple[int, int]] = itemgetter(2, 3)
 
-When = Callable[[Section, bytes, int, int], float]
+When = Callable[[Section, bytes, int, int, bytes], float]
 """The time of a matched line (seconds, the node's clock).
 
-The arguments are its section, the section's text, and where the line begins and ends in it.
+The arguments are its section, the section's text, where the line begins and ends in it, and its form.
 """
 
 
-def when_read(section: Section, text: bytes, start: int, end: int) -> float:
+def when_read(section: Section, text: bytes, start: int, end: int, form: bytes | None = None) -> float:
     """The printed time of the line if it lies between the reads around the line, else the later read's."""
-    return line_time(text[start:end], section.read_before, section.read_at)
+    return line_time(text[start:end], section.read_before, section.read_at, form=form)
 
 
 def match(
@@ -100,7 +100,7 @@ def match(
         fresh = _behind_context(section, text)
         progress: dict[CompiledRule, ProgressColumns] = {}
         for row, place in zip(rows, line_places(section, text, map(_span, rows)), strict=True):
-            compiled, _, begin, end, _ = row
+            compiled, _, begin, end, _, form = row
             if begin < fresh:
                 continue
             if compiled.rule.role is not Role.PROGRESS:
@@ -109,7 +109,7 @@ def match(
             columns = progress.get(compiled)
             if columns is None:
                 columns = progress[compiled] = found.columns_of(section, compiled.rule)
-            columns.lines.append((row, place, when(section, text, begin, end)))
+            columns.lines.append((row, place, when(section, text, begin, end, form)))
         found.end_watches(section, text, rules.match_stops(text))
         if any_line and section.lines > section.context:
             found.sign_of_life(section, next(places(section, text, [max(len(text) - 1, 0)])))
@@ -190,7 +190,7 @@ class _Found:
                 generation=generation,
                 number=place.number,
                 end=place.end,
-                time=self.when(section, text, hit.start, hit.end),
+                time=self.when(section, text, hit.start, hit.end, hit.form),
             )
 
     def columns_of(self, section: Section, rule: Rule) -> ProgressColumns:
@@ -212,7 +212,7 @@ class _Found:
             return
         hit = Match._make(row)
         outer = is_outer(text, hit.start, hit.end) or is_of_a_sample(text, hit.start, hit.end)
-        traceback = TracebackPlace("quoted") if outer else place_of(text, hit.start, hit.end)
+        traceback = TracebackPlace("quoted") if outer else place_of(text, hit.start, hit.end, hit.form)
         if _is_bare_end(hit.rule) and is_captured(text, hit.start):
             traceback = TracebackPlace("ignored")
         if was_left_out(text, hit.end):
@@ -242,7 +242,7 @@ class _Found:
 
     def _keep(self, late: _Late) -> None:
         section, text, hit, place, role, aside, traceback = late
-        time, excused = self.when(section, text, hit.start, hit.end), None
+        time, excused = self.when(section, text, hit.start, hit.end, hit.form), None
         if traceback.handled is not None and (traceback.probe or role == "context"):
             excused = next(places(section, text, [traceback.handled])).number
         if traceback.asserts is not None and hit.rule.fallback:

@@ -23,14 +23,13 @@ class OwnWords(NamedTuple):
 
 def own_words(hit: Match) -> OwnWords:
     """What the line of a hit says of itself. A storm repeats few forms, so they are remembered by rule."""
-    line = hit.line
-    if hit.compiled.digits_are_alike and len(line) <= LONGEST_FORM:
-        return _own_words(hit.compiled, form_of(line))
-    return _own_words.__wrapped__(hit.compiled, line)
+    if hit.compiled.digits_are_alike and hit.end - hit.start <= LONGEST_FORM:
+        return _own_words(hit.compiled, hit.form)
+    return _own_words.__wrapped__(hit.compiled, hit.line)
 
 
 @lru_cache(maxsize=2048)
 def _own_words(compiled: CompiledRule, line: bytes) -> OwnWords:
-    hit = Match(compiled, line, 0, len(line), line)
+    hit = Match(compiled, line, 0, len(line), line, form_of(line))
     quiet = ("beside" if stands_aside(line) else "quiet") if is_quiet(line) else ""
     return OwnWords(quiet, "repeated" if is_echo(line) else "mentioned" if only_mentions(hit) else "")

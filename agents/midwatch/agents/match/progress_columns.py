@@ -65,7 +65,7 @@ class ProgressColumns:
 
     def _shown(self, node: str, row: Row, place: LinePlace, time: float) -> Line:
         """A line of these, cut short."""
-        _, text, start, end, _ = row
+        _, text, start, end, *_ = row
         return line_of(node, self.section, text[start:end][:_SHOWN_BYTES], place, time)
 
 
@@ -76,7 +76,7 @@ def _columns(rows: Sequence[Row], size: int) -> _Columns:
         return (-1,) * size, unread, unread, unread, unread
     read = rows[0][0].reader(_READ)
     steps, totals, losses, grad_norms, epochs, batches, further = zip(
-        *read([row[4] for row in rows]), strict=True
+        *read([row[4] for row in rows], [row[5] for row in rows]), strict=True
     )
     counts = (
         tuple(map(_count, epochs, batches, further)) if any(epochs) or any(batches) or any(further) else ()

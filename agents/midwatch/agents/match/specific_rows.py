@@ -42,7 +42,7 @@ def _at_its_place(row: Row) -> bool:
     start = hit.spans()[0][0]
     if begins_line(hit.line, start):
         return True
-    return is_logged(hit.line, start) and place_of(hit.chunk, hit.start, hit.end).ends_traceback
+    return is_logged(hit.line, start) and place_of(hit.chunk, hit.start, hit.end, hit.form).ends_traceback
 
 
 def _most_specific(found: list[Row]) -> list[Row]:

@@ -155,10 +155,13 @@ def is_logged(line: bytes, start: int) -> bool:
     return _LOGGED.fullmatch(line[front(line[:start]) : start].rstrip(_NAME)) is not None
 
 
-def place_of(text: bytes, start: int, end: int) -> TracebackPlace:
-    """The place of the line from `start` to `end`. Lines above `text` are unknown."""
+def place_of(text: bytes, start: int, end: int, shape: bytes | None = None) -> TracebackPlace:
+    """The place of the line from `start` to `end`. Lines above `text` are unknown.
+
+    `shape` is the line's form, for a caller that knows it.
+    """
     line = text[start:end]
-    form = _form(form_of(line)) if end - start <= LONGEST_FORM else _form.__wrapped__(line)
+    form = _form(shape or form_of(line)) if end - start <= LONGEST_FORM else _form.__wrapped__(line)
     if form.quoted or (form.deep >= 0 and _is_source(text, start, line[: form.deep])):
         return _QUOTED
     if (form.warned and _WARNS.match(text, end + 1)) or _FIT_COUNTED.match(text, end):

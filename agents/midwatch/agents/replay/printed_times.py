@@ -59,9 +59,11 @@ class PrintedTimes:
         self._asked: tuple[int, int, float | None] = (-1, 0, None)
         """Of the line asked before: its offset, the lines up to the printed time, and that time."""
 
-    def __call__(self, section: Section, text: bytes, start: int, end: int) -> float:
+    def __call__(
+        self, section: Section, text: bytes, start: int, end: int, form: bytes | None = None
+    ) -> float:
         """As `midwatch.agents.match.chunk_hits.When`."""
-        printed = printed_time(text[start:end], read_at=section.read_at)
+        printed = printed_time(text[start:end], read_at=section.read_at, form=form)
         distance = 0
         if printed is None:
             printed, distance = self._above(section, text, start)

@@ -13,6 +13,7 @@ from midwatch.rules.matching.hits import CompiledRule, Match
 from midwatch.rules.model import Rule
 from midwatch.rules.prefilter.literals import required_literals, spelling_count, spellings
 from midwatch.streams.lines.blocks import BLOCK_OPENS, finished
+from midwatch.streams.lines.forms import form_of
 
 _MOST_SPELLINGS = 16
 
@@ -41,8 +42,9 @@ class BlockRules:
         for block in finished(text):
             found = [kind[index] for find, kind in self._sets for index in find(block.text)]
             if found:
+                form = form_of(text[block.start : block.end])
                 hits += (
-                    Match(entry, text, block.start, block.end, block.text)
+                    Match(entry, text, block.start, block.end, block.text, form)
                     for entry in sorted(found, key=lambda entry: entry.index)
                 )
         return hits

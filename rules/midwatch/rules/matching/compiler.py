@@ -25,6 +25,7 @@ from midwatch.rules.prefilter.plan import PrefilterPlan
 from midwatch.rules.prefilter.syntax_tree import NotUnderstood, parse
 from midwatch.rules.prefilter.triggers import Triggers, choose_triggers
 from midwatch.rules.prefilter.workloads import background as usual_background
+from midwatch.streams.lines.forms import form_of
 
 _Packed = tuple[tuple[bytes, ...], ...]
 BACKGROUND_LIMIT = 1 << 20
@@ -101,8 +102,8 @@ class RuleSet:
 
     def match_line(self, line: bytes) -> list[Match]:
         """The rules found in one line without its line feed, in the order of the rules."""
-        found = sorted(self._machinery.find_rules(line))
-        return [Match(self.compiled[index], line, 0, len(line), line) for index in found]
+        found, form = sorted(self._machinery.find_rules(line)), form_of(line)
+        return [Match(self.compiled[index], line, 0, len(line), line, form) for index in found]
 
     def match_chunk(self, text: bytes) -> Matches:
         r"""The hits of a chunk, by line and then by rule.
@@ -128,7 +129,7 @@ class RuleSet:
         for line in lines_of(text):
             end = start + len(line)
             hits.extend(
-                Match(entry, text, start, end, line)
+                Match(entry, text, start, end, line, form_of(line))
                 for entry in self.compiled
                 if entry.expression.search(line) is not None
             )

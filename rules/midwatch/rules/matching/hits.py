@@ -67,25 +67,26 @@ class CompiledRule:
             known = self._readers[meanings] = GroupReader(self, meanings, by_form=self._forms is not None)
         return known
 
-    def spans(self, text: bytes) -> Sequence[Span]:
+    def spans(self, text: bytes, form: bytes | None = None) -> Sequence[Span]:
         """The spans of the match and of every group, in a text in which the rule was found.
 
-        Raises MatcherDisagreement if the rule does not match the text.
+        `form` is that of the text, for a caller that knows it. Raises MatcherDisagreement if the rule does not
+        match the text.
         """
         if self._forms is None or len(text) > LONGEST_FORM:
             return self._found(text)
-        return self._form(text)[0]
+        return self._form(text, form)[0]
 
-    def places(self, text: bytes) -> Sequence[tuple[str, int, int]]:
+    def places(self, text: bytes, form: bytes | None = None) -> Sequence[tuple[str, int, int]]:
         """The meaning and the span of each group that took part, as `spans`."""
-        return self._form(text)[1]
+        return self._form(text, form)[1]
 
-    def _form(self, text: bytes) -> _Form:
+    def _form(self, text: bytes, shape: bytes | None) -> _Form:
         known = self._forms
         if known is None or len(text) > LONGEST_FORM:
             return self._form_of(text)
         # The lines of one form differ in their digits only, and the pattern treats all digits alike.
-        shape = form_of(text)
+        shape = form_of(text) if shape is None else shape
         form = known.get(shape)
         if form is None:
             if len(known) >= _REMEMBERED:
@@ -138,13 +139,15 @@ class GroupReader:
         self._by_form = by_form
         self._picks: dict[bytes, itemgetter[Any]] = {}
 
-    def __call__(self, texts: Iterable[bytes]) -> list[tuple[str, ...]]:
-        """The texts of the groups in each text, in the order of the meanings. Raises MatcherDisagreement."""
+    def __call__(self, texts: Sequence[bytes], forms: Iterable[bytes] | None = None) -> list[tuple[str, ...]]:
+        """The texts of the groups in each text, in the order of the meanings. Raises MatcherDisagreement.
+
+        `forms` are those of the texts, for a caller that knows them.
+        """
         by_form, picks = self._by_form, self._picks
         read: list[tuple[str, ...]] = []
-        for text in texts:
+        for text, shape in zip(texts, map(form_of, texts) if forms is None else forms, strict=True):
             if by_form and len(text) <= LONGEST_FORM:
-                shape = form_of(text)
                 pick = picks.get(shape)
                 if pick is None:
                     if len(picks) >= _REMEMBERED:
@@ -167,8 +170,8 @@ class Match(NamedTuple):
     """One rule found in one line of a chunk, or in a block of lines. A block's hit is on its last line.
 
     `start` and `end` are the byte offsets of that line in the chunk, without its line feed. `text` is the
-    text that the rule was searched in: the line, or the whole block. `captures` does its work on demand,
-    because captures cost more than the match.
+    text that the rule was searched in: the line, or the whole block. `form` is the form of the line, which
+    many ask for. `captures` does its work on demand, because captures cost more than the match.
     """
 
     compiled: CompiledRule
@@ -176,6 +179,7 @@ class Match(NamedTuple):
     start: int
     end: int
     text: bytes
+    form: bytes
 
     @property
     def rule(self) -> Rule:
@@ -194,7 +198,7 @@ class Match(NamedTuple):
 
     def spans(self) -> Sequence[Span]:
         """The span of the match and of every group, as offsets in `text`."""
-        return self.compiled.spans(self.text)
+        return self.compiled.spans(self.text, self._form_of_text)
 
     def captures(self) -> dict[str, str]:
         """The texts of the named groups, by meaning; groups that took no part are left out.
@@ -203,28 +207,34 @@ class Match(NamedTuple):
         counts.
         """
         captured: dict[str, str] = {}
-        compiled, text = self.compiled, self.text
+        compiled, text, form = self.compiled, self.text, self._form_of_text
         if not compiled.meanings:
             return captured
         if text.isascii():
             decoded = text.decode()
-            for meaning, start, end in compiled.places(text):
+            for meaning, start, end in compiled.places(text, form):
                 captured[meaning] = decoded[start:end]
         else:
-            for meaning, start, end in compiled.places(text):
+            for meaning, start, end in compiled.places(text, form):
                 captured[meaning] = text[start:end].decode("utf-8", "replace")
         return captured
 
     def on_line(self, start: int, end: int) -> Match:
         """The same hit, moved to another line of the chunk; a rule over lines may not match that line."""
-        text = self.text if self.rule.block else self.chunk[start:end]
-        return self._replace(start=start, end=end, text=text)
+        line = self.chunk[start:end]
+        text = self.text if self.rule.block else line
+        return self._replace(start=start, end=end, text=text, form=form_of(line))
+
+    @property
+    def _form_of_text(self) -> bytes | None:
+        """The form of `text`; None where it is not known, because the text is a block."""
+        return None if self.compiled.rule.block else self.form
 
     def __repr__(self) -> str:
         return f"<Match {self.rule.name} line {self.line_number} [{self.start}:{self.end}]>"
 
 
-Row = tuple[CompiledRule, bytes, int, int, bytes]
+Row = tuple[CompiledRule, bytes, int, int, bytes, bytes]
 """The fields of a Match, in its order."""
 _as_match: Callable[[type[Match], Row], Match] = tuple.__new__
 

@@ -14,6 +14,7 @@ from midwatch.rules.matching.hits import CompiledRule, Matches, Row
 from midwatch.rules.matching.known_forms import KnownForms, are_alike
 from midwatch.rules.matching.rule_finder import FindRules
 from midwatch.rules.matching.scanner import Find
+from midwatch.streams.lines.forms import form_of
 
 SMALL_CHUNK = 2048
 """Bytes below which scanning for triggers costs more than it saves."""
@@ -49,16 +50,22 @@ def match_lines(machinery: Machinery, text: bytes) -> Matches:
     hits: list[Row] = []
     add = hits.append
     lines = lines_of(text)
-    alike = are_alike(lines)
-    in_each = machinery.known_forms.find_in(lines) if alike else map(machinery.find_rules, lines)
     start = 0
-    for line, found in zip(lines, in_each, strict=True):
+    if are_alike(lines):
+        forms = list(map(form_of, lines))
+        for line, form, found in zip(lines, forms, machinery.known_forms.find_in(lines, forms), strict=True):
+            end = start + len(line)
+            for index in found:
+                add((compiled[index], text, start, end, line, form))
+            start = end + 1
+        return Matches(hits)
+    for line, found in zip(lines, map(machinery.find_rules, lines), strict=True):
         end = start + len(line)
         if found:
-            if len(found) > 1 and not alike:
-                found.sort()
+            found.sort()
+            form = form_of(line)
             for index in found:
-                add((compiled[index], text, start, end, line))
+                add((compiled[index], text, start, end, line, form))
         start = end + 1
     return Matches(hits)
 
@@ -117,11 +124,13 @@ def _match_around(machinery: Machinery, text: bytes, offsets: list[int]) -> Matc
             end = size
         spans.append((start, end))
     lines = [text[start:end] for start, end in spans]
+    forms = list(map(form_of, lines))
+    in_each = machinery.known_forms.find_in(lines, forms)
     hits: list[Row] = []
     add = hits.append
-    for (start, end), line, found in zip(spans, lines, machinery.known_forms.find_in(lines), strict=True):
+    for (start, end), line, form, found in zip(spans, lines, forms, in_each, strict=True):
         for index in found:
-            add((compiled[index], text, start, end, line))
+            add((compiled[index], text, start, end, line, form))
     return Matches(hits)
 
 

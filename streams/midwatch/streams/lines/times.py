@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import NamedTuple
 
-from midwatch.streams.lines.forms import form_of
+from midwatch.streams.lines.forms import LONGEST_FORM, form_of
 
 _NAMES = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _MONTHS = {name: i + 1 for i, name in enumerate(_NAMES)}
@@ -69,19 +69,27 @@ class _Printed(NamedTuple):
 _as_printed: Callable[[type[_Printed], tuple[float, float, bool, float]], _Printed] = tuple.__new__
 
 
-def printed_time(line: bytes, *, zone: tzinfo = UTC, read_at: float | None = None) -> float | None:
+def printed_time(
+    line: bytes, *, zone: tzinfo = UTC, read_at: float | None = None, form: bytes | None = None
+) -> float | None:
     """The time at the head of the line in seconds since 1970, or None. It may be implausible.
 
     A time without a zone counts as one in `zone`. A time without a year (glog, syslog) counts as the last
-    such day before `read_at`, and is None without `read_at`.
+    such day before `read_at`, and is None without `read_at`. `form` is that of the line, if it is known.
     """
-    printed = _printed(line, read_at)
+    printed = _printed(line, read_at, form)
     if printed is None:
         return None
     return printed.seconds + printed.late - (0.0 if printed.fixed else _offset(zone, printed))
 
 
-def line_time(line: bytes, read_before: float, read_at: float, zone: tzinfo | None = None) -> float:
+def line_time(
+    line: bytes,
+    read_before: float,
+    read_at: float,
+    zone: tzinfo | None = None,
+    form: bytes | None = None,
+) -> float:
     """When the line was written, in seconds since 1970.
 
     It is the printed time if that can lie between the previous and the current read of the file, else
@@ -89,9 +97,9 @@ def line_time(line: bytes, read_before: float, read_at: float, zone: tzinfo | No
     outside the two reads by the digits that the line cuts off its time.
 
     `zone` is that of the node, or None if unknown. Then any zone counts that makes the time plausible, if the
-    two reads are so close that only one can.
+    two reads are so close that only one can. `form` is that of the line, if it is known.
     """
-    printed = _printed(line, read_at)
+    printed = _printed(line, read_at, form)
     if printed is None:
         return read_at
     moment, resolution, fixed, late = printed
@@ -126,17 +134,16 @@ def _offset(zone: tzinfo, printed: _Printed) -> float:
     return delta.total_seconds() if delta is not None else 0.0
 
 
-def _printed(line: bytes, read_at: float | None) -> _Printed | None:
+def _printed(line: bytes, read_at: float | None, form: bytes | None) -> _Printed | None:
     """The time that a line prints. Lines of one form, which differ in digits only, print it at one place."""
-    head = line[:_REACH]
-    hands = _hands(form_of(head))
+    hands = _hands(form_of(line[:_REACH]) if form is None or len(form) > LONGEST_FORM else form)
     if hands is None:
         return _read(line, read_at)
     if not hands:
         return None
     start, end, behind, parts, resolution = hands
-    second = head[end + 1 : end + 3]
-    began = _minute(head[start:end]) if second < _MINUTE else None
+    second = line[end + 1 : end + 3]
+    began = _minute(line[start:end]) if second < _MINUTE else None
     if began is None:
         return _read(line, read_at)
     part = int(line[end + 4 : behind]) / parts if parts else 0.0
@@ -150,6 +157,7 @@ def _hands(form: bytes) -> tuple[int, int, int, int, float] | tuple[()] | None:
     Then come the parts of a second that it counts (0 for none) and its resolution. () if no part of the form
     can be a time, and None if one may stand elsewhere. Each digit of the form is a zero.
     """
+    form = form[:_REACH]
     usual = _USUAL.match(form)
     if usual is not None:
         digits = len(usual[3] or b"")
