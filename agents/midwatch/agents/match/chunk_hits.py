@@ -109,7 +109,9 @@ def match(
             columns = progress.get(compiled)
             if columns is None:
                 columns = progress[compiled] = found.columns_of(section, compiled.rule)
-            columns.lines.append((row, place, when(section, text, begin, end, form)))
+            columns.rows.append(row)
+            columns.places.append(place)
+            columns.times.append(when(section, text, begin, end, form))
         found.end_watches(section, text, rules.match_stops(text))
         if any_line and section.lines > section.context:
             found.sign_of_life(section, next(places(section, text, [max(len(text) - 1, 0)])))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import TypeVar, cast
 
 from midwatch.rules.matching.hits import Row
@@ -22,12 +23,15 @@ _SHOWN_BYTES = 512
 _Place = tuple[int, int, int, int]
 _Texts = tuple[str, ...]
 _Columns = tuple[tuple[int, ...], _Texts, _Texts, _Texts, _Texts]
+_form: Callable[[Row], bytes] = itemgetter(5)
+_line_number: Callable[[_Place], int] = itemgetter(2)
+_end: Callable[[_Place], int] = itemgetter(3)
 Default = TypeVar("Default", int, None)
 
 
 @dataclass(slots=True)
 class ProgressColumns:
-    """The lines of the rule so far: the hit, the fields of the `LinePlace`, and the time.
+    """The lines of the rule so far, as columns: the hits, the fields of each `LinePlace`, and the times.
 
     A sign of life has no hit.
     """
@@ -36,30 +40,29 @@ class ProgressColumns:
     rule: str
     phase: Phase
     shows: Shows
-    lines: list[tuple[Row | None, _Place, float]] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+    places: list[_Place] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
 
     def record(self, node: str) -> Progress:
         """The record of these lines."""
-        hits, places, times = zip(*self.lines, strict=True)
-        _, offsets, numbers, ends = zip(*places, strict=True)
-        rows = [row for row in hits if row is not None]
-        steps, totals, losses, grad_norms, counts = _columns(rows, len(hits))
-        latest = LinePlace(0, offsets[-1], numbers[-1], ends[-1])
+        rows, times = self.rows, self.times
+        steps, totals, losses, grad_norms, counts = _columns(rows, len(times))
         return Progress(
             path=self.section.path,
             generation=self.section.generation.key(),
             rule=self.rule,
             phase=self.phase,
             steps=steps,
-            ends=ends,
-            numbers=numbers,
-            times=times,
+            ends=tuple(map(_end, self.places)),
+            numbers=tuple(map(_line_number, self.places)),
+            times=tuple(times),
             losses=losses if any(losses) else (),
             counts=counts if any(counts) else (),
             grad_norms=grad_norms if any(grad_norms) else (),
             total=next((total for total in map(_number, reversed(totals)) if total >= 0), None),
             rank=self.section.rank,
-            last=self._shown(node, rows[-1], latest, times[-1]) if rows else None,
+            last=self._shown(node, rows[-1], LinePlace._make(self.places[-1]), times[-1]) if rows else None,
             shows=self.shows,
         )
 
@@ -76,7 +79,7 @@ def _columns(rows: Sequence[Row], size: int) -> _Columns:
         return (-1,) * size, unread, unread, unread, unread
     read = rows[0][0].reader(_READ)
     steps, totals, losses, grad_norms, epochs, batches, further = zip(
-        *read([row[4] for row in rows], [row[5] for row in rows]), strict=True
+        *read([row[4] for row in rows], map(_form, rows)), strict=True
     )
     counts = (
         tuple(map(_count, epochs, batches, further)) if any(epochs) or any(batches) or any(further) else ()
@@ -123,7 +126,8 @@ def columns_of(rule: Rule, section: Section) -> ProgressColumns:
 def sign_of_life(section: Section, place: LinePlace) -> ProgressColumns:
     """The job printed a line: progress without a step, whatever the line says."""
     columns = ProgressColumns(section, ANY_LINE, "training", "life")
-    columns.lines.append((None, place, section.read_at))
+    columns.places.append(place)
+    columns.times.append(section.read_at)
     return columns
 
 

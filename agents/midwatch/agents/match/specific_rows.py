@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from operator import itemgetter
 
 from midwatch.agents.match.progress_columns import strongest
@@ -15,7 +17,7 @@ ANY_EXCEPTION = "exception"
 ANY_OF_TORCH = "torch"
 """The error type of what torch or CUDA refuses. A fallback that knows the kind knows more."""
 
-_start = itemgetter(2)
+_start: Callable[[Row], int] = itemgetter(2)
 
 
 def most_specific(rows: Sequence[Row]) -> list[Row]:
@@ -25,12 +27,16 @@ def most_specific(rows: Sequence[Row]) -> list[Row]:
     left out elsewhere.
     """
     placed = [row for row in rows if not row[0].rule.at_start or _at_its_place(row)]
-    if len(set(map(_start, placed))) == len(placed):
-        return placed
+    starts = list(map(_start, placed))
     kept: list[Row] = []
-    for found in _by_line(placed):
-        kept += found if len(found) == 1 else _most_specific(found)
-    return kept
+    done = 0
+    # Few lines have several hits, so what lies between two of these lines stays as it is.
+    for shared in [at for at, (one, next_one) in enumerate(pairwise(starts)) if one == next_one]:
+        if shared >= done:
+            kept += placed[done:shared]
+            done = bisect_right(starts, starts[shared], shared)
+            kept += _most_specific(placed[shared:done])
+    return kept + placed[done:] if done else placed
 
 
 def _at_its_place(row: Row) -> bool:
@@ -54,17 +60,6 @@ def _most_specific(found: list[Row]) -> list[Row]:
     specific = specific or _that_know_most(others)
     specific = specific or [row for row in others if not row[0].rule.block]
     return strongest(progress) + (specific or others)
-
-
-def _by_line(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    same_line: list[Row] = []
-    for row in rows:
-        if same_line and same_line[0][2] != row[2]:
-            yield same_line
-            same_line = []
-        same_line.append(row)
-    if same_line:
-        yield same_line
 
 
 def _that_know_most(others: list[Row]) -> list[Row]:

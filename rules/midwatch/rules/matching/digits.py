@@ -46,8 +46,8 @@ def with_a_mark(pattern: str) -> str | None:
     """A pattern that shows whether a digit of a line can decide on this one; None if none is known.
 
     `MARK` stands in the digit's place, and nowhere else. If a certain digit of this pattern, or a range of
-    some, can meet that place within a match, then the pattern is found. If it is not found, then this one is
-    found in the line whatever that digit is, or whatever it is it is not.
+    some, can meet that place within a match, then the pattern is found. Where it is not found, no value of
+    that digit changes whether this one is found in the line.
     """
     if not pattern.isascii() or with_any_digit(pattern) is None:
         return None

@@ -70,8 +70,8 @@ class CompiledRule:
     def spans(self, text: bytes, form: bytes | None = None) -> Sequence[Span]:
         """The spans of the match and of every group, in a text in which the rule was found.
 
-        `form` is that of the text, for a caller that knows it. Raises MatcherDisagreement if the rule does not
-        match the text.
+        `form` is that of the text, for a caller that knows it. Raises MatcherDisagreement if the rule does
+        not match the text.
         """
         if self._forms is None or len(text) > LONGEST_FORM:
             return self._found(text)

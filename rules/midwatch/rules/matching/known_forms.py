@@ -1,8 +1,8 @@
 """The rules in lines of which many differ in their digits only: a form that comes often is searched no more.
 
-Most rules treat all digits alike, so all lines of a form have the same of them. A rule that does not is asked
-only where the same pattern with any digit is found in the form, and only once for each value of the few digits
-that can decide on it.
+Most rules treat all digits alike, so all lines of a form have the same of them. A rule that does not is
+asked only where the same pattern with any digit is found in the form. Where few digits can decide on it, it
+is asked once for each value of them.
 """
 
 from __future__ import annotations

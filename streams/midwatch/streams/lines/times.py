@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
-from typing import NamedTuple
 
 from midwatch.streams.lines.forms import LONGEST_FORM, form_of
 
@@ -53,20 +51,12 @@ _WEST_MOST, _EAST_MOST = -48 * _QUARTER, 56 * _QUARTER
 _MINUTE = b"60"
 
 
-class _Printed(NamedTuple):
-    """A time as it is printed.
+_Printed = tuple[float, float, bool, float]
+"""A time as it is printed: its seconds, its resolution, whether it is `fixed`, and how `late` it counts.
 
-    `seconds` counts from 1970 as if its zone were UTC. `fixed`: the zone is known. `late`: seconds to add
-    where the time is known only to the second.
-    """
-
-    seconds: float
-    resolution: float
-    fixed: bool
-    late: float = 0.0
-
-
-_as_printed: Callable[[type[_Printed], tuple[float, float, bool, float]], _Printed] = tuple.__new__
+The seconds count from 1970 as if its zone were UTC. Fixed: the zone is known. Late: seconds to add where the
+time is known only to the second. Each progress line has one, so it is a plain tuple.
+"""
 
 
 def printed_time(
@@ -80,7 +70,8 @@ def printed_time(
     printed = _printed(line, read_at, form)
     if printed is None:
         return None
-    return printed.seconds + printed.late - (0.0 if printed.fixed else _offset(zone, printed))
+    seconds, _, fixed, late = printed
+    return seconds + late - (0.0 if fixed else _offset(zone, seconds))
 
 
 def line_time(
@@ -106,7 +97,7 @@ def line_time(
     if fixed or (zone is None and read_at - read_before >= _GUESS_WITHIN):
         offsets: tuple[float, ...] = (0.0,)
     elif zone is not None:
-        offsets = (_offset(zone, printed),)
+        offsets = (_offset(zone, moment),)
     else:
         # The reads are closer than two quarters, so no other quarter than these brings the time between them.
         offsets = _zones_near(math.ceil((moment - read_at) / _QUARTER))
@@ -126,10 +117,10 @@ def _zones_near(quarters: int) -> tuple[float, ...]:
     return tuple(offset for offset in offsets if _WEST_MOST <= offset <= _EAST_MOST)
 
 
-def _offset(zone: tzinfo, printed: _Printed) -> float:
+def _offset(zone: tzinfo, seconds: float) -> float:
     if zone is UTC:
         return 0.0
-    naive = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=printed.seconds)
+    naive = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
     delta = naive.replace(tzinfo=zone).utcoffset()
     return delta.total_seconds() if delta is not None else 0.0
 
@@ -147,7 +138,7 @@ def _printed(line: bytes, read_at: float | None, form: bytes | None) -> _Printed
     if began is None:
         return _read(line, read_at)
     part = int(line[end + 4 : behind]) / parts if parts else 0.0
-    return _as_printed(_Printed, (began + int(second) + part, resolution, False, 0.0))
+    return began + int(second) + part, resolution, False, 0.0
 
 
 @lru_cache(maxsize=1024)
@@ -170,7 +161,7 @@ def _hands(form: bytes) -> tuple[int, int, int, int, float] | tuple[()] | None:
 def _minute(text: bytes) -> float | None:
     """The beginning of a minute in the usual form. A log prints the same minute in many lines."""
     printed = _read(text + b":00", None)
-    return None if printed is None else printed.seconds
+    return None if printed is None else printed[0]
 
 
 def _read(line: bytes, read_at: float | None) -> _Printed | None:
@@ -186,7 +177,7 @@ def _read(line: bytes, read_at: float | None) -> _Printed | None:
     fraction = fields.get("F") or ""
     part, resolution = (int(fraction) / 10 ** len(fraction) if fraction else 0.0), 10.0 ** -len(fraction)
     if fields.get("epoch"):
-        return _Printed(int(fields["epoch"]) + part, resolution, True)
+        return int(fields["epoch"]) + part, resolution, True, 0.0
     seconds = _calendar(fields, read_at)
     if seconds is None:
         return None
@@ -195,8 +186,8 @@ def _read(line: bytes, read_at: float | None) -> _Printed | None:
         away = timedelta(hours=int(zone[1:3]), minutes=int(zone[-2:]))
         seconds -= (away if zone[0] == "+" else -away).total_seconds()
     if _C10.match(text, first.start()):
-        return _Printed(seconds, 1.0, False, _LAST_OF_SECOND)
-    return _Printed(seconds + part, resolution, bool(zone))
+        return seconds, 1.0, False, _LAST_OF_SECOND
+    return seconds + part, resolution, bool(zone), 0.0
 
 
 def _calendar(fields: dict[str, str | None], read_at: float | None) -> float | None:
