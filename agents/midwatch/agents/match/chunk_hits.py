@@ -65,6 +65,8 @@ _LINE_BYTES = 2048
 
 _start: Callable[[Row], int] = itemgetter(2)
 _span: Callable[[Row], tuple[int, int]] = itemgetter(2, 3)
+_as_match: Callable[[type[Match], Row], Match] = tuple.__new__
+_as_place: Callable[[type[LinePlace], tuple[int, int, int, int]], LinePlace] = tuple.__new__
 
 When = Callable[[Section, bytes, int, int, bytes], float]
 """The time of a matched line (seconds, the node's clock).
@@ -104,7 +106,7 @@ def match(
             if begin < fresh:
                 continue
             if compiled.rule.role is not Role.PROGRESS:
-                found.take(section, text, row, LinePlace._make(place))
+                found.take(section, text, row, place)
                 continue
             columns = progress.get(compiled)
             if columns is None:
@@ -199,20 +201,20 @@ class _Found:
         """The columns of a rule that shows progress, for the lines of one file."""
         return self.columns.setdefault((section.generation.key(), rule.name), columns_of(rule, section))
 
-    def take(self, section: Section, text: bytes, row: Row, place: LinePlace) -> None:
-        """Note one hit of any other rule."""
-        rule = row[0].rule
+    def take(self, section: Section, text: bytes, row: Row, fields: tuple[int, int, int, int]) -> None:
+        """Note one hit of any other rule. `fields` are those of its `LinePlace`."""
+        rule, number = row[0].rule, fields[2]
         name, path, rank = rule.name, section.path, section.rank
         examined = self.examined.get((name, path), 0)
         self.examined[name, path] = examined + 1
         if examined >= _EXAMINED or len(self.hits) >= _HITS:
-            self._count(name, path, rank, place.number)
+            self._count(name, path, rank, number)
             return
         if rule.role is Role.CONTEXT and self.full.get((name, "context", path, rank), 0) >= FULL_HITS:
             # Its role is the same in any traceback, so only its number counts.
-            self._count(name, path, rank, place.number)
+            self._count(name, path, rank, number)
             return
-        hit = Match._make(row)
+        hit, place = _as_match(Match, row), _as_place(LinePlace, fields)
         outer = is_outer(text, hit.start, hit.end) or is_of_a_sample(text, hit.start, hit.end)
         traceback = TracebackPlace("quoted") if outer else place_of(text, hit.start, hit.end, hit.form)
         if _is_bare_end(hit.rule) and is_captured(text, hit.start):
@@ -227,7 +229,7 @@ class _Found:
             self.full[key] = known + 1
             self._keep(_Late(section, text, hit, place, role, aside, traceback))
             return
-        self._count(name, path, rank, place.number)
+        self._count(name, path, rank, number)
         if role != "context":
             self.latest[key] = _Late(section, text, hit, place, role, aside, traceback)
 

@@ -10,7 +10,8 @@ import string
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from itertools import accumulate, islice
+from itertools import accumulate, count, islice
+from operator import add
 
 from midwatch.streams.lines.launcher_prefix import front
 
@@ -68,8 +69,7 @@ def _with_prefix(text: bytes, start: int, prefix: bytes) -> Iterator[tuple[int, 
 @lru_cache(maxsize=2)
 def _breaks(text: bytes) -> list[int]:
     """The offsets of all line breaks of a chunk. Between them a rank's lines are counted again and again."""
-    sizes = map(len, text.split(b"\n")[:-1])
-    return [end + number for number, end in enumerate(accumulate(sizes))]
+    return list(map(add, accumulate(map(len, text.split(b"\n")[:-1])), count()))
 
 
 @lru_cache(maxsize=512)

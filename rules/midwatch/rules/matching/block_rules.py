@@ -19,7 +19,10 @@ _MOST_SPELLINGS = 16
 
 
 class BlockRules:
-    """Compiled rules over blocks; immutable. The constructor raises PatternError."""
+    """Compiled rules over blocks; immutable. The constructor raises PatternError.
+
+    `_words` is empty where a rule may match any block.
+    """
 
     __slots__ = ("_sets", "_words", "compiled")
 
@@ -32,11 +35,14 @@ class BlockRules:
             for bytewise in (True, False)
         )
         self._sets = [(compile_set([e.rule.pattern for e in kind]), kind) for kind in kinds if kind]
-        self._words = words_of([entry.rule.pattern for entry in self.compiled])
+        words = words_of([entry.rule.pattern for entry in self.compiled])
+        self._words = () if any(word in BLOCK_OPENS for word in words) else words
 
     def match(self, text: bytes) -> list[Match]:
         """The hits in a chunk of whole lines, by the last line of the block and then by rule."""
-        if not self.compiled or BLOCK_OPENS not in text or not any(word in text for word in self._words):
+        if not self.compiled or BLOCK_OPENS not in text:
+            return []
+        if self._words and not any(word in text for word in self._words):
             return []
         hits: list[Match] = []
         for block in finished(text):
