@@ -23,7 +23,7 @@ class LossWindow:
 
 @dataclass(frozen=True, slots=True)
 class LossSpike:
-    """The finding opened (`open`) or cleared. `usual` is the window's median; None before any healthy loss."""
+    """The finding opened (`open`) or cleared. `usual`: the window's median; None before any healthy loss."""
 
     open: bool
     step: int

@@ -176,9 +176,7 @@ def _shown_to_train(turn: Turn, line: ProgressLine) -> None:
         return
     at = _place(line)
     told = line.step >= 0 or line.loss != "" or (len(at) > 1 and at[-1] > 0)
-    if line.shows == "training" or (told and line.shows == "step"):
-        turn.set(trained=True, loops={})
-    elif _goes_round(turn, line):
+    if line.shows == "training" or (told and line.shows == "step") or _goes_round(turn, line):
         turn.set(trained=True, loops={})
 
 
