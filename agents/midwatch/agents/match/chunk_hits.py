@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from operator import itemgetter
 from typing import NamedTuple, cast
 
@@ -25,7 +26,7 @@ from midwatch.agents.match.call_sites import reclassified
 from midwatch.agents.match.error_stacks import is_outer
 from midwatch.agents.match.hedges import only_mentions
 from midwatch.agents.match.own_words import own_words
-from midwatch.agents.match.printed_samples import is_of_a_sample
+from midwatch.agents.match.printed_samples import Samples
 from midwatch.agents.match.progress_columns import (
     ANY_LINE,
     ProgressColumns,
@@ -178,6 +179,8 @@ class _Found:
     stops: dict[tuple[str, str], Stop] = field(default_factory=dict)
     latest: dict[tuple[str, str, str, int | None], _Late] = field(default_factory=dict)
 
+    samples: Samples = field(default_factory=partial(Samples, b""))
+
     def empty(self) -> bool:
         return not self.hits and not self.columns and not self.stops
 
@@ -215,7 +218,9 @@ class _Found:
             self._count(name, path, rank, number)
             return
         hit, place = _as_match(Match, row), _as_place(LinePlace, fields)
-        outer = is_outer(text, hit.start, hit.end) or is_of_a_sample(text, hit.start, hit.end)
+        if self.samples.text is not text:
+            self.samples = Samples(text)
+        outer = is_outer(text, hit.start, hit.end) or self.samples.hold(hit.start, hit.end)
         traceback = TracebackPlace("quoted") if outer else place_of(text, hit.start, hit.end, hit.form)
         if _is_bare_end(hit.rule) and is_captured(text, hit.start):
             traceback = TracebackPlace("ignored")

@@ -12,7 +12,6 @@ A sample whose first or last line is not in the chunk is not known. So a failure
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 from midwatch.agents.match.lines_above import lines_above
 
@@ -25,16 +24,18 @@ _CELLS = re.compile(rb"[^\n\xe2]{0,240}\xe2\x94\x82 \xe2\x94\x82 [^\n]*\xe2\x94\
 _EDGE, _SIDE = b"\xe2\x94\x83", b"\xe2\x94\x82"  # of the header's cells, and of the others
 
 
-def is_of_a_sample(text: bytes, start: int, end: int) -> bool:
-    """Whether the line that spans `start` to `end` is part of a printed sample."""
-    prompts, cells = _may_hold(text)
-    return (prompts and _is_of_verl(text, start, end)) or (cells and _is_of_a_table(text, start))
+class Samples:
+    """The samples of one chunk's text. Most texts hold none, and a storm of failures asks often."""
 
+    def __init__(self, text: bytes) -> None:
+        self.text = text
+        self._prompts = _BEGINS in text and _ENDS in text
+        self._cells = _CELL in text
 
-@lru_cache(maxsize=2)
-def _may_hold(text: bytes) -> tuple[bool, bool]:
-    """Whether a sample of verl, and a table, may stand in a chunk. Most hold none, and a storm asks often."""
-    return _BEGINS in text and _ENDS in text, _CELL in text
+    def hold(self, start: int, end: int) -> bool:
+        """Whether the line that spans `start` to `end` is part of a printed sample."""
+        prompts = self._prompts and _is_of_verl(self.text, start, end)
+        return prompts or (self._cells and _is_of_a_table(self.text, start))
 
 
 def _is_of_verl(text: bytes, start: int, end: int) -> bool:

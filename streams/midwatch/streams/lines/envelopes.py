@@ -44,7 +44,9 @@ _CUT = b" bytes cut]... "  # a line of ours that lost its middle is no whole rec
 
 
 def envelopes(raw: bytes) -> Iterator[int]:
-    """A place in each raw line that may be an envelope. Two fast searches tell that a log holds none."""
+    """A place in each raw line that may be an envelope. Fast searches tell that a log holds none."""
+    if b'"' not in raw:
+        return
     if raw.startswith(_AT_FIRST):
         yield 0
     for mark, beyond in ((_AFTER_LINE_FEED, 1), (_MESSAGE, 0)):
