@@ -202,8 +202,11 @@ def test_megatron_says_without_the_iteration_what_a_result_came_from(
     assert done.verdict.root_line == verdict
 
 
-def test_an_unexpected_result_alone_that_the_run_goes_on_with_is_no_failure(watch: Watch) -> None:
-    assert watch(TRAINED + UNEXPECTED).verdict.state == "healthy"
+def test_an_unexpected_result_is_no_failure_once_the_run_goes_on(watch: Watch) -> None:
+    more = "".join(f"step: {n}  loss:  2.1  grad_norm:  0.3\n" for n in range(4, 9))
+    assert watch(TRAINED + UNEXPECTED + more).verdict.state == "healthy"
+    alone = watch(TRAINED + UNEXPECTED)
+    assert (alone.verdict.error_type, alone.decision.action) == ("numerical_instability", "stop")
 
 
 OVERFLOW = "[2026-03-02 12:00:01,120] [INFO] [toy.py:7:scale] [deepspeed] OVERFLOW! Rank 0 Skipping step. "
