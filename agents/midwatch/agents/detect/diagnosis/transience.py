@@ -75,7 +75,8 @@ def _is_of_the_fabric(root: Hit) -> bool:
 def _lost_a_peer(root: Hit) -> bool:
     """Whether its rule knows that a peer was silent or gone. A card that refuses is none."""
     if root.fallback:
-        return root.rule == "torch_distributed_error" and _is_away(root.line.text)
+        told = root.rule == "torch_distributed_error" and _is_away(root.line.text)
+        return told or root.rule == "ray_worker_system_error"  # Ray's notices come in either order
     if root.error_type in ("distributed_timeout", "rendezvous") or root.rule == "nccl_connect_failed":
         return True
     link = root.error_type in ("communication", "nccl")

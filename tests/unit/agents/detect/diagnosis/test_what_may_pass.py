@@ -92,6 +92,22 @@ def test_an_address_or_a_right_that_is_wrong_does_not_pass(watch: Watch, raised:
     assert watch(STEPS + frames(raised) + "\n").decision.action != "restart"
 
 
+DIED = "(raylet) A worker died or was killed while executing a task by an unexpected system error.\n"
+ACTOR = frames("ray.exceptions.RayActorError: The actor died unexpectedly before finishing this task.") + "\n"
+
+
+@pytest.mark.parametrize("notices", [DIED + ACTOR, ACTOR + DIED, DIED])
+def test_rays_notices_of_one_death_mean_the_same_in_either_order(watch: Watch, notices: str) -> None:
+    done = watch(STEPS + notices)
+    assert (done.verdict.error_type, done.decision.action) == ("ray_actor_died", "restart")
+    raised = watch(STEPS + notices + frames("KeyError: 'wheels'", prefix="(Toy pid=77) ") + "\n")
+    assert raised.decision.action == "stop", "what killed it stands there"
+
+
+def test_a_notice_of_the_raylet_alone_before_any_step_shows_nothing(watch: Watch) -> None:
+    assert watch(DIED).decision.action == "hold"
+
+
 def test_a_card_of_the_fabric_that_refuses_shows_nothing_that_passes(watch: Watch) -> None:
     refused = "libfabric:77:17::cxi:core:cxip_toy():7<warn> n1: cxip_alloc_toy failed: -28, No space left\n"
     assert watch(STEPS + refused).decision.action == "hold"
