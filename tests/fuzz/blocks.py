@@ -29,6 +29,7 @@ _FILE = Generation(1, 1, "f")
 _WHO = (b"", b"[rank1]: ", b"[rank22]: ", b"3: ", b"(Trainer pid=7) ", b"[1,5]<stderr>:")
 _HEADER = b"Traceback (most recent call last):"
 _SPEAKER = re.compile(rb"\[(?:rank|default)\d+\]:? ?|\[\d+,\d+\]<std(?:out|err)>:|\d{1,6}: ")
+_HOST = re.compile(rb"[A-Za-z][\w.-]{0,61}\d: ")  # what pdsh prints; an exception of such a name reads alike
 _ACTOR = re.compile(rb"\([^()]{0,80}pid=\d+[^()]{0,80}\) ")
 
 
@@ -66,7 +67,8 @@ def plain_blocks(text: bytes) -> list[tuple[int, bytes]]:
 
 
 def _parted(whole: bytes) -> tuple[bytes, bytes]:
-    at = 0
+    host = _HOST.match(whole)
+    at = host.end() if host else 0
     while found := _SPEAKER.match(whole, at) or _ACTOR.match(whole, at):
         at = found.end()
     return whole[:at], whole[at:]
