@@ -46,6 +46,8 @@ def as_proven(verdict: Verdict, root: Hit, hits: Sequence[Hit], *, worked: bool)
     if root.rule in _RAISED and root.fallback and MISTAKE.search(root.line.text) is None:
         return replace(verdict, transient=None)
     if worked:
+        if verdict.transient is False and _had_answered(root):
+            return replace(verdict, transient=None)
         passes = verdict.transient is None and (_lost_a_peer(root) or _lost_a_service(root, hits))
         return replace(verdict, transient=True) if passes else verdict
     vague = root.fallback or root.error_type != "nccl" or root.rule in PEER_LEFT
@@ -95,6 +97,11 @@ def _lost_a_service(root: Hit, hits: Sequence[Hit]) -> bool:
         and 0 <= hit.line.number - root.line.number <= _ONE_ERROR
     )
     return any(_is_away(text) for text in (root.line.text, *below))
+
+
+def _had_answered(root: Hit) -> bool:
+    """Whether the line blames the network's configuration for a peer that does not answer any more."""
+    return root.error_type == "config" and root.subsystem == "network" and _is_away(root.line.text)
 
 
 def _is_away(text: str) -> bool:

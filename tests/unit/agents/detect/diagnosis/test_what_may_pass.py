@@ -92,6 +92,15 @@ def test_an_address_or_a_right_that_is_wrong_does_not_pass(watch: Watch, raised:
     assert watch(STEPS + frames(raised) + "\n").decision.action != "restart"
 
 
+def test_a_configuration_that_carried_steps_does_not_keep_a_peer_away(watch: Watch) -> None:
+    line = (
+        "n1:77:78 [0] NCCL WARN NET/OFI Request 0x55 completed with error: err: 113, "
+        "prov_errno: 15 (Unreachable remote - never received a response)\n"
+    )
+    assert watch(line).decision.action == "stop"
+    assert watch(STEPS + line).decision.action == "hold"
+
+
 DIED = "(raylet) A worker died or was killed while executing a task by an unexpected system error.\n"
 ACTOR = frames("ray.exceptions.RayActorError: The actor died unexpectedly before finishing this task.") + "\n"
 
