@@ -218,15 +218,16 @@ class _Found:
             self._count(name, path, rank, number)
             return
         hit, place = _as_match(Match, row), _as_place(LinePlace, fields)
-        if self.samples.text is not text:
-            self.samples = Samples(text)
-        outer = is_outer(text, hit.start, hit.end) or self.samples.hold(hit.start, hit.end)
+        outer = is_outer(text, hit.start, hit.end)
         traceback = TracebackPlace("quoted") if outer else place_of(text, hit.start, hit.end, hit.form)
         if _is_bare_end(hit.rule) and is_captured(text, hit.start):
             traceback = TracebackPlace("ignored")
         if was_left_out(text, hit.end):
             traceback = TracebackPlace("ignored")
         aside = _aside(hit, traceback)
+        if not aside and rule.role is not Role.CONTEXT and self._is_of_a_sample(text, hit):
+            traceback = TracebackPlace("quoted")
+            aside = _aside(hit, traceback)
         role = cast(RecordRole, "context" if aside else str(rule.role))
         key = (name, role, path, rank)
         known = self.full.get(key, 0)
@@ -237,6 +238,12 @@ class _Found:
         self._count(name, path, rank, number)
         if role != "context":
             self.latest[key] = _Late(section, text, hit, place, role, aside, traceback)
+
+    def _is_of_a_sample(self, text: bytes, hit: Match) -> bool:
+        """Whether it is in a printed sample. A chunk is searched for samples once it holds a failure."""
+        if self.samples.text is not text:
+            self.samples = Samples(text)
+        return self.samples.hold(hit.start, hit.end)
 
     def keep_latest(self) -> None:
         """Keep the last failure line of each rule, too. The job may have got over the first ones."""

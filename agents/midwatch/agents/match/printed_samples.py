@@ -19,23 +19,28 @@ _LONGEST = 64 * 1024  # bytes of a sample that are searched
 _SPEAKER = re.compile(rb"(?:\([^()\n]{0,80}pid=\d[^()\n]{0,80}\) )?")
 _BEGINS, _ENDS = b"[prompt]", b"[score]"
 _PARTS = (_BEGINS, b"[response]", b"[ground_truth]")
-_CELL = b"\xe2\x94\x82 \xe2\x94\x82 "
 _CELLS = re.compile(rb"[^\n\xe2]{0,240}\xe2\x94\x82 \xe2\x94\x82 [^\n]*\xe2\x94\x82 *(?:\n|\Z)")
 _EDGE, _SIDE = b"\xe2\x94\x83", b"\xe2\x94\x82"  # of the header's cells, and of the others
 
 
 class Samples:
-    """The samples of one chunk's text. Most texts hold none, and a storm of failures asks often."""
+    """The samples of one chunk's text. Most texts hold none, and a storm of failures asks often.
+
+    So a chunk is searched as a whole once a second failure asks. For one failure the lines above it do.
+    """
 
     def __init__(self, text: bytes) -> None:
         self.text = text
-        self._prompts = _BEGINS in text and _ENDS in text
-        self._cells = _CELL in text
+        self._asked = False
+        self._prompts: bool | None = None
 
     def hold(self, start: int, end: int) -> bool:
         """Whether the line that spans `start` to `end` is part of a printed sample."""
-        prompts = self._prompts and _is_of_verl(self.text, start, end)
-        return prompts or (self._cells and _is_of_a_table(self.text, start))
+        if self._asked and self._prompts is None:
+            self._prompts = _BEGINS in self.text and _ENDS in self.text
+        self._asked = True
+        prompts = self._prompts is not False and _is_of_verl(self.text, start, end)
+        return prompts or _is_of_a_table(self.text, start)
 
 
 def _is_of_verl(text: bytes, start: int, end: int) -> bool:
