@@ -33,7 +33,8 @@ _NEVER_THERE = re.compile(
 """Words of an address or of a right that the next start lacks, too."""
 _ONE_ERROR = 3  # lines: an error that says its status below its first line says it within these
 _BESIDE = ("ssh_failed", "rsync_lost_the_other_side", "go_program_could_not_dial")
-"""Rules for tools of the script around the training. What they miss says nothing of the training."""
+_TOOLS = re.compile(r"\b(?:curl|wget|scp): ")
+"""Rules and words of tools of the script around the training. What they miss says nothing of the training."""
 
 
 def as_proven(verdict: Verdict, root: Hit, hits: Sequence[Hit], *, worked: bool) -> Verdict:
@@ -87,7 +88,9 @@ def _lost_a_peer(root: Hit) -> bool:
 
 def _lost_a_service(root: Hit, hits: Sequence[Hit]) -> bool:
     """Whether a service was away, by the words of its error or of the lines right below it."""
-    if root.error_type != "communication" or root.subsystem != "network" or root.rule in _BESIDE:
+    if root.error_type != "communication" or root.subsystem != "network":
+        return False
+    if root.rule in _BESIDE or _TOOLS.search(root.line.text):
         return False
     below = (
         hit.line.text

@@ -92,6 +92,12 @@ def test_an_address_or_a_right_that_is_wrong_does_not_pass(watch: Watch, raised:
     assert watch(STEPS + frames(raised) + "\n").decision.action != "restart"
 
 
+def test_what_a_tool_of_the_script_does_not_reach_says_nothing_of_the_training(watch: Watch) -> None:
+    line = "curl: (7) Failed to connect to toy.example.org port 443: Connection refused\n"
+    assert watch(STEPS + line).decision.action == "hold"
+    assert watch(STEPS + REFUSED).decision.action == "restart", "the training's own connection"
+
+
 def test_a_configuration_that_carried_steps_does_not_keep_a_peer_away(watch: Watch) -> None:
     line = (
         "n1:77:78 [0] NCCL WARN NET/OFI Request 0x55 completed with error: err: 113, "

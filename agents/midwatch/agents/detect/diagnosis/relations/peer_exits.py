@@ -15,12 +15,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from midwatch.agents.detect.diagnosis.candidates import (
-    NotRoot,
-    RootCandidate,
-    beside,
-    consequence,
-)
+from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, beside, consequence
 from midwatch.agents.detect.line_order import FirstAndLast, in_order
 from midwatch.streams.records import Hit
 from midwatch.streams.records.error_types import family
