@@ -100,10 +100,11 @@ def _tells_an_end(hit: Hit) -> bool:
 
 
 class LastFailure:
-    """The last line of each file in which a failure's rule hit."""
+    """The last line of each file in which a failure's rule hit, and the last that printed a step."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
+        self.last_step: dict[str, int] = {}
         self._rules: set[str] = set()
         self._first_step: dict[str, int] = {}
         self._steps_behind: dict[str, set[tuple[int, str]]] = {}
@@ -127,6 +128,7 @@ class LastFailure:
         counts = column.counts or ("",) * len(column.numbers)
         for number, step, count in zip(column.numbers, column.steps, counts, strict=True):
             self._first_step[path] = min(number, self._first_step.get(path, number))
+            self.last_step[path] = max(number, self.last_step.get(path, number))
             if number > last and len(behind) < _STEPS:
                 behind.add((step, count))
 

@@ -1,10 +1,11 @@
 """The closing lines: the failure that only the end of a saved log shows, because no rule knows its words.
 
 A live watch learns from the scheduler how the job ended. A saved log ends where its program or its copy
-ended. Four ends speak for a failure all the same:
+ended. Five ends speak for a failure all the same:
 
 - A Python traceback whose exception is missing.
 - An error as the very last line.
+- Words of a failure in the last lines (`closing_words`).
 - What a terminal or a shell prints when it ends a program.
 - Step after step whose gradients are not finite.
 """
@@ -15,6 +16,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from midwatch.agents.replay.closing_words import kind_of, last_words
 from midwatch.agents.replay.cut_tracebacks import Numbered, header_of, last_code, named_type
 from midwatch.agents.replay.log_files import LogFile, last_lines
 from midwatch.streams.lines.launcher_prefix import front, grade
@@ -30,6 +32,7 @@ _UNKNOWN = "exception"
 CUT = "the log ends within a traceback"
 CUT_NAME = "the log ends within the name of the exception"
 SAID = "the log ends with an error that no rule knows"
+WORDS = "the last lines tell of a failure in words that no rule knows"
 BROKEN = "the log ends in steps whose gradients are not finite"
 ENDED = "the log ends with what a terminal or a shell prints when a program is ended"
 
@@ -86,7 +89,7 @@ _STEPS, _LEAST_STEPS = 16, 6
 
 
 class ClosingFailure(NamedTuple):
-    """The line that tells most of such an end. `how`: `CUT`, `SAID` or `ENDED`."""
+    """The line that tells most of such an end. `how`: `CUT`, `SAID`, `WORDS`, `BROKEN` or `ENDED`."""
 
     path: str
     number: int
@@ -94,18 +97,18 @@ class ClosingFailure(NamedTuple):
     how: str
 
 
-def closing_failure(file: LogFile, hits: Sequence[Hit]) -> ClosingFailure | None:
+def closing_failure(file: LogFile, hits: Sequence[Hit], stepped: int = 0) -> ClosingFailure | None:
     """The failure in which the file ends, if its end looks like one.
 
     `hits`: all of the file. A line that a rule knows is no unknown error. Above a traceback it gives its
-    type, though its writer calls it a warning.
+    type, though its writer calls it a warning. `stepped`: the last line that printed a step; 0 without one.
     """
     lines = last_lines(file)
     while lines and _LEFT_OUT.match(lines[-1][1]):
         lines.pop()
     known = {hit.line.number: hit for hit in hits if hit.line.path == file.path}
     header = header_of(lines)
-    found = _ended_or_said(lines, known) if header is None else _cut(lines, header, known)
+    found = _ended_or_said(lines, known, stepped) if header is None else _cut(lines, header, known)
     return None if found is None else ClosingFailure(file.path, *found)
 
 
@@ -132,7 +135,7 @@ def _cut(lines: Numbered, header: int, known: Mapping[int, Hit]) -> _Found | Non
     return last_code(lines[header:]), _UNKNOWN, CUT
 
 
-def _ended_or_said(lines: Numbered, known: Mapping[int, Hit]) -> _Found | None:
+def _ended_or_said(lines: Numbered, known: Mapping[int, Hit], stepped: int) -> _Found | None:
     """What a terminal or a shell printed at the very end, or the errors in which the lines end."""
     number, last = lines[-1] if lines else (0, b"")
     for pattern, error_type in _ENDED:
@@ -142,9 +145,12 @@ def _ended_or_said(lines: Numbered, known: Mapping[int, Hit]) -> _Found | None:
     if broken is not None:
         return broken, "numerical_instability", BROKEN
     first = _first_of_the_last_errors(lines, known)
-    if first is None:
-        return None
-    return first, known[first].error_type if first in known else _UNKNOWN, SAID
+    if first is not None:
+        words = next(line for number, line in lines if number == first)
+        return first, known[first].error_type if first in known else kind_of(words) or _UNKNOWN, SAID
+    told = {number for number, hit in known.items() if not _may_be_the_last(hit)}
+    found = last_words(lines, told, stepped)
+    return None if found is None else (*found, WORDS)
 
 
 def _not_finite(lines: Numbered) -> int | None:

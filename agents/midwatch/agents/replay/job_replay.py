@@ -107,16 +107,17 @@ def replay(  # noqa: PLR0913  # what a log alone cannot tell; each has its defau
     if end is not None or (run.watch.job.state.held and not over_it):
         result = _ended(run, end, source)
         result = replace(result, verdict=_with_line_as_printed(result.verdict, files))
-        result = _with_cut_name(result, files) if end is None else result
+        if end is None:
+            result = _with_cut_name(result, files)
+        elif _ended_for_no_known_reason(result) and not run.watch.job.state.succeeded:
+            result = _with_closing(result, _closing(run, files, hits), files)
     else:
         result = _without_failure(run, whole=not damages)
         spike = None if run.watch.job.state.succeeded or damages else _open_spike(run, files)
         if spike is not None:
             result = _with_spike(result, spike.error_type, spike.first, files)
         elif not (run.watch.job.state.succeeded or damages):
-            ends = (closing_failure(file, hits) for file in files)
-            closing = next((end for end in ends if end is not None), None)
-            result = _with_closing(result, closing, files) if closing else result
+            result = _with_closing(result, _closing(run, files, hits), files)
     if over_it:
         result = replace(result, assumed=(*result.assumed, over_it))
     partly = tuple(f"{damage.path}: {damage.what}; its lines up to there count" for damage in damages)
@@ -257,8 +258,22 @@ def _with_spike(result: Replayed, error_type: str, first: LossLine, files: Seque
     return _held(replace(result, verdict=verdict), reason, files, stepped=True)
 
 
-def _with_closing(result: Replayed, end: ClosingFailure, files: Sequence[LogFile]) -> Replayed:
+def _ended_for_no_known_reason(result: Replayed) -> bool:
+    """Whether only the scheduler says that the job failed, and nobody has started it again."""
+    return result.verdict.error_type == "unknown" and result.decision.action == "hold"
+
+
+def _closing(run: _JobReplay, files: Sequence[LogFile], hits: Sequence[Hit]) -> ClosingFailure | None:
+    """The failure in which the first such file ends."""
+    stepped = run.failures.last_step
+    ends = (closing_failure(file, hits, stepped.get(file.path, 0)) for file in files)
+    return next((end for end in ends if end is not None), None)
+
+
+def _with_closing(result: Replayed, end: ClosingFailure | None, files: Sequence[LogFile]) -> Replayed:
     """The verdict on a log whose last lines show a failure of an unknown kind. So a person decides."""
+    if end is None:
+        return result
     verdict = replace(
         result.verdict,
         error_type=end.error_type,

@@ -10,16 +10,16 @@ from midwatch.streams.lines.launcher_prefix import front, grade
 
 _HEAD = 240  # bytes in which a line names its level; its message comes after
 
-# The first level word of a line decides. NCCL has no level above WARN, so its warnings are loud.
+# The first level word of a line decides. NCCL and its kin have no level above WARN.
 _LEVEL = re.compile(
-    rb"(?P<loud>NCCL WARN|\b(?:ERROR|CRITICAL|FATAL)|[Ee]rror:"
+    rb"(?P<loud>[A-Z]CCL WARN|\bCCOM WARN|\b(?:ERROR|CRITICAL|FATAL)|[Ee]rror:"
     rb"|(?:\A|[\s\])])[EF]\d{4} \d\d:\d\d:\d\d|\[[EF](?:\d{3,4} [\d:.]+)? ?\w+\.(?:cpp|hpp|cc|h):)"
     rb"|(?P<quiet>(?<![='\"])\b(?:INFO|DEBUG|NOTICE|TRACE|WARNING|WARN)\b"  # not NCCL_DEBUG=INFO, a setting
     rb"|\b(?:[A-Z]\w*)?[Ww]arning: "
     rb"|(?:\A|[\s\])])[IWD]\d{4} \d\d:\d\d:\d\d"  # glog and klog: W0302 11:52:40
     rb"|\[[IWD](?:\d{3,4} [\d:.]+)? ?\w+\.(?:cpp|hpp|cc|h):"  # c10: [W302 11:52:40.1 socket.cpp:12]
     rb"|(?:\A|[\s\])])\[[IWD]\] "
-    rb"|: [IW] (?:tensorflow|external|\w+)/"  # TensorFlow: 2020-10-28 03:51:08.1: W tensorflow/core/..
+    rb"|: [IWD] /?\w+/"  # TensorFlow, Horovod: 2020-10-28 03:51:08.1: W tensorflow/core/..
     rb"|\[NeMo [WI] )"
 )
 # Weights & Biases reports the end of a run by an exception. Only its start may fail in a line of its own.
