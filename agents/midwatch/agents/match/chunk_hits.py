@@ -269,6 +269,8 @@ class _Found:
         full = reclassified(_full(self.node, section, hit, place, time), traceback.frames)
         if traceback.thread:
             full = replace(full, captures={**full.captures, "in_a_thread": "1"})
+        if traceback.left:
+            full = replace(full, captures={**full.captures, "left_the_script": "1"})
         if role == "context":
             severity = _context_severity(hit, traceback, full.severity)
             full = replace(full, role=role, severity=severity, aside=aside)

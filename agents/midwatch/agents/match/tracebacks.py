@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Literal, NamedTuple
 
 from midwatch.agents.match.lines_above import lines_above
+from midwatch.agents.match.passed_over import HEADER, IGNORED, SOURCE_BYTES, is_passed_over
 from midwatch.streams.lines.forms import LONGEST_FORM, form_of
 from midwatch.streams.lines.launcher_prefix import front
 from midwatch.streams.lines.log_levels import is_quiet
@@ -47,7 +48,6 @@ _C_FRAME = re.compile(rb'\A\s*File "[^"]*\.c", line \d+, in H5\w+')
 _DEEP = re.compile(rb"\A(.{0,120}?)(\s{4,})\S")
 _SOURCE_LINES = 12  # lines of one statement that a frame may show
 _DEEPEST = 400  # bytes of a line in which its indent is looked for
-_SOURCE_BYTES = 8192  # bytes above the line that hold its frame, with lines of other writers
 _PLACE = re.compile(rb'\A\s*File "([^"]*)", line \d+(?:,? in (\S+))?')
 _CARETS = re.compile(rb"\A\s*[\^~]+\s*\Z")
 _CODE = re.compile(
@@ -56,18 +56,11 @@ _CODE = re.compile(
     rb"|from \S+ import\b|self\.|super\(|print\(|warnings\.warn|logg(?:er|ing)\."
     rb"|try:|else:|# |--[a-z]|[rb]?f[\"'].*\{)"
 )
-_HEADER = b"Traceback (most recent call last):"
 # An interactive shell names the exception above the traceback, and again with its message below.
 _NOTEBOOK_HEADER = re.compile(rb"\A\s*[\w.]+ {2,}Traceback \(most recent call last\)\s*\Z")
 # Another writer's line may follow the carets of a traceback without a line break.
 _GLUED = re.compile(rb"\A\s*[\^~]{3,}\[")
 _HANDLING = b"During handling of the above exception, another "
-_IGNORED = re.compile(
-    rb"Exception ignored (?:in|on|while)|--- Logging error ---|WON'T CONVERT|in atexit callback"
-    rb"|Exception in thread (?:.*auto_conversion|(?:NetStatThr|ChkStopThr|IntMsgThr|MsgRouterThr)\b)"
-    rb"|\bError when executing tool: "
-)
-_ANNOUNCED = b"Exception ignored "
 _NOTHING_MORE = re.compile(rb"\s*\Z")
 _DIGITS = re.compile(rb"\d+")
 _GETS_OVER_IT = re.compile(
@@ -102,14 +95,14 @@ _WARNED = re.compile(rb"\A\S+\.py:\d+: \w+: (?!Detected KeyboardInterrupt)")
 _WARNS = re.compile(rb"[ \t]+(?:[\w.]+\.)?warn\w*\(")
 # A search over parameters counts a failed fit and tries the next one. Its warning ends behind the traceback.
 _FIT_COUNTED = re.compile(rb"\s*\n[ \t]*(?:warnings\.warn\(\w+, )?FitFailedWarning\)")
-_FITS_FAILED = b"failed with the following error:\n"
-_FITS_COUNTED = b", FitFailedWarning)"
 # Code that runs beside the job: Python prints its exception, and the job goes on without it.
 _BESIDE = re.compile(
     rb"[/\\]ray[/\\](?:new_)?dashboard[/\\]|[/\\](?:wandb[/\\](?:sdk|proto|internal)|tensorboard|tensorboardX|comet_ml|neptune)[/\\]"
     rb"|[/\\]multiprocessing[/\\](?:resource_tracker|util)\.py$"
 )
 _THREAD = re.compile(rb"[/\\]threading\.py$")
+_OF_THE_SCRIPT = (b"<module>", b"_run_module_as_main")
+"""Functions of a traceback's first frame that nothing of the program calls, so nothing can catch there."""
 
 PlaceKind = Literal["reported", "quoted", "ignored", "beside"]
 
@@ -128,6 +121,7 @@ class TracebackPlace:
     - frames: file and function of the innermost frames, the innermost first. An unknown function is "".
     - passed_on: whether a logger only passes the traceback on, each line at level INFO.
     - thread: whether it ended a thread beside the main one. The process lives on without that thread.
+    - left: whether it left the script's own module, so nothing caught it and its process ended.
     """
 
     kind: PlaceKind = "reported"
@@ -138,6 +132,7 @@ class TracebackPlace:
     frames: tuple[tuple[str, str], ...] = ()
     passed_on: bool = False
     thread: bool = False
+    left: bool = False
 
 
 _REPORTED = TracebackPlace()
@@ -175,7 +170,7 @@ def place_of(text: bytes, start: int, end: int, shape: bytes | None = None) -> T
         shown = _FRAME.match(first[1]) is not None and not form.glued and _C_FRAME.match(first[1]) is None
         return _QUOTED if shown else _REPORTED
     place = _ending(words, first, above, last=_NOTHING_MORE.match(text, end) is not None)
-    if place.kind == "reported" and _is_passed_over(text, start, end, speaker):
+    if place.kind == "reported" and is_passed_over(text, start, end, speaker):
         return TracebackPlace("ignored", ends_traceback=True, frames=place.frames)
     return replace(place, passed_on=True) if place.ends_traceback and b"INFO" in speaker else place
 
@@ -214,7 +209,7 @@ def _is_source(text: bytes, start: int, front: bytes) -> bool:
 
     Source code stands deeper than its frame. So what a traceback that is itself indented ends with is none.
     """
-    if text.rfind(b'File "', max(start - _SOURCE_BYTES, 0), start) < 0:
+    if text.rfind(b'File "', max(start - SOURCE_BYTES, 0), start) < 0:
         return False
     speaker = front.rstrip()
     for _, above in islice(lines_above(text, start, speaker), _SOURCE_LINES):
@@ -247,9 +242,11 @@ def _ending(
         return TracebackPlace("ignored") if tries_again else _REPORTED
     if words.strip() in (b"AssertionError", b"AssertionError:") and before.strip().startswith(b"assert"):
         asserts = at
-    frames, began, beside, thread = _frames(before, above, words.strip())
+    frames, began, beside, outermost = _frames(before, above, words.strip())
+    thread = _THREAD.search(outermost.file) is not None
     if not began:
         return TracebackPlace(asserts=asserts, ends_traceback=True, frames=frames, thread=thread)
+    left = outermost.function in _OF_THE_SCRIPT
     _, lead = next(above, (0, b""))
     if not lead.strip():
         _, lead = next(above, (0, b""))
@@ -257,7 +254,7 @@ def _ending(
     if retried and last:
         _, before = next(above, (0, b""))
         retried = _DIGITS.sub(b"0", before) != _DIGITS.sub(b"0", lead)
-    if _IGNORED.search(lead) or retried:
+    if IGNORED.search(lead) or retried:
         return TracebackPlace("ignored", ends_traceback=True, frames=frames)
     handled, probe = None, False
     if lead.startswith(_HANDLING):
@@ -268,55 +265,21 @@ def _ending(
             probe = _went_elsewhere(words, frames, above)
         else:
             probe = _PROBE.match(earlier) is not None and not _tried_again(words, frames, earlier, above)
-    kind: PlaceKind = "beside" if beside else "reported"
-    return TracebackPlace(kind, asserts, handled, probe, ends_traceback=True, frames=frames, thread=thread)
+    return TracebackPlace(
+        "beside" if beside else "reported",
+        asserts,
+        handled,
+        probe,
+        ends_traceback=True,
+        frames=frames,
+        thread=thread,
+        left=left and not beside,
+    )
 
 
 def _is_about_another(lead: bytes) -> bool:
     """Whether a line on a retry, or on what is left out, has nothing to do with the exception below."""
     return _LEAVES_OUT.search(lead) is not None or _TELLS_IT_ALL.search(lead) is not None
-
-
-def _is_passed_over(text: bytes, start: int, end: int, speaker: bytes) -> bool:
-    """Whether the exception is one of several that Python ignored or that a search of parameters counted."""
-    fits_failed, announced = _passed_over_near(text, start // _SOURCE_BYTES)
-    if fits_failed and _is_counted_fit(text, start, end):
-        return True
-    announced = announced and text.rfind(_ANNOUNCED, max(start - _SOURCE_BYTES, 0), start) >= 0
-    return announced and _all_ignored(text[start + len(speaker) : end], lines_above(text, start, speaker))
-
-
-@lru_cache(maxsize=16)
-def _passed_over_near(text: bytes, part: int) -> tuple[bool, bool]:
-    """Whether failed fits, and ignored exceptions, stand in a part of a chunk or in the part above it.
-
-    Few chunks hold any, and a storm asks for each of its lines.
-    """
-    first, end = max(part - 1, 0) * _SOURCE_BYTES, (part + 1) * _SOURCE_BYTES
-    return text.find(_FITS_FAILED, first, end) >= 0, text.find(_ANNOUNCED, first, end) >= 0
-
-
-def _is_counted_fit(text: bytes, start: int, end: int) -> bool:
-    """Whether the exception is one of several in a search's warning of failed fits."""
-    if text.rfind(_FITS_FAILED, max(start - _SOURCE_BYTES, 0), start) < 0:
-        return False
-    return text.find(_FITS_COUNTED, end, end + 8 * _SOURCE_BYTES) >= 0
-
-
-def _all_ignored(words: bytes, above: Iterator[tuple[int, bytes]]) -> bool:
-    """Whether the line ends one of several tracebacks that were printed through one another, all ignored.
-
-    Workers that leave at once print the same error so. Each announces its traceback as ignored.
-    """
-    announced = begun = 0
-    for _, line in above:
-        if line.startswith(_HEADER):
-            begun += 1
-        elif _IGNORED.search(line):
-            announced += 1
-        elif line != words and not line[:1].isspace():
-            break
-    return announced >= begun > 1
 
 
 def _tried_again(
@@ -344,38 +307,45 @@ def _went_elsewhere(
         place = _PLACE.match(line)
         if place is not None:
             handler = place
-        elif line.startswith(_HEADER):
+        elif line.startswith(HEADER):
             break
     if handler is None:
         return False
     return frames[0] != tuple((part or b"").decode("utf-8", "replace") for part in handler.groups())
 
 
+class _Outermost(NamedTuple):
+    """The first frame of a traceback."""
+
+    file: bytes = b""
+    function: bytes = b""
+
+
 def _frames(
     last: bytes, above: Iterator[tuple[int, bytes]], words: bytes = b""
-) -> tuple[tuple[tuple[str, str], ...], bool, bool, bool]:
-    """The innermost frames, and whether the traceback's beginning was found, beside the job, in a thread.
+) -> tuple[tuple[tuple[str, str], ...], bool, bool, _Outermost]:
+    """The innermost frames; whether the traceback's beginning was found, and beside the job; its first frame.
 
     The beginning of the text counts as the beginning of the traceback. Threads of one process write without
     a prefix. So a last line equal to `words` is another thread's, whose frames stand among these.
     """
     frames: list[tuple[str, str]] = []
-    beside, outermost = False, b""
+    beside, outermost = False, _Outermost()
     line = last
     while True:
         found = _PLACE.match(line)
         if found is not None:
-            outermost = found[1]
-            beside = beside or _is_beside(outermost)
+            outermost = _Outermost(found[1], found[2] or b"")
+            beside = beside or _is_beside(outermost.file)
             if len(frames) < _INNERMOST:
-                function = (found[2] or b"").decode("utf-8", "replace")
-                frames.append((outermost.decode("utf-8", "replace"), function))
-        elif line.startswith(_HEADER):
-            thread = _THREAD.search(outermost) is not None
-            return tuple(frames), True, beside and (_is_beside(outermost) or thread), thread
+                function = outermost.function.decode("utf-8", "replace")
+                frames.append((outermost.file.decode("utf-8", "replace"), function))
+        elif line.startswith(HEADER):
+            of_a_thread = _THREAD.search(outermost.file) is not None
+            return tuple(frames), True, beside and (_is_beside(outermost.file) or of_a_thread), outermost
         elif line and not line[:1].isspace() and not _FRAME.match(line) and line.strip() != words:
-            return tuple(frames), False, False, _THREAD.search(outermost) is not None
-        _, line = next(above, (0, _HEADER))
+            return tuple(frames), False, False, outermost
+        _, line = next(above, (0, HEADER))
 
 
 @lru_cache(maxsize=512)

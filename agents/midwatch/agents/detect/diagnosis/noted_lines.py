@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from midwatch.agents.detect.diagnosis.candidates import speaker
+from midwatch.agents.detect.diagnosis.hindsight import is_bare_end
 from midwatch.agents.detect.line_order import earlier, in_order, maybe_earlier
 from midwatch.streams.records import Hit
 from midwatch.streams.records.error_types import family
@@ -27,6 +28,8 @@ _LEFT_ALONE = (
 _NOBODY = (None, None)
 LEFT_BEHIND = "left behind"
 """Why a cause stands aside behind which the job made two more steps."""
+LEFT_THE_SCRIPT = "left_the_script"
+"""What match captures of an exception whose traceback begins in the script's own module."""
 
 
 def words_of_nccl(root: Hit | None, noted: Sequence[Hit]) -> Hit | None:
@@ -62,15 +65,31 @@ def process_that_left(root: Hit | None, left: Hit | None) -> Hit | None:
     return replace(left, role="cause", error_type="exception", transient=False, mode=None, remedy=_LEFT_ALONE)
 
 
-def failed_before_the_wait(root: Hit | None, noted: Sequence[Hit]) -> Hit | None:
-    """The cause behind which only two steps came, if the root is a process that waited in vain.
+def failed_before_the_wait(root: Hit | None, noted: Sequence[Hit], *, failed: bool = False) -> Hit | None:
+    """The cause behind which few steps came, if the root is a process that waited in vain.
 
-    Ranks that are ahead, or whose output was held back, print such steps after one of them has failed.
+    Ranks that are ahead, or whose output was held back, print such steps after one of them has failed. An
+    exception that ended its process tells more than any report of an end, too, and than a person's cancel
+    behind it. `failed`: the scheduler says that the attempt failed, which counts where no line tells of it.
     """
-    if root is None or root.role == "cause" or family(root.error_type) != "comms":
-        return root
-    left = [each for each in noted if each.aside == LEFT_BEHIND and maybe_earlier(each.line, root.line)]
+    left = [each for each in noted if each.aside == LEFT_BEHIND]
+    if root is None:
+        left = [each for each in left if failed and ended_its_process(each)]
+    elif root.role == "cause" or family(root.error_type) != "comms":
+        weak = is_bare_end(root) or family(root.error_type) == "stopped" or _is_a_link(root)
+        left = [each for each in left if weak and ended_its_process(each)]
+    if root is not None:
+        left = [each for each in left if maybe_earlier(each.line, root.line)]
     return replace(min(left, key=in_order), role="cause", aside="") if left else root
+
+
+def ended_its_process(hit: Hit) -> bool:
+    """Whether it is an exception that nothing of its program caught."""
+    return LEFT_THE_SCRIPT in hit.captures
+
+
+def _is_a_link(root: Hit) -> bool:
+    return root.transient is True and family(root.error_type) == "comms"
 
 
 def exit_before_the_wait(root: Hit | None, exits: Sequence[Hit]) -> Hit | None:

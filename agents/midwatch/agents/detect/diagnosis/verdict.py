@@ -153,7 +153,10 @@ def _hits_of(candidates: Sequence[RootCandidate]) -> list[Hit]:
 def _with_noted(choice: RootChoice, ending: AttemptEnd, hits: Sequence[Hit]) -> RootChoice:
     """The choice, with the noted line as root that tells the same failure better."""
     choice = choice.told_by(process_that_left(choice.root, ending.left), "process left")
-    choice = choice.told_by(failed_before_the_wait(choice.root, ending.noted), "a wait")
+    fact = ending.scheduler
+    failed = fact is not None and bool(fact.exit_code or fact.signal) and not is_specific(fact)
+    before = failed_before_the_wait(choice.root, ending.noted, failed=failed)
+    choice = choice.told_by(before, "a wait")
     choice = choice.told_by(exit_before_the_wait(choice.root, hits), "process failed")
     choice = choice.told_by(_explained(choice.root, ending), "explained")
     return choice.told_by(words_of_nccl(choice.root, ending.noted), "NCCL's own word")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from operator import attrgetter
 from typing import NamedTuple
 
-from midwatch.agents.detect.diagnosis.noted_lines import LEFT_BEHIND
+from midwatch.agents.detect.diagnosis.noted_lines import LEFT_BEHIND, ended_its_process
 from midwatch.agents.detect.incident.detecting import Watch
 from midwatch.agents.detect.incident.resumption import EPOCH_LINES, judge
 from midwatch.agents.detect.incident.settling import withdraw
@@ -22,6 +22,8 @@ _STEPS_TO_WITHDRAW = 2
 _RISES = 2
 """So often a count rises before a loop is known to go round."""
 _LOOPS = 32
+_HELD_BACK = 100
+"""So many new steps a buffer of 8 KiB may have held back."""
 
 
 class ProgressLine(NamedTuple):
@@ -285,7 +287,7 @@ def _went_on(turn: Turn, line: ProgressLine) -> None:
     held = turn.state.held
     kept = _after_step(line, held, turn.index().least_step)
     noted = turn.state.noted
-    still = _after_step(line, noted, min(map(_step_of, noted), default=None))
+    still = _notes_after_step(line, noted)
     if kept is not held:
         turn.set(held=kept)
         known = {id(each.hit) for each in kept}
@@ -309,6 +311,36 @@ def _left_behind(held: Held, step: int) -> Held:
     """The cause as a note. It tells why, should the job only wait from this step on."""
     hit = replace(held.hit, role="context", severity="info", aside=LEFT_BEHIND)
     return Held(hit, step, held.logged_ms)
+
+
+def _notes_after_step(line: ProgressLine, noted: tuple[Held, ...]) -> tuple[Held, ...]:
+    """The notes that the step leaves; the very same tuple if it changes nothing.
+
+    An exception that ended its process stays noted for more steps: what the others had printed before comes
+    out when their buffers are full, or as they end. Its own rank prints none any more.
+    """
+    own = [each for each in noted if each.hit.aside == LEFT_BEHIND and ended_its_process(each.hit)]
+    if not own:
+        return _after_step(line, noted, min(map(_step_of, noted), default=None))
+    others = tuple(each for each in noted if each not in own)
+    left = _after_step(line, others, min(map(_step_of, others), default=None))
+    return (*left, *chain.from_iterable(_held_back(line, each) for each in own))
+
+
+def _held_back(line: ProgressLine, note: Held) -> Iterator[Held]:
+    if line.step <= note.step or not earlier(note.hit.line, line):
+        yield note
+    elif note.rises < _HELD_BACK and not _of_its_rank(line, note.hit.line):
+        yield replace(note, step=line.step, rises=note.rises + 1)
+
+
+def _of_its_rank(line: ProgressLine, ended: Line) -> bool:
+    rank = _rank(ended)
+    return rank is not None and line.line is not None and _rank(line.line) == rank
+
+
+def _rank(line: Line) -> int | None:
+    return line.rank if line.rank is not None else line.claimed_rank
 
 
 def _seen(line: ProgressLine, now_ms: int) -> StepSeen:

@@ -1,0 +1,66 @@
+"""Exceptions that are printed and passed over: Python ignores them, or a search of parameters counts them.
+
+Pure: the input is a chunk's text and the offset of a line in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from midwatch.agents.match.lines_above import lines_above
+
+HEADER = b"Traceback (most recent call last):"
+SOURCE_BYTES = 8192
+"""Bytes above a line that hold its frame, with lines of other writers."""
+IGNORED = re.compile(
+    rb"Exception ignored (?:in|on|while)|--- Logging error ---|WON'T CONVERT|in atexit callback"
+    rb"|Exception in thread (?:.*auto_conversion|(?:NetStatThr|ChkStopThr|IntMsgThr|MsgRouterThr)\b)"
+    rb"|\bError when executing tool: "
+)
+_ANNOUNCED = b"Exception ignored "
+_FITS_FAILED = b"failed with the following error:\n"
+_FITS_COUNTED = b", FitFailedWarning)"
+
+
+def is_passed_over(text: bytes, start: int, end: int, speaker: bytes) -> bool:
+    """Whether the exception is one of several that Python ignored or that a search of parameters counted."""
+    fits_failed, announced = _passed_over_near(text, start // SOURCE_BYTES)
+    if fits_failed and _is_counted_fit(text, start, end):
+        return True
+    announced = announced and text.rfind(_ANNOUNCED, max(start - SOURCE_BYTES, 0), start) >= 0
+    return announced and _all_ignored(text[start + len(speaker) : end], lines_above(text, start, speaker))
+
+
+@lru_cache(maxsize=16)
+def _passed_over_near(text: bytes, part: int) -> tuple[bool, bool]:
+    """Whether failed fits, and ignored exceptions, stand in a part of a chunk or in the part above it.
+
+    Few chunks hold any, and a storm asks for each of its lines.
+    """
+    first, end = max(part - 1, 0) * SOURCE_BYTES, (part + 1) * SOURCE_BYTES
+    return text.find(_FITS_FAILED, first, end) >= 0, text.find(_ANNOUNCED, first, end) >= 0
+
+
+def _is_counted_fit(text: bytes, start: int, end: int) -> bool:
+    """Whether the exception is one of several in a search's warning of failed fits."""
+    if text.rfind(_FITS_FAILED, max(start - SOURCE_BYTES, 0), start) < 0:
+        return False
+    return text.find(_FITS_COUNTED, end, end + 8 * SOURCE_BYTES) >= 0
+
+
+def _all_ignored(words: bytes, above: Iterator[tuple[int, bytes]]) -> bool:
+    """Whether the line ends one of several tracebacks that were printed through one another, all ignored.
+
+    Workers that leave at once print the same error so. Each announces its traceback as ignored.
+    """
+    announced = begun = 0
+    for _, line in above:
+        if line.startswith(HEADER):
+            begun += 1
+        elif IGNORED.search(line):
+            announced += 1
+        elif line != words and not line[:1].isspace():
+            break
+    return announced >= begun > 1
