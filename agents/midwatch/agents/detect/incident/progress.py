@@ -316,7 +316,7 @@ def _left_behind(held: Held, step: int) -> Held:
 def _notes_after_step(line: ProgressLine, noted: tuple[Held, ...]) -> tuple[Held, ...]:
     """The notes that the step leaves; the very same tuple if it changes nothing.
 
-    An exception that ended its process stays noted for more steps: what the others had printed before comes
+    An exception that ended its process stays noted for more steps. What the others had printed before comes
     out when their buffers are full, or as they end. Its own rank prints none any more.
     """
     own = [each for each in noted if each.hit.aside == LEFT_BEHIND and ended_its_process(each.hit)]
