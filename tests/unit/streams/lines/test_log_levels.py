@@ -11,6 +11,13 @@ QUIET = [
     "[2026-03-02 11:00:00,000] [WARNING] [launch.py:1] odd",
     "W0302 11:00:00.000000 77 torch/distributed/run.py:3] odd",
     "[rank3]:[W302 11:00:00.1 socket.cpp:3] odd",
+    "[rank3]:I0302 11:00:00.000000 77 torch/toy/agent.py:3] Environment variable 'TOY' not found",
+    "[rank3]:W0302 11:00:00.000000 77 torch/toy/utils.py:3] [7/0] Found nan in toy",
+    "[NeMo D 2026-03-02 11:00:00 toy:3] odd",
+    "slurmstepd: debug:  Could not open stdout file '/toy': odd",
+    "srun: debug2: error: odd",
+    "libfabric:77:1714000000::efa:ep_ctrl:toy_open():3<info> RuntimeError: odd",
+    "[1714000000.118290] [n4:77  :0]     toy.c:9    UCX  DIAG  failed: odd",
     "[W socket.cpp:558] [c10d] odd",
     "2026-03-02 11:00:00.1: W tensorflow/core/toy.cc:3] odd",
     "/opt/toy.py:3: UserWarning: CUDA initialization: odd",
@@ -25,6 +32,14 @@ QUIET = [
     "12:00:01 Skipping part 7: RuntimeError: odd",
     "OSError: image 7 is truncated, skipping it",
     "requests.exceptions.ConnectionError: no answer, using the cached toy",
+    "[rank3]: Error at toy 7: CUDA out of memory. Tried to allocate 2.00 GiB. Skipping.",
+    "[2026-03-02 11:00:00 TP3] Skipping toy: import failed: RuntimeError: odd",
+    "ERROR:toy:No toy_engine was found! Will fall back to toy.save. Details: odd",
+    "[11:00:00] ERROR Error reaping toy 7. Will retry on next round.",
+    "ERROR toy: could not cache the toy. Will ignore error and continue. Error: odd",
+    "Error in handling toy.tar. Exception odd raised. Continuing to next file",
+    "ERROR:toy:Timeout waiting for the toy after 9 s. Proceeding anyway as best effort.",
+    "ERROR toy:7: unable to make the key, skipping the cache: RuntimeError: odd",
 ]
 LOUD = [
     "RuntimeError: odd WARNING inside",
@@ -42,6 +57,14 @@ LOUD = [
     "RuntimeError: skipped layers must be even",
     "skipper: RuntimeError: odd",
     "RuntimeError: the toy fell while ignoring its wheels",
+    "[rank3]:E0302 11:00:00.000000 77 torch/toy/agent.py:3] INFO odd",
+    "slurmstepd: error: debug: odd",
+    "libfabric:77:1714000000::efa:ep_ctrl:toy_open():3<warn> odd: <info>",
+    "RuntimeError: odd. Skipping is not allowed here",
+    "RuntimeError: odd. Will not retry",
+    "ERROR toy: no answer. Retrying is switched off",
+    "RuntimeError: odd. Set toy=1 to continue anyway",
+    "ERROR toy: not proceeding with a broken toy: RuntimeError: odd",
 ]
 
 
