@@ -57,6 +57,10 @@ _LEFT_OUT = re.compile(rb"(?i)[^\n]{0,200}?\bskipp(?:ing|ed) (?:this |the )?batc
 _LEFT_OUT_WITHIN = 210  # bytes of the next line that hold its words
 _BREAKS = re.compile(rb"\n[^\n]{0,80}?Traceback \(most recent call last\)")
 
+_FAILURE = re.compile(
+    rb"(?i)\b(?:fail(?:ed|ure|s|ing)?|errors?|exceptions?|could ?n[o']t|can ?not|can't|unable)\b"
+)
+_DEBUGS = re.compile(rb"(?i:DEBUG)|\bD\d{4} |\[NeMo D ")
 _WARNS = re.compile(rb"(?i:WARN)|\bW(?:\d{3,4})? |\bW\d{4} |\[W\]|\[W[ \d]|\[NeMo W")
 
 _ECHO = re.compile(rb"\[repeated \d+x across cluster\]")
@@ -90,6 +94,18 @@ def stands_aside(line: bytes) -> bool:
 def goes_on(line: bytes) -> bool:
     """Whether the line itself says that its writer goes on: it skips, tries again, or takes another way."""
     return _GOES_ON.search(line) is not None
+
+
+def got_over(line: bytes) -> bool:
+    """Whether the line tells of a failure, and says that its writer goes on."""
+    return goes_on(line) and _FAILURE.search(line) is not None
+
+
+def is_debugged_failure(line: bytes) -> bool:
+    """Whether a debug record tells of a failure. A writer who could not go on would not hide it there."""
+    found = _level(line)
+    debugs = found is not None and found["quiet"] is not None and _DEBUGS.search(found[0]) is not None
+    return debugs and _FAILURE.search(line) is not None
 
 
 def is_quiet(line: bytes) -> bool:
