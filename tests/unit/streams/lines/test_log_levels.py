@@ -33,6 +33,7 @@ QUIET = [
     "OSError: image 7 is truncated, skipping it",
     "requests.exceptions.ConnectionError: no answer, using the cached toy",
     "[rank3]: Error at toy 7: CUDA out of memory. Tried to allocate 2.00 GiB. Skipping.",
+    "[rank3]: \tIgnoring dimension mismatch between two toys as requested: RuntimeError: odd",
     "[2026-03-02 11:00:00 TP3] Skipping toy: import failed: RuntimeError: odd",
     "ERROR:toy:No toy_engine was found! Will fall back to toy.save. Details: odd",
     "[11:00:00] ERROR Error reaping toy 7. Will retry on next round.",
