@@ -40,7 +40,8 @@ _GOES_ON = re.compile(
     rb"|ignoring this choice|will be (?:skipped|ignored)\b"
     rb"|[,;(] ?(?:skipping|skipped|retrying|ignoring|ignored|falling back|using (?:the )?cached)\b"
     rb"|[.!;,] (?:(?:skipping|ignoring)(?: (?:it|this|the|that)\b[\w ]{0,24})?[.!]?\s*\Z|falling back to\b"
-    rb"|will (?:retry|fall back|skip|ignore|continue)\b|(?:proceeding|continuing) (?:anyway|without|with|to)\b)"
+    rb"|will (?:retry|fall back|skip|ignore|continue)\b"
+    rb"|(?:proceeding|continuing) (?:anyway|without|with|to)\b)"
     rb")|\A(?:\[[^\[\]\n]{1,60}\]:?)?[\W\d]{0,40}(?:skip(?:ped|ping)?|ignoring)\b"
 )
 # A sample of a data set, as it was read or written.
