@@ -18,7 +18,7 @@ from midwatch.agents.match.lines_above import lines_above
 from midwatch.agents.match.passed_over import HEADER, IGNORED, SOURCE_BYTES, is_passed_over
 from midwatch.streams.lines.forms import LONGEST_FORM, form_of
 from midwatch.streams.lines.launcher_prefix import front
-from midwatch.streams.lines.log_levels import is_quiet
+from midwatch.streams.lines.log_levels import got_over, is_debugged_failure, is_quiet
 
 _INNERMOST = 6  # frames that show whose code raised
 
@@ -250,11 +250,12 @@ def _ending(
     _, lead = next(above, (0, b""))
     if not lead.strip():
         _, lead = next(above, (0, b""))
-    retried = _GETS_OVER_IT.search(lead) is not None and not _is_about_another(lead)
+    goes_on = _GETS_OVER_IT.search(lead) is not None or got_over(lead)
+    retried = goes_on and not _is_about_another(lead)
     if retried and last:
         _, before = next(above, (0, b""))
         retried = _DIGITS.sub(b"0", before) != _DIGITS.sub(b"0", lead)
-    if IGNORED.search(lead) or retried:
+    if IGNORED.search(lead) or retried or (not last and is_debugged_failure(lead)):
         return TracebackPlace("ignored", ends_traceback=True, frames=frames)
     handled, probe = None, False
     if lead.startswith(_HANDLING):

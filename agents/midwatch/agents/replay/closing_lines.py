@@ -20,7 +20,7 @@ from midwatch.agents.replay.closing_words import kind_of, last_words
 from midwatch.agents.replay.cut_tracebacks import Numbered, header_of, last_code, named_type
 from midwatch.agents.replay.log_files import LogFile, last_lines
 from midwatch.streams.lines.launcher_prefix import front, grade
-from midwatch.streams.lines.log_levels import stands_aside
+from midwatch.streams.lines.log_levels import goes_on, stands_aside
 from midwatch.streams.records import Hit
 
 _ABOVE = 3
@@ -168,7 +168,7 @@ def _first_of_the_last_errors(lines: Numbered, known: Mapping[int, Hit]) -> int 
         if _LEFT_OUT.match(line):
             continue
         told = number in known and not _may_be_the_last(known[number])
-        if told or stands_aside(line) or not _is_error(line):
+        if told or stands_aside(line) or goes_on(line) or not _is_error(line):
             break
         first = number
     return first

@@ -13,14 +13,16 @@ _HEAD = 240  # bytes in which a line names its level; its message comes after
 # The first level word of a line decides. NCCL and its kin have no level above WARN.
 _LEVEL = re.compile(
     rb"(?P<loud>[A-Z]CCL WARN|\bCCOM WARN|\b(?:ERROR|CRITICAL|FATAL)|[Ee]rror:"
-    rb"|(?:\A|[\s\])])[EF]\d{4} \d\d:\d\d:\d\d|\[[EF](?:\d{3,4} [\d:.]+)? ?\w+\.(?:cpp|hpp|cc|h):)"
+    rb"|(?:\A|[\s\])]|\]:)[EF]\d{4} \d\d:\d\d:\d\d|\[[EF](?:\d{3,4} [\d:.]+)? ?\w+\.(?:cpp|hpp|cc|h):)"
     rb"|(?P<quiet>(?<![='\"])\b(?:INFO|DEBUG|NOTICE|TRACE|WARNING|WARN)\b"  # not NCCL_DEBUG=INFO, a setting
     rb"|\b(?:[A-Z]\w*)?[Ww]arning: "
-    rb"|(?:\A|[\s\])])[IWD]\d{4} \d\d:\d\d:\d\d"  # glog and klog: W0302 11:52:40
+    rb"|(?:\A|[\s\])]|\]:)[IWD]\d{4} \d\d:\d\d:\d\d"  # glog, klog and torch: [rank3]:W0302 11:52:40
     rb"|\[[IWD](?:\d{3,4} [\d:.]+)? ?\w+\.(?:cpp|hpp|cc|h):"  # c10: [W302 11:52:40.1 socket.cpp:12]
     rb"|(?:\A|[\s\])])\[[IWD]\] "
     rb"|: [IWD] /?\w+/"  # TensorFlow, Horovod: 2020-10-28 03:51:08.1: W tensorflow/core/..
-    rb"|\[NeMo [WI] )"
+    rb"|\[NeMo [WID] "
+    rb"|\b(?:slurmstepd|slurmd|srun|salloc): debug\d?: | UCX +DIAG "
+    rb"|:\d+<(?:info|debug|trace)> )"  # libfabric, which warns of what ends a run
 )
 # Weights & Biases reports the end of a run by an exception. Only its start may fail in a line of its own.
 _WANDB = re.compile(
@@ -37,7 +39,10 @@ _GOES_ON = re.compile(
     rb"(?i)\b(?:retrying in \d|trying (?:batch size|again in)|skipping (?:this |the )?batch"
     rb"|ignoring this choice|will be (?:skipped|ignored)\b"
     rb"|[,;(] ?(?:skipping|skipped|retrying|ignoring|ignored|falling back|using (?:the )?cached)\b"
-    rb")|\A[\W\d]{0,40}skip(?:ped|ping)?\b"
+    rb"|[.!;,] (?:(?:skipping|ignoring)(?: (?:it|this|the|that)\b[\w ]{0,24})?[.!]?\s*\Z|falling back to\b"
+    rb"|will (?:retry|fall back|skip|ignore|continue)\b"
+    rb"|(?:proceeding|continuing) (?:anyway|without|with|to)\b)"
+    rb")|\A(?:\[[^\[\]\n]{1,60}\]:?)?[\W\d]{0,40}(?:skip(?:ped|ping)?|ignoring)\b"
 )
 # A sample of a data set, as it was read or written.
 _SAMPLE = re.compile(
@@ -53,6 +58,10 @@ _LEFT_OUT = re.compile(rb"(?i)[^\n]{0,200}?\bskipp(?:ing|ed) (?:this |the )?batc
 _LEFT_OUT_WITHIN = 210  # bytes of the next line that hold its words
 _BREAKS = re.compile(rb"\n[^\n]{0,80}?Traceback \(most recent call last\)")
 
+_FAILURE = re.compile(
+    rb"(?i)\b(?:fail(?:ed|ure|s|ing)?|errors?|exceptions?|could ?n[o']t|can ?not|can't|unable)\b"
+)
+_DEBUGS = re.compile(rb"(?i:DEBUG)|\bD\d{4} |\[NeMo D ")
 _WARNS = re.compile(rb"(?i:WARN)|\bW(?:\d{3,4})? |\bW\d{4} |\[W\]|\[W[ \d]|\[NeMo W")
 
 _ECHO = re.compile(rb"\[repeated \d+x across cluster\]")
@@ -83,6 +92,23 @@ def stands_aside(line: bytes) -> bool:
     )
 
 
+def goes_on(line: bytes) -> bool:
+    """Whether the line itself says that its writer goes on: it skips, tries again, or takes another way."""
+    return _GOES_ON.search(line) is not None
+
+
+def got_over(line: bytes) -> bool:
+    """Whether the line tells of a failure, and says that its writer goes on."""
+    return goes_on(line) and _FAILURE.search(line) is not None
+
+
+def is_debugged_failure(line: bytes) -> bool:
+    """Whether a debug record tells of a failure. A writer who could not go on would not hide it there."""
+    found = _level(line)
+    debugs = found is not None and found["quiet"] is not None and _DEBUGS.search(found[0]) is not None
+    return debugs and _FAILURE.search(line) is not None
+
+
 def is_quiet(line: bytes) -> bool:
     """Whether the line reports no failure by its writer's own account.
 
@@ -93,7 +119,7 @@ def is_quiet(line: bytes) -> bool:
 
 @lru_cache(maxsize=1024)
 def _is_quiet(line: bytes) -> bool:
-    if stands_aside(line) or _GOES_ON.search(line):
+    if stands_aside(line) or goes_on(line):
         return True
     found = _level(line)
     return found is not None and found["quiet"] is not None and _ENDS_ALL.search(line[:_HEAD]) is None

@@ -246,3 +246,27 @@ def test_the_last_traceback_is_what_came_of_trying_again_and_again() -> None:
     log = waits.format(2) + waits.format(4) + failed
     assert place(f"{log}asking again\n", "OSError: gone").kind == "ignored"
     assert place(log, "OSError: gone").kind == "reported"
+
+
+@pytest.mark.parametrize(
+    ("lead", "kind"),
+    [
+        ("ERROR:toy:Failed to set up the toy: gone. Continuing without wheels.", "ignored"),
+        ("2026-03-02 11:00:00 | WARNING | toy | Failed to load toy 7, skipping", "ignored"),
+        ("2026-03-02 11:00:00 | WARNING | toy | Failed to load toy 7", "reported"),
+        ("toy 7 is known, skipping", "reported"),
+        ("DEBUG:toy:Could not close the toy", "ignored"),
+        ("[rank3]:D0302 11:00:00.000000 77 toy/a.py:3] the toy failed", "ignored"),
+        ("DEBUG:toy:Asked for the toy", "reported"),
+        ("INFO:toy:The toy failed", "reported"),
+        ("ERROR:toy:Could not DEBUG the toy", "reported"),
+    ],
+)
+def test_a_record_may_say_that_its_writer_got_over_the_exception_below(lead: str, kind: str) -> None:
+    log = f"started\n{lead}\n{HEAD}\n{FRAME}\n    toy(a)\nOSError: gone\n"
+    assert place(f"{log}step 3\n", "OSError: gone").kind == kind
+
+
+def test_a_debug_record_explains_no_traceback_in_which_the_log_ends() -> None:
+    log = f"DEBUG:toy:Could not close the toy\n{HEAD}\n{FRAME}\n    toy(a)\nOSError: gone\n"
+    assert place(log, "OSError: gone").kind == "reported"

@@ -146,6 +146,7 @@ def test_other_frames_at_an_end_are_no_failure(watch: Watch, log: str) -> None:
         ("E0302 11:52:40.118290    77 toy.cc:9] the wheel is missing",),
         ("[E302 11:52:40.118290 toy.cpp:9] the wheel is missing",),
         ("error: the wheel is missing, giving up",),
+        ("ERROR:toy:the wheel is missing. Skipping is not allowed here",),
     ],
 )
 def test_an_error_as_the_last_line_is_a_failure_though_no_rule_knows_it(
@@ -217,6 +218,9 @@ def test_what_a_terminal_or_a_shell_prints_at_an_end_is_one(watch: Watch, last: 
         "W0302 11:52:40.118290    77 toy.cc:9] the wheel is missing\n",
         "E0000 00:00:1714000000.118290    77 toy_blas.cc:9] Unable to register the toy twice\n",
         "error: 0.031\n",
+        "ERROR:toy:No toy_engine was found! Will fall back to toy.save. Details: no wheel\n",
+        "2026-03-02 11:52:40 ERROR toy: cannot open the card of the toy, skipping it\n",
+        "[rank3]: Error at toy 7: no wheel. Skipping.\n",
     ],
 )
 def test_a_last_line_that_only_names_errors_is_none(watch: Watch, end: str) -> None:
