@@ -16,6 +16,7 @@ RING = "2026-03-02 11:52:40.118290: E tensorflow/core/common_runtime/ring_alg.cc
 CRASH = "2026-03-02T11:52:40Z [52ms] [Warning] [carb.crashreporter-breakpad.plugin] "
 ASSERTED = "terminate called after throwing an instance of 'toy::Exception'\n  what():  in void gpuAssert(toy)\n"
 DRIVER = "GPUassert: driver shutting down toy.cu 46"
+EGL = "Platform::WindowlessEglApplication::"
 SPOT = '{"level":"warn","message":"Spot interruption payload received: {\\"action\\":\\"terminate\\"}"}'
 ENDINGS = [
     (f"{LIBCXX}{METAL}Insufficient Memory (00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory)", "oom"),
@@ -53,6 +54,16 @@ ENDINGS = [
     ("Core halted unexpectedly:", "torch"),
     ("[Rank:0] FATAL ERROR :: MODULE:PT_EAGER HCCL: hcclCommInitRank failed", "nccl"),
     ("[Rank:0] FATAL ERROR :: MODULE:PT_TOY the toy is broken", "torch"),
+    ("PxgCudaDeviceMemoryAllocator fail to allocate memory 77 bytes!! Result = 2", "oom"),
+    (f"{EGL}tryCreateContext(): unable to find CUDA device 0 among 2 EGL devices in total", "config"),
+    ("qt.qpa.xcb: could not connect to display", "config"),
+    ("Hostfile is not formatted correctly, unable to proceed with training.", "config"),
+    ("No slot '7' specified on host 'n4'", "config"),
+    ("The system is going down for reboot NOW!", "slurm_failure"),
+    ("The system will power off now!", "slurm_failure"),
+    ("fish: Job 1, 'python train.py' terminated by signal SIGSEGV (toy)", "native_crash"),
+    ("fish: Job 1, 'python train.py' terminated by signal SIGKILL (toy)", "host_oom"),
+    ("libc++abi: Pure virtual function called!", "native_crash"),
 ]
 
 
@@ -84,6 +95,8 @@ def test_a_run_that_trains_on_got_over_it(watch: Watch, last: str, error_type: s
         "Job 7 is already in terminal state SUCCEEDED.",
         "allowed execute duration: 08:00:00",
         "[ring] Connected to rank 3",
+        f"{EGL} eglQueryDeviceStringEXT(EGLDevice=0): EGL_EXT_device_drm",
+        "The system will reboot at Mon 2026-03-02 12:00:00 UTC!",
     ],
 )
 def test_the_same_library_says_nothing_of_a_failure(watch: Watch, line: str) -> None:
