@@ -53,7 +53,7 @@ ENDINGS = [
     ("E39999  Aicpu kernel execute failed, device_id=0, stream_id=12, task_id=2.[FUNC:Toy]", "torch"),
     ("Core halted unexpectedly:", "torch"),
     ("[Rank:0] FATAL ERROR :: MODULE:PT_EAGER HCCL: hcclCommInitRank failed", "nccl"),
-    ("[Rank:0] FATAL ERROR :: MODULE:PT_TOY the toy is broken", "torch"),
+    ("[Rank:0] FATAL ERROR :: MODULE:PT_TOY the toy is broken", "exception"),
     ("PxgCudaDeviceMemoryAllocator fail to allocate memory 77 bytes!! Result = 2", "oom"),
     (f"{EGL}tryCreateContext(): unable to find CUDA device 0 among 2 EGL devices in total", "config"),
     ("qt.qpa.xcb: could not connect to display", "config"),
