@@ -14,7 +14,9 @@ HELD = "Job in status 2 put on hold by SYSTEM_PERIODIC_HOLD due to memory usage 
 NRT = "2026-03-02 11:52:40.000118:  4188  ERROR ||NEURON_CC_WRAPPER||: "
 RING = "2026-03-02 11:52:40.118290: E tensorflow/core/common_runtime/ring_alg.cc:7] Aborting RingReduce with "
 CRASH = "2026-03-02T11:52:40Z [52ms] [Warning] [carb.crashreporter-breakpad.plugin] "
-ASSERTED = "terminate called after throwing an instance of 'toy::Exception'\n  what():  in void gpuAssert(toy)\n"
+ASSERTED = (
+    "terminate called after throwing an instance of 'toy::Exception'\n  what():  in void gpuAssert(toy)\n"
+)
 DRIVER = "GPUassert: driver shutting down toy.cu 46"
 EGL = "Platform::WindowlessEglApplication::"
 SPOT = '{"level":"warn","message":"Spot interruption payload received: {\\"action\\":\\"terminate\\"}"}'
@@ -35,10 +37,10 @@ ENDINGS = [
     ("	The job exceeded allowed execute duration of 08:00:00", "slurm_failure"),
     ("	Error from slot1@n4: runtime exceeded maximum (7700 seconds)", "slurm_failure"),
     ("	Error from slot1@n4: disk usage exceeded allocated disk", "storage"),
-    ("Job 7 is already in terminal state FAILED_CONTROLLER. For more details, run: sky toy", "slurm_failure"),
+    ("Job 7 is already in terminal state FAILED_CONTROLLER. For more details, run: sky", "slurm_failure"),
     ("Failure reason: Unexpected error occurred: [AssertionError] JobStatus.FAILED_DRIVER", "slurm_failure"),
-    ("toy.ResourcesUnavailableError: Failed to provision all possible launchable resources.", "slurm_failure"),
-    ("There is no more capacity in the zone \"toy-b\"; you can try in another zone", "slurm_failure"),
+    ("ResourcesUnavailableError: Failed to provision all possible launchable resources.", "slurm_failure"),
+    ('There is no more capacity in the zone "toy-b"; you can try in another zone', "slurm_failure"),
     ("(exit 1) INFO: resources failed with non-zero exit code: toy failed: 1 (exit code 1)", "exception"),
     (SPOT, "preemption"),
     ("Instance is going to be interrupted in 2 minutes. Exiting...", "preemption"),
