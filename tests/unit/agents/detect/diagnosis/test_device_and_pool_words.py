@@ -1,4 +1,4 @@
-"""What Metal, IPUs, simulators, pools and clouds say of an end, each beside its kin of runs that go on."""
+"""What Metal, Gaudi, simulators, pools and clouds say of an end, each beside its kin of runs that go on."""
 
 from __future__ import annotations
 
