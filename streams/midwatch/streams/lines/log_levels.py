@@ -39,6 +39,8 @@ _GOES_ON = re.compile(
     rb"|[,;(] ?(?:skipping|skipped|retrying|ignoring|ignored|falling back|using (?:the )?cached)\b"
     rb")|\A[\W\d]{0,40}skip(?:ped|ping)?\b"
 )
+# Words in brackets on one of several cases: "or None (where the step will be skipped)".
+_OF_A_CASE = re.compile(rb"\((?:where|when|if|in which case)\b[^()]*\)")
 # A sample of a data set, as it was read or written.
 _SAMPLE = re.compile(
     rb"\A\s{0,8}[\[{].{0,60}?[\"'](?:role|prompt|completion|instruction|conversations|messages|question|answer)[\"']"
@@ -93,7 +95,7 @@ def is_quiet(line: bytes) -> bool:
 
 @lru_cache(maxsize=1024)
 def _is_quiet(line: bytes) -> bool:
-    if stands_aside(line) or _GOES_ON.search(line):
+    if stands_aside(line) or _GOES_ON.search(_OF_A_CASE.sub(b"", line)):
         return True
     found = _level(line)
     return found is not None and found["quiet"] is not None and _ENDS_ALL.search(line[:_HEAD]) is None

@@ -25,8 +25,10 @@ QUIET = [
     "12:00:01 Skipping part 7: RuntimeError: odd",
     "OSError: image 7 is truncated, skipping it",
     "requests.exceptions.ConnectionError: no answer, using the cached toy",
+    "RuntimeError: odd. The toy will be skipped (if it is small)",
 ]
 LOUD = [
+    "toy.errors.ToyError: it must return a toy or None (where the step will be skipped).",
     "RuntimeError: odd WARNING inside",
     "2026-03-02 11:00:00,000 ERROR toy.py:3 -- INFO follows",
     "[rank3]:[E302 11:00:00.1 ProcessGroupNCCL.cpp:3] odd",
