@@ -115,6 +115,11 @@ def test_a_crash_before_the_next_start_goes_on_is_behind_it(watch: Watch) -> Non
     assert watch(BEGINS + piped(1000, 4000) + CRASHED).verdict.error_type == "native_crash"
 
 
+def test_steps_between_bars_get_over_no_broken_loss(watch: Watch) -> None:
+    done = watch(piped(1000, 4000) + piped(4000, 9000).replace("loss_G -0.", "loss_G nan | was 0."))
+    assert done.verdict.error_type == "numerical_instability"
+
+
 @pytest.mark.parametrize(
     ("words", "error_type"),
     [
