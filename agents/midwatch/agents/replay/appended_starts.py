@@ -6,7 +6,7 @@ A new start is assumed only where all of these hold:
   stands there that a launcher or a tracker prints once for each start.
 - The steps begin again at or below the last one, if both starts print steps.
 - The start before has ended, well or badly, or the repeated lines are those of a scheduler or a launcher.
-  A start that printed no step must show both, or have ended and print a time a minute or more later.
+  A start that printed no step must show both, or have ended and the next one begin a minute or more later.
 
 A script that ended of an exception twice was started twice, whatever its first lines (`script_starts`).
 Behind LSF's summary of one job the next job writes (`job_summaries`).
@@ -25,7 +25,6 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
 from itertools import islice, pairwise, takewhile
 from typing import NamedTuple
 
@@ -34,6 +33,7 @@ from midwatch.agents.replay.job_summaries import behind_job_summaries
 from midwatch.agents.replay.log_files import LogFile, lines_behind
 from midwatch.agents.replay.other_jobs import PIECES, behind_other_jobs
 from midwatch.agents.replay.script_starts import behind_ended_scripts
+from midwatch.agents.replay.start_times import COMPARED, apart, begun_later
 
 MOST_FILES = 8
 """Files of a job that are each searched for appended starts. Of more files the one with the root is."""
@@ -44,7 +44,6 @@ _ALPHABET = range(ord("a"), ord("z") + 1)
 _LETTERS = 24  # that a row of lines needs, so that rules and blank headings begin nothing
 _MOST_STARTS = 64
 _BLOCK = 256 * 1024
-_COMPARED = 512  # bytes of a line
 _ALIKE = 4  # bytes with which two first lines of the same kind begin
 _PIECE = 12  # bytes that must stand in a block before its lines are compared
 _COMMON = 32  # times that such a piece may stand in one block
@@ -54,8 +53,6 @@ _CHANGES = re.compile(
     rb"|\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? "
     rb"|\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\w* +\d\d?\b"
 )
-_DATED = re.compile(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
-_APART = timedelta(minutes=1)  # ranks of one start print their first lines within a minute
 _DIGITS = re.compile(rb"\d+")
 _LITERAL = re.compile(rb"[^\d\s](?:[^\d\n]*[^\d\s])?")
 _LAUNCHES = re.compile(
@@ -71,6 +68,7 @@ _MARKS = {
     b":main] cmd = ": 0,  # DeepSpeed's runner, before it starts its launchers
     b" Job executing on host: <": 0,  # HTCondor's event log, which holds all starts of a job
     b"Tracking run with wandb version": 30,
+    b" init nccl context nranks: ": 30,  # Paddle, of which each rank appends to a file of its own
 }
 """Words that are printed once for each start, with the lines that must stand above them since the last ones.
 
@@ -81,6 +79,8 @@ _MARK = re.compile(
     rb"\A(?:nohup: ignoring input|Using ssh batch size of "
     rb"|001 \([\d.]+\) [\d/-]+ [\d:.]+Z? Job executing on host: <"
     rb"|\[[\d :,-]+\] \[INFO\] \[runner\.py:\d+:main\] cmd = "
+    rb"|I\d{4} [\d:.]+ +\d+ nccl_context\.cc:\d+\] init nccl context nranks: \d+ local rank: \d+"
+    rb" gpu id: \d+ ring id: 0\b"
     rb"|(?:\x1b\[[\d;]*m)*wandb(?:\x1b\[[\d;]*m)*: Tracking run with wandb version)"
 )
 _TAKEN = b" DUE TO "
@@ -212,7 +212,10 @@ def _starts_of(file: LogFile, places: Sequence[StartPlace], watch: Watch) -> lis
     kept = [_Part(parts[0], known)]
     for part, place in zip(parts[1:], places, strict=True):
         following = watch([part])
-        if _begins(known, following, place):
+        if _begins(known, following, place) or (
+            _only_late(known, following, place)
+            and begun_later(file, kept[-1].file.start[1], part.start[1], _HEAD_LINES)
+        ):
             kept.append(_Part(part, following))
             known = following
         else:
@@ -254,6 +257,12 @@ def _begins(before: Replayed, after: Replayed, place: StartPlace) -> bool:
     return (ended or place.launched) if before.steps else (ended and (place.launched or place.later))
 
 
+def _only_late(before: Replayed, after: Replayed, place: StartPlace) -> bool:
+    """Whether what stands at `place` would be another start if its first lines were a minute later."""
+    known = place.launched or place.later or place.behind_end or place.other_job
+    return not known and _begins(before, after, place._replace(later=True))
+
+
 def _together(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tuple[int, int] | None:
     return (one[0], other[1]) if one and other else one or other
 
@@ -290,10 +299,10 @@ def _places(file: LogFile, *, marks: bool) -> Iterator[StartPlace]:
         masked = _masked(line)
         if not masked:
             continue
-        recent.append((offset, number, masked, line[:_COMPARED]))
+        recent.append((offset, number, masked, line[:COMPARED]))
         if marks and _marks_a_start(line, number, marked) and offset > file.start[0]:
             yield StartPlace(offset, number, launched=True, marked=True)
-        if marks and _TAKEN_AWAY.search(line[:_COMPARED]):
+        if marks and _TAKEN_AWAY.search(line[:COMPARED]):
             yield StartPlace(offset + len(line) + 1, number + 1, launched=False, behind_end=True)
         index = rows.get(tuple(each[2] for each in list(recent)[-_ROW:]), -1)
         if index < 0 or len(recent) < _ROW:
@@ -306,7 +315,7 @@ def _places(file: LogFile, *, marks: bool) -> Iterator[StartPlace]:
                 row_of_head = head[index : index + _ROW]
                 launched = any(_LAUNCHES.search(each) for each, _ in row_of_head)
                 later = any(
-                    _apart(above, below[3])
+                    apart(above, below[3])
                     for (above, _), below in zip(row_of_head, list(recent)[-_ROW:], strict=True)
                 )
                 yield StartPlace(first[0], first[1], launched, later=later)
@@ -325,19 +334,9 @@ def _begins_alike(one: bytes, other: bytes) -> bool:
     return _DIGITS.sub(b"0", one)[:_ALIKE] == _DIGITS.sub(b"0", other)[:_ALIKE]
 
 
-def _apart(first: bytes, later: bytes) -> bool:
-    """Whether a line prints a date and time that is `_APART` or more behind that of the first line."""
-    times = [_DATED.search(each) for each in (first[:_COMPARED], later)]
-    try:
-        begun, now = (datetime.fromisoformat(found[0].decode()) for found in times if found is not None)
-    except ValueError:
-        return False
-    return now - begun >= _APART
-
-
 def _marks_a_start(line: bytes, number: int, marked: dict[bytes, int]) -> bool:
     """Whether the line holds words that a start prints once. Notes where they stood last in `marked`."""
-    if _MARK.search(line[:_COMPARED]) is None:
+    if _MARK.search(line[:COMPARED]) is None:
         return False
     words = next(words for words in _MARKS if words in line)
     last, least = marked.get(words), _MARKS[words]
@@ -356,7 +355,7 @@ def _lines(file: LogFile, pieces: set[bytes]) -> Iterator[tuple[int, int, bytes]
             text = rest + block
             size = text.rfind(b"\n") + 1
             if not size and len(text) > _BLOCK:
-                rest, left_out = text[:_COMPARED], left_out + len(text) - _COMPARED
+                rest, left_out = text[:COMPARED], left_out + len(text) - COMPARED
                 continue
             whole, rest = text[:size], text[size:]
             counts = {piece: whole.count(piece) for piece in rare}
@@ -372,7 +371,7 @@ def _lines(file: LogFile, pieces: set[bytes]) -> Iterator[tuple[int, int, bytes]
 
 
 def _masked(line: bytes) -> bytes:
-    return _CHANGES.sub(b"#", line[:_COMPARED]).strip()
+    return _CHANGES.sub(b"#", line[:COMPARED]).strip()
 
 
 def _letters(masked: bytes) -> int:

@@ -135,8 +135,8 @@ _KINDS = tuple(
 _TAKEN_BACK = re.compile(
     rb"(?i)\b(?:if|may|might|possibl\w+|perhaps|whether|in case|unless|when|should|would|skip\w*|retry\w*"
     rb"|retri\w+|again|ignor\w*|fall\w* ?back|continu\w*|recover(?:ed|ing)|resum\w*|reconnect\w*|restart\w*"
-    rb"|re-?queu\w*|attempt \d+|warning|early.?stop\w*|deprecat\w*|disabl\w*|instead|default|success\w*|(?:no|0|without(?: any)?)"
-    rb" (?:errors?|failures?|failed|exceptions?)|(?:fail|error|abort)\w*[:=] ?0"
+    rb"|re-?queu\w*|attempt \d+|warning|early.?stop\w*|deprecat\w*|disabl\w*|instead|default|success\w*"
+    rb"|(?:no|0|without(?: any)?) (?:errors?|failures?|failed|exceptions?)|(?:fail|error|abort)\w*[:=] ?0"
     rb"|not? (?:fail|abort|time|crash)\w*)\b"
 )
 _SHOWN = re.compile(

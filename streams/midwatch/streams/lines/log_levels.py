@@ -44,6 +44,8 @@ _GOES_ON = re.compile(
     rb"|(?:proceeding|continuing) (?:anyway|without|with|to)\b)"
     rb")|\A(?:\[[^\[\]\n]{1,60}\]:?)?[\W\d]{0,40}(?:skip(?:ped|ping)?|ignoring)\b"
 )
+# Words in brackets on one of several cases: "or None (where the step will be skipped)".
+_OF_A_CASE = re.compile(rb"\((?:where|when|if|in which case)\b[^()]*\)")
 # A sample of a data set, as it was read or written.
 _SAMPLE = re.compile(
     rb"\A\s{0,8}[\[{].{0,60}?[\"'](?:role|prompt|completion|instruction|conversations|messages|question|answer)[\"']"
@@ -94,7 +96,7 @@ def stands_aside(line: bytes) -> bool:
 
 def goes_on(line: bytes) -> bool:
     """Whether the line itself says that its writer goes on: it skips, tries again, or takes another way."""
-    return _GOES_ON.search(line) is not None
+    return _GOES_ON.search(_OF_A_CASE.sub(b"", line)) is not None
 
 
 def got_over(line: bytes) -> bool:

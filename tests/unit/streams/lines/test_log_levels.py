@@ -41,8 +41,10 @@ QUIET = [
     "Error in handling toy.tar. Exception odd raised. Continuing to next file",
     "ERROR:toy:Timeout waiting for the toy after 9 s. Proceeding anyway as best effort.",
     "ERROR toy:7: unable to make the key, skipping the cache: RuntimeError: odd",
+    "RuntimeError: odd. The toy will be skipped (if it is small)",
 ]
 LOUD = [
+    "toy.errors.ToyError: it must return a toy or None (where the step will be skipped).",
     "RuntimeError: odd WARNING inside",
     "2026-03-02 11:00:00,000 ERROR toy.py:3 -- INFO follows",
     "[rank3]:[E302 11:00:00.1 ProcessGroupNCCL.cpp:3] odd",

@@ -76,6 +76,7 @@ REASONS: Mapping[str, WhyNot] = {
         "follows", "a thread of a process that ended threw it; {line} tells why it ended"
     ),
     "node failed": WhyNot("follows", "these are last words of a node that failed, see {line}"),
+    "removed": WhyNot("follows", "somebody removed the job from the queue, see {line}"),
     "killed by the agent": WhyNot(
         "follows", "the launcher killed a worker that hung while it closed, see {line}"
     ),

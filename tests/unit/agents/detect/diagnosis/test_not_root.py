@@ -89,6 +89,7 @@ REPORT = consequence(4, "torch_watchdog_timeout", "nccl_timeout")
 REPORT_LATER = consequence(9, "torch_watchdog_timeout", "nccl_timeout")
 CRASH = seen(7, kind="native_crash", general=True)
 CHECK = "(pid=raylet) F0302 11:52:40.118290  4188  4188 toy.cc:7]  Check failed: it != toys.end()"
+CONDOR = "(77.000.000) 2026-03-02 11:40:00 Job was"
 ASKED = "(pid=raylet) I0302 11:52:39.130998  4188  4188 main.cc:216] toy received SIGTERM"
 QUIET = fact(exit_code=0)
 NVLS = "n4:88:90 [2] transport/nvls.cc:640 NCCL WARN Cuda failure 1 'invalid argument'"
@@ -187,6 +188,16 @@ CASES: list[tuple[str, int, int | None, Sequence[Hit], AttemptEnd]] = [
         3,
         6,
         [seen(3, captures={"in_a_thread": "1"}), seen(6, "slurm_preempted", kind="preemption")],
+        ended(),
+    ),
+    (
+        "removed",
+        2,
+        6,
+        [
+            seen(2, "condor_evicted", kind="preemption", text=f"004 {CONDOR} evicted.", general=True),
+            seen(6, "condor_removed", kind="cancelled", text=f"009 {CONDOR} aborted.", general=True),
+        ],
         ended(),
     ),
     (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
@@ -13,6 +14,8 @@ from midwatch.streams.records import Hit
 from midwatch.streams.records.error_types import family
 
 _NODE_FAILED = "slurm_node_failure_seen"
+_EVICTED, _REMOVED = "condor_evicted", "condor_removed"
+_CONDOR_JOB = re.compile(r"\b0\d\d \(([\d.]+)\) ")
 _KILLED_CHILD = "dataloader_killed"
 _NOTICES = {
     _KILLED_CHILD: ("memory",),
@@ -78,6 +81,29 @@ def _is_of_a_host(hit: Hit) -> bool:
 
 def _place(hit: Hit) -> tuple[tuple[str, str], int]:
     return (hit.line.file, hit.line.number)
+
+
+def evicted_by_its_removal(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """HTCondor takes a running job off its slot because somebody removed it: the event stands above that.
+
+    A job that it evicts for another one stays in the queue, and nobody removes it.
+    """
+    if hit.rule != _EVICTED:
+        return None
+    removal = around.once(_removals).get(_condor_job(hit))
+    if removal is None or not earlier(hit.line, removal.line):
+        return None
+    return consequence(hit, NotRoot("removed", removal.line))
+
+
+def _removals(around: Surroundings) -> Mapping[str, Hit]:
+    """The last removal of each job."""
+    return {job: hit for hit in around.causes if hit.rule == _REMOVED and (job := _condor_job(hit))}
+
+
+def _condor_job(hit: Hit) -> str:
+    found = _CONDOR_JOB.search(hit.line.text)
+    return "" if found is None else found[1]
 
 
 def killed_by_the_agent(hit: Hit, around: Surroundings) -> RootCandidate | None:

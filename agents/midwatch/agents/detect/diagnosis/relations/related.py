@@ -15,6 +15,7 @@ from midwatch.agents.detect.diagnosis.relations.handled import (
     went_another_way,
 )
 from midwatch.agents.detect.diagnosis.relations.notices import (
+    evicted_by_its_removal,
     killed_by_the_agent,
     of_a_failing_node,
     seen_by_the_parent,
@@ -43,6 +44,7 @@ RELATIONS: tuple[Relation, ...] = (
     raised_by_the_wait,
     seen_by_the_parent,
     of_a_failing_node,
+    evicted_by_its_removal,
     thread_of_a_job_taken_away,
     thrown_while_ending,
     waited_beside_one_that_worked,
