@@ -170,7 +170,7 @@ def _raised(judged: Mapping[str, int], ends: Mapping[str, int]) -> dict[str, int
 def _hold(turn: Turn, hit: Hit, logged_ms: int) -> None:
     if hit.role == "success":
         if hit.fallback and turn.state.held:
-            return  # a script may say so behind the crash of what it ran
+            return  # A script may say so behind the crash of what it ran.
         # The held lines stand before the job's success, so they did not end it.
         turn.set(succeeded=True, success_line=hit.line, held=(), noted=(), loops={})
         if turn.running():
