@@ -77,6 +77,7 @@ REASONS: Mapping[str, WhyNot] = {
     ),
     "node failed": WhyNot("follows", "these are last words of a node that failed, see {line}"),
     "removed": WhyNot("follows", "somebody removed the job from the queue, see {line}"),
+    "card failed": WhyNot("follows", "the driver says at {line} that a card of this node failed"),
     "killed by the agent": WhyNot(
         "follows", "the launcher killed a worker that hung while it closed, see {line}"
     ),

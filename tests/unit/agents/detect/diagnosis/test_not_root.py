@@ -34,6 +34,7 @@ def seen(  # noqa: PLR0913  # a line with what its rule knows; each has its defa
     general: bool = False,
     rank: int | None = 0,
     path: str = "log",
+    node: str = "n1",
     time: float | None = None,
     subsystem: str = "python",
     captures: Mapping[str, str] | None = None,
@@ -41,7 +42,7 @@ def seen(  # noqa: PLR0913  # a line with what its rule knows; each has its defa
 ) -> Hit:
     """A hit on a line of a toy."""
     at = float(number) if time is None else time
-    line = Line(text=text, path=path, number=number, offset=0, time=at, node="n1", rank=rank)
+    line = Line(text=text, path=path, number=number, offset=0, time=at, node=node, rank=rank)
     known = dict(captures or {})
     return Hit(
         rule, role, kind, subsystem, "error", transient, line, number, "g", captures=known, fallback=general
@@ -198,6 +199,13 @@ CASES: list[tuple[str, int, int | None, Sequence[Hit], AttemptEnd]] = [
             seen(2, "condor_evicted", kind="preemption", text=f"004 {CONDOR} evicted.", general=True),
             seen(6, "condor_removed", kind="cancelled", text=f"009 {CONDOR} aborted.", general=True),
         ],
+        ended(),
+    ),
+    (
+        "card failed",
+        3,
+        6,
+        [seen(3, "cuda_illegal_access", kind="torch"), seen(6, "xid_hardware", kind="hardware")],
         ended(),
     ),
     (

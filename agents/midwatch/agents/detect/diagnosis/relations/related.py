@@ -6,6 +6,7 @@ Each names a mechanism. The order among the candidates is in `root_line`.
 from __future__ import annotations
 
 from midwatch.agents.detect.diagnosis.candidates import RootCandidate
+from midwatch.agents.detect.diagnosis.relations.broken_cards import raised_by_a_broken_card
 from midwatch.agents.detect.diagnosis.relations.closing import only_torn_down, thrown_while_ending
 from midwatch.agents.detect.diagnosis.relations.handled import (
     asked_for_itself,
@@ -45,6 +46,7 @@ RELATIONS: tuple[Relation, ...] = (
     seen_by_the_parent,
     of_a_failing_node,
     evicted_by_its_removal,
+    raised_by_a_broken_card,
     thread_of_a_job_taken_away,
     thrown_while_ending,
     waited_beside_one_that_worked,
