@@ -86,7 +86,7 @@ _TAKEN_DOWN = re.compile(
 _KILLED = re.compile(r"(?i)\bkill|\boom[ _-]|out[ _]of[ _]memory")
 
 
-def _tells_an_end(hit: Hit) -> bool:
+def tells_an_end(hit: Hit) -> bool:
     """Whether the line is the word of somebody outside that the job, a task or a process has ended."""
     if hit.error_type in _ENDED or hit.mode == "timeout":
         return True
@@ -141,12 +141,12 @@ class LastFailure:
         hits = list(held)
         if len(self._steps_behind.get(file.path, ())) >= _STEPS:
             return "lines"  # a loop that began anew, so its steps alone undo nothing
-        if any(map(_tells_an_end, hits)):
+        if any(map(tells_an_end, hits)):
             return "nothing"
         trained = trained and self._has_steps_before()
         if trained and (
             any(_TAKEN_DOWN.search(hit.line.text) for hit in hits)
-            or _leaves_the_script(file, self.numbers[file.path])
+            or leaves_the_script(file, self.numbers[file.path])
         ):
             return "bars"
         tried = all(family(hit.error_type) in _TRIED for hit in hits)
@@ -174,7 +174,7 @@ def went_on(file: LogFile, last: int, weight: Weight) -> bool:
     if _OF_A_WORKER.match(own) is None:
         rest = [line for line in rest if _OF_A_WORKER.match(line) is None]
     behind = (drawn for line in rest for drawn in _drawings(line))
-    lines = list(_ordinary(islice(behind, _READ)))
+    lines = list(ordinary(islice(behind, _READ)))
     if weight == "bars":
         own_bars = _bars_above(file, last)
         drawn = {line for line in lines if (bar := _bar(line)) and bar.of_training and bar in own_bars}
@@ -195,7 +195,7 @@ def _got_over_it_before(file: LogFile, last: int, work: int) -> bool:
         return False
     words = _DIGITS.sub("0", lines[-1].strip())
     times = [index for index, line in enumerate(lines) if _DIGITS.sub("0", line.strip()) == words]
-    between = [len(list(_ordinary(lines[one + 1 : other]))) for one, other in pairwise(times[-_AGAIN:])]
+    between = [len(list(ordinary(lines[one + 1 : other]))) for one, other in pairwise(times[-_AGAIN:])]
     printed = all(index and _OF_A_TRACEBACK.match(lines[index - 1]) is None for index in times[-_AGAIN:])
     return len(between) == _AGAIN - 1 and printed and min(between) >= _FEW and 2 * work >= min(between)
 
@@ -206,7 +206,7 @@ def _drawings(line: str) -> list[str]:
     return drawn if len(drawn) == 1 else [each.lstrip() for each in drawn]
 
 
-def _ordinary(lines: Iterable[str]) -> Iterator[str]:
+def ordinary(lines: Iterable[str]) -> Iterator[str]:
     """The lines that may be work."""
     for line in lines:
         of_the_end = _OF_THE_END.search(line) or _LISTED.search(line)
@@ -256,7 +256,7 @@ def _bars_above(file: LogFile, last: int) -> set[_Bar]:
     return {bar for bar in map(_bar, drawn) if bar is not None}
 
 
-def _leaves_the_script(file: LogFile, last: int) -> bool:
+def leaves_the_script(file: LogFile, last: int) -> bool:
     """Whether line `last` is the exception of a traceback whose first frame is the script's own module."""
     below = ""
     for line in reversed(_lines_above(file, last, _LONGEST_TRACEBACK)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 
 from midwatch.agents.decide.decision import Rulebook
@@ -10,6 +11,7 @@ from midwatch.agents.detect.diagnosis.chance import chance_of, end_class, shippe
 from midwatch.agents.replay.aftermath import LastFailure, went_on
 from midwatch.agents.replay.caught_by_workers import StepLines, caught_by_workers
 from midwatch.agents.replay.closing_lines import CUT_NAME, ClosingFailure, closing_failure, ends_within_a_name
+from midwatch.agents.replay.contradicted_end import counted_end, failure_at_the_end
 from midwatch.agents.replay.log_files import INCARNATION, LogFile, as_printed, line_of, origin_of
 from midwatch.agents.replay.matched_files import Damage, in_order, matching
 from midwatch.agents.replay.open_spike import Losses, LossLine, Spike, is_over
@@ -17,6 +19,7 @@ from midwatch.agents.replay.pipeline import JobWatch, PipelineStep, step
 from midwatch.agents.replay.reading.archives import Advance, nothing
 from midwatch.agents.rulesets.bundles import CompiledBundle
 from midwatch.agents.schedulers.base import StartState
+from midwatch.agents.schedulers.saved_job import FailedLastStep
 from midwatch.rules.detectors import DETECTORS
 from midwatch.rules.detectors.base import Detectors
 from midwatch.rules.detectors.limits import WatchLimits
@@ -83,12 +86,14 @@ def replay(  # noqa: PLR0913  # what a log alone cannot tell; each has its defau
     processes: int = 1,
     advance: Advance = nothing,
     end: StartState | None = None,
+    failed_step: FailedLastStep | None = None,
     source: tuple[str, str] = ("replay", "file"),
 ) -> Replayed:
     """Watch all files of one job. The time of the lines counts, and the order of `files` does not.
 
     `end`: how the scheduler says that the job ended. Without it a log with a failure is taken for an end.
-    `source`: that scheduler, and the job's id there. Raises OSError if a file cannot be read.
+    `failed_step`: what its record says against a good end. `source`: that scheduler, and the job's id there.
+    Raises OSError if a file cannot be read.
     """
     run = _JobReplay(job, book, limits, detectors)
     hits, unlisted, damages = list[Hit](), 0, list[Damage]()
@@ -105,7 +110,13 @@ def replay(  # noqa: PLR0913  # what a log alone cannot tell; each has its defau
     hits.sort(key=lambda hit: place[hit.line.path])
     over_it = _went_on(run, files, hits) if run.watch.job.state.held and end is None else ""
     if end is not None or (run.watch.job.state.held and not over_it):
-        result = _ended(run, end, source)
+        if end is not None:
+            end = counted_end(end, failed_step, run.watch.job.state)
+        result = _ended(copy(run), end, source)
+        if end is not None and result.verdict.mode == "success":
+            at = failure_at_the_end(run.watch.job.state, files, run.failures, hits)
+            judged = _against_a_good_end(run, end, source, at) if at else result
+            result = judged if judged.verdict.state == "failed" else result
         result = replace(result, verdict=_with_line_as_printed(result.verdict, files))
         if end is None:
             result = _with_cut_name(result, files)
@@ -211,6 +222,18 @@ def _ended(run: _JobReplay, end: StartState | None, source: tuple[str, str]) -> 
         rivals=incident.other_candidates,
         told=fact if end else None,
     )
+
+
+def _against_a_good_end(run: _JobReplay, end: StartState, source: tuple[str, str], place: str) -> Replayed:
+    """The verdict on a log that ends in a failure though its job ended well. So a person decides."""
+    result = _ended(run, replace(end, mode=None, exit_code=None), source)
+    told = None if result.told is None else replace(result.told, mode=end.mode, exit_code=end.exit_code)
+    reason = (
+        f"the job ended well, but its log ends in the failure of {place}: a pipe or a script may have lost "
+        "its exit code"
+    )
+    held = replace(result.decision, action="hold", reason=reason)
+    return replace(result, decision=held, told=told)
 
 
 def _went_on(run: _JobReplay, files: Sequence[LogFile], hits: Sequence[Hit]) -> str:

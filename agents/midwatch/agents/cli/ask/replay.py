@@ -124,6 +124,7 @@ def replay(
                     processes=processes_for(sum(file.size() for file in files), _WORTH_PROCESSES),
                     advance=advance,
                     end=end.state if end else None,
+                    failed_step=end.failed_step if end else None,
                     source=(end.cluster, next(iter(end.names), "file")) if end else ("replay", "file"),
                 )
 

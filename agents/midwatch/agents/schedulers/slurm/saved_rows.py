@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from midwatch.agents.schedulers.base import StartState
-from midwatch.agents.schedulers.saved_job import SavedJob
+from midwatch.agents.schedulers.saved_job import FailedLastStep, SavedJob
 from midwatch.agents.schedulers.slurm.text import job_state, whole_word
 
 _REQUEUED = re.compile(r"(?i)requeued[ _]|requeued\Z")
@@ -65,7 +65,8 @@ def jobs_in(rows: Sequence[SavedRow]) -> list[SavedJob]:
         state = _last_start(group)
         if state is not None:
             raw = next((row.raw for row in group if row.raw), "")
-            jobs.append(SavedJob("slurm", (name, raw) if raw and raw != name else (name,), state))
+            names = (name, raw) if raw and raw != name else (name,)
+            jobs.append(SavedJob("slurm", names, state, _failed_step(group, state)))
     return jobs
 
 
@@ -87,6 +88,25 @@ def _last_start(group: Sequence[SavedRow]) -> StartState | None:
         reason = f"its step {killed.job}.{killed.part} ended OUT_OF_MEMORY"
         return replace(state, error_type="host_oom", reason=reason)
     return state
+
+
+def _failed_step(group: Sequence[SavedRow], state: StartState) -> FailedLastStep | None:
+    """The end of the last numbered step of a job that COMPLETED, if that step did not.
+
+    The job has the code of its script, and that may end with 0 behind a failed srun. A step whose number a
+    narrow column cut away has no place in their order.
+    """
+    own = max(index for index, row in enumerate(group) if not row.part) if state.word == "COMPLETED" else None
+    below = [] if own is None else group[own + 1 :]
+    steps = sorted((row for row in below if row.part.isdecimal()), key=lambda row: int(row.part))
+    if not steps or any(row.part == "step" for row in below):
+        return None
+    last, word = steps[-1], steps[-1].state()
+    if word.word not in ("FAILED", "OUT_OF_MEMORY"):
+        return None
+    reason = f"the job ended COMPLETED, but its last step {last.job}.{last.part} ended {word.word}"
+    only = all(row.state().word != "COMPLETED" for row in steps)
+    return FailedLastStep(replace(word, reason=reason), only)
 
 
 def _rank(state: StartState) -> int:
