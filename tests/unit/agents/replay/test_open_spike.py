@@ -256,3 +256,18 @@ def test_any_column_is_read(losses: list[str]) -> None:
     kept = Losses()
     kept.take(column(losses))
     kept.open_spikes()
+
+
+@pytest.mark.parametrize(
+    "head", ["INFO train: step {} loss {}", "INFO:train:step {} loss={}", "INFO toy: step {} loss {}"]
+)
+def test_a_logger_called_train_prints_losses_as_any_other(watch: Watch, head: str) -> None:
+    calm = "".join(head.format(step, 2.0 + step % 2 / 10) + " lr 0.1\n" for step in range(1, 400))
+    high = "".join(head.format(step, 9.8) + " lr 0.1\n" for step in range(400, 500))
+    assert [finding.kind for finding in watch(calm + high).findings] == ["loss_spike"]
+    assert watch(calm).findings == ()
+
+
+def test_the_loss_of_a_validation_behind_the_step_is_none_of_the_training(watch: Watch) -> None:
+    steps = "".join(f"INFO train: step {n} validation loss 2.0\n" for n in range(1, 400))
+    assert watch(steps + steps.replace("2.0", "9.8").replace("step ", "step 1")).findings == ()
