@@ -283,7 +283,9 @@ def _with_spike(result: Replayed, error_type: str, first: LossLine, files: Seque
 
 def _ended_for_no_known_reason(result: Replayed) -> bool:
     """Whether only the scheduler says that the job failed, and nobody has started it again."""
-    return result.verdict.error_type == "unknown" and result.decision.action == "hold"
+    verdict = result.verdict
+    vague = verdict.error_type in ("unknown", "native_crash", "user_interrupt") and not verdict.root_file
+    return vague and result.decision.action == "hold"
 
 
 def _closing(run: _JobReplay, files: Sequence[LogFile], hits: Sequence[Hit]) -> ClosingFailure | None:

@@ -14,6 +14,9 @@ _NODE_WORDS = {"NODE_FAIL": True, "LAUNCH_FAILED": None, "BOOT_FAIL": None}
 """SLURM's words for an end by a node, and whether another start may succeed."""
 _MAY_PASS = ("preemption", "hardware", "slurm_failure", "ray_node_died")
 _UNSPECIFIC = ("", "slurm_failure", "unknown")
+_SIGNALS = {2: "user_interrupt", 4: "native_crash", 7: "native_crash", 8: "native_crash"}
+"""What a signal alone tells. Any failure may end in SIGABRT or SIGSEGV, so these tell nothing."""
+_SIGNALLED = 128
 _NOTICES = ("dataloader_killed",)
 """Rules of a parent that saw its child end by a signal. They know no more than a bare "Killed" does."""
 
@@ -21,6 +24,15 @@ _NOTICES = ("dataloader_killed",)
 def is_specific(fact: SchedulerFact) -> bool:
     """Whether the scheduler knows more than that the job ended. A time limit is such knowledge."""
     return fact.error_type not in _UNSPECIFIC or fact.new in _NODE_WORDS or fact.mode == "timeout"
+
+
+def kind_alone(fact: SchedulerFact) -> str:
+    """The error type where nothing but the fact tells of the end: that of a telling signal, or its own word.
+
+    A shell reports a signal as an exit code above 128.
+    """
+    signal = fact.signal or (fact.exit_code or 0) - _SIGNALLED
+    return _SIGNALS.get(signal) or fact.error_type or "unknown"
 
 
 def may_pass(fact: SchedulerFact) -> bool | None:

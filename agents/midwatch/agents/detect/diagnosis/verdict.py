@@ -24,7 +24,13 @@ from midwatch.agents.detect.diagnosis.relations.peer_exits import after_peer_exi
 from midwatch.agents.detect.diagnosis.relations.related import related
 from midwatch.agents.detect.diagnosis.relations.surroundings import Surroundings
 from midwatch.agents.detect.diagnosis.root_line import Order, RootChoice, choose, features, rivals
-from midwatch.agents.detect.diagnosis.scheduler_word import is_specific, may_pass, printed_by_the_end, told
+from midwatch.agents.detect.diagnosis.scheduler_word import (
+    is_specific,
+    kind_alone,
+    may_pass,
+    printed_by_the_end,
+    told,
+)
 from midwatch.agents.detect.diagnosis.time_limit import with_way_on
 from midwatch.agents.detect.diagnosis.transience import NO_STEP_SEEN, as_proven, beside_a_kill
 from midwatch.agents.detect.line_order import in_order
@@ -245,7 +251,7 @@ def _judge(root: Hit | None, hits: Sequence[Hit], ending: AttemptEnd) -> Verdict
             f"it ended without an error at step {ending.step} of {ending.total}: look at the job's own log"
         )
         return _verdict(ending, "ended", "unknown", stand_in=_StandIn(remedy=short))
-    error_type = fact.error_type if fact and fact.error_type else "unknown"
+    error_type = kind_alone(fact) if fact else "unknown"
     stand_in = _StandIn(error_type, line=told(fact) if fact else "", remedy=_LOOK_ELSEWHERE)
     known = fact is not None and bool(fact.exit_code or fact.signal or fact.mode in ("timeout", "crash"))
     return _verdict(ending, mode, "failed" if known else "unknown", stand_in=stand_in)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from midwatch.agents.schedulers.base import StartState
@@ -18,6 +19,8 @@ _STATUS = re.compile(
 )
 _SAID = {"succeeded": "SUCCEEDED", "failed": "FAILED", "was stopped": "STOPPED"}
 _MESSAGE = re.compile(r"Status message: (.*)")
+_EXCEPTION = re.compile(r"^(?P<name>[\w.]+(?:Error|Exception|Exit|Interrupt))\b.*$", re.M)
+_MEMORY = "ray.exceptions.OutOfMemoryError"
 _CODE = re.compile(r"failed with exit code (-?\d+)")
 _DEPLOYED = {"Complete": "SUCCEEDED", "Failed": "FAILED"}
 
@@ -45,7 +48,7 @@ def jobs_of_text(text: str) -> list[SavedJob]:
         message = _MESSAGE.search(plain, match.end(), stop)
         record = {
             "status": match["word"] or _SAID[match["said"]],
-            "message": match["message"] or (message[1] if message else ""),
+            "message": match["message"] or (plain[message.start(1) : stop] if message else ""),
         }
         name = match["a"] or match["b"]
         jobs[name] = SavedJob("ray", (name,), _state(record))
@@ -53,11 +56,19 @@ def jobs_of_text(text: str) -> list[SavedJob]:
 
 
 def _state(record: Mapping[str, Any]) -> StartState:
-    """The state, with the exit code that only the message tells where no field does."""
-    code = record.get("driver_exit_code")
-    if code is None and (told := _CODE.search(str(record.get("message") or ""))):
+    """The state, with the exit code that only the message tells where no field does.
+
+    The message holds the last lines of the log, which the saved log may lack. They count where they end in
+    Ray's own word on memory: what stands above, the job may have got over.
+    """
+    code, message = record.get("driver_exit_code"), str(record.get("message") or "")
+    if code is None and (told := _CODE.search(message)):
         code = int(told[1])
-    return states.state({**record, "driver_exit_code": code})
+    state = states.state({**record, "driver_exit_code": code})
+    *_, last = (None, *_EXCEPTION.finditer(message))
+    if state.word != "FAILED" or state.error_type or last is None or last["name"] != _MEMORY:
+        return state
+    return replace(state, error_type="host_oom", reason=f"{state.reason}: {last[0]}"[: states.LONGEST])
 
 
 def _of_kubernetes(record: Mapping[str, Any]) -> SavedJob:

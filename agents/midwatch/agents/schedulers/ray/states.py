@@ -24,7 +24,7 @@ _LIVE = {"PENDING": "queued", "RUNNING": "running"}
 _NODE_DIED = re.compile(
     r"node (?:died|was|is|has|failed)|NODE_DIED|node .{0,60}(?:dead|died|terminated)", re.I
 )
-_LONGEST = 300
+LONGEST = 300
 
 
 def sweep(jobs: Sequence[Mapping[str, Any]], session: str) -> tuple[SchedulerJob, ...]:
@@ -120,4 +120,4 @@ def _error_type(job: Mapping[str, Any]) -> str:
 def _reason(job: Mapping[str, Any]) -> str:
     """Ray's message without the end of the log that it carries."""
     lines = str(job.get("message") or "").split("\n", 1)[0].split(", last available logs", 1)
-    return " ".join(filter(None, [str(job.get("error_type") or ""), lines[0].strip()]))[:_LONGEST]
+    return " ".join(filter(None, [str(job.get("error_type") or ""), lines[0].strip()]))[:LONGEST]

@@ -161,3 +161,35 @@ def test_what_the_schedulers_kill_makes_others_print_hides_no_fact(judge: Judge,
 def test_a_job_that_completed_is_healthy_and_needs_nothing(judge: Judge) -> None:
     done = judge(from_exit_code(0), "loading\n")
     assert (done.verdict.state, done.decision.action) == ("healthy", "none")
+
+
+@pytest.mark.parametrize(
+    ("word", "error_type"),
+    [
+        ("exit 130", "user_interrupt"),
+        ("exit 132", "native_crash"),
+        ("FAILED 135", "native_crash"),
+        ("FAILED 136", "native_crash"),
+        ("exit 129", "unknown"),
+        ("exit 3", "unknown"),
+    ],
+)
+def test_a_signal_alone_may_tell_the_kind_and_a_person_decides(
+    judge: Judge, word: str, error_type: str
+) -> None:
+    done = judge(state_of(word), STEPS)
+    assert (done.verdict.error_type, done.verdict.transient) == (error_type, None)
+    assert done.decision.action == "hold"
+    assert judge(state_of(word), STEPS + WAITING).verdict.error_type == "nccl_timeout"
+
+
+def test_an_exit_code_of_a_script_may_be_a_signal_too(judge: Judge) -> None:
+    assert judge(from_text("JobID|State|ExitCode\n77|FAILED|135:0\n", ""), "").verdict.error_type == (
+        "native_crash"
+    )
+
+
+def test_the_last_lines_tell_more_than_a_signal(judge: Judge) -> None:
+    done = judge(state_of("exit 132"), STEPS + "ERROR the wheels of the toy came off\n")
+    assert done.verdict.root_line == "ERROR the wheels of the toy came off"
+    assert done.decision.action == "hold"

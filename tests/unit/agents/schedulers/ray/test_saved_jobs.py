@@ -80,3 +80,34 @@ def test_the_last_word_of_the_command_line_counts(
     text: str, shown: list[tuple[str, str, int | None]]
 ) -> None:
     assert [(job.names[0], job.state.word, job.state.exit_code) for job in jobs_of_text(text)] == shown
+
+
+ENTRY = "Job entrypoint command failed with exit code 1, last available logs (truncated to 20,000 chars):\n"
+MEMORY = (
+    "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.\n"
+    "Memory on the node (IP: 10.0.0.9) was 30.4GB / 32.0GB (0.95). Top 10 memory users:\n77  8.47  toy\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "error_type"),
+    [
+        (f"winding the toy\n{MEMORY}", "host_oom"),
+        (f"{MEMORY}KeyError: 'wheels'\n", ""),
+        (f"ValueError: caught\n{MEMORY}", "host_oom"),
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n", ""),
+        (f"the toy printed {MEMORY}", ""),
+        ("", ""),
+    ],
+)
+def test_the_last_lines_in_ray_s_message_may_end_in_its_word_on_memory(lines: str, error_type: str) -> None:
+    state = job_of({"status": "FAILED", "driver_exit_code": 1, "message": ENTRY + lines}).state
+    assert state.error_type == error_type
+    assert state.reason.startswith("Job entrypoint command failed with exit code 1")
+    assert ("killed due to the node running low on memory" in state.reason) == bool(error_type)
+    (told,) = jobs_of_text(f"Status for job 'raysubmit_a': FAILED\nStatus message: {ENTRY}{lines}\n")
+    assert told.state.error_type == error_type
+
+
+def test_a_job_that_was_stopped_did_not_end_by_its_memory() -> None:
+    assert job_of({"status": "STOPPED", "message": ENTRY + MEMORY}).state.error_type == "cancelled"
