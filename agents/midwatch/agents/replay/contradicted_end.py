@@ -45,10 +45,14 @@ def failure_at_the_end(
     """
     if _is_done(state) or not state.held:
         return ""
-    ends = {file.path: file for file in files if _ends_in_failure(file, failures, hits)}
-    held = [path for path in ends if any(each.hit.line.path == path for each in state.held)]
+    of_file: dict[str, list[Hit]] = {}
+    for hit in hits:
+        of_file.setdefault(hit.line.path, []).append(hit)
+    ends = {file.path for file in files if _ends_in_failure(file, failures, of_file.get(file.path, []))}
+    left = {each.hit.line.path for each in state.held}
+    held = [file.path for file in files if file.path in ends & left]
     stepped = failures.last_step.keys()
-    if not held or (len(stepped) > 1 and not stepped <= ends.keys()):
+    if not held or (len(stepped) > 1 and not stepped <= ends):
         return ""
     return f"{held[0]}:{failures.numbers[held[0]]}"
 
@@ -59,10 +63,11 @@ def _is_done(state: JobState) -> bool:
 
 
 def _ends_in_failure(file: LogFile, failures: LastFailure, hits: Sequence[Hit]) -> bool:
+    """Whether the file's last failure ended a process, and no work stands behind it. `hits`: of the file."""
     last = failures.numbers.get(file.path)
     if last is None or any(ordinary(islice(lines_behind(file, last), _READ))):
         return False
-    near = [hit for hit in hits if hit.line.path == file.path and last - _SUMMARY <= hit.line.number <= last]
+    near = [hit for hit in hits if last - _SUMMARY <= hit.line.number <= last]
     own = [hit for hit in near if hit.line.number == last and hit.role in ("cause", "consequence")]
     if any(family(hit.error_type) == "stopped" for hit in own):
         return False

@@ -7,7 +7,7 @@ from collections import defaultdict
 
 from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, consequence
 from midwatch.agents.detect.diagnosis.relations.surroundings import Surroundings
-from midwatch.agents.detect.line_order import maybe_earlier
+from midwatch.agents.detect.line_order import in_order, maybe_earlier
 from midwatch.streams.lines.times import printed_time
 from midwatch.streams.records import Hit, Line
 
@@ -37,18 +37,23 @@ def raised_by_a_broken_card(hit: Hit, around: Surroundings) -> RootCandidate | N
 
 def _word_behind(hit: Hit, around: Surroundings) -> Line | None:
     """The driver's word that may stand behind the line. One that certainly stands before is a root itself."""
-    for word in around.once(_words)[hit.line.node]:
+    for word in around.once(_words).get(hit.line.node, ()):
         if maybe_earlier(hit.line, word.line) and not _is_old(word.line, hit.line):
             return word.line
     return None
 
 
 def _words(around: Surroundings) -> dict[str, list[Hit]]:
-    """By node, the driver's words on its cards."""
-    found: dict[str, list[Hit]] = defaultdict(list)
+    """By node, the driver's last word on a card in each file. A kernel may repeat it thousands of times."""
+    last: dict[tuple[str, str], Hit] = {}
     for hit in around.causes:
-        if hit.rule in _DRIVER and _OF_THE_HOST.search(hit.line.text) is None:
-            found[hit.line.node].append(hit)
+        if hit.rule not in _DRIVER or _OF_THE_HOST.search(hit.line.text) is not None:
+            continue
+        if (before := last.get(hit.line.file)) is None or before.line.number < hit.line.number:
+            last[hit.line.file] = hit
+    found: dict[str, list[Hit]] = defaultdict(list)
+    for hit in sorted(last.values(), key=in_order):
+        found[hit.line.node].append(hit)
     return found
 
 
