@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
 import pytest
@@ -39,16 +39,20 @@ def compiled_once() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def watch() -> Watch:
-    """From the text of a log, or of each of several, to what is said of the run."""
+def watch_files() -> Callable[[Sequence[LogFile]], Replayed]:
+    """From files of one start to what is said of the run."""
     watched = bundles.watched_rules(("default",), scan=False)
     policy = load_policy("verdict")
     book = Rulebook({policy.name: policy}, sign=lambda command: command, default_policy=policy.name)
+    return lambda parts: replay("replay:file/log", parts, watched, book, WatchLimits())
+
+
+@pytest.fixture(scope="session")
+def watch(watch_files: Callable[[Sequence[LogFile]], Replayed]) -> Watch:
+    """From the text of a log, or of each of several, to what is said of the run."""
 
     def replayed(*logs: str) -> Replayed:
         files = [LogFile(f"log{number or ''}", log.encode(), 0.0) for number, log in enumerate(logs)]
-        return replay_last(
-            files, lambda parts: replay("replay:file/log", parts, watched, book, WatchLimits())
-        )
+        return replay_last(files, watch_files)
 
     return replayed

@@ -4,14 +4,19 @@ Line numbers order the lines of one file, and times order the lines of two files
 lines print whole seconds, and a line without a printed time has the time of its read. Equal times have no
 known order. Use `earlier` where the order must be certain. Use `maybe_earlier` in a search for an
 explanation, where an equal time must not exclude line.
+
+The time `AT_ANY_TIME` is that of a file whose lines have no order to those of other files.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Protocol
 
 from midwatch.streams.records import Hit
+
+AT_ANY_TIME = math.inf
 
 
 class Placed(Protocol):
@@ -29,14 +34,14 @@ def earlier(line: Placed, other: Placed) -> bool:
     """Whether the line certainly stands before the other."""
     if line.file == other.file:
         return line.number < other.number
-    return line.time < other.time
+    return line.time < other.time < AT_ANY_TIME
 
 
 def maybe_earlier(line: Placed, other: Placed) -> bool:
     """Whether the line may stand before the other: it is not the same line, and not certainly behind it."""
     if line.file == other.file:
         return line.number < other.number
-    return line.time <= other.time
+    return line.time <= other.time or line.time == AT_ANY_TIME
 
 
 def in_order(hit: Hit) -> tuple[float, str, str, int]:
@@ -51,7 +56,9 @@ class FirstAndLast:
         self._files = _by_file(hits)
         # For a line of the outermost file the next file counts.
         self._first = sorted((min(own, key=in_order) for own in self._files.values()), key=in_order)[:2]
-        self._last = sorted((max(own, key=in_order) for own in self._files.values()), key=in_order)[-2:]
+        last = (max(own, key=in_order) for own in self._files.values())
+        # No other file's line is certainly earlier than one of any time.
+        self._last = sorted((hit for hit in last if hit.line.time < AT_ANY_TIME), key=in_order)[-2:]
 
     def before(self, line: Placed) -> Hit | None:
         """One of the lines that is certainly `earlier` than this line; None if there is none."""

@@ -13,6 +13,7 @@ Behind LSF's summary of one job the next job writes (`job_summaries`).
 A file that names another SLURM job than before, or shows a batch script's beginning behind its job's end, is
 cut there (`other_jobs`).
 Behind SLURM's word that a job is requeued, preempted or lost its node the next steps are another start's.
+So is what stands behind the workers that torchrun's agent starts anew (`worker_group_starts`).
 
 Of many files only the one that holds the root is searched. The others are cut as it is.
 
@@ -21,6 +22,7 @@ So neither a rewind of the steps within a start nor an epoch's or a validation's
 
 from __future__ import annotations
 
+import math
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -28,12 +30,16 @@ from dataclasses import replace
 from itertools import islice, pairwise, takewhile
 from typing import NamedTuple
 
+from midwatch.agents.replay.attempt_folders import attempts_of
 from midwatch.agents.replay.job_replay import EarlierStart, Replayed
 from midwatch.agents.replay.job_summaries import behind_job_summaries
-from midwatch.agents.replay.log_files import LogFile, lines_behind
+from midwatch.agents.replay.log_files import LogFile, line_count, lines_behind, lines_beside
 from midwatch.agents.replay.other_jobs import PIECES, behind_other_jobs
 from midwatch.agents.replay.script_starts import behind_ended_scripts
 from midwatch.agents.replay.start_times import COMPARED, apart, begun_later
+from midwatch.agents.replay.start_words import MARKS, TAKEN, TAKEN_AWAY, marks_a_start
+from midwatch.agents.replay.worker_group_starts import PIECES as RESTART_PIECES
+from midwatch.agents.replay.worker_group_starts import behind_restarts
 
 MOST_FILES = 8
 """Files of a job that are each searched for appended starts. Of more files the one with the root is."""
@@ -43,10 +49,8 @@ _ROW = 3
 _ALPHABET = range(ord("a"), ord("z") + 1)
 _LETTERS = 24  # that a row of lines needs, so that rules and blank headings begin nothing
 _MOST_STARTS = 64
-_BLOCK = 256 * 1024
 _ALIKE = 4  # bytes with which two first lines of the same kind begin
 _PIECE = 12  # bytes that must stand in a block before its lines are compared
-_COMMON = 32  # times that such a piece may stand in one block
 
 _CHANGES = re.compile(
     rb"\d{4}-\d\d-\d\d|\d\d?[:/]\d\d[:/]\d\d(?:\d\d)?(?:[.,]\d+)?|0x[0-9a-f]+|\d{5,}"
@@ -62,34 +66,6 @@ _LAUNCHES = re.compile(
     rb"|^Loading [\w.+-]+/\d[\w.+-]*\s*$"  # Environment Modules, which a batch script loads once a start
 )
 
-_MARKS = {
-    b"nohup: ignoring input": 0,
-    b"Using ssh batch size of ": 0,  # gcloud, before it starts a command on the workers of a TPU slice
-    b":main] cmd = ": 0,  # DeepSpeed's runner, before it starts its launchers
-    b" Job executing on host: <": 0,  # HTCondor's event log, which holds all starts of a job
-    b"Tracking run with wandb version": 30,
-    b" init nccl context nranks: ": 30,  # Paddle, of which each rank appends to a file of its own
-}
-"""Words that are printed once for each start, with the lines that must stand above them since the last ones.
-
-The first words of a tracker begin nothing: they stand behind the start's own first lines. The ranks of one
-start may each start a tracker, a few lines apart.
-"""
-_MARK = re.compile(
-    rb"\A(?:nohup: ignoring input|Using ssh batch size of "
-    rb"|001 \([\d.]+\) [\d/-]+ [\d:.]+Z? Job executing on host: <"
-    rb"|\[[\d :,-]+\] \[INFO\] \[runner\.py:\d+:main\] cmd = "
-    rb"|I\d{4} [\d:.]+ +\d+ nccl_context\.cc:\d+\] init nccl context nranks: \d+ local rank: \d+"
-    rb" gpu id: \d+ ring id: 0\b"
-    rb"|(?:\x1b\[[\d;]*m)*wandb(?:\x1b\[[\d;]*m)*: Tracking run with wandb version)"
-)
-_TAKEN = b" DUE TO "
-_TAKEN_AWAY = re.compile(
-    rb"\*\*\* (?:JOB|STEP) [^ ]+ (?:ON [^ ]+ )?CANCELLED AT [^ ]+"
-    rb" DUE TO (?:JOB REQUEUE|PREEMPTION|NODE FAILURE)"
-)
-"""SLURM ends a start and may start the job anew, which then writes on in the same file."""
-
 Watch = Callable[[Sequence[LogFile]], Replayed]
 """Replays these files as one job."""
 
@@ -97,9 +73,10 @@ Watch = Callable[[Sequence[LogFile]], Replayed]
 class StartPlace(NamedTuple):
     """Where a start may begin in a file.
 
-    `launched`: its first lines are a scheduler's or a launcher's. `marked`: one of `_MARKS` stands there.
-    `later`: its first lines print a time that is `_APART` behind that of the file's first lines.
+    `launched`: its first lines are a scheduler's or a launcher's. `marked`: one of `MARKS` stands there.
+    `later`: its first lines print a time that is a minute behind that of the file's first lines.
     `behind_end`: SLURM's word that it took the job away stands right above. `other_job`: see `other_jobs`.
+    `restarted`: see `worker_group_starts`.
     """
 
     offset: int
@@ -109,22 +86,41 @@ class StartPlace(NamedTuple):
     later: bool = False
     behind_end: bool = False
     other_job: bool = False
+    restarted: bool = False
 
 
-def replay_last(files: Sequence[LogFile], watch: Watch) -> Replayed:
-    """The replay of the last start that the files hold, and how the earlier ones ended. Raises OSError."""
+def replay_last(files: Sequence[LogFile], watch: Watch, *, anew: bool = False) -> Replayed:
+    """The replay of the last start that the files hold, and how the earlier ones ended. Raises OSError.
+
+    Folders of attempts hold one start each (`attempt_folders`). `anew`: these are the files of a later start.
+    So behind each word of a restart another start follows, even if that file says no more.
+    """
+    *before, last = attempts_of(files)
+    if not before:
+        return _last_start(files, watch, anew=anew)
+    replayed, earlier = replay_last(last, watch, anew=True), list[EarlierStart]()
+    for own in before:
+        past = replay_last(own, watch)
+        file = next((each for each in own if each.path == past.verdict.root_file), own[0])
+        earlier += (*past.earlier, EarlierStart(file.path, 1, line_count(file), past.verdict))
+    note = "each folder of an attempt holds one start, and the last one counts"
+    return replace(replayed, earlier=(*earlier, *replayed.earlier), assumed=(*replayed.assumed, note))
+
+
+def _last_start(files: Sequence[LogFile], watch: Watch, *, anew: bool) -> Replayed:
+    """The same of files that each hold all starts."""
     if len(files) > MOST_FILES:
-        return _last_of_many(files, watch)
+        return _last_of_many(files, watch, anew=anew)
     cut, earlier = list[_Part](), list[EarlierStart]()
     for file in files:
-        parts = _starts_of(file, _places_in(file), watch)
+        parts = _starts_of(file, _places_in(file), watch, anew=anew)
         cut.append(parts[-1])
         earlier += _earlier(parts, watch)
     known = cut[0].replayed if len(cut) == 1 else None
     return _noted(known or watch([part.file for part in cut]), earlier)
 
 
-def _last_of_many(files: Sequence[LogFile], watch: Watch) -> Replayed:
+def _last_of_many(files: Sequence[LogFile], watch: Watch, *, anew: bool) -> Replayed:
     """The same of many files, which the ranks of one job write: their starts stand in the same order.
 
     A failure of an earlier start matters only where it is the root. So the file of the root is searched.
@@ -136,7 +132,7 @@ def _last_of_many(files: Sequence[LogFile], watch: Watch) -> Replayed:
         if root is None or cut[root.path] is not root:
             break
         places = _places_in(root)
-        parts = _starts_of(root, places, watch)
+        parts = _starts_of(root, places, watch, anew=anew)
         if len(parts) < 2:
             break
         last = next(index for index, place in enumerate(places) if place[:2] == parts[-1].file.start)
@@ -191,7 +187,7 @@ def _places_in(file: LogFile) -> list[StartPlace]:
         if not place.behind_end
         or (not 0 < after - place.number <= _HEAD_LINES and _has_lines_behind(file, place))
     ]
-    places = _with_other_jobs(_with_script_starts(places, file), file)
+    places = _with_restarts(_with_other_jobs(_with_script_starts(places, file), file), file)
     return places if len(places) <= _MOST_STARTS else []
 
 
@@ -201,7 +197,7 @@ def _has_lines_behind(file: LogFile, place: StartPlace) -> bool:
     return sum(1 for _ in behind) == _HEAD_LINES
 
 
-def _starts_of(file: LogFile, places: Sequence[StartPlace], watch: Watch) -> list[_Part]:
+def _starts_of(file: LogFile, places: Sequence[StartPlace], watch: Watch, *, anew: bool) -> list[_Part]:
     """The parts of a file that one start each has written."""
     if not places:
         return [_Part(file)]
@@ -212,9 +208,13 @@ def _starts_of(file: LogFile, places: Sequence[StartPlace], watch: Watch) -> lis
     kept = [_Part(parts[0], known)]
     for part, place in zip(parts[1:], places, strict=True):
         following = watch([part])
-        if _begins(known, following, place) or (
-            _only_late(known, following, place)
-            and begun_later(file, kept[-1].file.start[1], part.start[1], _HEAD_LINES)
+        if (
+            (anew and place.restarted)
+            or _begins(known, following, place)
+            or (
+                _only_late(known, following, place)
+                and begun_later(file, kept[-1].file.start[1], part.start[1], _HEAD_LINES)
+            )
         ):
             kept.append(_Part(part, following))
             known = following
@@ -235,7 +235,7 @@ def _with_script_starts(places: Sequence[StartPlace], file: LogFile) -> list[Sta
 def _with_other_jobs(places: Sequence[StartPlace], file: LogFile) -> list[StartPlace]:
     """The places, and those where another job begins. The first lines of a start may stand above its id."""
     known, other = list(places), list[StartPlace]()
-    for offset, number, sure in behind_other_jobs(_lines(file, set(PIECES))):
+    for offset, number, sure in behind_other_jobs(lines_beside(file, set(PIECES))):
         near = [each for each in known if abs(each.number - number) <= _HEAD_LINES]
         known = [each for each in known if each not in near]
         if offset > file.start[0]:
@@ -244,8 +244,28 @@ def _with_other_jobs(places: Sequence[StartPlace], file: LogFile) -> list[StartP
     return sorted([*known, *other])
 
 
+def _with_restarts(places: Sequence[StartPlace], file: LogFile) -> list[StartPlace]:
+    """The places, and those where workers are started anew. These repeat first lines a few lines further."""
+    restarts = [
+        StartPlace(*place, launched=True, restarted=True)
+        for place in behind_restarts(lines_beside(file, set(RESTART_PIECES), common=math.inf))
+        if place[0] > file.start[0]
+    ]
+    kept = [
+        each
+        for each in places
+        if each.marked
+        or each.behind_end
+        or each.other_job
+        or not any(abs(each.number - other.number) <= _HEAD_LINES for other in restarts)
+    ]
+    return sorted([*kept, *restarts])
+
+
 def _begins(before: Replayed, after: Replayed, place: StartPlace) -> bool:
     """Whether what stands behind repeated first lines, at `place`, is another start."""
+    if place.restarted:
+        return after.steps is not None or after.verdict.state == "failed"
     if before.steps and after.steps and after.steps[0] > before.steps[1]:
         return False
     if place.behind_end:
@@ -268,7 +288,7 @@ def _together(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tup
 
 
 def possible_starts(file: LogFile, *, marks: bool = True) -> Iterator[StartPlace]:
-    """Where the first lines of the file repeat, from the top. `marks`: or where `_MARKS` stand."""
+    """Where the first lines of the file repeat, from the top. `marks`: or where `MARKS` stand."""
     held: StartPlace | None = None
     for place in _places(file, marks=marks):
         near = held is not None and place.number - held.number <= _HEAD_LINES
@@ -292,17 +312,17 @@ def _places(file: LogFile, *, marks: bool) -> Iterator[StartPlace]:
         if begins and len(set(row)) == _ROW and sum(map(_letters, row)) >= _LETTERS:
             rows.setdefault(row, index)
     pieces = {piece for line, _ in head for piece in _LITERAL.findall(line) if len(piece) >= _PIECE}
-    pieces = (pieces if rows else set()) | ({*_MARKS, _TAKEN} if marks else set())
+    pieces = (pieces if rows else set()) | ({*MARKS, TAKEN} if marks else set())
     recent: deque[tuple[int, int, bytes, bytes]] = deque(maxlen=_HEAD_LINES + _ROW)
     beyond, marked = 0, dict[bytes, int]()
-    for offset, number, line in _lines(file, pieces) if pieces else ():
+    for offset, number, line in lines_beside(file, pieces) if pieces else ():
         masked = _masked(line)
         if not masked:
             continue
         recent.append((offset, number, masked, line[:COMPARED]))
-        if marks and _marks_a_start(line, number, marked) and offset > file.start[0]:
+        if marks and marks_a_start(line, number, marked) and offset > file.start[0]:
             yield StartPlace(offset, number, launched=True, marked=True)
-        if marks and _TAKEN_AWAY.search(line[:COMPARED]):
+        if marks and TAKEN_AWAY.search(line[:COMPARED]):
             yield StartPlace(offset + len(line) + 1, number + 1, launched=False, behind_end=True)
         index = rows.get(tuple(each[2] for each in list(recent)[-_ROW:]), -1)
         if index < 0 or len(recent) < _ROW:
@@ -332,42 +352,6 @@ def _of_the_head(above: Sequence[bytes], head: Sequence[bytes]) -> int:
 
 def _begins_alike(one: bytes, other: bytes) -> bool:
     return _DIGITS.sub(b"0", one)[:_ALIKE] == _DIGITS.sub(b"0", other)[:_ALIKE]
-
-
-def _marks_a_start(line: bytes, number: int, marked: dict[bytes, int]) -> bool:
-    """Whether the line holds words that a start prints once. Notes where they stood last in `marked`."""
-    if _MARK.search(line[:COMPARED]) is None:
-        return False
-    words = next(words for words in _MARKS if words in line)
-    last, least = marked.get(words), _MARKS[words]
-    marked[words] = number
-    return not least or (last is not None and number - last >= least)
-
-
-def _lines(file: LogFile, pieces: set[bytes]) -> Iterator[tuple[int, int, bytes]]:
-    """The lines of those blocks that hold one of the pieces, each with its offset and number.
-
-    Of a line that is longer than a block only the beginning is held: a progress bar may never end its line.
-    """
-    offset, number, rest, left_out, rare = 0, 1, b"", 0, set(pieces)
-    with file.open() as reader:
-        while block := reader.read(_BLOCK):
-            text = rest + block
-            size = text.rfind(b"\n") + 1
-            if not size and len(text) > _BLOCK:
-                rest, left_out = text[:COMPARED], left_out + len(text) - COMPARED
-                continue
-            whole, rest = text[:size], text[size:]
-            counts = {piece: whole.count(piece) for piece in rare}
-            rare -= {piece for piece, count in counts.items() if count > _COMMON}
-            behind = left_out if size else 0  # of its first line
-            if any(counts.values()):
-                place, beyond = offset, behind
-                for index, line in enumerate(whole.split(b"\n")[:-1]):
-                    yield place, number + index, line
-                    place, beyond = place + len(line) + 1 + beyond, 0
-            offset, number = offset + size + behind, number + whole.count(b"\n")
-            left_out -= behind
 
 
 def _masked(line: bytes) -> bytes:

@@ -3,7 +3,7 @@
 Without a wish the files are one job, unless their names show several:
 
 - Files whose names hold different job ids, such as SLURM's `NAME-JOBID.out`, `JOBID.out`, `JOBID_TASK.err`,
-  submitit's `JOBID_RANK_log.out`, or `job_JOBID_node-0.log`.
+  submitit's `JOBID_RANK_log.out`, `job_JOBID_node-0.log`, or `JOBID.NAME.out`.
 - Sub-folders whose names end in different job ids, or begin with `job`, `run`, `exp` or `trial`.
 
 Other sub-folders (`rank3`, `node-07`, `attempt_0`, a host) hold parts of one job. So are files that are
@@ -31,6 +31,9 @@ _FILE = re.compile(rf"\A(?P<name>[A-Za-z].*?)(?:[-_.]|\.[oe]){_ID}{_SUFFIXES}\Z"
 _SUBMITIT = re.compile(rf"\A(?P<name>(?:submitit_)?){_FILE_ID}_\d{{1,6}}_log{_SUFFIXES}\Z")
 _MARKED = re.compile(rf"(?i)\A(?P<name>(?:.*?[-_.])??(?:slurm|job(?:[-_.]?id)?))[-_.]?{_FILE_ID}[-_.].*\Z")
 _BARE = re.compile(rf"\A(?!(?:19|20)\d\d(?!\d)){_FILE_ID}{_SUFFIXES}\Z")
+_LEADING = re.compile(
+    rf"\A(?!(?:19|20)\d\d(?!\d)){_FILE_ID}[-_.](?P<name>[A-Za-z].*?)[-_.](?:out|err|log|txt|stdout|stderr){_SUFFIXES}\Z"
+)
 _ROUND = 100  # a number of steps often is a multiple of it
 _OF_NO_JOB = (
     "",
@@ -116,6 +119,8 @@ def _job_ids(names: Iterable[str]) -> dict[str, _JobId]:
             last = None
         if known := _SUBMITIT.match(name) or last or _MARKED.match(name):
             ids[name] = _JobId(known["name"].removesuffix("_"), known["id"])
+        elif (first := _LEADING.match(name)) and not _OF_PROCESSES.search(first["name"]):
+            bare[name] = _JobId(first["name"], first["id"])
         elif name[:1].isdigit() and name.partition(".")[0].partition("_")[0].isdecimal():
             found = _BARE.match(name)
             bare[name] = _JobId("", found["id"] if found else "")
@@ -123,7 +128,7 @@ def _job_ids(names: Iterable[str]) -> dict[str, _JobId]:
 
 
 def _are_ids(numbers: Sequence[str]) -> bool:
-    """Whether names that are only numbers are job ids: all as long, and not all round as steps are."""
+    """Whether numbers at the beginning of names are job ids: all as long, and not all round as steps are."""
     bases = {number.partition("_")[0] for number in numbers}
     return "" not in bases and len({*map(len, bases)}) == 1 and any(int(base) % _ROUND for base in bases)
 

@@ -16,6 +16,8 @@ from midwatch.streams.records import Chunk, Generation, Origin, Section
 _CHUNK = 256 * 1024
 _EDGE = 64 * 1024
 _MOST_AT_ONCE = 2 * 1024 * 1024
+_LINE_HEAD = 512  # bytes that are held of a line without an end
+_COMMON = 32  # times that a piece may stand in one block
 
 _ANSI = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[ -/]*[0-~])?")
 NODE = "replay"
@@ -51,10 +53,13 @@ class LogFile:
             return reader.read(_EDGE)
 
     def tail(self) -> bytes:
-        """The last 64 KiB. An archive is unpacked for it from the beginning."""
+        """The last 64 KiB that count. An archive is unpacked for it from the beginning."""
         with self.open() as reader:
-            if not reader.compressed and self.stop is None:
+            plain = not reader.compressed and self.stop is None
+            if plain and self.size() - self.start[0] > _EDGE:
                 reader.skip_to_end(_EDGE)
+            else:
+                _skip(reader, self.start[0])
             last = b""
             while piece := reader.read(_EDGE):
                 last = (last + piece)[-_EDGE:]
@@ -164,6 +169,35 @@ def lines_behind(file: LogFile, number: int) -> Iterator[str]:
                 rest = b""  # the beginning of a line that is not asked for
         if rest and not missing:
             yield _ANSI.sub(b"", _words(rest)).decode("utf-8", "replace")
+
+
+def lines_beside(
+    file: LogFile, pieces: set[bytes], *, common: float = _COMMON
+) -> Iterator[tuple[int, int, bytes]]:
+    """The lines of those blocks that hold one of the pieces, each with its offset and number.
+
+    A piece that stands in one block more than `common` times is looked for no further. Of a line that is
+    longer than a block only the beginning is held: a progress bar may never end its line. Raises OSError.
+    """
+    offset, number, rest, left_out, rare = 0, 1, b"", 0, set(pieces)
+    with file.open() as reader:
+        while block := reader.read(_CHUNK):
+            text = rest + block
+            size = text.rfind(b"\n") + 1
+            if not size and len(text) > _CHUNK:
+                rest, left_out = text[:_LINE_HEAD], left_out + len(text) - _LINE_HEAD
+                continue
+            whole, rest = text[:size], text[size:]
+            counts = {piece: whole.count(piece) for piece in rare}
+            rare -= {piece for piece, count in counts.items() if count > common}
+            behind = left_out if size else 0  # of its first line
+            if any(counts.values()):
+                place, beyond = offset, behind
+                for index, line in enumerate(whole.split(b"\n")[:-1]):
+                    yield place, number + index, line
+                    place, beyond = place + len(line) + 1 + beyond, 0
+            offset, number = offset + size + behind, number + whole.count(b"\n")
+            left_out -= behind
 
 
 def text_of(file: LogFile) -> bytes:

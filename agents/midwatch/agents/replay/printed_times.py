@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from midwatch.agents.replay.last_writes import in_printed_zone
 from midwatch.agents.replay.log_files import LogFile
+from midwatch.agents.replay.rotated_files import in_rotation
 from midwatch.streams.lines.times import printed_time
 from midwatch.streams.records import Section
 
-_QUARTER = 900.0
 _LOOK_BACK = 200  # lines searched for a printed time above one that has none
 UNKNOWN = math.nan
 """The time of a line above the first printed time of its chunk; the chunks above know it."""
@@ -18,25 +19,32 @@ UNKNOWN = math.nan
 def undated(files: Sequence[LogFile]) -> list[float]:
     """For each file the time of lines that stand above the first printed time.
 
-    Seconds, in the zone that the files print. It is the first printed time of the file, or the file's last
-    write if the file prints none. Zones differ by quarters of an hour. So the last write moves by as many
-    quarters as bring it closest to the latest printed time of all files.
+    Seconds, in the zone that the files print. It is the first printed time of the file. For a file that
+    prints none it is that of the last write, or `AT_ANY_TIME` if that tells nothing (`last_writes`). Names
+    may tell more (`rotated_files`). Raises OSError.
     """
-    first = [_first_printed(file.head().splitlines(), file.modified) for file in files]
+    first = [first_printed(file) for file in files]
     if all(time is not None for time in first):
         return [time for time in first if time is not None]
-    last = (_first_printed(reversed(file.tail().splitlines()), file.modified) for file in files)
-    printed = [time for time in last if time is not None]
-    return [
-        _in_zone(file.modified, printed) if time is None else time
-        for file, time in zip(files, first, strict=True)
+    last = [last_printed(file) for file in files]
+    known = [time for time in (*first, *last) if time is not None]
+    written = in_printed_zone([file.modified for file in files], last)
+    # Where only the end of a file prints times, its first lines stand above them.
+    times = [
+        time if time is not None else min(known) if end is not None else at
+        for time, end, at in zip(first, last, written, strict=True)
     ]
+    return in_rotation(files, times)
 
 
-def _in_zone(modified: float, printed: Sequence[float]) -> float:
-    if not printed:
-        return modified
-    return modified - round((modified - max(printed)) / _QUARTER) * _QUARTER
+def first_printed(file: LogFile) -> float | None:
+    """The first time that the beginning of the file prints. Raises OSError."""
+    return _first_printed(file.head().splitlines(), file.modified)
+
+
+def last_printed(file: LogFile) -> float | None:
+    """The last time that the end of the file prints. Raises OSError."""
+    return _first_printed(reversed(file.tail().splitlines()), file.modified)
 
 
 def _first_printed(lines: Iterable[bytes], modified: float) -> float | None:

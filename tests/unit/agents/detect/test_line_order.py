@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from midwatch.agents.detect.line_order import earlier, maybe_earlier
-from midwatch.streams.records import Line
+from midwatch.agents.detect.line_order import AT_ANY_TIME, FirstAndLast, earlier, maybe_earlier
+from midwatch.streams.records import Hit, Line
 
 
 def line(number: int, time: float, path: str = "/log", node: str = "n0") -> Line:
     return Line("", path, number, 0, time, node)
+
+
+def hit(of: Line) -> Hit:
+    return Hit("toy", "cause", "exception", "code", "error", None, of, 0, "file")
 
 
 @pytest.mark.parametrize("time", [1.0, 2.0, 3.0])
@@ -30,3 +34,22 @@ def test_in_two_files_the_time_decides_and_at_one_time_nobody_knows(other: Line)
     assert not earlier(other, same)
     assert maybe_earlier(same, other)
     assert maybe_earlier(other, same)
+
+
+def test_a_line_of_any_time_has_no_order_to_those_of_other_files() -> None:
+    known, unknown = line(9, 2.0), line(1, AT_ANY_TIME, path="/other")
+    third = line(1, AT_ANY_TIME, path="/third")
+    for one, other in ((known, unknown), (unknown, known), (unknown, third)):
+        assert not earlier(one, other)
+        assert maybe_earlier(one, other)
+    assert earlier(unknown, line(2, AT_ANY_TIME, path="/other"))
+    assert not maybe_earlier(line(2, AT_ANY_TIME, path="/other"), unknown)
+
+
+def test_lines_of_any_time_hide_no_other_line_of_a_search() -> None:
+    last = hit(line(9, 2.0))
+    some = FirstAndLast([last, *(hit(line(1, AT_ANY_TIME, path=f"/toy{n}")) for n in range(3))])
+    assert some.behind(line(1, 1.0, path="/another")) is last
+    assert some.behind(line(1, 3.0, path="/another")) is None
+    assert some.before(line(1, 3.0, path="/another")) is last
+    assert some.before(line(1, 1.0, path="/another")) is None

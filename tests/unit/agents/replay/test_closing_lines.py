@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -299,3 +301,14 @@ def test_step_after_step_without_a_finite_gradient_is_broken(
     done = watch(STEPS + "".join(SKIPS.format(n, norm) for n, norm in enumerate(norms)))
     assert done.verdict.error_type == error_type
     assert (done.decision.action == "hold") == (error_type != "")
+
+
+def test_the_last_lines_of_a_later_start_hold_none_of_the_start_before() -> None:
+    before, later = "the first start fails\n" * 5, "the next start begins\n"
+    file = LogFile("log", (before + later).encode(), 0.0, start=(len(before), 6))
+    assert last_lines(file) == [(6, later.rstrip().encode())]
+    long = replace(file, content=(before + later * 5000).encode())
+    assert {line for _, line in last_lines(long)} == {later.rstrip().encode()}
+    assert last_lines(long)[-1][0] == 5005
+    ended = replace(file, content=(before + later + before).encode(), stop=len(before + later))
+    assert last_lines(ended) == [(6, later.rstrip().encode())]

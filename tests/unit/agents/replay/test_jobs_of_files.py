@@ -83,6 +83,22 @@ def jobs(*names: str) -> dict[str, list[str]]:
             {"slurm-8812_0": ["slurm-8812_0.out"], "slurm-8812_1": ["slurm-8812_1.out"]},
         ),
         (
+            ("4711001.toy.err", "4711001.toy.out", "4711002.toy.out"),
+            {"toy-4711001": ["4711001.toy.err", "4711001.toy.out"], "toy-4711002": ["4711002.toy.out"]},
+        ),
+        (
+            ("8812_1.toy.out", "8812_2.toy.out"),
+            {"toy-8812_1": ["8812_1.toy.out"], "toy-8812_2": ["8812_2.toy.out"]},
+        ),
+        (
+            ("4711001_toy-7b.log", "4711002_blue.log.gz"),
+            {"blue-4711002": ["4711002_blue.log.gz"], "toy-7b-4711001": ["4711001_toy-7b.log"]},
+        ),
+        (
+            ("4711001-toy.err", "4711001.out", "4711002-toy.out"),
+            {"toy-4711001": ["4711001-toy.err", "4711001.out"], "toy-4711002": ["4711002-toy.out"]},
+        ),
+        (
             ("8812.out", "8813.out", "notes.txt"),
             {"8812": ["8812.out"], "8813": ["8813.out"], "notes.txt": ["notes.txt"]},
         ),
@@ -117,6 +133,15 @@ def test_files_of_one_id_are_one_job_and_other_ids_are_others(
         ("slurm-8812-0.out", "slurm-8812-1.out"),
         ("job-2026-03-02.log", "job-2025-03-03.log"),
         ("err-8812.txt", "out-8812.txt"),
+        ("4711001.toy.err", "4711001.toy.out"),
+        ("4711001.n1.out", "4711001.n2.out"),
+        ("31234.worker.log", "31235.worker.log"),
+        ("0.toy.log", "1.toy.log"),
+        ("1000.toy.log", "2000.toy.log"),
+        ("999.toy.log", "1000.toy.log"),
+        ("2024.toy.log", "2025.toy.log"),
+        ("20260302.toy.log", "20260303.toy.log"),
+        ("4711001.toy", "4711002.toy"),
         ("jobs.log", "slurm.log"),
         ("0_0.log", "0_1.log"),
     ],

@@ -1,0 +1,45 @@
+"""Start words: what a launcher, a tracker or a scheduler prints once for each start. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from midwatch.agents.replay.start_times import COMPARED
+
+MARKS = {
+    b"nohup: ignoring input": 0,
+    b"Using ssh batch size of ": 0,  # gcloud, before it starts a command on the workers of a TPU slice
+    b":main] cmd = ": 0,  # DeepSpeed's runner, before it starts its launchers
+    b" Job executing on host: <": 0,  # HTCondor's event log, which holds all starts of a job
+    b"Tracking run with wandb version": 30,
+    b" init nccl context nranks: ": 30,  # Paddle, of which each rank appends to a file of its own
+}
+"""Words that are printed once for each start, with the lines that must stand above them since the last ones.
+
+The first words of a tracker begin nothing: they stand behind the start's own first lines. The ranks of one
+start may each start a tracker, a few lines apart.
+"""
+_MARK = re.compile(
+    rb"\A(?:nohup: ignoring input|Using ssh batch size of "
+    rb"|001 \([\d.]+\) [\d/-]+ [\d:.]+Z? Job executing on host: <"
+    rb"|\[[\d :,-]+\] \[INFO\] \[runner\.py:\d+:main\] cmd = "
+    rb"|I\d{4} [\d:.]+ +\d+ nccl_context\.cc:\d+\] init nccl context nranks: \d+ local rank: \d+"
+    rb" gpu id: \d+ ring id: 0\b"
+    rb"|(?:\x1b\[[\d;]*m)*wandb(?:\x1b\[[\d;]*m)*: Tracking run with wandb version)"
+)
+TAKEN = b" DUE TO "
+TAKEN_AWAY = re.compile(
+    rb"\*\*\* (?:JOB|STEP) [^ ]+ (?:ON [^ ]+ )?CANCELLED AT [^ ]+"
+    rb" DUE TO (?:JOB REQUEUE|PREEMPTION|NODE FAILURE)"
+)
+"""SLURM ends a start and may start the job anew, which then writes on in the same file."""
+
+
+def marks_a_start(line: bytes, number: int, marked: dict[bytes, int]) -> bool:
+    """Whether the line holds words that a start prints once. Notes where they stood last in `marked`."""
+    if _MARK.search(line[:COMPARED]) is None:
+        return False
+    words = next(words for words in MARKS if words in line)
+    last, least = marked.get(words), MARKS[words]
+    marked[words] = number
+    return not least or (last is not None and number - last >= least)
