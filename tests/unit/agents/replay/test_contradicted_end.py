@@ -135,3 +135,15 @@ def test_json_tells_of_the_last_step_too() -> None:
 def test_steps_of_which_a_narrow_column_cut_the_number_have_no_order() -> None:
     record = "JobID|State|ExitCode\n7700123|COMPLETED|0:0\n7700123+|COMPLETED|0:0\n7700123.0|FAILED|1:0\n"
     assert ended_job(record, "record", ()).failed_step is None
+
+
+@pytest.mark.parametrize(
+    "rows", ["77.0|COMPLETED|0:0\n77.1|COMPLETED|0:0\n", "77|FAILED|1:0\n77.0|FAILED|1:0\n"]
+)
+def test_a_record_that_does_not_contradict_itself_tells_of_no_step(rows: str) -> None:
+    assert ended_job(f"JobID|State|ExitCode\n{rows}", "record", ()).failed_step is None
+
+
+def test_the_last_start_has_its_own_last_step() -> None:
+    rows = "77|FAILED|1:0\n77.0|FAILED|1:0\n77|COMPLETED|0:0\n77.0|COMPLETED|0:0\n"
+    assert ended_job(f"JobID|State|ExitCode\n{rows}", "record", ()).failed_step is None

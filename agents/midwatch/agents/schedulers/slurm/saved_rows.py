@@ -96,10 +96,10 @@ def _failed_step(group: Sequence[SavedRow], state: StartState) -> FailedLastStep
     The job has the code of its script, and that may end with 0 behind a failed srun. A step whose number a
     narrow column cut away has no place in their order.
     """
-    own = max(index for index, row in enumerate(group) if not row.part) if state.word == "COMPLETED" else None
-    below = [] if own is None else group[own + 1 :]
+    own = max((index for index, row in enumerate(group) if not row.part), default=-1)
+    below = group[own + 1 :]
     steps = sorted((row for row in below if row.part.isdecimal()), key=lambda row: int(row.part))
-    if not steps or any(row.part == "step" for row in below):
+    if state.word != "COMPLETED" or not steps or any(row.part == "step" for row in below):
         return None
     last, word = steps[-1], steps[-1].state()
     if word.word not in ("FAILED", "OUT_OF_MEMORY"):
