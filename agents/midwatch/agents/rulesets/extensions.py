@@ -18,7 +18,16 @@ from midwatch.rules.detectors.base import Detector
 from midwatch.streams.errors import ConfigurationError
 from midwatch.streams.settings.schema import ExtensionSettings
 
-FINDINGS = ("blind", "detector_failed", "gpus_held", "no_beats", "node_silent", "poisoned", "two_alive")
+FINDINGS = (
+    "blind",
+    "detector_failed",
+    "end_contradicted",
+    "gpus_held",
+    "no_beats",
+    "node_silent",
+    "poisoned",
+    "two_alive",
+)
 """Findings of the fold itself: a detector of such a name would be taken for it."""
 PAGE = "docs/extending.md"
 

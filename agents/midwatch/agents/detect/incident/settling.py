@@ -17,6 +17,7 @@ from msgspec import UNSET, UnsetType
 
 from midwatch.agents.detect.diagnosis.chance import chance_of, end_class, shipped
 from midwatch.agents.detect.diagnosis.verdict import AttemptEnd, Diagnosis, diagnose
+from midwatch.agents.detect.incident.contradicted_end import note_contradiction
 from midwatch.agents.detect.incident.state import NodeState
 from midwatch.agents.detect.incident.turn import Turn
 from midwatch.rules.detectors.silence import MISSED_INTERVALS, Pulse
@@ -119,6 +120,7 @@ def settle(turn: Turn, *, given_up: Sequence[str], superseded_by: str = "") -> N
     incident = turn.state.incident
     if incident is None:
         return
+    note_contradiction(turn, diagnosis.verdict)
     words = tuple(
         word
         for word, is_known in (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from midwatch.agents.decide.decision import Rulebook
@@ -102,6 +103,7 @@ class Scene:
         count: str = "",
         rule: str = "iteration",
         shows: Shows = "step",
+        total: int | None = 1000,
     ) -> None:
         end = self._end(node)
         path = f"/logs/{node}.log"
@@ -121,7 +123,7 @@ class Scene:
                         (START_S + self.now,),
                         (loss,) if loss else (),
                         (count,) if count else (),
-                        total=1000,
+                        total=total,
                         last=Line(f"step {step_number}", path, end, end - 1, START_S + self.now, node),
                         shows=shows,
                     ),
@@ -130,7 +132,7 @@ class Scene:
             )
         )
 
-    def line(
+    def line(  # noqa: PLR0913  # what a line may say; each has its default
         self,
         error_type: str,
         *,
@@ -141,6 +143,7 @@ class Scene:
         text: str = "",
         mode: Mode | None = None,
         subsystem: str = "test",
+        captures: Mapping[str, str] | None = None,
     ) -> Hit:
         end = self._end(node)
         printed = START_S + (self.now if at is None else at)
@@ -155,6 +158,7 @@ class Scene:
             end,
             node,
             mode,
+            captures=captures or {},
         )
         self.say(Hits(self.origin(node), "bundle", hits=(hit,), ends={node: end}))
         return hit
