@@ -331,22 +331,27 @@ def _frames(
     a prefix. So a last line equal to `words` is another thread's, whose frames stand among these.
     """
     frames: list[tuple[str, str]] = []
-    beside, outermost = False, _Outermost()
+    beside, first = False, None
     line = last
     while True:
         found = _PLACE.match(line)
         if found is not None:
-            outermost = _Outermost(found[1], found[2] or b"")
-            beside = beside or _is_beside(outermost.file)
+            first = found
+            beside = beside or _is_beside(found[1])
             if len(frames) < _INNERMOST:
-                function = outermost.function.decode("utf-8", "replace")
-                frames.append((outermost.file.decode("utf-8", "replace"), function))
+                function = (found[2] or b"").decode("utf-8", "replace")
+                frames.append((found[1].decode("utf-8", "replace"), function))
         elif line.startswith(HEADER):
+            outermost = _outermost(first)
             of_a_thread = _THREAD.search(outermost.file) is not None
             return tuple(frames), True, beside and (_is_beside(outermost.file) or of_a_thread), outermost
         elif line and not line[:1].isspace() and not _FRAME.match(line) and line.strip() != words:
-            return tuple(frames), False, False, outermost
+            return tuple(frames), False, False, _outermost(first)
         _, line = next(above, (0, HEADER))
+
+
+def _outermost(found: re.Match[bytes] | None) -> _Outermost:
+    return _Outermost() if found is None else _Outermost(found[1], found[2] or b"")
 
 
 @lru_cache(maxsize=512)

@@ -96,7 +96,9 @@ def stands_aside(line: bytes) -> bool:
 
 def goes_on(line: bytes) -> bool:
     """Whether the line itself says that its writer goes on: it skips, tries again, or takes another way."""
-    return _GOES_ON.search(_OF_A_CASE.sub(b"", line)) is not None
+    if _GOES_ON.search(line) is None:
+        return False
+    return b"(" not in line or _GOES_ON.search(_OF_A_CASE.sub(b"", line)) is not None
 
 
 def got_over(line: bytes) -> bool:
@@ -106,9 +108,10 @@ def got_over(line: bytes) -> bool:
 
 def is_debugged_failure(line: bytes) -> bool:
     """Whether a debug record tells of a failure. A writer who could not go on would not hide it there."""
+    if _DEBUGS.search(line) is None or _FAILURE.search(line) is None:
+        return False
     found = _level(line)
-    debugs = found is not None and found["quiet"] is not None and _DEBUGS.search(found[0]) is not None
-    return debugs and _FAILURE.search(line) is not None
+    return found is not None and found["quiet"] is not None and _DEBUGS.search(found[0]) is not None
 
 
 def is_quiet(line: bytes) -> bool:
