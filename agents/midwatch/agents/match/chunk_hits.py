@@ -155,8 +155,12 @@ class _Count:
     path: str
 
 
-class _Late(NamedTuple):
-    """What `_Found` needs to keep a hit in full later."""
+_Unexamined = tuple[Section, bytes, Row, tuple[int, int, int, int]]
+"""A hit as `_Found.take` gets it."""
+
+
+class _Examined(NamedTuple):
+    """A hit, and what its line reports."""
 
     section: Section
     text: bytes
@@ -177,7 +181,7 @@ class _Found:
     examined: dict[tuple[str, str], int] = field(default_factory=dict)
     further: dict[tuple[str, str, int | None], _Count] = field(default_factory=dict)
     stops: dict[tuple[str, str], Stop] = field(default_factory=dict)
-    latest: dict[tuple[str, str, str, int | None], _Late] = field(default_factory=dict)
+    latest: dict[tuple[str, str, int | None], _Unexamined] = field(default_factory=dict)
 
     samples: Samples = field(default_factory=partial(Samples, b""))
 
@@ -205,22 +209,35 @@ class _Found:
         return self.columns.setdefault((section.generation.key(), rule.name), columns_of(rule, section))
 
     def take(self, section: Section, text: bytes, row: Row, fields: tuple[int, int, int, int]) -> None:
-        """Note one hit of any other rule. `fields` are those of its `LinePlace`."""
-        rule, number = row[0].rule, fields[2]
+        """Note one hit of any other rule. `fields` are those of its `LinePlace`.
+
+        What the line reports is examined only while a full hit may follow. The rest is counted.
+        """
+        rule = row[0].rule
         name, path, rank = rule.name, section.path, section.rank
         examined = self.examined.get((name, path), 0)
+        if (
+            self.full.get((name, rule.role, path, rank), 0) >= FULL_HITS
+            or examined >= _EXAMINED
+            or len(self.hits) >= _HITS
+        ):
+            self._count(name, path, rank, fields[2])
+            if rule.role is not Role.CONTEXT:
+                self.latest[name, path, rank] = (section, text, row, fields)
+            return
         self.examined[name, path] = examined + 1
-        if examined >= _EXAMINED or len(self.hits) >= _HITS:
-            self._count(name, path, rank, number)
-            return
-        if rule.role is Role.CONTEXT and self.full.get((name, "context", path, rank), 0) >= FULL_HITS:
-            # Its role is the same in any traceback, so only its number counts.
-            self._count(name, path, rank, number)
-            return
+        if not self._keep(self._examined(section, text, row, fields)):
+            self._count(name, path, rank, fields[2])
+
+    def _examined(
+        self, section: Section, text: bytes, row: Row, fields: tuple[int, int, int, int]
+    ) -> _Examined:
+        """What a hit's line reports, by its place in a traceback and by its own words."""
+        rule = row[0].rule
         hit, place = _as_match(Match, row), _as_place(LinePlace, fields)
         outer = is_outer(text, hit.start, hit.end)
         traceback = TracebackPlace("quoted") if outer else place_of(text, hit.start, hit.end, hit.form)
-        if _is_bare_end(hit.rule) and is_captured(text, hit.start):
+        if _is_bare_end(rule) and is_captured(text, hit.start):
             traceback = TracebackPlace("ignored")
         if was_left_out(text, hit.end):
             traceback = TracebackPlace("ignored")
@@ -229,15 +246,7 @@ class _Found:
             traceback = TracebackPlace("quoted")
             aside = _aside(hit, traceback)
         role = cast(RecordRole, "context" if aside else str(rule.role))
-        key = (name, role, path, rank)
-        known = self.full.get(key, 0)
-        if known < FULL_HITS:
-            self.full[key] = known + 1
-            self._keep(_Late(section, text, hit, place, role, aside, traceback))
-            return
-        self._count(name, path, rank, number)
-        if role != "context":
-            self.latest[key] = _Late(section, text, hit, place, role, aside, traceback)
+        return _Examined(section, text, hit, place, role, aside, traceback)
 
     def _is_of_a_sample(self, text: bytes, hit: Match) -> bool:
         """Whether it is in a printed sample. A chunk is searched for samples once it holds a failure."""
@@ -246,18 +255,23 @@ class _Found:
         return self.samples.hold(hit.start, hit.end)
 
     def keep_latest(self) -> None:
-        """Keep the last failure line of each rule, too. The job may have got over the first ones."""
-        for late in self.latest.values():
-            more = self.further[late.hit.rule.name, late.section.path, late.section.rank]
-            if more.last != late.place.number or len(self.hits) >= _HITS:
-                continue
-            more.count -= 1
-            self._keep(late)
-        if self.latest:
+        """Keep the last line of each rule, too. The job may have got over the first ones."""
+        kept = False
+        for key, latest in self.latest.items():
+            if len(self.hits) < _HITS and self._keep(self._examined(*latest), beyond=1):
+                self.further[key].count -= 1
+                kept = True
+        if kept:
             self.hits.sort(key=lambda hit: (hit.generation, hit.line.number))
 
-    def _keep(self, late: _Late) -> None:
-        section, text, hit, place, role, aside, traceback = late
+    def _keep(self, examined: _Examined, *, beyond: int = 0) -> bool:
+        """Keep a hit in full, unless its rule and role have enough of them. `beyond`: more failures to take."""
+        section, text, hit, place, role, aside, traceback = examined
+        key = (hit.rule.name, role, section.path, section.rank)
+        known = self.full.get(key, 0)
+        if known >= FULL_HITS + (0 if role == "context" else beyond):
+            return False
+        self.full[key] = known + 1
         time, excused = self.when(section, text, hit.start, hit.end, hit.form), None
         if traceback.handled is not None and (traceback.probe or role == "context"):
             excused = next(places(section, text, [traceback.handled])).number
@@ -275,6 +289,7 @@ class _Found:
             severity = _context_severity(hit, traceback, full.severity)
             full = replace(full, role=role, severity=severity, aside=aside)
         self.hits.append(full if excused is None else replace(full, excuses=excused))
+        return True
 
     def sign_of_life(self, section: Section, last: LinePlace) -> None:
         """Note that the job printed a line, as progress without a step."""

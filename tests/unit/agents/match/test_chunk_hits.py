@@ -57,12 +57,12 @@ def test_a_hit_names_its_line_as_it_stands_in_the_file() -> None:
     assert found.ends == {Generation(1, 2, "/l/a.log").key(): 1000 + len(raw)}
 
 
-def test_a_storm_is_three_full_hits_and_a_count() -> None:
+def test_a_storm_is_three_full_hits_its_last_one_and_a_count() -> None:
     found = _match(_section(b"out of memory\n" * 500))
     assert found is not None
-    assert len(found.hits) == FULL_HITS
+    assert [hit.line.number for hit in found.hits] == [*range(1, FULL_HITS + 1), 500]
     (more,) = found.counts
-    assert (more.count, more.first_number, more.last_number) == (497, 4, 500)
+    assert (more.count, more.first_number, more.last_number) == (496, 4, 500)
 
 
 def test_progress_travels_as_columns() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.policies.loader import load_policy
 from midwatch.agents.replay.job_replay import replay
@@ -47,6 +49,21 @@ def test_an_evaluation_that_fails_after_the_training_is_a_failure(watch: Watch) 
     done = watch(steps(5_000) + evaluation(50) + TEARDOWN.partition("\n")[2])
     assert done.verdict.state == "failed"
     assert done.verdict.root_line_number == 5_000 + 50 + 4
+
+
+@pytest.mark.parametrize(("end", "state"), [("", "healthy"), ("again", "failed")])
+def test_the_last_of_many_equal_failures_ended_the_run_and_those_before_it_did_not(
+    watch: Watch, end: str, state: str
+) -> None:
+    raised = (
+        "Traceback (most recent call last):\n"
+        '  File "/toy/train.py", line 7, in step\n'
+        "    forward(batch)\n"
+        "RuntimeError: CUDA error: an illegal memory access was encountered\n"
+    )
+    got_over = "".join(f"step: {at}  loss:  2.5\n{raised}" for at in range(1, 90))
+    rest = "".join(f"step: {at}  loss:  2.5\n" for at in range(90, 140))
+    assert watch(got_over + rest + (raised if end else "")).verdict.state == state
 
 
 def remedy_of(log: str, exit_code: int) -> str:
