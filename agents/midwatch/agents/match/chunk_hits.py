@@ -265,7 +265,7 @@ class _Found:
             self.hits.sort(key=lambda hit: (hit.generation, hit.line.number))
 
     def _keep(self, examined: _Examined, *, beyond: int = 0) -> bool:
-        """Keep a hit in full, unless its rule and role have enough. `beyond`: how many failures more to take."""
+        """Keep a hit in full, unless there are enough like it. `beyond`: how many failures more to take."""
         section, text, hit, place, role, aside, traceback = examined
         key = (hit.rule.name, role, section.path, section.rank)
         known = self.full.get(key, 0)
