@@ -17,6 +17,7 @@ from midwatch.agents.replay.matched_files import Damage, in_order, matching
 from midwatch.agents.replay.open_spike import Losses, LossLine, Spike, is_over
 from midwatch.agents.replay.pipeline import JobWatch, PipelineStep, step
 from midwatch.agents.replay.reading.archives import Advance, nothing
+from midwatch.agents.replay.success_elsewhere import got_over_before_the_success
 from midwatch.agents.rulesets.bundles import CompiledBundle
 from midwatch.agents.schedulers.base import StartState
 from midwatch.agents.schedulers.saved_job import FailedLastStep
@@ -244,6 +245,8 @@ def _went_on(run: _JobReplay, files: Sequence[LogFile], hits: Sequence[Hit]) -> 
         return "steps came behind the same exceptions of Ray's workers before, so they ended nothing"
     state = run.watch.job.state
     held, trained = [each.hit for each in state.held], state.trained or state.step is not None
+    if success := got_over_before_the_success(held, hits, files, last):
+        return f"the job reported its success in {success}, and the failures of other files may stand before it"
     if not known or not all(
         went_on(file, number, run.failures.weight_behind(file, held, trained=trained))
         for file, number in known

@@ -127,9 +127,9 @@ def read_labelled(rows: Iterable[tuple[int, Mapping[str, Any]]], where: str) -> 
                     transient=bool(row["transient"]),
                     root_line=str(row["root_line"] or ""),
                     cascade=bool(row.get("cascade", False)),
-                    also_root=tuple(row.get("also_root", ())),
-                    also_type=tuple(row.get("also_type", ())),
-                    also_action=tuple(row.get("also_action", ())),
+                    also_root=tuple(row.get("also_root") or ()),
+                    also_type=tuple(row.get("also_type") or ()),
+                    also_action=tuple(row.get("also_action") or ()),
                 )
             )
         except KeyError as error:

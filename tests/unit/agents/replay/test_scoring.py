@@ -86,6 +86,12 @@ def test_a_row_without_a_label_is_named() -> None:
     assert caught.value.where == "toy.jsonl:7"
 
 
+def test_a_list_of_a_row_may_be_null() -> None:
+    row = {"log": "x", "error_type": "oom", "transient": False, "root_line": "x", "also_root": None}
+    (read,) = read_labelled([(1, row | {"also_type": None, "also_action": None})], "toy.jsonl")
+    assert (read.also_root, read.also_type, read.also_action) == ((), (), ())
+
+
 def _labelled(path: Path) -> Path:
     oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
     rows = [
