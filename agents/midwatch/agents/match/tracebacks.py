@@ -101,6 +101,8 @@ _BESIDE = re.compile(
     rb"|[/\\]multiprocessing[/\\](?:resource_tracker|util)\.py$"
 )
 _THREAD = re.compile(rb"[/\\]threading\.py$")
+_QUEUES = re.compile(rb"[/\\]multiprocess(?:ing)?[/\\]queues\.py$")
+_READER_GONE = re.compile(rb"(?:BrokenPipeError|ConnectionResetError)\b")
 _OF_THE_SCRIPT = (b"<module>", b"_run_module_as_main")
 """Functions of a traceback's first frame that nothing of the program calls, so nothing can catch there."""
 
@@ -344,10 +346,17 @@ def _frames(
         elif line.startswith(HEADER):
             outermost = _outermost(first)
             of_a_thread = _THREAD.search(outermost.file) is not None
-            return tuple(frames), True, beside and (_is_beside(outermost.file) or of_a_thread), outermost
+            beside = beside and (_is_beside(outermost.file) or of_a_thread)
+            return tuple(frames), True, beside or _of_a_feeder(outermost, words), outermost
         elif line and not line[:1].isspace() and not _FRAME.match(line) and line.strip() != words:
             return tuple(frames), False, False, _outermost(first)
         _, line = next(above, (0, HEADER))
+
+
+def _of_a_feeder(outermost: _Outermost, words: bytes) -> bool:
+    """Whether the thread that feeds a queue met a reader that was gone. It prints that, and nobody waits."""
+    feeds = outermost.function == b"_feed" and _QUEUES.search(outermost.file) is not None
+    return feeds and _READER_GONE.match(words) is not None
 
 
 def _outermost(found: re.Match[bytes] | None) -> _Outermost:

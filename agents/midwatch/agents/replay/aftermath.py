@@ -3,7 +3,8 @@
 A live watch sees the end of the job itself. A saved log shows only its lines, so a long ordinary rest speaks
 against an end. How much of it counts, the failure tells (`Weight`):
 
-- Only steps undo the word of a scheduler, a kernel, a shell or a launcher that the job or a task has ended.
+- Only steps undo the word of a scheduler, a kernel, a shell or a launcher that the job or a task has ended. A
+  scheduler's also counts no more where lines with a clock follow that it printed minutes later.
 - A program gets over an optional import or a stall. So all ordinary lines count while it has made no step.
 - Behind any other failure monitors, epilogs and waiting ranks repeat a few forms. So only the forms count,
   unless the next training prints its steps among the lines.
@@ -21,7 +22,9 @@ from itertools import islice, pairwise
 from typing import Literal, NamedTuple
 
 from midwatch.agents.replay.log_files import LogFile, lines_behind
+from midwatch.agents.replay.printed_times import last_printed
 from midwatch.streams.lines.launcher_prefix import front
+from midwatch.streams.lines.times import printed_time
 from midwatch.streams.records import Hit, Hits, Progress
 from midwatch.streams.records.error_types import family
 
@@ -38,6 +41,8 @@ _READ = 400
 _AGAIN = 6  # times that a program said the same words, and
 _FEW = 5  # ordinary lines behind each time, that show that it gets over them
 _READ_BEFORE = 2000
+_NEAR = 20  # lines above a line in which its time stands, or work
+_GONE = 120.0  # seconds after which nothing is left of a job that a scheduler has ended
 
 # Stacks, dumps and summaries follow an end. They are no work that goes on.
 _OF_THE_END = re.compile(
@@ -70,6 +75,9 @@ _OF_ONE_OF_MANY = re.compile(r"(?i)\brank ?\d|\bpid=|\A\s*\d+: |\A\[\d")
 _OF_A_TRACEBACK = re.compile(r"\s+\S|.*\bFile \"|\s*[\^~]+\s*\Z")
 # A bar that is drawn anew stands behind the one before in the same line.
 _DRAWN_ANEW = re.compile(r"\r+(?=[^\r\n])")
+
+STRAY_OPTION = "option_as_command"
+"""The rule of a shell's word that it took an option for a command: the line above ended too early."""
 
 # What a program may try and get over, though it raises an exception or warns of a stall.
 _TRIED = ("code", "stall")
@@ -141,8 +149,10 @@ class LastFailure:
         hits = list(held)
         if len(self._steps_behind.get(file.path, ())) >= _STEPS:
             return "lines"  # a loop that began anew, so its steps alone undo nothing
-        if any(map(tells_an_end, hits)):
-            return "nothing"
+        ends = list(filter(tells_an_end, hits))
+        if ends:
+            cancelled = all(hit.error_type in _ENDED for hit in ends)
+            return "forms" if cancelled and _written_later(file, self.numbers[file.path]) else "nothing"
         trained = trained and self._has_steps_before()
         if trained and (
             any(_TAKEN_DOWN.search(hit.line.text) for hit in hits)
@@ -160,6 +170,22 @@ class LastFailure:
         if number > self.numbers.get(path, 0):
             self.numbers[path] = number
             self._steps_behind.pop(path, None)
+
+
+def has_work_above(file: LogFile, last: int) -> bool:
+    """Whether a program has written above line `last`: some ordinary lines stand there."""
+    return sum(1 for _ in ordinary(_lines_above(file, last, _READ))) >= _NEAR
+
+
+def _written_later(file: LogFile, last: int) -> bool:
+    """Whether the file's last lines were printed minutes behind its line `last`, by their own clocks.
+
+    What a scheduler ends is gone after half a minute. So these lines are of another job, or it had not ended.
+    """
+    above = [*_lines_above(file, last, _NEAR), next(lines_behind(file, last - 1), "")]
+    times = (printed_time(line.encode(), read_at=file.modified) for line in reversed(above))
+    begun, end = next((time for time in times if time is not None), None), last_printed(file)
+    return begun is not None and end is not None and end - begun > _GONE
 
 
 # Ray prints the lines of its workers with their names. They work on for a while when their driver has ended.

@@ -17,7 +17,13 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from midwatch.agents.replay.closing_words import kind_of, last_words
-from midwatch.agents.replay.cut_tracebacks import Numbered, header_of, last_code, named_type
+from midwatch.agents.replay.cut_tracebacks import (
+    Numbered,
+    header_of,
+    last_code,
+    named_type,
+    names_a_library_s_exception,
+)
 from midwatch.agents.replay.log_files import LogFile, last_lines
 from midwatch.streams.lines.launcher_prefix import front, grade
 from midwatch.streams.lines.log_levels import goes_on, stands_aside
@@ -132,7 +138,8 @@ def _cut(lines: Numbered, header: int, known: Mapping[int, Hit]) -> _Found | Non
             return number, hit.error_type, CUT
         if _SAYS_WHY.search(line):
             return number, _UNKNOWN, CUT
-    return last_code(lines[header:]), _UNKNOWN, CUT
+    tells = names_a_library_s_exception(lines[header][1])
+    return lines[header][0] if tells else last_code(lines[header:]), _UNKNOWN, CUT
 
 
 def _ended_or_said(lines: Numbered, known: Mapping[int, Hit], stepped: int) -> _Found | None:

@@ -5,6 +5,7 @@ Python's, IPython's and Rich's, behind whatever a launcher or a collector prints
 
 from __future__ import annotations
 
+import builtins
 import re
 from collections.abc import Sequence
 
@@ -44,6 +45,12 @@ Numbered = Sequence[tuple[int, bytes]]
 def named_type(header: bytes) -> str:
     """The error type that the header itself names; "" if it names none, or one of many causes."""
     return _TYPES.get(_exception_named_in(header), "")
+
+
+def names_a_library_s_exception(header: bytes) -> bool:
+    """Whether the header names an exception that Python itself lacks. It tells more than the code."""
+    name = _exception_named_in(header).decode("utf-8", "replace")
+    return name != "" and not hasattr(builtins, name)
 
 
 def _exception_named_in(header: bytes) -> bytes:

@@ -190,6 +190,23 @@ def test_what_runs_beside_the_job_is_told_apart() -> None:
 
 
 @pytest.mark.parametrize(
+    ("function", "raised", "kind"),
+    [
+        ("_feed", "BrokenPipeError: [Errno 32] Broken pipe", "beside"),
+        ("_feed", "ConnectionResetError: gone", "beside"),
+        ("_feed", "OSError: [Errno 28] No space left on device", "reported"),
+        ("get", "BrokenPipeError: [Errno 32] Broken pipe", "reported"),
+    ],
+)
+def test_a_queue_s_feeder_gets_over_a_reader_that_is_gone(function: str, raised: str, kind: str) -> None:
+    feeds = f'  File "/usr/lib/python3.8/multiprocessing/queues.py", line 245, in {function}\n    send(obj)\n'
+    sends = (
+        '  File "/usr/lib/python3.8/multiprocessing/connection.py", line 200, in send_bytes\n    write(n)\n'
+    )
+    assert place(f"{HEAD}\n{feeds}{sends}{raised}\n", raised).kind == kind
+
+
+@pytest.mark.parametrize(
     ("name", "kind"), [("NetStatThr", "ignored"), ("ChkStopThr", "ignored"), ("Thread-3 (fetch)", "reported")]
 )
 def test_a_thread_of_the_tracker_is_known_by_its_name_where_its_frames_are_cut(name: str, kind: str) -> None:

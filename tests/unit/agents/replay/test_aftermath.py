@@ -237,3 +237,40 @@ def test_an_exception_that_stays_within_a_function_may_be_caught(watch: Watch) -
     caught = ENDED.replace("in <module>", "in step")
     assert watch(steps(1, 90) + caught + WORK).verdict.state == "healthy"
     assert watch(ENDED + WORK).verdict.state != "failed"
+
+
+CANCELLED = "slurmstepd: error: *** JOB 77 ON n4 CANCELLED AT 2026-03-02T10:00:00 ***\n"
+PACK = "abcdefghijklmnopqrstuvwxyz"
+
+
+@pytest.mark.parametrize(("minutes", "state"), [(9, "unknown"), (1, "failed")])
+def test_what_is_written_minutes_behind_a_scheduler_s_cancel_is_of_another_job(
+    watch: Watch, minutes: int, state: str
+) -> None:
+    rest = "".join(
+        f"2026-03-02 10:0{minutes}:00,000 toy {one}{two} is packed\n" for one in PACK for two in PACK
+    )
+    assert watch(CANCELLED + rest).verdict.state == state
+
+
+def test_a_few_lines_behind_a_cancel_are_not_another_job_however_late(watch: Watch) -> None:
+    assert watch(CANCELLED + "2026-03-02 10:09:00,000 the epilog counts its toys\n").verdict.state == "failed"
+
+
+STRAY = "/var/spool/slurmd/job77/slurm_script: line 9: --toys=3: command not found\n"
+WORKED = "".join(f"toy {letter} is painted\n" for letter in PACK)
+
+
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [
+        (WORKED + STRAY, "unknown"),
+        (STRAY, "failed"),
+        (WORKED + STRAY.replace("--toys=3", "toybuilder"), "failed"),
+        (WORKED + STRAY + RAISED, "failed"),
+    ],
+)
+def test_an_option_that_a_shell_took_for_a_command_ended_no_work_above(
+    watch: Watch, text: str, state: str
+) -> None:
+    assert watch(text).verdict.state == state

@@ -86,6 +86,14 @@ def test_the_heading_of_a_notebook_names_the_kind(
     assert done.verdict.root_line.startswith(f"{name}Error ")
 
 
+def test_the_heading_of_a_notebook_tells_more_than_the_code_where_a_library_s_exception_is_named(
+    watch: Watch,
+) -> None:
+    done = watch(STEPS + NOTEBOOK.format("WheelTurned") + CELL)
+    assert done.verdict.root_line.startswith("WheelTurnedError ")
+    assert done.verdict.error_type == "exception"
+
+
 BOX = (
     "╭──────────── Traceback (most recent call last) ────────────╮\n"
     "│ /toy/train.py:9 in main                                   │\n"
