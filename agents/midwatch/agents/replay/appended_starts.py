@@ -9,6 +9,7 @@ A new start is assumed only where all of these hold:
   A start that printed no step must show both, or have ended and the next one begin a minute or more later.
 
 A script that ended of an exception twice was started twice, whatever its first lines (`script_starts`).
+What a start prints first stands behind the exception of an earlier one, too (`start_heads`).
 Behind LSF's summary of one job the next job writes (`job_summaries`).
 A file that names another SLURM job than before, or shows a batch script's beginning behind its job's end, is
 cut there (`other_jobs`).
@@ -36,8 +37,17 @@ from midwatch.agents.replay.job_summaries import behind_job_summaries
 from midwatch.agents.replay.log_files import LogFile, line_count, lines_behind, lines_beside
 from midwatch.agents.replay.other_jobs import PIECES, behind_other_jobs
 from midwatch.agents.replay.script_starts import behind_ended_scripts
+from midwatch.agents.replay.start_heads import heads_behind_ends
 from midwatch.agents.replay.start_times import COMPARED, apart, begun_later
-from midwatch.agents.replay.start_words import MARKS, TAKEN, TAKEN_AWAY, marks_a_start
+from midwatch.agents.replay.start_words import (
+    LETTERS,
+    MARKS,
+    TAKEN,
+    TAKEN_AWAY,
+    letters,
+    marks_a_start,
+    masked,
+)
 from midwatch.agents.replay.worker_group_starts import PIECES as RESTART_PIECES
 from midwatch.agents.replay.worker_group_starts import behind_restarts
 
@@ -46,17 +56,10 @@ MOST_FILES = 8
 
 _HEAD_LINES = 12  # lines among which the repeated ones stand
 _ROW = 3
-_ALPHABET = range(ord("a"), ord("z") + 1)
-_LETTERS = 24  # that a row of lines needs, so that rules and blank headings begin nothing
 _MOST_STARTS = 64
 _ALIKE = 4  # bytes with which two first lines of the same kind begin
 _PIECE = 12  # bytes that must stand in a block before its lines are compared
 
-_CHANGES = re.compile(
-    rb"\d{4}-\d\d-\d\d|\d\d?[:/]\d\d[:/]\d\d(?:\d\d)?(?:[.,]\d+)?|0x[0-9a-f]+|\d{5,}"
-    rb"|\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? "
-    rb"|\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\w* +\d\d?\b"
-)
 _DIGITS = re.compile(rb"\d+")
 _LITERAL = re.compile(rb"[^\d\s](?:[^\d\n]*[^\d\s])?")
 _LAUNCHES = re.compile(
@@ -226,8 +229,16 @@ def _starts_of(file: LogFile, places: Sequence[StartPlace], watch: Watch, *, ane
 
 
 def _with_script_starts(places: Sequence[StartPlace], file: LogFile) -> list[StartPlace]:
-    """The places, and those behind ended scripts and jobs."""
-    behind = (*behind_ended_scripts(file), *behind_job_summaries(file))
+    """The places, and those behind ended scripts and jobs. A head that is a place already is no other one."""
+    places = list(places)
+    behind = {*behind_ended_scripts(file), *behind_job_summaries(file)}
+    for offset, number in heads_behind_ends(file):
+        near = [index for index, each in enumerate(places) if 0 <= each.number - number <= _HEAD_LINES]
+        places = [
+            each._replace(launched=True) if index in near else each for index, each in enumerate(places)
+        ]
+        if not near:
+            behind.add((offset, number))
     ended = {place: StartPlace(*place, launched=True) for place in behind}
     return sorted([*(each for each in places if each[:2] not in ended), *ended.values()])
 
@@ -303,23 +314,23 @@ def possible_starts(file: LogFile, *, marks: bool = True) -> Iterator[StartPlace
 
 def _places(file: LogFile, *, marks: bool) -> Iterator[StartPlace]:
     """The places one by one. A mark may stand a few lines below the first lines of its start."""
-    head = [(line, masked) for line in file.head().split(b"\n") if (masked := _masked(line))][:_HEAD_LINES]
+    head = [(line, words) for line in file.head().split(b"\n") if (words := masked(line))][:_HEAD_LINES]
     rows: dict[tuple[bytes, ...], int] = {}
     for index in range(len(head) - _ROW + 1):
-        row = tuple(masked for _, masked in head[index : index + _ROW])
+        row = tuple(words for _, words in head[index : index + _ROW])
         # An indented line is of a traceback or a table. Each rank of one start may print the same one.
         begins = not any(line[:1].isspace() for line, _ in head[index : index + _ROW])
-        if begins and len(set(row)) == _ROW and sum(map(_letters, row)) >= _LETTERS:
+        if begins and len(set(row)) == _ROW and letters(row) >= LETTERS:
             rows.setdefault(row, index)
     pieces = {piece for line, _ in head for piece in _LITERAL.findall(line) if len(piece) >= _PIECE}
     pieces = (pieces if rows else set()) | ({*MARKS, TAKEN} if marks else set())
     recent: deque[tuple[int, int, bytes, bytes]] = deque(maxlen=_HEAD_LINES + _ROW)
     beyond, marked = 0, dict[bytes, int]()
     for offset, number, line in lines_beside(file, pieces) if pieces else ():
-        masked = _masked(line)
-        if not masked:
+        words = masked(line)
+        if not words:
             continue
-        recent.append((offset, number, masked, line[:COMPARED]))
+        recent.append((offset, number, words, line[:COMPARED]))
         if marks and marks_a_start(line, number, marked) and offset > file.start[0]:
             yield StartPlace(offset, number, launched=True, marked=True)
         if marks and TAKEN_AWAY.search(line[:COMPARED]):
@@ -328,7 +339,7 @@ def _places(file: LogFile, *, marks: bool) -> Iterator[StartPlace]:
         if index < 0 or len(recent) < _ROW:
             continue
         above = [each[2] for each in recent][:-_ROW]
-        first = recent[len(above) - _of_the_head(above, [masked for _, masked in head[:index]])]
+        first = recent[len(above) - _of_the_head(above, [words for _, words in head[:index]])]
         if first[1] > beyond:
             beyond = first[1] + _ROW
             if first[0] > file.start[0]:
@@ -352,11 +363,3 @@ def _of_the_head(above: Sequence[bytes], head: Sequence[bytes]) -> int:
 
 def _begins_alike(one: bytes, other: bytes) -> bool:
     return _DIGITS.sub(b"0", one)[:_ALIKE] == _DIGITS.sub(b"0", other)[:_ALIKE]
-
-
-def _masked(line: bytes) -> bytes:
-    return _CHANGES.sub(b"#", line[:COMPARED]).strip()
-
-
-def _letters(masked: bytes) -> int:
-    return sum(byte | 32 in _ALPHABET for byte in masked)

@@ -16,7 +16,8 @@ from midwatch.agents.replay.log_files import LogFile, text_of
 
 _BETWEEN = 3  # lines that the next start has printed before it ended
 _HEADLINE = b"Traceback (most recent call last):\n"
-_OF_THE_SCRIPT = re.compile(rb'  File "([^"\n]+)", line \d+, in <module>\n')
+_FIRST_FRAME = re.compile(rb'  File "([^"\n]+)", line \d+, in ([^\n]+)\n')
+_MODULE = b"<module>"
 _CHAINED = re.compile(rb"(?:During handling of the above|The above exception was the direct cause)")
 _OF_MANY = re.compile(
     rb"(?i)\branks?\b|local_rank|world_size|torchrun|torch[./]distributed|elastic|\bnccl|\bgloo\b|mpi(?:run|exec)"
@@ -24,10 +25,14 @@ _OF_MANY = re.compile(
 )
 
 
-class ScriptEnd(NamedTuple):
-    """Where a script has ended of an exception. `offset`, `number`: of the first line behind its message."""
+class RaisedEnd(NamedTuple):
+    """Where a traceback at the margin ends. `offset`, `number`: of the first line behind its message.
+
+    `script`, `function`: those of its first frame. Only a module's own frame shows that a script has ended.
+    """
 
     script: bytes
+    function: bytes
     begin: int
     offset: int
     number: int
@@ -38,23 +43,23 @@ def behind_ended_scripts(file: LogFile) -> Iterator[tuple[int, int]]:
     text = text_of(file)
     if text.count(b", in <module>\n") < 2 or _OF_MANY.search(text):
         return
-    for one, other in pairwise(_ends(text)):
+    for one, other in pairwise(each for each in raised_ends(text) if each.function == _MODULE):
         between = text[one.offset : other.begin]
         if one.script == other.script and between.count(b"\n") >= _BETWEEN and between.strip():
             yield one.offset, one.number
 
 
-def _ends(text: bytes) -> Iterator[ScriptEnd]:
-    """The ends by a plain traceback at the margin whose first frame is the script's module."""
+def raised_ends(text: bytes) -> Iterator[RaisedEnd]:
+    """The ends of the plain tracebacks at the margin, a chain's last one only."""
     at = 0
     while (begin := text.find(_HEADLINE, at)) >= 0:
         at = begin + len(_HEADLINE)
-        frame = _OF_THE_SCRIPT.match(text, at)
+        frame = _FIRST_FRAME.match(text, at)
         if frame is None or (begin and text[begin - 1 : begin] != b"\n"):
             continue
         at = _behind_the_message(text, frame.end())
         if _CHAINED.match(text[at : at + 80].lstrip()) is None:
-            yield ScriptEnd(frame[1], begin, at, text.count(b"\n", 0, at) + 1)
+            yield RaisedEnd(frame[1], frame[2], begin, at, text.count(b"\n", 0, at) + 1)
 
 
 def _behind_the_message(text: bytes, at: int) -> int:

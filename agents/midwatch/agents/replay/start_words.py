@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from midwatch.agents.replay.start_times import COMPARED
 
@@ -27,12 +28,30 @@ _MARK = re.compile(
     rb" gpu id: \d+ ring id: 0\b"
     rb"|(?:\x1b\[[\d;]*m)*wandb(?:\x1b\[[\d;]*m)*: Tracking run with wandb version)"
 )
+LETTERS = 24
+"""Letters that a row of lines needs, so that rules and blank headings begin nothing."""
+_ALPHABET = range(ord("a"), ord("z") + 1)
+_CHANGES = re.compile(
+    rb"\d{4}-\d\d-\d\d|\d\d?[:/]\d\d[:/]\d\d(?:\d\d)?(?:[.,]\d+)?|0x[0-9a-f]+|\d{5,}"
+    rb"|\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? "
+    rb"|\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\w* +\d\d?\b"
+)
 TAKEN = b" DUE TO "
 TAKEN_AWAY = re.compile(
     rb"\*\*\* (?:JOB|STEP) [^ ]+ (?:ON [^ ]+ )?CANCELLED AT [^ ]+"
     rb" DUE TO (?:JOB REQUEUE|PREEMPTION|NODE FAILURE)"
 )
 """SLURM ends a start and may start the job anew, which then writes on in the same file."""
+
+
+def masked(line: bytes) -> bytes:
+    """The line without what changes from one start to the next: times, long numbers, addresses."""
+    return _CHANGES.sub(b"#", line[:COMPARED]).strip()
+
+
+def letters(row: Iterable[bytes]) -> int:
+    """How many letters the lines hold."""
+    return sum(byte | 32 in _ALPHABET for line in row for byte in line)
 
 
 def marks_a_start(line: bytes, number: int, marked: dict[bytes, int]) -> bool:

@@ -1,0 +1,53 @@
+"""Start heads: what a start prints first, printed again behind an exception. Another start prints it. Pure.
+
+The file's first lines are a head, and so are the first lines behind each exception of a script. Ranks of one
+start print theirs before any of them ends. Stacks, summaries, steps and indented lines are no head.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+
+from midwatch.agents.replay.aftermath import ordinary
+from midwatch.agents.replay.log_files import LogFile, text_of
+from midwatch.agents.replay.script_starts import raised_ends
+from midwatch.agents.replay.start_words import LETTERS, letters, masked
+
+_HEAD = 60  # lines
+_BYTES = 16 * 1024
+_ROW = 3
+_FIRST, _OTHER = 4, 4
+"""So many rows of lines are printed again, of the file's first lines or of those behind another exception."""
+
+_OF_A_MODULE = b", in <module>\n"
+_NO_HEAD = re.compile(rb"\A\s|(?i:\b(?:step|epoch|iter\w*|loss)\b[ =:\[]+\d)")
+"""Each rank's steps have the same words."""
+
+_Row = tuple[bytes, ...]
+
+
+def heads_behind_ends(file: LogFile) -> Iterator[tuple[int, int]]:
+    """The places (offset, number) behind exceptions where a start's first lines stand again.
+
+    Raises OSError.
+    """
+    text = text_of(file)
+    first = other = _rows(text, 0)
+    for end in raised_ends(text):
+        if text.find(_OF_A_MODULE, end.begin, end.offset) < 0:
+            continue  # a loop may have caught it
+        rows = _rows(text, end.offset)
+        if len(rows & first) >= _FIRST or len(rows & other) >= _OTHER:
+            yield end.offset, end.number
+        other = other | rows
+
+
+def _rows(text: bytes, at: int) -> frozenset[_Row]:
+    """The rows of three lines among the first ones there, up to the next traceback."""
+    lines = text[at : at + _BYTES].partition(b"Traceback (most recent call last)")[0].split(b"\n")[:-1]
+    plain = (line for line in islice(lines, _HEAD) if line.strip() and not _NO_HEAD.search(line))
+    words = [masked(line.encode()) for line in ordinary(each.decode("utf-8", "replace") for each in plain)]
+    rows = (tuple(words[index : index + _ROW]) for index in range(len(words) - _ROW + 1))
+    return frozenset(row for row in rows if len(set(row)) == _ROW and letters(row) >= LETTERS)

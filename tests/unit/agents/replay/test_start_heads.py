@@ -1,0 +1,48 @@
+"""What a start prints first stands again behind an exception: another start printed it."""
+
+from __future__ import annotations
+
+import pytest
+
+from midwatch.agents.replay.log_files import LogFile
+from midwatch.agents.replay.start_heads import heads_behind_ends
+from unit.agents.conftest import Watch
+
+RAISED = 'Traceback (most recent call last):\n  File "train.py", line 9, in <module>\n    main()\n{}\n'
+NO_MODULE = RAISED.format("ModuleNotFoundError: No module named 'toylib'")
+SHAPE = RAISED.format("RuntimeError: The size of tensor a (8) must match the size of tensor b (6)")
+STOPPED = RAISED.format("KeyboardInterrupt")
+CONFIG = "".join(f"toy_setting_{letter}: the default\n" for letter in "abcdefgh") + "local_rank: 0\n"
+
+
+def places(text: str) -> list[int]:
+    return [number for _, number in heads_behind_ends(LogFile("toy.log", text.encode(), 0.0))]
+
+
+def test_a_head_behind_an_exception_begins_a_start() -> None:
+    assert places(CONFIG + NO_MODULE + CONFIG + SHAPE) == [14]
+    assert places(NO_MODULE + CONFIG + SHAPE + "Retries to connect\n" + CONFIG + STOPPED) == [18]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        CONFIG + NO_MODULE + "wandb: the run has ended\n" * 8 + SHAPE,
+        CONFIG + NO_MODULE + "".join(CONFIG.splitlines(keepends=True)[:4]) + SHAPE,
+        CONFIG + CONFIG + NO_MODULE + SHAPE,
+        CONFIG + NO_MODULE.replace("<module>", "step") + CONFIG + SHAPE,
+        "".join(f"step {at} of the toy training is done\n" for at in range(9))
+        + NO_MODULE
+        + "".join(f"step {at} of the toy training is done\n" for at in range(9)),
+    ],
+)
+def test_other_lines_begin_none(text: str) -> None:
+    assert places(text) == []
+
+
+def test_the_last_start_counts_though_the_file_speaks_of_ranks(watch: Watch) -> None:
+    done = watch(CONFIG + NO_MODULE + CONFIG + NO_MODULE + CONFIG + SHAPE)
+    assert done.verdict.error_type == "torch"
+    assert [each.verdict.error_type for each in done.earlier] == ["import_error", "import_error"]
+    done = watch(CONFIG + NO_MODULE + CONFIG + STOPPED)
+    assert (done.verdict.error_type, done.decision.action) == ("user_interrupt", "hold")
