@@ -81,7 +81,7 @@ _TELLS_IT_ALL = re.compile(
 _TRIED_AGAIN = re.compile(rb"\bRetry attempt failed:\s*\Z")
 _PROBE = re.compile(
     rb"\A(?:[a-z_]\w*\.)*(?:KeyError|StopIteration|Empty|ModuleNotFoundError|ImportError|AttributeError"
-    rb"|LookupError)\b"
+    rb"|LookupError|IndexError)\b"
 )
 
 _MISSED = re.compile(rb"\A(?:[a-z_]\w*\.)*FileNotFoundError\b")

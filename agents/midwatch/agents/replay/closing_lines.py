@@ -1,13 +1,14 @@
 """The closing lines: the failure that only the end of a saved log shows, because no rule knows its words.
 
 A live watch learns from the scheduler how the job ended. A saved log ends where its program or its copy
-ended. Five ends speak for a failure all the same:
+ended. Six ends speak for a failure all the same:
 
 - A Python traceback whose exception is missing.
 - An error as the very last line.
 - Words of a failure in the last lines (`closing_words`).
 - What a terminal or a shell prints when it ends a program.
 - Step after step whose gradients are not finite.
+- A barrier at which ranks are missing.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ CUT_NAME = "the log ends within the name of the exception"
 SAID = "the log ends with an error that no rule knows"
 WORDS = "the last lines tell of a failure in words that no rule knows"
 BROKEN = "the log ends in steps whose gradients are not finite"
+WAITS = "the log ends at a barrier at which ranks are missing"
 ENDED = "the log ends with what a terminal or a shell prints when a program is ended"
 
 _LEFT_OUT = re.compile(rb"\A\s*(?:\[?\.\.\.\]?)?\s*\Z")
@@ -90,12 +92,17 @@ _GRADIENTS = re.compile(
     rb"(?i)\bgrad(?:ient)?[ _]?norm\b['\"]?(?: is| ?[:=])? *(?P<value>-?(?:nan|inf|\d[\d.]*(?:e[+-]?\d+)?))"
 )
 _NOT_FINITE = re.compile(rb"(?i)-?(?:nan|inf)\Z")
+_WAITS = re.compile(
+    rb"\bWaiting in store based barrier to initialize process group for rank: \d+, key: \S+ "
+    rb"\(world_size=(\d{1,9}), worker_count=(\d{1,9}),"
+)
+_LEAST_WAITS = 2  # torch says so every ten seconds
 _STEPS, _LEAST_STEPS = 16, 6
 """Of so many last lines at least so many print gradients, and none of them is finite."""
 
 
 class ClosingFailure(NamedTuple):
-    """The line that tells most of such an end. `how`: `CUT`, `SAID`, `WORDS`, `BROKEN` or `ENDED`."""
+    """The line that tells most of such an end. `how`: one of the words from `CUT` to `ENDED`."""
 
     path: str
     number: int
@@ -148,6 +155,9 @@ def _ended_or_said(lines: Numbered, known: Mapping[int, Hit], stepped: int) -> _
     for pattern, error_type in _ENDED:
         if number not in known and pattern.fullmatch(last[front(last) :]):
             return number, error_type, ENDED
+    waits = _waits_for_ranks(lines)
+    if waits is not None:
+        return waits, "rendezvous", WAITS
     broken = _not_finite(lines[-_STEPS:])
     if broken is not None:
         return broken, "numerical_instability", BROKEN
@@ -158,6 +168,17 @@ def _ended_or_said(lines: Numbered, known: Mapping[int, Hit], stepped: int) -> _
     told = {number for number, hit in known.items() if not _may_be_the_last(hit)}
     found = last_words(lines, told, stepped)
     return None if found is None else (*found, WORDS)
+
+
+def _waits_for_ranks(lines: Numbered) -> int | None:
+    """The number of the first of the last lines, if all of them say that ranks are missing at a barrier."""
+    first, waits = None, 0
+    for number, line in reversed(lines):
+        found = _WAITS.search(line)
+        if found is None or int(found[2]) >= int(found[1]):
+            break
+        first, waits = number, waits + 1
+    return first if waits >= _LEAST_WAITS else None
 
 
 def _not_finite(lines: Numbered) -> int | None:

@@ -41,12 +41,17 @@ class RaisedEnd(NamedTuple):
 def behind_ended_scripts(file: LogFile) -> Iterator[tuple[int, int]]:
     """The places (offset, number) behind each end of a script that ends so again. Raises OSError."""
     text = text_of(file)
-    if text.count(b", in <module>\n") < 2 or _OF_MANY.search(text):
+    if text.count(b", in <module>\n") < 2 or speaks_of_many(text):
         return
     for one, other in pairwise(each for each in raised_ends(text) if each.function == _MODULE):
         between = text[one.offset : other.begin]
         if one.script == other.script and between.count(b"\n") >= _BETWEEN and between.strip():
             yield one.offset, one.number
+
+
+def speaks_of_many(text: bytes) -> bool:
+    """Whether the text speaks of ranks, workers or launchers: several processes may have written it."""
+    return _OF_MANY.search(text) is not None
 
 
 def raised_ends(text: bytes) -> Iterator[RaisedEnd]:

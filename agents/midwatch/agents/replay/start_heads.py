@@ -12,16 +12,19 @@ from itertools import islice
 
 from midwatch.agents.replay.aftermath import ordinary
 from midwatch.agents.replay.log_files import LogFile, text_of
-from midwatch.agents.replay.script_starts import raised_ends
+from midwatch.agents.replay.script_starts import RaisedEnd, raised_ends, speaks_of_many
 from midwatch.agents.replay.start_words import LETTERS, letters, masked
 
 _HEAD = 60  # lines
-_BYTES = 16 * 1024
+_BYTES = 128 * 1024
 _ROW = 3
-_FIRST, _OTHER = 4, 4
+_ROWS = 4
 """So many rows of lines are printed again, of the file's first lines or of those behind another exception."""
+_NEAR = 12  # lines behind an exception in which a warning stands again
 
-_OF_A_MODULE = b", in <module>\n"
+_UNCAUGHT = re.compile(rb", in (?:<module>|_bootstrap)\n")
+_MODULE = re.compile(rb'  File "([^"\n]+)", line \d+, in <module>\n')
+_WARNING = re.compile(rb"(\S+\.py):\d+: \w*Warning: .*")
 _NO_HEAD = re.compile(rb"\A\s|(?i:\b(?:step|epoch|iter\w*|loss)\b[ =:\[]+\d)")
 """Each rank's steps have the same words."""
 
@@ -35,13 +38,28 @@ def heads_behind_ends(file: LogFile) -> Iterator[tuple[int, int]]:
     """
     text = text_of(file)
     first = other = _rows(text, 0)
+    above = 0
     for end in raised_ends(text):
-        if text.find(_OF_A_MODULE, end.begin, end.offset) < 0:
+        if _UNCAUGHT.search(text, end.begin, end.offset) is None:
             continue  # a loop may have caught it
         rows = _rows(text, end.offset)
-        if len(rows & first) >= _FIRST or len(rows & other) >= _OTHER:
+        if len(rows & first) >= _ROWS or len(rows & other) >= _ROWS or _warns_again(text, above, end):
             yield end.offset, end.number
-        other = other | rows
+        other, above = other | rows, end.offset
+
+
+def _warns_again(text: bytes, above: int, end: RaisedEnd) -> bool:
+    """Whether a warning of the script itself, behind its exception, stands above it, too.
+
+    Python prints each warning once a process. Ranks of one start print the same one. So where a file speaks
+    of ranks, it stands once above, from the end before (`above`) on.
+    """
+    scripts = set(_MODULE.findall(text, end.begin, end.offset))
+    lines = text[end.offset : end.offset + _BYTES].split(b"\n", _NEAR)[:_NEAR]
+    found = filter(None, map(_WARNING.match, lines))
+    own = [each[0] + b"\n" for each in found if each[1] in scripts]
+    times = [text.count(line, above, end.begin) for line in own]
+    return 1 in times or (any(times) and not speaks_of_many(text))
 
 
 def _rows(text: bytes, at: int) -> frozenset[_Row]:

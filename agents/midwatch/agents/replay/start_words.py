@@ -12,6 +12,7 @@ MARKS = {
     b"Using ssh batch size of ": 0,  # gcloud, before it starts a command on the workers of a TPU slice
     b":main] cmd = ": 0,  # DeepSpeed's runner, before it starts its launchers
     b" Job executing on host: <": 0,  # HTCondor's event log, which holds all starts of a job
+    b" queued and waiting for resources": 0,  # srun or salloc, which ask for an allocation of their own
     b"Tracking run with wandb version": 30,
     b" init nccl context nranks: ": 30,  # Paddle, of which each rank appends to a file of its own
 }
@@ -22,6 +23,7 @@ start may each start a tracker, a few lines apart.
 """
 _MARK = re.compile(
     rb"\A(?:nohup: ignoring input|Using ssh batch size of "
+    rb"|(?:srun|salloc): job \d+ queued and waiting for resources"
     rb"|001 \([\d.]+\) [\d/-]+ [\d:.]+Z? Job executing on host: <"
     rb"|\[[\d :,-]+\] \[INFO\] \[runner\.py:\d+:main\] cmd = "
     rb"|I\d{4} [\d:.]+ +\d+ nccl_context\.cc:\d+\] init nccl context nranks: \d+ local rank: \d+"

@@ -180,7 +180,17 @@ LOADS = "".join(f"loads shard {shard:02} of the toy corpus\n" for shard in range
 SSH = "Using ssh batch size of 1. Attempting to SSH into 1 nodes with a total of 8 workers.\n"
 
 
-@pytest.mark.parametrize("mark", [NOHUP, SSH, TRACKED])
+QUEUED = "srun: job 78 queued and waiting for resources\n"
+
+
+def test_what_srun_asks_for_anew_is_another_start(watch: Watch) -> None:
+    done = watch(LOADS + OUT_OF_MEMORY + QUEUED + "srun: Job has been cancelled\n")
+    assert (done.verdict.error_type, done.decision.action) == ("cancelled", "restart")
+    assert [each.verdict.error_type for each in done.earlier] == ["oom"]
+    assert watch(QUEUED + LOADS + OUT_OF_MEMORY).earlier == ()
+
+
+@pytest.mark.parametrize("mark", [NOHUP, SSH, TRACKED, QUEUED])
 def test_a_start_is_known_by_words_that_each_start_prints_once(watch: Watch, mark: str) -> None:
     done = watch("toy 1\n" + mark + LOADS + RAISED + mark + LOADS + OUT_OF_MEMORY)
     assert done.verdict.error_type == "oom"

@@ -86,6 +86,26 @@ def test_the_heading_of_a_notebook_names_the_kind(
     assert done.verdict.root_line.startswith(f"{name}Error ")
 
 
+def waits(count: int, came: int = 1) -> str:
+    return "".join(
+        f"[2026-03-02 10:00:{at}0,371][toy][INFO] - Waiting in store based barrier to initialize "
+        f"process group for rank: 0, key: store_based_barrier_key:1 "
+        f"(world_size=2, worker_count={came}, timeout=0:30:00)\n"
+        for at in range(count)
+    )
+
+
+def test_a_log_that_ends_at_a_barrier_at_which_ranks_are_missing_has_failed(watch: Watch) -> None:
+    done = watch("the toy starts\n" + waits(3))
+    assert (done.verdict.error_type, done.verdict.root_line_number) == ("rendezvous", 2)
+    assert done.decision.action == "hold"
+
+
+@pytest.mark.parametrize("text", [waits(1), waits(3, came=2), waits(3) + "Rank 0: Completed the barrier\n"])
+def test_a_short_wait_and_one_that_ended_are_no_failure(watch: Watch, text: str) -> None:
+    assert watch("the toy starts\n" + text).verdict.state == "unknown"
+
+
 def test_the_heading_of_a_notebook_tells_more_than_the_code_where_a_library_s_exception_is_named(
     watch: Watch,
 ) -> None:

@@ -46,3 +46,28 @@ def test_the_last_start_counts_though_the_file_speaks_of_ranks(watch: Watch) -> 
     assert [each.verdict.error_type for each in done.earlier] == ["import_error", "import_error"]
     done = watch(CONFIG + NO_MODULE + CONFIG + STOPPED)
     assert (done.verdict.error_type, done.decision.action) == ("user_interrupt", "hold")
+
+
+WARNS = "/toy/src/train.py:24: DeprecationWarning: `np.toy` is an old alias\n  if not hasattr(np, 'toy'):\n"
+OF_LIB = WARNS.replace("/toy/src/train.py", "/toy/lib/layers.py")
+NAMED = NO_MODULE.replace('"train.py"', '"/toy/src/train.py"')
+RANKED = NAMED.replace("main()", "main(local_rank)")
+
+
+def test_a_script_that_warns_again_behind_its_exception_was_started_again() -> None:
+    assert places(WARNS + NAMED + WARNS) == [7]
+    assert places(WARNS + RANKED + WARNS + RANKED + WARNS) == [7, 13]
+    assert places(WARNS + WARNS + NAMED + WARNS) == [9]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        WARNS + WARNS + RANKED + WARNS,
+        OF_LIB + NAMED + OF_LIB,
+        NAMED + WARNS,
+        WARNS + NAMED + "the toy is told again\n" * 20 + WARNS,
+    ],
+)
+def test_warnings_of_ranks_and_of_libraries_begin_no_start(text: str) -> None:
+    assert places(text) == []
