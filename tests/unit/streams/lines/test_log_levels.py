@@ -9,6 +9,8 @@ from midwatch.streams.lines.log_levels import is_quiet
 QUIET = [
     "2026-03-02 11:00:00,000 INFO toy.py:3 -- started",
     "[2026-03-02 11:00:00,000] [WARNING] [launch.py:1] odd",
+    "[toylib][warning] the tracker failed",
+    "[2026-03-02 11:00:00.001] [toy] [info] Error rate 0.1",
     "W0302 11:00:00.000000 77 torch/distributed/run.py:3] odd",
     "[rank3]:[W302 11:00:00.1 socket.cpp:3] odd",
     "[rank3]:I0302 11:00:00.000000 77 torch/toy/agent.py:3] Environment variable 'TOY' not found",
@@ -46,6 +48,8 @@ QUIET = [
 LOUD = [
     "toy.errors.ToyError: it must return a toy or None (where the step will be skipped).",
     "RuntimeError: odd WARNING inside",
+    "[2026-03-02 11:00:00.001] [toy] [error] odd WARNING",
+    "RuntimeError: toy[info] is odd",
     "2026-03-02 11:00:00,000 ERROR toy.py:3 -- INFO follows",
     "[rank3]:[E302 11:00:00.1 ProcessGroupNCCL.cpp:3] odd",
     "F0302 11:00:00.000000 77 node_manager.cc:3] Check failed: INFO",
