@@ -27,7 +27,7 @@ from midwatch.agents.replay.cut_tracebacks import (
 )
 from midwatch.agents.replay.log_files import LogFile, last_lines
 from midwatch.streams.lines.launcher_prefix import front, grade
-from midwatch.streams.lines.log_levels import goes_on, stands_aside
+from midwatch.streams.lines.log_levels import goes_on, is_warning, stands_aside
 from midwatch.streams.records import Hit
 
 _ABOVE = 3
@@ -87,6 +87,7 @@ _INTERRUPTED = re.compile(rb"\A(?:\^C)+Traceback ")
 _NO_ERROR = re.compile(
     rb"\d%\||\d(?:it/s|s/it)\b|\b[IW] ?\w*/\S+\.(?:cc|cpp):\d+\]|\b\w*Warning: "
     rb"|\b(?i:step|epoch|iter\w*|loss)\b[ =:\"]+\d+(?:\.\d+)?(?:[ ,}]|\Z)|\bresuming normal operation\b"
+    rb"|[\s\]:]INFO[\s\[:]"  # the program's own level
 )
 _GRADIENTS = re.compile(
     rb"(?i)\bgrad(?:ient)?[ _]?norm\b['\"]?(?: is| ?[:=])? *(?P<value>-?(?:nan|inf|\d[\d.]*(?:e[+-]?\d+)?))"
@@ -95,8 +96,9 @@ _NOT_FINITE = re.compile(rb"(?i)-?(?:nan|inf)\Z")
 _WAITS = re.compile(
     rb"\bWaiting in store based barrier to initialize process group for rank: \d+, key: \S+ "
     rb"\(world_size=(\d{1,9}), worker_count=(\d{1,9}),"
+    rb"|\[LightGBM\] \[Warning\] Connecting to rank \d+ failed, waiting for \d+ milliseconds"
 )
-_LEAST_WAITS = 2  # torch says so every ten seconds
+_LEAST_WAITS = 2  # torch says so every ten seconds, LightGBM sooner
 _STEPS, _LEAST_STEPS = 16, 6
 """Of so many last lines at least so many print gradients, and none of them is finite."""
 
@@ -175,7 +177,7 @@ def _waits_for_ranks(lines: Numbered) -> int | None:
     first, waits = None, 0
     for number, line in reversed(lines):
         found = _WAITS.search(line)
-        if found is None or int(found[2]) >= int(found[1]):
+        if found is None or (found[1] and int(found[2]) >= int(found[1])):
             break
         first, waits = number, waits + 1
     return first if waits >= _LEAST_WAITS else None
@@ -221,6 +223,6 @@ def ends_within_a_name(file: LogFile, number: int, line: str) -> bool:
 
 def _is_error(line: bytes) -> bool:
     words = line[front(line) :]
-    begins = _BEGINS.match(words) is not None and _MEASURED.search(line) is None
+    begins = _BEGINS.match(words) is not None and _MEASURED.search(line) is None and not is_warning(line)
     stamped = _STAMPED.match(line[grade(line) :]) is not None and _NO_ERROR.search(line) is None
     return begins or stamped or _STRUCTURED.match(words) is not None

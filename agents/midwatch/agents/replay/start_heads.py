@@ -1,7 +1,7 @@
-"""Start heads: what a start prints first, printed again behind an exception. Another start prints it. Pure.
+"""Start heads: what a start prints first, printed again behind a process's end: another start's. Pure.
 
-The file's first lines are a head, and so are the first lines behind each exception of a script. Ranks of one
-start print theirs before any of them ends. Stacks, summaries, steps and indented lines are no head.
+The file's first lines are a head, and so are the first lines behind each end. Ranks of one start print theirs
+before any of them ends. Stacks, summaries, steps and indented lines are no head.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from itertools import islice
 
 from midwatch.agents.replay.aftermath import ordinary
 from midwatch.agents.replay.log_files import LogFile, text_of
-from midwatch.agents.replay.script_starts import RaisedEnd, raised_ends, speaks_of_many
+from midwatch.agents.replay.process_ends import ProcessEnd, process_ends
+from midwatch.agents.replay.script_starts import speaks_of_many
 from midwatch.agents.replay.start_words import LETTERS, letters, masked
 
 _HEAD = 60  # lines
@@ -22,7 +23,6 @@ _ROWS = 4
 """So many rows of lines are printed again, of the file's first lines or of those behind another exception."""
 _NEAR = 12  # lines behind an exception in which a warning stands again
 
-_UNCAUGHT = re.compile(rb", in (?:<module>|_bootstrap)\n")
 _MODULE = re.compile(rb'  File "([^"\n]+)", line \d+, in <module>\n')
 _WARNING = re.compile(rb"(\S+\.py):\d+: \w*Warning: .*")
 _NO_HEAD = re.compile(rb"\A\s|(?i:\b(?:step|epoch|iter\w*|loss)\b[ =:\[]+\d)")
@@ -32,15 +32,15 @@ _Row = tuple[bytes, ...]
 
 
 def heads_behind_ends(file: LogFile) -> Iterator[tuple[int, int]]:
-    """The places (offset, number) behind exceptions where a start's first lines stand again.
+    """The places (offset, number) behind ends where a start's first lines stand again.
 
     Raises OSError.
     """
     text = text_of(file)
     first = other = _rows(text, 0)
     above = 0
-    for end in raised_ends(text):
-        if _UNCAUGHT.search(text, end.begin, end.offset) is None:
+    for end in process_ends(text):
+        if not end.sure:
             continue  # a loop may have caught it
         rows = _rows(text, end.offset)
         if len(rows & first) >= _ROWS or len(rows & other) >= _ROWS or _warns_again(text, above, end):
@@ -48,7 +48,7 @@ def heads_behind_ends(file: LogFile) -> Iterator[tuple[int, int]]:
         other, above = other | rows, end.offset
 
 
-def _warns_again(text: bytes, above: int, end: RaisedEnd) -> bool:
+def _warns_again(text: bytes, above: int, end: ProcessEnd) -> bool:
     """Whether a warning of the script itself, behind its exception, stands above it, too.
 
     Python prints each warning once a process. Ranks of one start print the same one. So where a file speaks

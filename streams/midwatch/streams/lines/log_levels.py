@@ -16,7 +16,8 @@ _LEVEL = re.compile(
     rb"|(?:\A|[\s\]])\[(?:error|critical|fatal)\]"
     rb"|(?:\A|[\s\])]|\]:)[EF]\d{4} \d\d:\d\d:\d\d|\[[EF](?:\d{3,4} [\d:.]+)? ?\w+\.(?:cpp|hpp|cc|h):)"
     rb"|(?P<quiet>(?<![='\"])\b(?:INFO|DEBUG|NOTICE|TRACE|WARNING|WARN)\b"  # not NCCL_DEBUG=INFO, a setting
-    rb"|\b(?:[A-Z]\w*)?[Ww]arning: "
+    rb"|\b(?:[A-Z]\w*)?[Ww]arning: |\b(?:WARNUNG|AVERTISSEMENT|ADVERTENCIA|INFOS): "
+    rb"|(?:\xe8\xad\xa6\xe5\x91\x8a|\xe4\xbf\xa1\xe6\x81\xaf): "  # Java's words in other languages
     rb"|(?:\A|[\s\])]|\]:)[IWD]\d{4} \d\d:\d\d:\d\d"  # glog, klog and torch: [rank3]:W0302 11:52:40
     rb"|\[[IWD](?:\d{3,4} [\d:.]+)? ?\w+\.(?:cpp|hpp|cc|h):"  # c10: [W302 11:52:40.1 socket.cpp:12]
     rb"|(?:\A|[\s\])])\[[IWD]\] "

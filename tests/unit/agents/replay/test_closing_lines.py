@@ -101,6 +101,12 @@ def test_a_log_that_ends_at_a_barrier_at_which_ranks_are_missing_has_failed(watc
     assert done.decision.action == "hold"
 
 
+def test_lightgbm_waits_for_its_ranks_too(watch: Watch) -> None:
+    wait = "[LightGBM] [Warning] Connecting to rank 1 failed, waiting for 260 milliseconds\n"
+    assert watch("[LightGBM] [Info] Listening...\n" + wait * 3).verdict.error_type == "rendezvous"
+    assert watch(wait * 3 + "[LightGBM] [Info] Connected to rank 1\n").verdict.state == "unknown"
+
+
 @pytest.mark.parametrize("text", [waits(1), waits(3, came=2), waits(3) + "Rank 0: Completed the barrier\n"])
 def test_a_short_wait_and_one_that_ended_are_no_failure(watch: Watch, text: str) -> None:
     assert watch("the toy starts\n" + text).verdict.state == "unknown"

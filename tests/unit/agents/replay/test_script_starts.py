@@ -32,6 +32,14 @@ def test_the_failure_of_the_second_start_is_the_root() -> None:
     assert places(WORK + NO_MODULE + WORK + SIZES + WORK + SIZES) == [8, 15]
 
 
+def test_behind_a_process_that_never_began_its_script_another_one_writes(watch: Watch) -> None:
+    no_file = "python: can't open file 'trian.py': [Errno 2] No such file or directory\n"
+    assert places(no_file + WORK + SIZES) == [2]
+    assert places(no_file + SIZES) == []
+    assert places("world_size 8\n" + no_file + WORK + SIZES) == []
+    assert watch(no_file + WORK + SIZES).verdict.error_type == "torch"
+
+
 def test_a_chain_of_exceptions_ends_a_script_once() -> None:
     chain = NO_MODULE + "\nDuring handling of the above exception, another exception occurred:\n\n" + SIZES
     assert places(chain) == []

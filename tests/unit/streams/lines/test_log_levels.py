@@ -10,6 +10,8 @@ QUIET = [
     "2026-03-02 11:00:00,000 INFO toy.py:3 -- started",
     "[2026-03-02 11:00:00,000] [WARNING] [launch.py:1] odd",
     "[toylib][warning] the tracker failed",
+    "警告: Failed to load the toy",
+    "WARNUNG: Failed to load the toy",
     "[2026-03-02 11:00:00.001] [toy] [info] Error rate 0.1",
     "W0302 11:00:00.000000 77 torch/distributed/run.py:3] odd",
     "[rank3]:[W302 11:00:00.1 socket.cpp:3] odd",

@@ -1,0 +1,86 @@
+"""Process ends: where a text shows that a Python process has ended by its own mistake. Pure.
+
+What stands behind such an end is another process's: another rank, the script's next command, the next start.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from heapq import merge
+from operator import attrgetter
+from typing import NamedTuple
+
+MODULE = b"<module>"
+_HEADLINE = b"Traceback (most recent call last):\n"
+_FIRST_FRAME = re.compile(rb'  File "([^"\n]+)", line \d+, in ([^\n]+)\n')
+_CHAINED = re.compile(rb"(?:During handling of the above|The above exception was the direct cause)")
+_UNCAUGHT = re.compile(rb", in (?:<module>|_bootstrap)\n")
+# Rich's, whose lower edge stands above the exception.
+_BOX = re.compile(
+    rb"^\xe2\x95\xad[^\n]* Traceback \(most recent call last\) [^\n]*\n(?:\xe2\x94\x82[^\n]*\n)+"
+    rb"\xe2\x95\xb0[^\n]*\n[^\n]*\n",
+    re.MULTILINE,
+)
+_BOXED_MODULE = re.compile(rb":\d+ in <module>")
+# The interpreter without a script, and argparse with a wrong command line.
+_NEVER_BEGAN = re.compile(
+    rb"^(?:\S*python[\d.]*: can't open file [^\n]*\n|[^\s:][^\n:]{0,80}: error: "
+    rb"(?:unrecognized arguments:|the following arguments are required:|argument [^\n:]+: )[^\n]*\n)",
+    re.MULTILINE,
+)
+
+
+class ProcessEnd(NamedTuple):
+    """Where a process has ended. `offset`, `number`: of the first line behind its message.
+
+    `script`, `function`: those of a traceback's first frame; "" without a traceback. `sure`: whether nothing
+    can have caught the exception.
+    """
+
+    script: bytes
+    function: bytes
+    begin: int
+    offset: int
+    number: int
+    sure: bool
+
+
+def process_ends(text: bytes) -> Iterator[ProcessEnd]:
+    """The ends at the margin, in their order; of a chain of exceptions the last one only."""
+    return merge(_raised(text), _boxed(text), _never_began(text), key=attrgetter("begin"))
+
+
+def _raised(text: bytes) -> Iterator[ProcessEnd]:
+    at = 0
+    while (begin := text.find(_HEADLINE, at)) >= 0:
+        at = begin + len(_HEADLINE)
+        frame = _FIRST_FRAME.match(text, at)
+        if frame is None or (begin and text[begin - 1 : begin] != b"\n"):
+            continue
+        at = _behind_the_message(text, frame.end())
+        if _CHAINED.match(text[at : at + 80].lstrip()) is None:
+            sure = _UNCAUGHT.search(text, begin, at) is not None
+            yield ProcessEnd(frame[1], frame[2], begin, at, _number(text, at), sure)
+
+
+def _boxed(text: bytes) -> Iterator[ProcessEnd]:
+    for box in _BOX.finditer(text):
+        sure = _BOXED_MODULE.search(box[0]) is not None
+        yield ProcessEnd(b"", b"", box.start(), box.end(), _number(text, box.end()), sure)
+
+
+def _never_began(text: bytes) -> Iterator[ProcessEnd]:
+    for line in _NEVER_BEGAN.finditer(text):
+        yield ProcessEnd(b"", b"", line.start(), line.end(), _number(text, line.end()), sure=True)
+
+
+def _number(text: bytes, at: int) -> int:
+    return text.count(b"\n", 0, at) + 1
+
+
+def _behind_the_message(text: bytes, at: int) -> int:
+    """Where the line behind the traceback's last one begins. Frames are indented, the message is not."""
+    while at < len(text) and text[at : at + 1] in (b" ", b"\t"):
+        at = text.find(b"\n", at) + 1 or len(text)
+    return text.find(b"\n", at) + 1 or len(text)
