@@ -25,7 +25,7 @@ WORDS = [
     "INFO:__main__:Training completed successfully",
     "[rank0]: FINISHED TRAINING",
     "2026-03-02 11:52:40 INFO Finished training.",
-    "🎉 训练完成！",
+    "🎉 训练完成!",
 ]
 
 
