@@ -22,7 +22,7 @@ _BOX = re.compile(
     rb"\xe2\x95\xb0[^\n]*\n[^\n]*\n",
     re.MULTILINE,
 )
-_BOXED_MODULE = re.compile(rb":\d+ in <module>")
+_BOXED_MODULE = re.compile(rb"^\xe2\x94\x82 ([^\n:]+):\d+ in <module>", re.MULTILINE)
 # The interpreter without a script, and argparse with a wrong command line.
 _NEVER_BEGAN = re.compile(
     rb"^(?:\S*python[\d.]*: can't open file [^\n]*\n|[^\s:][^\n:]{0,80}: error: "
@@ -34,8 +34,8 @@ _NEVER_BEGAN = re.compile(
 class ProcessEnd(NamedTuple):
     """Where a process has ended. `offset`, `number`: of the first line behind its message.
 
-    `script`, `function`: those of a traceback's first frame; "" without a traceback. `sure`: whether nothing
-    can have caught the exception.
+    `script`, `function`: those of a traceback's first frame; "" if the script never began. `sure`: whether
+    nothing can have caught the exception.
     """
 
     script: bytes
@@ -48,7 +48,13 @@ class ProcessEnd(NamedTuple):
 
 def process_ends(text: bytes) -> Iterator[ProcessEnd]:
     """The ends at the margin, in their order; of a chain of exceptions the last one only."""
-    return merge(_raised(text), _boxed(text), _never_began(text), key=attrgetter("begin"))
+    at, number = 0, 1
+    for end in merge(_raised(text), _boxed(text), _never_began(text), key=attrgetter("begin")):
+        low, high = sorted((at, end.offset))
+        lines = text.count(b"\n", low, high)
+        number += lines if end.offset > at else -lines
+        at = end.offset
+        yield end._replace(number=number)
 
 
 def _raised(text: bytes) -> Iterator[ProcessEnd]:
@@ -61,22 +67,19 @@ def _raised(text: bytes) -> Iterator[ProcessEnd]:
         at = _behind_the_message(text, frame.end())
         if _CHAINED.match(text[at : at + 80].lstrip()) is None:
             sure = _UNCAUGHT.search(text, begin, at) is not None
-            yield ProcessEnd(frame[1], frame[2], begin, at, _number(text, at), sure)
+            yield ProcessEnd(frame[1], frame[2], begin, at, 0, sure)
 
 
 def _boxed(text: bytes) -> Iterator[ProcessEnd]:
     for box in _BOX.finditer(text):
-        sure = _BOXED_MODULE.search(box[0]) is not None
-        yield ProcessEnd(b"", b"", box.start(), box.end(), _number(text, box.end()), sure)
+        module = _BOXED_MODULE.search(box[0])
+        script, function = (module[1], MODULE) if module else (b"", b"?")
+        yield ProcessEnd(script, function, box.start(), box.end(), 0, sure=module is not None)
 
 
 def _never_began(text: bytes) -> Iterator[ProcessEnd]:
     for line in _NEVER_BEGAN.finditer(text):
-        yield ProcessEnd(b"", b"", line.start(), line.end(), _number(text, line.end()), sure=True)
-
-
-def _number(text: bytes, at: int) -> int:
-    return text.count(b"\n", 0, at) + 1
+        yield ProcessEnd(b"", b"", line.start(), line.end(), 0, sure=True)
 
 
 def _behind_the_message(text: bytes, at: int) -> int:

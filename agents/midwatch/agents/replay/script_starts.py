@@ -15,6 +15,7 @@ from midwatch.agents.replay.log_files import LogFile, text_of
 from midwatch.agents.replay.process_ends import MODULE, process_ends
 
 _BETWEEN = 3  # lines that the next start has printed before it ended
+_A_SCRIPT = b".py"  # a launcher has none, and tells of its child that never began
 _OF_MANY = re.compile(
     rb"(?i)\branks?\b|local_rank|world_size|torchrun|torch[./]distributed|elastic|\bnccl|\bgloo\b|mpi(?:run|exec)"
     rb"|\bsrun\b|deepspeed|horovod|\bpid=|SpawnProcess|\bprocess \d|multiprocessing|\bray\b"
@@ -29,7 +30,7 @@ def behind_ended_scripts(file: LogFile) -> Iterator[tuple[int, int]]:
     ends = (each for each in process_ends(text) if each.function == MODULE or not each.function)
     for one, other in pairwise(ends):
         between = text[one.offset : other.begin]
-        same = one.script == other.script or not one.function
+        same = one.script == other.script or (not one.function and other.script.endswith(_A_SCRIPT))
         if same and other.function and between.count(b"\n") >= _BETWEEN and between.strip():
             yield one.offset, one.number
 

@@ -37,6 +37,8 @@ def test_behind_a_process_that_never_began_its_script_another_one_writes(watch: 
     assert places(no_file + WORK + SIZES) == [2]
     assert places(no_file + SIZES) == []
     assert places("world_size 8\n" + no_file + WORK + SIZES) == []
+    launcher = SIZES.replace("train.py", "/toy/bin/accelerate")
+    assert places(no_file + WORK + launcher) == []
     assert watch(no_file + WORK + SIZES).verdict.error_type == "torch"
 
 
@@ -59,6 +61,18 @@ def test_a_chain_of_exceptions_ends_a_script_once() -> None:
 )
 def test_other_files_hold_one_start(text: str) -> None:
     assert places(text) == []
+
+
+def test_a_box_of_rich_ends_a_script_too_and_not_its_launcher() -> None:
+    box = (
+        "╭──── Traceback (most recent call last) ────╮\n"
+        "│ train.py:66 in <module>                   │\n"
+        "╰───────────────────────────────────────────╯\n"
+        "ValueError: no toys\n"
+    )
+    assert places(box + WORK + SIZES) == [5]
+    assert places(box + WORK + SIZES.replace("train.py", "/toy/bin/accelerate")) == []
+    assert places(box.replace("<module>", "step") + WORK + SIZES) == []
 
 
 def test_the_verdict_is_that_of_the_last_start(watch: Watch) -> None:
