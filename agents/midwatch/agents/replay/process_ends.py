@@ -23,6 +23,7 @@ _BOX = re.compile(
     re.MULTILINE,
 )
 _BOXED_MODULE = re.compile(rb"^\xe2\x94\x82 ([^\n:]+):\d+ in <module>", re.MULTILINE)
+_NO_SCRIPT = b": can't open file "
 # The interpreter without a script, and argparse with a wrong command line.
 _NEVER_BEGAN = re.compile(
     rb"^(?:\S*python[\d.]*: can't open file [^\n]*\n|[^\s:][^\n:]{0,80}: error: "
@@ -79,7 +80,8 @@ def _boxed(text: bytes) -> Iterator[ProcessEnd]:
 
 def _never_began(text: bytes) -> Iterator[ProcessEnd]:
     for line in _NEVER_BEGAN.finditer(text):
-        yield ProcessEnd(b"", b"", line.start(), line.end(), 0, sure=True)
+        function = b"" if _NO_SCRIPT in line[0] else b"?"  # a launcher may refuse its command line, too
+        yield ProcessEnd(b"", function, line.start(), line.end(), 0, sure=True)
 
 
 def _behind_the_message(text: bytes, at: int) -> int:

@@ -37,12 +37,14 @@ def heads_behind_ends(file: LogFile) -> Iterator[tuple[int, int]]:
     Raises OSError.
     """
     text = text_of(file)
-    first = other = _rows(text, 0)
+    ends = list(process_ends(text))
+    stops = [*(end.begin for end in ends), len(text)]
+    first = other = _rows(text, 0, stops[0])
     above = 0
-    for end in process_ends(text):
+    for end, stop in zip(ends, stops[1:], strict=True):
         if not end.sure:
             continue  # a loop may have caught it
-        rows = _rows(text, end.offset)
+        rows = _rows(text, end.offset, stop)
         if len(rows & first) >= _ROWS or len(rows & other) >= _ROWS or _warns_again(text, above, end):
             yield end.offset, end.number
         other, above = other | rows, end.offset
@@ -62,9 +64,11 @@ def _warns_again(text: bytes, above: int, end: ProcessEnd) -> bool:
     return 1 in times or (any(times) and not speaks_of_many(text))
 
 
-def _rows(text: bytes, at: int) -> frozenset[_Row]:
-    """The rows of three lines among the first ones there, up to the next traceback."""
-    lines = text[at : at + _BYTES].partition(b"Traceback (most recent call last)")[0].split(b"\n")[:-1]
+def _rows(text: bytes, at: int, stop: int) -> frozenset[_Row]:
+    """The rows of three lines among the first ones there, up to the next end or traceback."""
+    lines = (
+        text[at : min(at + _BYTES, stop)].partition(b"Traceback (most recent call last)")[0].split(b"\n")[:-1]
+    )
     plain = (line for line in islice(lines, _HEAD) if line.strip() and not _NO_HEAD.search(line))
     words = [masked(line.encode()) for line in ordinary(each.decode("utf-8", "replace") for each in plain)]
     rows = (tuple(words[index : index + _ROW]) for index in range(len(words) - _ROW + 1))

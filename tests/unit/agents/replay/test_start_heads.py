@@ -30,6 +30,7 @@ def test_a_head_behind_an_exception_begins_a_start() -> None:
         CONFIG + NO_MODULE + "wandb: the run has ended\n" * 8 + SHAPE,
         CONFIG + NO_MODULE + "".join(CONFIG.splitlines(keepends=True)[:4]) + SHAPE,
         CONFIG + CONFIG + NO_MODULE + SHAPE,
+        "toy.py: error: unrecognized arguments: --wings 2\n" + CONFIG + SHAPE,
         CONFIG + NO_MODULE.replace("<module>", "step") + CONFIG + SHAPE,
         "".join(f"step {at} of the toy training is done\n" for at in range(9))
         + NO_MODULE
