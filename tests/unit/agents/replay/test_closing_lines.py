@@ -102,7 +102,7 @@ def test_a_log_that_ends_at_a_barrier_at_which_ranks_are_missing_has_failed(watc
 
 
 def test_lightgbm_waits_for_its_ranks_too(watch: Watch) -> None:
-    wait = "[LightGBM] [Warning] Connecting to rank 1 failed, waiting for 260 milliseconds\n"
+    wait = "[LightGBM] [Warning] Connecting to rank 1 failed, waiting for 77 milliseconds\n"
     assert watch("[LightGBM] [Info] Listening...\n" + wait * 3).verdict.error_type == "rendezvous"
     assert watch(wait * 3 + "[LightGBM] [Info] Connected to rank 1\n").verdict.state == "unknown"
 

@@ -194,7 +194,7 @@ CANCELLED = "slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT 2026-03-02T12:00
 
 def test_who_interrupts_srun_cancels_the_step_himself(watch: Watch) -> None:
     asked = "^Csrun: sending Ctrl-C to StepId=7.0"
-    done = watch(f"{asked}\nsrun: Job step aborted: Waiting up to 32 seconds\n{CANCELLED}\n")
+    done = watch(f"{asked}\nsrun: Job step aborted: Waiting up to 47 seconds\n{CANCELLED}\n")
     assert (done.verdict.error_type, done.verdict.root_line) == ("user_interrupt", asked)
     assert done.decision.action == "hold"
 
@@ -209,7 +209,7 @@ def test_a_step_that_srun_ends_after_its_first_task_left_was_cancelled_by_nobody
 CALLED_OFF = [
     "[n4:4188] *** An error occurred in MPI_Recv",
     "In: PMI_Abort(14, N/A)",
-    "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.",
+    "srun: Job step aborted: Waiting up to 47 seconds for job step to finish.",
     CANCELLED,
     "srun: error: n5: task 1: Killed",
     "srun: error: n4: task 0: Exited with exit code 14",

@@ -6,8 +6,8 @@ import pytest
 
 from unit.agents.conftest import Watch
 
-MEMORY = "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB.\n"
-DRIVER = "[rank3]: RuntimeError: CUDA error: an illegal memory access was encountered\n"
+MEMORY = "[rank5]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB.\n"
+DRIVER = "[rank5]: RuntimeError: CUDA error: an illegal memory access was encountered\n"
 WAIT = (
     "[rank0]:[E302 12:52:40.1 ProcessGroupNCCL.cpp:632] [Rank 0] Watchdog caught collective operation "
     "timeout: WorkNCCL(SeqNum=48, OpType=ALLREDUCE, NumelIn=64, NumelOut=64, Timeout(ms)=600000) ran for "
