@@ -255,7 +255,7 @@ class _Found:
         return self.samples.hold(hit.start, hit.end)
 
     def keep_latest(self) -> None:
-        """Keep the last line of each rule, too. The job may have got over the first ones."""
+        """Keep each rule's last line, too, while there is room. The job may have got over the first ones."""
         kept = False
         for key, latest in self.latest.items():
             if len(self.hits) < _HITS and self._keep(self._examined(*latest), beyond=1):
