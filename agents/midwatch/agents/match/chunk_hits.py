@@ -23,6 +23,7 @@ from operator import itemgetter
 from typing import NamedTuple, cast
 
 from midwatch.agents.match.call_sites import reclassified
+from midwatch.agents.match.echoed_lines import stands_alone
 from midwatch.agents.match.error_stacks import is_outer
 from midwatch.agents.match.hedges import only_mentions
 from midwatch.agents.match.own_words import own_words
@@ -242,6 +243,8 @@ class _Found:
         if was_left_out(text, hit.end):
             traceback = TracebackPlace("ignored")
         aside = _aside(hit, traceback)
+        if aside == "repeated" and stands_alone(section, text, hit.start, hit.end):
+            aside = ""
         if not aside and rule.role is not Role.CONTEXT and self._is_of_a_sample(text, hit):
             traceback = TracebackPlace("quoted")
             aside = _aside(hit, traceback)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from midwatch.agents.replay.log_files import LogFile, text_of
 
-_END = b"The output (if any) is above this job summary."
+END = b"The output (if any) is above this job summary."
+"""The last sentence of a summary: what it tells of stands above it."""
 _NOTE = b"PS:"  # LSF's note on another file, the last words of a summary
 _BEHIND = 3  # lines that show that another job has written behind the summary
 
@@ -14,7 +15,7 @@ _BEHIND = 3  # lines that show that another job has written behind the summary
 def behind_job_summaries(file: LogFile) -> Iterator[tuple[int, int]]:
     """The places (offset, number) behind each summary below which another job wrote. Raises OSError."""
     text, at, number = text_of(file), 0, 1
-    while (found := text.find(_END, at)) >= 0:
+    while (found := text.find(END, at)) >= 0:
         begin = text.find(b"\n", found) + 1
         if not begin:
             return

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from midwatch.agents.replay.job_summaries import END
 from midwatch.agents.replay.log_files import LogFile, text_of
 from midwatch.agents.replay.process_ends import MODULE, process_ends
 
@@ -31,6 +32,8 @@ def behind_ended_scripts(file: LogFile) -> Iterator[tuple[int, int]]:
     for one, other in pairwise(ends):
         between = text[one.offset : other.begin]
         same = one.script == other.script or (not one.function and other.script.endswith(_A_SCRIPT))
+        if END in between:
+            continue  # behind its job's summary the next job begins
         if same and other.function and between.count(b"\n") >= _BETWEEN and between.strip():
             yield one.offset, one.number
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from midwatch.agents.replay.aftermath import ordinary
+from midwatch.agents.replay.job_summaries import END
 from midwatch.agents.replay.log_files import LogFile, text_of
 from midwatch.agents.replay.process_ends import ProcessEnd, process_ends
 from midwatch.agents.replay.script_starts import speaks_of_many
@@ -44,6 +45,8 @@ def heads_behind_ends(file: LogFile) -> Iterator[tuple[int, int]]:
     for end, stop in zip(ends, stops[1:], strict=True):
         if not end.sure:
             continue  # a loop may have caught it
+        if text.find(END, end.offset, stop) >= 0:
+            continue  # behind its job's summary the next job begins
         rows = _rows(text, end.offset, stop)
         if len(rows & first) >= _ROWS or len(rows & other) >= _ROWS or _warns_again(text, above, end):
             yield end.offset, end.number

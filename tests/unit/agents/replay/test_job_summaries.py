@@ -17,6 +17,9 @@ def summary(job: int, end: str) -> str:
     return (
         "\n------------------------------------------------------------\n"
         f"Sender: LSF System <lsfadmin@n4>\nSubject: Job {job}: <toy> in cluster <toys>\n\n"
+        "Job <toy> was submitted from host <login2> by user <ada> in cluster <toys>\n"
+        "Job was executed on host(s) <n4>, in queue <toys>, as user <ada> in cluster <toys>\n"
+        "</home/ada> was used as the home directory.\n</home/ada/toy> was used as the working directory.\n\n"
         f"{end}\n\nThe output (if any) is above this job summary.\n\n"
         "PS:\n\nRead file <toy.err> for stderr output of this job.\n"
     ).replace("PS:\n\nRead", "PS: Read")
@@ -35,6 +38,14 @@ def test_the_last_job_of_a_file_counts(watch: Watch) -> None:
     assert done.verdict.state != "failed"
     assert [each.verdict.root_line for each in done.earlier] == ["KeyError: 'wheels'"]
     assert watch(WORK + DONE + RAISED + FAILED).verdict.root_line == "KeyError: 'wheels'"
+
+
+def test_a_job_that_ends_like_the_one_before_keeps_its_summary(watch: Watch) -> None:
+    script = 'Traceback (most recent call last):\n  File "toy.py", line 3, in <module>\n    wheels()\n'
+    one, other = f"{script}KeyError: 'wheels'\n", f"{script}KeyError: 'axles'\n"
+    done = watch(one + FAILED + WORK + other + FAILED)
+    assert done.verdict.root_line == "KeyError: 'axles'"
+    assert [each.verdict.root_line for each in done.earlier] == ["KeyError: 'wheels'"]
 
 
 def test_a_job_begins_right_behind_the_summary_of_the_one_before() -> None:
