@@ -72,6 +72,7 @@ _OF_THE_SCRIPT = re.compile(r"\A\s+File \"[^\"]*\", line \d+, in (?:<module>|_ru
 _LONGEST_TRACEBACK = 120
 _DIGITS = re.compile(r"\d+")
 _OF_ONE_OF_MANY = re.compile(r"(?i)\brank ?\d|\bpid=|\A\s*\d+: |\A\[\d")
+_WHO = re.compile(r"\[rank\d+\]|\[\w*\d(?:,[\w:-]+)*\]|\A\s*\d+: |pid=\d+")
 _OF_A_TRACEBACK = re.compile(r"\s+\S|.*\bFile \"|\s*[\^~]+\s*\Z")
 # A bar that is drawn anew stands behind the one before in the same line.
 _DRAWN_ANEW = re.compile(r"\r+(?=[^\r\n])")
@@ -206,24 +207,36 @@ def went_on(file: LogFile, last: int, weight: Weight) -> bool:
         drawn = {line for line in lines if (bar := _bar(line)) and bar.of_training and bar in own_bars}
         return len(drawn) >= ENOUGH_FORMS
     enough = len(_forms(file, last, lines)) >= ENOUGH_FORMS if weight == "forms" else len(lines) >= ENOUGH
-    return enough or (len(lines) >= _FEW and _got_over_it_before(file, last, len(lines)))
+    return enough or (len(lines) >= _FEW and _got_over_it_before(file, last, lines))
 
 
-def _got_over_it_before(file: LogFile, last: int, work: int) -> bool:
+def _got_over_it_before(file: LogFile, last: int, behind: Sequence[str]) -> bool:
     """Whether the program printed the words of line `last` again and again, and each time worked on.
 
-    It must have caught the exception itself: no traceback stands above its words. `work`: the ordinary lines
-    behind the last time. Ranks print the same words too, so words with a rank or a worker do not count.
+    It must have caught the exception itself: no traceback stands above its words. Ranks print the same words
+    too, so only lines of the same rank or worker count. `behind`: the ordinary lines behind the last time.
     """
     first = max(last - _READ_BEFORE, 0)
     lines = list(islice(lines_behind(file, first), last - first))
-    if len(lines) < last - first or _OF_ONE_OF_MANY.search(lines[-1]):
+    if len(lines) < last - first or _OF_ONE_OF_MANY.search(_own_words(lines[-1])):
         return False
-    words = _DIGITS.sub("0", lines[-1].strip())
-    times = [index for index, line in enumerate(lines) if _DIGITS.sub("0", line.strip()) == words]
-    between = [len(list(ordinary(lines[one + 1 : other]))) for one, other in pairwise(times[-_AGAIN:])]
+    said = who, _ = _words_of_one(lines[-1])
+    times = [index for index, line in enumerate(lines) if _words_of_one(line) == said]
+    between = [_work_of(who, lines[one + 1 : other]) for one, other in pairwise(times[-_AGAIN:])]
     printed = all(index and _OF_A_TRACEBACK.match(lines[index - 1]) is None for index in times[-_AGAIN:])
-    return len(between) == _AGAIN - 1 and printed and min(between) >= _FEW and 2 * work >= min(between)
+    enough = len(between) == _AGAIN - 1 and printed and min(between) >= _FEW
+    return enough and (work := _work_of(who, behind)) >= _FEW and 2 * work >= min(between)
+
+
+def _work_of(who: list[str], lines: Iterable[str]) -> int:
+    """How many ordinary lines such a rank or worker has printed there; if it has no name, how many at all."""
+    return sum(1 for line in ordinary(lines) if not who or _words_of_one(line)[0] == who)
+
+
+def _words_of_one(line: str) -> tuple[list[str], str]:
+    """The rank or worker that a launcher names in front, and the words without their numbers."""
+    own = _own_words(line)
+    return _WHO.findall(line[: len(line) - len(own)]), _DIGITS.sub("0", own.strip())
 
 
 def _drawings(line: str) -> list[str]:

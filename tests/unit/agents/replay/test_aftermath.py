@@ -113,6 +113,14 @@ def test_what_a_program_said_again_and_again_and_worked_on_ended_nothing(watch: 
     assert watch((SAID + ROUND) * 3).verdict.state == "failed"
 
 
+def test_a_worker_that_said_it_again_and_again_must_itself_have_worked_on(watch: Watch) -> None:
+    own = "".join(f"(Toys pid=41) {line}\n" for line in (SAID + ROUND).splitlines())
+    other = f"(Toys pid=41) {SAID}" + "".join(f"(Toys pid=42) {line}\n" for line in ROUND.splitlines())
+    assert watch(own * 8).verdict.state == "unknown"
+    assert watch(own * 7 + f"(Toys pid=41) {SAID}").verdict.state == "failed"
+    assert watch(other * 8).verdict.state == "failed"
+
+
 def test_what_ranks_or_tracebacks_say_again_and_again_counts(watch: Watch) -> None:
     assert watch((f"[rank3]: {SAID}" + ROUND) * 8).verdict.state == "failed"
     assert watch((RAISED + ROUND) * 8).verdict.state == "failed"

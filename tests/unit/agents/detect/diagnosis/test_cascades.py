@@ -99,6 +99,13 @@ def test_what_a_logger_announces_is_proven_by_the_exception_itself(watch: Watch)
     assert watch(log).verdict.root_line == OOM
 
 
+def test_an_exception_whose_message_begins_below_announces_the_one_in_it(watch: Watch) -> None:
+    quoted = "----\nIn cell 4 of the toy:\n----\nKeyError      Traceback (most recent call last)\n"
+    log = frames("toys.NotebookError: ") + "\n" + quoted + "----> 5 wheels[7]\n\nKeyError: 'wheel 7'\n"
+    assert watch(log).verdict.root_line == "KeyError: 'wheel 7'"
+    assert watch(frames("toys.NotebookError: ") + "\nwheel 7 is lost\n").verdict.root_line_number == 6
+
+
 def test_source_code_in_a_traceback_is_no_evidence(watch: Watch) -> None:
     source = "raise RuntimeError('CUDA out of memory. Tried to allocate 2.00 GiB')"
     done = watch(frames("toy.Interrupted", source=source))
