@@ -18,6 +18,8 @@ QUIET = [
     "[rank3]:I0302 11:00:00.000000 77 torch/toy/agent.py:3] Environment variable 'TOY' not found",
     "[rank3]:W0302 11:00:00.000000 77 torch/toy/utils.py:3] [7/0] Found nan in toy",
     "[NeMo D 2026-03-02 11:00:00 toy:3] odd",
+    'time="2026-03-02T11:00:00Z" level=warning msg="report failed: dial tcp: odd" file="toy.go:3"',
+    'level=info msg="the last ERROR was odd"',
     "slurmstepd: debug:  Could not open stdout file '/toy': odd",
     "srun: debug2: error: odd",
     "libfabric:77:1714000000::efa:ep_ctrl:toy_open():3<info> RuntimeError: odd",
@@ -50,6 +52,8 @@ QUIET = [
 LOUD = [
     "toy.errors.ToyError: it must return a toy or None (where the step will be skipped).",
     "RuntimeError: odd WARNING inside",
+    'time="2026-03-02T11:00:00Z" level=error msg="odd INFO"',
+    "toy.py --log_level=info --level=warning RuntimeError: odd",
     "[2026-03-02 11:00:00.001] [toy] [error] odd WARNING",
     "RuntimeError: toy[info] is odd",
     "2026-03-02 11:00:00,000 ERROR toy.py:3 -- INFO follows",
