@@ -8,7 +8,7 @@ ended. Six ends speak for a failure all the same:
 - Words of a failure in the last lines (`closing_words`).
 - What a terminal or a shell prints when it ends a program.
 - Step after step whose gradients are not finite.
-- A barrier at which ranks are missing.
+- Waiting for ranks or processes that did not come.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ CUT_NAME = "the log ends within the name of the exception"
 SAID = "the log ends with an error that no rule knows"
 WORDS = "the last lines tell of a failure in words that no rule knows"
 BROKEN = "the log ends in steps whose gradients are not finite"
-WAITS = "the log ends at a barrier at which ranks are missing"
+WAITS = "the log ends in waiting for ranks or processes that did not come"
 ENDED = "the log ends with what a terminal or a shell prints when a program is ended"
 
 _LEFT_OUT = re.compile(rb"\A\s*(?:\[?\.\.\.\]?)?\s*\Z")
@@ -97,8 +97,14 @@ _WAITS = re.compile(
     rb"\bWaiting in store based barrier to initialize process group for rank: \d+, key: \S+ "
     rb"\(world_size=(\d{1,9}), worker_count=(\d{1,9}),"
     rb"|\[LightGBM\] \[Warning\] Connecting to rank \d+ failed, waiting for \d+ milliseconds"
+    rb"|\bCreateSession still waiting for response from worker: /job:\w+/"
 )
-_LEAST_WAITS = 2  # torch says so every ten seconds, LightGBM sooner
+# Behind steps it may be a queue of work that is empty for a while.
+_WAITS_FIRST = re.compile(
+    rb"(?i)\bwaiting (?:for|on) (?:[\w/-]+ ){0,4}"
+    rb"(?:workers?|ranks?|peers?|master|chief|coordinator|parameter servers?)\b"
+)
+_LEAST_WAITS = 2  # torch and TensorFlow say so every ten seconds, LightGBM sooner
 _STEPS, _LEAST_STEPS = 16, 6
 """Of so many last lines at least so many print gradients, and none of them is finite."""
 
@@ -157,7 +163,7 @@ def _ended_or_said(lines: Numbered, known: Mapping[int, Hit], stepped: int) -> _
     for pattern, error_type in _ENDED:
         if number not in known and pattern.fullmatch(last[front(last) :]):
             return number, error_type, ENDED
-    waits = _waits_for_ranks(lines)
+    waits = _waits_for_ranks(lines, stepped)
     if waits is not None:
         return waits, "rendezvous", WAITS
     broken = _not_finite(lines[-_STEPS:])
@@ -172,12 +178,14 @@ def _ended_or_said(lines: Numbered, known: Mapping[int, Hit], stepped: int) -> _
     return None if found is None else (*found, WORDS)
 
 
-def _waits_for_ranks(lines: Numbered) -> int | None:
-    """The number of the first of the last lines, if all of them say that ranks are missing at a barrier."""
+def _waits_for_ranks(lines: Numbered, stepped: int) -> int | None:
+    """The number of the first of the last lines, if all of them say that ranks or processes are missing."""
     first, waits = None, 0
     for number, line in reversed(lines):
         found = _WAITS.search(line)
-        if found is None or (found[1] and int(found[2]) >= int(found[1])):
+        if found is None and (stepped or _WAITS_FIRST.search(line) is None):
+            break
+        if found is not None and found[1] and int(found[2]) >= int(found[1]):
             break
         first, waits = number, waits + 1
     return first if waits >= _LEAST_WAITS else None

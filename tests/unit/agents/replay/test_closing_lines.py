@@ -101,6 +101,26 @@ def test_a_log_that_ends_at_a_barrier_at_which_ranks_are_missing_has_failed(watc
     assert done.decision.action == "hold"
 
 
+@pytest.mark.parametrize(
+    "wait",
+    [
+        "2026-03-02 10:0{}:07.4: I toy/master.cc:9] CreateSession still waiting for response from worker: "
+        "/job:ps/replica:0/task:1\n",
+        "[10:0{}:00] toy: still waiting for 3 more workers\n",
+        "toy: waiting for the master, try {}\n",
+    ],
+)
+def test_a_process_that_waits_in_vain_at_the_end_has_failed(watch: Watch, wait: str) -> None:
+    waits = "".join(wait.format(number) for number in range(4))
+    done = watch("the toy starts\n" + waits)
+    assert (done.verdict.error_type, done.verdict.root_line_number) == ("rendezvous", 2)
+    assert watch("the toy starts\n" + waits + "the toy runs\n").verdict.state == "unknown"
+
+
+def test_behind_steps_a_few_waits_for_workers_are_no_failure(watch: Watch) -> None:
+    assert watch(STEPS + "toy: waiting for workers\n" * 4).verdict.state == "healthy"
+
+
 def test_lightgbm_waits_for_its_ranks_too(watch: Watch) -> None:
     wait = "[LightGBM] [Warning] Connecting to rank 1 failed, waiting for 77 milliseconds\n"
     assert watch("[LightGBM] [Info] Listening...\n" + wait * 3).verdict.error_type == "rendezvous"
