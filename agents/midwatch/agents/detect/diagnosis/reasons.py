@@ -76,6 +76,7 @@ REASONS: Mapping[str, WhyNot] = {
         "follows", "a thread of a process that ended threw it; {line} tells why it ended"
     ),
     "node failed": WhyNot("follows", "these are last words of a node that failed, see {line}"),
+    "scheduler's signal": WhyNot("follows", "the scheduler asked it to end, and {line} tells why"),
     "removed": WhyNot("follows", "somebody removed the job from the queue, see {line}"),
     "card failed": WhyNot("follows", "the driver says at {line} that a card of this node failed"),
     "killed by the agent": WhyNot(

@@ -202,6 +202,16 @@ CASES: list[tuple[str, int, int | None, Sequence[Hit], AttemptEnd]] = [
         ended(),
     ),
     (
+        "scheduler's signal",
+        2,
+        6,
+        [
+            seen(2, "torchrun_death_signal", kind="cancelled", general=True, captures={"signal": "15"}),
+            seen(6, "slurm_time_limit", kind="slurm_failure", subsystem="slurm", general=True),
+        ],
+        ended(),
+    ),
+    (
         "card failed",
         3,
         6,

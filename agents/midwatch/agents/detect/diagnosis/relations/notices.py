@@ -10,12 +10,19 @@ from typing import NamedTuple
 from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, consequence
 from midwatch.agents.detect.diagnosis.relations.surroundings import Surroundings
 from midwatch.agents.detect.line_order import FirstAndLast, earlier
+from midwatch.streams.lines.times import printed_time
 from midwatch.streams.records import Hit
 from midwatch.streams.records.error_types import family
 
 _NODE_FAILED = "slurm_node_failure_seen"
 _EVICTED, _REMOVED = "condor_evicted", "condor_removed"
 _CONDOR_JOB = re.compile(r"\b0\d\d \(([\d.]+)\) ")
+_SIGNALLED = ("torchrun_death_signal", "torchrun_passed_a_signal_on", "deepspeed_terminated")
+"""Rules of a launcher that was asked to end. Schedulers ask before they tell why."""
+_TERMINATED = ("15", "SIGTERM")
+_TAKEN_AWAY = ("cancelled", "preemption", "slurm_failure")
+_SCHEDULERS = ("slurm", "scheduler", "kubernetes")
+_SAME_END = 1800.0  # seconds from the signal, which some jobs want long before their limit, to the word
 _KILLED_CHILD = "dataloader_killed"
 _NOTICES = {
     _KILLED_CHILD: ("memory",),
@@ -54,6 +61,34 @@ def _tellers(around: Surroundings) -> Mapping[str, _Tellers]:
 
 def _tells_of_a_child(hit: Hit, notice: str) -> bool:
     return hit.rule not in _NOTICES and family(hit.error_type) in _NOTICES[notice]
+
+
+def signalled_by_the_scheduler(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """A launcher says that it was asked to end, and the scheduler's word behind that tells why.
+
+    A time limit comes again, and a lost node does not: so the launcher's word must not stand for either.
+    """
+    if hit.rule not in _SIGNALLED or hit.captures.get("signal") not in _TERMINATED:
+        return None
+    word = around.once(_words_of_schedulers).behind(hit.line)
+    if word is None or _apart(hit, word) > _SAME_END:
+        return None
+    return consequence(hit, NotRoot("scheduler's signal", word.line))
+
+
+def _words_of_schedulers(around: Surroundings) -> FirstAndLast:
+    return FirstAndLast(
+        hit
+        for hit in around.causes
+        if hit.error_type in _TAKEN_AWAY and hit.subsystem in _SCHEDULERS and hit.rule not in _SIGNALLED
+    )
+
+
+def _apart(one: Hit, other: Hit) -> float:
+    """The seconds between two lines by the clocks that they print; 0 where one prints none."""
+    read_at = other.line.time + _SAME_END
+    times = [printed_time(each.line.text.encode(), read_at=read_at) for each in (one, other)]
+    return 0.0 if times[0] is None or times[1] is None else abs(times[1] - times[0])
 
 
 def of_a_failing_node(hit: Hit, around: Surroundings) -> RootCandidate | None:

@@ -20,6 +20,7 @@ from midwatch.agents.detect.diagnosis.relations.notices import (
     killed_by_the_agent,
     of_a_failing_node,
     seen_by_the_parent,
+    signalled_by_the_scheduler,
 )
 from midwatch.agents.detect.diagnosis.relations.outlived import (
     another_program_since,
@@ -44,6 +45,7 @@ RELATIONS: tuple[Relation, ...] = (
     broken_by_the_watchdog,
     raised_by_the_wait,
     seen_by_the_parent,
+    signalled_by_the_scheduler,
     of_a_failing_node,
     evicted_by_its_removal,
     raised_by_a_broken_card,

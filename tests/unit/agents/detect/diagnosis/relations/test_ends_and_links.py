@@ -55,6 +55,30 @@ def test_the_schedulers_word_on_memory_stands_above_a_broken_link(judge: Judge) 
     assert (done.verdict.error_type, done.decision.action) == ("host_oom", "hold")
 
 
+ASKED = "W0302 {} 77 torch/distributed/elastic/agent/server/api.py:704] Received {} death signal, "
+TAKEN = "slurmstepd: error: *** JOB 77 ON n1 CANCELLED AT 2026-03-02T11:52:44{} ***\n"
+
+
+@pytest.mark.parametrize(
+    ("why", "action"),
+    [(" DUE TO TIME LIMIT", "stop"), (" DUE TO NODE FAILURE", "restart"), ("", "restart")],
+)
+@pytest.mark.parametrize("clock", ["11:52:44.341", "11:47:44.341"])
+def test_the_schedulers_word_tells_why_it_had_asked_torchrun_to_end(
+    watch: Watch, why: str, action: str, clock: str
+) -> None:
+    done = watch(STEPS + ASKED.format(clock, 15) + "shutting down workers\n" + TAKEN.format(why))
+    assert (done.verdict.root_line, done.decision.action) == (TAKEN.format(why).strip(), action)
+
+
+@pytest.mark.parametrize(("clock", "signal"), [("09:02:44.341", 15), ("11:52:44.341", 1)])
+def test_a_signal_of_hours_before_or_of_a_terminal_is_not_the_schedulers(
+    watch: Watch, clock: str, signal: int
+) -> None:
+    asked = ASKED.format(clock, signal) + "shutting down workers\n"
+    assert watch(STEPS + asked + TAKEN.format(" DUE TO TIME LIMIT")).verdict.root_line == asked.strip()
+
+
 @pytest.mark.parametrize("follows", [WAITING, LINK])
 def test_who_waits_for_a_process_that_had_failed_waits_since_then(watch: Watch, follows: str) -> None:
     done = watch(STEPS + EXITED + follows)
