@@ -20,6 +20,7 @@ _CONDOR_JOB = re.compile(r"\b0\d\d \(([\d.]+)\) ")
 _SIGNALLED = ("torchrun_death_signal", "torchrun_passed_a_signal_on", "deepspeed_terminated")
 """Rules of a launcher that was asked to end. Schedulers ask before they tell why."""
 _TERMINATED = ("15", "SIGTERM")
+_NO_REASON = "slurm_cancelled"
 _TAKEN_AWAY = ("cancelled", "preemption", "slurm_failure")
 _SCHEDULERS = ("slurm", "scheduler", "kubernetes")
 _SAME_END = 1800.0  # seconds from the signal, which some jobs want long before their limit, to the word
@@ -64,24 +65,35 @@ def _tells_of_a_child(hit: Hit, notice: str) -> bool:
 
 
 def signalled_by_the_scheduler(hit: Hit, around: Surroundings) -> RootCandidate | None:
-    """A launcher says that it was asked to end, and the scheduler's word behind that tells why.
+    """Something was asked to end, and the scheduler's word behind that tells why.
 
-    A time limit comes again, and a lost node does not: so the launcher's word must not stand for either.
+    A launcher saw the signal, or a step was cancelled without a reason. A time limit comes again, and a lost
+    node does not: so such a line must not stand for either.
     """
-    if hit.rule not in _SIGNALLED or hit.captures.get("signal") not in _TERMINATED:
+    if hit.rule == _NO_REASON:
+        word = around.once(_reasons_of_schedulers).behind(hit.line)
+    elif hit.rule in _SIGNALLED and hit.captures.get("signal") in _TERMINATED:
+        word = around.once(_words_of_schedulers).behind(hit.line)
+    else:
         return None
-    word = around.once(_words_of_schedulers).behind(hit.line)
     if word is None or _apart(hit, word) > _SAME_END:
         return None
     return consequence(hit, NotRoot("scheduler's signal", word.line))
 
 
-def _words_of_schedulers(around: Surroundings) -> FirstAndLast:
+def _reasons_of_schedulers(around: Surroundings) -> FirstAndLast:
     return FirstAndLast(
-        hit
-        for hit in around.causes
-        if hit.error_type in _TAKEN_AWAY and hit.subsystem in _SCHEDULERS and hit.rule not in _SIGNALLED
+        hit for hit in around.causes if _is_word_of_a_scheduler(hit) and hit.rule != _NO_REASON
     )
+
+
+def _words_of_schedulers(around: Surroundings) -> FirstAndLast:
+    return FirstAndLast(filter(_is_word_of_a_scheduler, around.causes))
+
+
+def _is_word_of_a_scheduler(hit: Hit) -> bool:
+    taken = hit.error_type in _TAKEN_AWAY and hit.subsystem in _SCHEDULERS
+    return taken and hit.rule not in _SIGNALLED
 
 
 def _apart(one: Hit, other: Hit) -> float:

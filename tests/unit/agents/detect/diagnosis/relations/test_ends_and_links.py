@@ -71,6 +71,13 @@ def test_the_schedulers_word_tells_why_it_had_asked_torchrun_to_end(
     assert (done.verdict.root_line, done.decision.action) == (TAKEN.format(why).strip(), action)
 
 
+def test_a_step_that_is_cancelled_without_a_reason_has_that_of_its_job(watch: Watch) -> None:
+    step = TAKEN.format("").replace("JOB 77", "STEP 77.0")
+    limit = TAKEN.format(" DUE TO TIME LIMIT")
+    assert watch(STEPS + step + limit).verdict.root_line == limit.strip()
+    assert watch(STEPS + step + TAKEN.format("")).verdict.root_line == step.strip()
+
+
 @pytest.mark.parametrize(("clock", "signal"), [("09:02:44.341", 15), ("11:52:44.341", 1)])
 def test_a_signal_of_hours_before_or_of_a_terminal_is_not_the_schedulers(
     watch: Watch, clock: str, signal: int
