@@ -15,8 +15,9 @@ from midwatch.agents.replay.job_summaries import END
 from midwatch.agents.replay.log_files import LogFile, text_of
 from midwatch.agents.replay.process_ends import MODULE, process_ends
 
-_BETWEEN = 3  # lines that the next start has printed before it ended
+_BETWEEN = 3  # lines that the next start has printed before it ended, unless it printed a warning again
 _A_SCRIPT = b".py"  # a launcher has none, and tells of its child that never began
+_WARNING = re.compile(rb"\S+\.py:\d+: \w*Warning: [^\n]*\n")
 _OF_MANY = re.compile(
     rb"(?i)\branks?\b|local_rank|world_size|torchrun|torch[./]distributed|elastic|\bnccl|\bgloo\b|mpi(?:run|exec)"
     rb"|\bsrun\b|deepspeed|horovod|\bpid=|SpawnProcess|\bprocess \d|multiprocessing|\bray\b"
@@ -34,8 +35,15 @@ def behind_ended_scripts(file: LogFile) -> Iterator[tuple[int, int]]:
         same = one.script == other.script or (not one.function and other.script.endswith(_A_SCRIPT))
         if END in between:
             continue  # behind its job's summary the next job begins
-        if same and other.function and between.count(b"\n") >= _BETWEEN and between.strip():
+        begun = between.count(b"\n") >= _BETWEEN or _warns_again(text[: one.begin], between)
+        if same and other.function and begun and between.strip():
             yield one.offset, one.number
+
+
+def _warns_again(above: bytes, between: bytes) -> bool:
+    """Whether a warning stands there that stands above, too: Python prints each once a process."""
+    warning = _WARNING.match(between)
+    return warning is not None and warning[0] in above
 
 
 def speaks_of_many(text: bytes) -> bool:

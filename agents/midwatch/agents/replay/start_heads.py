@@ -22,12 +22,15 @@ _BYTES = 128 * 1024
 _ROW = 3
 _ROWS = 4
 """So many rows of lines are printed again, of the file's first lines or of those behind another exception."""
+_FIRST = 2  # lines that no other part of a start prints in this order
 _NEAR = 12  # lines behind an exception in which a warning stands again
 
 _MODULE = re.compile(rb'  File "([^"\n]+)", line \d+, in <module>\n')
 _WARNING = re.compile(rb"(\S+\.py):\d+: \w*Warning: .*")
 _NO_HEAD = re.compile(rb"\A\s|(?i:\b(?:step|epoch|iter\w*|loss)\b[ =:\[]+\d)")
 """Each rank's steps have the same words."""
+
+_HEADING = re.compile(rb"[^\w\s]{3,}\s*\S")
 
 _Row = tuple[bytes, ...]
 
@@ -48,9 +51,27 @@ def heads_behind_ends(file: LogFile) -> Iterator[tuple[int, int]]:
         if text.find(END, end.offset, stop) >= 0:
             continue  # behind its job's summary the next job begins
         rows = _rows(text, end.offset, stop)
-        if len(rows & first) >= _ROWS or len(rows & other) >= _ROWS or _warns_again(text, above, end):
+        again = len(rows & first) >= _ROWS or len(rows & other) >= _ROWS
+        if again or _warns_again(text, above, end) or _begins_again(text, end.offset, stops[0]):
             yield end.offset, end.number
         other, above = other | rows, end.offset
+
+
+def _begins_again(text: bytes, at: int, first_end: int) -> bool:
+    """Whether the file's very first lines stand right there again: headings, as a batch script prints them.
+
+    What a program prints first, another rank of the same start may print there.
+    """
+    known = _first_lines(text, 0, first_end)
+    if len(known) < _FIRST or letters(known) < LETTERS or not all(map(_HEADING.match, known)):
+        return False
+    return known == _first_lines(text, at, len(text)) and not speaks_of_many(text)
+
+
+def _first_lines(text: bytes, at: int, stop: int) -> list[bytes]:
+    lines = text[at : min(at + _BYTES, stop)].split(b"\n", _NEAR)[:_NEAR]
+    plain = [line for line in lines if line.strip() and not _NO_HEAD.search(line)]
+    return list(map(masked, plain[:_FIRST]))
 
 
 def _warns_again(text: bytes, above: int, end: ProcessEnd) -> bool:

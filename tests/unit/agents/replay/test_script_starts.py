@@ -32,6 +32,12 @@ def test_the_failure_of_the_second_start_is_the_root() -> None:
     assert places(WORK + NO_MODULE + WORK + SIZES + WORK + SIZES) == [8, 15]
 
 
+def test_a_warning_that_python_prints_again_parts_two_starts_that_print_little_else() -> None:
+    warns = "/toy/lib/build.py:711: UserWarning: no cache of the compiler was found\n"
+    assert places(warns + NO_MODULE + warns + SIZES) == [6]
+    assert places(NO_MODULE + warns + SIZES) == []
+
+
 def test_behind_a_process_that_never_began_its_script_another_one_writes(watch: Watch) -> None:
     no_file = "python: can't open file 'trian.py': [Errno 2] No such file or directory\n"
     assert places(no_file + WORK + SIZES) == [2]

@@ -49,6 +49,16 @@ def test_the_last_start_counts_though_the_file_speaks_of_ranks(watch: Watch) -> 
     assert (done.verdict.error_type, done.decision.action) == ("user_interrupt", "hold")
 
 
+def test_headings_that_a_file_begins_with_begin_the_next_start(watch: Watch) -> None:
+    first = "=== 1 of 2: the toy is built already ===\n\n=== 2 of 2: paints the toy ===\n"
+    assert places(first + NO_MODULE + first + "paints\n") == [first.count("\n") + 5]
+    assert watch(first + NO_MODULE + first + "paints\n").verdict.state != "failed"
+    ranks = first + "local_rank: 0\n"
+    assert places(ranks + NO_MODULE + ranks) == []
+    plain = first.replace("=", "")
+    assert places(plain + NO_MODULE + plain) == []
+
+
 WARNS = "/toy/src/train.py:24: DeprecationWarning: `np.toy` is an old alias\n  if not hasattr(np, 'toy'):\n"
 OF_LIB = WARNS.replace("/toy/src/train.py", "/toy/lib/layers.py")
 NAMED = NO_MODULE.replace('"train.py"', '"/toy/src/train.py"')

@@ -44,14 +44,21 @@ def went_another_way(hit: Hit, around: Surroundings) -> RootCandidate | None:
 
 
 def port_left_alone(hit: Hit, around: Surroundings) -> RootCandidate | None:
-    """The store found its port taken. The program caught that, told it quietly, and went on without peers."""
-    if hit.rule != _PORT_TAKEN:
+    """The store found its port taken. The program caught that, told it quietly, and went on without peers.
+
+    One that needs its peers fails of that soon: then the port is the cause after all.
+    """
+    if hit.rule != _PORT_TAKEN or around.once(_lacks_its_group).behind(hit.line) is not None:
         return None
     for each in around.noted:
         told = each.rule == _PORT_TAKEN and each.aside == "quiet" and each.line.file == hit.line.file
         if told and earlier(hit.line, each.line):
             return beside(hit, NotRoot("went another way", each.line))
     return None
+
+
+def _lacks_its_group(around: Surroundings) -> FirstAndLast:
+    return FirstAndLast(each for each in around.causes if each.rule == "process_group_missing")
 
 
 def got_over(hit: Hit, around: Surroundings) -> RootCandidate | None:

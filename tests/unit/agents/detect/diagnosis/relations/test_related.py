@@ -196,6 +196,15 @@ def test_a_port_that_the_program_did_without_ended_nothing(watch: Watch) -> None
     assert cancelled.verdict.root_line == CANCELLED
 
 
+def test_a_program_that_did_without_the_port_and_then_lacks_its_group_failed_of_the_port(
+    watch: Watch,
+) -> None:
+    lacks = "ValueError: Default process group has not been initialized, please make sure to call "
+    raised = frames(lacks + "init_process_group.")
+    done = watch(f"{IN_ENGLISH}\n{TOLD_QUIETLY}\n{raised}\n")
+    assert (done.verdict.error_type, done.verdict.root_line) == ("port_in_use", IN_ENGLISH)
+
+
 def test_a_port_that_the_program_needed_ended_it(watch: Watch) -> None:
     raised = frames(f"RuntimeError: {NOT_LISTENING}")
     assert watch(f"{IN_ENGLISH}\n{raised}\n").verdict.error_type == "port_in_use"
