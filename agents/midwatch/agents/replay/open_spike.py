@@ -44,6 +44,10 @@ _NEXT_STAGE = re.compile(
     r"|\A[\W_]*(?:stage|phase|curriculum|task) \d"
 )
 """A program says that other data or another goal follow. The loss starts anew at its own height."""
+_BEST_SINCE = re.compile(
+    r"(?i)\b(?:improved|decreased) (?:\(|from )[\d.]+(?:e-?\d+)? ?(?:-+>|to) ?\d[\d.]*(?:e-?\d+)?\b"
+)
+"""A program says that its evaluation is better than ever before. No first number, or `inf`, is none."""
 _COMPLETE = re.compile(
     r"(?i)\btrain(?:ing)? (?:is |was |has |run )?(?:been )?(?:complete|finished|done|over|ended)"
     r"|\b(?:finished|completed|done) (?:the )?(?:training|fit)"
@@ -115,13 +119,17 @@ def _is_small(spike: float | None, first: float | None) -> bool:
 
 
 def is_over(file: LogFile, spike: Spike) -> bool:
-    """Whether the log shows that nothing is open: the loop of the series had ended, or the next stage began.
+    """Whether the log shows that nothing is open.
 
+    The loop of the series had ended, the next stage began, or an evaluation has been the best one since.
     Raises OSError if the file cannot be read.
     """
     if not spike.sure and not _is_said(file, spike):
         return True
     if spike.falls and any(map(_NEXT_STAGE.search, _between(file, spike.before, spike.first.number))):
+        return True
+    since = islice(lines_behind(file, spike.first.number), spike.last - spike.first.number)
+    if any(map(_BEST_SINCE.search, since)):
         return True
     far = max(_APART * spike.distance, _READ)
     behind = list(islice(lines_behind(file, spike.last), int(far) + 1))

@@ -202,6 +202,21 @@ def test_a_spike_is_open_only_at_the_end_of_a_log(watch: Watch, behind: str, sta
     assert watch(BROKEN + behind).verdict.state == state
 
 
+@pytest.mark.parametrize(
+    ("told", "state"),
+    [
+        ("Validation loss decreased (0.771 --> 0.752).  Saving the toy ...\n", "healthy"),
+        ("Epoch 00003: val_loss improved from 0.771 to 0.752, saving toy.h5\n", "healthy"),
+        ("Validation loss decreased (inf --> 0.752).  Saving the toy ...\n", "failed"),
+        ("the loss decreased by the toy\n", "failed"),
+    ],
+)
+def test_an_evaluation_that_was_never_better_ends_a_spike(watch: Watch, told: str, state: str) -> None:
+    lines = BROKEN.splitlines(keepends=True)
+    assert watch("".join([*lines[:-1], told, lines[-1]])).verdict.state == state
+    assert watch("".join([*lines[:3], told, *lines[3:]])).verdict.state == "failed"
+
+
 def test_the_next_run_of_one_epoch_starts_at_its_own_high_loss(watch: Watch) -> None:
     epoch = "TRAINING - Epoch: [1][{}/40] Time 0.040 (0.040) Loss {:.4f} ({:.4f})\n"
     fold = "".join(epoch.format(n, loss, loss) for n, loss in enumerate((2.3, 1.6, 1.2, 1.1, 1.05, 1.0)))
