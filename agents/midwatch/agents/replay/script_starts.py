@@ -13,9 +13,10 @@ from itertools import pairwise
 
 from midwatch.agents.replay.job_summaries import END
 from midwatch.agents.replay.log_files import LogFile, text_of
-from midwatch.agents.replay.process_ends import MODULE, process_ends
+from midwatch.agents.replay.process_ends import MODULE, ProcessEnd, process_ends
+from midwatch.agents.replay.start_words import masked
 
-_BETWEEN = 3  # lines that the next start has printed before it ended, unless it printed a warning again
+_BETWEEN = 3  # lines that the next start has printed before it ended, unless they are those of a start
 _A_SCRIPT = b".py"  # a launcher has none, and tells of its child that never began
 _WARNING = re.compile(rb"\S+\.py:\d+: \w*Warning: [^\n]*\n")
 _OF_MANY = re.compile(
@@ -35,7 +36,11 @@ def behind_ended_scripts(file: LogFile) -> Iterator[tuple[int, int]]:
         same = one.script == other.script or (not one.function and other.script.endswith(_A_SCRIPT))
         if END in between:
             continue  # behind its job's summary the next job begins
-        begun = between.count(b"\n") >= _BETWEEN or _warns_again(text[: one.begin], between)
+        begun = (
+            between.count(b"\n") >= _BETWEEN
+            or _warns_again(text[: one.begin], between)
+            or (_begins_alike(text, between) and _raised(text, one) != _raised(text, other))
+        )
         if same and other.function and begun and between.strip():
             yield one.offset, one.number
 
@@ -44,6 +49,17 @@ def _warns_again(above: bytes, between: bytes) -> bool:
     """Whether a warning stands there that stands above, too: Python prints each once a process."""
     warning = _WARNING.match(between)
     return warning is not None and warning[0] in above
+
+
+def _begins_alike(text: bytes, between: bytes) -> bool:
+    """Whether the file's first lines stand there, and nothing else."""
+    lines = list(map(masked, between.splitlines()))
+    return lines == list(map(masked, text.split(b"\n", len(lines))[: len(lines)]))
+
+
+def _raised(text: bytes, end: ProcessEnd) -> bytes:
+    """The exception. Ranks of one start raise the same one."""
+    return text[end.begin : end.offset].rstrip().rpartition(b"\n")[2]
 
 
 def speaks_of_many(text: bytes) -> bool:

@@ -38,6 +38,14 @@ def test_a_warning_that_python_prints_again_parts_two_starts_that_print_little_e
     assert places(NO_MODULE + warns + SIZES) == []
 
 
+def test_the_first_line_of_a_file_and_another_exception_part_two_starts() -> None:
+    seed = "the seed of the toy: 7\n"
+    assert places(seed + NO_MODULE + seed + SIZES) == [6]
+    assert places(seed + NO_MODULE + seed + NO_MODULE) == []
+    assert places(seed + NO_MODULE + "another seed: 7\n" + SIZES) == []
+    assert places(NO_MODULE + SIZES) == []
+
+
 def test_behind_a_process_that_never_began_its_script_another_one_writes(watch: Watch) -> None:
     no_file = "python: can't open file 'trian.py': [Errno 2] No such file or directory\n"
     assert places(no_file + WORK + SIZES) == [2]
