@@ -84,6 +84,9 @@ _PROBE = re.compile(
     rb"|LookupError|IndexError)\b"
 )
 
+_INTERRUPTED = b"KeyboardInterrupt"
+_SLEEPS = re.compile(rb"\bsleep\(")  # a handler that waits, and tries again when it is awake
+
 _MISSED = re.compile(rb"\A(?:[a-z_]\w*\.)*FileNotFoundError\b")
 _CLEANS_UP = re.compile(
     r"^(?:__exit__|__aexit__|__del__|close|shutdown|stop|terminate|join|finali[sz]e|clean_?up)"
@@ -244,6 +247,7 @@ def _ending(
         return TracebackPlace("ignored") if tries_again else _REPORTED
     if words.strip() in (b"AssertionError", b"AssertionError:") and before.strip().startswith(b"assert"):
         asserts = at
+    source = before
     frames, began, beside, outermost = _frames(before, above, words.strip())
     thread = _THREAD.search(outermost.file) is not None
     if not began:
@@ -264,10 +268,12 @@ def _ending(
         handled, earlier = next(((at, line) for at, line in above if line.strip()), (None, b""))
         if beside:
             return TracebackPlace("beside", handled=handled, ends_traceback=True, frames=frames)
+        waits = words.startswith(_INTERRUPTED) and _SLEEPS.search(source) is not None
         if _MISSED.match(earlier):
             probe = _went_elsewhere(words, frames, above)
         else:
             probe = _PROBE.match(earlier) is not None and not _tried_again(words, frames, earlier, above)
+        probe = probe or waits
     return TracebackPlace(
         "beside" if beside else "reported",
         asserts,

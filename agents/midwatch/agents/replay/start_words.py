@@ -34,7 +34,8 @@ LETTERS = 24
 """Letters that a row of lines needs, so that rules and blank headings begin nothing."""
 _ALPHABET = range(ord("a"), ord("z") + 1)
 _CHANGES = re.compile(
-    rb"\d{4}-\d\d-\d\d|\d\d?[:/]\d\d[:/]\d\d(?:\d\d)?(?:[.,]\d+)?|0x[0-9a-f]+|\d{5,}"
+    rb"\b[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+"  # glog: a time and a process's number
+    rb"|\d{4}-\d\d-\d\d|\d\d?[:/]\d\d[:/]\d\d(?:\d\d)?(?:[.,]\d+)?|0x[0-9a-f]+|\d{5,}"
     rb"|\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? "
     rb"|\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\w* +\d\d?\b"
 )

@@ -89,3 +89,22 @@ def test_a_rank_of_paddle_appends_each_start_to_its_own_file(watch: Watch) -> No
 def test_its_words_begin_no_start_within_one(watch: Watch, text: str) -> None:
     done = watch(text)
     assert done.verdict.error_type == "exception"
+
+
+GLOG = "W0302 {} {:5d} gpu_toys.cc:61] Please NOTE: device: 1, toy capability: 7.0\n"
+CAUGHT = "Warning: the toy tracker is missing\nwhich: no nvcc in (/toy/bin)\n"
+
+
+def test_the_stamps_of_glog_hold_no_other_words(watch: Watch) -> None:
+    """A process's number may have more digits in the next start."""
+    one, other = (
+        CAUGHT + GLOG.format(clock, pid) for clock, pid in (("19:38:04.9", 3384), ("19:40:53.1", 23873))
+    )
+    done = watch(
+        one
+        + SAYS.format(day="2026/03/02", minute=38)
+        + MISSING
+        + other
+        + SAYS.format(day="2026/03/02", minute=41)
+    )
+    assert [each.verdict.error_type for each in done.earlier] == ["exception"]

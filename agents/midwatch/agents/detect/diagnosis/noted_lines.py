@@ -31,6 +31,8 @@ LEFT_BEHIND = "left behind"
 LEFT_THE_SCRIPT = "left_the_script"
 """What match captures of an exception whose traceback begins in the script's own module."""
 
+_LINK_GIVEN_UP = ("nccl_ib_retries_exhausted", "nccl_ib_completion_error")
+
 
 def words_of_nccl(root: Hit | None, noted: Sequence[Hit]) -> Hit | None:
     """NCCL's own warning in place of its general error, which names no reason.
@@ -53,6 +55,17 @@ def words_of_nccl(root: Hit | None, noted: Sequence[Hit]) -> Hit | None:
 
 def _tells(text: str) -> bool:
     return _OWN_WORD.search(text) is not None and _BENIGN.search(text) is None
+
+
+def port_that_fell(root: Hit | None, noted: Sequence[Hit]) -> Hit | None:
+    """The port's own event in place of the link that NCCL gave up, or the stall, behind it.
+
+    By itself it is only a flap, which NCCL may get over.
+    """
+    if root is None or (root.rule not in _LINK_GIVEN_UP and root.error_type != "nccl_timeout"):
+        return root
+    fell = [each for each in noted if each.rule == "nccl_ib_port_event" and earlier(each.line, root.line)]
+    return replace(min(fell, key=in_order), role="cause") if fell else root
 
 
 def process_that_left(root: Hit | None, left: Hit | None) -> Hit | None:

@@ -107,6 +107,7 @@ REASONS: Mapping[str, WhyNot] = {
     "outer entry": WhyNot("told", "it is an outer entry of the error stack whose innermost one is {line}"),
     "process left": WhyNot("told", "a process had ended its part before, at {line}"),
     "process failed": WhyNot("told", "a process had failed before, at {line}"),
+    "port fell": WhyNot("told", "a port of the fabric had failed before, at {line}"),
     "explained": WhyNot("told", "it shows only that the run ended; {line} tells why"),
     "NCCL's own word": WhyNot("told", "NCCL's own warning at {line} tells why"),
     # no line is the root

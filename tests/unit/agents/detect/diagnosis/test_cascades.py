@@ -68,6 +68,19 @@ def test_the_first_exception_of_a_chain_is_the_cause(watch: Watch) -> None:
     assert watch(log).verdict.root_line == "ValueError: the batch is empty"
 
 
+@pytest.mark.parametrize(
+    ("waits", "root"),
+    [("time.sleep(2)", "KeyboardInterrupt"), ("pool.join()", "ConnectionRefusedError: the toy is not up")],
+)
+def test_an_interrupt_while_a_handler_sleeps_follows_no_failure(watch: Watch, waits: str, root: str) -> None:
+    """A loop that polls caught the refusal. One that cleans up behind a failure hung, and was interrupted."""
+    refused = frames("ConnectionRefusedError: the toy is not up")
+    assert (
+        watch(f"{refused}\n\n{HANDLING}\n\n{frames('KeyboardInterrupt', source=waits)}\n").verdict.root_line
+        == root
+    )
+
+
 def test_an_exception_that_was_only_a_probe_is_not(watch: Watch) -> None:
     log = "\n".join(
         [

@@ -300,6 +300,13 @@ CASES: list[tuple[str, int, int | None, Sequence[Hit], AttemptEnd]] = [
     ),
     ("process left", 9, 3, [FABRIC], ended(left=context(3, "toy_left", rank=5))),
     (
+        "port fell",
+        6,
+        3,
+        [seen(6, "nccl_ib_retries_exhausted", kind="nccl", transient=True)],
+        ended(noted=(context(3, "nccl_ib_port_event", "nccl"),)),
+    ),
+    (
         "explained",
         6,
         3,
