@@ -26,6 +26,7 @@ from midwatch.agents.match.call_sites import reclassified
 from midwatch.agents.match.echoed_lines import stands_alone
 from midwatch.agents.match.error_stacks import is_outer
 from midwatch.agents.match.hedges import only_mentions
+from midwatch.agents.match.listed_below import lists
 from midwatch.agents.match.own_words import own_words
 from midwatch.agents.match.printed_samples import Samples
 from midwatch.agents.match.progress_columns import (
@@ -286,6 +287,8 @@ class _Found:
         full = reclassified(_full(self.node, section, hit, place, time), traceback.frames)
         if traceback.thread:
             full = replace(full, captures={**full.captures, "in_a_thread": "1"})
+        if hit.rule.fallback and hit.rule.error_type == ANY_EXCEPTION and lists(text, hit.start, hit.end):
+            full = replace(full, captures={**full.captures, "lists": "1"})
         if traceback.left:
             full = replace(full, captures={**full.captures, "left_the_script": "1"})
         if role == "context":

@@ -14,7 +14,11 @@ from typing import NamedTuple
 MODULE = b"<module>"
 _HEADLINE = b"Traceback (most recent call last):\n"
 _FIRST_FRAME = re.compile(rb'  File "([^"\n]+)", line \d+, in ([^\n]+)\n')
-_CHAINED = re.compile(rb"(?:During handling of the above|The above exception was the direct cause)")
+_CHAINED = re.compile(
+    rb"(?:During handling of the above exception, another exception occurred"
+    rb"|The above exception was the direct cause of the following exception):\s*\Z"
+)
+_LONGEST_MESSAGE = 16 * 1024
 _UNCAUGHT = re.compile(rb", in (?:<module>|_bootstrap)\n")
 # Rich's, whose lower edge stands above the exception.
 _BOX = re.compile(
@@ -66,9 +70,15 @@ def _raised(text: bytes) -> Iterator[ProcessEnd]:
         if frame is None or (begin and text[begin - 1 : begin] != b"\n"):
             continue
         at = _behind_the_message(text, frame.end())
-        if _CHAINED.match(text[at : at + 80].lstrip()) is None:
+        if not _is_chained(text, at):
             sure = _UNCAUGHT.search(text, begin, at) is not None
             yield ProcessEnd(frame[1], frame[2], begin, at, 0, sure)
+
+
+def _is_chained(text: bytes, at: int) -> bool:
+    """Whether the next traceback is the next one of a chain. A message may have many lines."""
+    below = text.find(_HEADLINE, at, at + _LONGEST_MESSAGE)
+    return below >= 0 and _CHAINED.search(text, max(at - 1, below - 200), below) is not None
 
 
 def _boxed(text: bytes) -> Iterator[ProcessEnd]:

@@ -97,10 +97,10 @@ def precedence(hit: Hit) -> Features:
 def _announces(hit: Hit) -> bool:
     """Whether the exception's message ends in a colon, as the announcement of an exception below it.
 
-    So does a name in front of a message that begins on the next line. The colon of an errno announces
-    nothing: a path follows, maybe wrapped to the next line.
+    So does a name in front of a message that begins on the next line. The colon in front of a list announces
+    nothing, nor does that of an errno: a path follows, maybe wrapped to the next line.
     """
-    if not hit.fallback or hit.error_type != "exception":
+    if not hit.fallback or hit.error_type != "exception" or "lists" in hit.captures:
         return False
     message = message_of(hit) or hit.line.text.rstrip()
     return message.endswith(":") and not message.startswith("[Errno ")

@@ -119,6 +119,17 @@ def test_an_exception_whose_message_begins_below_announces_the_one_in_it(watch: 
     assert watch(frames("toys.NotebookError: ") + "\nwheel 7 is lost\n").verdict.root_line_number == 6
 
 
+@pytest.mark.parametrize(
+    "entry", ["  - wheels.left", "'wheels.left'", "[rank0]: * wheels.left", "1. wheels.left"]
+)
+def test_an_exception_that_lists_what_is_missing_announces_none(watch: Watch, entry: str) -> None:
+    lists = frames("toys.MissingError: the toy lacks:") + f"\n{entry}\n"
+    other = frames("AttributeError: 'Toy' object has no attribute 'name'")
+    root = "toys.MissingError: the toy lacks:"
+    assert watch(f"{lists}\n{HANDLING}\n\n{other}\n").verdict.root_line == root
+    assert watch(f"{lists.replace(entry, '')}\n{other}\n").verdict.root_line_number > len(lists.splitlines())
+
+
 def test_source_code_in_a_traceback_is_no_evidence(watch: Watch) -> None:
     source = "raise RuntimeError('CUDA out of memory. Tried to allocate 2.00 GiB')"
     done = watch(frames("toy.Interrupted", source=source))
