@@ -11,7 +11,7 @@ A rule's role holds only if the line itself reports the failure. Otherwise the h
 - The writer calls the line a warning.
 - A text cites the line in backticks.
 - The words before it only suppose it ("may have", "if").
-- Ray repeats it for workers that printed the same.
+- Ray repeats it for workers that printed the same, and the first of these lines was not cut away.
 """
 
 from __future__ import annotations
