@@ -20,7 +20,7 @@ from midwatch.streams.settings.schema import Settings
 
 _POLL_MS = 500
 _AGAIN_S = 2.0
-_PATIENCE_S = 10.0
+_PATIENCE_S = 2.0
 """So long an outcome waits for its command, which another topic holds: only the command has its number."""
 _KEPT = 1000
 """How many it remembers: commands and last steps for their outcomes, and records to print none twice."""

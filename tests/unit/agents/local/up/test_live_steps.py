@@ -73,9 +73,9 @@ def test_an_outcome_waits_for_the_command_of_another_topic(
 def test_an_outcome_of_a_command_that_nobody_shows_is_printed_at_last(
     following: Following, said: list[str]
 ) -> None:
-    waiting = following.print_all([message(Forwarded(ACCEPTED), 0.0)], 9.9)
+    waiting = following.print_all([message(Forwarded(ACCEPTED), 0.0)], 1.9)
     assert (len(waiting), said) == (1, [])
-    assert following.print_all(waiting, 10.0) == []
+    assert following.print_all(waiting, 2.0) == []
     assert told(said) == ["restart → accepted"]
 
 
