@@ -16,6 +16,7 @@ from typing import Literal
 
 from midwatch.agents.local.demo.judge import Fact, TrainingLedger, judge, missing, read_ledger, settled
 from midwatch.agents.local.demo.script import RAY_SUBMIT, RUN, Stage
+from midwatch.agents.local.demo.shown_steps import ShownSteps
 from midwatch.agents.local.demo.summary import report
 from midwatch.agents.local.embedded.process.child import Child
 from midwatch.agents.query.inquiry import ask_job
@@ -205,28 +206,22 @@ def _observe(
     """
     deadline = time.monotonic() + patience
     timeline: Timeline | None = None
-    shown = 0
+    shown = ShownSteps()
     held_since: float | None = None
     while True:
         with suppress(UsageError):  # the job is not in the topics yet
             timeline = ask_job(settings, str(stage.job), now_ms())[0]
-        shown = _show_steps(timeline, shown, say)
         ledger = _ledger(stage)
         facts = judge(timeline, ledger, _read_line)
         now = time.monotonic()
         held_since = None if missing(facts) else held_since or now
-        if now > deadline or (held_since is not None and now > held_since + _AFTERWARDS_S):
+        over = now > deadline or (held_since is not None and now > held_since + _AFTERWARDS_S)
+        for line in shown.lines(timeline, last=over) if timeline else ():
+            say(f"  {line}")
+        if over:
             return timeline, ledger, facts
         check()
         time.sleep(_POLL_S)
-
-
-def _show_steps(timeline: Timeline | None, shown: int, say: Say) -> int:
-    steps = timeline.steps if timeline else ()
-    for timed in steps[shown:]:
-        if timeline is not None and (line := timeline.line_of(timed)) is not None:
-            say(f"  {line}")
-    return max(shown, len(steps))
 
 
 def _keep_verdicts(stage: Stage, timeline: Timeline | None) -> None:
