@@ -33,7 +33,7 @@ def test_the_failure_of_the_second_start_is_the_root() -> None:
 
 
 def test_a_warning_that_python_prints_again_parts_two_starts_that_print_little_else() -> None:
-    warns = "/toy/lib/build.py:711: UserWarning: no cache of the compiler was found\n"
+    warns = "/toy/lib/build.py:77: UserWarning: no cache of the compiler was found\n"
     assert places(warns + NO_MODULE + warns + SIZES) == [6]
     assert places(NO_MODULE + warns + SIZES) == []
 

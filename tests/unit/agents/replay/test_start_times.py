@@ -98,13 +98,13 @@ CAUGHT = "Warning: the toy tracker is missing\nwhich: no nvcc in (/toy/bin)\n"
 def test_the_stamps_of_glog_hold_no_other_words(watch: Watch) -> None:
     """A process's number may have more digits in the next start."""
     one, other = (
-        CAUGHT + GLOG.format(clock, pid) for clock, pid in (("19:38:04.9", 3384), ("19:40:53.1", 23873))
+        CAUGHT + GLOG.format(clock, pid) for clock, pid in (("19:10:07.5", 4188), ("19:13:42.6", 41880))
     )
     done = watch(
         one
-        + SAYS.format(day="2026/03/02", minute=38)
+        + SAYS.format(day="2026/03/02", minute=10)
         + MISSING
         + other
-        + SAYS.format(day="2026/03/02", minute=41)
+        + SAYS.format(day="2026/03/02", minute=13)
     )
     assert [each.verdict.error_type for each in done.earlier] == ["exception"]
