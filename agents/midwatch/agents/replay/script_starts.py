@@ -38,14 +38,14 @@ def behind_ended_scripts(file: LogFile) -> Iterator[tuple[int, int]]:
             continue  # behind its job's summary the next job begins
         begun = (
             between.count(b"\n") >= _BETWEEN
-            or _warns_again(text[: one.begin], between)
+            or _a_library_warns_again(text[: one.begin], between)
             or (_begins_alike(text, between) and _raised(text, one) != _raised(text, other))
         )
         if same and other.function and begun and between.strip():
             yield one.offset, one.number
 
 
-def _warns_again(above: bytes, between: bytes) -> bool:
+def _a_library_warns_again(above: bytes, between: bytes) -> bool:
     """Whether a warning stands there that stands above, too: Python prints each once a process."""
     warning = _WARNING.match(between)
     return warning is not None and warning[0] in above
