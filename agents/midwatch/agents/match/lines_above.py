@@ -10,13 +10,15 @@ import string
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from itertools import accumulate, count, islice
+from itertools import accumulate, chain, count, islice
 from operator import add
 
 from midwatch.streams.lines.launcher_prefix import front
 
 _LOOK_BACK = 120  # lines of a traceback read above its last one
 _INTERLEAVED = 400  # lines of other speakers between them
+_DOUBLED = 3  # a header, a frame and its source: the shortest traceback
+_FRAME = re.compile(rb'\s*File "')
 _CLOCK = re.compile(rb"\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d(?:[.,]\d+)?|\b[EFIW]\d{4}\b")
 _NO_DIGITS = bytes.maketrans(string.digits.encode(), b"0" * len(string.digits))
 
@@ -25,12 +27,29 @@ def lines_above(text: bytes, start: int, speaker: bytes) -> Iterator[tuple[int, 
     """The lines above the line at `start` with the speaker's prefix: the offset, and what follows the prefix.
 
     A launcher's prefix is the same for each line of a speaker, but for its clock. Other prefixes without a
-    bracket count as one speaker's if they differ in their digits only.
+    bracket count as one speaker's if they differ in their digits only. A wrapper may print each line with a
+    second line break, so a blank line stands below each line of a traceback. Those blank lines are left out.
     """
     is_alike = _likeness(speaker)
     if is_alike is None:
-        return islice(_with_prefix(text, start, speaker), _LOOK_BACK)
-    return islice(_with_alike(text, start, len(speaker), is_alike), _LOOK_BACK)
+        above = _with_prefix(text, start, speaker)
+    else:
+        above = _with_alike(text, start, len(speaker), is_alike)
+    return islice(_without_doubled_breaks(above), _LOOK_BACK)
+
+
+def _without_doubled_breaks(above: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+    """The same lines, without the blank ones if every second of the nearest is blank and a frame is among them."""
+    nearest = next(above, None)
+    if nearest is None:
+        return iter(())
+    if nearest[1].strip():
+        return chain((nearest,), above)
+    read = [nearest, *islice(above, 2 * _DOUBLED - 1)]
+    every = chain(read, above)
+    blank = [not line.strip() for _, line in read]
+    doubled = blank == [True, False] * _DOUBLED and any(_FRAME.match(line) for _, line in read)
+    return ((at, line) for at, line in every if line.strip()) if doubled else every
 
 
 def _with_alike(

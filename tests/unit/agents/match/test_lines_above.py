@@ -60,3 +60,32 @@ def test_a_clock_or_a_count_that_goes_on_is_of_the_same_writer(prefix: str) -> N
     start = text.index(prefix.format(2).encode())
     above = lines_above(text, start, prefix.format(2).encode())
     assert [line for _, line in above] == [b"b", b"a"]
+
+
+TRACEBACK = (
+    b"Traceback (most recent call last):",
+    b'  File "train.py", line 9, in <module>',
+    b"    main()",
+    b"KeyError: 'lr'",
+)
+
+
+@pytest.mark.parametrize("prefix", [b"", b"[rank1]: "])
+def test_a_second_line_break_behind_each_line_parts_no_traceback(prefix: bytes) -> None:
+    text = b"".join(prefix + line + b"\n" + prefix + b"\n" for line in (b"step 1", *TRACEBACK))
+    above = [line for _, line in lines_above(text, text.index(prefix + TRACEBACK[-1]), prefix)]
+    assert above == [*reversed(TRACEBACK[:-1]), b"step 1"]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (b"step 1", b"", b"During handling", b"", b"KeyError: 'lr'"),
+        (b"step 1", b"", b"step 2", b"", b"step 3", b"", b"KeyError: 'lr'"),
+        (*TRACEBACK, b"", b"During handling", b"", b"KeyError: 'lr'"),
+    ],
+)
+def test_single_blank_lines_stay(lines: tuple[bytes, ...]) -> None:
+    text = b"".join(line + b"\n" for line in lines)
+    above = [line for _, line in lines_above(text, text.rindex(b"KeyError"), b"")]
+    assert above == list(reversed(lines[:-1]))

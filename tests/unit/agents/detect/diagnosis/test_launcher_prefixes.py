@@ -1,5 +1,5 @@
 # ruff: noqa: E501  # a line of a log is one line here too
-"""A verdict is the same whatever a launcher, a container or a log collector prints in front of each line."""
+"""A verdict is the same whatever a launcher, a container or a log collector prints around each line."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ IN_ITS_FRAMES = "what a traceback waited for"
 LOGS = {
     "a traceback": f"{STEPS}{HEAD}\n{FRAME}\n    toy(a)\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n",
     IN_ITS_FRAMES: f'{STEPS}{HEAD}\n{FRAME}\n    torch.distributed.all_reduce(toy)\n  File "/opt/lib/torch/distributed/distributed_c10d.py", line 911, in all_reduce\n    work.wait()\nRuntimeError: Operation timed out!\n',
+    "a place to load from": f'{STEPS}{HEAD}\n{FRAME}\n    toy.load_checkpoint(path)\n  File "/opt/lib/toy/saver.py", line 71, in load_checkpoint\n    with open(path) as file:\nFileNotFoundError: [Errno 2] No such file or directory: toy-2\n',
     "a notebook": f"{STEPS}RuntimeError                              {HEAD}\n<ipython-input-3-4f2a> in <module>\n----> 1 toy.load_state_dict(state)\n\n   1044             raise RuntimeError('Error(s) in loading state_dict for {{}}'.format(\n   1045                 toy))\nRuntimeError: Error(s) in loading state_dict for Toy:\n",
     "native code": f"{STEPS}terminate called after throwing an instance of 'toy::Refused'\n  what():  the toy has no wheels\n",
     "a bar and a kill": " 60%|######    | 1075/1790 [04:04<02:42, 4.40it/s]\n 61%|######    | 1092/1790 [04:08<02:38, 4.40it/s]\nKilled\n",
@@ -60,3 +61,18 @@ def test_a_prefix_of_each_line_changes_no_verdict(watch: Watch, name: str, prefi
         expected.state, expected.error_type, told(expected.root_line),
     )  # fmt: skip
     assert prefixed.decision.action == bare.decision.action
+
+
+@pytest.mark.parametrize("prefix", ["", "[default0]:"])
+@pytest.mark.parametrize("name", LOGS)
+def test_a_second_line_break_behind_each_line_changes_no_verdict(
+    watch: Watch, name: str, prefix: str
+) -> None:
+    """As where a wrapper prints each line that it read with the line's own break."""
+    lines = LOGS[name].splitlines()
+    bare = watch("".join(f"{prefix}{line}\n" for line in lines))
+    doubled = watch("".join(f"{prefix}{line}\n{prefix}\n" for line in lines))
+    assert (doubled.verdict.state, doubled.verdict.error_type, doubled.verdict.root_line) == (
+        bare.verdict.state, bare.verdict.error_type, bare.verdict.root_line,
+    )  # fmt: skip
+    assert doubled.decision.action == bare.decision.action
