@@ -30,6 +30,7 @@ _WHO = (b"", b"[rank1]: ", b"[rank22]: ", b"3: ", b"(Trainer pid=7) ", b"[1,5]<s
 _HEADER = b"Traceback (most recent call last):"
 _SPEAKER = re.compile(rb"\[(?:rank|default)\d+\]:? ?|\[\d+,\d+\]<std(?:out|err)>:|\d{1,6}: ")
 _HOST = re.compile(rb"[A-Za-z][\w.-]{0,61}\d: ")  # what pdsh prints; an exception of such a name reads alike
+_PADDED = re.compile(rb" {1,5}(?=\d{1,6}: )")  # srun --label writes the labels of all tasks in one width
 _ACTOR = re.compile(rb"\([^()]{0,80}pid=\d+[^()]{0,80}\) ")
 
 
@@ -67,8 +68,8 @@ def plain_blocks(text: bytes) -> list[tuple[int, bytes]]:
 
 
 def _parted(whole: bytes) -> tuple[bytes, bytes]:
-    host = _HOST.match(whole)
-    at = host.end() if host else 0
+    first = _HOST.match(whole) or _PADDED.match(whole)
+    at = first.end() if first else 0
     while found := _SPEAKER.match(whole, at) or _ACTOR.match(whole, at):
         at = found.end()
     return whole[:at], whole[at:]
