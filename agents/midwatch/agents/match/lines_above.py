@@ -39,7 +39,7 @@ def lines_above(text: bytes, start: int, speaker: bytes) -> Iterator[tuple[int, 
 
 
 def _without_doubled_breaks(above: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
-    """The same lines, but without blank ones where every second of the nearest is blank, and one is a frame."""
+    """The same lines. The blank ones are left out if every second line is blank and a frame is near."""
     nearest = next(above, None)
     if nearest is None:
         return iter(())
