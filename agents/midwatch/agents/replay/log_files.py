@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from midwatch.agents.replay.reading.archives import Advance, LogReader, nothing
 from midwatch.streams.lines import blocks
 from midwatch.streams.lines.envelopes import unwrapped
+from midwatch.streams.lines.escapes import without_escapes
 from midwatch.streams.lines.normalise import LONGEST_RAW_LINE, normalise, whole_lines
 from midwatch.streams.records import Chunk, Generation, Origin, Section
 
@@ -19,7 +19,6 @@ _MOST_AT_ONCE = 2 * 1024 * 1024
 _LINE_HEAD = 512  # bytes that are held of a line without an end
 _COMMON = 32  # times that a piece may stand in one block
 
-_ANSI = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[ -/]*[0-~])?")
 NODE = "replay"
 INCARNATION = "replay:file:0"
 
@@ -140,7 +139,7 @@ def as_printed(file: LogFile, number: int, text: str) -> str:
     capped the line.
     """
     for segment in _raw_line(file, number).split(b"\r"):
-        shown = _ANSI.sub(b"", segment).replace(b"\0", b"").decode("utf-8", "replace")
+        shown = without_escapes(segment).replace(b"\0", b"").decode("utf-8", "replace")
         if shown and shown == text:
             return segment.decode("utf-8", "replace")
     return text
@@ -148,7 +147,7 @@ def as_printed(file: LogFile, number: int, text: str) -> str:
 
 def line_of(file: LogFile, number: int) -> str:
     """The line of that number, without colours. Of a line that a progress bar redraws, the last state."""
-    segments = [_ANSI.sub(b"", each) for each in _words(_raw_line(file, number)).split(b"\r")]
+    segments = [without_escapes(each) for each in _words(_raw_line(file, number)).split(b"\r")]
     shown = next((each for each in reversed(segments) if each.strip()), b"")
     return shown.decode("utf-8", "replace")
 
@@ -163,12 +162,12 @@ def lines_behind(file: LogFile, number: int) -> Iterator[str]:
         while piece := reader.read(_CHUNK):
             *whole, rest = (rest + piece).split(b"\n")
             for line in whole[missing:]:
-                yield _ANSI.sub(b"", _words(line)).decode("utf-8", "replace")
+                yield without_escapes(_words(line)).decode("utf-8", "replace")
             missing = max(missing - len(whole), 0)
             if missing:
                 rest = b""  # the beginning of a line that is not asked for
         if rest and not missing:
-            yield _ANSI.sub(b"", _words(rest)).decode("utf-8", "replace")
+            yield without_escapes(_words(rest)).decode("utf-8", "replace")
 
 
 def lines_beside(
@@ -222,7 +221,7 @@ def last_lines(file: LogFile) -> list[tuple[int, bytes]]:
     lines = tail.removesuffix(b"\n").split(b"\n")
     whole = list(enumerate(lines, line_count(file) - len(lines) + 1))[0 if len(tail) < _EDGE else 1 :]
     return [
-        (number, _ANSI.sub(b"", words).rpartition(b"\r")[2])
+        (number, without_escapes(words).rpartition(b"\r")[2])
         for number, line in whole
         for words in _words(line).split(b"\n")
     ]

@@ -7,13 +7,13 @@ No line is longer than the raw bytes that it was made from.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from midwatch.streams.lines.envelopes import envelopes, unwrapped
+from midwatch.streams.lines.escapes import RESETS, has_escapes, without_escapes
 from midwatch.streams.lines.redaction import redact, suspects, suspicious
 from midwatch.streams.lines.times import line_time, printed_time
 from midwatch.streams.records import Anchor, Section
@@ -42,13 +42,6 @@ _MANY = 32  # escapes and CRs in a block above which all its lines are normalise
 
 _HEAD = LONGEST_LINE // 2
 _TAIL = LONGEST_LINE - _HEAD - 64  # the marker fits into what is left
-
-# Every escape byte goes, with its sequence if there is one. So no rest can form a new sequence.
-_ANSI = re.compile(
-    rb"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
-    rb"|[\]PX^_][^\x07\x1b\r\n]*(?:\x07|\x1b\\)"  # OSC, DCS and other strings: titles, links
-    rb"|[ -/]*[0-~])?"  # two-character sequences
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +90,7 @@ def normalise(raw: bytes, offset: int = 0, number: int = 0) -> Normalised:
 
     CRLF becomes LF. Any other CR separates segments, and each segment is a line. Of a run of progress bars
     among them only the last is a line. An envelope gives the lines within it (`envelopes`). Lines have no
-    ANSI escapes, no NULs and no secrets. Each has at most `LONGEST_LINE` bytes.
+    terminal escapes (also spelled ones), no NULs and no secrets. Each has at most `LONGEST_LINE` bytes.
 
     The block begins at `offset` of its file, on line `number`. Normalising again changes nothing. The last
     raw line may lack its newline (a prompt, the end of a file).
@@ -222,7 +215,7 @@ def _clean(raw: bytes) -> bool:
     """Whether normalising changes nothing. For a healthy log a few fast searches decide this."""
     return not (
         b"\r" in raw
-        or b"\x1b" in raw
+        or has_escapes(raw)
         or b"\0" in raw
         or suspicious(raw)
         or any(True for _ in envelopes(raw))
@@ -235,7 +228,7 @@ def _at_once(raw: bytes, offset: int, number: int) -> Normalised | None:
     if b"\0" in raw or raw.count(b"\r") != raw.count(b"\r\n") or _longest(raw) > LONGEST_RAW_LINE:
         return None
     before = raw.removesuffix(b"\n").split(b"\n")
-    text = _ANSI.sub(b"", raw.removesuffix(b"\n").replace(b"\r\n", b"\n").removesuffix(b"\r"))
+    text = without_escapes(raw.removesuffix(b"\n").replace(b"\r\n", b"\n").removesuffix(b"\r"))
     after = text.split(b"\n")
     index = position = 0
     for start, stop in sorted({*_spans(text, suspects(text)), *_long_lines(text)}):
@@ -255,12 +248,12 @@ def _at_once(raw: bytes, offset: int, number: int) -> Normalised | None:
 def _dirty_lines(raw: bytes) -> list[tuple[int, int]]:
     """Spans of the raw lines that normalising may change."""
     found: dict[int, int] = {}
-    for byte in (b"\r", b"\x1b", b"\0"):
-        position = raw.find(byte)
+    for mark in (b"\r", b"\x1b", b"\0", *RESETS):
+        position = raw.find(mark)
         while position >= 0:
             start, stop = _raw_line(raw, position)
             found[start] = stop
-            position = raw.find(byte, stop)
+            position = raw.find(mark, stop)
     found |= dict(_spans(raw, suspects(raw)))
     found |= dict(_spans(raw, sorted(envelopes(raw))))
     found |= dict(_long_lines(raw))
@@ -303,11 +296,11 @@ def _lines_of(raw: bytes) -> Iterator[tuple[int, bytes]]:
             for offset, line in _lines_of(raw[cut : cut + LONGEST_RAW_LINE]):
                 yield cut + offset, line
         return
-    unclean = b"\0" in raw or b"\x1b" in raw
+    unclean = b"\0" in raw or has_escapes(raw)
     offset, waiting, found = 0, None, False
     for segment in raw.split(b"\r"):
         here, offset = offset, offset + len(segment) + 1
-        line = _ANSI.sub(b"", segment.replace(b"\0", b"")) if unclean else segment
+        line = without_escapes(segment.replace(b"\0", b"")) if unclean else segment
         if not line:
             continue
         found, bar = True, _is_bar(line) and unwrapped(line) is None

@@ -56,7 +56,8 @@ def bar(done: int) -> bytes:
         (b"\x1b]0;a title\x07text\x1b[K\n", [b"text"]),
         (b"\x1b]8;;http://x.y\x1b\\link\x1b]8;;\x1b\\\n", [b"link"]),
         (b"nul\0\0\0 bytes\0\n", [b"nul bytes"]),
-        (b"\x1b\x1b[0m[0m\n", [b"[0m"]),
+        (b"\x1b\x1b[0m[0m\n", [b""]),
+        (b"[36m(Toy pid=7)[0m one\n[3]m two\n", [b"(Toy pid=7) one", b"[3]m two"]),
         (b"broken \xff\xfe utf-8\n", [b"broken \xff\xfe utf-8"]),
     ],
 )
