@@ -16,6 +16,7 @@ from midwatch.rules.model import BlockKind, Rule
 from midwatch.shippers.files.tail import FilePosition
 from midwatch.shippers.files.tail import ReadBlock as Read
 from midwatch.shippers.sending.chunker import Chunker
+from midwatch.streams.lines.blocks import LARGEST_CONTEXT
 from midwatch.streams.lines.normalise import normalise, places
 from midwatch.streams.records import Generation, Origin
 
@@ -26,10 +27,20 @@ _RULES = 6
 _TEXTS = 60
 _ORIGIN = Origin("local:ada/llm", "n0", 1, "local:1:1", "boot", "s")
 _FILE = Generation(1, 1, "f")
-_WHO = (b"", b"[rank1]: ", b"[rank22]: ", b"3: ", b"(Trainer pid=7) ", b"[1,5]<stderr>:")
+_WHO = (
+    b"",
+    b"[rank1]: ",
+    b"[rank22]: ",
+    b"3: ",
+    b"(Trainer pid=7) ",
+    b"[1,5]<stderr>:",
+    b"n0.toys.edu: ",
+    b"toy/0 ",
+)
 _HEADER = b"Traceback (most recent call last):"
 _SPEAKER = re.compile(rb"\[(?:rank|default)\d+\]:? ?|\[\d+,\d+\]<std(?:out|err)>:|\d{1,6}: ")
 _HOST = re.compile(rb"[A-Za-z][\w.-]{0,61}\d: ")  # what pdsh prints; an exception of such a name reads alike
+_NAMED = re.compile(rb"[a-z]+\d[\w.-]*\.edu: |[A-Za-z][\w.-]{0,62}/\d{1,6} ")  # a host's full name; TorchX
 _PADDED = re.compile(rb" {1,5}(?=\d{1,6}: )")  # srun --label writes the labels of all tasks in one width
 _ACTOR = re.compile(rb"\([^()]{0,80}pid=\d+[^()]{0,80}\) ")
 
@@ -68,7 +79,7 @@ def plain_blocks(text: bytes) -> list[tuple[int, bytes]]:
 
 
 def _parted(whole: bytes) -> tuple[bytes, bytes]:
-    first = _HOST.match(whole) or _PADDED.match(whole)
+    first = _HOST.match(whole) or _PADDED.match(whole) or _NAMED.match(whole)
     at = first.end() if first else 0
     while found := _SPEAKER.match(whole, at) or _ACTOR.match(whole, at):
         at = found.end()
@@ -84,7 +95,10 @@ def _shortened(lines: list[tuple[bytes, int]]) -> list[bytes]:
 
 
 def try_blocks(cases: int, seed: int, stop_at_first: bool = False) -> Tally:
-    """Try at least `cases` pairs of a rule and a text, whole and in chunks."""
+    """Try at least `cases` pairs of a rule and a text, whole and in chunks.
+
+    A larger text stays whole: one chunk repeats no more than its youngest blocks.
+    """
     rng = random.Random(seed)
     tally = Tally()
     while tally.cases < cases and not (stop_at_first and tally.differences):
@@ -97,7 +111,7 @@ def try_blocks(cases: int, seed: int, stop_at_first: bool = False) -> Tally:
             wanted = _wanted(reference, text)
             tally.cases += len(rules)
             tally.hits += len(wanted)
-            for kind in ("whole", "cut", "cut into sections"):
+            for kind in ("whole", "cut", "cut into sections") if len(text) <= LARGEST_CONTEXT else ("whole",):
                 tally.kinds[kind] += 1
                 found = _found(rule_set, text, kind, rng)
                 if found != wanted:

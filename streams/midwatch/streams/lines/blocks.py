@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from midwatch.streams.lines.launcher_prefix import DOMAIN
 from midwatch.streams.lines.normalise import places
 from midwatch.streams.records import Anchor, Section
 
@@ -23,10 +24,14 @@ LARGEST_CONTEXT = 64 * 1024
 BLOCK_OPENS = b"Traceback (most recent call last):"
 _OPENINGS = (BLOCK_OPENS, b"Original " + BLOCK_OPENS)  # of a data loader's worker
 # The speaker's prefix in a stream of many ranks: `[rank3]: `, `3: `, `(Trainer pid=77, ip=10.0.0.1) `,
-# `gpu-7: `, `trainer-1  | `, `[pod/toy-0/trainer] `.
+# `gpu-7: `, `trainer-1  | `, `[pod/toy-0/trainer] `, `gpu7.toys.edu: `, `trainer/0 `.
+_NAMED = (
+    rb"(?=[^\d\s.:]{1,62}+\d)[a-z][\w-]{0,62}+(?:\.[\w-]{1,62}+){0,8}?\.%b(?: \d{1,6})?: "
+    rb"|[A-Za-z][\w.-]{0,62}+/\d{1,6} " % DOMAIN.encode()
+)
 _PREFIXES = (
     rb"(?: {1,5}(?=\d{1,6}: )|[A-Za-z][\w.-]{0,62}+(?<=\d)(?:: | +\| )|\d{1,3}(?:\.\d{1,3}){3}: "
-    rb"|\[pod/[^\]\n]{1,120}\] )?"
+    rb"|\[pod/[^\]\n]{1,120}\] |" + _NAMED + rb")?"
     rb"(?:\[rank\d+\]:? ?|\[[A-Za-z]\w{0,30}\d\]: ?|\[\d+(?:,[\w:-]{1,24}){0,2}\]<std\w{3,4}>:"
     rb"|\d{1,6}: |\([^()]{0,80}pid=\d+[^()]{0,80}\) )*"
 )
@@ -34,16 +39,20 @@ _SPEAKER = re.compile(_PREFIXES)
 # Frames come in runs: one step takes many lines of one speaker. Some prefixes may have one blank more. Then
 # the blank after the prefix may not be the frame's, so each line is checked alone. A look ahead takes the
 # prefixes whole or not at all: before Python 3.11.5 possessive repeats err (gh-106052).
+# A padded label ends a run: it is another speaker's.
 _FRAMES = re.compile(
-    rb"(?=(%b))\1(?:(?<![\]:])|(?<=>:))[ \t\v\f\r][^\n]*(?:\n\1[ \t\v\f\r][^\n]*)*" % _PREFIXES
+    rb"(?=(%b))\1(?:(?<![\]:])|(?<=>:))[ \t\v\f\r][^\n]*"
+    rb"(?:\n\1(?! {1,5}\d{1,6}: )[ \t\v\f\r][^\n]*)*" % _PREFIXES
 )
 # Lines that have no prefix and open no block.
 _UNSPOKEN = re.compile(
     rb"(?:(?!\[[A-Za-z]\w{0,30}\d\]|\[\d+[\],]|\[pod/| {0,5}\d{1,6}: |\d{1,3}\.\d"
-    rb"|[A-Za-z][\w.-]{0,62}+(?<=\d)(?:: | +\| )|\(|Traceback \(|Original T)[^\n]*\n)*"
+    rb"|[A-Za-z][\w.-]{0,62}+(?<=\d)(?:: | +\| )|\(|Traceback \(|Original T|" + _NAMED + rb")[^\n]*\n)*"
 )
 _EXCEPTION = re.compile(rb"[A-Za-z_][\w.]*(?:: .*|:?)\Z", re.DOTALL)
-_RANK = re.compile(rb"\[(?:rank|default)(\d+)\]|\[\d+,(\d+)\]<std|(?:\A {0,5}|\) )(\d{1,6}): ")
+_RANK = re.compile(
+    rb"\[(?:rank|default)(\d+)\]|\[\d+,(\d+)\]<std|(?:\A {0,5}|\) |\A[a-z][\w.-]* )(\d{1,6}): "
+)
 _PATIENCE = 16  # lines of the speaker in a row outside the traceback, after which its block is dropped
 
 

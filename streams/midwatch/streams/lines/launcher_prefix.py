@@ -5,7 +5,12 @@ from __future__ import annotations
 import re
 
 _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d+)?"
-_ZONE = r"(?: ?(?:Z|[+-]\d\d:?\d\d))?"
+_DATE = r"\d{4}[-/]\d\d[-/]\d\d"
+_ZONE = r"(?: ?(?:Z|[+-]\d\d:?\d\d| (?:UTC|GMT|CES?T|[EPMC][SD]T|[KJI]ST)))?"
+# A host with a number and its domain. Modules and files of Python have none of these endings.
+DOMAIN = (
+    r"(?:local|lan|internal|cluster|hpc|edu|com|org|net|gov|de|fr|uk|ch|it|es|nl|se|fi|no|eu|ca|jp|cn|kr)"
+)
 _ALWAYS_THE_SAME = (
     r"\[rank\d+\]:? ?|\[[A-Za-z]\w*\d\]: ?"  # torch, torchrun --tee: the role and its rank
     r"|\[\d+(?:,[\w:-]+)*\]<std\w+>: ?"  # mpirun --tag-output, Horovod, SageMaker
@@ -13,27 +18,33 @@ _ALWAYS_THE_SAME = (
     r"|\([^()]*pid=\d[^()]*\) "  # Ray, SkyPilot
     r"|[A-Za-z][\w.-]*\d +\| "  # Docker Compose
     r"|[a-z][\w.-]*\d: |\d+\.\d+\.\d+\.\d+: "  # pdsh: a host with a number
+    rf"|[a-z][\w-]*\d[\w.-]*\.{DOMAIN}(?: \d+)?: "  # the same with its domain; mpiexec --label
+    r"|[A-Za-z][\w.-]*/\d+ "  # TorchX, NeMo-Run: the role and its replica
     r"|\[pod/[^\]]+\] "  # kubectl logs --prefix
     r"|[a-z][\w-]*-\w*\d\w* (?:pytorch|tensorflow|train(?:er|ing)?|main|node|worker|launcher|master) "
     # stern: the pod and its container, of which the usual names count
     r"|\{\w+=\"[^{}\n]*\"\} "  # Loki: the labels of the stream
 )
-# Vertex AI: the collector's own level, a time and the worker.
-_GRADED = r"[A-Z]+[ \t][\d: +-]+[ \t]workerpool\d+-\d+[ \t]"
+# A collector's own level stands in these: Vertex AI's workers, Airflow's operators, Determined's trials.
+_WORKERPOOL = r"[A-Z]+[ \t][\d: +-]+[ \t]workerpool\d+-\d+[ \t]"
+_OPERATOR = r"\{(?:subprocess|pod_manager|process_utils|docker|logging_mixin)\.py:\d+\} INFO - (?:\[base\] )?"
+_TRIAL = r"(?:[0-9a-f]{8} )?(?:\[rank=\d+\] )?\|\| (?:INFO: )?"
 _WITH_A_CLOCK = (
-    rf"\[?\d\d\d\d-\d\d-\d\d[T ]{_CLOCK}{_ZONE}\]? (?:std(?:out|err) [FP] )?"  # containers, CI services, ts
+    # Containers, CI services, ts, exports of CloudWatch, `aws logs tail` of SageMaker.
+    rf"\[?{_DATE}(?:T|,? ){_CLOCK}{_ZONE}"
+    rf"(?:\t|\]? (?:std(?:out|err) [FP] |[\w./-]+/algo-\d+-\d+ |{_OPERATOR}|{_TRIAL})?)"
     rf"|[A-Z][a-z][a-z] [ \d]\d {_CLOCK} (?:[\w.-]+ (?:[\w./@-]+\[\d+\]|kernel): )?"  # syslog, journald, ts
     rf"|\[?{_CLOCK}\]? "
 )
 
-FRONT = rf"(?: *(?:{_ALWAYS_THE_SAME}|{_WITH_A_CLOCK}|{_GRADED}))*"
+FRONT = rf"(?: *(?:{_ALWAYS_THE_SAME}|{_WITH_A_CLOCK}|{_WORKERPOOL}))*"
 """A pattern of any number of such prefixes, for RE2 and for `re`; behind `^`.
 
 A clock at the beginning is one too, whoever printed it: the line's own words stand behind it.
 """
 _LONGEST = 240
 _FRONT = re.compile(FRONT.encode())
-_GRADE = re.compile(_GRADED.encode())
+_GRADE = re.compile(rf"{_WORKERPOOL}|\[{_DATE}(?:T|,? ){_CLOCK}{_ZONE}\] (?:{_OPERATOR}|{_TRIAL})".encode())
 
 
 def front(line: bytes) -> int:

@@ -32,6 +32,7 @@ def after(text: bytes, before: Unfinished = ()) -> Unfinished:
         (b"12: loss 3", 12),
         (b"[1,5]<stderr>:boom", 5),
         (b"(Trainer pid=77, ip=10.0.0.1) 2: boom", 2),
+        (b"x3006c0s13b1n0.hsn.toys.example.gov 3: boom", 3),
         (b"(Trainer pid=77) boom", None),
         (b"step 12: loss 3", None),
         (b"said [rank3]: in the middle", None),
@@ -129,3 +130,11 @@ def test_frames_taken_in_runs_are_those_of_their_speaker(lines: list[tuple[bytes
     text = b"\n".join(speaker + said for speaker, said in lines)
     assert len(lines) <= LONGEST_BLOCK
     assert [(block.start, block.text) for block in finished(text)] == list(line_by_line(text))
+
+
+def test_the_line_of_a_padded_label_is_in_no_other_tasks_block_wherever_it_stands() -> None:
+    lines = [HEAD, b"  File x\n", b"  8: step 4\n", b"    x()\n", b"ToyError: gone\n"]
+    (block,) = finished(b"".join(lines))
+    assert block.text == HEAD + b"  File x\n    x()\nToyError: gone"
+    (alone,) = finished(b"".join([lines[0], *lines[2:]]))
+    assert alone.text == HEAD + b"    x()\nToyError: gone"

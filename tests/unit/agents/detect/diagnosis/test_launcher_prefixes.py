@@ -17,6 +17,9 @@ PREFIXES = (
     "trainer-1  | ",
     "gpu-07: ",
     "[pod/toy-worker-0/trainer] ",
+    "trainer/0 ",
+    "gpu07.toys.example.edu: ",
+    "x3006c0s13b1n0.hsn.cm.toys.example.gov 3: ",
 )
 CLOCKS = (
     "2026-03-02T11:52:40.123456789Z ",
@@ -24,6 +27,11 @@ CLOCKS = (
     "Mar 02 11:52:40 ",
     "[11:52:40] ",
     "[pod/toy-worker-0/trainer] 2026-03-02T11:52:40.123456789Z ",
+    "2026/03/02 11:52:40 ",
+    "2026-03-02T11:52:40.123Z\t",
+    "2026-03-02T11:52:40.123000+00:00 toy-job/algo-1-1680000000 ",
+    "[2026-03-02, 11:52:40 UTC] {subprocess.py:93} INFO - ",
+    "[2026-03-02T11:52:40.123456Z] 9b0f4d1b || INFO: ",
 )
 STEPS = "Epoch 3 step 40/900 loss 2.31\nEpoch 3 step 50/900 loss 2.30\n"
 HEAD = "Traceback (most recent call last):"
