@@ -13,6 +13,7 @@ MARKS = {
     b":main] cmd = ": 0,  # DeepSpeed's runner, before it starts its launchers
     b" Job executing on host: <": 0,  # HTCondor's event log, which holds all starts of a job
     b" queued and waiting for resources": 0,  # srun or salloc, which ask for an allocation of their own
+    b" - Starting with JobEnvironment(": 3,  # submitit, in the log of each task
     b"Tracking run with wandb version": 30,
     b" init nccl context nranks: ": 30,  # Paddle, of which each rank appends to a file of its own
 }
@@ -24,6 +25,7 @@ start may each start a tracker, a few lines apart.
 _MARK = re.compile(
     rb"\A(?:nohup: ignoring input|Using ssh batch size of "
     rb"|(?:srun|salloc): job \d+ queued and waiting for resources"
+    rb"|submitit INFO \([\d :,-]+\) - Starting with JobEnvironment\(.*\bglobal_rank=0\("
     rb"|001 \([\d.]+\) [\d/-]+ [\d:.]+Z? Job executing on host: <"
     rb"|\[[\d :,-]+\] \[INFO\] \[runner\.py:\d+:main\] cmd = "
     rb"|I\d{4} [\d:.]+ +\d+ nccl_context\.cc:\d+\] init nccl context nranks: \d+ local rank: \d+"

@@ -190,7 +190,22 @@ def test_what_srun_asks_for_anew_is_another_start(watch: Watch) -> None:
     assert watch(QUEUED + LOADS + OUT_OF_MEMORY).earlier == ()
 
 
-@pytest.mark.parametrize("mark", [NOHUP, SSH, TRACKED, QUEUED])
+SUBMITIT = (
+    "submitit INFO (2026-03-02 11:00:01,048) - Starting with JobEnvironment(job_id=77, hostname=n0,"
+    " local_rank=0(1), node=0(1), global_rank=0(1))\n"
+)
+PREEMPTED = "slurmstepd: error: *** STEP 77.0 ON n0 CANCELLED AT 2026-03-02T11:40:00 DUE TO PREEMPTION ***\n"
+
+
+def test_a_preempted_job_that_submitit_began_again_ends_as_its_last_start_did(watch: Watch) -> None:
+    done = watch(SUBMITIT + LOADS + PREEMPTED + SUBMITIT + LOADS + OUT_OF_MEMORY)
+    assert (done.verdict.error_type, done.decision.action) == ("oom", "stop")
+    assert [each.verdict.error_type for each in done.earlier] == ["preemption"]
+    tasks = SUBMITIT + SUBMITIT.replace("global_rank=0(", "global_rank=1(")
+    assert watch(tasks + LOADS + PREEMPTED + OUT_OF_MEMORY).earlier == ()
+
+
+@pytest.mark.parametrize("mark", [NOHUP, SSH, TRACKED, QUEUED, SUBMITIT])
 def test_a_start_is_known_by_words_that_each_start_prints_once(watch: Watch, mark: str) -> None:
     done = watch("toy 1\n" + mark + LOADS + RAISED + mark + LOADS + OUT_OF_MEMORY)
     assert done.verdict.error_type == "oom"
