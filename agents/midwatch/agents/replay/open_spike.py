@@ -36,6 +36,13 @@ _SMALL = 0.2
 """A spike below this part of the first loss shows no divergence."""
 _READ = 60
 """Lines behind the last loss in which a program may say that its training is complete."""
+_EPISODE_LINES = "episode_counted"
+"""What an agent learns from changes as it learns. So its loss may rise while all goes well."""
+_EVALUATED = re.compile(
+    r"(?i)\b(?:val(?:id(?:ation)?)?|dev(?:elopment)?|test(?:ing)?|eval(?:uation)?)[ _/-]?loss\W{0,3}"
+    r"(\d[\d.]*(?:e[+-]?\d+)?)"
+)
+"""A loss on data that are not trained on. It climbs where a model fits its own data too well."""
 _NAN_ITERATIONS = re.compile(r"\bnumber of nan iterations: +[1-9]")
 """What Megatron prints in place of a loss that is not a number."""
 _NEXT_STAGE = re.compile(
@@ -95,7 +102,7 @@ class Losses:
     def take(self, record: Hits) -> None:
         """Note the losses of one record. Records of a file come in its order."""
         for column in record.progress:
-            if column.losses:
+            if column.losses and column.rule != _EPISODE_LINES:
                 name = (column.path, column.rule)
                 known = self.series.setdefault(name, deque(maxlen=_KEPT))
                 known.extend(_lines(column))
@@ -124,7 +131,7 @@ def is_over(file: LogFile, spike: Spike) -> bool:
     The loop of the series had ended, the next stage began, or an evaluation has been the best one since.
     Raises OSError if the file cannot be read.
     """
-    if not spike.sure and not _is_said(file, spike):
+    if (not spike.sure and not _is_said(file, spike)) or _is_evaluated(file, spike.first):
         return True
     if spike.falls and any(map(_NEXT_STAGE.search, _between(file, spike.before, spike.first.number))):
         return True
@@ -134,6 +141,11 @@ def is_over(file: LogFile, spike: Spike) -> bool:
     far = max(_APART * spike.distance, _READ)
     behind = list(islice(lines_behind(file, spike.last), int(far) + 1))
     return len(behind) > far or any(_COMPLETE.search(line) for line in behind[:_READ])
+
+
+def _is_evaluated(file: LogFile, spike: LossLine) -> bool:
+    """Whether the line says that the loss is an evaluation's."""
+    return any(float(loss) == spike.loss for loss in _EVALUATED.findall(line_of(file, spike.number)))
 
 
 def _is_said(file: LogFile, spike: Spike) -> bool:

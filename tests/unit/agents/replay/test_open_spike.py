@@ -286,3 +286,28 @@ def test_a_logger_called_train_prints_losses_as_any_other(watch: Watch, head: st
 def test_the_loss_of_a_validation_behind_the_step_is_none_of_the_training(watch: Watch) -> None:
     steps = "".join(f"INFO train: step {n} validation loss 2.0\n" for n in range(1, 400))
     assert watch(steps + steps.replace("2.0", "9.8").replace("step ", "step 1")).findings == ()
+
+
+@pytest.mark.parametrize(("word", "state"), [("valid", "healthy"), ("Dev", "healthy"), ("train", "failed")])
+def test_the_loss_of_an_evaluation_each_epoch_climbs_where_a_model_overfits(
+    watch: Watch, word: str, state: str
+) -> None:
+    line = "toy.py:train: [Epoch {}] {} loss={:.4f}, acc=0.86\n"
+    losses = (0.51, 0.45, 0.42, 0.41, 0.40, 0.405, 0.41, 0.415, 0.62, 0.66, 0.71)
+    assert watch("".join(line.format(n, word, loss) for n, loss in enumerate(losses))).verdict.state == state
+
+
+def episodes(*losses: float) -> str:
+    return "".join(
+        f"episode={n} step={n * 31} reward=77.0 epsilon=0.98 loss={x:.4f}\n" for n, x in enumerate(losses)
+    )
+
+
+def test_an_agent_that_fills_its_memory_first_has_no_loss_until_then(watch: Watch) -> None:
+    none = float("nan")
+    assert watch(episodes(none, none, none, 0.74, 0.96, 0.63)).verdict.state == "healthy"
+    assert watch(episodes(0.74, 0.96, none, none, none, none)).verdict.error_type == "numerical_instability"
+
+
+def test_the_loss_of_an_agent_may_rise_as_it_learns(watch: Watch) -> None:
+    assert watch(episodes(*[0.31, 0.32, 0.3, 0.31] * 4, 0.9, 1.1, 1.4)).verdict.state == "healthy"
