@@ -11,7 +11,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice, pairwise
+from itertools import groupby, islice, pairwise
 from statistics import median
 from typing import NamedTuple
 
@@ -237,13 +237,11 @@ def _at_end(lines: tuple[LossLine, ...]) -> Spike | None:
 
 
 def _vanished(lines: tuple[LossLine, ...]) -> LossLine | None:
-    """The first line without a loss, if no later line has one."""
-    first = None
-    for line in reversed(lines):
-        if line.loss is not None:
-            break
-        first = line
-    return first
+    """The first line without a loss, if no later line has one, and it was never missing for so long."""
+    runs = [tuple(run) for missing, run in groupby(lines, lambda line: line.loss is None) if missing]
+    if not runs or lines[-1].loss is not None or any(len(run) >= len(runs[-1]) for run in runs[:-1]):
+        return None
+    return runs[-1][0]
 
 
 def _is_high(known: list[LossLine]) -> bool:

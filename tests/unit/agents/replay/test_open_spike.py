@@ -311,3 +311,9 @@ def test_an_agent_that_fills_its_memory_first_has_no_loss_until_then(watch: Watc
 
 def test_the_loss_of_an_agent_may_rise_as_it_learns(watch: Watch) -> None:
     assert watch(episodes(*[0.31, 0.32, 0.3, 0.31] * 4, 0.9, 1.1, 1.4)).verdict.state == "healthy"
+
+
+def test_a_line_of_each_epoch_that_never_had_a_loss_shows_no_broken_one(watch: Watch) -> None:
+    epoch = "Epoch {0} Train Loss: {1:.4f}\nEpoch: {0} True Loss: {2:.4f}\nEpoch: {0} Val Acc: 0.435\n"
+    text = "".join(epoch.format(n, 251.0 - n / 9, 438.0 - n % 3) for n in range(1, 90))
+    assert watch(text).verdict.state == "healthy"
