@@ -30,10 +30,16 @@ _BOXED_MODULE = re.compile(rb"^\xe2\x94\x82 ([^\n:]+):\d+ in <module>", re.MULTI
 _NO_SCRIPT = b": can't open file "
 # The interpreter without a script, and argparse with a wrong command line.
 _NEVER_BEGAN = re.compile(
-    rb"^(?:\S*python[\d.]*: can't open file [^\n]*\n|[^\s:][^\n:]{0,80}: error: "
+    rb"^(?:\S*python[\d.]*: can't open file [^\n]*\n|(?P<program>[^\s:][^\n:]{0,80}): error: "
     rb"(?:unrecognized arguments:|the following arguments are required:|argument [^\n:]+: )[^\n]*\n)",
     re.MULTILINE,
 )
+# What bash says when a signal has ended the command of a script's line.
+_SAID_BY_SHELL = re.compile(
+    rb"[^\s:]+: line \d+: +\d+ (?:Hangup|Interrupt|Quit|Illegal instruction|Aborted|Bus error"
+    rb"|Floating point exception|Killed|Segmentation fault|Terminated)(?: +\(core dumped\))? +([^\n]*)\n"
+)
+_SCRIPT = re.compile(rb"\S+\.py\b")
 
 
 class ProcessEnd(NamedTuple):
@@ -54,7 +60,8 @@ class ProcessEnd(NamedTuple):
 def process_ends(text: bytes) -> Iterator[ProcessEnd]:
     """The ends at the margin, in their order; of a chain of exceptions the last one only."""
     at, number = 0, 1
-    for end in merge(_raised(text), _boxed(text), _never_began(text), key=attrgetter("begin")):
+    found = (_raised(text), _boxed(text), _never_began(text), _told_by_shells(text))
+    for end in merge(*found, key=attrgetter("begin")):
         low, high = sorted((at, end.offset))
         lines = text.count(b"\n", low, high)
         number += lines if end.offset > at else -lines
@@ -90,8 +97,18 @@ def _boxed(text: bytes) -> Iterator[ProcessEnd]:
 
 def _never_began(text: bytes) -> Iterator[ProcessEnd]:
     for line in _NEVER_BEGAN.finditer(text):
+        program = line["program"] or b""
+        if program.endswith(b".py"):
+            yield ProcessEnd(program, MODULE, line.start(), line.end(), 0, sure=True)
+            continue
         function = b"" if _NO_SCRIPT in line[0] else b"?"  # a launcher may refuse its command line, too
         yield ProcessEnd(b"", function, line.start(), line.end(), 0, sure=True)
+
+
+def _told_by_shells(text: bytes) -> Iterator[ProcessEnd]:
+    for line in _SAID_BY_SHELL.finditer(text):
+        if script := _SCRIPT.search(line[1]):
+            yield ProcessEnd(script[0], MODULE, line.start(), line.end(), 0, sure=True)
 
 
 def _behind_the_message(text: bytes, at: int) -> int:

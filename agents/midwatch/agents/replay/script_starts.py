@@ -1,16 +1,18 @@
 """Script starts: a file in which one script ended of an exception, and ended so again later.
 
-An exception that leaves the script's own module ends its process. So a later one of the same script, with
-other lines between them, is another start's. So is any behind a process that never began its script. Ranks
-and workers of one start end one after the other, too: a file that speaks of such is left alone.
+An exception that leaves the script's own module ends its process, and so does a signal of which its shell
+tells. So a later end of the same script, with other lines between them, is another start's. So is any behind
+a process that never began its script, or behind long work. Ranks and workers of one start end one after the
+other, too: a file that speaks of such is left alone.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import islice, pairwise
 
+from midwatch.agents.replay.aftermath import ENOUGH, ordinary
 from midwatch.agents.replay.job_summaries import END
 from midwatch.agents.replay.log_files import LogFile, text_of
 from midwatch.agents.replay.process_ends import MODULE, ProcessEnd, process_ends
@@ -20,7 +22,7 @@ _BETWEEN = 3  # lines that the next start has printed before it ended, unless th
 _A_SCRIPT = b".py"  # a launcher has none, and tells of its child that never began
 _WARNING = re.compile(rb"\S+\.py:\d+: \w*Warning: [^\n]*\n")
 _OF_MANY = re.compile(
-    rb"(?i)\branks?\b|local_rank|world_size|torchrun|torch[./]distributed|elastic|\bnccl|\bgloo\b|mpi(?:run|exec)"
+    rb"(?i)\branks?\b(?!: -1)|local_rank(?!\W{0,3}-1\b)|world_size|torchrun|torch[./]distributed|elastic|\bnccl|\bgloo\b|mpi(?:run|exec)"
     rb"|\bsrun\b|deepspeed|horovod|\bpid=|SpawnProcess|\bprocess \d|multiprocessing|\bray\b"
 )
 
@@ -33,7 +35,7 @@ def behind_ended_scripts(file: LogFile) -> Iterator[tuple[int, int]]:
     ends = (each for each in process_ends(text) if each.function == MODULE or not each.function)
     for one, other in pairwise(ends):
         between = text[one.offset : other.begin]
-        same = one.script == other.script or (not one.function and other.script.endswith(_A_SCRIPT))
+        same = _name(one.script) == _name(other.script) or (not one.function and other.script.endswith(_A_SCRIPT))
         if END in between:
             continue  # behind its job's summary the next job begins
         begun = (
@@ -41,8 +43,19 @@ def behind_ended_scripts(file: LogFile) -> Iterator[tuple[int, int]]:
             or _a_library_warns_again(text[: one.begin], between)
             or (_begins_alike(text, between) and _raised(text, one) != _raised(text, other))
         )
-        if same and other.function and begun and between.strip():
+        if (same or _worked(between)) and other.function and begun and between.strip():
             yield one.offset, one.number
+
+
+def _worked(between: bytes) -> bool:
+    """Whether so much work stands there that the second script failed of nothing that the first one left."""
+    lines = (line.decode("utf-8", "replace") for line in between.splitlines())
+    return sum(1 for _ in islice(ordinary(lines), ENOUGH)) == ENOUGH
+
+
+def _name(script: bytes) -> bytes:
+    """The name without its folders: a shell and a traceback name one script in two ways."""
+    return script.rpartition(b"/")[2]
 
 
 def _a_library_warns_again(above: bytes, between: bytes) -> bool:

@@ -62,6 +62,28 @@ def test_a_chain_of_exceptions_ends_a_script_once() -> None:
     assert places(chain + WORK + SIZES) == [12]
 
 
+def test_a_signal_of_which_a_shell_tells_ends_a_script(watch: Watch) -> None:
+    told = "run.sh: line 40: 4188 Terminated              python toys/train.py --toys 7 --local_rank=-1\n"
+    text = WORK + "process rank: -1\n" + told + WORK + SIZES
+    assert places(text) == [6]
+    assert watch(text).verdict.error_type == "torch"
+    assert places(text.replace("toys/train.py", "evaluate.py")) == []
+    assert places(text.replace("rank: -1", "rank: 7")) == []
+
+
+def test_a_script_that_refused_its_command_line_was_started_again() -> None:
+    refused = "usage: train.py [-h] [--toys N]\ntrain.py: error: argument --toys: expected one argument\n"
+    assert places(refused + WORK + SIZES) == [3]
+    assert places(refused.replace("train.py", "prepare.py") + WORK + SIZES) == []
+
+
+def test_behind_long_work_another_script_fails_of_its_own() -> None:
+    rounds = "".join(f"round {n} of the toys ends with a score of 0.{n}\n" for n in range(80))
+    other = SIZES.replace("train.py", "evaluate.py")
+    assert places(NO_MODULE + rounds + other) == [5]
+    assert places(NO_MODULE + rounds[:400] + other) == []
+
+
 @pytest.mark.parametrize(
     "text",
     [
