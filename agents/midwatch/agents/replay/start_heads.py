@@ -30,6 +30,8 @@ _WARNING = re.compile(rb"(\S+\.py):\d+: \w*Warning: .*")
 _NO_HEAD = re.compile(rb"\A\s|(?i:\b(?:step|epoch|iter\w*|loss)\b[ =:\[]+\d)")
 """Each rank's steps have the same words."""
 
+# torchrun's agent is alive behind the end of a worker, and may import what its workers imported.
+_AGENT_LIVES = re.compile(rb"closing signal SIG|\bfailed \(exitcode: -?\d+\) local_rank: ")
 _HEADING = re.compile(rb"[^\w\s]{3,}\s*\S")
 
 _Row = tuple[bytes, ...]
@@ -48,8 +50,8 @@ def heads_behind_ends(file: LogFile) -> Iterator[tuple[int, int]]:
     for end, stop in zip(ends, stops[1:], strict=True):
         if not end.sure:
             continue  # a loop may have caught it
-        if text.find(END, end.offset, stop) >= 0:
-            continue  # behind its job's summary the next job begins
+        if text.find(END, end.offset, stop) >= 0 or _AGENT_LIVES.search(text, end.offset, stop):
+            continue  # behind its job's summary the next job begins, behind its agent's end the next start
         rows = _rows(text, end.offset, stop)
         again = len(rows & first) >= _ROWS or len(rows & other) >= _ROWS
         if again or _warns_again(text, above, end) or _begins_again(text, end.offset, stops[0]):

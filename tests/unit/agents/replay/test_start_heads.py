@@ -41,6 +41,13 @@ def test_other_lines_begin_none(text: str) -> None:
     assert places(text) == []
 
 
+def test_an_agent_that_tells_of_its_workers_is_of_their_start() -> None:
+    told = "E0302 11:52:44 torch/distributed/elastic/multiprocessing/api.py:826] failed (exitcode: 1) local_rank: 0\n"
+    agent = RAISED.format("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ")
+    assert places(CONFIG + NO_MODULE + told + CONFIG + agent.replace("train.py", "/toy/bin/torchrun")) == []
+    assert places(CONFIG + NO_MODULE + told + agent + CONFIG + NO_MODULE) == [19]
+
+
 def test_the_last_start_counts_though_the_file_speaks_of_ranks(watch: Watch) -> None:
     done = watch(CONFIG + NO_MODULE + CONFIG + NO_MODULE + CONFIG + SHAPE)
     assert done.verdict.error_type == "torch"
