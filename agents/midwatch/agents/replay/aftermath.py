@@ -42,7 +42,8 @@ _AGAIN = 6  # times that a program said the same words, and
 _FEW = 5  # ordinary lines behind each time, that show that it gets over them
 _READ_BEFORE = 2000
 _NEAR = 20  # lines above a line in which its time stands, or work
-_GONE = 120.0  # seconds after which nothing is left of a job that a scheduler has ended
+GONE = 120.0
+"""Seconds after which nothing is left of a job that a scheduler has ended."""
 
 # Stacks, dumps and summaries follow an end. They are no work that goes on.
 _OF_THE_END = re.compile(
@@ -183,10 +184,16 @@ def _written_later(file: LogFile, last: int) -> bool:
 
     What a scheduler ends is gone after half a minute. So these lines are of another job, or it had not ended.
     """
+    passed = seconds_behind(file, last)
+    return passed is not None and passed > GONE
+
+
+def seconds_behind(file: LogFile, last: int) -> float | None:
+    """The time from line `last` to the end of the file, by the clocks of its lines; None without clocks."""
     above = [*_lines_above(file, last, _NEAR), next(lines_behind(file, last - 1), "")]
     times = (printed_time(line.encode(), read_at=file.modified) for line in reversed(above))
     begun, end = next((time for time in times if time is not None), None), last_printed(file)
-    return begun is not None and end is not None and end - begun > _GONE
+    return None if begun is None or end is None else end - begun
 
 
 # Ray prints the lines of its workers with their names. They work on for a while when their driver has ended.

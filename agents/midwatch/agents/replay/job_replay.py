@@ -18,6 +18,7 @@ from midwatch.agents.replay.open_spike import Losses, LossLine, Spike, is_over
 from midwatch.agents.replay.pipeline import JobWatch, PipelineStep, step
 from midwatch.agents.replay.reading.archives import Advance, nothing
 from midwatch.agents.replay.success_elsewhere import got_over_before_the_success
+from midwatch.agents.replay.work_again import works_again
 from midwatch.agents.rulesets.bundles import CompiledBundle
 from midwatch.agents.schedulers.base import StartState
 from midwatch.agents.schedulers.saved_job import FailedLastStep
@@ -251,6 +252,7 @@ def _went_on(run: _JobReplay, files: Sequence[LogFile], hits: Sequence[Hit]) -> 
         return f"the job reported its success in {success}, which the failures of other files may precede"
     if not known or not all(
         went_on(file, number, run.failures.weight_behind(file, held, trained=trained))
+        or works_again(file, number)
         for file, number in known
     ):
         return ""

@@ -40,6 +40,11 @@ _SAID_BY_SHELL = re.compile(
     rb"|Floating point exception|Killed|Segmentation fault|Terminated)(?: +\(core dumped\))? +([^\n]*)\n"
 )
 _SCRIPT = re.compile(rb"\S+\.py\b")
+_OF_MANY = re.compile(
+    rb"(?i)\branks?\b(?!: -1)|local_rank(?!\W{0,3}-1\b)|world_size|torchrun|torch[./]distributed"
+    rb"|elastic|\bnccl|\bgloo\b|mpi(?:run|exec)"
+    rb"|\bsrun\b|deepspeed|horovod|\bpid=|SpawnProcess|\bprocess \d|multiprocessing|\bray\b"
+)
 
 
 class ProcessEnd(NamedTuple):
@@ -116,3 +121,8 @@ def _behind_the_message(text: bytes, at: int) -> int:
     while at < len(text) and text[at : at + 1] in (b" ", b"\t"):
         at = text.find(b"\n", at) + 1 or len(text)
     return text.find(b"\n", at) + 1 or len(text)
+
+
+def speaks_of_many(text: bytes) -> bool:
+    """Whether the text speaks of ranks, workers or launchers: several processes may have written it."""
+    return _OF_MANY.search(text) is not None

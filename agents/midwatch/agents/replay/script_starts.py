@@ -15,16 +15,12 @@ from itertools import islice, pairwise
 from midwatch.agents.replay.aftermath import ENOUGH, ordinary
 from midwatch.agents.replay.job_summaries import END
 from midwatch.agents.replay.log_files import LogFile, text_of
-from midwatch.agents.replay.process_ends import MODULE, ProcessEnd, process_ends
+from midwatch.agents.replay.process_ends import MODULE, ProcessEnd, process_ends, speaks_of_many
 from midwatch.agents.replay.start_words import masked
 
 _BETWEEN = 3  # lines that the next start has printed before it ended, unless they are those of a start
 _A_SCRIPT = b".py"  # a launcher has none, and tells of its child that never began
 _WARNING = re.compile(rb"\S+\.py:\d+: \w*Warning: [^\n]*\n")
-_OF_MANY = re.compile(
-    rb"(?i)\branks?\b(?!: -1)|local_rank(?!\W{0,3}-1\b)|world_size|torchrun|torch[./]distributed|elastic|\bnccl|\bgloo\b|mpi(?:run|exec)"
-    rb"|\bsrun\b|deepspeed|horovod|\bpid=|SpawnProcess|\bprocess \d|multiprocessing|\bray\b"
-)
 
 
 def behind_ended_scripts(file: LogFile) -> Iterator[tuple[int, int]]:
@@ -35,7 +31,8 @@ def behind_ended_scripts(file: LogFile) -> Iterator[tuple[int, int]]:
     ends = (each for each in process_ends(text) if each.function == MODULE or not each.function)
     for one, other in pairwise(ends):
         between = text[one.offset : other.begin]
-        same = _name(one.script) == _name(other.script) or (not one.function and other.script.endswith(_A_SCRIPT))
+        same = _name(one.script) == _name(other.script)
+        never_began = not one.function and other.script.endswith(_A_SCRIPT)
         if END in between:
             continue  # behind its job's summary the next job begins
         begun = (
@@ -43,7 +40,7 @@ def behind_ended_scripts(file: LogFile) -> Iterator[tuple[int, int]]:
             or _a_library_warns_again(text[: one.begin], between)
             or (_begins_alike(text, between) and _raised(text, one) != _raised(text, other))
         )
-        if (same or _worked(between)) and other.function and begun and between.strip():
+        if (same or never_began or _worked(between)) and other.function and begun and between.strip():
             yield one.offset, one.number
 
 
@@ -73,8 +70,3 @@ def _begins_alike(text: bytes, between: bytes) -> bool:
 def _raised(text: bytes, end: ProcessEnd) -> bytes:
     """The exception. Ranks of one start raise the same one."""
     return text[end.begin : end.offset].rstrip().rpartition(b"\n")[2]
-
-
-def speaks_of_many(text: bytes) -> bool:
-    """Whether the text speaks of ranks, workers or launchers: several processes may have written it."""
-    return _OF_MANY.search(text) is not None

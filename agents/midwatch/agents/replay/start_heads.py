@@ -13,8 +13,7 @@ from itertools import islice
 from midwatch.agents.replay.aftermath import ordinary
 from midwatch.agents.replay.job_summaries import END
 from midwatch.agents.replay.log_files import LogFile, text_of
-from midwatch.agents.replay.process_ends import ProcessEnd, process_ends
-from midwatch.agents.replay.script_starts import speaks_of_many
+from midwatch.agents.replay.process_ends import ProcessEnd, process_ends, speaks_of_many
 from midwatch.agents.replay.start_words import LETTERS, letters, masked
 
 _HEAD = 60  # lines

@@ -42,7 +42,7 @@ def test_other_lines_begin_none(text: str) -> None:
 
 
 def test_an_agent_that_tells_of_its_workers_is_of_their_start() -> None:
-    told = "E0302 11:52:44 torch/distributed/elastic/multiprocessing/api.py:826] failed (exitcode: 1) local_rank: 0\n"
+    told = "E0302 11:52:44 torch/distributed/elastic/api.py:826] failed (exitcode: 1) local_rank: 0\n"
     agent = RAISED.format("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ")
     assert places(CONFIG + NO_MODULE + told + CONFIG + agent.replace("train.py", "/toy/bin/torchrun")) == []
     assert places(CONFIG + NO_MODULE + told + agent + CONFIG + NO_MODULE) == [19]
