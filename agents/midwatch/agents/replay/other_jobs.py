@@ -1,8 +1,8 @@
 """Other jobs: where a file names another SLURM job than before, the next job has appended to it. Pure.
 
 A batch script prints its job's id once a start, and SLURM ends a job but once. So lines with another id are
-the next job's, and so are the modules that a batch script loads behind a job's end. Jobs that run at once
-print their ids in turns: such a file is left alone.
+the next job's. So are the modules that a batch script loads behind a job's end, and what stands between the
+ends of two jobs. Jobs that run at once print their ids in turns: such a file is left alone.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ class _JobWord(NamedTuple):
 def behind_other_jobs(lines: Iterable[tuple[int, int, bytes]]) -> Sequence[JobPlace]:
     """Where the next jobs begin, of lines with their offset and number."""
     named, end = list[_JobWord](), 0
+    ended, behind = b"", JobPlace(0, 0, sure=True)
     for offset, number, line in lines:
         head = line[:_COMPARED]
         own = _OWN.search(head)
@@ -48,6 +49,9 @@ def behind_other_jobs(lines: Iterable[tuple[int, int, bytes]]) -> Sequence[JobPl
             named.append(_JobWord(found[1], True, JobPlace(offset, number, own is not None)))
             end = 0
         elif (found := _ENDED.search(head)) is not None:
+            if ended and ended != found[1] and number - behind.number > _FURTHER:
+                named.append(_JobWord(found[1], True, behind))
+            ended, behind = found[1], JobPlace(offset + len(line) + 1, number + 1, sure=True)
             named.append(_JobWord(found[1], False, JobPlace(offset, number, True)))
             end = number
         elif end and number - end <= _FURTHER and _LOADS.search(head):

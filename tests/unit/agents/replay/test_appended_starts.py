@@ -370,3 +370,10 @@ def test_an_epilog_behind_the_end_of_its_job_is_no_start(watch: Watch) -> None:
     done = watch("SLURM_JOB_ID=4711\n" + LOSSES + CANCELLED + epilog)
     assert done.verdict.error_type == "cancelled"
     assert done.earlier == ()
+
+
+def test_behind_the_end_of_a_job_the_next_one_writes_that_slurm_ends_later(watch: Watch) -> None:
+    other = CANCELLED.replace("4711", "4712")
+    done = watch(LOSSES + CANCELLED + LOSSES + other)
+    assert (done.verdict.root_line_number, len(done.earlier)) == (2 * LOSSES.count("\n") + 2, 1)
+    assert watch(LOSSES + CANCELLED + "joins the others\n" + other).earlier == ()
