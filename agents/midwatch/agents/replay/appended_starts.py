@@ -178,10 +178,14 @@ class _Part(NamedTuple):
 
 
 def _places_in(file: LogFile) -> list[StartPlace]:
-    """Where starts may begin in a file; nothing if there are too many such places."""
+    """Where starts may begin in a file: the last places, if there are too many that are sure.
+
+    First lines that repeat too often are no start's.
+    """
     places = list(islice(possible_starts(file), _MOST_STARTS + 1))
     if len(places) > _MOST_STARTS:
         places = list(islice(possible_starts(file, marks=False), _MOST_STARTS + 1))
+    places = places if len(places) <= _MOST_STARTS else []
     below = [*(each.number if each.behind_end else 0 for each in places[1:]), 0]
     # Each node of a job prints the same words. The last of them parts the starts.
     places = [
@@ -191,7 +195,7 @@ def _places_in(file: LogFile) -> list[StartPlace]:
         or (not 0 < after - place.number <= _HEAD_LINES and _has_lines_behind(file, place))
     ]
     places = _with_restarts(_with_other_jobs(_with_script_starts(places, file), file), file)
-    return places if len(places) <= _MOST_STARTS else []
+    return places[-_MOST_STARTS:]
 
 
 def _has_lines_behind(file: LogFile, place: StartPlace) -> bool:

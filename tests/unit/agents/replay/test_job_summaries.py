@@ -56,3 +56,10 @@ def test_a_job_begins_right_behind_the_summary_of_the_one_before() -> None:
 @pytest.mark.parametrize("text", [RAISED + FAILED, RAISED + FAILED + "\n\nthe end\n", WORK, ""])
 def test_nothing_begins_where_no_other_job_writes(text: str) -> None:
     assert places(text) == []
+
+
+def test_of_very_many_jobs_the_last_one_counts_too(watch: Watch) -> None:
+    jobs = "".join(RAISED + summary(job, "Exited with exit code 1.") for job in range(70))
+    done = watch(jobs + WORK + DONE)
+    assert done.verdict.state != "failed"
+    assert 2 < len(done.earlier) < 70
