@@ -189,11 +189,19 @@ def _written_later(file: LogFile, last: int) -> bool:
 
 
 def seconds_behind(file: LogFile, last: int) -> float | None:
-    """The time from line `last` to the end of the file, by the clocks of its lines; None without clocks."""
+    """The time from line `last` to the latest one behind it, by the clocks of the lines; None without clocks.
+
+    A clock without a year may be read as an earlier year's. So a time before that of the line tells nothing.
+    """
     above = [*_lines_above(file, last, _NEAR), next(lines_behind(file, last - 1), "")]
-    times = (printed_time(line.encode(), read_at=file.modified) for line in reversed(above))
-    begun, end = next((time for time in times if time is not None), None), last_printed(file)
-    return None if begun is None or end is None else end - begun
+    begun = next(filter(None, (_printed(file, line) for line in reversed(above))), None)
+    behind = filter(None, (_printed(file, line) for line in islice(lines_behind(file, last), _READ)))
+    latest = max((*behind, last_printed(file) or 0.0))
+    return None if begun is None or latest < begun else latest - begun
+
+
+def _printed(file: LogFile, line: str) -> float | None:
+    return printed_time(line.encode(), read_at=file.modified)
 
 
 # Ray prints the lines of its workers with their names. They work on for a while when their driver has ended.

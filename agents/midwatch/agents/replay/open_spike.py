@@ -258,8 +258,13 @@ def _raised(known: list[LossLine]) -> LossLine | None:
         before, tail = losses[-size - 32 : -size], losses[-size:]
         usual = median(before)
         if usual > 0 and min(tail) > _FACTOR * usual and _stands_out(before, tail, usual):
-            best = known[-size]
+            best = best if size == 1 and _came_back(before, tail[0]) else known[-size]
     return best
+
+
+def _came_back(before: list[float], high: float) -> bool:
+    """Whether the loss rose as high before and fell again, so that one such loss is nothing new."""
+    return any(after >= high and after > earlier for earlier, after in pairwise(before))
 
 
 def _stands_out(before: list[float], tail: list[float], usual: float) -> bool:

@@ -261,6 +261,12 @@ def test_what_is_written_minutes_behind_a_scheduler_s_cancel_is_of_another_job(
     assert watch(CANCELLED + rest).verdict.state == state
 
 
+def test_a_date_right_behind_a_cancel_tells_that_another_job_has_begun(watch: Watch) -> None:
+    rest = "".join(f"E0302 10:20:00.000000 77 toy {one}{two} is packed\n" for one in PACK for two in PACK)
+    assert watch(CANCELLED + "Mon Mar  2 10:09:00 2026\n" + rest).verdict.state == "unknown"
+    assert watch(CANCELLED + "Mon Mar  2 10:01:00 2026\n" + rest).verdict.state == "failed"
+
+
 def test_a_few_lines_behind_a_cancel_are_not_another_job_however_late(watch: Watch) -> None:
     assert watch(CANCELLED + "2026-03-02 10:09:00,000 the epilog counts its toys\n").verdict.state == "failed"
 

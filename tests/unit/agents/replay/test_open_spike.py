@@ -317,3 +317,10 @@ def test_a_line_of_each_epoch_that_never_had_a_loss_shows_no_broken_one(watch: W
     epoch = "Epoch {0} Train Loss: {1:.4f}\nEpoch: {0} True Loss: {2:.4f}\nEpoch: {0} Val Acc: 0.435\n"
     text = "".join(epoch.format(n, 251.0 - n / 9, 438.0 - n % 3) for n in range(1, 90))
     assert watch(text).verdict.state == "healthy"
+
+
+def test_a_single_high_loss_is_no_spike_where_such_losses_came_back_before(watch: Watch) -> None:
+    calm = (6.95, 6.94, 6.96, 6.93, 6.95)
+    assert watch(log(*calm, 18.2, *calm, 37.4, *calm, 13.1)).verdict.state == "healthy"
+    assert watch(log(*calm, *calm, *calm, 13.1)).verdict.error_type == "loss_spike"
+    assert watch(log(*calm, 18.2, *calm, 13.1, 13.9, 14.2)).verdict.error_type == "loss_spike"
