@@ -78,8 +78,8 @@ _OF_A_TRACEBACK = re.compile(r"\s+\S|.*\bFile \"|\s*[\^~]+\s*\Z")
 # A bar that is drawn anew stands behind the one before in the same line.
 _DRAWN_ANEW = re.compile(r"\r+(?=[^\r\n])")
 
-STRAY_OPTION = "option_as_command"
-"""The rule of a shell's word that it took an option for a command: the line above ended too early."""
+STRAY_WORDS = {"option_as_command", "letter_as_command"}
+"""The rules of a shell's word that it took for a command what is none. It goes on behind that."""
 
 # What a program may try and get over, though it raises an exception or warns of a stall.
 _TRIED = ("code", "stall")

@@ -279,6 +279,8 @@ WORKED = "".join(f"toy {letter} is painted\n" for letter in PACK)
     ("text", "state"),
     [
         (WORKED + STRAY, "unknown"),
+        (WORKED + STRAY.replace("--toys=3", "d"), "unknown"),
+        (STRAY.replace("--toys=3", "d"), "failed"),
         (STRAY, "failed"),
         (WORKED + STRAY.replace("--toys=3", "toybuilder"), "failed"),
         (WORKED + STRAY + RAISED, "failed"),
