@@ -58,6 +58,9 @@ PREFIXES: dict[str, Prefix] = {
     "`aws logs tail`": _at("%Y-%m-%dT%H:%M:%S.123000+00:00 toy-job/algo-1-1680000000 "),
     "Airflow": _at("[%Y-%m-%d, %H:%M:%S UTC] {subprocess.py:93} INFO - "),
     "Determined": _at("[%Y-%m-%dT%H:%M:%S.123456Z] 9b0f4d1b || INFO: "),
+    "GitLab": _at("%Y-%m-%dT%H:%M:%S.123456Z 01O "),
+    "Metaflow": _at("%Y-%m-%d %H:%M:%S.123 [77/train/3 (pid 4188)] "),
+    "Prefect": _at("%H:%M:%S.123 | INFO    | Flow run 'toy-whale' - "),
     "a clock in brackets": _at("[%Y-%m-%d %H:%M:%S] "),
     "an hour in brackets": _at("[%H:%M:%S] "),
 }

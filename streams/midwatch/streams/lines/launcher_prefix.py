@@ -25,16 +25,19 @@ _ALWAYS_THE_SAME = (
     # stern: the pod and its container, of which the usual names count
     r"|\{\w+=\"[^{}\n]*\"\} "  # Loki: the labels of the stream
 )
-# A collector's own level stands in these: Vertex AI's workers, Airflow's operators, Determined's trials.
+# A collector's own level stands in these: Vertex AI's workers, Airflow's operators, Determined's trials,
+# Prefect's runs. Metaflow names its step.
 _WORKERPOOL = r"[A-Z]+[ \t][\d: +-]+[ \t]workerpool\d+-\d+[ \t]"
 _OPERATOR = r"\{(?:subprocess|pod_manager|process_utils|docker|logging_mixin)\.py:\d+\} INFO - (?:\[base\] )?"
 _TRIAL = r"(?:[0-9a-f]{8} )?(?:\[rank=\d+\] )?\|\| (?:INFO: )?"
+_FLOW = r"\| [A-Z]+ +\| (?:Flow|Task) run '[^'\n]+' - "
+_STEP = r"\[\d+/\w+/\d+ \(pid \d+\)\] "
 _WITH_A_CLOCK = (
-    # Containers, CI services, ts, exports of CloudWatch, `aws logs tail` of SageMaker.
+    # Containers, CI services (GitLab numbers its streams), ts, exports of CloudWatch, `aws logs tail`.
     rf"\[?{_DATE}(?:T|,? ){_CLOCK}{_ZONE}"
-    rf"(?:\t|\]? (?:std(?:out|err) [FP] |[\w./-]+/algo-\d+-\d+ |{_OPERATOR}|{_TRIAL})?)"
+    rf"(?:\t|\]? (?:std(?:out|err) [FP] |\d\d[OE][ +]|[\w./-]+/algo-\d+-\d+ |{_OPERATOR}|{_TRIAL}|{_STEP})?)"
     rf"|[A-Z][a-z][a-z] [ \d]\d {_CLOCK} (?:[\w.-]+ (?:[\w./@-]+\[\d+\]|kernel): )?"  # syslog, journald, ts
-    rf"|\[?{_CLOCK}\]? "
+    rf"|\[?{_CLOCK}\]? (?:{_FLOW})?"
 )
 
 FRONT = rf"(?: *(?:{_ALWAYS_THE_SAME}|{_WITH_A_CLOCK}|{_WORKERPOOL}))*"
@@ -44,7 +47,9 @@ A clock at the beginning is one too, whoever printed it: the line's own words st
 """
 _LONGEST = 240
 _FRONT = re.compile(FRONT.encode())
-_GRADE = re.compile(rf"{_WORKERPOOL}|\[{_DATE}(?:T|,? ){_CLOCK}{_ZONE}\] (?:{_OPERATOR}|{_TRIAL})".encode())
+_GRADE = re.compile(
+    rf"{_WORKERPOOL}|\[{_DATE}(?:T|,? ){_CLOCK}{_ZONE}\] (?:{_OPERATOR}|{_TRIAL})|{_CLOCK} {_FLOW}".encode()
+)
 
 
 def front(line: bytes) -> int:

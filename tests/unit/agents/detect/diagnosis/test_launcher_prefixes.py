@@ -32,6 +32,9 @@ CLOCKS = (
     "2026-03-02T11:52:40.123000+00:00 toy-job/algo-1-1680000000 ",
     "[2026-03-02, 11:52:40 UTC] {subprocess.py:93} INFO - ",
     "[2026-03-02T11:52:40.123456Z] 9b0f4d1b || INFO: ",
+    "2026-03-02T11:52:40.123456Z 01O ",
+    "2026-03-02 11:52:40.123 [77/train/3 (pid 4188)] ",
+    "11:52:40.123 | INFO    | Flow run 'toy-whale' - ",
 )
 STEPS = "Epoch 3 step 40/900 loss 2.31\nEpoch 3 step 50/900 loss 2.30\n"
 HEAD = "Traceback (most recent call last):"
