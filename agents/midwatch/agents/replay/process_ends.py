@@ -35,8 +35,9 @@ _NEVER_BEGAN = re.compile(
     re.MULTILINE,
 )
 # What bash says when a signal has ended the command of a script's line.
+_LINE = b": line "
 _SAID_BY_SHELL = re.compile(
-    rb"[^\s:]+: line \d+: +\d+ (?:Hangup|Interrupt|Quit|Illegal instruction|Aborted|Bus error"
+    rb": line \d+: +\d+ (?:Hangup|Interrupt|Quit|Illegal instruction|Aborted|Bus error"
     rb"|Floating point exception|Killed|Segmentation fault|Terminated)(?: +\(core dumped\))? +([^\n]*)\n"
 )
 _SCRIPT = re.compile(rb"\S+\.py\b")
@@ -111,9 +112,12 @@ def _never_began(text: bytes) -> Iterator[ProcessEnd]:
 
 
 def _told_by_shells(text: bytes) -> Iterator[ProcessEnd]:
-    for line in _SAID_BY_SHELL.finditer(text):
-        if script := _SCRIPT.search(line[1]):
-            yield ProcessEnd(script[0], MODULE, line.start(), line.end(), 0, sure=True)
+    at = 0
+    while (begin := text.find(_LINE, at)) >= 0:
+        at = begin + len(_LINE)
+        said = _SAID_BY_SHELL.match(text, begin)
+        if said is not None and (script := _SCRIPT.search(said[1])) is not None:
+            yield ProcessEnd(script[0], MODULE, begin, said.end(), 0, sure=True)
 
 
 def _behind_the_message(text: bytes, at: int) -> int:
