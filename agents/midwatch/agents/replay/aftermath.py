@@ -193,11 +193,16 @@ def seconds_behind(file: LogFile, last: int) -> float | None:
 
     A clock without a year may be read as an earlier year's. So a time before that of the line tells nothing.
     """
-    above = [*_lines_above(file, last, _NEAR), next(lines_behind(file, last - 1), "")]
-    begun = next(filter(None, (_printed(file, line) for line in reversed(above))), None)
+    begun = printed_by(file, last)
     behind = filter(None, (_printed(file, line) for line in islice(lines_behind(file, last), _READ)))
     latest = max((*behind, last_printed(file) or 0.0))
     return None if begun is None or latest < begun else latest - begun
+
+
+def printed_by(file: LogFile, last: int) -> float | None:
+    """The time of line `last`, or of the nearest line above it that prints one."""
+    above = [*_lines_above(file, last, _NEAR), next(lines_behind(file, last - 1), "")]
+    return next(filter(None, (_printed(file, line) for line in reversed(above))), None)
 
 
 def _printed(file: LogFile, line: str) -> float | None:

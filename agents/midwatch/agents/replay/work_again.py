@@ -10,14 +10,17 @@ import re
 from collections.abc import Sequence
 from itertools import islice
 
-from midwatch.agents.replay.aftermath import ENOUGH, GONE, ordinary, seconds_behind
+from midwatch.agents.replay.aftermath import ENOUGH, GONE, ordinary, printed_by, seconds_behind
 from midwatch.agents.replay.log_files import LogFile, lines_behind, text_of
 from midwatch.agents.replay.process_ends import speaks_of_many
+from midwatch.streams.lines.times import printed_time
 
 _LONG, _FORMS = 300, 20
 """Ordinary lines, and lines that differ in more than their numbers, that no epilog prints."""
 _BUFFERS = 16 * 1024
 """Bytes: twice what a program holds back whose output is no terminal's."""
+_SAME = 3
+"""Lines that a program printed before its end, too, and prints again minutes later."""
 _READ = 4000
 
 _DIGITS = re.compile(r"\d+")
@@ -27,7 +30,7 @@ _MEASURED = re.compile(r"\d\.\d")
 def works_again(file: LogFile, last: int) -> bool:
     """Whether what stands behind line `last` of the file is another start's work. Raises OSError.
 
-    It is long and manifold, or it is measured in the very words that stand above the line, too.
+    It is long and manifold, or the very words stand above the line, too: with measures, or minutes before.
     """
     text = text_of(file)
     passed = seconds_behind(file, last)
@@ -36,13 +39,21 @@ def works_again(file: LogFile, last: int) -> bool:
     behind = list(ordinary(islice(lines_behind(file, last), _READ)))
     if len(behind) >= _LONG and len(set(map(_form, behind))) >= _FORMS:
         return True
-    above = set(_measured(list(ordinary(islice(lines_behind(file, max(last - 1 - _READ, 0)), last - 1)))))
-    again = [line for line in behind if _MEASURED.search(line) and _form(line) in above]
-    return len(again) >= ENOUGH and sum(len(line) + 1 for line in again) > _BUFFERS
+    first = max(last - 1 - _READ, 0)
+    above = set(map(_form, ordinary(islice(lines_behind(file, first), last - 1 - first))))
+    again = [line for line in behind if _form(line) in above]
+    measured = [line for line in again if _MEASURED.search(line)]
+    if len(measured) >= ENOUGH and sum(len(line) + 1 for line in measured) > _BUFFERS:
+        return True
+    return passed is not None and _are_later(file, last, again)
 
 
-def _measured(lines: Sequence[str]) -> list[str]:
-    return [_form(line) for line in lines if _MEASURED.search(line)]
+def _are_later(file: LogFile, last: int, again: Sequence[str]) -> bool:
+    """Whether enough of the lines were printed minutes behind line `last`, by their own clocks."""
+    begun = printed_by(file, last)
+    times = [printed_time(line.encode(), read_at=file.modified) for line in again]
+    later = [time for time in times if time is not None and begun is not None and time - begun > GONE]
+    return len(later) >= _SAME
 
 
 def _form(line: str) -> str:

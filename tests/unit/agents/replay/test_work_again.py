@@ -35,6 +35,26 @@ def test_much_of_the_same_measured_work_is_another_starts(watch: Watch) -> None:
     assert watch(few + FULL + ROUNDS).verdict.state != "failed"
 
 
+def stamped(minute: int, *words: str) -> str:
+    return "".join(f"2026-03-02 10:{minute:02}:00,000 - INFO - {each}\n" for each in words)
+
+
+MODELS = ("the toy's trees - error 0.31", "the toy's net - error 0.29", "the toy's forest - error 0.27")
+LATE = 'Traceback (most recent call last):\n  File "toy.py", line 9, in fit\n    fit()\nToyTimeoutError\n'
+
+
+def test_words_of_before_that_stand_there_again_minutes_later_are_another_starts(watch: Watch) -> None:
+    first = stamped(0, *(f"reads the toy's column {letter}" for letter in "abcdefghijklmnop"))
+    text = first + stamped(1, *MODELS) + stamped(2, "fits the toy") + LATE
+    assert watch(text).verdict.state == "failed"
+    assert watch(text + stamped(9, *MODELS)).verdict.state != "failed"
+    assert watch(text + stamped(3, *MODELS)).verdict.state == "failed"
+    assert (
+        watch(text + stamped(9, "counts the toys", "sorts the toys", "sells the toys")).verdict.state
+        == "failed"
+    )
+
+
 @pytest.mark.parametrize(
     "text",
     [
