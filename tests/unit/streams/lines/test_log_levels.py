@@ -57,6 +57,7 @@ LOUD = [
     'time="2026-03-02T11:00:00Z" level=error msg="odd INFO"',
     '{"ts": 77, "level": "error", "msg": "odd INFO"}',
     '{"ts": 77, "log_level": "info", "msg": "ERROR: odd"}',
+    '{"severity": "INFO", "textPayload": "RuntimeError: odd"}',
     "toy.py --log_level=info --level=warning RuntimeError: odd",
     "[2026-03-02 11:00:00.001] [toy] [error] odd WARNING",
     "RuntimeError: toy[info] is odd",
