@@ -15,7 +15,7 @@ _HEAD = 240  # bytes in which a line names its level; its message comes after
 _LEVEL = re.compile(
     rb"(?P<loud>[A-Z]CCL WARN|\bCCOM WARN|\b(?:ERROR|CRITICAL|FATAL)|[Ee]rror:"
     rb"|(?:\A|[\s\]])\[(?:error|critical|fatal)\]|(?:\A|\s)level=(?:error|fatal|panic)\s"
-    rb"|[{,] ?\"(?:level(?:_?name)?|lvl)\": ?\"(?i:error|critical|fatal|panic)\""
+    rb"|\A\s*\{(?:[^{}]*, ?)?\"(?:level(?:_?name)?|lvl)\": ?\"(?i:error|critical|fatal|panic)\""
     rb"|(?:\A|[\s\])]|\]:)[EF]\d{4} \d\d:\d\d:\d\d|\[[EF](?:\d{3,4} [\d:.]+)? ?\w+\.(?:cpp|hpp|cc|h):)"
     rb"|(?P<quiet>(?<![='\"])\b(?:INFO|DEBUG|NOTICE|TRACE|WARNING|WARN)\b"  # not NCCL_DEBUG=INFO, a setting
     rb"|\b(?:[A-Z]\w*)?[Ww]arning: |\b(?:WARNUNG|AVERTISSEMENT|ADVERTENCIA|INFOS): "
@@ -26,7 +26,7 @@ _LEVEL = re.compile(
     rb"|: [IWD] /?\w+/"  # TensorFlow, Horovod: 2020-10-28 03:51:08.1: W tensorflow/core/..
     rb"|(?:\A|[\s\]])\[(?:trace|debug|info|notice|warn|warning)\](?![^\s\[])"  # spdlog, nginx
     rb"|(?:\A|\s)level=(?:trace|debug|info|warn(?:ing)?)\s"  # logfmt, of programs in Go
-    rb"|[{,] ?\"(?:level(?:_?name)?|lvl)\": ?\"(?i:trace|debug|info|notice|warn(?:ing)?)\""  # JSON
+    rb"|\A\s*\{(?:[^{}]*, ?)?\"(?:level(?:_?name)?|lvl)\": ?\"(?i:trace|debug|info|notice|warn(?:ing)?)\""
     rb"|\[NeMo [WID] "
     rb"|\b(?:slurmstepd|slurmd|srun|salloc): debug\d?: | UCX +DIAG "
     rb"|:\d+<(?:info|debug|trace)> )"  # libfabric, which warns of what ends a run
