@@ -201,8 +201,8 @@ def test_a_preempted_job_that_submitit_began_again_ends_as_its_last_start_did(wa
     done = watch(SUBMITIT + LOADS + PREEMPTED + SUBMITIT + LOADS + OUT_OF_MEMORY)
     assert (done.verdict.error_type, done.decision.action) == ("oom", "stop")
     assert [each.verdict.error_type for each in done.earlier] == ["preemption"]
-    tasks = SUBMITIT + SUBMITIT.replace("global_rank=0(", "global_rank=1(")
-    assert watch(tasks + LOADS + PREEMPTED + OUT_OF_MEMORY).earlier == ()
+    other_task = SUBMITIT.replace("global_rank=0(", "global_rank=1(")
+    assert watch(SUBMITIT + LOADS + OUT_OF_MEMORY + other_task + LOADS + RAISED).earlier == ()
 
 
 @pytest.mark.parametrize("mark", [NOHUP, SSH, TRACKED, QUEUED, SUBMITIT])
