@@ -74,14 +74,18 @@ class SweepResult:
 def questions(
     watched: WatcherMemory, jobs: Mapping[str, SchedulerJob], starts: Iterable[JobStart]
 ) -> tuple[str, ...]:
-    """The incarnations to ask the scheduler about one by one: who cancelled them, or where they are."""
+    """The incarnations to ask the scheduler about one by one: who cancelled them, or where they are.
+
+    Only starts that `events` know: a cluster may show thousands of cancelled jobs of others at each look.
+    """
     known = {start.incarnation: start for start in starts}
     cancelled = [
-        seen.incarnation
-        for seen in jobs.values()
-        if seen.state.over
+        name
+        for name in known
+        if (seen := jobs.get(name)) is not None
+        and seen.state.over
         and seen.state.word == CANCELLED
-        and _last(watched, seen.incarnation, known) != CANCELLED
+        and _last(watched, name, known) != CANCELLED
     ]
     lost = [name for name, start in known.items() if not start.ended and name not in jobs]
     return (*cancelled, *lost)

@@ -158,12 +158,24 @@ class Watcher(threading.Thread):
             # A process that our shim did not start may run on another host or in another container. This
             # host's /proc does not show it.
             starts = tuple(start for start in starts if start.incarnation in jobs)
-        names = questions(watched, jobs, starts)
-        answers = {name: _with_user_name(cluster.state(name)) for name in names}
+        answers = _ask(cluster, questions(watched, jobs, starts))
         boot = cluster.epoch().name if any(s.kind == "absent" for s in answers.values()) else ""
         known = {start.incarnation for start in starts} | {native_id(start.incarnation) for start in starts}
         ours = {n: j for n, j in jobs.items() if j.effect_key or n in known or j.native_id in known}
         return SchedulerSweep(cluster.name, time.monotonic(), boot, ours, answers)
+
+
+def _ask(cluster: Cluster, names: Iterable[str]) -> dict[str, StartState]:
+    """The scheduler's answers about single starts. Raises ClusterUnreachable when it goes meanwhile.
+
+    With a scheduler that has gone each question waits in vain: 25 s with SLURM, and there may be hundreds.
+    """
+    answers = {}
+    for name in names:
+        answers[name] = _with_user_name(cluster.state(name))
+        if answers[name].kind == "unknown":
+            cluster.sweep()
+    return answers
 
 
 def _on_this_host(cluster: Cluster) -> bool:

@@ -162,6 +162,13 @@ def test_who_cancelled_and_where_the_lost_are_is_asked_once() -> None:
     assert questions(WatcherMemory({A: "CANCELLED"}), jobs, starts) == ("slurm:9:0",)
 
 
+def test_nobody_asks_who_cancelled_the_jobs_of_others() -> None:
+    others = {f"slurm:{n}:0": shown(f"slurm:{n}:0", CANCELLED) for n in range(100, 1100)}
+    twin = shown("slurm:13:0", CANCELLED, "k1")
+    jobs = {**others, twin.incarnation: twin, A: shown(A, CANCELLED)}
+    assert questions(WatcherMemory(), jobs, [JobStart(JOB, A, "RUNNING")]) == (A,)
+
+
 def test_accounting_tells_who_cancelled() -> None:
     answer = StartState("ended", "CANCELLED", "ended", "cancelled", by_person="ann")
     one = look(1, shown(A, CANCELLED), answers={A: answer})

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from checkpoint_shapes import cut, lightning_file
-from midwatch.agents.schedulers.base import SchedulerJob, StartState, Sweep
+from midwatch.agents.schedulers.base import ClusterUnreachable, SchedulerJob, StartState, Sweep
 from midwatch.agents.watcher import saved
 from midwatch.agents.watcher.census import JobStart
 from midwatch.agents.watcher.drain import LastWords
@@ -166,6 +166,58 @@ def test_the_watcher_reports_the_checkpoint_of_a_start_that_runs(tmp_path: Path)
     assert fact.effect_key == "k", "whoever meets the start by this fact knows which command started it"
     assert fact.saved is not None
     assert fact.saved.number == 40
+
+
+class Going(Quiet):
+    """A scheduler that answers one sweep and then goes. Each question costs its whole patience."""
+
+    kind = "slurm"
+    holds = True
+
+    def __init__(self) -> None:
+        self.sweeps = 0
+        self.asked: list[str] = []
+        self.back = False
+
+    def sweep(self) -> Sweep:
+        self.sweeps += 1
+        if self.sweeps > 1 and not self.back:
+            raise ClusterUnreachable("squeue gave no usable answer: it has gone")
+        return Sweep(())
+
+    def state(self, incarnation: str) -> StartState:
+        self.asked.append(incarnation)
+        return StartState("unknown", reason="squeue gave no usable answer: it has gone")
+
+
+def test_a_scheduler_that_goes_amid_a_look_makes_the_watcher_blind_after_one_question(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    starts = [JobStart(f"slurm:ann/{n}", f"slurm:{n}:0", "RUNNING") for n in range(200)]
+    cluster = Going()
+
+    class Known(Census):
+        def starts(self, kind: str) -> tuple[JobStart, ...]:
+            assert kind == "slurm"
+            return self._starts
+
+    watching = Watcher(
+        (cast(Any, cluster),),
+        cast(Any, Known(*starts)),
+        cast(Any, None),
+        state_directory=tmp_path,
+        poll_s=1.0,
+        jobs_by_key=dict,
+    )
+    watching.look(cast(Any, cluster))
+    assert len(cluster.asked) == 1
+    assert watching.blind == {"local": "squeue gave no usable answer: it has gone"}
+    assert "it has gone" in capsys.readouterr().err
+
+    cluster.back = True
+    watching.look(cast(Any, cluster))
+    assert len(cluster.asked) == 1 + len(starts), "a question that fails beside a good sweep stops no other"
+    assert not watching.blind
 
 
 def test_what_ended_under_an_earlier_executor_is_drained_by_this_one_once(tmp_path: Path) -> None:
