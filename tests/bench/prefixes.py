@@ -61,6 +61,10 @@ PREFIXES: dict[str, Prefix] = {
     "GitLab": _at("%Y-%m-%dT%H:%M:%S.123456Z 01O "),
     "Metaflow": _at("%Y-%m-%d %H:%M:%S.123 [77/train/3 (pid 4188)] "),
     "Prefect": _at("%H:%M:%S.123 | INFO    | Flow run 'toy-whale' - "),
+    "a logger of Python's": _at("%Y-%m-%d %H:%M:%S,123 - INFO - "),
+    "loguru": _at("%Y-%m-%d %H:%M:%S.123 | INFO     | toy.runner:stream:41 - "),
+    "Hydra": _at("[%Y-%m-%d %H:%M:%S,123][toy.runner][INFO] - "),
+    "Python's own form": _always("INFO:toy.runner:"),
     "a clock in brackets": _at("[%Y-%m-%d %H:%M:%S] "),
     "an hour in brackets": _at("[%H:%M:%S] "),
 }

@@ -39,16 +39,31 @@ _WITH_A_CLOCK = (
     rf"|[A-Z][a-z][a-z] [ \d]\d {_CLOCK} (?:[\w.-]+ (?:[\w./@-]+\[\d+\]|kernel): )?"  # syslog, journald, ts
     rf"|\[?{_CLOCK}\]? (?:{_FLOW})?"
 )
+# A program's logger at level INFO, as a wrapper uses it to pass on each line of what it started.
+_LOGGER = (
+    r"(?:- (?:[\w.]+ - )?INFO - |\| INFO +\| (?:[\w.:<>]+ - )?|INFO:[\w.]+:"
+    rf"|(?:\[{_DATE} {_CLOCK}\])?(?:\[[\w.]+\] ?)?\[INFO\] ?(?:- )?)"
+)
+_COLLECTED = rf"(?: *(?:{_ALWAYS_THE_SAME}|{_WITH_A_CLOCK}|{_WORKERPOOL}))*"
 
-FRONT = rf"(?: *(?:{_ALWAYS_THE_SAME}|{_WITH_A_CLOCK}|{_WORKERPOOL}))*"
+FRONT = rf"(?: *(?:{_ALWAYS_THE_SAME}|{_WITH_A_CLOCK}|{_WORKERPOOL}|{_LOGGER}))*"
 """A pattern of any number of such prefixes, for RE2 and for `re`; behind `^`.
 
 A clock at the beginning is one too, whoever printed it: the line's own words stand behind it.
 """
 _LONGEST = 240
 _FRONT = re.compile(FRONT.encode())
+# Tools of SLURM, logs of torch and glog, NCCL, kernels, the end of C++ programs, a shell, argparse, THC, HIP
+# and LSF begin so. No message of a logger does.
+_OF_ANOTHER = (
+    r"(?:slurm[\w-]+|srun|sbatch|salloc): |\[[EF](?:\d{3,4} [\d:.]+)? ?\w+\.(?:cpp|cc|hpp|h):"
+    r"|[EF]\d{4} \d\d:\d\d:\d\d|[\w.-]+:\d+:\d+ \[\d+\] |\[ *\d+\.\d{6}\] |NVRM: |terminate called "
+    r"| *what\(\): |Fatal Python error: |\S+: line \d+: +\d+ [A-Z]|\S+\.py: error: |THCudaCheck FAIL "
+    r"|HW Exception by GPU|TERM_[A-Z]+: "
+)
 _GRADE = re.compile(
-    rf"{_WORKERPOOL}|\[{_DATE}(?:T|,? ){_CLOCK}{_ZONE}\] (?:{_OPERATOR}|{_TRIAL})|{_CLOCK} {_FLOW}".encode()
+    rf"{_COLLECTED} *{_LOGGER}(?={_COLLECTED}(?:{_OF_ANOTHER}))|{_WORKERPOOL}"
+    rf"|\[{_DATE}(?:T|,? ){_CLOCK}{_ZONE}\] (?:{_OPERATOR}|{_TRIAL})|{_CLOCK} {_FLOW}".encode()
 )
 
 

@@ -54,6 +54,12 @@ PREFIXES = (
     "11:52:40.123 | INFO    | Flow run 'toy-whale' - ",
     "[pod/toy-worker-0/trainer] 2026-03-02T11:52:40.123456789Z ",
     "3: [rank3]: ",
+    "2026-03-02 11:52:40,123 - INFO - ",
+    "2026-03-02 11:52:40,123 - toy.runner - INFO - ",
+    "2026-03-02 11:52:40.123 | INFO     | toy.runner:stream:41 - ",
+    "[2026-03-02 11:52:40,123][toy.runner][INFO] - ",
+    "INFO:toy.runner:",
+    "[INFO] ",
 )
 
 

@@ -50,6 +50,10 @@ QUIET = [
     "ERROR:toy:Timeout waiting for the toy after 9 s. Proceeding anyway as best effort.",
     "ERROR toy:7: unable to make the key, skipping the cache: RuntimeError: odd",
     "RuntimeError: odd. The toy will be skipped (if it is small)",
+    "2026-03-02 11:00:00,000 - INFO - the toy's tool said: slurmstepd: error: odd",
+    "2026-03-02 11:00:00,000 - toy - INFO - RuntimeError: odd",
+    "INFO:toy:W0302 11:00:00.000000 77 toy.cc:3] error: odd",
+    "[INFO] srun: debug2: error: odd",
 ]
 LOUD = [
     "toy.errors.ToyError: it must return a toy or None (where the step will be skipped).",
@@ -83,6 +87,12 @@ LOUD = [
     "ERROR toy: no answer. Retrying is switched off",
     "RuntimeError: odd. Set toy=1 to continue anyway",
     "ERROR toy: not proceeding with a broken toy: RuntimeError: odd",
+    "2026-03-02 11:00:00,000 - INFO - slurmstepd: error: odd",
+    "2026-03-02 11:00:00.123 | INFO     | toy:out:4 - [rank3]:[E302 11:00:00.1 ProcessGroupNCCL.cpp:3] odd",
+    "[2026-03-02 11:00:00,123][toy][INFO] - (Toy pid=77) F0302 11:00:00.000000 77 toy.cc:3] odd",
+    "INFO:toy:n4:88:90 [0] NCCL WARN odd",
+    "INFO:toy:[ 126748.505383] NVRM: odd",
+    "[INFO] /var/toy/script: line 9:    77 Killed",
 ]
 
 
