@@ -20,27 +20,50 @@ IGNORED = re.compile(
     rb"|\bError when executing tool: "
 )
 _ANNOUNCED = b"Exception ignored "
+# JAX logs that a plugin does not start, with a chain of tracebacks, and goes on with what else it has.
+_PLUGIN = b"Jax plugin configuration error: "
+_CHAINED = (b"The above exception was the direct cause of ", b"During handling of the above exception, ")
 _FITS_FAILED = b"failed with the following error:\n"
 _FITS_COUNTED = b", FitFailedWarning)"
 
 
 def is_passed_over(text: bytes, start: int, end: int, speaker: bytes) -> bool:
-    """Whether the exception is one of several that Python ignored or that a search of parameters counted."""
-    fits_failed, announced = _passed_over_near(text, start // SOURCE_BYTES)
+    """Whether the exception is one that Python ignored, that a search of parameters counted, or of a plugin of JAX."""
+    fits_failed, announced, plugin = _passed_over_near(text, start // SOURCE_BYTES)
     if fits_failed and _is_counted_fit(text, start, end):
+        return True
+    if plugin and _is_of_a_plugin(lines_above(text, start, speaker)):
         return True
     announced = announced and text.rfind(_ANNOUNCED, max(start - SOURCE_BYTES, 0), start) >= 0
     return announced and _all_ignored(text[start + len(speaker) : end], lines_above(text, start, speaker))
 
 
 @lru_cache(maxsize=16)
-def _passed_over_near(text: bytes, part: int) -> tuple[bool, bool]:
-    """Whether failed fits, and ignored exceptions, stand in a part of a chunk or in the part above it.
+def _passed_over_near(text: bytes, part: int) -> tuple[bool, bool, bool]:
+    """Whether failed fits, ignored exceptions and JAX's plugins stand in a part of a chunk or in that above it.
 
     Few chunks hold any, and a storm asks for each of its lines.
     """
     first, end = max(part - 1, 0) * SOURCE_BYTES, (part + 1) * SOURCE_BYTES
-    return text.find(_FITS_FAILED, first, end) >= 0, text.find(_ANNOUNCED, first, end) >= 0
+    fits_failed, announced, plugin = (
+        text.find(words, first, end) >= 0 for words in (_FITS_FAILED, _ANNOUNCED, _PLUGIN)
+    )
+    return fits_failed, announced, plugin
+
+
+def _is_of_a_plugin(above: Iterator[tuple[int, bytes]]) -> bool:
+    """Whether the traceback above, or the chain that it belongs to, is one that JAX logs of a plugin."""
+    chained = False
+    for _, line in above:
+        if _PLUGIN in line:
+            return True
+        words = line.strip()
+        if line[:1].isspace() or not words or line.startswith(HEADER):
+            continue
+        if not (chained or line.startswith(_CHAINED)):
+            return False
+        chained = line.startswith(_CHAINED)
+    return False
 
 
 def _is_counted_fit(text: bytes, start: int, end: int) -> bool:

@@ -121,6 +121,19 @@ def test_each_fit_that_a_search_counts_as_failed_ends_nothing() -> None:
     assert place(f"{log}All the 4 fits failed.\n", "ValueError: no toy").kind == "reported"
 
 
+def test_a_plugin_that_jax_goes_on_without_ends_nothing() -> None:
+    chain = (
+        f"{HEAD}\n{FRAME}\n    toy(a)\nRuntimeError: no toy\n\n"
+        f"The above exception was the direct cause of the following exception:\n\n"
+        f"{HEAD}\n{FRAME}\n    toy(b)\nRuntimeError: toys are not installed\n"
+    )
+    lead = "ERROR:2026-03-02 11:52:40,118:jax:9: Jax plugin configuration error: Exception when calling toy\n"
+    for last in ("RuntimeError: no toy", "RuntimeError: toys are not installed"):
+        assert place(f"{lead}{chain}", last).kind == "ignored"
+        assert place(chain, last).kind == "reported"
+        assert place(f"{lead}the toys begin\n{chain}", last).kind == "reported"
+
+
 def test_an_agent_s_tool_that_failed_is_an_answer_to_the_model() -> None:
     told = f"{HEAD}\n{FRAME}\n    toy(a)\nKeyError: 'abacus'\n"
     tool = f"ERROR:2026-03-02 11:52:40,118:Error when executing tool: 'abacus'\n{told}"
