@@ -97,7 +97,10 @@ _CLEANS_UP = re.compile(
 _WARNED = re.compile(rb"\A\S+\.py:\d+: \w+: (?!Detected KeyboardInterrupt)")
 _WARNS = re.compile(rb"[ \t]+(?:[\w.]+\.)?warn\w*\(")
 # A search over parameters counts a failed fit and tries the next one. Its warning ends behind the traceback.
-_FIT_COUNTED = re.compile(rb"\s*\n[ \t]*(?:warnings\.warn\(\w+, )?FitFailedWarning\)")
+# So does what Python 2 says of a record that its logging could not write.
+_PASSED_OVER_BELOW = re.compile(
+    rb"\s*\n[ \t]*(?:(?:warnings\.warn\(\w+, )?FitFailedWarning\)|Logged from file \S+, line \d+)"
+)
 # Code that runs beside the job: Python prints its exception, and the job goes on without it.
 _BESIDE = re.compile(
     rb"[/\\]ray[/\\](?:new_)?dashboard[/\\]|[/\\](?:wandb[/\\](?:sdk|proto|internal)|tensorboard|tensorboardX|comet_ml|neptune)[/\\]"
@@ -164,7 +167,7 @@ def place_of(text: bytes, start: int, end: int, shape: bytes | None = None) -> T
     form = _form(shape or form_of(line)) if end - start <= LONGEST_FORM else _form.__wrapped__(line)
     if form.quoted or (form.deep >= 0 and _is_source(text, start, line[: form.deep])):
         return _QUOTED
-    if (form.warned and _WARNS.match(text, end + 1)) or _FIT_COUNTED.match(text, end):
+    if (form.warned and _WARNS.match(text, end + 1)) or _PASSED_OVER_BELOW.match(text, end):
         return TracebackPlace("ignored")
     speaker, words = line[: form.speaker], line[form.speaker :]
     above = lines_above(text, start, speaker)

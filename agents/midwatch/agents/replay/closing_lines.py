@@ -104,6 +104,10 @@ _WAITS_FIRST = re.compile(
     rb"(?i)\bwaiting (?:for|on) (?:[\w/-]+ ){0,4}"
     rb"(?:workers?|ranks?|peers?|master|chief|coordinator|parameter servers?)\b"
 )
+# torch tries both kinds of address, and the error comes only behind the last try.
+_PORT_TAKEN = re.compile(
+    rb"\[c10d\] The server socket has failed to (?:listen on|bind to) \S+ \(errno: 98 - Address already in use\)"
+)
 _LEAST_WAITS = 2  # torch and TensorFlow say so every ten seconds, LightGBM sooner
 _STEPS, _LEAST_STEPS = 16, 6
 """Of so many last lines at least so many print gradients, and none of them is finite."""
@@ -166,6 +170,8 @@ def _ended_or_said(lines: Numbered, known: Mapping[int, Hit], stepped: int) -> _
     waits = _waits_for_ranks(lines, stepped)
     if waits is not None:
         return waits, "rendezvous", WAITS
+    if len(lines) > 1 and all(_PORT_TAKEN.search(line) for _, line in lines[-2:]):
+        return lines[-2][0], "port_in_use", WORDS
     broken = _not_finite(lines[-_STEPS:])
     if broken is not None:
         return broken, "numerical_instability", BROKEN

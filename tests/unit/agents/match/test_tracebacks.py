@@ -112,6 +112,12 @@ def test_a_fit_that_a_search_counts_as_failed_ends_nothing(footer: str) -> None:
     assert place(f"{log}the search ends with FitFailedWarning\n", "ValueError: no toy").kind == "reported"
 
 
+def test_a_record_that_the_logging_of_python_2_could_not_write_ends_nothing() -> None:
+    log = f"{HEAD}\n{FRAME}\n    self.stream.flush()\nIOError: [Errno 116] gone\n"
+    assert place(f"{log}Logged from file toy.py, line 9\n", "IOError: [Errno 116] gone").kind == "ignored"
+    assert place(f"{log}Logged out of the toy\n", "IOError: [Errno 116] gone").kind == "reported"
+
+
 def test_each_fit_that_a_search_counts_as_failed_ends_nothing() -> None:
     fit = (
         f"2 fits failed with the following error:\n{HEAD}\n{FRAME}\n    toy(a)\nValueError: no {{}}\n\n---\n"

@@ -117,6 +117,17 @@ def test_a_process_that_waits_in_vain_at_the_end_has_failed(watch: Watch, wait: 
     assert watch("the toy starts\n" + waits + "the toy runs\n").verdict.state == "unknown"
 
 
+def test_a_log_that_ends_in_a_port_which_another_process_holds_has_failed(watch: Watch) -> None:
+    taken = (
+        "[W socket.cpp:9] [c10d] The server socket has failed to {} [::]:29517"
+        " (errno: 98 - Address already in use).\n"
+    )
+    log = "the toy starts\n" + taken.format("listen on") + taken.format("bind to")
+    assert watch(log).verdict.error_type == "port_in_use"
+    assert watch(log).decision.action == "hold"
+    assert watch(log + "the toys have met\n").verdict.state == "unknown"
+
+
 def test_behind_steps_a_few_waits_for_workers_are_no_failure(watch: Watch) -> None:
     assert watch(STEPS + "toy: waiting for workers\n" * 4).verdict.state == "healthy"
 
