@@ -22,6 +22,9 @@ _STEPS_TO_WITHDRAW = 2
 _RISES = 2
 """So often a count rises before a loop is known to go round."""
 _LOOPS = 32
+_OF_THE_JOB = "*** JOB "
+_KILLED_WITHIN_S = 120.0
+"""Seconds in which SLURM kills what it has ended (KillWait, 30 by default). Until then a job may make steps."""
 _HELD_BACK = 100
 """So many new steps a buffer of 8 KiB may have held back."""
 
@@ -214,6 +217,16 @@ def _still_diverged(line: ProgressLine, held: Held) -> bool:
         return True
 
 
+def _not_yet_killed(line: ProgressLine, held: Held) -> bool:
+    """Whether the held line is SLURM's word that it ends the job, and the step came while it was about to.
+
+    Only clocks tell. Lines without one have the time of their read, or of the line above.
+    """
+    said = held.hit
+    ended = said.error_type in ("cancelled", "preemption", "slurm_failure") and _OF_THE_JOB in said.line.text
+    return ended and 0 < line.time - said.line.time <= _KILLED_WITHIN_S
+
+
 def _diverged_on(line: ProgressLine, held: Held) -> Held:
     """The held line whose numbers remain broken. A loss that is broken anew takes back the finite one."""
     return replace(held, loops={}, count=None, rises=0) if line.loss and held.loops else held
@@ -241,13 +254,15 @@ def _held_after_step(line: ProgressLine, held: Iterable[Held]) -> Iterator[Held]
             yield replace(each, step=line.step) if line.step > each.step else each
         elif _still_diverged(line, each):
             yield _diverged_on(line, each)
+        elif _not_yet_killed(line, each):
+            yield each
         elif line.step < each.step + _STEPS_TO_WITHDRAW:
             yield each
 
 
 def _held_after_count(line: ProgressLine, at: tuple[float, ...], held: Iterable[Held]) -> Iterator[Held]:
     for each in held:
-        if not earlier(each.hit.line, line):
+        if not earlier(each.hit.line, line) or _not_yet_killed(line, each):
             yield each
             continue
         if _still_diverged(line, each):

@@ -44,3 +44,36 @@ def test_a_later_cause_is_the_root_and_the_first_one_is_named(watch: Watch) -> N
 
 def test_a_run_that_only_goes_on_has_no_failure(watch: Watch) -> None:
     assert watch(steps(1, 9) + MEMORY + steps(10, 11)).verdict.state == "healthy"
+
+
+ENDED = "slurmstepd: error: *** JOB 77 ON n4 CANCELLED AT 2026-03-02T11:00:05 {}***\n"
+
+
+def clocked(first: int, last: int, seconds: int) -> str:
+    """Steps, one every ten seconds; the first is printed so many seconds behind eleven o'clock."""
+    return "".join(
+        f"2026-03-02 11:{(seconds + 10 * at) // 60:02}:{(seconds + 10 * at) % 60:02},118 - INFO - "
+        f"step: {step}  loss: 2.10\n"
+        for at, step in enumerate(range(first, last + 1))
+    )
+
+
+@pytest.mark.parametrize(("why", "error_type"), [("", "cancelled"), ("DUE TO TIME LIMIT ", "slurm_failure")])
+def test_a_job_that_slurm_ended_may_make_steps_until_it_is_killed(
+    watch: Watch, why: str, error_type: str
+) -> None:
+    done = watch(clocked(1, 1, 0) + ENDED.format(why) + clocked(2, 4, 10))
+    assert (done.verdict.state, done.verdict.error_type) == ("failed", error_type)
+
+
+def test_steps_minutes_behind_the_end_of_a_job_are_no_longer_its_own(watch: Watch) -> None:
+    assert watch(clocked(1, 1, 0) + ENDED.format("") + clocked(2, 20, 10)).verdict.state == "healthy"
+
+
+def test_steps_without_a_clock_show_that_a_job_went_on_behind_slurm_s_word(watch: Watch) -> None:
+    assert watch(steps(1, 2) + ENDED.format("") + steps(3, 6)).verdict.state == "healthy"
+
+
+def test_a_job_that_goes_on_behind_a_cancelled_step_had_not_ended(watch: Watch) -> None:
+    step = ENDED.format("").replace("JOB 77", "STEP 77.0")
+    assert watch(clocked(1, 1, 0) + step + clocked(2, 5, 10)).verdict.state == "healthy"
