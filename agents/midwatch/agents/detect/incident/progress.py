@@ -24,7 +24,7 @@ _RISES = 2
 _LOOPS = 32
 _OF_THE_JOB = "*** JOB "
 _KILLED_WITHIN_S = 120.0
-"""Seconds in which SLURM kills what it has ended (KillWait, 30 by default). Until then a job may make steps."""
+"""Seconds in which SLURM kills what it has ended (KillWait, 30 by default). It may make steps until then."""
 _HELD_BACK = 100
 """So many new steps a buffer of 8 KiB may have held back."""
 
@@ -254,9 +254,7 @@ def _held_after_step(line: ProgressLine, held: Iterable[Held]) -> Iterator[Held]
             yield replace(each, step=line.step) if line.step > each.step else each
         elif _still_diverged(line, each):
             yield _diverged_on(line, each)
-        elif _not_yet_killed(line, each):
-            yield each
-        elif line.step < each.step + _STEPS_TO_WITHDRAW:
+        elif _not_yet_killed(line, each) or line.step < each.step + _STEPS_TO_WITHDRAW:
             yield each
 
 
