@@ -114,7 +114,8 @@ _KINDS = tuple(
         ),
         (
             "config",
-            r"\b(?:permission|access) (?:is |was )?denied\b|\bunrecogni[sz]ed (?:argument|option)"
+            r"\b(?:permission|access) (?:is |was )?denied\b"
+            r"|\b(?:unrecogni[sz]ed|unknown|unexpected|illegal) (?:argument|option|flag|switch)s?\b"
             r"|\blicen[sc]e (?:\w+ )?(?:failed|expired|denied|not found)\b|\bno licen[sc]es? available\b",
         ),
         (

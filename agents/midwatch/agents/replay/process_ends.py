@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 MODULE = b"<module>"
 _HEADLINE = b"Traceback (most recent call last):\n"
+_PASSED_ON = b"Original " + _HEADLINE
 _FIRST_FRAME = re.compile(rb'  File "([^"\n]+)", line \d+, in ([^\n]+)\n')
 _CHAINED = re.compile(
     rb"(?:During handling of the above exception, another exception occurred"
@@ -121,10 +122,16 @@ def _told_by_shells(text: bytes) -> Iterator[ProcessEnd]:
 
 
 def _behind_the_message(text: bytes, at: int) -> int:
-    """Where the line behind the traceback's last one begins. Frames are indented, the message is not."""
+    """Where the line behind the traceback's last one begins. Frames are indented, the message is not.
+
+    The message of an exception that torch passes on from a worker holds the worker's own traceback.
+    """
     while at < len(text) and text[at : at + 1] in (b" ", b"\t"):
         at = text.find(b"\n", at) + 1 or len(text)
-    return text.find(b"\n", at) + 1 or len(text)
+    at = text.find(b"\n", at) + 1 or len(text)
+    if text.startswith(_PASSED_ON, at):
+        return _behind_the_message(text, at + len(_PASSED_ON))
+    return at
 
 
 def speaks_of_many(text: bytes) -> bool:

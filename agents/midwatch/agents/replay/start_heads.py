@@ -94,7 +94,7 @@ def _rows(text: bytes, at: int, stop: int) -> frozenset[_Row]:
     lines = (
         text[at : min(at + _BYTES, stop)].partition(b"Traceback (most recent call last)")[0].split(b"\n")[:-1]
     )
-    plain = (line for line in islice(lines, _HEAD) if line.strip() and not _NO_HEAD.search(line))
+    plain = islice((line for line in lines if line.strip() and not _NO_HEAD.search(line)), _HEAD)
     words = [masked(line.encode()) for line in ordinary(each.decode("utf-8", "replace") for each in plain)]
     rows = (tuple(words[index : index + _ROW]) for index in range(len(words) - _ROW + 1))
     return frozenset(row for row in rows if len(set(row)) == _ROW and letters(row) >= LETTERS)

@@ -15,6 +15,7 @@ MARKS = {
     b" queued and waiting for resources": 0,  # srun or salloc, which ask for an allocation of their own
     b" - Starting with JobEnvironment(": 3,  # submitit, in the log of each task
     b"Tracking run with wandb version": 30,
+    b" Running Spark version ": 30,  # a driver, in a log to which each start appends
     b" init nccl context nranks: ": 30,  # Paddle, of which each rank appends to a file of its own
 }
 """Words that are printed once for each start, with the lines that must stand above them since the last ones.
@@ -30,6 +31,7 @@ _MARK = re.compile(
     rb"|\[[\d :,-]+\] \[INFO\] \[runner\.py:\d+:main\] cmd = "
     rb"|I\d{4} [\d:.]+ +\d+ nccl_context\.cc:\d+\] init nccl context nranks: \d+ local rank: \d+"
     rb" gpu id: \d+ ring id: 0\b"
+    rb"|[^\n]{0,80}\bSparkContext\b[:}\]]? Running Spark version "
     rb"|(?:\x1b\[[\d;]*m)*wandb(?:\x1b\[[\d;]*m)*: Tracking run with wandb version)"
 )
 LETTERS = 24

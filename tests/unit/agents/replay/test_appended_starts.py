@@ -205,7 +205,10 @@ def test_a_preempted_job_that_submitit_began_again_ends_as_its_last_start_did(wa
     assert watch(SUBMITIT + LOADS + OUT_OF_MEMORY + other_task + LOADS + RAISED).earlier == ()
 
 
-@pytest.mark.parametrize("mark", [NOHUP, SSH, TRACKED, QUEUED, SUBMITIT])
+SPARK = "[11:52:40,118] INFO  {SparkContext} Running Spark version 2.0.1\n"
+
+
+@pytest.mark.parametrize("mark", [NOHUP, SSH, TRACKED, QUEUED, SUBMITIT, SPARK])
 def test_a_start_is_known_by_words_that_each_start_prints_once(watch: Watch, mark: str) -> None:
     done = watch("toy 1\n" + mark + LOADS + RAISED + mark + LOADS + OUT_OF_MEMORY)
     assert done.verdict.error_type == "oom"

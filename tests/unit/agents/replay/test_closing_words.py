@@ -22,6 +22,7 @@ DONE = "`Trainer.fit` stopped: `max_steps=5000` reached.\n"
 WHY = "the last lines tell of a failure in words that no rule knows"
 
 TOLD = [
+    ("Unknown argument: --wheels", "config"),
     ("toy: caught signal 11 in stage 3", "native_crash"),
     ("toyd: memory limit exceeded", "host_oom"),
     ("toy returns TOY_OUT_OF_RESOURCES", "oom"),

@@ -48,6 +48,12 @@ def test_a_message_of_many_lines_parts_no_chain() -> None:
     assert [end.number for end in process_ends(text.encode())] == [13]
 
 
+def test_a_message_that_holds_a_worker_s_traceback_ends_with_it() -> None:
+    passed_on = RAISED.format("<module>") + "Original " + RAISED.format("forward")
+    (end,) = process_ends(passed_on.encode() + b"the toys are loaded\n")
+    assert (end.number, end.sure) == (9, True)
+
+
 @pytest.mark.parametrize(
     "text",
     ["  " + RAISED.format("<module>"), "see: " + NO_FILE, "the toy's error: argument, counter-argument\n"],

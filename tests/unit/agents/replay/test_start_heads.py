@@ -24,6 +24,12 @@ def test_a_head_behind_an_exception_begins_a_start() -> None:
     assert places(NO_MODULE + CONFIG + SHAPE + "Retries to connect\n" + CONFIG + STOPPED) == [18]
 
 
+def test_a_model_that_is_printed_amid_a_head_hides_none() -> None:
+    first = CONFIG.splitlines(keepends=True)
+    model = "".join(f"  (wheel {at}): Wheel(in=7, out=9)\n" for at in range(70))
+    assert places("".join(first[:3]) + model + "".join(first[3:]) + SHAPE + CONFIG + SHAPE) == [84]
+
+
 @pytest.mark.parametrize(
     "text",
     [
