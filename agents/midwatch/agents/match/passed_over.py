@@ -28,7 +28,7 @@ _FITS_COUNTED = b", FitFailedWarning)"
 
 
 def is_passed_over(text: bytes, start: int, end: int, speaker: bytes) -> bool:
-    """Whether the exception is one that Python ignored, that a search of parameters counted, or of a plugin of JAX."""
+    """Whether Python ignored the exception, a search of parameters counted it, or JAX's plugin raised it."""
     fits_failed, announced, plugin = _passed_over_near(text, start // SOURCE_BYTES)
     if fits_failed and _is_counted_fit(text, start, end):
         return True
@@ -40,7 +40,7 @@ def is_passed_over(text: bytes, start: int, end: int, speaker: bytes) -> bool:
 
 @lru_cache(maxsize=16)
 def _passed_over_near(text: bytes, part: int) -> tuple[bool, bool, bool]:
-    """Whether failed fits, ignored exceptions and JAX's plugins stand in a part of a chunk or in that above it.
+    """Whether failed fits, ignored exceptions and JAX's plugins stand in a part of a chunk, or right above.
 
     Few chunks hold any, and a storm asks for each of its lines.
     """

@@ -60,6 +60,8 @@ _CODE = re.compile(
 _NOTEBOOK_HEADER = re.compile(rb"\A\s*[\w.]+ {2,}Traceback \(most recent call last\)\s*\Z")
 # Another writer's line may follow the carets of a traceback without a line break.
 _GLUED = re.compile(rb"\A\s*[\^~]{3,}\[")
+# Ray puts the name of the task in the place of the header.
+_RAY_HEADER = re.compile(rb"(?:\x1b\[\d+m)?ray::[\w.:<>]+\(\)")
 _HANDLING = b"During handling of the above exception, another "
 _NOTHING_MORE = re.compile(rb"\s*\Z")
 _DIGITS = re.compile(rb"\d+")
@@ -352,7 +354,7 @@ def _frames(
             if len(frames) < _INNERMOST:
                 function = (found[2] or b"").decode("utf-8", "replace")
                 frames.append((found[1].decode("utf-8", "replace"), function))
-        elif line.startswith(HEADER):
+        elif line.startswith(HEADER) or _RAY_HEADER.match(line):
             outermost = _outermost(first)
             of_a_thread = _THREAD.search(outermost.file) is not None
             beside = beside and (_is_beside(outermost.file) or of_a_thread)

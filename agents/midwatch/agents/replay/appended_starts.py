@@ -68,6 +68,10 @@ _LAUNCHES = re.compile(
     rb"|nodelist|master_addr)\b"
     rb"|^Loading [\w.+-]+/\d[\w.+-]*\s*$"  # Environment Modules, which a batch script loads once a start
 )
+# A crash prints its stack, and prints it again with the exception that nobody caught.
+_OF_A_STACK = re.compile(
+    rb"(?:C\+\+ )?(?:Exception raised from |Traceback \(|[Ff]rame #\d|#\d+ |terminate called )"
+)
 
 Watch = Callable[[Sequence[LogFile]], Replayed]
 """Replays these files as one job."""
@@ -323,7 +327,9 @@ def _places(file: LogFile, *, marks: bool) -> Iterator[StartPlace]:
     for index in range(len(head) - _ROW + 1):
         row = tuple(words for _, words in head[index : index + _ROW])
         # An indented line is of a traceback or a table. Each rank of one start may print the same one.
-        begins = not any(line[:1].isspace() for line, _ in head[index : index + _ROW])
+        begins = not any(
+            line[:1].isspace() or _OF_A_STACK.match(line) for line, _ in head[index : index + _ROW]
+        )
         if begins and len(set(row)) == _ROW and letters(row) >= LETTERS:
             rows.setdefault(row, index)
     pieces = {piece for line, _ in head for piece in _LITERAL.findall(line) if len(piece) >= _PIECE}

@@ -106,7 +106,7 @@ _WAITS_FIRST = re.compile(
 )
 # torch tries both kinds of address, and the error comes only behind the last try.
 _PORT_TAKEN = re.compile(
-    rb"\[c10d\] The server socket has failed to (?:listen on|bind to) \S+ \(errno: 98 - Address already in use\)"
+    rb"\[c10d\] The server socket has failed to (?:listen on|bind to) \S+ \(errno: 98 - Address already"
 )
 _LEAST_WAITS = 2  # torch and TensorFlow say so every ten seconds, LightGBM sooner
 _STEPS, _LEAST_STEPS = 16, 6

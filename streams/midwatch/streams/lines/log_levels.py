@@ -39,6 +39,8 @@ _WANDB = re.compile(
 _AUTOTUNER = re.compile(rb"_inductor/select_algorithm\.py:\d+\]")
 # NCCL's port for questions about the job (RAS) is beside the job: without it NCCL goes on.
 _NCCL_RAS = re.compile(rb"\bras/\w+\.cc:\d+ NCCL WARN ")
+# OpenCV gives an empty image where it could not read one.
+_UNREAD = re.compile(rb"\bloadsave\.cpp:\d+\)? (?:\w+ )?imread_")
 # Some writers end a run and log it as information, for example TensorFlow's coordinator.
 _ENDS_ALL = re.compile(rb"\bError reported to Coordinator: ")
 # The line itself says that its writer goes on.
@@ -98,6 +100,7 @@ def stands_aside(line: bytes) -> bool:
         any(pattern.match(words) for pattern in (_WANDB, _DRILL, _SAMPLE))
         or _AUTOTUNER.search(head) is not None
         or _NCCL_RAS.search(head) is not None
+        or _UNREAD.search(head) is not None
     )
 
 

@@ -171,6 +171,13 @@ def test_an_exception_raised_while_another_was_handled_knows_it() -> None:
     assert not place(log, "OSError: gone").probe
 
 
+def test_ray_names_the_task_in_the_place_of_a_header() -> None:
+    task = f"ray::ToyServer.launch() (pid=4188, ip=10.0.0.7)\n{FRAME}\n    toy(a)\n"
+    log = f"{task}StopIteration\n\n{HANDLING}\n\n{task}PackageError: no toy\n"
+    found = place(log, "PackageError: no toy")
+    assert (found.handled, found.probe) == (log.index("StopIteration"), True)
+
+
 def test_a_miss_in_a_cache_was_a_probe_where_the_fetch_behind_it_failed() -> None:
     missed = f'{HEAD}\n  File "data.py", line 5, in load\n    open(a)\nFileNotFoundError: a\n'
     asked = f'{HEAD}\n{FRAME}\n    load(a)\n  File "data.py", line 7, in load\n    '

@@ -26,7 +26,12 @@ THROWN = (
 RAISED = frames("torch.distributed.DistBackendError: NCCL error in: /src/toy.cpp:7, unhandled system error")
 
 
-@pytest.mark.parametrize("last", [LIMIT + ENDED, CANCELLED + ENDED, ASKED, THROWN, THROWN + LIMIT + ENDED])
+LEFT = "(raylet) A worker died or was killed while executing a task by an unexpected system error.\n"
+
+
+@pytest.mark.parametrize(
+    "last", [LIMIT + ENDED, CANCELLED + ENDED, ASKED, THROWN, THROWN + LIMIT + ENDED, LEFT]
+)
 def test_a_process_that_did_not_close_by_itself_had_done_its_work(watch: Watch, last: str) -> None:
     done = watch(f"{STEPS}{DONE}{last}")
     assert (done.verdict.state, done.decision.action) == ("healthy", "none")

@@ -61,12 +61,13 @@ def of_teardown(hits: Sequence[Hit]) -> bool:
 def _closes(hit: Hit) -> bool:
     """Whether a process that closes may print the line.
 
-    It is a crash, news of its end, or what a thread raised that still worked ahead. Or the process did not
-    close by itself: somebody asked it to, or its time was over.
+    It is a crash, news of its end, or what a thread raised that still worked ahead. Ray tells so of workers
+    whose driver left. Or the process did not close by itself: somebody asked it to, or its time was over.
     """
     vague = hit.error_type in ("exception", "unknown", "")
     told = hit.role == "consequence" or (hit.fallback and IN_A_THREAD in hit.captures)
-    ended = hit.error_type in ("native_crash", "cancelled") or hit.rule in _NEVER_CLOSED
+    left = hit.role == "consequence" and hit.error_type == "ray_actor_died"
+    ended = left or hit.error_type in ("native_crash", "cancelled") or hit.rule in _NEVER_CLOSED
     return (vague and told) or ended
 
 

@@ -12,7 +12,7 @@ from midwatch.agents.detect.line_order import FirstAndLast, earlier, maybe_earli
 from midwatch.streams.records import Hit
 
 _FALLBACKS = {"ofi_plugin_setup_failed": "nccl_tcp_fallback"}
-_PORT_TAKEN = "store_port_in_use"
+_PORT_TAKEN = ("store_cannot_listen", "store_port_in_use")
 _REQUEUE = re.compile(r"DUE TO JOB REQUEUE")
 _WARNED = "lightning_requeued"
 """The rule of a handler that was warned of the end and asks for a new start."""
@@ -48,10 +48,10 @@ def port_left_alone(hit: Hit, around: Surroundings) -> RootCandidate | None:
 
     One that needs its peers fails of that soon: then the port is the cause after all.
     """
-    if hit.rule != _PORT_TAKEN or around.once(_lacks_its_group).behind(hit.line) is not None:
+    if hit.rule not in _PORT_TAKEN or around.once(_lacks_its_group).behind(hit.line) is not None:
         return None
     for each in around.noted:
-        told = each.rule == _PORT_TAKEN and each.aside == "quiet" and each.line.file == hit.line.file
+        told = each.rule in _PORT_TAKEN and each.aside == "quiet" and each.line.file == hit.line.file
         if told and earlier(hit.line, each.line):
             return beside(hit, NotRoot("went another way", each.line))
     return None

@@ -29,6 +29,7 @@ from midwatch.agents.detect.diagnosis.relations.outlived import (
 from midwatch.agents.detect.diagnosis.relations.surroundings import Relation, Surroundings
 from midwatch.agents.detect.diagnosis.relations.waits import (
     broken_by_the_watchdog,
+    interrupted_before_others_waited,
     raised_by_the_wait,
     taken_down_for_a_reason,
     waited_beside_one_that_worked,
@@ -52,6 +53,7 @@ RELATIONS: tuple[Relation, ...] = (
     thread_of_a_job_taken_away,
     thrown_while_ending,
     waited_beside_one_that_worked,
+    interrupted_before_others_waited,
     another_program_since,
     killed_by_the_agent,
     got_over,

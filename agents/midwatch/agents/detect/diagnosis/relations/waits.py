@@ -11,7 +11,7 @@ from operator import attrgetter
 
 from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, consequence, speaker
 from midwatch.agents.detect.diagnosis.relations.surroundings import Surroundings
-from midwatch.agents.detect.line_order import FirstAndLast, in_order, maybe_earlier
+from midwatch.agents.detect.line_order import FirstAndLast, earlier, in_order, maybe_earlier
 from midwatch.streams.records import Hit
 from midwatch.streams.records.error_types import family
 
@@ -20,6 +20,7 @@ OF_NVLS = re.compile(r"\bnvls\.cc:\d+ ")
 _WATCHDOG = ("torch_watchdog_timeout", "torch_dump_names_the_rank")
 _TAKEN_DOWN = "torch_process_taken_down"
 _WAITS = ("nccl_timeout", "distributed_timeout")
+_INTERRUPTED = "python_keyboard_interrupt"
 _SAME_END = 60  # lines between a report and what follows from it
 _NOBODY = (None, None)
 _OF_A_COLLECTIVE = re.compile(
@@ -128,6 +129,25 @@ def _words_raised(around: Surroundings) -> dict[str, Hit]:
         if wait is not None and (words not in found or in_order(wait) < in_order(found[words])):
             found[words] = wait
     return found
+
+
+def interrupted_before_others_waited(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """The first interrupt in front of the watchdog's report: the others waited for that process in vain.
+
+    So the interrupt tells as much as the wait does, and it stands first.
+    """
+    if hit.rule != _INTERRUPTED or "worker_of_pool" in hit.captures:
+        return None
+    waits = around.once(_last_waits).get(hit.line.file)
+    if waits is None or not earlier(hit.line, waits.line):
+        return None
+    return RootCandidate(replace(hit, fallback=False))
+
+
+def _last_waits(around: Surroundings) -> dict[tuple[str, str], Hit]:
+    """The last report of a wait in each file."""
+    reports = (hit for hit in around.hits if hit.role == "consequence" and hit.error_type in _WAITS)
+    return {hit.line.file: hit for hit in sorted(reports, key=_number) if not hit.fallback}
 
 
 def waited_beside_one_that_worked(hit: Hit, around: Surroundings) -> RootCandidate | None:

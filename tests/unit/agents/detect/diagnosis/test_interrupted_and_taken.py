@@ -1,0 +1,45 @@
+"""A process that somebody interrupted, or whose port was taken, is why the others wait or cannot connect."""
+
+from __future__ import annotations
+
+import pytest
+
+from unit.agents.conftest import Watch
+from unit.agents.detect.diagnosis.test_cascades import frames
+
+STEPS = "".join(f"step: {step}  loss: 2.10  grad_norm: 1.02\n" for step in range(1, 9))
+INTERRUPTED = frames("KeyboardInterrupt")
+WAITED = (
+    "[rank1]:[E302 11:52:40.1 ProcessGroupNCCL.cpp:632] [Rank 1] Watchdog caught collective operation"
+    " timeout: WorkNCCL(SeqNum=48, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600041 milliseconds before"
+    " timing out.\n[rank1]:[E302 11:52:40.2 ProcessGroupNCCL.cpp:637] To avoid data inconsistency, we are"
+    " taking the entire process down.\nFatal Python error: Aborted\n"
+)
+PORT = "[E socket.cpp:500] [c10d] The server socket has failed to listen on any local network address."
+NO_LINK = (
+    frames("torch.distributed.DistBackendError: NCCL error in: /src/toy.cpp:7, unhandled system error")
+    + "\nLast error:\nsocketStartConnect: Connect to 10.0.0.7<41> failed : Software caused connection abort\n"
+)
+
+
+def test_an_interrupt_is_why_the_others_wait_in_vain_behind_it(watch: Watch) -> None:
+    done = watch(f"{STEPS}{INTERRUPTED}\n{WAITED}")
+    assert (done.verdict.error_type, done.verdict.root_line) == ("user_interrupt", "KeyboardInterrupt")
+    assert done.decision.action == "hold"
+
+
+def test_an_interrupt_behind_the_wait_is_somebody_who_saw_it(watch: Watch) -> None:
+    done = watch(f"{STEPS}{WAITED}{INTERRUPTED}\n")
+    assert done.verdict.error_type == "nccl_timeout"
+
+
+def test_an_interrupt_beside_another_failure_explains_no_more_than_before(watch: Watch) -> None:
+    memory = frames("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.")
+    assert watch(f"{STEPS}{memory}\n{INTERRUPTED}\n{WAITED}").verdict.error_type == "oom"
+
+
+@pytest.mark.parametrize("taken", [PORT, frames(f"RuntimeError: {PORT.partition('[c10d] ')[2]}")])
+def test_a_port_that_was_taken_is_why_the_peers_cannot_connect(watch: Watch, taken: str) -> None:
+    done = watch(f"the toy starts\n{taken}\nthe toy runs on one card\n{NO_LINK}")
+    assert done.verdict.error_type == "port_in_use"
+    assert watch(f"the toy starts\n{NO_LINK}").verdict.error_type == "communication"
