@@ -55,6 +55,7 @@ _CODE = re.compile(
     rb"(?:raise\b|assert\b|return\b|except\b|if\b|elif\b|for\b|with\b|def\b|class\b|import\b"
     rb"|from \S+ import\b|self\.|super\(|print\(|warnings\.warn|logg(?:er|ing)\."
     rb"|try:|else:|# |--[a-z]|[rb]?f[\"'].*\{)"
+    rb"|\A[+-](?: {4,}|\t+)\S"  # a line of a diff
 )
 # An interactive shell names the exception above the traceback, and again with its message below.
 _NOTEBOOK_HEADER = re.compile(rb"\A\s*[\w.]+ {2,}Traceback \(most recent call last\)\s*\Z")

@@ -181,7 +181,7 @@ def _each_once(lines: Iterable[LossLine]) -> Iterator[LossLine]:
 def _epoch(rule: str, count: str) -> str:
     """The epoch of a count. The bare count of a batch starts again each epoch, so it tells no place."""
     epoch, colon, _ = count.partition(":")
-    return epoch if colon or rule == EPOCH_LINES else ""
+    return epoch if colon or rule in EPOCH_LINES else ""
 
 
 def _number(text: str) -> float | None:

@@ -195,6 +195,8 @@ def test_printed_source_is_quoted() -> None:
         '            f"shard {a} is gone: expected {b} bytes"',
         "    # OSError: gone, where the disk is slow",
         '  --again    on "OSError: gone" try again',
+        "+        OSError: if it is gone",
+        "-\tOSError: if it is gone",
     ):
         assert place(f"def toy(a):\n{line}\n", line).kind == "quoted", line
 

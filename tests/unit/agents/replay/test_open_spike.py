@@ -113,6 +113,13 @@ def test_the_next_fold_starts_at_its_own_high_loss(watch: Watch) -> None:
     assert watch(epochs(*fold) + epochs(6.8, 6.5)).verdict.state == "healthy"
 
 
+def test_the_next_training_in_a_file_of_json_starts_at_its_own_high_loss(watch: Watch) -> None:
+    first = [f'{{"train_loss": {6.9 / (1 + epoch / 5):.4f}, "epoch": {epoch}}}\n' for epoch in range(21)]
+    assert watch("".join([*first, *first[:2]])).verdict.state == "healthy"
+    spike = first[20].replace('"epoch": 20', '"epoch": 21').replace("1.3800", "6.9000")
+    assert watch("".join([*first, spike, spike.replace("21", "22")])).verdict.error_type == "loss_spike"
+
+
 def test_a_spike_in_the_next_fold_or_after_a_resumption_is_the_verdict(watch: Watch) -> None:
     fold = (6.8, 2.1, 1.2, 0.9, 0.8, 0.7, 0.65, 0.63)
     again = watch(epochs(*fold) + epochs(*fold, 9.0, 9.1))

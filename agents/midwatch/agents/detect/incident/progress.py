@@ -170,7 +170,7 @@ def _moves_on(line: ProgressLine) -> bool:
 def _epochs(line: ProgressLine, last: int | None, first: int | None) -> tuple[int | None, int | None]:
     """The last and the first epoch of the start, the line's own included. Its count may be `EPOCH:BATCH`."""
     told, colon, _ = line.count.partition(":")
-    if not told.isdecimal() or not (colon or line.rule == EPOCH_LINES):
+    if not told.isdecimal() or not (colon or line.rule in EPOCH_LINES):
         return last, first
     return int(told), int(told) if first is None else first
 

@@ -15,8 +15,8 @@ from midwatch.streams.records import CheckpointChoice, Finding, Resumption
 from midwatch.streams.records.incidents import RESUMED
 
 IGNORED = "checkpoint_ignored"
-EPOCH_LINES = "epoch_counted"
-"""The rule of lines that count epochs: `Epoch 3/90 | loss 2.1`."""
+EPOCH_LINES = frozenset({"epoch_counted", "json_epoch"})
+"""The rules of lines that count epochs: `Epoch 3/90 | loss 2.1`, `{"train_loss": 2.1, "epoch": 3}`."""
 
 _REMEDY = (
     "let the training load MIDWATCH_RESUME_FROM, or name its option with "

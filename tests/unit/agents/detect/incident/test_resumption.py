@@ -217,4 +217,4 @@ def test_what_a_start_chose_is_told_where_the_job_prints_epochs_and_batches_alon
 
 
 def test_the_rule_that_counts_epochs_is_shipped_under_that_name() -> None:
-    assert [rule.name for rule in load_bundle("default").rules if rule.name == EPOCH_LINES] == [EPOCH_LINES]
+    assert {rule.name for rule in load_bundle("default").rules} >= EPOCH_LINES
