@@ -41,7 +41,8 @@ _READ = 400
 _AGAIN = 6  # times that a program said the same words, and
 _FEW = 5  # ordinary lines behind each time, that show that it gets over them
 _READ_BEFORE = 2000
-_NEAR = 20  # lines above a line in which its time stands, or work
+_NEAR = 20  # lines above a line in which work stands
+_TIMED = 80  # lines above a line in which its time stands: those of a traceback have none
 GONE = 120.0
 """Seconds after which nothing is left of a job that a scheduler has ended."""
 
@@ -201,7 +202,7 @@ def seconds_behind(file: LogFile, last: int) -> float | None:
 
 def printed_by(file: LogFile, last: int) -> float | None:
     """The time of line `last`, or of the nearest line above it that prints one."""
-    above = [*_lines_above(file, last, _NEAR), next(lines_behind(file, last - 1), "")]
+    above = [*_lines_above(file, last, _TIMED), next(lines_behind(file, last - 1), "")]
     return next(filter(None, (_printed(file, line) for line in reversed(above))), None)
 
 

@@ -49,6 +49,10 @@ def test_words_of_before_that_stand_there_again_minutes_later_are_another_starts
     assert watch(text).verdict.state == "failed"
     assert watch(text + stamped(9, *MODELS)).verdict.state != "failed"
     assert watch(text + stamped(3, *MODELS)).verdict.state == "failed"
+    deep = text.replace(
+        '  File "toy.py", line 9, in fit\n    fit()\n', '  File "toy.py", line 9, in fit\n    fit()\n' * 15
+    )
+    assert watch(deep + stamped(9, *MODELS)).verdict.state != "failed"
     assert (
         watch(text + stamped(9, "counts the toys", "sorts the toys", "sells the toys")).verdict.state
         == "failed"

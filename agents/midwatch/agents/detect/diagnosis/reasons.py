@@ -52,6 +52,9 @@ REASONS: Mapping[str, WhyNot] = {
     "another program since": WhyNot(
         "outlived", "its program ended by that, and another one failed at {line}"
     ),
+    "script went on": WhyNot(
+        "outlived", "its script went on behind it, and what it launched then failed at {line}"
+    ),
     "taken away since": WhyNot(
         "outlived", "only a thread of the job ended here; the scheduler took the job away at {line}"
     ),

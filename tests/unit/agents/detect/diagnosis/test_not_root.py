@@ -125,6 +125,7 @@ CASES: list[tuple[str, int, int | None, Sequence[Hit], AttemptEnd]] = [
         [seen(3, "python_arguments", kind="config"), seen(70)],
         ended(),
     ),
+    ("script went on", 3, 70, [seen(3, "shell_cannot_start", kind="config"), seen(70)], ended()),
     (
         "transport given up",
         3,

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from operator import attrgetter
+
 from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate
-from midwatch.agents.detect.diagnosis.relations.refusals import Refusals
+from midwatch.agents.detect.diagnosis.noted_lines import LEFT_THE_SCRIPT
+from midwatch.agents.detect.diagnosis.relations.refusals import ANOTHER_PROGRAM, Refusals
 from midwatch.agents.detect.diagnosis.relations.surroundings import Surroundings
 from midwatch.agents.detect.line_order import FirstAndLast
 from midwatch.streams.records import Hit
 
 IN_A_THREAD = "in_a_thread"
 """The capture of an exception that ended a thread beside the main one."""
+_OF_A_SHELL = ("shell_cannot_start", "option_as_command", "letter_as_command")
+# srun and mpirun print it in front of each line of what they launched, and of nothing else.
+_LAUNCHED = re.compile(r"\s{0,5}\d{1,6}: |\[\d+(?:,[\w:-]+)*\]<std")
+_number = attrgetter("line.number")
 
 
 def thread_of_a_job_taken_away(hit: Hit, around: Surroundings) -> RootCandidate | None:
@@ -34,3 +44,38 @@ def another_program_since(hit: Hit, around: Surroundings) -> RootCandidate | Non
 
 def _refusals(around: Surroundings) -> Refusals:
     return Refusals(around.causes)
+
+
+def script_went_on(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """A command of a batch script failed, and the script went on with what it launched, which then failed.
+
+    A shell goes on behind a word that is no command. A program of the script itself prints no label of
+    `srun`, and what stands behind it with one was launched later.
+    """
+    if hit.rule in _OF_A_SHELL:
+        others = around.once(_others)[hit.line.file]
+    elif LEFT_THE_SCRIPT in hit.captures and _LAUNCHED.match(hit.line.text) is None:
+        others = around.once(_launched)[hit.line.file]
+    else:
+        return None
+    at = bisect_right(others, hit.line.number, key=_number)
+    if at == len(others) or others[at].line.number - hit.line.number < ANOTHER_PROGRAM:
+        return None
+    return RootCandidate(hit, NotRoot("script went on", others[at].line))
+
+
+def _others(around: Surroundings) -> dict[tuple[str, str], list[Hit]]:
+    """By file, in their order, the failures that no shell tells of."""
+    return _by_file([hit for hit in around.hits if hit.rule not in _OF_A_SHELL])
+
+
+def _launched(around: Surroundings) -> dict[tuple[str, str], list[Hit]]:
+    """By file, in their order, the causes with the label of a launcher."""
+    return _by_file([hit for hit in around.causes if _LAUNCHED.match(hit.line.text) is not None])
+
+
+def _by_file(hits: list[Hit]) -> dict[tuple[str, str], list[Hit]]:
+    found: dict[tuple[str, str], list[Hit]] = defaultdict(list)
+    for hit in sorted(hits, key=_number):
+        found[hit.line.file].append(hit)
+    return found

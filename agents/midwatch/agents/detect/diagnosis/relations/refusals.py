@@ -10,7 +10,8 @@ from midwatch.streams.records import Hit
 
 _RULES = ("python_arguments", "command_line_wrong")
 _DIGITS = re.compile(r"\d+")
-_ANOTHER_PROGRAM = 60  # lines: no program says so much behind its refusal of a command line
+ANOTHER_PROGRAM = 60
+"""Lines: no program says so much behind its refusal of a command line, or behind its end."""
 
 
 class Refusals:
@@ -25,7 +26,7 @@ class Refusals:
                 self._last[hit.line.file] = max(hit, self._last.get(hit.line.file, hit), key=number)
         for hit in causes if self._last else ():
             known = self._last.get(hit.line.file)
-            if known is not None and hit.line.number - known.line.number >= _ANOTHER_PROGRAM:
+            if known is not None and hit.line.number - known.line.number >= ANOTHER_PROGRAM:
                 self._behind[hit.line.file] = min(hit, self._behind.get(hit.line.file, hit), key=number)
 
     def later_program(self, hit: Hit) -> Hit | None:

@@ -24,6 +24,7 @@ from midwatch.agents.detect.diagnosis.relations.notices import (
 )
 from midwatch.agents.detect.diagnosis.relations.outlived import (
     another_program_since,
+    script_went_on,
     thread_of_a_job_taken_away,
 )
 from midwatch.agents.detect.diagnosis.relations.surroundings import Relation, Surroundings
@@ -55,6 +56,7 @@ RELATIONS: tuple[Relation, ...] = (
     waited_beside_one_that_worked,
     interrupted_before_others_waited,
     another_program_since,
+    script_went_on,
     killed_by_the_agent,
     got_over,
 )

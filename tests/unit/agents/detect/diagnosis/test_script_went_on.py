@@ -1,0 +1,52 @@
+"""A command of a batch script fails, the script goes on, and what it launches fails much later."""
+
+from __future__ import annotations
+
+import pytest
+
+from unit.agents.conftest import Watch
+from unit.agents.detect.diagnosis.test_cascades import frames
+
+NO_COMMAND = "/var/spool/slurmd/job77/slurm_script: line 9: toyprobe: command not found\n"
+NO_MODULE = frames("ModuleNotFoundError: No module named 'toyprobe'") + "\n"
+BUILT = "".join(
+    f"{rank}: the toy of this rank is built in part {part}\n" for part in range(9) for rank in range(8)
+)
+STOPPED = frames("RuntimeError: the toys of two ranks differ", prefix="3: ") + "\n"
+LIMIT = "slurmstepd: error: *** JOB 77 ON n1 CANCELLED AT 2026-03-02T12:00:01 DUE TO TIME LIMIT ***\n"
+
+
+@pytest.mark.parametrize("first", [NO_COMMAND, NO_MODULE, NO_MODULE + NO_COMMAND])
+def test_what_the_script_launched_is_why_the_job_ended(watch: Watch, first: str) -> None:
+    done = watch(f"{first}{BUILT}{STOPPED}")
+    assert done.verdict.root_line == "3: RuntimeError: the toys of two ranks differ"
+    assert any("its script went on behind it" in rival.reason for rival in done.rivals)
+
+
+def test_a_job_that_met_its_time_limit_had_gone_on(watch: Watch) -> None:
+    done = watch(f"{NO_COMMAND}{BUILT}{LIMIT}")
+    assert (done.verdict.error_type, done.decision.action) == ("slurm_failure", "stop")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(f"{NO_COMMAND}{STOPPED}", id="what fails right behind it may follow from it"),
+        pytest.param(f"{NO_MODULE}{STOPPED}", id="the same of a program"),
+        pytest.param(
+            f"0: toy\n{NO_COMMAND}srun: error: n1: task 0: Exited with exit code 127\n", id="the end"
+        ),
+    ],
+)
+def test_a_command_right_before_the_end_is_why_the_job_ended(watch: Watch, text: str) -> None:
+    assert watch(text).verdict.root_line in (
+        NO_COMMAND.strip(),
+        "ModuleNotFoundError: No module named 'toyprobe'",
+    )
+
+
+def test_a_program_that_was_launched_itself_is_no_command_of_the_script(watch: Watch) -> None:
+    own = frames("ModuleNotFoundError: No module named 'toyprobe'", prefix="5: ") + "\n"
+    assert watch(f"{own}{BUILT}{STOPPED}").verdict.error_type == "import_error"
+    unlabelled = BUILT.replace(": the toy", " the toy") + frames("RuntimeError: the toys differ") + "\n"
+    assert watch(f"{NO_MODULE}{unlabelled}").verdict.error_type == "import_error"
