@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from midwatch.rules.matching.hits import Match
 from midwatch.streams.lines.forms import form_of
+from midwatch.streams.lines.launcher_prefix import front
 
 _NEAR = 64  # bytes before the words in which their clause begins
 _HEDGE = re.compile(
@@ -14,6 +15,10 @@ _HEDGE = re.compile(
     rb"(?: (?:caused by|due to|because|if))?(?: \w+){0,3} ?\Z"
     rb"|\b(?<!as )(?:if|whether|possibly|perhaps) (?:(?!not\b)\w+ ){0,5}\Z"
 )
+
+
+# A shell that traces, or lists its environment, shows the value of a variable.
+_ASSIGNS = re.compile(rb"(?:\++ |export |declare -x )?_?[A-Z][A-Z0-9_]{3,}=")
 
 
 def supposes(before: bytes) -> bool:
@@ -30,13 +35,14 @@ def _supposes(near: bytes) -> bool:
 
 
 def only_mentions(hit: Match) -> bool:
-    """Whether the line only mentions what the rule looks for: it supposes it, or cites it in backticks.
+    """Whether the line only mentions what the rule looks for: it supposes it, cites it, or assigns it.
 
-    A guide or a model's answer cites words in backticks.
+    A guide or a model's answer cites words in backticks. What a variable holds was found out before.
     """
     if hit.rule.block:
         return False
     start, end = hit.spans()[0]
     line = hit.line
     cited = line.count(b"`", 0, start) % 2 == 1 and b"`" in line[end:]
-    return cited or (not hit.rule.at_start and supposes(line[:start]))
+    assigned = _ASSIGNS.match(line, front(line[:start]))
+    return cited or assigned is not None or (not hit.rule.at_start and supposes(line[:start]))

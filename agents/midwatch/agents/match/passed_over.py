@@ -15,7 +15,8 @@ HEADER = b"Traceback (most recent call last):"
 SOURCE_BYTES = 8192
 """Bytes above a line that hold its frame, with lines of other writers."""
 IGNORED = re.compile(
-    rb"Exception ignored (?:in|on|while)|--- Logging error ---|WON'T CONVERT|in atexit callback"
+    rb"Exception ignored (?:in|on|while)|--- Logging error ---|WON'T CONVERT"
+    rb"|in atexit callback|Error in atexit\._run_exitfuncs"
     rb"|Exception in thread (?:.*auto_conversion|(?:NetStatThr|ChkStopThr|IntMsgThr|MsgRouterThr)\b)"
     rb"|\bError when executing tool: "
 )

@@ -79,8 +79,15 @@ _OF_A_TRACEBACK = re.compile(r"\s+\S|.*\bFile \"|\s*[\^~]+\s*\Z")
 # A bar that is drawn anew stands behind the one before in the same line.
 _DRAWN_ANEW = re.compile(r"\r+(?=[^\r\n])")
 
-STRAY_WORDS = {"option_as_command", "letter_as_command"}
-"""The rules of a shell's word that it took for a command what is none. It goes on behind that."""
+_STRAY_WORDS = {"option_as_command", "letter_as_command"}
+_SYNTAX = re.compile(r": [Ss]yntax error\b")
+
+
+def is_stray(hit: Hit, *, trained: bool) -> bool:
+    """Whether a shell took for a command what is none, or found a mistake behind a training it had run."""
+    syntax = trained and hit.rule == "shell_cannot_start" and _SYNTAX.search(hit.line.text) is not None
+    return syntax or hit.rule in _STRAY_WORDS
+
 
 # What a program may try and get over, though it raises an exception or warns of a stall.
 _TRIED = ("code", "stall")

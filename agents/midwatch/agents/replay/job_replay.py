@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.detect.diagnosis.chance import chance_of, end_class, shipped
-from midwatch.agents.replay.aftermath import STRAY_WORDS, LastFailure, has_work_above, went_on
+from midwatch.agents.replay.aftermath import LastFailure, has_work_above, is_stray, went_on
 from midwatch.agents.replay.caught_by_workers import StepLines, caught_by_workers
 from midwatch.agents.replay.closing_lines import CUT_NAME, ClosingFailure, closing_failure, ends_within_a_name
 from midwatch.agents.replay.contradicted_end import counted_end, failure_at_the_end
@@ -246,7 +246,11 @@ def _went_on(run: _JobReplay, files: Sequence[LogFile], hits: Sequence[Hit]) -> 
         return "steps came behind the same exceptions of Ray's workers before, so they ended nothing"
     state = run.watch.job.state
     held, trained = [each.hit for each in state.held], state.trained or state.step is not None
-    if known and all(hit.rule in STRAY_WORDS for hit in held) and all(has_work_above(*at) for at in known):
+    if (
+        known
+        and all(is_stray(hit, trained=trained) for hit in held)
+        and all(has_work_above(*at) for at in known)
+    ):
         return "a shell took a stray word for a command behind the command's end, and no line says it failed"
     if success := got_over_before_the_success(held, hits, files, last):
         return f"the job reported its success in {success}, which the failures of other files may precede"

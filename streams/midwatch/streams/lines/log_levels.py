@@ -35,8 +35,8 @@ _LEVEL = re.compile(
 _WANDB = re.compile(
     rb"\A\W{0,8}(?:\([^()]{0,80}pid=[^()]{0,80}\)\W{0,8})?wandb: (?!ERROR Run initialization has timed out)"
 )
-# An autotuner tries variants that may not fit the GPU, and leaves out those that do not.
-_AUTOTUNER = re.compile(rb"_inductor/select_algorithm\.py:\d+\]")
+# An autotuner tries variants that may not fit the GPU, and leaves out those that do not. XLA's times them.
+_AUTOTUNER = re.compile(rb"_inductor/select_algorithm\.py:\d+\]|\bcuda_timer\.cc:\d+\] Delay kernel ")
 # NCCL's port for questions about the job (RAS) is beside the job: without it NCCL goes on.
 _NCCL_RAS = re.compile(rb"\bras/\w+\.cc:\d+ NCCL WARN ")
 # OpenCV gives an empty image where it could not read one.

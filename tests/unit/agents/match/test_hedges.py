@@ -47,3 +47,12 @@ def test_a_supposed_cause_is_not_the_root(watch: Watch) -> None:
 
 def test_the_same_words_as_a_report_are_the_root(watch: Watch) -> None:
     assert watch("The instance was preempted at 10:00\n").verdict.error_type == "preemption"
+
+
+@pytest.mark.parametrize("front", ["", "+ ", "export ", "0: "])
+def test_the_value_of_a_variable_is_no_report(watch: Watch, front: str) -> None:
+    told = (
+        "System has unsupported display driver / cuda driver combination (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH)"
+    )
+    assert watch(f"the toy starts\n{front}_TOY_STATUS={told} cuInit()=803\n").verdict.state == "unknown"
+    assert watch(f"the toy starts\nRuntimeError: {told}\n").verdict.error_type == "config"

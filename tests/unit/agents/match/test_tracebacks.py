@@ -101,6 +101,8 @@ def test_numbered_lines_are_one_speaker() -> None:
 
 
 def test_what_python_ignored_is_ignored() -> None:
+    log = f"Error in atexit._run_exitfuncs:\n{HEAD}\n{FRAME}\n    toy(a)\nOSError: gone\n"
+    assert place(log, "OSError: gone").kind == "ignored"
     log = f"Exception ignored in: <toy>\n{HEAD}\n{FRAME}\n    toy(a)\nOSError: gone\n"
     assert place(log, "OSError: gone").kind == "ignored"
 

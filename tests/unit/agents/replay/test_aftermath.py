@@ -272,6 +272,8 @@ def test_a_few_lines_behind_a_cancel_are_not_another_job_however_late(watch: Wat
 
 
 STRAY = "/var/spool/slurmd/job77/slurm_script: line 9: --toys=3: command not found\n"
+UNCLOSED = "train.sh: line 9: syntax error: unexpected end of file\n"
+STEPS = "".join(f"step: {step}  loss: 2.10  grad_norm: 1.02\n" for step in range(1, 9))
 WORKED = "".join(f"toy {letter} is painted\n" for letter in PACK)
 
 
@@ -284,6 +286,9 @@ WORKED = "".join(f"toy {letter} is painted\n" for letter in PACK)
         (STRAY, "failed"),
         (WORKED + STRAY.replace("--toys=3", "toybuilder"), "failed"),
         (WORKED + STRAY + RAISED, "failed"),
+        (WORKED + UNCLOSED, "failed"),
+        (STEPS + WORKED + UNCLOSED, "healthy"),
+        (STEPS + WORKED + STRAY.replace("--toys=3", "toybuilder"), "failed"),
     ],
 )
 def test_an_option_that_a_shell_took_for_a_command_ended_no_work_above(

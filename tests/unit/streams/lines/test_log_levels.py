@@ -50,6 +50,7 @@ QUIET = [
     "ERROR:toy:Timeout waiting for the toy after 9 s. Proceeding anyway as best effort.",
     "ERROR toy:7: unable to make the key, skipping the cache: RuntimeError: odd",
     "RuntimeError: odd. The toy will be skipped (if it is small)",
+    "E0302 11:00:00.000000 77 cuda_timer.cc:9] Delay kernel timed out: odd",
     "[ERROR:6@77.25] global loadsave.cpp:478 imread_ imread_('/toy/7.tif'): can't read data: error: odd",
     "2026-03-02 11:00:00,000 - INFO - the toy's tool said: slurmstepd: error: odd",
     "2026-03-02 11:00:00,000 - toy - INFO - RuntimeError: odd",

@@ -111,3 +111,16 @@ def test_no_whole_training_is_started_again_for_what_failed_behind_its_success(
     assert (done.verdict.state, done.decision.action) == ("failed", "hold")
     assert watch(f"{STEPS}{frames(last)}\n").decision.action == "restart"
     assert watch(f"{STEPS}{DONE}{AGAIN}{frames(last)}\n").decision.action == "restart", "it had begun again"
+
+
+IGNORED = (
+    "Exception ignored in: <function _MultiProcessingDataLoaderIter.__del__ at 0x7fb51a584700>\n"
+    + frames("RuntimeError: DataLoader worker (pid 4188) is killed by signal: Aborted. ")
+    + "\n"
+)
+GAVE_UP = "terminate called without an active exception\n"
+
+
+def test_a_worker_of_a_loader_that_is_being_closed_may_give_up(watch: Watch) -> None:
+    assert watch(f"{STEPS}{GAVE_UP}{IGNORED}Loss of the toy: 11.4\n").verdict.state == "healthy"
+    assert watch(f"{STEPS}{GAVE_UP}").verdict.error_type == "native_crash"

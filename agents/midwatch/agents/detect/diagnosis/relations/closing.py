@@ -17,6 +17,8 @@ _RAISED = re.compile(
 )
 _PYTHONS = re.compile(r"(?:^|[\s\])>:.])[A-Z]\w*(?:Error|Exception)(?:: |:?\s*$)")
 _ABORTED = "terminate called without an active exception"
+_LOADER_SAW = "is killed by signal: Aborted"
+_CLOSES_WITHIN = 40  # lines: the traceback that Python printed
 _NEVER_CLOSED = ("dataloader_worker_asked_to_stop", "slurm_time_limit")
 _THROWN = "cpp_exception_thrown"
 
@@ -38,6 +40,21 @@ def only_torn_down(hit: Hit, around: Surroundings) -> RootCandidate | None:
 
 def _only_links(around: Surroundings) -> bool:
     return all(hit.role == "consequence" and family(hit.error_type) == "comms" for hit in around.hits)
+
+
+def aborted_in_a_loader(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """A worker of a loader that was being closed gave up. Python ignored what the loader raised of that."""
+    if _ABORTED not in hit.line.text:
+        return None
+    for each in around.noted:
+        closed = each.aside == "ignored" and _LOADER_SAW in each.line.text
+        if (
+            closed
+            and each.line.file == hit.line.file
+            and 0 < each.line.number - hit.line.number <= _CLOSES_WITHIN
+        ):
+            return beside(hit, NotRoot("ignored", each.line))
+    return None
 
 
 def thrown_while_ending(hit: Hit, around: Surroundings) -> RootCandidate | None:

@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from midwatch.agents.detect.diagnosis.candidates import RootCandidate
 from midwatch.agents.detect.diagnosis.relations.broken_cards import raised_by_a_broken_card
-from midwatch.agents.detect.diagnosis.relations.closing import only_torn_down, thrown_while_ending
+from midwatch.agents.detect.diagnosis.relations.closing import (
+    aborted_in_a_loader,
+    only_torn_down,
+    thrown_while_ending,
+)
 from midwatch.agents.detect.diagnosis.relations.handled import (
     asked_for_itself,
     got_over,
@@ -52,6 +56,7 @@ RELATIONS: tuple[Relation, ...] = (
     evicted_by_its_removal,
     raised_by_a_broken_card,
     thread_of_a_job_taken_away,
+    aborted_in_a_loader,
     thrown_while_ending,
     waited_beside_one_that_worked,
     interrupted_before_others_waited,
