@@ -71,6 +71,11 @@ _BAR = re.compile(r"\A(?P<label>.*?)\d+%\|(?:[^|]*\| *\S+?/(?P<total>\S+))?")
 _OF_TRAINING = re.compile(r"(?i)\A\W*(?:\Z|(?:epochs?|steps?|iter\w*|train\w*|episode)\b)")
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):?\s*\Z")
 _OF_THE_SCRIPT = re.compile(r"\A\s+File \"[^\"]*\", line \d+, in (?:<module>|_run_module_as_main)\s*\Z")
+_FRAME = re.compile(r"\A\s+File \"")
+_NOT_CAUGHT = re.compile(
+    r", in (?:<module>|<cell line: \d+>|_run_module_as_main|_bootstrap\w*|spawn_main|_wrap|run"
+    r"|\w*worker\w*)\s*\Z"
+)
 _LONGEST_TRACEBACK = 120
 _DIGITS = re.compile(r"\d+")
 _OF_ONE_OF_MANY = re.compile(r"(?i)\brank ?\d|\bpid=|\A\s*\d+: |\A\[\d")
@@ -329,6 +334,21 @@ def leaves_the_script(file: LogFile, last: int) -> bool:
     for line in reversed(_lines_above(file, last, _LONGEST_TRACEBACK)):
         if _TRACEBACK.search(line):
             return _OF_THE_SCRIPT.match(below) is not None
+        below = _own_words(line)
+        if not (below[:1].isspace() or not below):
+            return False
+    return False
+
+
+def printed_by_a_handler(file: LogFile, last: int) -> bool:
+    """Whether line `last` is the exception of a traceback that begins within a function of the program.
+
+    What nothing caught begins in the script's own module, or where a thread or a process begins.
+    """
+    below = ""
+    for line in reversed(_lines_above(file, last, _LONGEST_TRACEBACK)):
+        if _TRACEBACK.search(line):
+            return _FRAME.match(below) is not None and _NOT_CAUGHT.search(below) is None
         below = _own_words(line)
         if not (below[:1].isspace() or not below):
             return False

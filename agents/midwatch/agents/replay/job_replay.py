@@ -8,7 +8,13 @@ from dataclasses import dataclass, replace
 
 from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.detect.diagnosis.chance import chance_of, end_class, shipped
-from midwatch.agents.replay.aftermath import LastFailure, has_work_above, is_stray, went_on
+from midwatch.agents.replay.aftermath import (
+    LastFailure,
+    has_work_above,
+    is_stray,
+    printed_by_a_handler,
+    went_on,
+)
 from midwatch.agents.replay.caught_by_workers import StepLines, caught_by_workers
 from midwatch.agents.replay.closing_lines import CUT_NAME, ClosingFailure, closing_failure, ends_within_a_name
 from midwatch.agents.replay.contradicted_end import counted_end, failure_at_the_end
@@ -33,6 +39,7 @@ from midwatch.streams.records import (
     Hit,
     Hits,
     Incident,
+    Line,
     Rival,
     SchedulerFact,
     Verdict,
@@ -252,6 +259,9 @@ def _went_on(run: _JobReplay, files: Sequence[LogFile], hits: Sequence[Hit]) -> 
         and all(has_work_above(*at) for at in known)
     ):
         return "a shell took a stray word for a command behind the command's end, and no line says it failed"
+    done = [hit.line for hit in hits if hit.role == "success"]
+    if known and all(printed_by_a_handler(*at) and _is_behind(done, *at) for at in known):
+        return "a handler printed the last exception, and the program told of its success behind it"
     if success := got_over_before_the_success(held, hits, files, last):
         return f"the job reported its success in {success}, which the failures of other files may precede"
     if not known or not all(
@@ -262,6 +272,10 @@ def _went_on(run: _JobReplay, files: Sequence[LogFile], hits: Sequence[Hit]) -> 
         return ""
     places = ", ".join(f"{file.path}:{number}" for file, number in known)
     return f"the log goes on for many lines behind {places}, so that failure ended nothing"
+
+
+def _is_behind(lines: Sequence[Line], file: LogFile, number: int) -> bool:
+    return any(line.path == file.path and line.number > number for line in lines)
 
 
 def _caught(run: _JobReplay, file: LogFile, hits: Sequence[Hit]) -> bool:

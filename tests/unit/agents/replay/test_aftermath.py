@@ -295,3 +295,30 @@ def test_an_option_that_a_shell_took_for_a_command_ended_no_work_above(
     watch: Watch, text: str, state: str
 ) -> None:
     assert watch(text).verdict.state == state
+
+
+PRINTED = (
+    "2026-03-02 10:00:09,118 - toys - ERROR - toy 7 is refused\n"
+    "Traceback (most recent call last):\n"
+    '  File "/toy/paint.py", line 90, in paint_one\n'
+    "    wind(toy['key'])\n"
+    "KeyError: 'key'\n"
+)
+FINISHED = "2026-03-02 10:09:00,118 - toys - INFO - Experiment completed successfully\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [
+        (PRINTED + FINISHED, "unknown"),
+        (PRINTED, "failed"),
+        (FINISHED + PRINTED, "failed"),
+        (PRINTED.replace("in paint_one", "in <module>") + FINISHED, "failed"),
+        (PRINTED.replace("in paint_one", "in _bootstrap_inner") + FINISHED, "failed"),
+        (PRINTED.replace("Traceback (most recent call last):\n", "") + FINISHED, "failed"),
+    ],
+)
+def test_what_a_handler_printed_ended_no_program_that_tells_of_its_success(
+    watch: Watch, text: str, state: str
+) -> None:
+    assert watch(WORKED + text).verdict.state == state
