@@ -126,12 +126,13 @@ def _behind_the_message(text: bytes, at: int) -> int:
 
     The message of an exception that torch passes on from a worker holds the worker's own traceback.
     """
-    while at < len(text) and text[at : at + 1] in (b" ", b"\t"):
+    while True:
+        while at < len(text) and text[at : at + 1] in (b" ", b"\t"):
+            at = text.find(b"\n", at) + 1 or len(text)
         at = text.find(b"\n", at) + 1 or len(text)
-    at = text.find(b"\n", at) + 1 or len(text)
-    if text.startswith(_PASSED_ON, at):
-        return _behind_the_message(text, at + len(_PASSED_ON))
-    return at
+        if not text.startswith(_PASSED_ON, at):
+            return at
+        at += len(_PASSED_ON)
 
 
 def speaks_of_many(text: bytes) -> bool:

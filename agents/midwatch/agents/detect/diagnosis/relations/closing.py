@@ -46,15 +46,15 @@ def aborted_in_a_loader(hit: Hit, around: Surroundings) -> RootCandidate | None:
     """A worker of a loader that was being closed gave up. Python ignored what the loader raised of that."""
     if _ABORTED not in hit.line.text:
         return None
-    for each in around.noted:
-        closed = each.aside == "ignored" and _LOADER_SAW in each.line.text
-        if (
-            closed
-            and each.line.file == hit.line.file
-            and 0 < each.line.number - hit.line.number <= _CLOSES_WITHIN
-        ):
+    for each in around.once(_ignored_of_loaders):
+        below = each.line.number - hit.line.number
+        if each.line.file == hit.line.file and 0 < below <= _CLOSES_WITHIN:
             return beside(hit, NotRoot("ignored", each.line))
     return None
+
+
+def _ignored_of_loaders(around: Surroundings) -> list[Hit]:
+    return [each for each in around.noted if each.aside == "ignored" and _LOADER_SAW in each.line.text]
 
 
 def thrown_while_ending(hit: Hit, around: Surroundings) -> RootCandidate | None:

@@ -132,7 +132,7 @@ def _words_raised(around: Surroundings) -> dict[str, Hit]:
 
 
 def interrupted_before_others_waited(hit: Hit, around: Surroundings) -> RootCandidate | None:
-    """The first interrupt in front of the watchdog's report: the others waited for that process in vain.
+    """An interrupt in front of the watchdog's report: the others waited for that process in vain.
 
     So the interrupt tells as much as the wait does, and it stands first.
     """
