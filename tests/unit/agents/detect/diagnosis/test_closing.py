@@ -114,7 +114,7 @@ def test_no_whole_training_is_started_again_for_what_failed_behind_its_success(
 
 
 IGNORED = (
-    "Exception ignored in: <function _MultiProcessingDataLoaderIter.__del__ at 0x7fb51a584700>\n"
+    "Exception ignored in: <function _MultiProcessingDataLoaderIter.__del__ at 0x7f0000000070>\n"
     + frames("RuntimeError: DataLoader worker (pid 4188) is killed by signal: Aborted. ")
     + "\n"
 )
