@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -201,6 +202,29 @@ def test_a_scheduler_that_does_not_answer_is_no_end_of_its_jobs(slurm: Lab, clus
     cluster.await_end(started, 120)
     (end,) = [f for f in cluster.facts(started.spec.job) if f.ended]
     assert end.new == "CANCELLED"
+
+
+def test_nobody_asks_slurm_who_cancelled_the_jobs_of_others(slurm: Lab, cluster: World) -> None:
+    asked = cluster.directory / "asked"
+    squeue = cluster.directory / "tools" / "squeue"
+    squeue.parent.mkdir()
+    real = shutil.which("squeue", path=slurm.environment["PATH"])
+    squeue.write_text(f'#!/bin/sh\necho "$@" >> {asked}\nexec {real} "$@"\n')
+    squeue.chmod(0o755)
+    cluster.environment["PATH"] = f"{squeue.parent}:{cluster.environment['PATH']}"
+    sbatch = ("sbatch", "--parsable", "--hold", "-o", "/dev/null", "--wrap", "true")
+    others = [slurm.run(*sbatch).stdout.strip() for _ in range(3)]
+    slurm.run("scancel", *others)
+    cluster.executor()
+    started, checkpoints = submit(cluster, "--fault", "hang@15")
+    wait_for(lambda: bool(ledger(checkpoints, "fault")), "every rank runs, and hangs")
+    wait_for(lambda: bool(cluster.facts(started.spec.job)), "the watcher has seen it run")
+    slurm.run("scancel", native_id(started.incarnation))
+    cluster.await_end(started, 120)
+    calls = [line.split() for line in asked.read_text().splitlines()]
+    asked_about = {call[call.index("-j") + 1] for call in calls if "-j" in call}
+    assert native_id(started.incarnation) in asked_about, "it asks who cancelled its own job"
+    assert not asked_about & set(others)
 
 
 def test_accounting_tells_who_cancelled(slurm_with_accounting: Lab, accounted: World) -> None:
