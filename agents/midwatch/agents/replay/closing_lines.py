@@ -44,6 +44,7 @@ BROKEN = "the log ends in steps whose gradients are not finite"
 WAITS = "the log ends in waiting for ranks or processes that did not come"
 ENDED = "the log ends with what a terminal or a shell prints when a program is ended"
 
+_DIGITS = re.compile(rb"\d+")
 _LEFT_OUT = re.compile(rb"\A\s*(?:\[?\.\.\.\]?)?\s*\Z")
 # Python announces with these words that the program goes on behind the traceback, or only a thread ends.
 _GOES_ON = re.compile(rb"Exception ignored |--- Logging error ---|Exception in thread |in atexit callback")
@@ -131,10 +132,21 @@ def closing_failure(file: LogFile, hits: Sequence[Hit], stepped: int = 0) -> Clo
     lines = last_lines(file)
     while lines and _LEFT_OUT.match(lines[-1][1]):
         lines.pop()
-    known = {hit.line.number: hit for hit in hits if hit.line.path == file.path}
+    known = _with_repeated({hit.line.number: hit for hit in hits if hit.line.path == file.path}, lines)
     header = header_of(lines)
     found = _ended_or_said(lines, known, stepped) if header is None else _cut(lines, header, known)
     return None if found is None else ClosingFailure(file.path, *found)
+
+
+def _with_repeated(known: Mapping[int, Hit], lines: Numbered) -> dict[int, Hit]:
+    """Also those lines that repeat a known one but for its prefix and numbers: of a storm few are hits."""
+    forms = {_form(hit.line.text.encode()): hit for hit in known.values()}
+    repeated = {number: forms[form] for number, line in lines if (form := _form(line)) in forms}
+    return {**repeated, **known}
+
+
+def _form(line: bytes) -> bytes:
+    return _DIGITS.sub(b"0", line[front(line) :].strip())
 
 
 _Found = tuple[int, str, str]

@@ -51,6 +51,12 @@ def test_the_clock_of_a_collector_may_go_on_within_a_traceback(watch: Watch) -> 
     assert watch(STEPS + log.partition("\n")[0] + "\n" + other).verdict.state == "healthy"
 
 
+def test_a_line_that_every_rank_repeats_stays_known(watch: Watch) -> None:
+    log = STEPS + "".join(f"{rank}: gdrcopy open failed\n" for rank in range(8))
+    assert watch(log).verdict.state == "healthy"
+    assert watch(log.replace("gdrcopy", "toymesh")).verdict.state == "failed"
+
+
 NOTEBOOK = "-" * 75 + "\n{}Error                          Traceback (most recent call last)\n"
 CELL = "Cell In[3], line 2\n      1 toy = Toy()\n----> 2 toy.turn(wheel)\n      3 toy.stop()\n"
 OLD_CELL = "<ipython-input-7-abc0> in <module>\n      1 toy = Toy()\n----> 2 toy.turn(wheel)\n"
