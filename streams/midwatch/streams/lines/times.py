@@ -20,6 +20,8 @@ _FORMATS = tuple(
         rf"{_CLOCK}(?: ?(?P<zone>Z|[+-]\d\d:?\d\d))?(?!\d)",
         # glog and absl: E1120 07:32:05.123456, or with the year E20261120
         rf"(?<![A-Za-z0-9])[DIWEFC](?P<y>\d{{4}})?(?P<m>\d\d)(?P<d>\d\d) {_CLOCK}",
+        # torch writes month and day as one number, so before October it has three digits: [E626 05:14:36.393067540
+        rf"(?<=\[)[DIWEFC](?P<m>[1-9])(?P<d>\d\d) {_CLOCK}(?=\d* [\w.]+:\d)",
         # logging as the Hugging Face examples set it up, rich: 11/20/2026 07:32:05, 11/20/26 07:32:05
         rf"(?<!\d)(?P<m>\d\d)/(?P<d>\d\d)/(?P<y>\d{{4}}|\d\d),? {_CLOCK}",
         # syslog: Nov 20 07:32:05
@@ -38,7 +40,7 @@ _USUAL = re.compile(
     rb"(?:[^0-9A-Z]{0,8}|\[(?:rank|default)\d{1,6}\]:? ?\[?)"
     rb"(\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d):([0-5]\d)(?:[.,](\d{1,9}))?(?![\d.,]| ?(?:Z|[+-]\d\d:?\d\d))"
 )
-_C10 = re.compile(r"[DIWEFC]\d{4} \d\d:\d\d:\d\d\.\d{9} ")
+_C10 = re.compile(r"[DIWEFC]\d{3,4} \d\d:\d\d:\d\d\.\d{9} ")
 # torch prints the nanoseconds of its monotonic clock after the second of the wall clock. Its lines report
 # trouble, so they count as the last of their second, after the steps that the job still made in it.
 _LAST_OF_SECOND = 0.999999

@@ -50,6 +50,15 @@ def test_torch_s_nanoseconds_are_of_another_clock_and_order_nothing() -> None:
     assert line_time(line, AT + 0.2, AT + 0.4, UTC) == printed
 
 
+@pytest.mark.parametrize(("number", "month"), [("320", 3), ("930", 9), ("1001", 10)])
+def test_torch_writes_month_and_day_as_one_number(number: str, month: int) -> None:
+    at = datetime(2026, month, int(number[-2:]), 7, 32, 5, tzinfo=UTC).timestamp()
+    line = f"[rank3]:[E{number} 07:32:05.058435806 toy.cpp:77] [Rank 3] Watchdog caught"
+    printed = printed_time(line.encode(), read_at=at + 60)
+    assert printed is not None
+    assert at < printed < at + 1
+
+
 def test_a_time_without_a_year_is_the_last_such_day() -> None:
     new_year = datetime(2027, 1, 1, 0, 0, 10, tzinfo=UTC).timestamp()
     printed = printed_time(b"E1231 23:59:59.000000 139 a.cc:1] x", read_at=new_year)
