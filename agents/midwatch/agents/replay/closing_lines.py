@@ -98,6 +98,7 @@ _WAITS = re.compile(
     rb"\bWaiting in store based barrier to initialize process group for rank: \d+, key: \S+ "
     rb"\(world_size=(\d{1,9}), worker_count=(\d{1,9}),"
     rb"|\[LightGBM\] \[Warning\] Connecting to rank \d+ failed, waiting for \d+ milliseconds"
+    rb"|\bNCCL INFO socket\w+: connect returned [\w ]+, retrying \(\d+/\d+\)"
     rb"|\bCreateSession still waiting for response from worker: /job:\w+/"
 )
 # Behind steps it may be a queue of work that is empty for a while.

@@ -112,6 +112,7 @@ def test_a_log_that_ends_at_a_barrier_at_which_ranks_are_missing_has_failed(watc
     [
         "2026-03-02 10:0{}:07.4: I toy/master.cc:9] CreateSession still waiting for response from worker: "
         "/job:ps/replica:0/task:1\n",
+        "toy4:77:79 [0] NCCL INFO socketPollConnect: connect returned No route to host, retrying ({}/5) after 9\n",
         "[10:0{}:00] toy: still waiting for 3 more workers\n",
         "toy: waiting for the master, try {}\n",
     ],
