@@ -20,6 +20,10 @@ IGNORED = re.compile(
     rb"|Exception in thread (?:.*auto_conversion|(?:NetStatThr|ChkStopThr|IntMsgThr|MsgRouterThr)\b)"
     rb"|\bError when executing tool: "
 )
+# Optuna logs each trial that fails. If its study does not catch that, Python prints the exception once more.
+OF_A_TRIAL = re.compile(
+    rb"\b[Tt]rial ?#?\d+ (?:failed with parameters: |failed because of |as TrialState\.FAIL because of )"
+)
 _ANNOUNCED = b"Exception ignored "
 # JAX logs that a plugin does not start, with a chain of tracebacks, and goes on with what else it has.
 _PLUGIN = b"Jax plugin configuration error: "

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Literal, NamedTuple
 
 from midwatch.agents.match.lines_above import lines_above
-from midwatch.agents.match.passed_over import HEADER, IGNORED, SOURCE_BYTES, is_passed_over
+from midwatch.agents.match.passed_over import HEADER, IGNORED, OF_A_TRIAL, SOURCE_BYTES, is_passed_over
 from midwatch.streams.lines.forms import LONGEST_FORM, form_of
 from midwatch.streams.lines.launcher_prefix import front
 from midwatch.streams.lines.log_levels import got_over, is_debugged_failure, is_quiet
@@ -267,7 +267,8 @@ def _ending(
     if retried and last:
         _, before = next(above, (0, b""))
         retried = _DIGITS.sub(b"0", before) != _DIGITS.sub(b"0", lead)
-    if IGNORED.search(lead) or retried or (not last and is_debugged_failure(lead)):
+    logged = OF_A_TRIAL.search(lead) is not None or is_debugged_failure(lead)
+    if IGNORED.search(lead) or retried or (logged and not last):
         return TracebackPlace("ignored", ends_traceback=True, frames=frames)
     handled, probe = None, False
     if lead.startswith(_HANDLING):

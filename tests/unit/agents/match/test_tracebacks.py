@@ -107,6 +107,23 @@ def test_what_python_ignored_is_ignored() -> None:
     assert place(log, "OSError: gone").kind == "ignored"
 
 
+@pytest.mark.parametrize(
+    "lead",
+    [
+        "[W 2026-03-02 11:52:40,118] Trial 3 failed with parameters: {'toys': 7} because of the following error: "
+        "ValueError('no toy').",
+        "[W 2026-03-02 11:52:40,118] Trial 3 failed because of the following error: ValueError('no toy')",
+    ],
+)
+def test_a_trial_that_a_study_counts_as_failed_ends_nothing(lead: str) -> None:
+    log = f"{lead}\n{HEAD}\n{FRAME}\n    toy(a)\nValueError: no toy"
+    more = "\n[W 2026-03-02 11:52:40,118] Trial 3 failed with value None.\n"
+    assert place(log + more, "ValueError: no toy").kind == "ignored"
+    raised = f"{more}{HEAD}\n{FRAME}\n    toy(a)\nValueError: no toy at all\n"
+    assert place(log + raised, "ValueError: no toy at all").kind == "reported"
+    assert place(log, "ValueError: no toy").kind == "reported"
+
+
 @pytest.mark.parametrize("footer", ["  FitFailedWarning)", "  warnings.warn(toy_message, FitFailedWarning)"])
 def test_a_fit_that_a_search_counts_as_failed_ends_nothing(footer: str) -> None:
     log = f"Estimator fit failed. Details:\n{HEAD}\n{FRAME}\n    toy(a)\nValueError: no toy\n\n"

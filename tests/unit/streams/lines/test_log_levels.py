@@ -39,6 +39,8 @@ QUIET = [
     "[skip] Failed to load toy.ckpt: RuntimeError: odd",
     "12:00:01 Skipping part 7: RuntimeError: odd",
     "OSError: image 7 is truncated, skipping it",
+    "2026-03-02 11:00:00,000 ERROR    toy:20 skipping sample 7: ToyImageError: odd (1 so far)",
+    "ERROR:toy:Skipping corrupt file /toy/7.jpg: RuntimeError: odd",
     "requests.exceptions.ConnectionError: no answer, using the cached toy",
     "[rank3]: Error at toy 7: CUDA out of memory. Tried to allocate 2.00 GiB. Skipping.",
     "[rank3]: \tIgnoring dimension mismatch between two toys as requested: RuntimeError: odd",
@@ -60,6 +62,7 @@ QUIET = [
 LOUD = [
     "toy.errors.ToyError: it must return a toy or None (where the step will be skipped).",
     "RuntimeError: odd WARNING inside",
+    "ValueError: skipping samples is not what this toy does",
     'time="2026-03-02T11:00:00Z" level=error msg="odd INFO"',
     '{"ts": 77, "level": "error", "msg": "odd INFO"}',
     '{"ts": 77, "log_level": "info", "msg": "ERROR: odd"}',

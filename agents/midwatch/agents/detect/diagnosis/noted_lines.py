@@ -31,6 +31,11 @@ LEFT_BEHIND = "left behind"
 LEFT_THE_SCRIPT = "left_the_script"
 """What match captures of an exception whose traceback begins in the script's own module."""
 
+_LINKS = ("communication", "nccl")
+# Python's code of an exception, and the signals of whoever asks a process to end.
+_BY_A_LINK = ("1", "-15", "-2", "-9")
+_ABORTED = "-6"  # torch's watchdog ends its process so
+_OF_A_NODE = (4, 8, 16)
 _LINK_GIVEN_UP = ("nccl_ib_retries_exhausted", "nccl_ib_completion_error")
 
 
@@ -114,6 +119,33 @@ def exit_before_the_wait(root: Hit | None, exits: Sequence[Hit]) -> Hit | None:
         return root
     failed = [each for each in exits if _says_a_failed_exit(each) and earlier(each.line, root.line)]
     return min(failed, key=in_order) if failed else root
+
+
+def exit_of_the_peer(root: Hit | None, hits: Sequence[Hit]) -> Hit | None:
+    """The launcher's report of the process to which the others lost their link.
+
+    It ended by itself, in a way that a lost link ends no process, and reported no lost link. A launcher asks for
+    the ends now and then, so its report may stand behind those of the others.
+    """
+    if root is None or root.transient is not True or root.error_type not in _LINKS:
+        return root
+    told = {speaker(hit) for hit in hits if hit.error_type in _LINKS}
+    ranks = {rank for who in told for rank in who if rank is not None}
+    if not ranks:
+        return root
+    by_a_link = _BY_A_LINK if root.error_type == "communication" else (*_BY_A_LINK, _ABORTED)
+    for hit in hits:
+        task = hit.captures.get("local_rank", "")
+        code = hit.captures.get("exit_code", "").lstrip("0")
+        if task and code and code not in by_a_link and not _may_be_one_of(int(task), ranks):
+            same = [each for each in hits if each.line == hit.line and each.error_type == "native_crash"]
+            return replace((same or [hit])[0], transient=None)
+    return root
+
+
+def _may_be_one_of(local_rank: int, ranks: set[int]) -> bool:
+    """Whether the process of a node may have one of those ranks, on nodes of the usual sizes."""
+    return any(local_rank in (rank, *(rank % size for size in _OF_A_NODE if rank >= size)) for rank in ranks)
 
 
 def _says_a_failed_exit(hit: Hit) -> bool:

@@ -15,6 +15,7 @@ from midwatch.agents.detect.diagnosis.collectives import out_of_step
 from midwatch.agents.detect.diagnosis.hindsight import explanation, is_bare_end
 from midwatch.agents.detect.diagnosis.noted_lines import (
     exit_before_the_wait,
+    exit_of_the_peer,
     failed_before_the_wait,
     port_that_fell,
     process_that_left,
@@ -165,6 +166,7 @@ def _with_noted(choice: RootChoice, ending: AttemptEnd, hits: Sequence[Hit]) -> 
     before = failed_before_the_wait(choice.root, ending.noted, failed=failed)
     choice = choice.told_by(before, "a wait")
     choice = choice.told_by(exit_before_the_wait(choice.root, hits), "process failed")
+    choice = choice.told_by(exit_of_the_peer(choice.root, hits), "process failed")
     choice = choice.told_by(port_that_fell(choice.root, ending.noted), "port fell")
     choice = choice.told_by(_explained(choice.root, ending), "explained")
     return choice.told_by(words_of_nccl(choice.root, ending.noted), "NCCL's own word")

@@ -93,6 +93,7 @@ CHECK = "(pid=raylet) F0302 11:52:40.118290  4188  4188 toy.cc:7]  Check failed:
 CONDOR = "(77.000.000) 2026-03-02 11:40:00 Job was"
 ASKED = "(pid=raylet) I0302 11:52:39.130998  4188  4188 main.cc:216] toy received SIGTERM"
 QUIET = fact(exit_code=0)
+WORKER_DIED = "(raylet) A worker died or was killed while executing a task by an unexpected system error."
 NVLS = "n4:88:90 [2] transport/nvls.cc:640 NCCL WARN Cuda failure 1 'invalid argument'"
 
 # reason, the number of the candidate's line, the number of the line that shows it, hits, the end
@@ -110,6 +111,13 @@ CASES: list[tuple[str, int, int | None, Sequence[Hit], AttemptEnd]] = [
         5,
         [seen(3, "ofi_plugin_setup_failed")],
         ended(noted=(context(5, "nccl_tcp_fallback"),)),
+    ),
+    (
+        "went another way",
+        3,
+        5,
+        [seen(3, kind="ray_actor_died", text=WORKER_DIED), seen(9, general=True)],
+        ended(noted=(context(5, "ray_task_retried"),)),
     ),
     (
         "got over",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from unit.agents.conftest import Watch
 
 STEPS = "step 40 loss 2.31\nstep 41 loss 2.30\nstep 42 loss 2.30\n"
@@ -32,3 +34,42 @@ def test_any_other_error_of_nccl_stays_of_unknown_transience(watch: Watch) -> No
     other = RAISED.replace("remote process exited or there was a network error", "unhandled system error")
     done = watch(f"{STEPS}{other}\n")
     assert (done.verdict.error_type, done.decision.action) == ("nccl", "hold")
+
+
+LINK = (
+    "[rank{rank}]: RuntimeError: [../gloo/transport/tcp/pair.cc:77] Read error [192.0.2.7]:4188: "
+    "Connection reset by peer. Check the logs of the remote rank."
+)
+ENDED = "E0302 11:52:45.31 4121 toy/multiprocessing/api.py:7] failed (exitcode: {code}) local_rank: {rank} (pid: 9)"
+
+
+def ended(code: int, rank: int) -> str:
+    return ENDED.format(code=code, rank=rank) + " of binary: /toy/python"
+
+
+@pytest.mark.parametrize(("code", "kind"), [(3, "exception"), (-6, "native_crash"), (-11, "native_crash")])
+def test_the_peer_that_ended_by_itself_is_the_cause_of_the_lost_link(
+    watch: Watch, code: int, kind: str
+) -> None:
+    """The launcher looks after its processes ten times a second, so the others may report the link first."""
+    done = watch(f"{STEPS}{LINK.format(rank=0)}\n{ended(code, 1)}\n")
+    assert (done.verdict.error_type, done.verdict.root_line) == (kind, ended(code, 1))
+    assert (done.verdict.transient, done.decision.action) == (None, "hold")
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        ended(1, 1),  # an exception, which may be that of the link, with its text elsewhere
+        ended(3, 0),  # the process that reported the lost link
+    ],
+)
+def test_an_end_that_a_lost_link_may_explain_is_no_cause(watch: Watch, end: str) -> None:
+    done = watch(f"{STEPS}{LINK.format(rank=0)}\n{end}\n")
+    assert (done.verdict.error_type, done.decision.action) == ("communication", "restart")
+
+
+def test_a_process_of_a_later_node_counts_from_zero(watch: Watch) -> None:
+    done = watch(f"{STEPS}{LINK.format(rank=11)}\n{ended(3, 3)}\n")
+    assert done.verdict.error_type == "communication"
+    assert watch(f"{STEPS}{LINK.format(rank=11)}\n{ended(3, 5)}\n").verdict.error_type == "exception"

@@ -12,6 +12,8 @@ from midwatch.agents.detect.line_order import FirstAndLast, earlier, maybe_earli
 from midwatch.streams.records import Hit
 
 _FALLBACKS = {"ofi_plugin_setup_failed": "nccl_tcp_fallback"}
+# Ray prints this of each worker that dies, whether or not it then runs the task once more.
+_A_WORKER_DIED = "A worker died or was killed while executing a task"
 _PORT_TAKEN = ("store_cannot_listen", "store_port_in_use")
 _REQUEUE = re.compile(r"DUE TO JOB REQUEUE")
 _WARNED = "lightning_requeued"
@@ -33,8 +35,8 @@ def asked_for_itself(hit: Hit, around: Surroundings) -> RootCandidate | None:
 
 
 def went_another_way(hit: Hit, around: Surroundings) -> RootCandidate | None:
-    """A probe failed, and the program took its fallback: the failure ended nothing."""
-    way = _FALLBACKS.get(hit.rule)
+    """The program took its fallback, or ran the task once more: the failure ended nothing."""
+    way = "ray_task_retried" if _A_WORKER_DIED in hit.line.text else _FALLBACKS.get(hit.rule)
     if way is None:
         return None
     for each in around.noted:
