@@ -352,12 +352,13 @@ def _held(result: Replayed, reason: str, files: Sequence[LogFile], *, stepped: b
     verdict = result.verdict
     number = verdict.root_line_number
     assert number is not None  # noqa: S101  # whoever finds such an end names its line
+    file = next(file for file in files if file.path == verdict.root_file)
     verdict = replace(
         verdict,
         state="failed",
         mode="ended",
         family=family(verdict.error_type),
-        root_line=line_of(next(file for file in files if file.path == verdict.root_file), number),
+        root_line=as_printed(file, number, line_of(file, number)),
         chance=chance_of(end_class(verdict, stepped=stepped), shipped()),
     )
     decision = replace(result.decision, action="hold", reason=reason)

@@ -15,7 +15,7 @@ _ALWAYS_THE_SAME = (
     r"\[rank\d+\]:? ?|\[[A-Za-z]\w*\d\]: ?"  # torch, torchrun --tee: the role and its rank
     r"|\[\d+(?:,[\w:-]+)*\]<std\w+>: ?"  # mpirun --tag-output, Horovod, SageMaker
     r"|\d+: "  # srun --label
-    r"|\([^()]*pid=\d[^()]*\) "  # Ray, SkyPilot
+    r"|\((?:[^()]*pid=\d[^()]*|raylet(?:, ip=[\d.]+)?|autoscaler \+[\dhms]+)\) "  # Ray, SkyPilot
     r"|[A-Za-z][\w.-]*\d +\| "  # Docker Compose
     r"|[a-z][\w.-]*\d: |\d+\.\d+\.\d+\.\d+: "  # pdsh: a host with a number
     rf"|[a-z][\w-]*\d[\w.-]*\.{DOMAIN}(?: \d+)?: "  # the same with its domain; mpiexec --label

@@ -45,7 +45,7 @@ _UNREAD = re.compile(rb"\bloadsave\.cpp:\d+\)? (?:\w+ )?imread_")
 _ENDS_ALL = re.compile(rb"\bError reported to Coordinator: ")
 # The line itself says that its writer goes on.
 _GOES_ON = re.compile(
-    rb"(?i)\b(?:retrying in \d|trying (?:batch size|again in)|skipping (?:this |the )?batch"
+    rb"(?i)\b(?:retrying in \d|trying (?:batch size|again in|(?:the|an?) (?:one before|previous|next|older|earlier|other)\b|another\b)|skipping (?:this |the )?batch"
     rb"|skipping (?:(?:this|the|bad|corrupt(?:ed)?|broken|invalid|unreadable) )*(?:sample|image|file|example|record"
     rb"|row|document|shard|clip|utterance|video)s?(?: ?#?\d| [^\s:]+: |: | \(|[.!]?\s*\Z)"
     rb"|ignoring this choice|will be (?:skipped|ignored)\b"

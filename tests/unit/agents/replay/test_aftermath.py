@@ -322,3 +322,23 @@ def test_what_a_handler_printed_ended_no_program_that_tells_of_its_success(
     watch: Watch, text: str, state: str
 ) -> None:
     assert watch(WORKED + text).verdict.state == state
+
+
+TRIAL = "  trial failed: OutOfMemoryError: CUDA out of memory. Tried to allocate 7.00 GiB.\n"
+SWEPT = "sweep finished, 7 trials\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [
+        (TRIAL * 2 + SWEPT, "unknown"),
+        (TRIAL * 2, "failed"),
+        (SWEPT + TRIAL, "failed"),
+        (TRIAL.replace("trial", "training") + SWEPT, "failed"),
+        (TRIAL.replace("OutOfMemoryError: ", "") + SWEPT, "failed"),
+    ],
+)
+def test_a_trial_that_a_sweep_reports_as_failed_ends_no_sweep_that_was_finished(
+    watch: Watch, text: str, state: str
+) -> None:
+    assert watch("toy 1\n" + text).verdict.state == state

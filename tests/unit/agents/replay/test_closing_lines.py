@@ -51,6 +51,12 @@ def test_the_clock_of_a_collector_may_go_on_within_a_traceback(watch: Watch) -> 
     assert watch(STEPS + log.partition("\n")[0] + "\n" + other).verdict.state == "healthy"
 
 
+def test_the_line_is_shown_with_its_colours(watch: Watch) -> None:
+    line = "\x1b[33m(autoscaler +7s)\x1b[0m Error: No available node types can fulfill resource request {'GPU': 8}"
+    done = watch(f"the toys wait\n{line}\n")
+    assert (done.verdict.error_type, done.verdict.root_line) == ("config", line)
+
+
 def test_a_line_that_every_rank_repeats_stays_known(watch: Watch) -> None:
     log = STEPS + "".join(f"{rank}: gdrcopy open failed\n" for rank in range(8))
     assert watch(log).verdict.state == "healthy"

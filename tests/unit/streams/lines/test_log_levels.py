@@ -40,6 +40,7 @@ QUIET = [
     "12:00:01 Skipping part 7: RuntimeError: odd",
     "OSError: image 7 is truncated, skipping it",
     "2026-03-02 11:00:00,000 ERROR    toy:20 skipping sample 7: ToyImageError: odd (1 so far)",
+    "ERROR toy: could not load /toy/7.pt, trying the one before: RuntimeError: odd",
     "ERROR:toy:Skipping corrupt file /toy/7.jpg: RuntimeError: odd",
     "requests.exceptions.ConnectionError: no answer, using the cached toy",
     "[rank3]: Error at toy 7: CUDA out of memory. Tried to allocate 2.00 GiB. Skipping.",
