@@ -78,8 +78,8 @@ _NOT_CAUGHT = re.compile(
 )
 _LONGEST_TRACEBACK = 120
 _OF_A_TRIAL = re.compile(
-    r"(?i)\A[\s\W]*(?:trial|config(?:uration)?|combination|candidate|fold|grid point) ?(?:#?\d+ )?(?:has )?failed"
-    r"(?: with)?: (?:\w+\.)*\w+(?:Error|Exception)\b"
+    r"(?i)\A[\s\W]*(?:trial|config(?:uration)?|combination|candidate|fold|grid point) ?(?:#?\d+ )?"
+    r"(?:has )?failed(?: with)?: (?:\w+\.)*\w+(?:Error|Exception)\b"
 )
 _DIGITS = re.compile(r"\d+")
 _OF_ONE_OF_MANY = re.compile(r"(?i)\brank ?\d|\bpid=|\A\s*\d+: |\A\[\d")
@@ -347,8 +347,8 @@ def leaves_the_script(file: LogFile, last: int) -> bool:
 def printed_by_a_handler(file: LogFile, last: int) -> bool:
     """Whether line `last` is the exception of a traceback that begins within a function of the program.
 
-    What nothing caught begins in the script's own module, or where a thread or a process begins. A search that
-    reports a trial's exception in a line of its own had caught it, too.
+    What nothing caught begins in the script's own module, or where a thread or a process begins. A search
+    that reports a trial's exception in a line of its own had caught it, too.
     """
     if _OF_A_TRIAL.match(_own_words(next(lines_behind(file, last - 1), ""))):
         return True

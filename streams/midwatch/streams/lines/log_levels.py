@@ -45,9 +45,11 @@ _UNREAD = re.compile(rb"\bloadsave\.cpp:\d+\)? (?:\w+ )?imread_")
 _ENDS_ALL = re.compile(rb"\bError reported to Coordinator: ")
 # The line itself says that its writer goes on.
 _GOES_ON = re.compile(
-    rb"(?i)\b(?:retrying in \d|trying (?:batch size|again in|(?:the|an?) (?:one before|previous|next|older|earlier|other)\b|another\b)|skipping (?:this |the )?batch"
-    rb"|skipping (?:(?:this|the|bad|corrupt(?:ed)?|broken|invalid|unreadable) )*(?:sample|image|file|example|record"
-    rb"|row|document|shard|clip|utterance|video)s?(?: ?#?\d| [^\s:]+: |: | \(|[.!]?\s*\Z)"
+    rb"(?i)\b(?:retrying in \d|skipping (?:this |the )?batch|trying (?:batch size|again in|another\b"
+    rb"|(?:the|an?) (?:one before|previous|next|older|earlier|other)\b)"
+    rb"|skipping (?:(?:this|the|bad|corrupt(?:ed)?|broken|invalid|unreadable) )*"
+    rb"(?:sample|image|file|example|record|row|document|shard|clip|utterance|video)s?"
+    rb"(?: ?#?\d| [^\s:]+: |: | \(|[.!]?\s*\Z)"
     rb"|ignoring this choice|will be (?:skipped|ignored)\b"
     rb"|[,;(] ?(?:skipping|skipped|retrying|ignoring|ignored|falling back|using (?:the )?cached)\b"
     rb"|[.!;,] (?:(?:skipping|ignoring)(?: (?:it|this|the|that)\b[\w ]{0,24})?[.!]?\s*\Z|falling back to\b"

@@ -20,7 +20,7 @@ _FORMATS = tuple(
         rf"{_CLOCK}(?: ?(?P<zone>Z|[+-]\d\d:?\d\d))?(?!\d)",
         # glog and absl: E1120 07:32:05.123456, or with the year E20261120
         rf"(?<![A-Za-z0-9])[DIWEFC](?P<y>\d{{4}})?(?P<m>\d\d)(?P<d>\d\d) {_CLOCK}",
-        # torch writes month and day as one number, so before October it has three digits: [E626 05:14:36.393067540
+        # torch writes month and day as one number, so before October it has three digits: [E626 05:14:36.3930
         rf"(?<=\[)[DIWEFC](?P<m>[1-9])(?P<d>\d\d) {_CLOCK}(?=\d* [\w.]+:\d)",
         # logging as the Hugging Face examples set it up, rich: 11/20/2026 07:32:05, 11/20/26 07:32:05
         rf"(?<!\d)(?P<m>\d\d)/(?P<d>\d\d)/(?P<y>\d{{4}}|\d\d),? {_CLOCK}",

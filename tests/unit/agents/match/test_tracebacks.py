@@ -110,8 +110,8 @@ def test_what_python_ignored_is_ignored() -> None:
 @pytest.mark.parametrize(
     "lead",
     [
-        "[W 2026-03-02 11:52:40,118] Trial 3 failed with parameters: {'toys': 7} because of the following error: "
-        "ValueError('no toy').",
+        "[W 2026-03-02 11:52:40,118] Trial 3 failed with parameters: {'toys': 7} because of the following "
+        "error: ValueError('no toy').",
         "[W 2026-03-02 11:52:40,118] Trial 3 failed because of the following error: ValueError('no toy')",
     ],
 )

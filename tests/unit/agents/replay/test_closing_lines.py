@@ -52,7 +52,7 @@ def test_the_clock_of_a_collector_may_go_on_within_a_traceback(watch: Watch) -> 
 
 
 def test_the_line_is_shown_with_its_colours(watch: Watch) -> None:
-    line = "\x1b[33m(autoscaler +7s)\x1b[0m Error: No available node types can fulfill resource request {'GPU': 8}"
+    line = "\x1b[33m(autoscaler +7s)\x1b[0m Error: No available node types can fulfill resource request {}"
     done = watch(f"the toys wait\n{line}\n")
     assert (done.verdict.error_type, done.verdict.root_line) == ("config", line)
 
@@ -118,7 +118,7 @@ def test_a_log_that_ends_at_a_barrier_at_which_ranks_are_missing_has_failed(watc
     [
         "2026-03-02 10:0{}:07.4: I toy/master.cc:9] CreateSession still waiting for response from worker: "
         "/job:ps/replica:0/task:1\n",
-        "toy4:77:79 [0] NCCL INFO socketPollConnect: connect returned No route to host, retrying ({}/5) after 9\n",
+        "toy4:77:79 [0] NCCL INFO socketPollConnect: connect returned No route to host, retrying ({}/5)\n",
         "[10:0{}:00] toy: still waiting for 3 more workers\n",
         "toy: waiting for the master, try {}\n",
     ],

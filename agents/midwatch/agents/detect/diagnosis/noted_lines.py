@@ -124,8 +124,8 @@ def exit_before_the_wait(root: Hit | None, exits: Sequence[Hit]) -> Hit | None:
 def exit_of_the_peer(root: Hit | None, hits: Sequence[Hit]) -> Hit | None:
     """The launcher's report of the process to which the others lost their link.
 
-    It ended by itself, in a way that a lost link ends no process, and reported no lost link. A launcher asks for
-    the ends now and then, so its report may stand behind those of the others.
+    It ended by itself, in a way that a lost link ends no process, and reported no lost link. A launcher looks
+    for ends now and then, so its report may stand behind those of the others.
     """
     if root is None or root.transient is not True or root.error_type not in _LINKS:
         return root

@@ -40,7 +40,7 @@ LINK = (
     "[rank{rank}]: RuntimeError: [../gloo/transport/tcp/pair.cc:77] Read error [192.0.2.7]:4188: "
     "Connection reset by peer. Check the logs of the remote rank."
 )
-ENDED = "E0302 11:52:45.31 4121 toy/multiprocessing/api.py:7] failed (exitcode: {code}) local_rank: {rank} (pid: 9)"
+ENDED = "E0302 11:52:45.31 4 toy/elastic/api.py:7] failed (exitcode: {code}) local_rank: {rank} (pid: 9)"
 
 
 def ended(code: int, rank: int) -> str:
