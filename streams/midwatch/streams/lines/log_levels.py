@@ -45,13 +45,13 @@ _UNREAD = re.compile(rb"\bloadsave\.cpp:\d+\)? (?:\w+ )?imread_")
 _ENDS_ALL = re.compile(rb"\bError reported to Coordinator: ")
 # The line itself says that its writer goes on.
 _GOES_ON = re.compile(
-    rb"(?i)\b(?:retrying in \d|skipping (?:this |the )?batch|trying (?:batch size|again in|another\b"
-    rb"|(?:the|an?) (?:one before|previous|next|older|earlier|other)\b)"
+    rb"(?i)\b(?:retrying in \d|trying (?:batch size|again in)|skipping (?:this |the )?batch"
     rb"|skipping (?:(?:this|the|bad|corrupt(?:ed)?|broken|invalid|unreadable) )*"
     rb"(?:sample|image|file|example|record|row|document|shard|clip|utterance|video)s?"
     rb"(?: ?#?\d| [^\s:]+: |: | \(|[.!]?\s*\Z)"
     rb"|ignoring this choice|will be (?:skipped|ignored)\b"
-    rb"|[,;(] ?(?:skipping|skipped|retrying|ignoring|ignored|falling back|using (?:the )?cached)\b"
+    rb"|[,;(] ?(?:skipping|skipped|retrying|ignoring|ignored|falling back|using (?:the )?cached"
+    rb"|trying (?:another|the (?:one before|previous|next|older|earlier|other)))\b"
     rb"|[.!;,] (?:(?:skipping|ignoring)(?: (?:it|this|the|that)\b[\w ]{0,24})?[.!]?\s*\Z|falling back to\b"
     rb"|will (?:retry|fall back|skip|ignore|continue)\b"
     rb"|(?:proceeding|continuing) (?:anyway|without|with|to)\b)"

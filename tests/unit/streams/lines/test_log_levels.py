@@ -63,6 +63,7 @@ QUIET = [
 LOUD = [
     "toy.errors.ToyError: it must return a toy or None (where the step will be skipped).",
     "RuntimeError: odd WARNING inside",
+    "RuntimeError: no port is free after trying the next 7",
     "ValueError: skipping samples is not what this toy does",
     'time="2026-03-02T11:00:00Z" level=error msg="odd INFO"',
     '{"ts": 77, "level": "error", "msg": "odd INFO"}',

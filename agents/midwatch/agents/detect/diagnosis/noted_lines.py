@@ -137,7 +137,7 @@ def exit_of_the_peer(root: Hit | None, hits: Sequence[Hit]) -> Hit | None:
     for hit in hits:
         task = hit.captures.get("local_rank", "")
         code = hit.captures.get("exit_code", "").lstrip("0")
-        if task and code and code not in by_a_link and not _may_be_one_of(int(task), ranks):
+        if task.isdecimal() and code and code not in by_a_link and not _may_be_one_of(int(task), ranks):
             same = [each for each in hits if each.line == hit.line and each.error_type == "native_crash"]
             return replace((same or [hit])[0], transient=None)
     return root

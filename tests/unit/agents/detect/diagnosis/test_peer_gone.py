@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from midwatch.agents.detect.diagnosis.noted_lines import exit_of_the_peer
 from unit.agents.conftest import Watch
+from unit.agents.detect.diagnosis.test_not_root import seen
 
 STEPS = "step 40 loss 2.31\nstep 41 loss 2.30\nstep 42 loss 2.30\n"
 RAISED = (
@@ -67,6 +69,12 @@ def test_the_peer_that_ended_by_itself_is_the_cause_of_the_lost_link(
 def test_an_end_that_a_lost_link_may_explain_is_no_cause(watch: Watch, end: str) -> None:
     done = watch(f"{STEPS}{LINK.format(rank=0)}\n{end}\n")
     assert (done.verdict.error_type, done.decision.action) == ("communication", "restart")
+
+
+def test_a_rule_of_a_user_may_capture_any_words_as_a_rank() -> None:
+    hit = seen(7, role="consequence", kind="exception", captures={"local_rank": "first", "exit_code": "3"})
+    lost = seen(3, kind="communication", transient=True)
+    assert exit_of_the_peer(lost, [lost, hit]) is lost
 
 
 def test_a_process_of_a_later_node_counts_from_zero(watch: Watch) -> None:
