@@ -43,6 +43,26 @@ def over(job: Job) -> bool:
     return not alive(int((job.directory / "starts").read_text().split()[0]))
 
 
+def await_commits(watch: Installation) -> None:
+    """Detect and decide have told Kafka that they are through with all that they were sent until now.
+
+    They do so once a second. What they sent since comes again behind a loss of Redis, under the same ids.
+    """
+    topics = watch.settings.topic_names
+    for process, topic in (("detect", topics.events), ("decide", topics.incidents)):
+        group = f"{watch.settings.topics.prefix}.{process}"
+        reader: Any = KafkaConsumer(**kafka_options(watch.settings), group_id=group, enable_auto_commit=False)
+        try:
+            ends = reader.end_offsets([TopicPartition(topic, n) for n in reader.partitions_for_topic(topic)])
+            wait_for(
+                lambda r=reader, e=ends: all((r.committed(place) or 0) >= end for place, end in e.items()),  # type: ignore[misc]  # mypy sees no type in a default
+                f"{process} has committed what it was sent",
+                SOON,
+            )
+        finally:
+            reader.close()
+
+
 def lose_states(watch: Installation) -> None:
     """Redis loses all that detect, decide and the trace process have kept, while the first two are dead."""
     client = redis_client(watch.settings)

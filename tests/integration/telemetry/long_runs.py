@@ -12,6 +12,7 @@ from integration.telemetry.collector import Collector, GotSpan
 from integration.telemetry.incidents import (
     NCCL,
     SOON,
+    await_commits,
     await_whole,
     caught_up,
     fail_under_fire,
@@ -50,6 +51,7 @@ def test_a_rebuild_after_a_loss_of_redis_emits_nothing_twice(
     await_whole(collector, run_of(first))
     before = {(span.name, span.span) for span in collector.spans}
     told = len(collector.logs)
+    await_commits(watch)
     lose_states(watch)
     for process in ("detect", "decide"):
         wait_for(lambda p=process: caught_up(scrapes, p), f"{process} has folded all again", SOON)  # type: ignore[misc]  # mypy sees no type in a default
