@@ -34,7 +34,7 @@ from typing import NamedTuple
 from midwatch.agents.replay.attempt_folders import attempts_of
 from midwatch.agents.replay.job_replay import EarlierStart, Replayed
 from midwatch.agents.replay.job_summaries import behind_job_summaries
-from midwatch.agents.replay.log_files import LogFile, line_count, lines_behind, lines_beside
+from midwatch.agents.replay.log_files import LogFile, line_count, lines_behind, lines_beside, text_of
 from midwatch.agents.replay.other_jobs import PIECES, behind_other_jobs
 from midwatch.agents.replay.script_starts import behind_ended_scripts
 from midwatch.agents.replay.start_heads import heads_behind_ends
@@ -49,7 +49,7 @@ from midwatch.agents.replay.start_words import (
     masked,
 )
 from midwatch.agents.replay.worker_group_starts import PIECES as RESTART_PIECES
-from midwatch.agents.replay.worker_group_starts import behind_restarts
+from midwatch.agents.replay.worker_group_starts import behind_a_silent_restart, behind_restarts
 
 MOST_FILES = 8
 """Files of a job that are each searched for appended starts. Of more files the one with the root is."""
@@ -265,11 +265,11 @@ def _with_other_jobs(places: Sequence[StartPlace], file: LogFile) -> list[StartP
 
 def _with_restarts(places: Sequence[StartPlace], file: LogFile) -> list[StartPlace]:
     """The places, and those where workers are started anew. These repeat first lines a few lines further."""
-    restarts = [
-        StartPlace(*place, launched=True, restarted=True)
-        for place in behind_restarts(lines_beside(file, set(RESTART_PIECES), common=math.inf))
-        if place[0] > file.start[0]
-    ]
+    told = behind_restarts(lines_beside(file, set(RESTART_PIECES), common=math.inf))
+    restarts = [StartPlace(*place, launched=True, restarted=True) for place in told]
+    if not restarts and (silent := behind_a_silent_restart(text_of(file))) is not None:
+        restarts = [StartPlace(*silent, launched=True)]
+    restarts = [place for place in restarts if place.offset > file.start[0]]
     kept = [
         each
         for each in places

@@ -22,6 +22,7 @@ LATE = (
     "timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE, NumelIn=9, NumelOut=9, Timeout(ms)=600000) ran for 600054 "
     "milliseconds before timing out.\n"
 )
+TURNS = "".join(f"turn {n} |w|={n / 7:.3f}\n" for n in range(9))
 FIRST = MET.format(0) + STARTS + steps(1, 80) + RAISED + FAILED
 
 
@@ -32,6 +33,26 @@ def test_the_workers_that_an_agent_starts_anew_are_the_start_that_counts(watch: 
     assert [(each.first, each.verdict.error_type) for each in done.earlier] == [(1, "exception")]
     done = watch(FIRST + word + STARTS + steps(51, 69))
     assert (done.verdict.state, len(done.earlier)) == ("healthy", 1)
+
+
+HELLO = "the toy begins at step {}\n"
+GAVE_UP = "toy.elastic.errors.ChildFailedError: \n"
+
+
+@pytest.mark.parametrize(
+    ("behind", "failed", "earlier"),
+    [
+        (HELLO.format(50) + TURNS, False, 1),
+        (TURNS, True, 0),  # what other workers held back
+        (HELLO.format(50) + TURNS + GAVE_UP, True, 0),
+        ("", True, 0),
+    ],
+)
+def test_behind_an_agent_that_did_not_give_up_a_start_s_own_first_line_shows_the_next_one(
+    watch: Watch, behind: str, failed: bool, earlier: int
+) -> None:
+    done = watch(HELLO.format(0) + TURNS + RAISED + FAILED + behind)
+    assert (done.verdict.state == "failed", len(done.earlier)) == (failed, earlier)
 
 
 def test_a_start_that_resumes_further_on_is_one_too(watch: Watch) -> None:
