@@ -35,10 +35,9 @@ MISSED = {
     "g28-cublas-alloc-full": "an entropy that is no number in each step is a measure like others",
     "g42-nccl-watchdog": "a kernel that blocks the stream looks like a lost rank: it is restarted",
     "mpi-pipe-deadlock": "the program's own timer fires in a deadlock by construction: it is restarted",
-    "ray-actors-sigkill": "`driver iter 40 |w| 16.6` is no step that midwatch knows, so it waits for a person",
+    "ray-actors-sigkill": "`driver iter 40 |w| 16.6` is no step that midwatch knows: a person decides",
     "sh-cd-missing": "a shell's word alone, without an exit code",
     "sh-module-missing": "the same",
-    "tfrec-missing-file": "TensorFlow's warning in front of the exception that says the same",
     "g69-no-cuda-home": "ninja's exit code in front of the shell's word that nvcc is not found",
     "g124-eval-undefined-metrics": "`loss: nan for absent classes is expected` reads like a loss",
 }
