@@ -88,7 +88,12 @@ class RayLab:
         kept |= {"RAY_worker_niceness": "0"}
         # A job's variables make an environment of its own, which no worker that was started before can serve.
         kept |= {"RAY_prestart_worker_first_driver": "0"}
-        kept |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": self.token} if self.token else {}
+        # Said in both cases: a token in the home folder would make a head without one ask for it.
+        kept |= (
+            {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": self.token}
+            if self.token
+            else {"RAY_AUTH_MODE": "disabled"}
+        )
         if self._wants_redis:
             kept |= {"RAY_REDIS_ADDRESS": f"127.0.0.1:{self.ports[6]}", "RAY_REDIS_PASSWORD": self._password}
             kept |= {"RAY_external_storage_namespace": self.directory.name}
