@@ -38,7 +38,6 @@ MISSED = {
     "ray-actors-sigkill": "`driver iter 40 |w| 16.6` is no step that midwatch knows: a person decides",
     "sh-cd-missing": "a shell's word alone, without an exit code",
     "sh-module-missing": "the same",
-    "g69-no-cuda-home": "ninja's exit code in front of the shell's word that nvcc is not found",
     "g124-eval-undefined-metrics": "`loss: nan for absent classes is expected` reads like a loss",
 }
 

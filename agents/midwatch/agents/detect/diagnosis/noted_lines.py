@@ -9,7 +9,7 @@ from dataclasses import replace
 from midwatch.agents.detect.diagnosis.candidates import speaker
 from midwatch.agents.detect.diagnosis.hindsight import is_bare_end
 from midwatch.agents.detect.line_order import earlier, in_order, maybe_earlier
-from midwatch.streams.records import Hit
+from midwatch.streams.records import Hit, Line
 from midwatch.streams.records.error_types import family
 
 _OWN_WORD = re.compile(r"NCCL WARN (?!(?:Cuda|CUDA|HIP|Hip) failure)(?!Call to \w+ failed)")
@@ -20,6 +20,8 @@ _NAMES_NO_REASON = (
     "nccl_proxy_failed",
     "nccl_call_returned_an_error",
 )
+_OF_A_PEER = re.compile(r"remote|Connection|[Ss]ocket|completion from peer|[Tt]imed? ?out")
+"""Words of a warning that tells of another process. Behind an error it may be the news of that error."""
 _BENIGN = re.compile(r"libibverbs|No plugin|[Ff]ailed to find|environment variable|NCCL_\w+ is deprecated")
 _LEFT_ALONE = (
     "One process ended its part while the others went on and waited for it: let all of them decide together, "
@@ -28,6 +30,8 @@ _LEFT_ALONE = (
 _NOBODY = (None, None)
 LEFT_BEHIND = "left behind"
 """Why a cause stands aside behind which the job made two more steps."""
+MISSED_BY_A_BUILD = ("linker_misses_a_library", "compiler_not_there")
+"""Rules of context that explain the end of a build, and nothing else."""
 LEFT_THE_SCRIPT = "left_the_script"
 """What match captures of an exception whose traceback begins in the script's own module."""
 
@@ -36,30 +40,81 @@ _LINKS = ("communication", "nccl")
 _BY_A_LINK = ("1", "-15", "-2", "-9")
 _ABORTED = "-6"  # torch's watchdog ends its process so
 _OF_A_NODE = (4, 8, 16)
+_TOOLS, _NINJA = "build_tools_missing", "'ninja'"
+_BUILDS = (_TOOLS, "build_stopped")
+_OF_A_BUILD = 40  # lines: the commands of its last steps
+_NOT_STARTED = ("cuda_unknown_error", "cuda_device_unavailable", "cuda_no_device")
+_INITIALIZING = "CUDA initialization: "
+_NO_CARD = re.compile(
+    r"(?i)(?:\bno|n't|not|cannot)\b.{0,30}\b(?:gpus?|cuda|accelerators?)\b"
+    r"|\b(?:gpus?|cuda|accelerators?)\b.{0,40}\b(?:not available|not found|none|unavailable|is False)"
+)
 _LINK_GIVEN_UP = ("nccl_ib_retries_exhausted", "nccl_ib_completion_error")
 
 
 def words_of_nccl(root: Hit | None, noted: Sequence[Hit]) -> Hit | None:
     """NCCL's own warning in place of its general error, which names no reason.
 
-    The last warning before the error counts, less those that name only the failed call.
+    The last warning before the error counts, less those that name only the failed call. If none stands
+    before what a framework raised, it is the first one behind that: of another process, collected later.
     """
     if root is None or root.rule not in _NAMES_NO_REASON:
         return root
-    warnings = [
-        each
-        for each in noted
-        if each.rule == "nccl_warning" and earlier(each.line, root.line) and _tells(each.line.text)
-    ]
-    if not warnings:
+    warnings = [each for each in noted if each.rule == "nccl_warning" and _tells(each.line.text)]
+    before = [each for each in warnings if earlier(each.line, root.line)]
+    behind = [each for each in warnings if _OF_A_PEER.search(each.line.text) is None]
+    if "NCCL WARN" in root.line.text or "NCCL INFO" in root.line.text:
+        behind = []
+    if not before and not behind:
         return root
-    last = max(warnings, key=in_order)
+    last = max(before, key=in_order) if before else min(behind, key=in_order)
     role = root.role if root.fallback else "cause"  # what a call handed up shows no more than that it failed
     return replace(last, role=role, error_type=root.error_type, transient=root.transient, remedy=root.remedy)
 
 
 def _tells(text: str) -> bool:
     return _OWN_WORD.search(text) is not None and _BENIGN.search(text) is None
+
+
+def word_of_the_build(root: Hit | None, noted: Sequence[Hit]) -> Hit | None:
+    """What the linker or the shell misses, in place of a build tool that says only that it failed.
+
+    The same words of a probe for a library that is not needed explain nothing, so they stand near the root.
+    """
+    if root is None or root.rule not in _BUILDS or (root.rule == _TOOLS and _NINJA not in root.line.text):
+        return root
+    missed = [each for each in noted if each.rule in MISSED_BY_A_BUILD and _is_near(each.line, root.line)]
+    if not missed:
+        return root
+    return replace(min(missed, key=in_order), role="cause", error_type=root.error_type, transient=False)
+
+
+def _is_near(line: Line, root: Line) -> bool:
+    return line.file == root.file and abs(line.number - root.number) <= _OF_A_BUILD
+
+
+def card_not_started(root: Hit | None, noted: Sequence[Hit]) -> Hit | None:
+    """What CUDA warned of when it did not start, in place of an exception that only misses a card."""
+    if root is None or root.role != "cause" or _NO_CARD.search(root.line.text) is None:
+        return root
+    warned = [
+        each
+        for each in noted
+        if each.rule in _NOT_STARTED and _INITIALIZING in each.line.text and earlier(each.line, root.line)
+    ]
+    return replace(max(warned, key=in_order), role="cause", aside="") if warned else root
+
+
+def service_that_answered(root: Hit | None, hits: Sequence[Hit]) -> Hit | None:
+    """The 5xx of the hub, in place of its client's word that nothing came: the hub was away for a while."""
+    if root is None or root.rule != "hub_unreachable":
+        return root
+    answers = [
+        each
+        for each in hits
+        if each.rule == "said_gateway" and speaker(each) == speaker(root) and earlier(each.line, root.line)
+    ]
+    return max(answers, key=in_order) if answers else root
 
 
 def port_that_fell(root: Hit | None, noted: Sequence[Hit]) -> Hit | None:

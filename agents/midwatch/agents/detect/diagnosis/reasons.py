@@ -112,6 +112,9 @@ REASONS: Mapping[str, WhyNot] = {
     "process failed": WhyNot("told", "a process had failed before, at {line}"),
     "port fell": WhyNot("told", "a port of the fabric had failed before, at {line}"),
     "explained": WhyNot("told", "it shows only that the run ended; {line} tells why"),
+    "service away": WhyNot("told", "{line} tells what the service answered"),
+    "a build": WhyNot("told", "it says only that a build failed; {line} says what it lacks"),
+    "no card": WhyNot("told", "it only misses a card; CUDA says at {line} why it did not start"),
     "NCCL's own word": WhyNot("told", "NCCL's own warning at {line} tells why"),
     # no line is the root
     "closing": WhyNot("none", "the job had reported its success, and this comes from its closing"),

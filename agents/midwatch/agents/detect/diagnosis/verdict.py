@@ -14,11 +14,14 @@ from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, 
 from midwatch.agents.detect.diagnosis.collectives import out_of_step
 from midwatch.agents.detect.diagnosis.hindsight import explanation, is_bare_end
 from midwatch.agents.detect.diagnosis.noted_lines import (
+    card_not_started,
     exit_before_the_wait,
     exit_of_the_peer,
     failed_before_the_wait,
     port_that_fell,
     process_that_left,
+    service_that_answered,
+    word_of_the_build,
     words_of_nccl,
 )
 from midwatch.agents.detect.diagnosis.relations.closing import of_teardown
@@ -168,7 +171,10 @@ def _with_noted(choice: RootChoice, ending: AttemptEnd, hits: Sequence[Hit]) -> 
     choice = choice.told_by(exit_before_the_wait(choice.root, hits), "process failed")
     choice = choice.told_by(exit_of_the_peer(choice.root, hits), "process failed")
     choice = choice.told_by(port_that_fell(choice.root, ending.noted), "port fell")
+    choice = choice.told_by(service_that_answered(choice.root, hits), "service away")
     choice = choice.told_by(_explained(choice.root, ending), "explained")
+    choice = choice.told_by(word_of_the_build(choice.root, ending.noted), "a build")
+    choice = choice.told_by(card_not_started(choice.root, ending.noted), "no card")
     return choice.told_by(words_of_nccl(choice.root, ending.noted), "NCCL's own word")
 
 

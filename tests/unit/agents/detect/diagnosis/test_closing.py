@@ -124,3 +124,23 @@ GAVE_UP = "terminate called without an active exception\n"
 def test_a_worker_of_a_loader_that_is_being_closed_may_give_up(watch: Watch) -> None:
     assert watch(f"{STEPS}{GAVE_UP}{IGNORED}Loss of the toy: 11.4\n").verdict.state == "healthy"
     assert watch(f"{STEPS}{GAVE_UP}").verdict.error_type == "native_crash"
+
+
+_LOST = "n2:88:90 [0] misc/toy.cc:50 NCCL WARN socketProgress: Connection closed by remote peer n1<45074>\n"
+_EXITED = "srun: error: n1: task 0: Exited with exit code 1\n"
+_ABORTED = "run.sh: line 9: {} Aborted                 (core dumped) python toy.py\n"
+_TASK = "srun: error: n2: task 1: Exited with exit code 134\n"
+
+
+def test_an_abort_of_a_process_that_had_lost_its_peer_is_no_cause(watch: Watch) -> None:
+    done = watch(_EXITED + _ABORTED.format(88) + _TASK + "\n" + _LOST)
+    assert (done.verdict.root_line, done.decision.action) == (_EXITED.strip(), "hold")
+
+
+def test_an_abort_of_another_process_is_one(watch: Watch) -> None:
+    for aborted in (_ABORTED.format(77), _ABORTED.format(77) + _ABORTED.format(88)):
+        done = watch(aborted + _TASK + _LOST)
+        assert (done.verdict.root_line, done.verdict.error_type) == (
+            _ABORTED.format(77).strip(),
+            "native_crash",
+        )

@@ -329,6 +329,30 @@ CASES: list[tuple[str, int, int | None, Sequence[Hit], AttemptEnd]] = [
         [seen(6, "nccl_error", kind="nccl")],
         ended(noted=(context(3, "nccl_warning", text="NCCL WARN no toy is left"),)),
     ),
+    (
+        "service away",
+        6,
+        3,
+        [
+            seen(3, "said_gateway", kind="communication", general=True),
+            seen(6, "hub_unreachable", kind="communication"),
+        ],
+        ended(),
+    ),
+    (
+        "a build",
+        6,
+        3,
+        [consequence(6, "build_stopped", "import_error", general=True)],
+        ended(noted=(context(3, "linker_misses_a_library", "import_error"),)),
+    ),
+    (
+        "no card",
+        6,
+        3,
+        [seen(6, text="RuntimeError: no GPU was found")],
+        ended(noted=(context(3, "cuda_unknown_error", "hardware", text="CUDA initialization: toy"),)),
+    ),
     ("closing", 6, None, [seen(6, kind="native_crash")], ended(QUIET, succeeded=True)),
     ("success", 6, None, [consequence(6)], ended(fact(mode="success"))),
     (

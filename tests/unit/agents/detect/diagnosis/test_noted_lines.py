@@ -42,3 +42,84 @@ def test_a_port_that_fell_before_the_link_or_the_stall_is_the_root(watch: Watch,
     assert done.decision.action == "restart"
     assert watch(STEPS + end + FELL).verdict.root_line == end.strip()
     assert watch(STEPS + FELL).verdict.state == "healthy"
+
+
+WEAK = "(pid=88) RuntimeError: NCCL error in: /toy/ProcessGroupNCCL.cpp:4, unhandled cuda error, NCCL v2\n"
+NO_PEER = (
+    "(pid=99) n4:99:100 [0] transport/p2p.cc:3 NCCL WARN toy IPC handle : 217 peer access is not supported\n"
+)
+CLOSED = (
+    "(pid=99) n4:99:100 [0] misc/socket.cc:50 NCCL WARN socketProgress: Connection closed by remote peer n5\n"
+)
+
+
+def test_an_error_without_a_reason_takes_the_warning_that_another_process_printed_below(watch: Watch) -> None:
+    assert watch(WEAK + NO_PEER).verdict.root_line == NO_PEER.strip()
+    assert watch(WEAK + CLOSED).verdict.root_line != CLOSED.strip()
+    own = "n4:99:100 [0] transport/p2p.cc:2 NCCL WARN Cuda failure 101 'invalid device ordinal'\n"
+    assert watch(own + NO_PEER).verdict.root_line == own.strip()
+
+
+NINJA = (
+    "[rank0]: Traceback (most recent call last):\n"
+    '[rank0]:   File "/toy/cpp_extension.py", line 9, in _run_ninja_build\n'
+    "[rank0]:     subprocess.run(\n"
+    "[rank0]: subprocess.CalledProcessError: Command '['ninja', '-v']' returned non-zero exit status 1.\n"
+)
+NO_LIBRARY = "/usr/bin/ld: cannot find -ltoyrand\n"
+LINKER = f"FAILED: toy_adam.so \n{NO_LIBRARY}collect2: error: ld returned 1 exit status\n"
+
+
+@pytest.mark.parametrize("last", [NINJA, "ninja: build stopped: subcommand failed.\n"])
+def test_the_linker_says_what_the_build_lacks(watch: Watch, last: str) -> None:
+    done = watch(LINKER + last)
+    assert (done.verdict.root_line, done.verdict.error_type) == (NO_LIBRARY.strip(), "import_error")
+    assert done.decision.action == "stop"
+
+
+def test_a_library_that_a_probe_did_not_find_explains_no_other_end(watch: Watch) -> None:
+    assert watch(NO_LIBRARY + "collect2: error: ld returned 1 exit status\n").verdict.state != "failed"
+    other = "ValueError: the toy broke"
+    assert watch(f"{NO_LIBRARY}Traceback (most recent call last):\n{other}\n").verdict.root_line == other
+
+
+NO_COMPILER = "/bin/sh: 1: /opt/toy/bin/nvcc: not found\n"
+
+
+def test_the_shell_says_which_compiler_the_build_lacks(watch: Watch) -> None:
+    assert watch(NINJA.replace("1.", "127.") + NO_COMPILER).verdict.root_line == NO_COMPILER.strip()
+    assert watch(NO_COMPILER + STEPS).verdict.state == "healthy"
+
+
+INIT = (
+    "/toy/torch/cuda/__init__.py:182: UserWarning: CUDA initialization: CUDA unknown error - this may be due "
+    "to an incorrectly set up environment, e.g. changing env variable CUDA_VISIBLE_DEVICES\n"
+)
+NO_CARD = "Traceback (most recent call last):\nNotImplementedError: toy cannot find any torch accelerator\n"
+
+
+def test_a_program_without_a_card_failed_by_what_cuda_warned_of(watch: Watch) -> None:
+    done = watch(INIT + NO_CARD)
+    assert (done.verdict.root_line, done.verdict.error_type) == (INIT.strip(), "hardware")
+    assert done.decision.action == "hold"
+
+
+def test_cuda_that_did_not_start_explains_no_other_exception(watch: Watch) -> None:
+    assert (
+        watch(INIT + "Traceback (most recent call last):\nKeyError: 'toy'\n").verdict.root_line
+        == "KeyError: 'toy'"
+    )
+    assert watch(INIT + STEPS).verdict.state == "healthy"
+
+
+AWAY = "toy_http.HTTPStatusError: Server error '503 Service Unavailable' for url 'https://toy.example.org'\n"
+NOT_FOUND = (
+    "huggingface_hub.errors.LocalEntryNotFoundError: An error happened while trying to locate the file\n"
+)
+
+
+def test_a_hub_that_answers_5xx_is_away_for_a_while(watch: Watch) -> None:
+    done = watch(f"[rank0]: {AWAY}[rank0]: {NOT_FOUND}")
+    assert (done.verdict.root_line, done.decision.action) == (f"[rank0]: {AWAY}".strip(), "restart")
+    assert watch(f"[rank0]: {NOT_FOUND}").decision.action == "hold"
+    assert watch(f"[rank1]: {AWAY}[rank0]: {NOT_FOUND}").verdict.root_line == f"[rank0]: {NOT_FOUND}".strip()

@@ -21,6 +21,9 @@ _LOADER_SAW = "is killed by signal: Aborted"
 _CLOSES_WITHIN = 40  # lines: the traceback that Python printed
 _NEVER_CLOSED = ("dataloader_worker_asked_to_stop", "slurm_time_limit")
 _THROWN = "cpp_exception_thrown"
+_SHELL_SAW = re.compile(r"(?:^|\s)(\d+) Aborted\b")
+_SRUN_SAW = re.compile(r"\bsrun: error: (\S+): task \d+: (?:Aborted|Exited with exit code 134)")
+_OF_NCCL = re.compile(r"([\w.-]+):(\d+):\d+ \[\d+\] ")
 
 
 def only_torn_down(hit: Hit, around: Surroundings) -> RootCandidate | None:
@@ -67,6 +70,42 @@ def thrown_while_ending(hit: Hit, around: Surroundings) -> RootCandidate | None:
 
 def _exceptions(around: Surroundings) -> FirstAndLast:
     return FirstAndLast(hit for hit in around.causes if _PYTHONS.search(hit.line.text) is not None)
+
+
+def aborted_by_its_report(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """The abort of a process in which NCCL had told of a lost peer: so torch ends its process.
+
+    The shell's line and NCCL's carry the number of the process. They may stand in files of their own, or in
+    one that was put together from two, so their order says nothing. srun's notice of the same abort names
+    the host. It counts if no other abort is there.
+    """
+    if hit.role != "consequence":
+        return None
+    aborts = around.once(_aborts)
+    if shell := _SHELL_SAW.search(hit.line.text):
+        report = aborts.get((hit.line.node, shell[1]))
+    elif srun := _SRUN_SAW.search(hit.line.text):
+        hosts = {None if each is None else _host(each) for each in aborts.values()}
+        report = next((each for each in aborts.values() if hosts == {srun[1]}), None)
+    else:
+        return None
+    return None if report is None else beside(hit, NotRoot("echo of a report", report.line))
+
+
+def _aborts(around: Surroundings) -> dict[tuple[str, str], Hit | None]:
+    """The aborts that a shell saw, by node and number of the process, each with NCCL's report before it."""
+    told: dict[tuple[str, str], Hit] = {}
+    for each in around.hits:
+        if family(each.error_type) == "comms" and (process := _OF_NCCL.search(each.line.text)):
+            told.setdefault((each.line.node, process[2]), each)
+    saw = ((each, _SHELL_SAW.search(each.line.text)) for each in around.hits)
+    keys = [(each.line.node, shell[1]) for each, shell in saw if shell is not None]
+    return {key: told.get(key) for key in keys}
+
+
+def _host(report: Hit) -> str:
+    process = _OF_NCCL.search(report.line.text)
+    return process[1] if process is not None else ""
 
 
 def of_teardown(hits: Sequence[Hit]) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from midwatch.agents.detect.diagnosis.candidates import RootCandidate
 from midwatch.agents.detect.diagnosis.relations.broken_cards import raised_by_a_broken_card
 from midwatch.agents.detect.diagnosis.relations.closing import (
+    aborted_by_its_report,
     aborted_in_a_loader,
     only_torn_down,
     thrown_while_ending,
@@ -58,6 +59,7 @@ RELATIONS: tuple[Relation, ...] = (
     thread_of_a_job_taken_away,
     aborted_in_a_loader,
     thrown_while_ending,
+    aborted_by_its_report,
     waited_beside_one_that_worked,
     interrupted_before_others_waited,
     another_program_since,
