@@ -3,7 +3,8 @@
 `provoked/` holds what our own programs printed, one labelled log a line, in the format of `midwatch rules
 score`. The cause is known by construction, so a label is no opinion. Two ranks and more of PyTorch 2.15 on
 gloo with Lightning, Transformers, Accelerate and DeepSpeed; JAX 0.10, TensorFlow, Ray, MPI, boosters and
-batch scripts; and one H200 with PyTorch 2.11, Triton, CuPy and CUDA. Only folders and names were changed.
+batch scripts; one H200 with PyTorch 2.11, Triton, CuPy and CUDA; and SLURM 22.05 with services that go away.
+Only folders and names were changed.
 """
 
 from __future__ import annotations
@@ -38,6 +39,12 @@ MISSED = {
     "ray-actors-sigkill": "`driver iter 40 |w| 16.6` is no step that midwatch knows: a person decides",
     "sh-cd-missing": "a shell's word alone, without an exit code",
     "sh-module-missing": "the same",
+    "elastic-store-node-lost": "the file of this node shows no step, so nothing shows that the start works",
+    "jax-coordinator-lost": "the same",
+    "slurm-step-launch-node-gone": "a stage had reported success, and that is not run again by itself",
+    "slurm-controller-away": "the same",
+    "dataworker-bus-error-late": "a bus error is mostly a full /dev/shm, and the log tells no other reason",
+    "torchrun-rank-bus-error": "the same",
     "g124-eval-undefined-metrics": "`loss: nan for absent classes is expected` reads like a loss",
 }
 
