@@ -76,8 +76,8 @@ def aborted_by_its_report(hit: Hit, around: Surroundings) -> RootCandidate | Non
     """The abort of a process in which NCCL had told of a lost peer: so torch ends its process.
 
     The shell's line and NCCL's carry the number of the process. They may stand in files of their own, or in
-    one that was put together from two, so their order says nothing. srun's notice of the same abort names
-    the host. It counts if no other abort is there.
+    one that was put together from two, so their order says nothing. A notice of srun on the same abort names
+    only the host. It counts if no other abort is there.
     """
     if hit.role != "consequence":
         return None
