@@ -31,6 +31,7 @@ from midwatch.streams.lines.log_levels import goes_on, is_warning, stands_aside
 from midwatch.streams.records import Hit
 
 _ABOVE = 3
+_CHILDREN = 16  # lines: each child of an interrupted program names itself
 """Lines above a traceback's header in which the program may say what it met."""
 _LONGEST = 120
 """The most lines of errors that are read."""
@@ -83,7 +84,7 @@ _ENDED = (
     # A terminal prints it behind whatever stands in the line, mostly a bar.
     (re.compile(rb".*(?:\bit/s|s/it\b|(?i:loss|step|epoch)\b).*[^\s^]\s*(?:\^[C\\])+\s*"), "user_interrupt"),
 )
-_INTERRUPTED = re.compile(rb"\A(?:\^C)+Traceback ")
+_INTERRUPTED = re.compile(rb"\A(?:\^C)+(?:Traceback |Process \w+-\d+:)")
 # Some collectors stamp all that a program writes to stderr as an error.
 _NO_ERROR = re.compile(
     rb"\d%\||\d(?:it/s|s/it)\b|\b[IW] ?\w*/\S+\.(?:cc|cpp):\d+\]|\b\w*Warning: "
@@ -99,6 +100,7 @@ _WAITS = re.compile(
     rb"\(world_size=(\d{1,9}), worker_count=(\d{1,9}),"
     rb"|\[LightGBM\] \[Warning\] Connecting to rank \d+ failed, waiting for \d+ milliseconds"
     rb"|\bNCCL INFO socket\w+: connect returned [\w ]+, retrying \(\d+/\d+\)"
+    rb"|\bLoadServer \S+ Failed at \d+ times error_code \d+"  # OneFlow
     rb"|\bCreateSession still waiting for response from worker: /job:\w+/"
 )
 # Behind steps it may be a queue of work that is empty for a while.
@@ -159,9 +161,10 @@ def _cut(lines: Numbered, header: int, known: Mapping[int, Hit]) -> _Found | Non
     above = lines[max(header - _ABOVE, 0) : header]
     if any(_GOES_ON.search(line) for _, line in above):
         return None
+    for number, line in lines[max(header - _CHILDREN, 0) : header + 1]:
+        if _INTERRUPTED.match(line):
+            return number, "user_interrupt", ENDED
     number, line = lines[header]
-    if _INTERRUPTED.match(line):
-        return number, "user_interrupt", ENDED
     if named := named_type(line):
         return number, named, CUT
     for number, line in reversed(above):

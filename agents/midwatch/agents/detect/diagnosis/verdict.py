@@ -168,11 +168,14 @@ def _with_noted(choice: RootChoice, ending: AttemptEnd, hits: Sequence[Hit]) -> 
     failed = fact is not None and bool(fact.exit_code or fact.signal) and not is_specific(fact)
     before = failed_before_the_wait(choice.root, ending.noted, failed=failed)
     choice = choice.told_by(before, "a wait")
+    waited = choice.root
     choice = choice.told_by(exit_before_the_wait(choice.root, hits), "process failed")
     choice = choice.told_by(exit_of_the_peer(choice.root, hits), "process failed")
+    communicated = choice.root is not waited
     choice = choice.told_by(port_that_fell(choice.root, ending.noted), "port fell")
     choice = choice.told_by(service_that_answered(choice.root, hits), "service away")
-    choice = choice.told_by(_explained(choice.root, ending), "explained")
+    if not communicated:  # else what was noted at the start did not end the process
+        choice = choice.told_by(_explained(choice.root, ending), "explained")
     choice = choice.told_by(word_of_the_build(choice.root, ending.noted), "a build")
     choice = choice.told_by(card_not_started(choice.root, ending.noted), "no card")
     return choice.told_by(words_of_nccl(choice.root, ending.noted), "NCCL's own word")

@@ -16,13 +16,14 @@ ACCESS = frames("torch.AcceleratorError: CUDA error: an illegal memory access wa
 CUBLAS = frames("RuntimeError: CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `toyGemm(h)`") + "\n"
 CUDNN = frames("RuntimeError: cuDNN error: CUDNN_STATUS_INTERNAL_ERROR") + "\n"
 LOST = "Unable to determine the device handle for GPU 0000:4F:00.0: GPU is lost.  Reboot the system\n"
+BUSY = frames("RuntimeError: CUDA error: CUDA-capable device(s) is/are busy or unavailable") + "\n"
 REFUSED = frames("RuntimeError: cuDNN error: CUDNN_STATUS_BAD_PARAM") + "\n"
 DAYS_AGO = "[Wed Nov 18 03:11:12 2026] NVRM: Xid (PCI:0000:4f:00): 79, pid=41, GPU has fallen off the bus.\n"
 TODAY = DAYS_AGO.replace("Wed Nov 18", "Tue Nov 24")
 DATED = "2026-11-24 02:05:12 the toy begins\n"
 
 
-@pytest.mark.parametrize("raised", [LAUNCH, ACCESS, CUBLAS, CUDNN])
+@pytest.mark.parametrize("raised", [LAUNCH, ACCESS, CUBLAS, CUDNN, BUSY])
 @pytest.mark.parametrize("word", [*map(XID.format, (48, 74, 79, 95, 119)), LOST])
 def test_the_drivers_word_behind_an_error_of_cuda_tells_why(watch: Watch, raised: str, word: str) -> None:
     for logs in ((STEPS + raised + word,), (STEPS + raised, word)):
