@@ -31,8 +31,8 @@ from midwatch.streams.lines.log_levels import goes_on, is_warning, stands_aside
 from midwatch.streams.records import Hit
 
 _ABOVE = 3
-_CHILDREN = 16  # lines: each child of an interrupted program names itself
 """Lines above a traceback's header in which the program may say what it met."""
+_CHILDREN = 16  # lines: each child of an interrupted program names itself
 _LONGEST = 120
 """The most lines of errors that are read."""
 _UNKNOWN = "exception"

@@ -20,6 +20,7 @@ _NAMES_NO_REASON = (
     "nccl_proxy_failed",
     "nccl_call_returned_an_error",
 )
+_PRINTED_BY_NCCL = re.compile(r"\bNCCL (?:WARN|INFO)\b")
 _OF_A_PEER = re.compile(r"remote|Connection|[Ss]ocket|completion from peer|[Tt]imed? ?out")
 """Words of a warning that tells of another process. Behind an error it may be the news of that error."""
 _BENIGN = re.compile(r"libibverbs|No plugin|[Ff]ailed to find|environment variable|NCCL_\w+ is deprecated")
@@ -62,12 +63,12 @@ def words_of_nccl(root: Hit | None, noted: Sequence[Hit]) -> Hit | None:
         return root
     warnings = [each for each in noted if each.rule == "nccl_warning" and _tells(each.line.text)]
     before = [each for each in warnings if earlier(each.line, root.line)]
-    behind = [each for each in warnings if _OF_A_PEER.search(each.line.text) is None]
-    if "NCCL WARN" in root.line.text or "NCCL INFO" in root.line.text:
-        behind = []
-    if not before and not behind:
+    last = max(before, key=in_order, default=None)
+    if last is None and _PRINTED_BY_NCCL.search(root.line.text) is None:
+        others = (each for each in warnings if _OF_A_PEER.search(each.line.text) is None)
+        last = min(others, key=in_order, default=None)
+    if last is None:
         return root
-    last = max(before, key=in_order) if before else min(behind, key=in_order)
     role = root.role if root.fallback else "cause"  # what a call handed up shows no more than that it failed
     return replace(last, role=role, error_type=root.error_type, transient=root.transient, remedy=root.remedy)
 

@@ -58,6 +58,7 @@ REASONS: Mapping[str, WhyNot] = {
     "taken away since": WhyNot(
         "outlived", "only a thread of the job ended here; the scheduler took the job away at {line}"
     ),
+    "days before": WhyNot("outlived", "the driver printed it a day or more before {line}"),
     "only torn down": WhyNot(
         "closing", "the launchers closed their meeting at {line}, and nothing else failed"
     ),

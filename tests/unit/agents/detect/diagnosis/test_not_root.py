@@ -228,6 +228,16 @@ CASES: list[tuple[str, int, int | None, Sequence[Hit], AttemptEnd]] = [
         ended(),
     ),
     (
+        "days before",
+        3,
+        6,
+        [
+            seen(3, "xid_application", kind="torch", text="[Fri Aug  7 13:32:56 2026] NVRM: Xid (t): 31"),
+            seen(6, "xid_hardware", kind="hardware", text="[Sun Aug  9 13:32:56 2026] NVRM: Xid (t): 94"),
+        ],
+        ended(),
+    ),
+    (
         "killed by the agent",
         6,
         4,

@@ -1,11 +1,14 @@
-"""Broken cards: the driver says that a card failed. What CUDA raised on its node follows from that. Pure."""
+"""Broken cards: the driver says that a card failed. What CUDA raised on its node follows from that. Pure.
+
+A kernel's log holds all since the boot, so what it said days before its last word is of other jobs.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
 
-from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, consequence
+from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, beside, consequence
 from midwatch.agents.detect.diagnosis.relations.surroundings import Surroundings
 from midwatch.agents.detect.line_order import in_order, maybe_earlier
 from midwatch.streams.lines.times import printed_time
@@ -18,6 +21,7 @@ _OF_THE_CALL = re.compile(
 """Words with which a library refuses a call. No card that failed brings them about."""
 _DRIVER = ("xid_hardware", "xid_nvlink_fatal", "gsp_silent", "gpu_lost")
 """Rules of the driver's word on a card. Xids that a program's bad address causes are none of them."""
+_KERNEL = "NVRM: "
 _OF_THE_HOST = re.compile(r"BUG: |Oops: ")
 _LONG_BEFORE = 86_400.0
 """Seconds. Two zones lie less than a day apart, so an older time is that of another run."""
@@ -33,6 +37,26 @@ def raised_by_a_broken_card(hit: Hit, around: Surroundings) -> RootCandidate | N
         return None
     word = _word_behind(hit, around)
     return None if word is None else consequence(hit, NotRoot("card failed", word))
+
+
+def said_days_before(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """The driver's word on a card, and a later one of the same file that it printed a day after that or more."""
+    if _KERNEL not in hit.line.text or (last := around.once(_last_words).get(hit.line.file)) is None:
+        return None
+    printed, at = _printed(hit.line, last.line.time), _printed(last.line, last.line.time)
+    if printed is None or at is None or at - printed <= _LONG_BEFORE:
+        return None
+    return beside(hit, NotRoot("days before", last.line))
+
+
+def _last_words(around: Surroundings) -> dict[tuple[str, str], Hit]:
+    """By file, the driver's last word that the file shows."""
+    said = (hit for hit in around.hits if _KERNEL in hit.line.text)
+    return {hit.line.file: hit for hit in sorted(said, key=lambda each: each.line.number)}
+
+
+def _printed(line: Line, read: float) -> float | None:
+    return printed_time(line.text.encode(), read_at=read + _LONG_BEFORE)
 
 
 def _word_behind(hit: Hit, around: Surroundings) -> Line | None:
@@ -59,5 +83,5 @@ def _words(around: Surroundings) -> dict[str, list[Hit]]:
 
 def _is_old(word: Line, line: Line) -> bool:
     """Whether the word was written long before the line. `dmesg -T` at an end prints all since the boot."""
-    printed = printed_time(word.text.encode(), read_at=line.time + _LONG_BEFORE)
+    printed = _printed(word, line.time)
     return printed is not None and line.time - printed > _LONG_BEFORE

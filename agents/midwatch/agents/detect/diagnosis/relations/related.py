@@ -6,7 +6,7 @@ Each names a mechanism. The order among the candidates is in `root_line`.
 from __future__ import annotations
 
 from midwatch.agents.detect.diagnosis.candidates import RootCandidate
-from midwatch.agents.detect.diagnosis.relations.broken_cards import raised_by_a_broken_card
+from midwatch.agents.detect.diagnosis.relations.broken_cards import raised_by_a_broken_card, said_days_before
 from midwatch.agents.detect.diagnosis.relations.closing import (
     aborted_by_its_report,
     aborted_in_a_loader,
@@ -56,6 +56,7 @@ RELATIONS: tuple[Relation, ...] = (
     of_a_failing_node,
     evicted_by_its_removal,
     raised_by_a_broken_card,
+    said_days_before,
     thread_of_a_job_taken_away,
     aborted_in_a_loader,
     thrown_while_ending,

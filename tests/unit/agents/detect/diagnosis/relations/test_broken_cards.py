@@ -66,3 +66,14 @@ def test_a_card_of_another_node_explains_nothing() -> None:
     other = seen(6, "xid_hardware", kind="hardware", text=XID.format(79), node="n2")
     assert diagnose([raised, word], ended()).evidence[0] is word
     assert diagnose([raised, other], ended()).evidence[0] is raised
+
+
+_KERNEL = "[{} 2026] NVRM: Xid (PCI:0000:0{}:00): {}, pid=4188, name=toy, something of the toy\n"
+
+
+def test_of_a_kernels_log_of_days_the_last_day_counts(watch: Watch) -> None:
+    today = _KERNEL.format("Sun Aug  9 13:32:56", 8, 94)
+    done = watch(_KERNEL.format("Wed Aug  5 03:54:13", 7, 31) + today)
+    assert (done.verdict.error_type, done.verdict.root_line) == ("hardware", today.strip())
+    early = _KERNEL.format("Sun Aug  9 03:54:13", 7, 31)
+    assert watch(early + today).verdict.root_line == early.strip()
