@@ -40,7 +40,7 @@ def raised_by_a_broken_card(hit: Hit, around: Surroundings) -> RootCandidate | N
 
 
 def said_days_before(hit: Hit, around: Surroundings) -> RootCandidate | None:
-    """The driver's word on a card, and a later one of the same file that it printed a day after that or more."""
+    """The driver said it, and in the same file something else a day after that or more."""
     if _KERNEL not in hit.line.text or (last := around.once(_last_words).get(hit.line.file)) is None:
         return None
     printed, at = _printed(hit.line, last.line.time), _printed(last.line, last.line.time)
