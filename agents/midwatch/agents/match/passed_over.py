@@ -25,19 +25,23 @@ OF_A_TRIAL = re.compile(
     rb"\b[Tt]rial ?#?\d+ (?:failed with parameters: |failed because of |as TrialState\.FAIL because of )"
 )
 _ANNOUNCED = b"Exception ignored "
-# JAX logs that a plugin does not start, with a chain of tracebacks, and goes on with what else it has.
-_PLUGIN = b"Jax plugin configuration error: "
+# What a library logs with its tracebacks and goes on: JAX without a plugin, Ray Train on a busy node.
+_GONE_ON = (
+    b"Jax plugin configuration error: ",
+    b"Failed to send resource request for train-",
+    b"Failed to stop PlacementGroupCleaner gracefully",
+)
 _CHAINED = (b"The above exception was the direct cause of ", b"During handling of the above exception, ")
 _FITS_FAILED = b"failed with the following error:\n"
 _FITS_COUNTED = b", FitFailedWarning)"
 
 
 def is_passed_over(text: bytes, start: int, end: int, speaker: bytes) -> bool:
-    """Whether Python ignored the exception, a search of parameters counted it, or JAX's plugin raised it."""
-    fits_failed, announced, plugin = _passed_over_near(text, start // SOURCE_BYTES)
+    """Whether Python ignored the exception, a search of parameters counted it, or its library went on."""
+    fits_failed, announced, gone_on = _passed_over_near(text, start // SOURCE_BYTES)
     if fits_failed and _is_counted_fit(text, start, end):
         return True
-    if plugin and _is_of_a_plugin(lines_above(text, start, speaker)):
+    if gone_on and _is_of_one_that_goes_on(lines_above(text, start, speaker)):
         return True
     announced = announced and text.rfind(_ANNOUNCED, max(start - SOURCE_BYTES, 0), start) >= 0
     return announced and _all_ignored(text[start + len(speaker) : end], lines_above(text, start, speaker))
@@ -45,22 +49,20 @@ def is_passed_over(text: bytes, start: int, end: int, speaker: bytes) -> bool:
 
 @lru_cache(maxsize=16)
 def _passed_over_near(text: bytes, part: int) -> tuple[bool, bool, bool]:
-    """Whether failed fits, ignored exceptions and JAX's plugins stand in a part of a chunk, or right above.
+    """Whether failed fits, ignored exceptions or libraries that go on are in a part of a chunk, or above.
 
     Few chunks hold any, and a storm asks for each of its lines.
     """
     first, end = max(part - 1, 0) * SOURCE_BYTES, (part + 1) * SOURCE_BYTES
-    fits_failed, announced, plugin = (
-        text.find(words, first, end) >= 0 for words in (_FITS_FAILED, _ANNOUNCED, _PLUGIN)
-    )
-    return fits_failed, announced, plugin
+    fits_failed, announced = (text.find(words, first, end) >= 0 for words in (_FITS_FAILED, _ANNOUNCED))
+    return fits_failed, announced, any(text.find(words, first, end) >= 0 for words in _GONE_ON)
 
 
-def _is_of_a_plugin(above: Iterator[tuple[int, bytes]]) -> bool:
-    """Whether the traceback above, or the chain that it belongs to, is one that JAX logs of a plugin."""
+def _is_of_one_that_goes_on(above: Iterator[tuple[int, bytes]]) -> bool:
+    """Whether a library logged the traceback above, or the chain that it belongs to, and went on."""
     chained = False
     for _, line in above:
-        if _PLUGIN in line:
+        if any(words in line for words in _GONE_ON):
             return True
         words = line.strip()
         if line[:1].isspace() or not words or line.startswith(HEADER):

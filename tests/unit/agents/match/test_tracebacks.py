@@ -159,6 +159,21 @@ def test_a_plugin_that_jax_goes_on_without_ends_nothing() -> None:
         assert place(f"{lead}the toys begin\n{chain}", last).kind == "reported"
 
 
+@pytest.mark.parametrize(
+    "lead",
+    [
+        "Failed to send resource request for train-9f. If this only happens on a busy node, ignore it.",
+        "Failed to stop PlacementGroupCleaner gracefully.",
+    ],
+)
+def test_what_ray_train_s_controller_goes_on_behind_ends_nothing(lead: str) -> None:
+    last = "GetTimeoutError: Get timed out: toys not ready."
+    told = f"{FRAME}\n    toy.get(a)\n{last}\n"
+    for header in ("", f"{HEAD}\n"):  # Ray leaves out one that it repeats
+        assert place(f"{lead}\n{header}{told}", last).kind == "ignored"
+    assert place(f"the toy failed\n{HEAD}\n{told}", last).kind == "reported"
+
+
 def test_an_agent_s_tool_that_failed_is_an_answer_to_the_model() -> None:
     told = f"{HEAD}\n{FRAME}\n    toy(a)\nKeyError: 'abacus'\n"
     tool = f"ERROR:2026-03-02 11:52:40,118:Error when executing tool: 'abacus'\n{told}"
