@@ -1,14 +1,15 @@
 """The closing lines: the failure that only the end of a saved log shows, because no rule knows its words.
 
 A live watch learns from the scheduler how the job ended. A saved log ends where its program or its copy
-ended. Six ends speak for a failure all the same:
+ended. Seven ends speak for a failure all the same:
 
 - A Python traceback whose exception is missing.
 - An error as the very last line.
 - Words of a failure in the last lines (`closing_words`).
 - What a terminal or a shell prints when it ends a program.
 - Step after step whose gradients are not finite.
-- Waiting for ranks or processes that did not come.
+- A shell's word on what its script lacks.
+- Waiting for ranks or processes (`closing_waits`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from midwatch.agents.replay.closing_waits import closing_wait
 from midwatch.agents.replay.closing_words import kind_of, last_words
 from midwatch.agents.replay.cut_tracebacks import (
     Numbered,
@@ -42,8 +44,10 @@ CUT_NAME = "the log ends within the name of the exception"
 SAID = "the log ends with an error that no rule knows"
 WORDS = "the last lines tell of a failure in words that no rule knows"
 BROKEN = "the log ends in steps whose gradients are not finite"
-WAITS = "the log ends in waiting for ranks or processes that did not come"
+LACKS = "the log ends with a shell's word on what its script lacks"
 ENDED = "the log ends with what a terminal or a shell prints when a program is ended"
+
+_LACKS = "script_goes_on_without"
 
 _DIGITS = re.compile(rb"\d+")
 _LEFT_OUT = re.compile(rb"\A\s*(?:\[?\.\.\.\]?)?\s*\Z")
@@ -95,24 +99,10 @@ _GRADIENTS = re.compile(
     rb"(?i)\bgrad(?:ient)?[ _]?norm\b['\"]?(?: is| ?[:=])? *(?P<value>-?(?:nan|inf|\d[\d.]*(?:e[+-]?\d+)?))"
 )
 _NOT_FINITE = re.compile(rb"(?i)-?(?:nan|inf)\Z")
-_WAITS = re.compile(
-    rb"\bWaiting in store based barrier to initialize process group for rank: \d+, key: \S+ "
-    rb"\(world_size=(\d{1,9}), worker_count=(\d{1,9}),"
-    rb"|\[LightGBM\] \[Warning\] Connecting to rank \d+ failed, waiting for \d+ milliseconds"
-    rb"|\bNCCL INFO socket\w+: connect returned [\w ]+, retrying \(\d+/\d+\)"
-    rb"|\bLoadServer \S+ Failed at \d+ times error_code \d+"  # OneFlow
-    rb"|\bCreateSession still waiting for response from worker: /job:\w+/"
-)
-# Behind steps it may be a queue of work that is empty for a while.
-_WAITS_FIRST = re.compile(
-    rb"(?i)\bwaiting (?:for|on) (?:[\w/-]+ ){0,4}"
-    rb"(?:workers?|ranks?|peers?|master|chief|coordinator|parameter servers?)\b"
-)
 # torch tries both kinds of address, and the error comes only behind the last try.
 _PORT_TAKEN = re.compile(
     rb"\[c10d\] The server socket has failed to (?:listen on|bind to) \S+ \(errno: 98 - Address already"
 )
-_LEAST_WAITS = 2  # torch and TensorFlow say so every ten seconds, LightGBM sooner
 _STEPS, _LEAST_STEPS = 16, 6
 """Of so many last lines at least so many print gradients, and none of them is finite."""
 
@@ -126,18 +116,26 @@ class ClosingFailure(NamedTuple):
     how: str
 
 
-def closing_failure(file: LogFile, hits: Sequence[Hit], stepped: int = 0) -> ClosingFailure | None:
+def closing_failure(
+    file: LogFile, hits: Sequence[Hit], stepped: int = 0, *, trained: bool = False
+) -> ClosingFailure | None:
     """The failure in which the file ends, if its end looks like one.
 
     `hits`: all of the file. A line that a rule knows is no unknown error. Above a traceback it gives its
     type, though its writer calls it a warning. `stepped`: the last line that printed a step; 0 without one.
+    `trained`: whether any file of the job printed the number of a step.
     """
     lines = last_lines(file)
     while lines and _LEFT_OUT.match(lines[-1][1]):
         lines.pop()
     known = _with_repeated({hit.line.number: hit for hit in hits if hit.line.path == file.path}, lines)
     header = header_of(lines)
-    found = _ended_or_said(lines, known, stepped) if header is None else _cut(lines, header, known)
+    if header is not None:
+        found = _cut(lines, header, known)
+    else:
+        waits = closing_wait(lines, stepped=trained)
+        found = waits or _lacked_by_a_script(lines, known, trained=trained)
+        found = found or _ended_or_said(lines, known, stepped)
     return None if found is None else ClosingFailure(file.path, *found)
 
 
@@ -183,9 +181,6 @@ def _ended_or_said(lines: Numbered, known: Mapping[int, Hit], stepped: int) -> _
     for pattern, error_type in _ENDED:
         if number not in known and pattern.fullmatch(last[front(last) :]):
             return number, error_type, ENDED
-    waits = _waits_for_ranks(lines, stepped)
-    if waits is not None:
-        return waits, "rendezvous", WAITS
     if len(lines) > 1 and all(_PORT_TAKEN.search(line) for _, line in lines[-2:]):
         return lines[-2][0], "port_in_use", WORDS
     broken = _not_finite(lines[-_STEPS:])
@@ -200,17 +195,13 @@ def _ended_or_said(lines: Numbered, known: Mapping[int, Hit], stepped: int) -> _
     return None if found is None else (*found, WORDS)
 
 
-def _waits_for_ranks(lines: Numbered, stepped: int) -> int | None:
-    """The number of the first of the last lines, if all of them say that ranks or processes are missing."""
-    first, waits = None, 0
-    for number, line in reversed(lines):
-        found = _WAITS.search(line)
-        if found is None and (stepped or _WAITS_FIRST.search(line) is None):
-            break
-        if found is not None and found[1] and int(found[2]) >= int(found[1]):
-            break
-        first, waits = number, waits + 1
-    return first if waits >= _LEAST_WAITS else None
+def _lacked_by_a_script(lines: Numbered, known: Mapping[int, Hit], *, trained: bool) -> _Found | None:
+    """The very last line, if a shell says there what its script lacks. Under `set -e` nothing follows."""
+    number, _ = lines[-1] if lines else (0, b"")
+    hit = known.get(number)
+    if trained or hit is None or hit.rule != _LACKS:
+        return None
+    return number, hit.error_type, LACKS
 
 
 def _not_finite(lines: Numbered) -> int | None:

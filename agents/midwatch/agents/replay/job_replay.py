@@ -315,8 +315,8 @@ def _ended_for_no_known_reason(result: Replayed) -> bool:
 
 def _closing(run: _JobReplay, files: Sequence[LogFile], hits: Sequence[Hit]) -> ClosingFailure | None:
     """The failure in which the first such file ends."""
-    stepped = run.failures.last_step
-    ends = (closing_failure(file, hits, stepped.get(file.path, 0)) for file in files)
+    stepped, trained = run.failures.last_step, run.watch.job.state.step is not None
+    ends = (closing_failure(file, hits, stepped.get(file.path, 0), trained=trained) for file in files)
     return next((end for end in ends if end is not None), None)
 
 
