@@ -81,6 +81,8 @@ _OF_A_TRIAL = re.compile(
     r"(?i)\A[\s\W]*(?:trial|config(?:uration)?|combination|candidate|fold|grid point) ?(?:#?\d+ )?"
     r"(?:has )?failed(?: with)?: (?:\w+\.)*\w+(?:Error|Exception)\b"
 )
+# `str` of urllib's exception, where Python's own traceback prints its name in front.
+_OF_A_REQUEST = re.compile(r"\A\s*<urlopen error .*>\s*\Z")
 _DIGITS = re.compile(r"\d+")
 _OF_ONE_OF_MANY = re.compile(r"(?i)\brank ?\d|\bpid=|\A\s*\d+: |\A\[\d")
 _WHO = re.compile(r"\[rank\d+\]|\[\w*\d(?:,[\w:-]+)*\]|\A\s*\d+: |pid=\d+")
@@ -348,9 +350,11 @@ def printed_by_a_handler(file: LogFile, last: int) -> bool:
     """Whether line `last` is the exception of a traceback that begins within a function of the program.
 
     What nothing caught begins in the script's own module, or where a thread or a process begins. A search
-    that reports a trial's exception in a line of its own had caught it, too.
+    that reports a trial's exception in a line of its own had caught it, too, and so had who prints only the
+    words of a request's exception.
     """
-    if _OF_A_TRIAL.match(_own_words(next(lines_behind(file, last - 1), ""))):
+    words = _own_words(next(lines_behind(file, last - 1), ""))
+    if _OF_A_TRIAL.match(words) or _OF_A_REQUEST.match(words):
         return True
     below = ""
     for line in reversed(_lines_above(file, last, _LONGEST_TRACEBACK)):

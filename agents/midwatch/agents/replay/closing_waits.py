@@ -13,8 +13,8 @@ from midwatch.agents.replay.cut_tracebacks import Numbered
 
 WAITS = "the log ends in waiting for ranks or processes that did not come"
 JOINS = (
-    "the log ends where rank 0 waits for the others to join: it hangs there, or the job had just started when "
-    "this was saved"
+    "the log ends where rank 0 waits for the others to join: it hangs there, or the job had just started "
+    "when this was saved"
 )
 
 _LEAST_WAITS = 2  # torch and TensorFlow say so every ten seconds, LightGBM sooner

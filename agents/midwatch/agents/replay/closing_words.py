@@ -39,7 +39,8 @@ _KINDS = tuple(
         (
             "host_oom",
             r"\boom[- ]?kill|\bout[ -]of (?:host |system )?memory\b.{0,30}\bkill|\bkilled\b.{0,40}\bmemory\b"
-            r"|\bcannot allocate memory\b|\bmemory limit (?:exceeded|reached)",
+            r"|\bcannot allocate memory\b|\bmemory (?:limit|quota) (?:exceeded|reached)"
+            r"|\bexceeded\b.{0,20}\bmemory quota\b",
         ),
         (
             "oom",

@@ -316,6 +316,9 @@ FINISHED = "2026-03-02 10:09:00,118 - toys - INFO - Experiment completed success
         (PRINTED.replace("in paint_one", "in <module>") + FINISHED, "failed"),
         (PRINTED.replace("in paint_one", "in _bootstrap_inner") + FINISHED, "failed"),
         (PRINTED.replace("Traceback (most recent call last):\n", "") + FINISHED, "failed"),
+        ("<urlopen error [Errno 111] Connection refused>\n" + FINISHED, "unknown"),
+        ("<urlopen error [Errno 111] Connection refused>\n", "failed"),
+        ("urllib.error.URLError: <urlopen error [Errno 111] Connection refused>\n" + FINISHED, "failed"),
     ],
 )
 def test_what_a_handler_printed_ended_no_program_that_tells_of_its_success(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from unit.agents.conftest import Watch
 
 STEPS = "step 1 loss 2.0\nstep 2 loss 1.9\n"

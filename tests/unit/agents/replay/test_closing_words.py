@@ -25,6 +25,7 @@ TOLD = [
     ("Unknown argument: --wheels", "config"),
     ("toy: caught signal 11 in stage 3", "native_crash"),
     ("toyd: memory limit exceeded", "host_oom"),
+    ("ERROR:toyd: this job has exceeded its memory quota", "host_oom"),
     ("toy returns TOY_OUT_OF_RESOURCES", "oom"),
     ("toy: could not allocate a buffer on card 3", "oom"),
     ("toy: the file system is read-only", "storage"),
