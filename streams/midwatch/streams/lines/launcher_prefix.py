@@ -7,13 +7,15 @@ import re
 _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d+)?"
 _DATE = r"\d{4}[-/]\d\d[-/]\d\d"
 _ZONE = r"(?: ?(?:Z|[+-]\d\d:?\d\d| (?:UTC|GMT|CES?T|[EPMC][SD]T|[KJI]ST)))?"
+# Horovod's `--prefix-timestamp`
+_ASCTIME = r"[A-Z][a-z][a-z] [A-Z][a-z][a-z] [ \d]\d \d\d:\d\d:\d\d \d{4}"
 # A host with a number and its domain. Modules and files of Python have none of these endings.
 DOMAIN = (
     r"(?:local|lan|internal|cluster|hpc|edu|com|org|net|gov|de|fr|uk|ch|it|es|nl|se|fi|no|eu|ca|jp|cn|kr)"
 )
 _ALWAYS_THE_SAME = (
     r"\[rank\d+\]:? ?|\[[A-Za-z]\w*\d\]: ?"  # torch, torchrun --tee: the role and its rank
-    r"|\[\d+(?:,[\w:-]+)*\]<std\w+>: ?"  # mpirun --tag-output, Horovod, SageMaker
+    rf"|(?:{_ASCTIME})?\[\d+(?:,[\w:-]+)*\]<std\w+>: ?"  # mpirun --tag-output, Horovod, SageMaker
     r"|\d+: "  # srun --label
     r"|\((?:[^()]*pid=\d[^()]*|raylet(?:, ip=[\d.]+)?|autoscaler \+[\dhms]+)\) "  # Ray, SkyPilot
     r"|[A-Za-z][\w.-]*\d +\| "  # Docker Compose

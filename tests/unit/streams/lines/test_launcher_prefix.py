@@ -17,6 +17,7 @@ PREFIXES = (
     "[1,0]<stderr>:",
     "[1,mpirank:0,algo-1]<stdout>:",
     "[0]<stderr>:",
+    "Fri Mar  2 11:52:40 2026[0]<stderr>:",
     "(ToyWorker pid=4021, ip=10.0.0.3) ",
     "(toy-task, rank=1, pid=4021, ip=10.0.0.3) ",
     "(autoscaler +1m2s) ",
