@@ -31,7 +31,6 @@ MISSED = {
     "vision-hang-stop": "a log that stops between two steps shows no failure; the watch sees the silence",
     "g75-hang-kernel": "the same",
     "jax-prefetch-stall": "the same",
-    "tf-mwms-waits": "TensorFlow's service waits for a task in words that a parameter server's start has too",
     "g28-cublas-alloc-full": "an entropy that is no number in each step is a measure like others",
     "g42-nccl-watchdog": "a kernel that blocks the stream looks like a lost rank: it is restarted",
     "mpi-pipe-deadlock": "the program's own timer fires in a deadlock by construction: it is restarted",

@@ -42,6 +42,11 @@ _JOINS = re.compile(
     rb"|\] Initializing TorchBackend in DeepSpeed with backend \w+\s*\Z"
     rb"|\] Starting JAX distributed service on \S+\s*\Z"
 )
+# The service that TensorFlow and JAX start in task 0 counts the tasks that are still missing.
+_MISSING = re.compile(rb"\bcoordination_service\.\w+:\d+\] Waiting for (\d{1,9})/\d{1,9} tasks to connect")
+_COORDINATES = re.compile(
+    rb"\bcoordination_service(?:_agent)?\.\w+:\d+\] |/job:\w+/replica:\d+/task:\d+\s*\Z"
+)
 
 
 class ClosingWait(NamedTuple):
@@ -57,7 +62,11 @@ def closing_wait(lines: Numbered, *, stepped: bool) -> ClosingWait | None:
     waits = _waits_for_ranks(lines, stepped=stepped)
     if waits is not None:
         return ClosingWait(waits, "rendezvous", WAITS)
-    if stepped or not lines or _joining(lines[-1][1]) is None:
+    if stepped or not lines:
+        return None
+    if (missing := _missing_tasks(lines)) is not None:
+        return ClosingWait(missing, "rendezvous", WAITS)
+    if _joining(lines[-1][1]) is None:
         return None
     if not any(_joining(line) == 0 for _, line in lines[-_TOGETHER:]):
         return None
@@ -75,6 +84,17 @@ def _waits_for_ranks(lines: Numbered, *, stepped: bool) -> int | None:
             break
         first, waits = number, waits + 1
     return first if waits >= _LEAST_WAITS else None
+
+
+def _missing_tasks(lines: Numbered) -> int | None:
+    """The number of the line in which the coordination service, which has the last word, misses tasks."""
+    if _COORDINATES.search(lines[-1][1]) is None:
+        return None
+    counts = (
+        (number, found) for number, line in reversed(lines[-_TOGETHER:]) if (found := _MISSING.search(line))
+    )
+    number, last = next(counts, (0, None))
+    return number if last is not None and int(last[1]) else None
 
 
 def _joining(line: bytes) -> int | None:

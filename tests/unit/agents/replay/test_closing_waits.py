@@ -41,6 +41,24 @@ def test_the_last_of_several_members_is_shown(watch: Watch) -> None:
     assert (done.verdict.error_type, done.verdict.root_line_number) == ("hang", 3)
 
 
+COUNTED = "(w0) I0000 00:00:1772449960.118 88 coordination_service.cc:9] Waiting for {}/2 tasks to connect.\n"
+MISSING = "(w0) I0000 00:00:1772449960.119 88 coordination_service.cc:9] Example stragglers:\n"
+MISSING += "(w0) /job:worker/replica:0/task:1\n"
+CONNECTED = (
+    "(w0) I0000 00:00:1772449960.12 88 coordination_service_agent.cc:9] Coordination agent has connected.\n"
+)
+
+
+@pytest.mark.parametrize("rest", ["", MISSING, MISSING + CONNECTED])
+def test_tasks_that_the_coordination_service_still_misses_never_came(watch: Watch, rest: str) -> None:
+    done = watch("the toy starts\n" + COUNTED.format(1) + rest)
+    assert (done.verdict.error_type, done.verdict.root_line_number) == ("rendezvous", 2)
+    assert done.decision.action == "hold"
+    assert watch(COUNTED.format(1) + MISSING + COUNTED.format(0)).verdict.state == "unknown"
+    assert watch(COUNTED.format(1) + rest + "the toys have met\n").verdict.state == "unknown"
+    assert watch(STEPS + COUNTED.format(1) + rest).verdict.state == "healthy"
+
+
 @pytest.mark.parametrize("last", [LIGHTNING.format(1, 2), "| distributed init (rank 3): env://\n"])
 def test_another_rank_may_say_nothing_more_for_the_rest_of_the_run(watch: Watch, last: str) -> None:
     assert watch("the toy starts\n" + last).verdict.state == "unknown"
