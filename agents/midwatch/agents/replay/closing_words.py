@@ -42,6 +42,7 @@ _KINDS = tuple(
             r"|\bcannot allocate memory\b|\bmemory (?:limit|quota) (?:exceeded|reached)"
             r"|\bexceeded\b.{0,20}\bmemory quota\b",
         ),
+        ("slurm_failure", r"\A(?:srun|sbatch|salloc|slurmstepd|slurmd): (?:error|fatal): "),
         (
             "oom",
             r"(?:\b|_)out[ _-]of[ _-](?:\w+[ _-])?(?:memory|resources)\b|\b"

@@ -31,6 +31,8 @@ TOLD = [
     ("toy: the file system is read-only", "storage"),
     ("got SIGTERM, leaving", "cancelled"),
     ("toyd: job 7 was evicted", "preemption"),
+    ("srun: error: Unable to allocate toys: the toy is unknown", "slurm_failure"),
+    ("slurmstepd: error: the toys are gone", "slurm_failure"),
     ("toyd: the time limit of this toy is exceeded", "slurm_failure"),
     ("toy check: rank 3 timed out", "distributed_timeout"),
     ("toy timeout check failed: rank = 6, thread = 0", "distributed_timeout"),

@@ -106,6 +106,23 @@ CASES: list[tuple[str, int, int | None, Sequence[Hit], AttemptEnd]] = [
         ended(noted=(context(3, "job_requeues_itself"),)),
     ),
     (
+        "asked for itself",
+        8,
+        3,
+        [
+            seen(7, kind="preemption", text="CANCELLED DUE TO JOB REQUEUE"),
+            seen(8, "slurm_srun_gone", kind="cancelled"),
+        ],
+        ended(noted=(context(3, "job_requeues_itself"),)),
+    ),
+    (
+        "went another way",
+        6,
+        5,
+        [seen(6, kind="ray_actor_died", text=WORKER_DIED)],
+        ended(noted=(context(5, "ray_task_retried"),)),
+    ),
+    (
         "went another way",
         3,
         5,

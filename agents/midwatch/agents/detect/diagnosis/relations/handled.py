@@ -15,7 +15,12 @@ _FALLBACKS = {"ofi_plugin_setup_failed": "nccl_tcp_fallback"}
 # Ray prints this of each worker that dies, whether or not it then runs the task once more.
 _A_WORKER_DIED = "A worker died or was killed while executing a task"
 _PORT_TAKEN = ("store_cannot_listen", "store_port_in_use")
+_RETRIED_ABOVE = 2
+"""Lines between Ray's word that it runs the task once more and its word on the worker that died."""
 _REQUEUE = re.compile(r"DUE TO JOB REQUEUE")
+_OF_ITS_STEP = ("slurm_srun_gone", "slurm_step_clean_up", "said_cancelled")
+"""What srun says of the step that a requeue ends."""
+_TOGETHER = 8  # lines: srun and slurmstepd tell of one requeue within these
 _WARNED = "lightning_requeued"
 """The rule of a handler that was warned of the end and asks for a new start."""
 
@@ -26,12 +31,24 @@ def asked_for_itself(hit: Hit, around: Surroundings) -> RootCandidate | None:
     Its handler of the scheduler's warning tells of the warning first, and of the request after that.
     """
     warned = hit.rule == _WARNED
-    if not warned and _REQUEUE.search(hit.line.text) is None:
+    if not warned and _REQUEUE.search(hit.line.text) is None and not _of_a_requeued_step(hit, around):
         return None
     for each in around.noted:
         if each.rule == "job_requeues_itself" and (warned or earlier(each.line, hit.line)):
             return beside(hit, NotRoot("asked for itself", each.line))
     return None
+
+
+def _of_a_requeued_step(hit: Hit, around: Surroundings) -> bool:
+    """Whether srun tells there how the step ended that a requeue took."""
+    return hit.rule in _OF_ITS_STEP and any(
+        each.line.file == hit.line.file and abs(each.line.number - hit.line.number) <= _TOGETHER
+        for each in around.once(_requeues)
+    )
+
+
+def _requeues(around: Surroundings) -> list[Hit]:
+    return [each for each in around.hits if _REQUEUE.search(each.line.text)]
 
 
 def went_another_way(hit: Hit, around: Surroundings) -> RootCandidate | None:
@@ -40,9 +57,15 @@ def went_another_way(hit: Hit, around: Surroundings) -> RootCandidate | None:
     if way is None:
         return None
     for each in around.noted:
-        if each.rule == way and earlier(hit.line, each.line):
+        if each.rule == way and (earlier(hit.line, each.line) or _right_above(hit, each)):
             return beside(hit, NotRoot("went another way", each.line))
     return None
+
+
+def _right_above(hit: Hit, retried: Hit) -> bool:
+    """Whether Ray said of this very worker that its task runs once more."""
+    above = hit.line.number - retried.line.number
+    return hit.line.file == retried.line.file and 0 < above <= _RETRIED_ABOVE
 
 
 def port_left_alone(hit: Hit, around: Surroundings) -> RootCandidate | None:

@@ -1,0 +1,33 @@
+"""A job that puts itself back into the queue, all in one file, and a task of Ray's that runs once more."""
+
+from __future__ import annotations
+
+from unit.agents.conftest import Watch
+
+STEPS = "iteration 10/ 90 | lm loss: 2.5\niteration 20/ 90 | lm loss: 2.4\n"
+REQUEUED = """requeueing job 77
+srun: Job step aborted: Waiting up to 7 seconds for job step to finish.
+slurmstepd-toy1: error: *** JOB 77 ON toy1 CANCELLED AT 2026-03-02T11:52:40 DUE TO JOB REQUEUE ***
+srun: got SIGCONT
+srun: forcing job termination
+"""
+AGAIN = "resumed from iteration 20\niteration 30/ 90 | lm loss: 2.3\niteration 40/ 90 | lm loss: 2.2\n"
+RETRIED = """(raylet) Task Toy.turn failed. There are 2 retries remaining, so the task will be retried.
+(raylet) A worker died or was killed while executing a task by an unexpected system error. See its logs.
+"""
+
+
+def test_a_job_that_went_on_behind_its_own_requeue_is_not_started_again(watch: Watch) -> None:
+    done = watch(STEPS + REQUEUED + AGAIN)
+    assert (done.verdict.state, done.decision.action) == ("healthy", "none")
+
+
+def test_a_requeue_that_nobody_in_the_job_asked_for_is_a_preemption(watch: Watch) -> None:
+    done = watch(STEPS + REQUEUED.partition("\n")[2])
+    assert done.verdict.error_type == "preemption"
+
+
+def test_a_worker_whose_task_ray_runs_once_more_ended_nothing(watch: Watch) -> None:
+    assert watch(STEPS + RETRIED + AGAIN + "training done\n").decision.action == "none"
+    assert watch(STEPS + AGAIN + "training done\n" + RETRIED).decision.action == "none"
+    assert watch(STEPS + RETRIED.partition("\n")[2]).verdict.error_type == "ray_actor_died"
