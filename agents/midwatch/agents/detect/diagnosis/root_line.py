@@ -49,6 +49,7 @@ class Features(NamedTuple):
     path: str
     number: int
     untyped: bool  # of two rules on one line the one that knows the kind comes first
+    undecided: bool  # and of two that know it the one that knows whether it may pass
 
 
 _WORSE = {
@@ -86,6 +87,7 @@ def features(candidate: RootCandidate) -> Features:
         path=path,
         number=number,
         untyped=untyped,
+        undecided=hit.transient is None,
     )
 
 

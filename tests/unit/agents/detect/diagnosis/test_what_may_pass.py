@@ -56,11 +56,9 @@ POOL = "requests.exceptions.{}: HTTPSConnectionPool(host='{}', port=443): {} "
     "raised",
     [
         GRPC.format("UNAVAILABLE"),
-        POOL.format("ReadTimeout", "huggingface.co", "Read timed out."),
         POOL.format("ConnectionError", "toy", "Max retries exceeded with url: /toy"),
         "TimeoutError: [Errno 110] Connection timed out",
         "OSError: [Errno 113] No route to host",
-        "httpx.ReadTimeout: The read operation timed out",
         "openai.InternalServerError: Error code: 503 - {'error': 'the toy is busy'}",
         "kafka.errors.NoBrokersAvailable: NoBrokersAvailable",
         "pymongo.errors.ServerSelectionTimeoutError: 10.0.0.9:27017: timed out",
@@ -75,6 +73,23 @@ def test_a_service_that_is_away_after_steps_may_pass(watch: Watch, raised: str) 
     assert watch(frames(raised) + "\n").decision.action == "hold", (
         "before any step it may never have been there"
     )
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        POOL.format("ReadTimeout", "huggingface.co", "Read timed out. (read timeout=10)"),
+        POOL.format("ReadTimeout", "toy", "Read timed out. (read timeout=10)"),
+        "httpx.ReadTimeout: The read operation timed out",
+        "aiohttp.client_exceptions.ServerDisconnectedError: Server disconnected",
+    ],
+)
+@pytest.mark.parametrize("before", ["", STEPS])
+def test_a_service_that_was_reached_and_gave_no_answer_may_pass(
+    watch: Watch, raised: str, before: str
+) -> None:
+    done = watch(before + frames(raised) + "\n")
+    assert (done.verdict.family, done.verdict.transient, done.decision.action) == ("comms", True, "restart")
 
 
 @pytest.mark.parametrize(

@@ -53,11 +53,13 @@ def _requeues(around: Surroundings) -> list[Hit]:
 
 def went_another_way(hit: Hit, around: Surroundings) -> RootCandidate | None:
     """The program took its fallback, or ran the task once more: the failure ended nothing."""
-    way = "ray_task_retried" if _A_WORKER_DIED in hit.line.text else _FALLBACKS.get(hit.rule)
+    of_ray = _A_WORKER_DIED in hit.line.text
+    way = "ray_task_retried" if of_ray else _FALLBACKS.get(hit.rule)
     if way is None:
         return None
     for each in around.noted:
-        if each.rule == way and (earlier(hit.line, each.line) or _right_above(hit, each)):
+        told_above = of_ray and _right_above(hit, each)
+        if each.rule == way and (earlier(hit.line, each.line) or told_above):
             return beside(hit, NotRoot("went another way", each.line))
     return None
 
