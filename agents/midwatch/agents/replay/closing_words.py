@@ -81,7 +81,8 @@ _KINDS = tuple(
         ),
         (
             "communication",
-            r"\b(?:connection|socket|stream|channel|link)s?\b.{0,30}\b(?:lost|broken?|reset|refused|closed"
+            r"\b(?:unable|failed|cannot|could not) (?:to )?connect to\b"
+            r"|\b(?:connection|socket|stream|channel|link)s?\b.{0,30}\b(?:lost|broken?|reset|refused|closed"
             r"|aborted|dropped|went down|is down)\b|\blost (?:the )?(?:connection|contact|communication|link)"
             r"|\b(?:un|not )reachable\b|\bcompletion with (?:error|status)\b|\bbroken pipe\b|\bno route to\b"
             r"|\b(?:missed|no|lost)\b.{0,20}\bheart ?beats?\b"

@@ -35,6 +35,8 @@ _TYPES = {
     b"ModuleNotFoundError": "import_error",
     b"KeyboardInterrupt": "user_interrupt",
 }
+# A collector of a terminal's page puts the time of each line into a line of its own.
+_ONLY_A_CLOCK = re.compile(rb"\s*\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?\]?\s*\Z")
 _DIGITS = re.compile(rb"\d")
 _CARETS = re.compile(rb"\A\s*[\^~]+\s*\Z")
 
@@ -72,8 +74,9 @@ def header_of(lines: Numbered) -> int | None:
         boxed = _BOX_HEADER.match(header[front(header) :]) is not None
         if boxed or _HEADER.search(header):
             rest = [_words(line, header) for _, line in lines[index + 1 :]]
-            if _exception_named_in(header):
-                rest = [words for words in rest if words.strip()]
+            stamped = [words for words in rest if _ONLY_A_CLOCK.match(words) is None]
+            if _exception_named_in(header) or len(stamped) < len(rest):
+                rest = [words for words in stamped if words.strip()]
             fills = all(map(_BOX.match, rest)) if boxed else _are_frames(rest)
             return index if fills and not is_quiet(header) else None
     return None

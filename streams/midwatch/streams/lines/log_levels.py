@@ -41,6 +41,12 @@ _AUTOTUNER = re.compile(rb"_inductor/select_algorithm\.py:\d+\]|\bcuda_timer\.cc
 _NCCL_RAS = re.compile(rb"\bras/\w+\.cc:\d+ NCCL WARN ")
 # OpenCV gives an empty image where it could not read one.
 _UNREAD = re.compile(rb"\bloadsave\.cpp:\d+\)? (?:\w+ )?imread_")
+# A page or a port to look at the run, which goes on without it.
+_TO_LOOK_AT = re.compile(
+    rb"(?i)\b(?:failed|could ?n[o']t|can ?not|unable) (?:to )?(?:start|launch|open|serve|bind) "
+    rb"(?:the |a )?(?:\w+ )?(?:web ?server|web ?ui|tensorboard|visuali[sz]er|visuali[sz]ation server"
+    rb"|metrics (?:server|exporter|port))\b"
+)
 # Some writers end a run and log it as information, for example TensorFlow's coordinator.
 _ENDS_ALL = re.compile(rb"\bError reported to Coordinator: ")
 # The line itself says that its writer goes on.
@@ -105,6 +111,7 @@ def stands_aside(line: bytes) -> bool:
         or _AUTOTUNER.search(head) is not None
         or _NCCL_RAS.search(head) is not None
         or _UNREAD.search(head) is not None
+        or _TO_LOOK_AT.search(head) is not None
     )
 
 

@@ -51,6 +51,11 @@ def test_the_clock_of_a_collector_may_go_on_within_a_traceback(watch: Watch) -> 
     assert watch(STEPS + log.partition("\n")[0] + "\n" + other).verdict.state == "healthy"
 
 
+def test_a_clock_in_a_line_of_its_own_parts_no_traceback(watch: Watch) -> None:
+    log = "".join(f"{line}\n2026-03-02 11:52:40\n\n" for line in OPEN.splitlines())
+    assert watch(STEPS + log).decision.reason == "the log ends within a traceback"
+
+
 def test_the_line_is_shown_with_its_colours(watch: Watch) -> None:
     line = "\x1b[33m(autoscaler +7s)\x1b[0m Error: No available node types can fulfill resource request {}"
     done = watch(f"the toys wait\n{line}\n")

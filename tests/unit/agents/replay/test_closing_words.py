@@ -39,6 +39,7 @@ TOLD = [
     ("n4:77:78 [3] toy.cc:8 TCCL WARN the toy never came, time-out", "distributed_timeout"),
     ("toy5: got completion with error:", "communication"),
     ("lost worker 7", "communication"),
+    (": Unable to connect to the toy's endpoint", "communication"),
     ("toy: no progress for 1800 seconds", "hang"),
     ("the model has diverged at step 70", "numerical_instability"),
     ("toy: accelerator 3 is in error state", "hardware"),

@@ -55,12 +55,15 @@ QUIET = [
     "RuntimeError: odd. The toy will be skipped (if it is small)",
     "E0302 11:00:00.000000 77 cuda_timer.cc:9] Delay kernel timed out: odd",
     "[ERROR:6@77.25] global loadsave.cpp:478 imread_ imread_('/toy/7.tif'): can't read data: error: odd",
+    "[ERROR] toy: Failed to start web server: [Errno 98] odd",
+    "ERROR toy could not open the metrics port: odd",
     "2026-03-02 11:00:00,000 - INFO - the toy's tool said: slurmstepd: error: odd",
     "2026-03-02 11:00:00,000 - toy - INFO - RuntimeError: odd",
     "INFO:toy:W0302 11:00:00.000000 77 toy.cc:3] error: odd",
     "[INFO] srun: debug2: error: odd",
 ]
 LOUD = [
+    "[ERROR] toy: Failed to start server: [Errno 98] odd",
     "toy.errors.ToyError: it must return a toy or None (where the step will be skipped).",
     "RuntimeError: odd WARNING inside",
     "RuntimeError: no port is free after trying the next 7",
