@@ -1,13 +1,14 @@
 """The closing lines: the failure that only the end of a saved log shows, because no rule knows its words.
 
 A live watch learns from the scheduler how the job ended. A saved log ends where its program or its copy
-ended. Seven ends speak for a failure all the same:
+ended. Eight ends speak for a failure all the same:
 
 - A Python traceback whose exception is missing.
 - An error as the very last line.
 - Words of a failure in the last lines (`closing_words`).
 - What a terminal or a shell prints when it ends a program.
 - Step after step whose gradients are not finite.
+- Rows of a table whose loss is no number (`closing_tables`).
 - A shell's word on what its script lacks.
 - Waiting for ranks or processes (`closing_waits`).
 """
@@ -18,6 +19,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from midwatch.agents.replay.closing_tables import BROKEN_TABLE, broken_table
 from midwatch.agents.replay.closing_waits import closing_wait
 from midwatch.agents.replay.closing_words import kind_of, last_words
 from midwatch.agents.replay.cut_tracebacks import (
@@ -133,9 +135,12 @@ def closing_failure(
     if header is not None:
         found = _cut(lines, header, known)
     else:
-        waits = closing_wait(lines, stepped=trained)
-        found = waits or _lacked_by_a_script(lines, known, trained=trained)
-        found = found or _ended_or_said(lines, known, stepped)
+        found = (
+            closing_wait(lines, stepped=trained)
+            or _lacked_by_a_script(lines, known, trained=trained)
+            or _in_a_broken_table(lines)
+            or _ended_or_said(lines, known, stepped)
+        )
     return None if found is None else ClosingFailure(file.path, *found)
 
 
@@ -193,6 +198,11 @@ def _ended_or_said(lines: Numbered, known: Mapping[int, Hit], stepped: int) -> _
     told = {number for number, hit in known.items() if not _may_be_the_last(hit)}
     found = last_words(lines, told, stepped)
     return None if found is None else (*found, WORDS)
+
+
+def _in_a_broken_table(lines: Numbered) -> _Found | None:
+    number = broken_table(lines)
+    return None if number is None else (number, "numerical_instability", BROKEN_TABLE)
 
 
 def _lacked_by_a_script(lines: Numbered, known: Mapping[int, Hit], *, trained: bool) -> _Found | None:
