@@ -350,8 +350,8 @@ def printed_by_a_handler(file: LogFile, last: int) -> bool:
     """Whether line `last` is the exception of a traceback that begins within a function of the program.
 
     What nothing caught begins in the script's own module, or where a thread or a process begins. A search
-    that reports a trial's exception in a line of its own had caught it, too, and so had who prints only the
-    words of a request's exception.
+    that reports a trial's exception in a line of its own had caught it, too. So had a program that prints
+    only the words of a request's exception.
     """
     words = _own_words(next(lines_behind(file, last - 1), ""))
     if _OF_A_TRIAL.match(words) or _OF_A_REQUEST.match(words):

@@ -1,7 +1,7 @@
 """The closing lines: the failure that only the end of a saved log shows, because no rule knows its words.
 
 A live watch learns from the scheduler how the job ended. A saved log ends where its program or its copy
-ended. Eight ends speak for a failure all the same:
+ended. Nine ends speak for a failure all the same:
 
 - A Python traceback whose exception is missing.
 - An error as the very last line.
@@ -9,6 +9,7 @@ ended. Eight ends speak for a failure all the same:
 - What a terminal or a shell prints when it ends a program.
 - Step after step whose gradients are not finite.
 - Rows of a table whose loss is no number (`closing_tables`).
+- A request to end (`closing_requests`).
 - A shell's word on what its script lacks.
 - Waiting for ranks or processes (`closing_waits`).
 """
@@ -19,6 +20,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from midwatch.agents.replay.closing_requests import ASKED, asked_to_end
 from midwatch.agents.replay.closing_tables import BROKEN_TABLE, broken_table
 from midwatch.agents.replay.closing_waits import closing_wait
 from midwatch.agents.replay.closing_words import kind_of, last_words
@@ -139,6 +141,7 @@ def closing_failure(
             closing_wait(lines, stepped=trained)
             or _lacked_by_a_script(lines, known, trained=trained)
             or _in_a_broken_table(lines)
+            or _in_a_request(lines)
             or _ended_or_said(lines, known, stepped)
         )
     return None if found is None else ClosingFailure(file.path, *found)
@@ -198,6 +201,11 @@ def _ended_or_said(lines: Numbered, known: Mapping[int, Hit], stepped: int) -> _
     told = {number for number, hit in known.items() if not _may_be_the_last(hit)}
     found = last_words(lines, told, stepped)
     return None if found is None else (*found, WORDS)
+
+
+def _in_a_request(lines: Numbered) -> _Found | None:
+    number = asked_to_end(lines)
+    return None if number is None else (number, "cancelled", ASKED)
 
 
 def _in_a_broken_table(lines: Numbered) -> _Found | None:
