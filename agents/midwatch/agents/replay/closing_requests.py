@@ -1,7 +1,8 @@
 """The closing request: somebody asked the run to end, and the saved log ends with it. Pure.
 
 Lightning prints the same line where its data workers are ended, in the middle of a run that does well. So it
-counts only at the very end. A rank may finish the batch that it had begun.
+counts only at the very end. A rank may finish the batch that it had begun. A launcher that passed the signal
+on shows that the run itself was asked.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _BAR = re.compile(rb"\| *(\d+)/(\d+) \[")
 
 def asked_to_end(lines: Numbered) -> int | None:
     """The number of the first line of the request in which the lines end; None if they end otherwise."""
-    first, behind = None, None
+    first, behind, passed_on = None, None, False
     for number, line in reversed(lines[-_LAST:]):
         bar = _BAR.search(line)
         if _RECEIVED.search(line):
@@ -31,9 +32,11 @@ def asked_to_end(lines: Numbered) -> int | None:
                 return number if _goes_on_for(bar, behind) <= _MOST_BATCHES else None
         elif bar is not None and first is None and behind is None:
             behind = bar
-        elif not _PASSED_ON.match(line):
+        elif _PASSED_ON.match(line):
+            passed_on = True
+        else:
             break
-    return first if behind is None else None
+    return first if behind is None or passed_on else None
 
 
 def _goes_on_for(asked: re.Match[bytes], behind: re.Match[bytes] | None) -> int:

@@ -20,6 +20,8 @@ def test_a_log_that_ends_with_a_request_to_end_was_cancelled(watch: Watch) -> No
     assert done.decision.action == "hold"
     assert done.decision.reason == "the log ends with a request to end, and no line says who asked"
     assert watch(RUN + "\n" + ASKED.format(0) + ASKED.format(1)).verdict.root_line_number == 3
+    passed_on = watch(RUN + "\n" + PASSED_ON + ASKED.format(1) + BAR.format(1004) + "\n")
+    assert passed_on.verdict.root_line_number == 4
 
 
 def test_a_request_behind_which_the_run_goes_on_ended_nothing(watch: Watch) -> None:
