@@ -3,7 +3,8 @@
 `provoked/` holds what our own programs printed, one labelled log a line, in the format of `midwatch rules
 score`. The cause is known by construction, so a label is no opinion. Two ranks and more of PyTorch 2.15 on
 gloo with Lightning, Transformers, Accelerate and DeepSpeed; JAX 0.10, TensorFlow, Ray, MPI, boosters and
-batch scripts; one H200 with PyTorch 2.11, Triton, CuPy and CUDA; and SLURM 22.05 with services that go away.
+batch scripts; one H200 with PyTorch 2.11, Triton, CuPy and CUDA; SLURM 22.05 with services that go away; and
+many ranks of each under faults of memory, disks, files and peers.
 Only folders and names were changed.
 """
 
@@ -41,6 +42,11 @@ MISSED = {
     "slurm-controller-away": "the same",
     "dataworker-bus-error-late": "a bus error is mostly a full /dev/shm, and the log tells no other reason",
     "torchrun-rank-bus-error": "the same",
+    "shard-reader-stuck": "a log that stops between two steps shows no failure",
+    "ddp-lr-jump-loss-spike": "the run reports its end, so nobody asks whether its loss came back",
+    "feeder-trainer-lock-cycle": "the two stacks that wait for each other are read as a hang",
+    "lightgbm-two-workers-one-lost": "LightGBM's callback prints rounds that are no known step",
+    "tf-multiworker-peer-reset": "the shell's word `Killed` is mostly the kernel's, for memory",
     "g124-eval-undefined-metrics": "`loss: nan for absent classes is expected` reads like a loss",
 }
 

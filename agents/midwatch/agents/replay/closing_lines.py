@@ -27,6 +27,7 @@ from midwatch.agents.replay.closing_words import kind_of, last_words
 from midwatch.agents.replay.cut_tracebacks import (
     Numbered,
     header_of,
+    is_within_a_client,
     last_code,
     named_type,
     names_a_library_s_exception,
@@ -173,14 +174,15 @@ def _cut(lines: Numbered, header: int, known: Mapping[int, Hit]) -> _Found | Non
     number, line = lines[header]
     if named := named_type(line):
         return number, named, CUT
+    error_type = "communication" if is_within_a_client(lines[header:]) else _UNKNOWN
     for number, line in reversed(above):
         hit = known.get(number)
         if hit is not None and hit.aside:
             return number, hit.error_type, CUT
         if _SAYS_WHY.search(line):
-            return number, _UNKNOWN, CUT
+            return number, error_type, CUT
     tells = names_a_library_s_exception(lines[header][1])
-    return lines[header][0] if tells else last_code(lines[header:]), _UNKNOWN, CUT
+    return lines[header][0] if tells else last_code(lines[header:]), error_type, CUT
 
 
 def _ended_or_said(lines: Numbered, known: Mapping[int, Hit], stepped: int) -> _Found | None:

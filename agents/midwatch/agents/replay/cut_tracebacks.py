@@ -40,6 +40,12 @@ _ONLY_A_CLOCK = re.compile(rb"\s*\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)
 _DIGITS = re.compile(rb"\d")
 _CARETS = re.compile(rb"\A\s*[\^~]+\s*\Z")
 
+_CLIENTS = re.compile(
+    rb"[/\\](?:site|dist)-packages[/\\](?:httpx|httpcore|h11|anyio|urllib3|requests|aiohttp|botocore|websockets"
+    rb"|grpc|redis)[/\\]|[/\\]python3\.\d+[/\\](?:http[/\\]client|socket|ssl)\.py"
+)
+"""Files of clients of services."""
+
 Numbered = Sequence[tuple[int, bytes]]
 """Lines with their numbers."""
 
@@ -102,3 +108,9 @@ def _words(line: bytes, header: bytes) -> bytes:
     if before.strip() and _DIGITS.sub(b"0", own) == _DIGITS.sub(b"0", before):
         return line[len(before) :]
     return line[front(line) :]
+
+
+def is_within_a_client(lines: Numbered) -> bool:
+    """Whether the last frame of a traceback is of a client of a service: that was asked when it failed."""
+    frames = (line for _, line in reversed(lines) if b'File "' in line)
+    return _CLIENTS.search(next(frames, b"")) is not None

@@ -1,0 +1,32 @@
+"""A saved log that ends within a traceback of a client: the service was asked when it failed."""
+
+from __future__ import annotations
+
+import pytest
+
+from unit.agents.conftest import Watch
+
+OPEN = """step 1 loss 2.0
+step 2 loss 1.9
+Traceback (most recent call last):
+  File "/toy/train.py", line 17, in <module>
+    main()
+  File "{}", line 9, in send
+    return self.turn(wheel)
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "error_type"),
+    [
+        ("/toy/.venv/lib/python3.12/site-packages/httpx/_transports/default.py", "communication"),
+        ("/toy/.venv/lib/python3.12/site-packages/urllib3/connectionpool.py", "communication"),
+        ("/usr/lib/python3.11/ssl.py", "communication"),
+        ("/toy/.venv/lib/python3.12/site-packages/toys/ssl.py", "exception"),
+        ("/toy/requests/train.py", "exception"),
+    ],
+)
+def test_the_last_frame_tells_whether_a_service_was_asked(watch: Watch, file: str, error_type: str) -> None:
+    done = watch(OPEN.format(file))
+    assert (done.verdict.error_type, done.decision.action) == (error_type, "hold")
+    assert done.decision.reason == "the log ends within a traceback"
