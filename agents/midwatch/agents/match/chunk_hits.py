@@ -24,6 +24,7 @@ from typing import NamedTuple, cast
 
 from midwatch.agents.match.call_sites import reclassified
 from midwatch.agents.match.echoed_lines import stands_alone
+from midwatch.agents.match.empty_success import is_empty_success
 from midwatch.agents.match.error_stacks import is_outer
 from midwatch.agents.match.hedges import only_mentions
 from midwatch.agents.match.listed_below import lists
@@ -249,6 +250,8 @@ class _Found:
         if not aside and rule.role is not Role.CONTEXT and self._is_of_a_sample(text, hit):
             traceback = TracebackPlace("quoted")
             aside = _aside(hit, traceback)
+        if rule.role is Role.SUCCESS and is_empty_success(text, hit.start, hit.end):
+            aside = "mentioned"
         role = cast(RecordRole, "context" if aside else str(rule.role))
         return _Examined(section, text, hit, place, role, aside, traceback)
 
