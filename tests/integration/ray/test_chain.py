@@ -159,7 +159,12 @@ def test_ray_train_restarts_its_workers_itself_and_midwatch_the_job_once_its_fai
     played: Played, ray_session: RayLab
 ) -> None:
     training, job = played.trainings["under Ray Train"], played.jobs["under Ray Train"]
-    wait_for(lambda: decided(job)[-1:] == ["none"], "its good end is seen", 2 * SOON)
+    wait_for(
+        lambda: decided(job)[-1:] == ["none"],
+        "its good end is seen",
+        2 * SOON,
+        seen=lambda: [(each.attempt, each.action, each.reason) for each in job.decisions()],
+    )
     assert decided(job) == ["restart", "none"]
     assert [j["status"] for j in _submissions(ray_session, job)] == ["FAILED", "SUCCEEDED"]
     storage = training.directory / "checkpoints" / "storage"
@@ -181,7 +186,12 @@ def test_a_training_that_ray_train_keeps_on_s3_resumes_from_its_newest_complete_
 ) -> None:
     training, job = played.trainings["under Ray Train on S3"], played.jobs["under Ray Train on S3"]
     assert isinstance(training, TrainedOnS3)
-    wait_for(lambda: decided(job)[-1:] == ["none"], "its good end is seen", 2 * SOON)
+    wait_for(
+        lambda: decided(job)[-1:] == ["none"],
+        "its good end is seen",
+        2 * SOON,
+        seen=lambda: [(each.attempt, each.action, each.reason) for each in job.decisions()],
+    )
     assert decided(job) == ["restart", "none"]
     assert [j["status"] for j in _submissions(ray_session, job)] == ["FAILED", "SUCCEEDED"]
     store, run = files(training.watch.environment), f"{training.storage}/run-1"
