@@ -1,7 +1,7 @@
 """A success that is none: the program's last words, though it had just given up its last try. Pure.
 
-The trainers of visual trackers (PyTracking and its children: STARK, OSTrack, SeqTrack) catch what ends an
-epoch, say that they start again, and print that the training is finished even where no try is left.
+The trainers of visual trackers (PyTracking and its children, STARK, OSTrack, SeqTrack) catch what ends an
+epoch, and say that they start again. They print that the training is finished even where no try is left.
 """
 
 from __future__ import annotations
