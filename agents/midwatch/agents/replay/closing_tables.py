@@ -1,6 +1,6 @@
 """The closing table: the last rows of a table in a saved log have a loss that is no number. Pure.
 
-Trainers such as fastai, skorch, Turi Create or DomainBed name their columns once, in a header, and then print
+Trainers such as fastai, skorch or Turi Create name their columns once, in a header, and then print
 rows of numbers. No line by itself says which of its numbers is the loss.
 """
 
