@@ -83,14 +83,15 @@ def _is_counted_fit(text: bytes, start: int, end: int) -> bool:
 def _all_ignored(words: bytes, above: Iterator[tuple[int, bytes]]) -> bool:
     """Whether the line ends one of several tracebacks that were printed through one another, all ignored.
 
-    Workers that leave at once print the same error so. Each announces its traceback as ignored.
+    Workers that leave at once print the same error so. Each announces its traceback as ignored. The words
+    of one may stand in pieces: `OSError: Traceback (most recent call last):`, and below it the rest.
     """
     announced = begun = 0
     for _, line in above:
-        if line.startswith(HEADER):
+        if HEADER in line:
             begun += 1
         elif IGNORED.search(line):
             announced += 1
-        elif line != words and not line[:1].isspace():
+        elif not words.endswith(line) and not line[:1].isspace():
             break
     return announced >= begun > 1

@@ -193,6 +193,13 @@ def test_ignored_tracebacks_of_one_error_may_be_printed_through_one_another() ->
     )
 
 
+def test_the_words_of_ignored_tracebacks_may_be_cut_by_one_another() -> None:
+    note, why = "Exception ignored in atexit callback: <toy>", "[Errno 2] gone"
+    torn = f"{note}\n{HEAD}\n{FRAME}\n{note}\nOSError: {HEAD}\n{FRAME}\n{why}\n{FRAME}\nOSError: {why}\n"
+    assert place(torn, f"OSError: {why}").kind == "ignored"
+    assert place(torn.replace(f"{note}\nOSError", "OSError"), f"OSError: {why}").kind == "reported"
+
+
 def test_an_exception_raised_while_another_was_handled_knows_it() -> None:
     block = f"{HEAD}\n{FRAME}\n    toy(a)\n"
     middle = f"\n{HANDLING}\n\n"

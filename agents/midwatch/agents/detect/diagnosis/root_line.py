@@ -15,6 +15,7 @@ from midwatch.agents.detect.diagnosis.relations.echoes import without_echoes
 from midwatch.agents.detect.diagnosis.relations.peer_exits import WAITED
 from midwatch.agents.detect.diagnosis.same_failure import (
     first_of_the_jvm,
+    first_of_the_ranks,
     innermost_entry,
     message_of,
     told_in_full,
@@ -150,6 +151,7 @@ def choose(candidates: Sequence[RootCandidate], order: Order = features) -> Root
     eligible.sort(key=in_order)
     full = told_in_full(first.hit, eligible)
     deepest = first_of_the_jvm(innermost_entry(full, eligible), eligible)
+    deepest = first_of_the_ranks(deepest, eligible)
     choice = RootChoice(
         first.hit,
         tuple(

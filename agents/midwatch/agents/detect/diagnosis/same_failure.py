@@ -16,6 +16,7 @@ _BARE = re.compile(r"(?:^|[\s.])[A-Z]\w*(?:Error|Exception):?\s*$")
 _MIXED_LINES = 40  # lines in which ranks that print at once part an exception from its message
 _STACK_LINES = 12  # the longest distance between two entries of a library's error stack
 _OF_THE_JVM = re.compile(r"\b(?:[a-z_]\w*\.)+[A-Z][\w$]*(?:Exception|Error)\b")
+_RANK_S_FRAMES = 80  # the longest stack of one rank in that list
 _JVM_FRAMES = 150  # the longest stack between an exception of the JVM and what caused it
 
 
@@ -60,6 +61,17 @@ def first_of_the_jvm(root: Hit, candidates: Sequence[Hit]) -> Hit:
         if hit.rule != "java_caused_by" or hit.line.number - root.line.number > _JVM_FRAMES:
             break
         root = hit
+    return root
+
+
+def first_of_the_ranks(root: Hit, candidates: Sequence[Hit]) -> Hit:
+    """What the first rank met, where the root is PyTorch's list of the ranks that could not save or load."""
+    if root.rule != "checkpoint_parallel_errors":
+        return root
+    for hit in candidates:
+        behind = hit.line.file == root.line.file and hit.line.number > root.line.number
+        if behind and hit.rule != root.rule:
+            return hit if hit.line.number - root.line.number <= _RANK_S_FRAMES else root
     return root
 
 

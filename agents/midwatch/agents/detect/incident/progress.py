@@ -23,6 +23,7 @@ _RISES = 2
 """So often a count rises before a loop is known to go round."""
 _LOOPS = 32
 _OF_THE_JOB = "*** JOB "
+_KILLED_FOR_MEMORY = "), being killed"
 _KILLED_WITHIN_S = 120.0
 """Seconds in which SLURM kills what it has ended (KillWait, 30 by default). It may make steps until then."""
 _HELD_BACK = 100
@@ -222,9 +223,15 @@ def _not_yet_killed(line: ProgressLine, held: Held) -> bool:
 
     Only clocks tell. Lines without one have the time of their read, or of the line above.
     """
-    said = held.hit
-    ended = said.error_type in ("cancelled", "preemption", "slurm_failure") and _OF_THE_JOB in said.line.text
-    return ended and 0 < line.time - said.line.time <= _KILLED_WITHIN_S
+    return _is_slurm_s_end(held) and 0 < line.time - held.hit.line.time <= _KILLED_WITHIN_S
+
+
+def _is_slurm_s_end(held: Held) -> bool:
+    """Whether SLURM says in the held line that it ends the job."""
+    kind, text = held.hit.error_type, held.hit.line.text
+    if kind == "host_oom":
+        return _KILLED_FOR_MEMORY in text
+    return kind in ("cancelled", "preemption", "slurm_failure") and _OF_THE_JOB in text
 
 
 def _diverged_on(line: ProgressLine, held: Held) -> Held:
@@ -256,6 +263,8 @@ def _held_after_step(line: ProgressLine, held: Iterable[Held]) -> Iterator[Held]
             yield _diverged_on(line, each)
         elif _not_yet_killed(line, each) or line.step < each.step + _STEPS_TO_WITHDRAW:
             yield each
+        elif _is_slurm_s_end(each) and each.rises < _RISES:
+            yield replace(each, rises=each.rises + 1)  # a line that waited in a buffer shows no more work
 
 
 def _held_after_count(line: ProgressLine, at: tuple[float, ...], held: Iterable[Held]) -> Iterator[Held]:

@@ -23,6 +23,9 @@ OOM = (
 )
 
 
+FRAME = '  File "toy.py", line 3, in save\n    write()\n'
+
+
 def frames(last: str, *, source: str = "run()", prefix: str = "") -> str:
     lines = [
         "Traceback (most recent call last):",
@@ -135,6 +138,17 @@ def test_source_code_in_a_traceback_is_no_evidence(watch: Watch) -> None:
     source = "raise RuntimeError('CUDA out of memory. Tried to allocate 2.00 GiB')"
     done = watch(frames("toy.Interrupted", source=source))
     assert done.verdict.error_type != "oom"
+
+
+def test_what_the_first_rank_met_is_the_root_of_a_save_that_several_could_not_do(watch: Watch) -> None:
+    listed = "torch.distributed.checkpoint.api.CheckpointException: CheckpointException ranks:dict_keys([0, 1])"
+    met = "RuntimeError: [enforce fail at inline_container.cc:668] . unexpected pos 704 vs 598"
+    ranks = "".join(f"Traceback (most recent call last): (RANK {rank})\n{FRAME}{met}\n" for rank in (0, 1))
+    done = watch(frames(f"{listed}\n{ranks}"))
+    assert (done.verdict.root_line, done.verdict.error_type) == (met, "storage")
+    (outer,) = [rival for rival in done.rivals if rival.rule == "checkpoint_parallel_errors" and rival.number == 6]
+    assert "outer entry" in outer.reason
+    assert watch(frames(listed)).verdict.error_type == "checkpoint"
 
 
 def test_what_python_ignored_harms_nobody(watch: Watch) -> None:

@@ -74,6 +74,21 @@ def test_steps_without_a_clock_show_that_a_job_went_on_behind_slurm_s_word(watch
     assert watch(steps(1, 2) + ENDED.format("") + steps(3, 6)).verdict.state == "healthy"
 
 
+@pytest.mark.parametrize(
+    ("word", "error_type"),
+    [
+        (ENDED.format(""), "cancelled"),
+        ("slurmstepd: error: Job 77 exceeded memory limit (1100 > 1000), being killed\n", "host_oom"),
+    ],
+)
+def test_a_step_line_that_waited_in_a_buffer_takes_back_no_end_by_slurm(
+    watch: Watch, word: str, error_type: str
+) -> None:
+    tenth = steps(1, 1) + steps(10, 10) + word + steps(20, 20)
+    assert watch(tenth).verdict.error_type == error_type
+    assert watch(tenth + steps(30, 30) + steps(40, 40)).verdict.state == "healthy"
+
+
 def test_a_job_that_goes_on_behind_a_cancelled_step_had_not_ended(watch: Watch) -> None:
     step = ENDED.format("").replace("JOB 77", "STEP 77.0")
     assert watch(clocked(1, 1, 0) + step + clocked(2, 5, 10)).verdict.state == "healthy"
