@@ -27,6 +27,7 @@ from midwatch.agents.replay.closing_words import kind_of, last_words
 from midwatch.agents.replay.cut_tracebacks import (
     Numbered,
     header_of,
+    is_of_a_child_left,
     is_within_a_client,
     last_code,
     named_type,
@@ -122,13 +123,13 @@ class ClosingFailure(NamedTuple):
 
 
 def closing_failure(
-    file: LogFile, hits: Sequence[Hit], stepped: int = 0, *, trained: bool = False
+    file: LogFile, hits: Sequence[Hit], stepped: int = 0, *, trained: bool = False, done: bool = False
 ) -> ClosingFailure | None:
     """The failure in which the file ends, if its end looks like one.
 
     `hits`: all of the file. A line that a rule knows is no unknown error. Above a traceback it gives its
     type, though its writer calls it a warning. `stepped`: the last line that printed a step; 0 without one.
-    `trained`: whether any file of the job printed the number of a step.
+    `trained`: whether any file of the job printed the number of a step. `done`: whether it made its last one.
     """
     lines = last_lines(file)
     while lines and _LEFT_OUT.match(lines[-1][1]):
@@ -136,7 +137,8 @@ def closing_failure(
     known = _with_repeated({hit.line.number: hit for hit in hits if hit.line.path == file.path}, lines)
     header = header_of(lines)
     if header is not None:
-        found = _cut(lines, header, known)
+        left = done and is_of_a_child_left(lines[max(header - _ABOVE, 0) : header], lines[header:])
+        found = None if left else _cut(lines, header, known)
     else:
         found = (
             closing_wait(lines, stepped=trained)

@@ -30,7 +30,7 @@ def counted_end(end: StartState, failed: FailedLastStep | None, state: JobState)
     Where another step ended well, the last one may only have cleaned up. Then a failure in the log must
     agree.
     """
-    if failed is None or _is_done(state) or not (failed.only or state.held):
+    if failed is None or is_done(state) or not (failed.only or state.held):
         return end
     return failed.state
 
@@ -43,7 +43,7 @@ def failure_at_the_end(
     It is an exception that left the script, or the word of a shell or a launcher. No line of work stands
     behind it. Where several files print steps, each must end so: the other ones may be of a later attempt.
     """
-    if _is_done(state) or not state.held:
+    if is_done(state) or not state.held:
         return ""
     of_file: dict[str, list[Hit]] = {}
     for hit in hits:
@@ -57,7 +57,8 @@ def failure_at_the_end(
     return f"{held[0]}:{failures.numbers[held[0]]}"
 
 
-def _is_done(state: JobState) -> bool:
+def is_done(state: JobState) -> bool:
+    """Whether the job told of its success, or made the last of its steps."""
     last = state.step is not None and state.total is not None and state.step >= state.total
     return state.succeeded or last
 

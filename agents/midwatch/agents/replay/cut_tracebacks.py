@@ -45,6 +45,11 @@ _CLIENTS = re.compile(
     rb"|grpc|redis)[/\\]|[/\\]python3\.\d+[/\\](?:http[/\\]client|socket|ssl)\.py"
 )
 """Files of clients of services."""
+_CHILD = re.compile(rb"\bProcess [\w-]+-\d+(?::\d+)*:\s*\Z")
+_CHANNELS = re.compile(
+    rb"[/\\]multiprocessing[/\\](?:connection|managers|pool|queues|reductions?|resource_sharer)\.py\""
+)
+"""Python's name of a child, and files of what children and their parent talk through."""
 
 Numbered = Sequence[tuple[int, bytes]]
 """Lines with their numbers."""
@@ -114,3 +119,13 @@ def is_within_a_client(lines: Numbered) -> bool:
     """Whether the last frame of a traceback is of a client of a service: that was asked when it failed."""
     frames = (line for _, line in reversed(lines) if b'File "' in line)
     return _CLIENTS.search(next(frames, b"")) is not None
+
+
+def is_of_a_child_left(above: Numbered, lines: Numbered) -> bool:
+    """Whether a child process raised it while it talked to its parent, as if that had gone.
+
+    `above`: the last lines before the header of the traceback, which `lines` begins with.
+    """
+    frames = (line for _, line in reversed(lines) if b'File "' in line)
+    named = any(_CHILD.search(line) for _, line in above)
+    return named and _CHANNELS.search(next(frames, b"")) is not None

@@ -17,7 +17,7 @@ from midwatch.agents.replay.aftermath import (
 )
 from midwatch.agents.replay.caught_by_workers import StepLines, caught_by_workers
 from midwatch.agents.replay.closing_lines import CUT_NAME, ClosingFailure, closing_failure, ends_within_a_name
-from midwatch.agents.replay.contradicted_end import counted_end, failure_at_the_end
+from midwatch.agents.replay.contradicted_end import counted_end, failure_at_the_end, is_done
 from midwatch.agents.replay.log_files import INCARNATION, LogFile, as_printed, line_of, origin_of
 from midwatch.agents.replay.matched_files import Damage, in_order, matching
 from midwatch.agents.replay.open_spike import Losses, LossLine, Spike, is_over
@@ -316,7 +316,10 @@ def _ended_for_no_known_reason(result: Replayed) -> bool:
 def _closing(run: _JobReplay, files: Sequence[LogFile], hits: Sequence[Hit]) -> ClosingFailure | None:
     """The failure in which the first such file ends."""
     stepped, trained = run.failures.last_step, run.watch.job.state.step is not None
-    ends = (closing_failure(file, hits, stepped.get(file.path, 0), trained=trained) for file in files)
+    done = is_done(run.watch.job.state)
+    ends = (
+        closing_failure(each, hits, stepped.get(each.path, 0), trained=trained, done=done) for each in files
+    )
     return next((end for end in ends if end is not None), None)
 
 

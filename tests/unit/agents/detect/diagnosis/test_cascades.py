@@ -141,12 +141,16 @@ def test_source_code_in_a_traceback_is_no_evidence(watch: Watch) -> None:
 
 
 def test_what_the_first_rank_met_is_the_root_of_a_save_that_several_could_not_do(watch: Watch) -> None:
-    listed = "torch.distributed.checkpoint.api.CheckpointException: CheckpointException ranks:dict_keys([0, 1])"
+    listed = (
+        "torch.distributed.checkpoint.api.CheckpointException: CheckpointException ranks:dict_keys([0, 1])"
+    )
     met = "RuntimeError: [enforce fail at inline_container.cc:668] . unexpected pos 704 vs 598"
     ranks = "".join(f"Traceback (most recent call last): (RANK {rank})\n{FRAME}{met}\n" for rank in (0, 1))
     done = watch(frames(f"{listed}\n{ranks}"))
     assert (done.verdict.root_line, done.verdict.error_type) == (met, "storage")
-    (outer,) = [rival for rival in done.rivals if rival.rule == "checkpoint_parallel_errors" and rival.number == 6]
+    (outer,) = [
+        rival for rival in done.rivals if rival.rule == "checkpoint_parallel_errors" and rival.number == 6
+    ]
     assert "outer entry" in outer.reason
     assert watch(frames(listed)).verdict.error_type == "checkpoint"
 
