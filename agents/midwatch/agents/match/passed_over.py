@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import islice
 
 from midwatch.agents.match.lines_above import lines_above
 
@@ -25,6 +26,7 @@ OF_A_TRIAL = re.compile(
     rb"\b[Tt]rial ?#?\d+ (?:failed with parameters: |failed because of |as TrialState\.FAIL because of )"
 )
 _ANNOUNCED = b"Exception ignored "
+_AT_EXIT = b"Error in atexit._run_exitfuncs:"
 # What a library logs with its tracebacks and goes on: JAX without a plugin, Ray Train on a busy node.
 _GONE_ON = (
     b"Jax plugin configuration error: ",
@@ -38,9 +40,11 @@ _FITS_COUNTED = b", FitFailedWarning)"
 
 def is_passed_over(text: bytes, start: int, end: int, speaker: bytes) -> bool:
     """Whether Python ignored the exception, a search of parameters counted it, or its library went on."""
-    fits_failed, announced, gone_on = _passed_over_near(text, start // SOURCE_BYTES)
+    fits_failed, announced, gone_on, at_exit = _passed_over_near(text, start // SOURCE_BYTES)
     if fits_failed and _is_counted_fit(text, start, end):
         return True
+    if at_exit and any(_AT_EXIT in line for _, line in islice(lines_above(text, start, speaker), 1)):
+        return True  # without its traceback, which needs modules that are gone by then
     if gone_on and _is_of_one_that_goes_on(lines_above(text, start, speaker)):
         return True
     announced = announced and text.rfind(_ANNOUNCED, max(start - SOURCE_BYTES, 0), start) >= 0
@@ -48,14 +52,16 @@ def is_passed_over(text: bytes, start: int, end: int, speaker: bytes) -> bool:
 
 
 @lru_cache(maxsize=16)
-def _passed_over_near(text: bytes, part: int) -> tuple[bool, bool, bool]:
-    """Whether failed fits, ignored exceptions or libraries that go on are in a part of a chunk, or above.
+def _passed_over_near(text: bytes, part: int) -> tuple[bool, bool, bool, bool]:
+    """Whether such words are in a part of a chunk, or above: failed fits, ignored ones, libraries, an exit.
 
     Few chunks hold any, and a storm asks for each of its lines.
     """
     first, end = max(part - 1, 0) * SOURCE_BYTES, (part + 1) * SOURCE_BYTES
-    fits_failed, announced = (text.find(words, first, end) >= 0 for words in (_FITS_FAILED, _ANNOUNCED))
-    return fits_failed, announced, any(text.find(words, first, end) >= 0 for words in _GONE_ON)
+    fits_failed, announced, at_exit = (
+        text.find(words, first, end) >= 0 for words in (_FITS_FAILED, _ANNOUNCED, _AT_EXIT)
+    )
+    return fits_failed, announced, any(text.find(words, first, end) >= 0 for words in _GONE_ON), at_exit
 
 
 def _is_of_one_that_goes_on(above: Iterator[tuple[int, bytes]]) -> bool:

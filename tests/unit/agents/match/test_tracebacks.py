@@ -105,6 +105,9 @@ def test_what_python_ignored_is_ignored() -> None:
     assert place(log, "OSError: gone").kind == "ignored"
     log = f"Exception ignored in: <toy>\n{HEAD}\n{FRAME}\n    toy(a)\nOSError: gone\n"
     assert place(log, "OSError: gone").kind == "ignored"
+    assert place("Error in atexit._run_exitfuncs:\nOSError: gone\n", "OSError: gone").kind == "ignored"
+    later = "Error in atexit._run_exitfuncs:\nOSError: gone\nOSError: no toy\n"
+    assert place(later, "OSError: no toy").kind == "reported"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from midwatch.streams.lines.log_levels import is_quiet
 from midwatch.streams.records import Hit
 
 _EXCEPTION = re.compile(r"(?:^|[\s\])>:])(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): (.+)$")
-_BARE = re.compile(r"(?:^|[\s.])[A-Z]\w*(?:Error|Exception):?\s*$")
+_BARE = re.compile(r"(?:^|[\s.])([A-Z]\w*(?:Error|Exception)):?\s*$")
 _MIXED_LINES = 40  # lines in which ranks that print at once part an exception from its message
 _STACK_LINES = 12  # the longest distance between two entries of a library's error stack
 _OF_THE_JVM = re.compile(r"\b(?:[a-z_]\w*\.)+[A-Z][\w$]*(?:Exception|Error)\b")
@@ -24,20 +24,29 @@ def told_in_full(root: Hit, candidates: Sequence[Hit]) -> Hit:
     """The exception whose message the root repeats, or the wrapper's line that names a bare exception."""
     if message_of(root) or is_quiet(root.line.text.encode()):
         return root
-    if _BARE.search(root.line.text):
-        name = root.line.text.rpartition(" ")[2].rpartition(".")[2].rstrip(":")
+    if name := bare_name(root):
         wrapped = (h for h in candidates if h.captures.get("exception") == name)
         return next(wrapped, None) or _withmessage_of(root, name, candidates)
     alike = (h for h in candidates if h.rule == root.rule and h.line.file == root.line.file)
     return next((h for h in alike if (message := message_of(h)) and message in root.line.text), root)
 
 
+def bare_name(hit: Hit) -> str:
+    """The exception's name in which the line ends; "" if it has a message. That may stand elsewhere."""
+    found = _BARE.search(hit.line.text)
+    return "" if found is None else found[1]
+
+
+def tells_message_of(hit: Hit, name: str) -> bool:
+    """Whether the line has a message of that exception."""
+    return re.search(rf"\b{re.escape(name)} *: *\S", hit.line.text) is not None
+
+
 def _withmessage_of(root: Hit, name: str, candidates: Sequence[Hit]) -> Hit:
     """The same exception with its message. Ranks that print at once may part the two."""
-    said = re.compile(rf"\b{re.escape(name)} *: *\S")
     alike = (h for h in candidates if h.rule == root.rule and h.line.file == root.line.file)
     near = (h for h in alike if 0 < h.line.number - root.line.number <= _MIXED_LINES)
-    return next((h for h in near if said.search(h.line.text)), root)
+    return next((h for h in near if tells_message_of(h, name)), root)
 
 
 def innermost_entry(root: Hit, candidates: Sequence[Hit]) -> Hit:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 
 from midwatch.agents.detect.diagnosis.root_line import Features, precedence
+from midwatch.agents.detect.diagnosis.same_failure import bare_name, tells_message_of
 from midwatch.streams.records import Held, Hit
 
 _step_of = attrgetter("step")
@@ -28,6 +29,8 @@ class HeldIndex:
     _places: Counter[tuple[object, ...]] = field(default_factory=Counter)
     _precedences: dict[int, Features] = field(default_factory=dict)
     """By the identity of a held line, so only of lines that are held."""
+    _bare: dict[tuple[object, ...], list[Held]] | None = None
+    """The exceptions without a message of each such place; None until somebody asks."""
 
     @classmethod
     def of(cls, held: tuple[Held, ...]) -> HeldIndex:
@@ -38,15 +41,28 @@ class HeldIndex:
         """How many held lines share rank, rule and file with the hit."""
         return self._places[_place_of(hit)]
 
+    def bare_beside(self, hit: Hit) -> Held | None:
+        """The last of several held lines that lack the message which the hit has, of the same place.
+
+        Ranks that print at once part exceptions from their messages. One that is whole tells more.
+        """
+        if self._bare is None:
+            self._bare = {}
+            for each in self.held:
+                if bare_name(each.hit):
+                    self._bare.setdefault(_place_of_held(each), []).append(each)
+        _, *more = self._bare.get(_place_of(hit), [None])
+        return more[-1] if more and tells_message_of(hit, bare_name(more[-1].hit)) else None
+
     def add(self, new: Held) -> None:
         """Hold one more line."""
-        self.held = (*self.held, new)
+        self.held, self._bare = (*self.held, new), None
         self.least_step = new.step if self.least_step is None else min(self.least_step, new.step)
         self._places[_place_of_held(new)] += 1
 
     def drop(self, gone: Sequence[Held]) -> None:
         """Hold these lines no longer."""
-        names = set(map(id, gone))
+        names, self._bare = set(map(id, gone)), None
         self.held = tuple(each for each in self.held if id(each) not in names)
         self.least_step = min(map(_step_of, self.held), default=None)
         self._places.subtract(map(_place_of_held, gone))

@@ -188,9 +188,16 @@ def _hold(turn: Turn, hit: Hit, logged_ms: int) -> None:
         _note(turn, hit, logged_ms)
     if hit.role not in ("cause", "consequence"):
         return
-    if not spend(turn, hit) or turn.index().alike(hit) >= _HELD_PER_RULE_AND_RANK:
+    if not spend(turn, hit):
         count_hits(turn, [hit])
         return
+    if turn.index().alike(hit) >= _HELD_PER_RULE_AND_RANK:
+        bare = turn.index().bare_beside(hit)
+        if bare is None:
+            count_hits(turn, [hit])
+            return
+        count_hits(turn, [bare.hit])
+        turn.drop([bare])
     turn.hold(Held(hit, state.step if state.step is not None else -1, logged_ms))
     if len(turn.state.held) > _HELD + _SPARE:
         # Thousands of ranks may wait for the one with the cause, so the lines of worst rank go.
