@@ -156,10 +156,10 @@ def test_what_the_first_rank_met_is_the_root_of_a_save_that_several_could_not_do
 
 
 def test_ranks_that_print_through_one_another_part_an_exception_from_its_message(watch: Watch) -> None:
-    parted = frames("\n".join(["FileNotFoundError"] * 5))
+    parted = f"Traceback (most recent call last):\n{FRAME * 4}" + f"FileNotFoundError\n{FRAME}" * 4
     whole = "FileNotFoundError: [Errno 2] No such file or directory: '/data/toy.pt'"
-    assert watch(f"{parted}\n{whole}\n").verdict.root_line == whole
-    assert watch(f"{parted}\nKeyError: 'toy'\n").verdict.root_line == "FileNotFoundError"
+    assert watch(f"{parted}{whole}\n").verdict.root_line == whole
+    assert watch(f"{parted}KeyError: 'toy'\n").verdict.root_line == "FileNotFoundError"
 
 
 def test_what_python_ignored_harms_nobody(watch: Watch) -> None:
