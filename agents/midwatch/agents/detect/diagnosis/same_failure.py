@@ -44,7 +44,7 @@ def tells_message_of(hit: Hit, name: str) -> bool:
 
 def _withmessage_of(root: Hit, name: str, candidates: Sequence[Hit]) -> Hit:
     """The same exception with its message. Ranks that print at once may part the two."""
-    alike = (h for h in candidates if h.rule == root.rule and h.line.file == root.line.file)
+    alike = (h for h in candidates if h.role == root.role and h.line.file == root.line.file)
     near = (h for h in alike if 0 < h.line.number - root.line.number <= _MIXED_LINES)
     return next((h for h in near if tells_message_of(h, name)), root)
 
