@@ -51,8 +51,8 @@ class HeldIndex:
             for each in self.held:
                 if bare_name(each.hit):
                     self._bare.setdefault(_place_of_held(each), []).append(each)
-        _, *more = self._bare.get(_place_of(hit), [None])
-        return more[-1] if more and tells_message_of(hit, bare_name(more[-1].hit)) else None
+        bare = self._bare.get(_place_of(hit), [])
+        return bare[-1] if len(bare) > 1 and tells_message_of(hit, bare_name(bare[-1].hit)) else None
 
     def add(self, new: Held) -> None:
         """Hold one more line."""
