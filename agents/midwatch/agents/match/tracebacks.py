@@ -111,6 +111,8 @@ _BESIDE = re.compile(
 )
 _THREAD = re.compile(rb"[/\\]threading\.py$")
 _QUEUES = re.compile(rb"[/\\]multiprocess(?:ing)?[/\\]queues\.py$")
+_LEAVES = b"_exit_barrier"
+_AGENTS = re.compile(rb"[/\\]elastic[/\\]agent[/\\]server[/\\]api\.py$")
 _READER_GONE = re.compile(rb"(?:BrokenPipeError|ConnectionResetError)\b")
 _OF_THE_SCRIPT = (b"<module>", b"_run_module_as_main")
 """Functions of a traceback's first frame that nothing of the program calls, so nothing can catch there."""
@@ -360,14 +362,19 @@ def _frames(
             outermost = _outermost(first)
             of_a_thread = _THREAD.search(outermost.file) is not None
             beside = beside and (_is_beside(outermost.file) or of_a_thread)
-            return tuple(frames), True, beside or _of_a_feeder(outermost, words), outermost
+            return tuple(frames), True, beside or _is_only_told(outermost, words), outermost
         elif line and not line[:1].isspace() and not _FRAME.match(line) and line.strip() != words:
             return tuple(frames), False, False, _outermost(first)
         _, line = next(above, (0, HEADER))
 
 
-def _of_a_feeder(outermost: _Outermost, words: bytes) -> bool:
-    """Whether the thread that feeds a queue met a reader that was gone. It prints that, and nobody waits."""
+def _is_only_told(outermost: _Outermost, words: bytes) -> bool:
+    """Whether nobody waits for what failed there, so Python or torchrun only prints it.
+
+    So it is for the thread that feeds a queue whose reader is gone, and for agents that do not meet at the end.
+    """
+    if outermost.function == _LEAVES and _AGENTS.search(outermost.file) is not None:
+        return True
     feeds = outermost.function == b"_feed" and _QUEUES.search(outermost.file) is not None
     return feeds and _READER_GONE.match(words) is not None
 

@@ -186,6 +186,15 @@ def test_an_agent_s_tool_that_failed_is_an_answer_to_the_model() -> None:
     ).kind == ("reported")
 
 
+def test_torchrun_only_tells_that_its_agents_did_not_meet_at_the_end() -> None:
+    barrier = '  File "/opt/torch/distributed/elastic/agent/server/api.py", line 911, in _exit_barrier'
+    store = '  File "/opt/torch/distributed/elastic/utils/store.py", line 42, in get_all'
+    log = f"{HEAD}\n{barrier}\n    wait()\n{store}\n    store.get(key)\nRuntimeError: Socket Timeout\n"
+    assert place(log, "RuntimeError: Socket Timeout").kind == "beside"
+    own = log.replace("_exit_barrier", "_rendezvous")
+    assert place(own, "RuntimeError: Socket Timeout").kind == "reported"
+
+
 def test_ignored_tracebacks_of_one_error_may_be_printed_through_one_another() -> None:
     note, gone = "Exception ignored in: <toy>", "OSError: gone"
     first = f"40%|## | 4/10{note}\n{note}\n{HEAD}\n{HEAD}\n{FRAME}\n{FRAME}\n{gone}\n"
