@@ -35,7 +35,6 @@ MISSED = {
     "g28-cublas-alloc-full": "an entropy that is no number in each step is a measure like others",
     "g42-nccl-watchdog": "a kernel that blocks the stream looks like a lost rank: it is restarted",
     "mpi-pipe-deadlock": "the program's own timer fires in a deadlock by construction: it is restarted",
-    "ray-actors-sigkill": "`driver iter 40 |w| 16.6` is no step that midwatch knows: a person decides",
     "elastic-store-node-lost": "the file of this node shows no step, so nothing shows that the start works",
     "jax-coordinator-lost": "the same",
     "slurm-step-launch-node-gone": "a stage had reported success, and that is not run again by itself",
