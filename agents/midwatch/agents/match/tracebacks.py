@@ -371,7 +371,7 @@ def _frames(
 def _is_only_told(outermost: _Outermost, words: bytes) -> bool:
     """Whether nobody waits for what failed there, so Python or torchrun only prints it.
 
-    So it is for the thread that feeds a queue whose reader is gone, and for agents that do not meet at the end.
+    So it is for a thread that feeds a queue whose reader is gone, and for agents that do not meet at the end.
     """
     if outermost.function == _LEAVES and _AGENTS.search(outermost.file) is not None:
         return True
