@@ -126,6 +126,20 @@ def test_a_worker_of_a_loader_that_is_being_closed_may_give_up(watch: Watch) -> 
     assert watch(f"{STEPS}{GAVE_UP}").verdict.error_type == "native_crash"
 
 
+SHUT = "Exception ignored in: <function Toy.__del__ at 0x7f0000000070>\n" + frames(
+    "TypeError: 'NoneType' object is not callable"
+)
+CRASHED = "\nSegmentation fault (core dumped)\n"
+
+
+def test_a_crash_while_python_shuts_down_ended_no_script(watch: Watch) -> None:
+    assert watch(f"{STEPS}{SHUT}{CRASHED}").verdict.state == "healthy"
+    assert watch(f"{STEPS}{CRASHED}").verdict.error_type == "native_crash"
+    other = SHUT.replace("'NoneType' object is not callable", "the toy is not callable")
+    assert watch(f"{STEPS}{other}{CRASHED}").verdict.error_type == "native_crash"
+    assert watch(f"{STEPS}{frames('KeyError: 7')}\n{SHUT}{CRASHED}").verdict.root_line == "KeyError: 7"
+
+
 _LOST = "n2:88:90 [0] misc/toy.cc:50 NCCL WARN socketProgress: Connection closed by remote peer n1<45074>\n"
 _EXITED = "srun: error: n1: task 0: Exited with exit code 1\n"
 _ABORTED = "run.sh: line 9: {} Aborted                 (core dumped) python toy.py\n"

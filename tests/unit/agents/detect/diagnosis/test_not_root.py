@@ -67,6 +67,10 @@ def aside(number: int, why: str) -> Hit:
     return replace(context(number, "toy_words"), severity="info", aside=why)
 
 
+CLEARED = seen(3, text="TypeError: 'NoneType' object is not callable")
+"""What a destructor meets while Python shuts down."""
+
+
 def ended(fact: SchedulerFact | None = None, **known: Any) -> AttemptEnd:
     usual: dict[str, Any] = {
         "silence": None,
@@ -202,6 +206,13 @@ CASES: list[tuple[str, int, int | None, Sequence[Hit], AttemptEnd]] = [
         6,
         [seen(3, kind="hardware", general=True), seen(6, "slurm_node_failure_seen", kind="slurm_failure")],
         ended(),
+    ),
+    (
+        "shut down",
+        5,
+        3,
+        [seen(5, kind="native_crash")],
+        ended(noted=(replace(aside(3, "ignored"), line=CLEARED.line),)),
     ),
     (
         "thrown while ending",

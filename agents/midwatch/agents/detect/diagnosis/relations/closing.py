@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, beside, consequence
+from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, beside, consequence, speaker
 from midwatch.agents.detect.diagnosis.relations.outlived import IN_A_THREAD
 from midwatch.agents.detect.diagnosis.relations.surroundings import Surroundings
 from midwatch.agents.detect.line_order import FirstAndLast, earlier
@@ -17,6 +17,10 @@ _RAISED = re.compile(
 )
 _PYTHONS = re.compile(r"(?:^|[\s\])>:.])[A-Z]\w*(?:Error|Exception)(?:: |:?\s*$)")
 _ABORTED = "terminate called without an active exception"
+_CLEARED = re.compile(
+    r"TypeError: 'NoneType' object is not callable|\bmeta_path is None, Python is likely shutting down"
+)
+"""What a destructor meets behind the script's end."""
 _LOADER_SAW = "is killed by signal: Aborted"
 _CLOSES_WITHIN = 40  # lines: the traceback that Python printed
 _NEVER_CLOSED = ("dataloader_worker_asked_to_stop", "slurm_time_limit")
@@ -58,6 +62,24 @@ def aborted_in_a_loader(hit: Hit, around: Surroundings) -> RootCandidate | None:
 
 def _ignored_of_loaders(around: Surroundings) -> list[Hit]:
     return [each for each in around.noted if each.aside == "ignored" and _LOADER_SAW in each.line.text]
+
+
+def crashed_while_shut_down(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """Its process crashed while Python cleared its modules: the script had run to its end.
+
+    Python prints an exception that ends the script before that, and it is then the cause.
+    """
+    if hit.error_type != "native_crash":
+        return None
+    for each in around.once(_ignored_in_shutdown):
+        above = hit.line.number - each.line.number
+        if each.line.file == hit.line.file and speaker(each) == speaker(hit) and 0 < above <= _CLOSES_WITHIN:
+            return beside(hit, NotRoot("shut down", each.line))
+    return None
+
+
+def _ignored_in_shutdown(around: Surroundings) -> list[Hit]:
+    return [each for each in around.noted if each.aside == "ignored" and _CLEARED.search(each.line.text)]
 
 
 def thrown_while_ending(hit: Hit, around: Surroundings) -> RootCandidate | None:

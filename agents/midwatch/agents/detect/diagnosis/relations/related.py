@@ -10,6 +10,7 @@ from midwatch.agents.detect.diagnosis.relations.broken_cards import raised_by_a_
 from midwatch.agents.detect.diagnosis.relations.closing import (
     aborted_by_its_report,
     aborted_in_a_loader,
+    crashed_while_shut_down,
     only_torn_down,
     thrown_while_ending,
 )
@@ -59,6 +60,7 @@ RELATIONS: tuple[Relation, ...] = (
     said_days_before,
     thread_of_a_job_taken_away,
     aborted_in_a_loader,
+    crashed_while_shut_down,
     thrown_while_ending,
     aborted_by_its_report,
     waited_beside_one_that_worked,
