@@ -163,7 +163,7 @@ def test_ray_train_restarts_its_workers_itself_and_midwatch_the_job_once_its_fai
         lambda: decided(job)[-1:] == ["none"],
         "its good end is seen",
         2 * SOON,
-        seen=lambda: [(each.attempt, each.action, each.reason) for each in job.decisions()],
+        seen=lambda: _decided_by(job),
     )
     assert decided(job) == ["restart", "none"]
     assert [j["status"] for j in _submissions(ray_session, job)] == ["FAILED", "SUCCEEDED"]
@@ -190,7 +190,7 @@ def test_a_training_that_ray_train_keeps_on_s3_resumes_from_its_newest_complete_
         lambda: decided(job)[-1:] == ["none"],
         "its good end is seen",
         2 * SOON,
-        seen=lambda: [(each.attempt, each.action, each.reason) for each in job.decisions()],
+        seen=lambda: _decided_by(job),
     )
     assert decided(job) == ["restart", "none"]
     assert [j["status"] for j in _submissions(ray_session, job)] == ["FAILED", "SUCCEEDED"]
@@ -204,6 +204,12 @@ def test_a_training_that_ray_train_keeps_on_s3_resumes_from_its_newest_complete_
     assert (outcome.checkpoint_step, outcome.checkpoint) == (4, complete)
     assert f"{torn}: checkpoint_manager_snapshot.json does not name it" in outcome.reason
     assert len(store.glob(f"{training.storage}/run-2/checkpoint_2*")) == 3
+
+
+def _decided_by(job: Job) -> object:
+    """The decisions with their reasons, and the root line of each settled incident."""
+    roots = [each.verdict.root_line for each in job.all_of(Incident) if each.state == "settled"]
+    return [(each.attempt, each.action, each.reason) for each in job.decisions()], roots
 
 
 def _submissions(lab: RayLab, job: Job) -> list[dict[str, Any]]:
