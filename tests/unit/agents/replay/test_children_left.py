@@ -6,7 +6,7 @@ import pytest
 
 from unit.agents.conftest import Watch
 
-PROGRESS = "[2026-03-02 11:52:40,118-rk0-log_helper.py#105] Progress: {} / 140 [{}%], Speed: 2.148 s/iter\n"
+PROGRESS = "[2026-03-02 11:52:40,118-rk0-log_helper.py#105] Progress: {} / 140 [{}%], Speed: 0.731 s/iter\n"
 CHILD = """
 Process Process-1:
 Traceback (most recent call last):

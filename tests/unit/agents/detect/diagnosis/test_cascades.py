@@ -144,7 +144,7 @@ def test_what_the_first_rank_met_is_the_root_of_a_save_that_several_could_not_do
     listed = (
         "torch.distributed.checkpoint.api.CheckpointException: CheckpointException ranks:dict_keys([0, 1])"
     )
-    met = "RuntimeError: [enforce fail at inline_container.cc:668] . unexpected pos 704 vs 598"
+    met = "RuntimeError: [enforce fail at inline_container.cc:668] . unexpected pos 7700 vs 7588"
     ranks = "".join(f"Traceback (most recent call last): (RANK {rank})\n{FRAME}{met}\n" for rank in (0, 1))
     done = watch(frames(f"{listed}\n{ranks}"))
     assert (done.verdict.root_line, done.verdict.error_type) == (met, "storage")
