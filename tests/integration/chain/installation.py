@@ -134,12 +134,15 @@ class Installation:
         process = self.processes[name]
         if process.poll() is None or process.pid in self.killed or self.forgiven:
             return
-        last = (self.directory / f"{name}.log").read_text(errors="replace").splitlines()[-30:]
-        self.died.append("\n".join([f"{name} ended with status {process.returncode} by itself", *last]))
+        self.died.append(f"{name} ended with status {process.returncode} by itself\n{self._tail(name)}")
+
+    def _tail(self, name: str) -> str:
+        return "\n".join((self.directory / f"{name}.log").read_text(errors="replace").splitlines()[-30:])
 
     def ready(self, *names: str) -> None:
         for name in names or tuple(self.processes):
-            wait_for(partial(self._is_ready, name), f"{name} is ready", 180)
+            tail = partial(self._tail, name)
+            wait_for(partial(self._is_ready, name), f"{name} is ready", 180, seen=tail)
 
     def _is_ready(self, name: str) -> bool:
         return is_ready(self.settings.state_directory, name, self.processes[name].pid)

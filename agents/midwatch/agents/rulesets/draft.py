@@ -13,7 +13,7 @@ from pathlib import Path
 from midwatch.agents.policies.base import Policy
 from midwatch.agents.policies.loader import load_policy, shipped_policies
 from midwatch.agents.policies.oellm import RetryCounting
-from midwatch.agents.rulesets.admission import admit_edit, admit_user_rules, divided, speeds_without_scan
+from midwatch.agents.rulesets.admission import admit_edit, divided, speeds_without_scan
 from midwatch.agents.rulesets.bundles import apply_too_slow, combined, shadowed
 from midwatch.agents.rulesets.content import bundle, bundle_hash
 from midwatch.agents.rulesets.extensions import extensions_of
@@ -97,11 +97,11 @@ def read_draft(
 
 
 def admitted(
-    draft: Draft, too_slow: TooSlow, in_force: Iterable[str] | None = None, without: Speeds | None = None
+    draft: Draft, too_slow: TooSlow, in_force: Iterable[str] = (), without: Speeds | None = None
 ) -> Draft:
     """The draft, without the slow rules where `too_slow` leaves them out.
 
-    `in_force`: the patterns in use now, which need no second admission. None measures all rules.
+    `in_force`: the patterns in use now, which need no second admission.
     `without`: the speeds that these had a while ago without their scan.
 
     Raises:
@@ -110,10 +110,7 @@ def admitted(
     shipped, user_rules = divided(draft.rules)
     if not user_rules:
         return draft
-    if in_force is None:
-        admission = admit_user_rules(shipped, user_rules)
-    else:
-        admission = admit_edit(shipped, user_rules, frozenset(in_force), without)
+    admission = admit_edit(shipped, user_rules, frozenset(in_force), without)
     kept, notes = apply_too_slow(admission.refused, user_rules, too_slow)
     if len(kept) == len(user_rules):
         return replace(draft, notes=(*draft.notes, *notes))

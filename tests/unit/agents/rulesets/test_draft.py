@@ -105,14 +105,14 @@ def test_an_edit_that_is_plainly_cheap_needs_no_long_measuring(
     (tmp_path / "own.yaml").write_text(OWN)
     draft = read_draft(settings(tmp_path))
     monkeypatch.setattr("midwatch.agents.rulesets.admission.admit_user_rules", measured)
-    assert admitted(draft, "refuse", in_force=()).hash == draft.hash
+    assert admitted(draft, "refuse").hash == draft.hash, "nor does the first start of a watch"
     (tmp_path / "own.yaml").write_text(OWN.replace("the mesh of racks was lost", "\\d+ of \\d+"))
     costly = read_draft(settings(tmp_path))
     with pytest.raises(AssertionError, match="the whole set was measured"):
-        admitted(costly, "refuse", in_force=())
+        admitted(costly, "refuse")
     (tmp_path / "own.yaml").write_text(OWN)
     when_idle = dict.fromkeys(WORKLOADS, 1e9)
-    assert admitted(draft, "refuse", in_force=(), without=when_idle).hash == draft.hash
+    assert admitted(draft, "refuse", without=when_idle).hash == draft.hash
     known = [rule.pattern for rule in costly.rules]
     assert admitted(costly, "refuse", in_force=known).hash == costly.hash
 
