@@ -48,7 +48,7 @@ def admit_user_rules(
     """Measures the user rules beside the shipped ones. All names must differ.
 
     A user rule that searches for the same text as a default rule counts as a copy of it, and is trusted.
-    So an edited copy of all packs is still measured beside the default rules. The cost is two compilations
+    So an edited copy of all packs is still measured beside the default rules. The cost is one plan of a scan
     where all rules are fast enough, and a few more where a rule is not. Raises RuleErrors where a pattern
     does not compile.
     """

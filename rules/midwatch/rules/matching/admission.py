@@ -63,9 +63,10 @@ class RuleAdmission:
 def admit(trusted: Iterable[Rule], candidates: Iterable[Rule], measure: Measure) -> RuleAdmission:
     """Admit as many candidates beside the trusted rules as the speed allows, earlier candidates first.
 
-    If all candidates fit, two sets are compiled and measured. Otherwise halves are tried, down to the single
-    rule that does not fit. A set that looks too slow is measured again, together with the set without it.
-    Raises RuleErrors if a pattern does not compile.
+    If all candidates fit, one scan is planned for the trusted rules, and a small one for the candidates
+    beside it. Otherwise halves are tried, down to the single rule that does not fit. A set that looks too
+    slow is planned as a whole, and measured again, together with the set without it. Raises
+    RuleErrors if a pattern does not compile.
     """
     return _Gatekeeper(tuple(trusted), measure).admit(tuple(candidates))
 
@@ -146,16 +147,12 @@ class _Gatekeeper:
     def try_group(self, group: Sequence[Rule]) -> None:
         if not group:
             return
-        joined = compile_rules((*self.inside, *group))
-        speeds = self.measure(joined)
-        slowed = self.slowed(speeds)
-        for _ in range(_AGAIN):
-            if slowed is None or speeds[slowed] < self.speeds[slowed] * _HOPELESS:
-                break
-            # Other work may have begun between the two measurements: repeat both, right after each other.
-            self.speeds = _best(self.speeds, self.measure(self.compiled))
-            speeds = _best(speeds, self.measure(joined))
-            slowed = self.slowed(speeds)
+        joined = self.compiled.with_rules(group)
+        speeds, slowed = self.measured(joined)
+        if slowed is not None and speeds[slowed] >= self.speeds[slowed] * _HOPELESS:
+            # A scan that is planned for all of them together may be fast enough.
+            joined = compile_rules((*self.inside, *group))
+            speeds, slowed = self.measured(joined)
         if slowed is None:
             self.inside = (*self.inside, *group)
             self.compiled, self.speeds = joined, speeds
@@ -165,6 +162,19 @@ class _Gatekeeper:
             middle = len(group) // 2
             self.try_group(group[:middle])
             self.try_group(group[middle:])
+
+    def measured(self, joined: RuleSet) -> tuple[Speeds, str | None]:
+        """The speeds of a set, and the workload that it makes too slow, if there is one."""
+        speeds = self.measure(joined)
+        slowed = self.slowed(speeds)
+        for _ in range(_AGAIN):
+            if slowed is None or speeds[slowed] < self.speeds[slowed] * _HOPELESS:
+                break
+            # Other work may have begun between the two measurements: repeat both, right after each other.
+            self.speeds = _best(self.speeds, self.measure(self.compiled))
+            speeds = _best(speeds, self.measure(joined))
+            slowed = self.slowed(speeds)
+        return speeds, slowed
 
     def slowed(self, speeds: Speeds) -> str | None:
         """The workload that becomes too slow, or None."""

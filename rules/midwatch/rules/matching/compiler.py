@@ -21,7 +21,7 @@ from midwatch.rules.matching.rule_finder import rule_finder
 from midwatch.rules.matching.scanner import scanner_of
 from midwatch.rules.model import Rule
 from midwatch.rules.prefilter.packing import pack
-from midwatch.rules.prefilter.plan import PrefilterPlan
+from midwatch.rules.prefilter.plan import PrefilterPlan, joined
 from midwatch.rules.prefilter.syntax_tree import NotUnderstood, parse
 from midwatch.rules.prefilter.triggers import Triggers, choose_triggers
 from midwatch.rules.prefilter.workloads import background as usual_background
@@ -89,6 +89,18 @@ class RuleSet:
             packed_lowered=packed_lowered,
             stops=self._stops.make_plan(background) if self._stops else None,
         )
+
+    def with_rules(self, more: Iterable[Rule]) -> RuleSet:
+        """This rule set with more rules behind its own. It makes a plan for these alone, not for all.
+
+        It finds the same as a set that was compiled at once; its scan takes a pass more. Raises RuleErrors as
+        `compile_rules`.
+        """
+        more = tuple(more)
+        together = compile_rules((*self.rules, *more), scan=False)
+        if self.plan is None:
+            return together
+        return together.with_plan(_joined(together, self, compile_rules(more)))
 
     @property
     def compiled(self) -> tuple[CompiledRule, ...]:
@@ -173,6 +185,17 @@ def compile_rules(
         if tested:
             _self_test(rule_set)
     return rule_set
+
+
+def _joined(together: RuleSet, first: RuleSet, behind: RuleSet) -> PrefilterPlan:
+    """The plan of two sets for the set of the rules of both."""
+    if first.plan is None or behind.plan is None:
+        raise AssertionError("rules that are compiled with a scan have a plan")
+    plan = joined(first.plan, behind.plan, together.content_hash)
+    stops, of_both = together._stops, [each._stops for each in (first, behind) if each._stops]
+    if stops is None:
+        return plan
+    return replace(plan, stops=of_both[0].plan if len(of_both) == 1 else _joined(stops, *of_both))
 
 
 def _no_triggers(count: int) -> Triggers:

@@ -51,22 +51,40 @@ def test_few_lines_of_noise_hold_a_trigger_of_a_shipped_rule_and_no_hit(shipped:
     assert len(for_nothing) * 200 <= len(lines)
 
 
-def test_a_scan_by_the_plan_of_another_compilation_finds_the_same() -> None:
+def found_in(rule_set: RuleSet) -> list[list[tuple[str, int]]]:
+    """The hits of lines, stop patterns and blocks in a text that holds some of each."""
     text = (
         storm(20_000)
         + b'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    g()\nValueError: x\n'
-        + b"the mesh of racks was lost\nLoss IS NaN\n12\nthe mesh is back\nGer\xc3\xa4t verloren"
+        + b"the mesh of racks was lost\nLoss IS NaN\n12\nthe mesh is back\nGer\xc3\xa4t verloren\nall over"
     )
+    ways = (rule_set.match_chunk, rule_set.match_stops, rule_set.match_blocks)
+    return [[(hit.rule.name, hit.start) for hit in way(text)] for way in ways]
+
+
+def test_a_scan_by_the_plan_of_another_compilation_finds_the_same() -> None:
     plan, unscanned = compile_rules(RULES).plan, compile_rules(RULES, scan=False)
     assert plan is not None
     scanned = unscanned.with_plan(plan)
     assert scanned.content_hash == unscanned.content_hash
-    for find in ("match_chunk", "match_stops", "match_blocks"):
-        there, here = (
-            [(hit.rule.name, hit.start) for hit in getattr(each, find)(text)] for each in (scanned, unscanned)
-        )
-        assert there
-        assert there == here
+    assert all(found_in(scanned))
+    assert found_in(scanned) == found_in(unscanned)
+
+
+OVER = Rule(name="over", pattern="the mesh is (?P<what>\\w+)", stop_pattern="all over")
+WITH_TRIGGERS = tuple(rule for rule in RULES if rule.name != "number")
+"""A rule without a trigger makes the matcher search every line, with no scan."""
+
+
+@pytest.mark.parametrize("rules", [(*RULES, OVER), (*WITH_TRIGGERS, OVER)], ids=["with gates", "scan alone"])
+@pytest.mark.parametrize("count", [0, 1, 2, 4])
+def test_rules_that_come_behind_others_are_found_beside_them(rules: tuple[Rule, ...], count: int) -> None:
+    at_once, joined = compile_rules(rules), compile_rules(rules[:count]).with_rules(rules[count:])
+    assert joined.plan is not None
+    assert joined.content_hash == at_once.content_hash
+    assert all(found_in(joined))
+    assert found_in(joined) == found_in(at_once)
+    assert found_in(joined.with_rules([Rule(name="last", pattern="racks")])) != found_in(at_once)
 
 
 def test_a_plan_for_other_rules_is_refused() -> None:
