@@ -32,6 +32,7 @@ from itertools import islice, pairwise, takewhile
 from typing import NamedTuple
 
 from midwatch.agents.replay.attempt_folders import attempts_of
+from midwatch.agents.replay.failed_alike import held_where_alike
 from midwatch.agents.replay.job_replay import EarlierStart, Replayed
 from midwatch.agents.replay.job_summaries import behind_job_summaries
 from midwatch.agents.replay.log_files import LogFile, line_count, lines_behind, lines_beside, text_of
@@ -171,7 +172,8 @@ def _noted(replayed: Replayed, earlier: Sequence[EarlierStart]) -> Replayed:
     if not earlier:
         return replayed
     note = "the file holds several starts, and the last one counts"
-    return replace(replayed, earlier=tuple(earlier), assumed=(*replayed.assumed, note))
+    noted = replace(replayed, earlier=tuple(earlier), assumed=(*replayed.assumed, note))
+    return held_where_alike(noted, earlier)
 
 
 class _Part(NamedTuple):

@@ -49,7 +49,7 @@ def _refusals(around: Surroundings) -> Refusals:
 def script_went_on(hit: Hit, around: Surroundings) -> RootCandidate | None:
     """A command of a batch script failed, and the script went on with what it launched, which then failed.
 
-    A shell goes on behind a word that is no command. A program of the script itself prints no label of
+    A shell goes on behind a word that is no command, and a time limit shows that it did. A program of the script itself prints no label of
     `srun`, and what stands behind it with one was launched later.
     """
     if hit.rule in _OF_A_SHELL:
@@ -59,9 +59,12 @@ def script_went_on(hit: Hit, around: Surroundings) -> RootCandidate | None:
     else:
         return None
     at = bisect_right(others, hit.line.number, key=_number)
-    if at == len(others) or others[at].line.number - hit.line.number < ANOTHER_PROGRAM:
+    later = others[at:]
+    if hit.rule in _OF_A_SHELL and (limit := next((each for each in later if each.mode == "timeout"), None)):
+        return RootCandidate(hit, NotRoot("script went on", limit.line))
+    if not later or later[0].line.number - hit.line.number < ANOTHER_PROGRAM:
         return None
-    return RootCandidate(hit, NotRoot("script went on", others[at].line))
+    return RootCandidate(hit, NotRoot("script went on", later[0].line))
 
 
 def _others(around: Surroundings) -> dict[tuple[str, str], list[Hit]]:
