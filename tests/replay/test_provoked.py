@@ -3,8 +3,8 @@
 `provoked/` holds what our own programs printed, one labelled log a line, in the format of `midwatch rules
 score`. The cause is known by construction, so a label is no opinion. Two ranks and more of PyTorch 2.15 on
 gloo with Lightning, Transformers, Accelerate and DeepSpeed; JAX 0.10, TensorFlow, Ray, MPI, boosters and
-batch scripts; one H200 with PyTorch 2.11, Triton, CuPy and CUDA; SLURM 22.05 with services that go away; and
-many ranks of each under faults of memory, disks, files and peers.
+batch scripts; one H200 with PyTorch 2.11, Triton, CuPy and CUDA; SLURM 22.05; many ranks of each under
+faults of memory, disks, files and peers; and stores, hubs, trackers and networks that go away.
 Only folders and names were changed.
 """
 
@@ -46,6 +46,9 @@ MISSED = {
     "feeder-trainer-lock-cycle": "the two stacks that wait for each other are read as a hang",
     "lightgbm-two-workers-one-lost": "LightGBM's callback prints rounds that are no known step",
     "tf-multiworker-peer-reset": "the shell's word `Killed` is mostly the kernel's, for memory",
+    "torchrun-store-host-lost": "the first broken link is named, not the store that was lost with it",
+    "jax-coordinator-lost-again": "the same: the coordination service's word stands first",
+    "ps-pair-server-lost": "a pipe of multiprocessing mostly leads to a child, whose own error is the cause",
     "g124-eval-undefined-metrics": "`loss: nan for absent classes is expected` reads like a loss",
 }
 

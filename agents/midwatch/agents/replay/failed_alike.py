@@ -1,6 +1,6 @@
-"""Starts that failed alike: a file whose last two starts ended of the same failure, with no step before. Pure.
+"""Starts that failed alike: the last two of a file ended of the same failure, and neither made a step. Pure.
 
-The second of them was the same start made again, and it helped nothing. So a third one waits for a person.
+The second was the first one made again, and that helped nothing. So a third one waits for a person.
 What a scheduler takes away says nothing of the start itself.
 """
 

@@ -37,6 +37,7 @@ def test_a_few_lines_more_are_no_work(watch: Watch) -> None:
         "7f2b3c000000-7f2b3c021000 rw-p 00000000 00:00 0",
         "2026-03-02 11:52:40.1: I tensorflow/core/common_runtime/bfc_allocator.cc:632] Chunk at 0x70 of 64",
         "MaxInUse:                240118272",
+        "W0302 11:52:40.118290 77 util.py:144] Unresolved object in checkpoint: (root).toy.layer-7._nodes",
         "2026-03-02 07:28:07,592 VINFO scripts.py:1099 -- Attempted to stop `ray::IDLE`, but it was dead.",
     ],
 )

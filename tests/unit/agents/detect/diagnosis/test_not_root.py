@@ -156,6 +156,16 @@ CASES: list[tuple[str, int, int | None, Sequence[Hit], AttemptEnd]] = [
     ),
     ("script went on", 3, 70, [seen(3, "shell_cannot_start", kind="config"), seen(70)], ended()),
     (
+        "script went on",
+        3,
+        5,
+        [
+            seen(3, "shell_cannot_start", kind="config"),
+            replace(seen(5, kind="slurm_failure"), mode="timeout"),
+        ],
+        ended(),
+    ),
+    (
         "transport given up",
         3,
         None,

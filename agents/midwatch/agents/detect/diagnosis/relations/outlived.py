@@ -49,8 +49,8 @@ def _refusals(around: Surroundings) -> Refusals:
 def script_went_on(hit: Hit, around: Surroundings) -> RootCandidate | None:
     """A command of a batch script failed, and the script went on with what it launched, which then failed.
 
-    A shell goes on behind a word that is no command, and a time limit shows that it did. A program of the script itself prints no label of
-    `srun`, and what stands behind it with one was launched later.
+    A shell goes on behind a word that is no command, and a time limit shows that it did. A program of the
+    script itself prints no label of `srun`, and what stands behind it with one was launched later.
     """
     if hit.rule in _OF_A_SHELL:
         others = around.once(_others)[hit.line.file]
