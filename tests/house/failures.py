@@ -26,13 +26,15 @@ _LONGEST = 300
 class Run:
     """What a run of tests left behind. `failed` has the first cause of each failed test by its node id.
 
-    `broken` says what else went wrong: an error of collection, a worker that died, a fault never hit.
+    `unready` are those of them that never began, because something could not be set up for them. `broken`
+    says what else went wrong: an error of collection, a worker that died, a fault never hit.
     """
 
     exit_code: int
     passed: int = 0
     failed: dict[str, str] = field(default_factory=dict)
     broken: list[str] = field(default_factory=list)
+    unready: list[str] = field(default_factory=list)
 
 
 def read(file: Path) -> Run | None:
@@ -68,6 +70,8 @@ class _Watch:
             self._run.broken.append(f"{report.nodeid}: {cause_of(report.longrepr)}")
         elif report.failed:
             self._run.failed.setdefault(report.nodeid, cause_of(report.longrepr))
+            if report.when == "setup":
+                self._run.unready.append(report.nodeid)
         elif report.passed and report.when == "call":
             self._run.passed += 1
 

@@ -2,6 +2,7 @@
 
 Some tests fail only where much else runs beside them. If all that failed pass alone, the run is green, and
 its last lines name them with their first causes. Nothing is played again where more than a test went wrong.
+Tests of a file that never began for one cause share what could not be set up: they are one failure.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from house import failures
 from house.failures import Run
 
 MOST = 3
-"""Failed tests that are played again. Failures of chance come one at a time; many at once share a cause."""
+"""Failures that are played again. Failures of chance come one at a time; many at once share a cause."""
 
 
 def main(arguments: list[str]) -> int:
@@ -32,7 +33,9 @@ def main(arguments: list[str]) -> int:
         if why := reason_against(first):
             return _end(1, "The run is red, and no test was played again:", why)
         assert first is not None
-        again = {test: _alone(test, root, Path(folder) / "again.json") for test in first.failed}
+        again: dict[str, str] = {}
+        for tests in together(first):
+            again |= _alone(tests, root, Path(folder) / "again.json")
     return _end(*judged(first.failed, again))
 
 
@@ -46,9 +49,18 @@ def reason_against(run: Run | None) -> list[str]:
         return [f"pytest ended with exit code {run.exit_code}"]
     if not run.failed:
         return ["it failed, and no test did"]
-    if len(run.failed) > MOST:
-        return [f"{len(run.failed)} tests failed, and more than {MOST} are no chance"]
+    if (count := len(together(run))) > MOST:
+        return [f"{count} tests failed, and more than {MOST} are no chance"]
     return []
+
+
+def together(run: Run) -> list[list[str]]:
+    """The failed tests, each by itself but for those of a file that one cause kept from beginning."""
+    unready, found = set(run.unready), dict[tuple[str, ...], list[str]]()
+    for test, cause in run.failed.items():
+        key = (test.partition("::")[0], cause) if test in unready else (test,)
+        found.setdefault(key, []).append(test)
+    return list(found.values())
 
 
 def judged(first: Mapping[str, str], again: Mapping[str, str]) -> tuple[int, str, list[str]]:
@@ -63,21 +75,22 @@ def judged(first: Mapping[str, str], again: Mapping[str, str]) -> tuple[int, str
     return 0, "The run is green, but what held only alone is to be mended before anything else:", lines
 
 
-def _alone(test: str, root: Path, file: Path) -> str:
-    """The cause for which it failed in a process of its own; empty if it passed. A skip is no pass."""
+def _alone(tests: Sequence[str], root: Path, file: Path) -> dict[str, str]:
+    """The cause for which each failed in a process of their own; empty if it passed. A skip is no pass."""
     file.unlink(missing_ok=True)
-    command = [str(Path(sys.executable).with_name("pytest")), test]
-    print(f"Once more, alone: {test}", flush=True)
+    command = [str(Path(sys.executable).with_name("pytest")), *tests]
+    print(*(f"Once more, alone: {test}" for test in tests), sep="\n", flush=True)
     done = subprocess.run(
         command, cwd=root, env=_noting(file), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
     )
     run = failures.read(file)
-    if run is not None and run.exit_code == 0 and run.passed:
-        return ""
+    if run is not None and run.exit_code == 0 and run.passed == len(tests):
+        return dict.fromkeys(tests, "")
     print(*(f"  | {line}" for line in done.stdout.decode(errors="replace").splitlines()), sep="\n")
     if run is None:
-        return f"pytest died with exit code {done.returncode}"
-    return next(iter([*run.failed.values(), *run.broken]), "it did not run to its end")
+        return dict.fromkeys(tests, f"pytest died with exit code {done.returncode}")
+    why = next(iter([*run.failed.values(), *run.broken]), "it did not run to its end")
+    return {test: run.failed.get(test, why) for test in tests}
 
 
 def _noting(file: Path) -> dict[str, str]:

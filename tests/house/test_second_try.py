@@ -43,6 +43,21 @@ def test_it_fails_and_then_skips():
 IN_PROCESSES = [pytest.param((), id="one process")]
 if not quick():
     IN_PROCESSES.append(pytest.param(("-n2",), id="two workers"))
+SHARED = """
+from pathlib import Path
+import pytest
+
+@pytest.fixture(scope="module")
+def service():
+    seen = Path("service")
+    first = not seen.exists()
+    seen.touch()
+    assert not first, "it was not ready in time"
+
+@pytest.mark.parametrize("number", range(5))
+def test_it_is_asked(service, number):
+    pass
+"""
 DIES = "import os\n\n\ndef test_it_takes_its_worker_along():\n    os._exit(7)\n"
 
 
@@ -107,6 +122,18 @@ def test_a_test_that_holds_alone_leaves_the_run_green_and_is_named_last(
     assert "2 failed, 1 passed in " in closing
 
 
+@pytest.mark.parametrize("options", IN_PROCESSES)
+def test_what_one_service_kept_from_beginning_is_one_failure(
+    options: tuple[str, ...], tmp_path: Path
+) -> None:
+    dist = ("--dist", "loadfile") if options else ()
+    ended = gate(tmp_path, *options, *dist, shared=SHARED, flaky=FLAKY)
+    assert ended.code == 0, ended.said
+    last = ended.after("The run is green, but what held only alone is to be mended before anything else:")
+    assert last.count("failed first: AssertionError: it was not ready in time") == 5
+    assert last.count("held alone") == 7
+
+
 def test_a_test_that_fails_again_makes_the_run_red(tmp_path: Path) -> None:
     ended = gate(tmp_path, flaky=FLAKY, fails=FAILS)
     assert ended.code == 1
@@ -155,6 +182,11 @@ def test_where_more_than_tests_went_wrong_none_is_played_again() -> None:
     assert reason_against(Run(1, failed=one)) == []
     assert reason_against(Run(1, failed={str(n): "x" for n in range(MOST)})) == []
     assert reason_against(Run(1, failed={str(n): "x" for n in range(MOST + 1)}))
+    many = {f"test_a.py::{n}": "not ready" for n in range(MOST + 1)}
+    assert reason_against(Run(1, failed=many, unready=list(many))) == []
+    assert reason_against(Run(1, failed=many))
+    apart = {f"test_{n}.py::a": "not ready" for n in range(MOST + 1)}
+    assert reason_against(Run(1, failed=apart, unready=list(apart)))
     assert reason_against(Run(1, failed=one, broken=["redis/stop was never hit"])) == [
         "redis/stop was never hit"
     ]
