@@ -154,6 +154,16 @@ CASES: list[tuple[str, int, int | None, Sequence[Hit], AttemptEnd]] = [
         [seen(3, "python_arguments", kind="config"), seen(70)],
         ended(),
     ),
+    (
+        "process failed",
+        9,
+        4,
+        [
+            consequence(4, "torch_process_taken_down", "nccl_timeout"),
+            seen(9, "slurm_cancelled", kind="cancelled", text="*** STEP 7.0 ON n1 CANCELLED AT 12:00 ***"),
+        ],
+        ended(),
+    ),
     ("script went on", 3, 70, [seen(3, "shell_cannot_start", kind="config"), seen(70)], ended()),
     (
         "script went on",

@@ -20,7 +20,7 @@ _CONDOR_JOB = re.compile(r"\b0\d\d \(([\d.]+)\) ")
 _SIGNALLED = ("torchrun_death_signal", "torchrun_passed_a_signal_on", "deepspeed_terminated")
 """Rules of a launcher that was asked to end. Schedulers ask before they tell why."""
 _TERMINATED = ("15", "SIGTERM")
-_NO_REASON = "slurm_cancelled"
+_NO_REASON, _OF_A_STEP = "slurm_cancelled", "*** STEP "
 _TAKEN_AWAY = ("cancelled", "preemption", "slurm_failure")
 _SCHEDULERS = ("slurm", "scheduler", "kubernetes")
 _SAME_END = 1800.0  # seconds from the signal, which some jobs want long before their limit, to the word
@@ -79,6 +79,18 @@ def signalled_by_the_scheduler(hit: Hit, around: Surroundings) -> RootCandidate 
     if word is None or _apart(hit, word) > _SAME_END:
         return None
     return consequence(hit, NotRoot("scheduler's signal", word.line))
+
+
+def step_of_a_failed_process(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """`srun` ends the other tasks of a step when one has failed. It then cancels the step, not the job."""
+    if hit.rule != _NO_REASON or _OF_A_STEP not in hit.line.text:
+        return None
+    failed = around.once(_taken_down).before(hit.line)
+    return None if failed is None else consequence(hit, NotRoot("process failed", failed.line))
+
+
+def _taken_down(around: Surroundings) -> FirstAndLast:
+    return FirstAndLast(hit for hit in around.hits if hit.rule == "torch_process_taken_down")
 
 
 def _reasons_of_schedulers(around: Surroundings) -> FirstAndLast:

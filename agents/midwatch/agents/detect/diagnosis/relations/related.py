@@ -27,6 +27,7 @@ from midwatch.agents.detect.diagnosis.relations.notices import (
     of_a_failing_node,
     seen_by_the_parent,
     signalled_by_the_scheduler,
+    step_of_a_failed_process,
 )
 from midwatch.agents.detect.diagnosis.relations.outlived import (
     another_program_since,
@@ -54,6 +55,7 @@ RELATIONS: tuple[Relation, ...] = (
     raised_by_the_wait,
     seen_by_the_parent,
     signalled_by_the_scheduler,
+    step_of_a_failed_process,
     of_a_failing_node,
     evicted_by_its_removal,
     raised_by_a_broken_card,
