@@ -52,7 +52,7 @@ _OF_THE_END = re.compile(
     r"|\A[\W\d_]*\Z|\A[0-9a-f]{6,}-[0-9a-f]{6,} |\*\*\* |\bThread 0x"
     r"|\bscripts\.py:\d+ -- (?:Killed|Attempted to stop|Send termination request to|Stopped) "  # ray stop
     r"|\(\S*\+0x[0-9a-f]+\) ?\[0x[0-9a-f]+\]\s*\Z"  # glibc backtrace_symbols
-    r"|.{0,60}?(?:Unresolved object in checkpoint|A checkpoint was restored \(e\.g\. tf\.train)"  # of TF
+    r"|(?:Unresolved object in checkpoint|A checkpoint was restored \(e\.g\. tf\.train)"  # of TF
     r"|\bbfc_allocator\.cc:\d+\]|\A(?:Limit|(?:Max)?InUse|NumAllocs|MaxAllocSize): +\d"
 )
 # What a script lists when its program has ended: files, packages, variables, cards. And who only waits.

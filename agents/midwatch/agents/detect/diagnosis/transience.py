@@ -31,6 +31,8 @@ _NEVER_THERE = re.compile(
     r"|\b(?:401|403|404)\b|unauthori[sz]ed|forbidden|permission|denied|no space"
 )
 """Words of an address or of a right that the next start lacks, too."""
+_FILES_AWAY = "filesystem_refused"
+"""A file system that failed. One that had been read or written before is mostly there again."""
 _ONE_ERROR = 3  # lines: an error that says its status below its first line says it within these
 _BESIDE = ("ssh_failed", "rsync_lost_the_other_side", "go_program_could_not_dial")
 _TOOLS = re.compile(r"\b(?:curl|wget|scp): ")
@@ -42,14 +44,15 @@ def as_proven(verdict: Verdict, root: Hit, hits: Sequence[Hit], *, worked: bool)
 
     An exception of another name than `MISTAKE` may be of anything. If the run made no step, a wait or a bad
     link shows too little. A wait for peers gives no reason, and a link may never have been set up. A link or
-    a service that had carried steps was set up, so its failure may pass.
+    a service that had carried steps was set up, so its failure may pass. So may that of a file system.
     """
     if root.rule in _RAISED and root.fallback and MISTAKE.search(root.line.text) is None:
         return replace(verdict, transient=None)
     if worked:
         if verdict.transient is False and _had_answered(root):
             return replace(verdict, transient=None)
-        passes = verdict.transient is None and (_lost_a_peer(root) or _lost_a_service(root, hits))
+        lost = _lost_a_peer(root) or _lost_a_service(root, hits) or root.rule == _FILES_AWAY
+        passes = verdict.transient is None and lost
         return replace(verdict, transient=True) if passes else verdict
     vague = root.fallback or root.error_type != "nccl" or root.rule in PEER_LEFT
     left = verdict.family == "comms" and vague

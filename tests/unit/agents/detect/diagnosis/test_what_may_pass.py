@@ -38,7 +38,10 @@ def test_only_an_exception_for_a_mistake_is_called_permanent(watch: Watch, raise
 REFUSED = frames("ConnectionRefusedError: [Errno 111] Connection refused") + "\n"
 
 
-@pytest.mark.parametrize("line", [BARRIER, CONNECT, REFUSED])
+NOT_READ = frames("OSError: [Errno 5] Input/output error") + "\n"
+
+
+@pytest.mark.parametrize("line", [BARRIER, CONNECT, REFUSED, NOT_READ])
 def test_a_link_that_had_carried_steps_may_pass(watch: Watch, line: str) -> None:
     assert watch(STEPS + line).decision.action == "restart"
     assert watch(line).decision.action == "hold"
