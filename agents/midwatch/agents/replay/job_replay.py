@@ -18,6 +18,7 @@ from midwatch.agents.replay.aftermath import (
 from midwatch.agents.replay.caught_by_workers import StepLines, caught_by_workers
 from midwatch.agents.replay.closing_lines import CUT_NAME, ClosingFailure, closing_failure, ends_within_a_name
 from midwatch.agents.replay.contradicted_end import counted_end, failure_at_the_end, is_done
+from midwatch.agents.replay.imported_later import imported_later
 from midwatch.agents.replay.log_files import INCARNATION, LogFile, as_printed, line_of, origin_of
 from midwatch.agents.replay.matched_files import Damage, in_order, matching
 from midwatch.agents.replay.open_spike import Losses, LossLine, Spike, is_over
@@ -267,6 +268,7 @@ def _went_on(run: _JobReplay, files: Sequence[LogFile], hits: Sequence[Hit]) -> 
     if not known or not all(
         went_on(file, number, run.failures.weight_behind(file, held, trained=trained))
         or works_again(file, number)
+        or imported_later(file, number)
         for file, number in known
     ):
         return ""

@@ -17,6 +17,10 @@ MARKS = {
     b"Tracking run with wandb version": 30,
     b" Running Spark version ": 30,  # a driver, in a log to which each start appends
     b" init nccl context nranks: ": 30,  # Paddle, of which each rank appends to a file of its own
+    b" - INFO - Environment info:": 0,  # OpenMMLab up to MMCV 1, on its main rank
+    b"System environment:": 0,  # the runner of MMEngine, on its main rank
+    b"-Environment Information-": 0,  # Paddle's trainers of vision models
+    b"]: Rank of current process: 0. World size: ": 0,  # Detectron2
 }
 """Words that are printed once for each start, with the lines that must stand above them since the last ones.
 
@@ -31,6 +35,9 @@ _MARK = re.compile(
     rb"|\[[\d :,-]+\] \[INFO\] \[runner\.py:\d+:main\] cmd = "
     rb"|I\d{4} [\d:.]+ +\d+ nccl_context\.cc:\d+\] init nccl context nranks: \d+ local rank: \d+"
     rb" gpu id: \d+ ring id: 0\b"
+    rb"|[\d :,-]{19,24}- \w+ - INFO - Environment info:\s*\Z|System environment:\s*\Z"
+    rb"|-{8,20}Environment Information-{8,20}\s*\Z"
+    rb"|(?:\x1b\[[\d;]*m)*\[[^\]\n]{1,40}\]:(?:\x1b\[[\d;]*m)* Rank of current process: 0\. World size: \d"
     rb"|[^\n]{0,80}\bSparkContext\b[:}\]]? Running Spark version "
     rb"|(?:\x1b\[[\d;]*m)*wandb(?:\x1b\[[\d;]*m)*: Tracking run with wandb version)"
 )

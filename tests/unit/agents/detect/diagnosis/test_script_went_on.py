@@ -23,6 +23,14 @@ def test_what_the_script_launched_is_why_the_job_ended(watch: Watch, first: str)
     assert any("its script went on behind it" in rival.reason for rival in done.rivals)
 
 
+def test_an_exception_of_a_program_that_was_launched_behind_a_missing_file_is_its_own(watch: Watch) -> None:
+    no_file = "/var/spool/slurmd/job77/slurm_script: line 9: /toy/keys.sh: No such file or directory\n"
+    begun = "".join(f"reads part {part} of the toy\n" for part in range(16))
+    own = frames("ValueError: the toy has no such part") + "\n"
+    assert watch(f"{no_file}{begun}{own}").verdict.root_line == "ValueError: the toy has no such part"
+    assert watch(f"{no_file}{begun[:60]}\n{own}").verdict.root_line == no_file.strip()
+
+
 def test_a_job_that_met_its_time_limit_had_gone_on(watch: Watch) -> None:
     done = watch(f"{NO_COMMAND}{BUILT}{LIMIT}")
     assert (done.verdict.error_type, done.decision.action) == ("slurm_failure", "stop")

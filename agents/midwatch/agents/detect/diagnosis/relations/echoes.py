@@ -63,6 +63,8 @@ class _Srun:
             for hit in told
             if hit.error_type == "user_interrupt" or "task" in hit.captures or "called_off" in hit.captures
         )
+        self._aborts = FirstAndLast(hit for hit in told if "aborted" in hit.captures)
+        self._left = FirstAndLast(hit for hit in told if "task" in hit.captures and "exit_code" in hit.captures)
         self._steps = _steps_ended_by_srun([hit for hit in told if hit.subsystem == "slurm"])
 
     def cleaned_up(self, hit: Hit) -> NotRoot | None:
@@ -71,8 +73,12 @@ class _Srun:
         if hit.subsystem != "slurm" or not (killed or hit.error_type == "cancelled"):
             return None
         step = self._steps.get(hit.captures.get("id", ""))
-        shown = step or self._reasons.before(hit.line)
+        shown = step or self._reasons.before(hit.line) or (self._late(hit) if killed else None)
         return None if shown is None else NotRoot("srun cleaned up", shown.line)
+
+    def _late(self, killed: Hit) -> Hit | None:
+        """The task that had left by itself, where srun told of its abort first and of that task last."""
+        return self._left.behind(killed.line) if self._aborts.before(killed.line) is not None else None
 
 
 def _steps_ended_by_srun(of_srun: Sequence[Hit]) -> dict[str, Hit]:

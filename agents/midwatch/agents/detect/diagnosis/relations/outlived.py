@@ -19,6 +19,8 @@ IN_A_THREAD = "in_a_thread"
 _OF_A_SHELL = ("shell_cannot_start", "option_as_command", "letter_as_command")
 # srun and mpirun print it in front of each line of what they launched, and of nothing else.
 _LAUNCHED = re.compile(r"\s{0,5}\d{1,6}: |\[\d+(?:,[\w:-]+)*\]<std")
+OF_A_PROGRAM = 12
+"""Lines between a shell's failure and the exception of a program that it launched behind it."""
 _number = attrgetter("line.number")
 
 
@@ -62,9 +64,18 @@ def script_went_on(hit: Hit, around: Surroundings) -> RootCandidate | None:
     later = others[at:]
     if hit.rule in _OF_A_SHELL and (limit := next((each for each in later if each.mode == "timeout"), None)):
         return RootCandidate(hit, NotRoot("script went on", limit.line))
-    if not later or later[0].line.number - hit.line.number < ANOTHER_PROGRAM:
+    if not later or later[0].line.number - hit.line.number < _enough_for(hit, later[0]):
         return None
     return RootCandidate(hit, NotRoot("script went on", later[0].line))
+
+
+def _enough_for(hit: Hit, other: Hit) -> int:
+    """The lines between the two that show another program.
+
+    A command that is missing hardly makes a program raise an exception of its own, but that a module is gone.
+    """
+    own = hit.rule in _OF_A_SHELL and other.rule == "python_exception"
+    return OF_A_PROGRAM if own else ANOTHER_PROGRAM
 
 
 def _others(around: Surroundings) -> dict[tuple[str, str], list[Hit]]:

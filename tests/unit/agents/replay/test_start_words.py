@@ -1,0 +1,35 @@
+"""Words that a framework prints once for each start begin one, in a file to which all starts append."""
+
+from __future__ import annotations
+
+import pytest
+
+from unit.agents.conftest import Watch
+from unit.agents.replay.test_appended_starts import LOADS, OUT_OF_MEMORY, RAISED
+
+MMCV = "2026-03-02 11:52:40,118 - mmtoy - INFO - Environment info: \n------\n"
+MMENGINE = "2026/03/02 11:52:40 - mmengine - INFO - \n------\nSystem environment:\n"
+PADDLE = "------------Environment Information-------------\n"
+DETECTRON = "[03/02 11:52:40 detectron2]: Rank of current process: 0. World size: 2\n"
+
+
+@pytest.mark.parametrize("mark", [MMCV, MMENGINE, PADDLE, DETECTRON])
+def test_each_start_prints_them_once(watch: Watch, mark: str) -> None:
+    done = watch("toy 1\n" + mark + LOADS + RAISED + mark + LOADS + OUT_OF_MEMORY)
+    assert done.verdict.error_type == "oom"
+    assert [each.verdict.error_type for each in done.earlier] == ["exception"]
+
+
+def test_a_few_words_above_the_first_ones_are_no_start_and_each_has_its_own_losses(watch: Watch) -> None:
+    def at(loss: float, first: int, last: int) -> str:
+        return "".join(f"step: {step}  loss: {loss + step / 1000:.4f}\n" for step in range(first, last + 1))
+
+    first = "fatal: not a git repository (or any parent up to mount point /)\n" + MMCV + LOADS
+    done = watch(first + at(0.1, 1, 60) + at(9.0, 61, 70) + first + at(6.0, 31, 60))
+    assert (done.verdict.state, len(done.earlier)) == ("healthy", 1)
+    assert watch(at(0.1, 1, 60) + at(9.0, 61, 70)).verdict.error_type == "loss_spike"
+
+
+def test_the_first_words_of_another_rank_are_no_start(watch: Watch) -> None:
+    other = DETECTRON.replace("process: 0", "process: 1")
+    assert watch(DETECTRON + LOADS + OUT_OF_MEMORY + other + LOADS + RAISED).earlier == ()
