@@ -14,7 +14,7 @@ from integration.reload.swaps import swap, wait_until_folded
 
 SWAPS = int(os.environ.get("MIDWATCH_RELOAD_SWAPS", "5"))
 EDITS = int(os.environ.get("MIDWATCH_RELOAD_EDITS", "2"))
-LINES = int(os.environ.get("MIDWATCH_RELOAD_LINES", "50000"))
+LINES = int(os.environ.get("MIDWATCH_RELOAD_LINES", "15000"))
 
 
 @pytest.mark.capability("C-8")

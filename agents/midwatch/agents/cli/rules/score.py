@@ -71,7 +71,8 @@ def judge_of_logs() -> Callable[[str], Prediction]:
     """From the text of a log to what `midwatch replay` says of it without options."""
     from midwatch.agents.rulesets.bundles import watched_rules
 
-    replayed = replay_of_logs(watched_rules(("default",)))
+    # Labelled logs are a few megabytes. To plan the scan would cost more than it saves on them.
+    replayed = replay_of_logs(watched_rules(("default",), scan=False))
     return lambda log: prediction_of(replayed(log))
 
 

@@ -21,7 +21,13 @@ _JVM_FRAMES = 150  # the longest stack between an exception of the JVM and what 
 
 
 def told_in_full(root: Hit, candidates: Sequence[Hit]) -> Hit:
-    """The exception whose message the root repeats, or the wrapper's line that names a bare exception."""
+    """The exception whose message the root repeats, or the wrapper's line that names a bare exception.
+
+    Ray prints the task that waited for a dead actor above its own words on that actor.
+    """
+    if root.rule == "ray_task_actor_died":
+        alike = (h for h in candidates if h.error_type == root.error_type and h.rule != root.rule)
+        return next((h for h in alike if h.line.file == root.line.file), root)
     if message_of(root) or is_quiet(root.line.text.encode()):
         return root
     if name := bare_name(root):

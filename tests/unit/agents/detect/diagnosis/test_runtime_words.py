@@ -239,3 +239,16 @@ def test_a_workspace_that_a_gaudi_card_has_no_room_for_is_memory(
 ) -> None:
     raised = f"RuntimeError: [Rank:3] FATAL ERROR :: MODULE:PT_SYNHELPER {words}"
     assert watch(f"{TRAINED}{frames(raised)}\n").verdict.error_type == error_type
+
+
+OF_A_TASK = "ray.exceptions.RayTaskError(ActorDiedError): ray::toy_main() (pid=77, ip=10.0.0.4)"
+OF_THE_ACTOR = "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task."
+
+
+def test_a_task_that_waited_for_a_dead_actor_says_so_where_nothing_else_does(watch: Watch) -> None:
+    alone = watch(f"step: 1  loss: 2.5\nstep: 2  loss: 2.4\n{OF_A_TASK}\n")
+    assert (alone.verdict.error_type, alone.verdict.root_line) == ("ray_actor_died", OF_A_TASK)
+    both = watch(f"{OF_A_TASK}\n  File \"/toy/train.py\", line 9, in fit\n{OF_THE_ACTOR}\n")
+    assert both.verdict.root_line == OF_THE_ACTOR
+    other = OF_A_TASK.replace("ActorDiedError", "KeyError")
+    assert watch(f"{other}\n").verdict.error_type == "exception"

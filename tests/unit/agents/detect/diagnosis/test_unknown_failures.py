@@ -206,6 +206,15 @@ def test_a_step_that_srun_ends_after_its_first_task_left_was_cancelled_by_nobody
     assert done.decision.action == "hold"
 
 
+def test_tasks_that_srun_killed_behind_its_abort_met_no_full_memory(watch: Watch) -> None:
+    aborted = "srun: Job step aborted: Waiting up to 47 seconds for job step to finish."
+    killed, left = "srun: error: n1: tasks 0,2-3: Killed", "srun: error: n1: task 1: Exited with exit code 1"
+    done = watch(f"{aborted}\n{killed}\nsrun: Terminating StepId=7.0\n{left}\n")
+    assert (done.verdict.error_type, done.verdict.root_line) == ("exception", left)
+    assert watch(f"{killed}\n{aborted}\n{left}\n").verdict.error_type == "host_oom"
+    assert watch(f"{aborted}\n{killed}\n").verdict.error_type == "host_oom"
+
+
 CALLED_OFF = [
     "[n4:4188] *** An error occurred in MPI_Recv",
     "In: PMI_Abort(14, N/A)",
