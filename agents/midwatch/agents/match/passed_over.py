@@ -27,8 +27,10 @@ OF_A_TRIAL = re.compile(
 )
 _ANNOUNCED = b"Exception ignored "
 _AT_EXIT = b"Error in atexit._run_exitfuncs:"
-# What a library logs with its tracebacks and goes on: JAX without a plugin, Ray Train on a busy node.
+# What a library logs with its tracebacks and goes on: JAX without a plugin, Ray Train on a busy node,
+# torchvision with a mirror left.
 _GONE_ON = (
+    b"Failed to download (trying next):",
     b"Jax plugin configuration error: ",
     b"Failed to send resource request for train-",
     b"Failed to stop PlacementGroupCleaner gracefully",

@@ -178,7 +178,7 @@ def place_of(text: bytes, start: int, end: int, shape: bytes | None = None) -> T
     above = lines_above(text, start, speaker)
     first = None if words[:1] in _NO_NAME else next(above, None)
     if first is None:
-        return _REPORTED
+        return TracebackPlace("ignored") if is_passed_over(text, start, end, speaker) else _REPORTED
     if words[:1].isspace():
         shown = _FRAME.match(first[1]) is not None and not form.glued and _C_FRAME.match(first[1]) is None
         return _QUOTED if shown else _REPORTED

@@ -105,6 +105,7 @@ _GRADIENTS = re.compile(
     rb"(?i)\bgrad(?:ient)?[ _]?norm\b['\"]?(?: is| ?[:=])? *(?P<value>-?(?:nan|inf|\d[\d.]*(?:e[+-]?\d+)?))"
 )
 _NOT_FINITE = re.compile(rb"(?i)-?(?:nan|inf)\Z")
+_SCALED = re.compile(rb"(?i)\bskipp(?:ed|ing) (?:batch|step)\b.{0,40}\bscale")
 # torch tries both kinds of address, and the error comes only behind the last try.
 _PORT_TAKEN = re.compile(
     rb"\[c10d\] The server socket has failed to (?:listen on|bind to) \S+ \(errno: 98 - Address already"
@@ -227,9 +228,14 @@ def _lacked_by_a_script(lines: Numbered, known: Mapping[int, Hit], *, trained: b
 
 
 def _not_finite(lines: Numbered) -> int | None:
-    """The number of the first of those lines, if all that print gradients print none that is finite."""
+    """The number of the first of those lines, if all that print gradients print none that is finite.
+
+    A loss scaler that says it left the batch out has seen them, and takes a lower scale.
+    """
     printed = [(number, found["value"]) for number, line in lines if (found := _GRADIENTS.search(line))]
     if len(printed) < _LEAST_STEPS or any(_NOT_FINITE.match(value) is None for _, value in printed):
+        return None
+    if any(_SCALED.search(line) for _, line in lines):
         return None
     return printed[0][0]
 

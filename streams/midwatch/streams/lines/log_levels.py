@@ -41,6 +41,12 @@ _AUTOTUNER = re.compile(rb"_inductor/select_algorithm\.py:\d+\]|\bcuda_timer\.cc
 _NCCL_RAS = re.compile(rb"\bras/\w+\.cc:\d+ NCCL WARN ")
 # OpenCV gives an empty image where it could not read one.
 _UNREAD = re.compile(rb"\bloadsave\.cpp:\d+\)? (?:\w+ )?imread_")
+# UCX shows its objects as files, and works without that. numba says in a warning why it compiles in another
+# way, and quotes its own errors. THC asked an old driver for what that did not know.
+_NEEDLESS = re.compile(
+    rb"\bvfs_fuse\.c:\d+ +UCX +ERROR |\A\s+(?:\x1b\[\d+m)*TypingError: "
+    rb"|\bTHCudaCheck FAIL file=\S*/THCGeneral\.cpp line=\d+ error=\d+ : invalid argument"
+)
 # A page or a port to look at the run, which goes on without it.
 _TO_LOOK_AT = re.compile(
     rb"(?i)\b(?:failed|could ?n[o']t|can ?not|unable) (?:to )?(?:start|launch|open|serve|bind) "
@@ -111,6 +117,7 @@ def stands_aside(line: bytes) -> bool:
         or _AUTOTUNER.search(head) is not None
         or _NCCL_RAS.search(head) is not None
         or _UNREAD.search(head) is not None
+        or _NEEDLESS.search(head) is not None
         or _TO_LOOK_AT.search(head) is not None
     )
 

@@ -248,7 +248,7 @@ OF_THE_ACTOR = "ray.exceptions.ActorDiedError: The actor died unexpectedly befor
 def test_a_task_that_waited_for_a_dead_actor_says_so_where_nothing_else_does(watch: Watch) -> None:
     alone = watch(f"step: 1  loss: 2.5\nstep: 2  loss: 2.4\n{OF_A_TASK}\n")
     assert (alone.verdict.error_type, alone.verdict.root_line) == ("ray_actor_died", OF_A_TASK)
-    both = watch(f"{OF_A_TASK}\n  File \"/toy/train.py\", line 9, in fit\n{OF_THE_ACTOR}\n")
+    both = watch(f'{OF_A_TASK}\n  File "/toy/train.py", line 9, in fit\n{OF_THE_ACTOR}\n')
     assert both.verdict.root_line == OF_THE_ACTOR
     other = OF_A_TASK.replace("ActorDiedError", "KeyError")
     assert watch(f"{other}\n").verdict.error_type == "exception"
