@@ -33,8 +33,8 @@ ENOUGH = 60
 ENOUGH_FORMS = 40
 """The same of lines that differ in more than their numbers."""
 
-Weight = Literal["nothing", "bars", "forms", "lines"]
-"""What counts behind a failure."""
+Weight = Literal["nothing", "bars", "forms", "lines", "workers"]
+"""What counts behind a failure. `workers`: lines, those of Ray's workers too."""
 _STEPS = 4
 """Different steps behind a failure that show that a training went on."""
 _READ = 400
@@ -92,6 +92,7 @@ _OF_A_TRACEBACK = re.compile(r"\s+\S|.*\bFile \"|\s*[\^~]+\s*\Z")
 _DRAWN_ANEW = re.compile(r"\r+(?=[^\r\n])")
 
 _STRAY_WORDS = {"option_as_command", "letter_as_command"}
+_OF_A_SHELL = {*_STRAY_WORDS, "shell_cannot_start"}
 _SYNTAX = re.compile(r": [Ss]yntax error\b")
 
 
@@ -181,6 +182,8 @@ class LastFailure:
             or leaves_the_script(file, self.numbers[file.path])
         ):
             return "bars"
+        if hits and all(hit.rule in _OF_A_SHELL for hit in hits):
+            return "workers"  # a shell goes on behind what it cannot start
         tried = all(family(hit.error_type) in _TRIED for hit in hits)
         return "lines" if tried and not trained else "forms"
 
@@ -238,7 +241,7 @@ def went_on(file: LogFile, last: int, weight: Weight) -> bool:
     if weight == "nothing":
         return False
     own, *rest = islice(lines_behind(file, last - 1), 1 + _READ)
-    if _OF_A_WORKER.match(own) is None:
+    if weight != "workers" and _OF_A_WORKER.match(own) is None:
         rest = [line for line in rest if _OF_A_WORKER.match(line) is None]
     behind = (drawn for line in rest for drawn in _drawings(line))
     lines = list(ordinary(islice(behind, _READ)))

@@ -16,7 +16,7 @@ _READ = 400
 
 
 def imported_later(file: LogFile, last: int) -> bool:
-    """Whether line `last` is that of such a probe, and a file of the module speaks behind it. Raises OSError."""
+    """Whether line `last` is such a probe's, and a file of the module speaks behind it. Raises OSError."""
     if last < 2:
         return False
     above, missed, *behind = [*islice(lines_behind(file, last - 2), 2 + _READ), "", ""]

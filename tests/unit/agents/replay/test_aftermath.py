@@ -50,6 +50,8 @@ WORKERS = "".join(f"\x1b[36m(toy_task pid={70 + n % 3})\x1b[0m batch {n} of 900\
 
 def test_workers_that_ray_lets_work_on_show_nothing_of_their_driver(watch: Watch) -> None:
     assert watch(RAISED + WORKERS).verdict.state == "failed"
+    stray = "/toy/run.sh: line 9: of: command not found\n"
+    assert watch(stray + WORKERS).verdict.state != "failed"
     of_a_worker = "".join(f"(toy_task pid=70) {line}\n" for line in RAISED.splitlines())
     assert watch(of_a_worker + WORKERS).verdict.state != "failed"
     driver = "".join(f"result {n} is read\n" for n in range(ENOUGH))

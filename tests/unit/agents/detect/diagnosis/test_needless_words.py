@@ -10,7 +10,11 @@ import pytest
 from unit.agents.conftest import Watch
 
 BEGUN = "the toy of 8 parts is built\nreads the shards of the toy corpus\n"
-UCX = "[1772445160.118] [n4:4188:f]        vfs_fuse.c:77   UCX  ERROR inotify_add_watch(/tmp) failed: No space left on device\n"
+UCX = (
+    "[1772445160.118] [n4:4188:f]        vfs_fuse.c:77   UCX  ERROR inotify_add_watch(/tmp) failed:"
+    " No space left on device\n"
+)
+GRPC = "E0302 11:52:40.861840739   12456 ev_epoll1_linux.c:77]     grpc epoll fd: 3\n"
 NUMBA = (
     "/toy/geometry.py:76: NumbaWarning: \x1b[1m\n"
     'Compilation is falling back to object mode WITH looplifting enabled because Function "toy" failed\n'
@@ -29,7 +33,7 @@ SCALED = "".join(
 )
 
 
-@pytest.mark.parametrize("words", [UCX, NUMBA, MIRROR, THC, GIT, OWNER, SCALED])
+@pytest.mark.parametrize("words", [UCX, GRPC, NUMBA, MIRROR, THC, GIT, OWNER, SCALED])
 def test_what_its_writer_gets_over_is_no_failure(watch: Watch, words: str) -> None:
     assert watch(BEGUN + words + "the toy is ready\n").verdict.state != "failed"
 

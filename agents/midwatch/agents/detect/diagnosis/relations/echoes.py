@@ -64,7 +64,9 @@ class _Srun:
             if hit.error_type == "user_interrupt" or "task" in hit.captures or "called_off" in hit.captures
         )
         self._aborts = FirstAndLast(hit for hit in told if "aborted" in hit.captures)
-        self._left = FirstAndLast(hit for hit in told if "task" in hit.captures and "exit_code" in hit.captures)
+        self._left = FirstAndLast(
+            hit for hit in told if "task" in hit.captures and "exit_code" in hit.captures
+        )
         self._steps = _steps_ended_by_srun([hit for hit in told if hit.subsystem == "slurm"])
 
     def cleaned_up(self, hit: Hit) -> NotRoot | None:
