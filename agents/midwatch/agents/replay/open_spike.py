@@ -26,6 +26,7 @@ _STEADY, _SINGLE = 4.0, 12.0
 """A spike of several losses, or of a single one, is so many times the usual change between two losses."""
 _TINY = 1e-3
 _LEAST = 2
+_ANOTHER_END = 2
 _ANEW = 4
 """A loop began anew if its step or epoch is less than this part of the highest one before."""
 _APART = 16
@@ -55,6 +56,8 @@ _BEST_SINCE = re.compile(
     r"(?i)\b(?:improved|decreased) (?:\(|from )[\d.]+(?:e-?\d+)? ?(?:-+>|to) ?\d[\d.]*(?:e-?\d+)?\b"
 )
 """A program says that its evaluation is better than ever before. No first number, or `inf`, is none."""
+_OF_ALL = re.compile(r"\d ?/ ?(\d{2,})\b(?!/)")
+"""The number of all steps or epochs, behind the one that is reached."""
 _COMPLETE = re.compile(
     r"(?i)\btrain(?:ing)? (?:is |was |has |run )?(?:been )?(?:complete|finished|done|over|ended)"
     r"|\b(?:finished|completed|done) (?:the )?(?:training|fit)"
@@ -133,6 +136,8 @@ def is_over(file: LogFile, spike: Spike) -> bool:
     """
     if (not spike.sure and not _is_said(file, spike)) or _is_evaluated(file, spike.first):
         return True
+    if _counts_to_another_end(file, spike):
+        return True
     if spike.falls and any(map(_NEXT_STAGE.search, _between(file, spike.before, spike.first.number))):
         return True
     since = islice(lines_behind(file, spike.first.number), spike.last - spike.first.number)
@@ -146,6 +151,17 @@ def is_over(file: LogFile, spike: Spike) -> bool:
 def _is_evaluated(file: LogFile, spike: LossLine) -> bool:
     """Whether the line says that the loss is an evaluation's."""
     return any(float(loss) == spike.loss for loss in _EVALUATED.findall(line_of(file, spike.number)))
+
+
+def _counts_to_another_end(file: LogFile, spike: Spike) -> bool:
+    """Whether the line in front of the spike counts to quite another number of steps: it is another run's."""
+    if not spike.before:
+        return False
+    ends = [_OF_ALL.findall(line_of(file, number)) for number in (spike.before, spike.first.number)]
+    if not all(ends):
+        return False
+    low, high = sorted(max(map(int, each)) for each in ends)
+    return _ANOTHER_END * low <= high
 
 
 def _is_said(file: LogFile, spike: Spike) -> bool:

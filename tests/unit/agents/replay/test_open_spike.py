@@ -127,6 +127,16 @@ def test_a_spike_in_the_next_fold_or_after_a_resumption_is_the_verdict(watch: Wa
     assert [each.verdict.error_type for each in (again, resumed)] == ["loss_spike", "loss_spike"]
 
 
+def test_steps_to_quite_another_end_are_of_another_run(watch: Watch) -> None:
+    def run(first: int, end: int, *losses: float) -> str:
+        steps = enumerate(losses, first)
+        return "".join(f"[TRAIN] iter: {step}/{end}, loss: {loss:.4f}, ips: 2.7\n" for step, loss in steps)
+
+    begun = run(10, 1000, 0.21, 0.22, 0.21, 0.2, 0.22)
+    assert watch(begun + "[...]\n" + run(7000, 50000, 0.8, 0.9, 0.81)).verdict.state == "healthy"
+    assert watch(begun + run(15, 1000, 0.8, 0.9, 0.81)).verdict.error_type == "loss_spike"
+
+
 @pytest.mark.parametrize(
     ("word", "state"),
     [("EVALUATING - Epoch", "healthy"), ("Evaluating - Epoch", "healthy"), ("TRAINING - Epoch", "failed")],
