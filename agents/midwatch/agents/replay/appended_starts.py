@@ -301,6 +301,8 @@ def _begins(before: Replayed, after: Replayed, place: StartPlace) -> bool:
     ended = before.verdict.state == "failed" or before.verdict.mode == "success"
     if place.other_job:
         return ended or (place.launched and before.verdict.state == "healthy")
+    if place.marked and before.steps is None and before.verdict.phase == "training":
+        return True  # its lines count batches of an epoch, which are no steps to compare
     # Ranks of one start may print the same first lines, too. A start without a step must show more.
     return (ended or place.launched) if before.steps else (ended and (place.launched or place.later))
 

@@ -33,3 +33,17 @@ def test_a_few_words_above_the_first_ones_are_no_start_and_each_has_its_own_loss
 def test_the_first_words_of_another_rank_are_no_start(watch: Watch) -> None:
     other = DETECTRON.replace("process: 0", "process: 1")
     assert watch(DETECTRON + LOADS + OUT_OF_MEMORY + other + LOADS + RAISED).earlier == ()
+
+
+def test_a_start_that_counts_batches_of_an_epoch_is_judged_by_its_own_losses(watch: Watch) -> None:
+    def epoch(number: int, *losses: float) -> str:
+        head = f"2026-03-02 11:52:40,118 - mmtoy - INFO - Epoch [{number}]"
+        batches = enumerate(losses, 1)
+        return "".join(
+            f"{head}[{50 * n}/900]\tlr: 1.000e-02, time: 1.7, loss: {loss}\n" for n, loss in batches
+        )
+
+    low, high = epoch(7, *(0.1 + n / 1000 for n in range(16))), epoch(8, 2.0, 2.1, 2.05)
+    done = watch(MMCV + LOADS + low + MMCV + LOADS + high)
+    assert (done.verdict.state, [each.verdict.state for each in done.earlier]) == ("healthy", ["healthy"])
+    assert watch(MMCV + LOADS + low + high).verdict.error_type == "loss_spike"
