@@ -10,19 +10,16 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from click.testing import CliRunner
 
 from integration.chain.installation import Installation, Job, installation, midwatch
 from integration.chain.same_again import Again, same_again
 from integration.chain.training import PROCESSES, Training
-from midwatch.agents.cli.ask.replay import replay
 from midwatch.agents.local.embedded.stack import Endpoints
 from midwatch.streams.records import Decision, Incident
 from processes import wait_for
@@ -30,8 +27,6 @@ from side_by_side import Scenes
 
 SOON = 150.0
 LIMITS = ("--limit=training=6s", "--limit=startup=120s")
-_RUNNER = threading.Lock()
-"""A runner puts its own stdout in the place of the process's, and scenes are threads of one process."""
 QUICK = ("--iterations=40", "--iteration-ms=60", "--save-every=10")
 
 
@@ -72,16 +67,9 @@ def _judged(watch: Installation, job: Job, case: str) -> tuple[list[Incident], l
 
     def exported() -> bool:
         """An export of a living job may hold an event to which the workers have not come yet."""
-        done = subprocess.run(
-            midwatch("export", job.name, "-o", str(file)),
-            env=watch.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
+        done = _asked(watch, "export", job.name, "-o", str(file))
         assert done.returncode == 0, done.stderr
-        told.update(_replayed(file))
+        told.update(_replayed(watch, file))
         assert all("incidents lack it" in each for each in told["differences"]), told["differences"]
         return not told["differences"]
 
@@ -106,12 +94,23 @@ def _plain(records: Sequence[Incident | Decision]) -> Any:
     return msgspec.json.decode(msgspec.json.encode(records))
 
 
-def _replayed(file: Path) -> dict[str, Any]:
-    with _RUNNER:
-        done = CliRunner().invoke(replay, ["--recording", str(file), "--json"])
-    assert done.exit_code in (0, 1), done.output
+def _replayed(watch: Installation, file: Path) -> dict[str, Any]:
+    done = _asked(watch, "replay", "--recording", str(file), "--json")
+    assert done.returncode in (0, 1), done.stderr
     told: dict[str, Any] = msgspec.json.decode(done.stdout)
     return told
+
+
+def _asked(watch: Installation, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own: scenes are threads of one process, and pytest moves its stdout."""
+    return subprocess.run(
+        midwatch(*arguments),
+        env=watch.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
 
 
 def _keep(directory: Path, case: str, file: Path, watch: Installation, decisions: object) -> None:
