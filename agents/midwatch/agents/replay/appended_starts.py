@@ -221,9 +221,7 @@ def _starts_of(file: LogFile, places: Sequence[StartPlace], watch: Watch, *, ane
     kept = [_Part(parts[0], known)]
     for part, place in zip(parts[1:], places, strict=True):
         following = watch([part])
-        if _is_preamble(known, place.number - kept[-1].file.start[1]):
-            kept[-1], known = _Part(replace(kept[-1].file, stop=part.stop)), following
-        elif (
+        if (
             (anew and place.restarted)
             or _begins(known, following, place)
             or (
@@ -238,11 +236,6 @@ def _starts_of(file: LogFile, places: Sequence[StartPlace], watch: Watch, *, ane
             told = known if place.behind_end and following.steps is None else following
             known = replace(told, steps=_together(known.steps, following.steps))
     return kept
-
-
-def _is_preamble(before: Replayed, lines: int) -> bool:
-    """Whether so few lines, of which no rule knows one, stand above the first words of their own start."""
-    return lines <= _HEAD_LINES and before.steps is None and not before.verdict.rule
 
 
 def _with_script_starts(places: Sequence[StartPlace], file: LogFile) -> list[StartPlace]:

@@ -147,8 +147,7 @@ _SHOWN = re.compile(
     rb"\A\s|\A[\W\d_]*\Z|\A(?:frame )?#\d|\Awandb:"  # stacks, rules, summaries
     rb"|[\w.\])]\(.*\)\s*\Z|\A(?:return|raise|assert|self\.|await|if|with)\b"  # code
     rb"|\AShared connection to "  # ssh says so at each end
-    rb"|\Afatal: (?:[Nn]ot a git repository|detected dubious ownership in repository) "
-    # git, which a program asks for its commit
+    rb"|\Afatal: (?:[Nn]ot a git repository|detected dubious ownership in) "  # asked for a commit
 )
 _BAR = re.compile(rb"\d%\||\d(?:it/s|s/it)\b")
 _MEASURED = re.compile(rb"\b(?i:step|epoch|iter\w*|loss|acc\w*)\b[ =:\"']+\d|[:=] ?\d[\d.]*%?\s*\Z")

@@ -27,6 +27,7 @@ _STEADY, _SINGLE = 4.0, 12.0
 _TINY = 1e-3
 _LEAST = 2
 _ANOTHER_END = 2
+"""Two runs count to numbers of steps of which one is so many times the other."""
 _ANEW = 4
 """A loop began anew if its step or epoch is less than this part of the highest one before."""
 _APART = 16
@@ -56,8 +57,8 @@ _BEST_SINCE = re.compile(
     r"(?i)\b(?:improved|decreased) (?:\(|from )[\d.]+(?:e-?\d+)? ?(?:-+>|to) ?\d[\d.]*(?:e-?\d+)?\b"
 )
 """A program says that its evaluation is better than ever before. No first number, or `inf`, is none."""
-_OF_ALL = re.compile(r"\d ?/ ?(\d{2,})\b(?!/)")
-"""The number of all steps or epochs, behind the one that is reached."""
+_OF_ALL = re.compile(r"\d ?/ ?(\d{3,})\b(?!/)")
+"""The number of all steps, behind the one that is reached. The day of a month is shorter."""
 _COMPLETE = re.compile(
     r"(?i)\btrain(?:ing)? (?:is |was |has |run )?(?:been )?(?:complete|finished|done|over|ended)"
     r"|\b(?:finished|completed|done) (?:the )?(?:training|fit)"

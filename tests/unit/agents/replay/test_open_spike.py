@@ -137,6 +137,17 @@ def test_steps_to_quite_another_end_are_of_another_run(watch: Watch) -> None:
     assert watch(begun + run(15, 1000, 0.8, 0.9, 0.81)).verdict.error_type == "loss_spike"
 
 
+def test_the_second_day_of_a_month_is_no_other_end(watch: Watch) -> None:
+    def day(number: int, first: int, *losses: float) -> str:
+        steps = enumerate(losses, first)
+        return "".join(
+            f"[03/0{number} 11:52:40 toy] step: {step}  loss: {loss:.4f}\n" for step, loss in steps
+        )
+
+    log = day(1, 1, 0.21, 0.22, 0.21, 0.2, 0.22) + day(2, 6, 0.8, 0.9, 0.81)
+    assert watch(log).verdict.error_type == "loss_spike"
+
+
 @pytest.mark.parametrize(
     ("word", "state"),
     [("EVALUATING - Epoch", "healthy"), ("Evaluating - Epoch", "healthy"), ("TRAINING - Epoch", "failed")],
