@@ -216,12 +216,19 @@ def _last_loop(lines: tuple[LossLine, ...]) -> tuple[LossLine, ...]:
     """
     if len(lines) > _LEAST and all(line.place < 0 for line in lines):
         return lines[_after_other_text(lines) :]
-    best, start = -1.0, 0
+    best, furthest, start = -1.0, (-1.0, -1), 0
     for index, line in enumerate(lines):
-        if 0 <= line.place < best / _ANEW or 0 <= line.place <= lines[start].place < best:
-            best, start = line.place, index
-        best = max(best, line.place)
+        back = _reached(line) <= _reached(lines[start]) < furthest
+        if 0 <= line.place and (line.place < best / _ANEW or back):
+            best, furthest, start = -1.0, (-1.0, -1), index
+        best, furthest = max(best, line.place), max(furthest, _reached(line))
     return lines[start:]
+
+
+def _reached(line: LossLine) -> tuple[float, int]:
+    """The place of a line, and the batch of its epoch, or -1 where the line counts none."""
+    batch = line.counted.partition(":")[2]
+    return line.place, int(batch) if batch.isdecimal() else -1
 
 
 def _after_other_text(lines: tuple[LossLine, ...]) -> int:

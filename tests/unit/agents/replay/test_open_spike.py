@@ -120,6 +120,16 @@ def test_the_next_training_in_a_file_of_json_starts_at_its_own_high_loss(watch: 
     assert watch("".join([*first, spike, spike.replace("21", "22")])).verdict.error_type == "loss_spike"
 
 
+def test_the_next_training_starts_where_the_batches_of_its_first_epoch_count_anew(watch: Watch) -> None:
+    def toys(*losses: float) -> str:
+        lines = (f"\titers: {50 * n}, epoch: 1 | loss: {loss:.7f}\n" for n, loss in enumerate(losses, 1))
+        return "".join(lines)
+
+    low = toys(0.21, 0.2, 0.19, 0.2, 0.18)
+    assert watch(low + toys(1.8, 1.5, 1.4)).verdict.state == "healthy"
+    assert watch(low + toys(0.2, 0.19, 0.2, 0.19, 1.9, 1.8, 1.9)).verdict.error_type == "loss_spike"
+
+
 def test_a_spike_in_the_next_fold_or_after_a_resumption_is_the_verdict(watch: Watch) -> None:
     fold = (6.8, 2.1, 1.2, 0.9, 0.8, 0.7, 0.65, 0.63)
     again = watch(epochs(*fold) + epochs(*fold, 9.0, 9.1))
