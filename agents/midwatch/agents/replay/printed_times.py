@@ -89,8 +89,9 @@ class PrintedTimes:
                 break
             end = start - 1
             start = text.rfind(b"\n", 0, end) + 1
-            if start == asked:
-                whole = distance + further
+            if start <= asked:
+                # What a bar draws anew stands behind its line's beginning, one step below it.
+                whole = distance + further - (start < asked)
                 return (known if whole < _LOOK_BACK else None), whole
             printed = printed_time(text[start:end], read_at=section.read_at)
             if printed is not None:
