@@ -45,6 +45,10 @@ _EVALUATED = re.compile(
     r"(\d[\d.]*(?:e[+-]?\d+)?)"
 )
 """A loss on data that are not trained on. It climbs where a model fits its own data too well."""
+_OF_AN_EVALUATION = re.compile(
+    r"(?i)\A[\W_]*(?:evaluat(?:ion|ing)|eval|valid(?:ation|ating)?|dev|test(?:ing)?)\W*\Z"
+)
+"""The heading of such a loss in a line of its own."""
 _NAN_ITERATIONS = re.compile(r"\bnumber of nan iterations: +[1-9]")
 """What Megatron prints in place of a loss that is not a number."""
 _NEXT_STAGE = re.compile(
@@ -150,7 +154,10 @@ def is_over(file: LogFile, spike: Spike) -> bool:
 
 
 def _is_evaluated(file: LogFile, spike: LossLine) -> bool:
-    """Whether the line says that the loss is an evaluation's."""
+    """Whether the line, or a heading right above it, says that the loss is an evaluation's."""
+    above = next(_between(file, spike.number - 2, spike.number), "")
+    if _OF_AN_EVALUATION.match(above):
+        return True
     return any(float(loss) == spike.loss for loss in _EVALUATED.findall(line_of(file, spike.number)))
 
 
@@ -252,12 +259,19 @@ def _at_end(lines: tuple[LossLine, ...]) -> Spike | None:
     if first is None or not known:
         return None
     distance = median(after.number - before.number for before, after in pairwise(lines))
-    before = max((line.number for line in known if line.number < first.number), default=0)
+    low = max((line for line in known if line.number < first.number), key=_place_in_file, default=None)
+    if low is not None and 0 <= first.step == low.step and first is lines[-1]:
+        return None  # one step has one training loss, so the second one is an evaluation's
+    before = 0 if low is None else low.number
     losses = [line.loss for line in known if line.loss is not None and line.number >= first.number]
     falls = all(after <= earlier for earlier, after in pairwise(losses)) and len(losses) >= _LEAST
     broken = first is vanished
     kind = "numerical_instability" if broken else "loss_spike"
     return Spike(kind, first, lines[-1].number, distance, before, falls=falls, sure=high or not broken)
+
+
+def _place_in_file(line: LossLine) -> int:
+    return line.number
 
 
 def _vanished(lines: tuple[LossLine, ...]) -> LossLine | None:

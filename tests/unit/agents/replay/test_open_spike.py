@@ -326,6 +326,23 @@ def test_the_loss_of_a_validation_behind_the_step_is_none_of_the_training(watch:
     assert watch(steps + steps.replace("2.0", "9.8").replace("step ", "step 1")).findings == ()
 
 
+@pytest.mark.parametrize(
+    ("end", "state"),
+    [
+        ("Evaluation:\nstep 70, loss 1.7, acc 0.4\n", "healthy"),
+        ("step 70, loss 1.7, acc 0.4\n", "healthy"),
+        ("Validation:\nstep 71, loss 1.7, acc 0.4\n", "healthy"),
+        ("step 71, loss 1.7, acc 0.4\n", "failed"),
+        ("step 70, loss 1.7, acc 0.4\nstep 71, loss 1.8, acc 0.4\n", "failed"),
+    ],
+)
+def test_an_evaluation_that_prints_as_the_training_does_shows_no_spike(
+    watch: Watch, end: str, state: str
+) -> None:
+    steps = "".join(f"step {n}, loss 0.00{n % 7 + 1}, acc 1\n" for n in range(1, 71))
+    assert watch(f"{steps}\n{end}\n").verdict.state == state
+
+
 @pytest.mark.parametrize(("word", "state"), [("valid", "healthy"), ("Dev", "healthy"), ("train", "failed")])
 def test_the_loss_of_an_evaluation_each_epoch_climbs_where_a_model_overfits(
     watch: Watch, word: str, state: str
