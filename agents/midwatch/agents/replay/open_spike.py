@@ -226,7 +226,7 @@ def _last_loop(lines: tuple[LossLine, ...]) -> tuple[LossLine, ...]:
     best, furthest, start = -1.0, (-1.0, -1), 0
     for index, line in enumerate(lines):
         back = _reached(line) <= _reached(lines[start]) < furthest
-        if 0 <= line.place and (line.place < best / _ANEW or back):
+        if line.place >= 0 and (line.place < best / _ANEW or back):
             best, furthest, start = -1.0, (-1.0, -1), index
         best, furthest = max(best, line.place), max(furthest, _reached(line))
     return lines[start:]

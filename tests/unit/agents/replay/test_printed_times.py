@@ -51,7 +51,7 @@ def test_a_bar_that_draws_itself_anew_costs_no_search_of_all_lines_above(
 ) -> None:
     read = list[bytes]()
 
-    def counted(line: bytes, **others: object) -> None:
+    def counted(line: bytes, **_others: object) -> None:
         read.append(line)
 
     monkeypatch.setattr(printed_times, "printed_time", counted)
