@@ -46,10 +46,19 @@ def _dictionary(step: int, chance: random.Random) -> str:
     return f"{{'loss': {loss:.4f}, 'grad_norm': {norm:.6f}, {place}}}"
 
 
+def _bar(step: int, _chance: random.Random) -> str:
+    # The rules of steps, of epochs and of training's own bars read such a line.
+    return (
+        f"Training Progress: {step // 3000:3d}%|{'#' * (step // 30000):10}| {step}/300000 [00:{step % 60:02d}"
+        f"<1:41:16,  3.04s/it, epoch={step}, test_accuracy=46.1900%, test_loss=2.2934, train_loss=2.2953]"
+    )
+
+
 KINDS: dict[str, Callable[[int, random.Random], str]] = {
     "steps with a printed time": _dated,
     "steps without a printed time": _undated,
     "a dictionary for each step": _dictionary,
+    "a bar that several rules read": _bar,
 }
 
 

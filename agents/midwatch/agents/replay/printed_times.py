@@ -83,15 +83,16 @@ class PrintedTimes:
     def _above(self, section: Section, text: bytes, start: int) -> tuple[float | None, int]:
         """The nearest printed time above a line, and how many lines above it stands."""
         asked, further, known = self._asked
+        if start == asked:
+            return known, further  # of a line that two rules read
         floor = _behind_context(section, text)
         for distance in range(1, _LOOK_BACK):
             if start <= floor:
                 break
             end = start - 1
             start = text.rfind(b"\n", 0, end) + 1
-            if start <= asked:
-                # What a bar draws anew stands behind its line's beginning, one step below it.
-                whole = distance + further - (start < asked)
+            if start == asked:
+                whole = distance + further
                 return (known if whole < _LOOK_BACK else None), whole
             printed = printed_time(text[start:end], read_at=section.read_at)
             if printed is not None:
