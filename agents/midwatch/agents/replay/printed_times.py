@@ -71,6 +71,8 @@ class PrintedTimes:
         self, section: Section, text: bytes, start: int, end: int, form: bytes | None = None
     ) -> float:
         """As `midwatch.agents.match.chunk_hits.When`."""
+        if start == self._asked[0]:
+            return self.latest  # of a line that another rule read, too
         printed = printed_time(text[start:end], read_at=section.read_at, form=form)
         distance = 0
         if printed is None:
@@ -83,8 +85,6 @@ class PrintedTimes:
     def _above(self, section: Section, text: bytes, start: int) -> tuple[float | None, int]:
         """The nearest printed time above a line, and how many lines above it stands."""
         asked, further, known = self._asked
-        if start == asked:
-            return known, further  # of a line that two rules read
         floor = _behind_context(section, text)
         for distance in range(1, _LOOK_BACK):
             if start <= floor:
