@@ -63,6 +63,9 @@ REASONS: Mapping[str, WhyNot] = {
         "closing", "the launchers closed their meeting at {line}, and nothing else failed"
     ),
     "shut down": WhyNot("closing", "Python was shutting down behind the end of its script, as {line} shows"),
+    "ended by the agent": WhyNot(
+        "closing", "the launcher ended this worker after one failed by itself, {line}"
+    ),
     "srun cleaned up": WhyNot("closing", "srun itself ended the step after {line}"),
     "echo of a report": WhyNot("closing", "its process had reported a failure at {line} and was ending"),
     "echo of an interrupt": WhyNot("closing", "its process was interrupted at {line} and was ending"),

@@ -43,3 +43,25 @@ def test_a_port_that_was_taken_is_why_the_peers_cannot_connect(watch: Watch, tak
     done = watch(f"the toy starts\n{taken}\nthe toy runs on one card\n{NO_LINK}")
     assert done.verdict.error_type == "port_in_use"
     assert watch(f"the toy starts\n{NO_LINK}").verdict.error_type == "communication"
+
+
+def summary(*codes: int) -> str:
+    """What torchrun prints of its workers when they have ended; the last one is the first that failed."""
+    heads = ["Failures:", *[""] * len(codes)]
+    heads[len(codes) - 1] = "Root Cause (first observed failure):"
+    told = "".join(
+        f"{head}\n[{7 - rank}]:\n  time      : 2026-03-02_11:52:45\n  host      : n4\n"
+        f"  rank      : {rank} (local_rank: {rank})\n  exitcode  : {code} (pid: {4180 + rank})\n"
+        "  error_file: <N/A>\n  traceback : "
+        + (f"Signal {-code} (SIGTERM) received by PID {4180 + rank}\n" if code == -15 else "see the docs\n")
+        for rank, (head, code) in enumerate(zip(heads, codes, strict=False))
+    )
+    raised = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
+    return f"{raised}{'=' * 60}\ntoy.py FAILED\n{'-' * 60}\n{told}{'=' * 60}\n"
+
+
+def test_workers_that_the_agent_ends_behind_a_failure_were_cancelled_by_nobody(watch: Watch) -> None:
+    done = watch(summary(-15, -15, 1))
+    assert (done.verdict.error_type, done.verdict.root_line) == ("exception", "  exitcode  : 1 (pid: 4182)")
+    assert watch(summary(-15, -15, -9)).verdict.error_type == "host_oom"
+    assert watch(summary(-15, -15, -15)).verdict.error_type == "cancelled"

@@ -292,6 +292,16 @@ CASES: list[tuple[str, int, int | None, Sequence[Hit], AttemptEnd]] = [
         [consequence(2, kind="nccl_timeout"), seen(6, kind="host_oom", general=True)],
         ended(noted=(context(4, "torchrun_killed_it"),)),
     ),
+    (
+        "ended by the agent",
+        2,
+        4,
+        [
+            consequence(2, "exit_by_request", "cancelled", text="  exitcode  : -15 (pid: 88)"),
+            consequence(4, text="  exitcode  : 1 (pid: 91)"),
+        ],
+        ended(),
+    ),
     ("after an end", 6, 2, [seen(2, general=True), seen(6, kind="nccl_timeout")], ended()),
     ("asked to end", 6, 2, [consequence(2, kind="cancelled", text=ASKED), seen(6, text=CHECK)], ended()),
     ("news of a peer", 6, 6, [seen(6, text=CHECK), consequence(6, "toy_peer", "ray_actor_died")], ended()),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, consequence
+from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, beside, consequence
 from midwatch.agents.detect.diagnosis.relations.surroundings import Surroundings
 from midwatch.agents.detect.line_order import FirstAndLast, earlier
 from midwatch.streams.lines.times import printed_time
@@ -20,6 +20,10 @@ _CONDOR_JOB = re.compile(r"\b0\d\d \(([\d.]+)\) ")
 _SIGNALLED = ("torchrun_death_signal", "torchrun_passed_a_signal_on", "deepspeed_terminated")
 """Rules of a launcher that was asked to end. Schedulers ask before they tell why."""
 _TERMINATED = ("15", "SIGTERM")
+_EXIT_CODE = re.compile(r"\bexitcode *:? *(-?\d+)\b")
+"""How torchrun tells of one worker's end."""
+_BY_REQUEST = ("-15", "-2", "-1")
+_SIGNAL_OF_A_REQUEST = re.compile(r"\bSignal \d+ \(SIG(?:TERM|INT|HUP)\) received by PID \d")
 _NO_REASON, _OF_A_STEP = "slurm_cancelled", "*** STEP "
 _TAKEN_AWAY = ("cancelled", "preemption", "slurm_failure")
 _SCHEDULERS = ("slurm", "scheduler", "kubernetes")
@@ -175,3 +179,26 @@ def killed_by_the_agent(hit: Hit, around: Surroundings) -> RootCandidate | None:
                 replace(hit, error_type="exception"), NotRoot("killed by the agent", each.line)
             )
     return None
+
+
+def ended_by_the_agent(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """torchrun's agent asks the other workers to end once one has failed. Their codes tell only of that.
+
+    An agent that was itself asked to end saw no worker that failed in another way.
+    """
+    code = _EXIT_CODE.search(hit.line.text)
+    asked = _SIGNAL_OF_A_REQUEST.search(hit.line.text) if code is None else code[1] in _BY_REQUEST
+    failed = around.once(_failed_by_themselves).get(hit.line.file) if asked else None
+    if failed is None:
+        return None
+    return beside(hit, NotRoot("ended by the agent", failed.line))
+
+
+def _failed_by_themselves(around: Surroundings) -> Mapping[tuple[str, str], Hit]:
+    """For each file the first worker whose exit code tells of no request."""
+    found: dict[tuple[str, str], Hit] = {}
+    for hit in around.hits:
+        code = _EXIT_CODE.search(hit.line.text)
+        if code is not None and code[1] not in _BY_REQUEST:
+            found.setdefault(hit.line.file, hit)
+    return found

@@ -22,6 +22,7 @@ from midwatch.agents.detect.diagnosis.relations.handled import (
     went_another_way,
 )
 from midwatch.agents.detect.diagnosis.relations.notices import (
+    ended_by_the_agent,
     evicted_by_its_removal,
     killed_by_the_agent,
     of_a_failing_node,
@@ -70,6 +71,7 @@ RELATIONS: tuple[Relation, ...] = (
     another_program_since,
     script_went_on,
     killed_by_the_agent,
+    ended_by_the_agent,
     got_over,
 )
 
