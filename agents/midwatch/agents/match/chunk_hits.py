@@ -158,6 +158,7 @@ class _Count:
     path: str
 
 
+_SERVICE = "service_of_the_side"
 _Unexamined = tuple[Section, bytes, Row, tuple[int, int, int, int]]
 """A hit as `_Found.take` gets it."""
 
@@ -225,7 +226,7 @@ class _Found:
             or len(self.hits) >= _HITS
         ):
             self._count(name, path, rank, fields[2])
-            if rule.role is not Role.CONTEXT:
+            if rule.role is not Role.CONTEXT or name == _SERVICE:
                 self.latest[name, path, rank] = (section, text, row, fields)
             return
         self.examined[name, path] = examined + 1
@@ -253,6 +254,8 @@ class _Found:
         if rule.role is Role.SUCCESS and is_empty_success(text, hit.start, hit.end):
             aside = "mentioned"
         role = cast(RecordRole, "context" if aside else str(rule.role))
+        if rule.name == _SERVICE and traceback.left:
+            role = "cause"  # nothing caught it, so the run needed it
         return _Examined(section, text, hit, place, role, aside, traceback)
 
     def _is_of_a_sample(self, text: bytes, hit: Match) -> bool:
@@ -293,7 +296,7 @@ class _Found:
         if hit.rule.fallback and hit.rule.error_type == ANY_EXCEPTION and lists(text, hit.start, hit.end):
             full = replace(full, captures={**full.captures, "lists": "1"})
         if traceback.left:
-            full = replace(full, captures={**full.captures, "left_the_script": "1"})
+            full = replace(full, role=role, captures={**full.captures, "left_the_script": "1"})
         if role == "context":
             severity = _context_severity(hit, traceback, full.severity)
             full = replace(full, role=role, severity=severity, aside=aside)

@@ -40,3 +40,21 @@ def test_a_rank_that_missed_a_restart_in_place_is_behind_it(watch: Watch) -> Non
     error = "[rank1]: ValueError: the toy broke"
     assert watch(f"{frames(late)}\n").verdict.error_type == "distributed_timeout"
     assert watch(f"{frames(late)}\n{error}\n").verdict.root_line == error
+
+
+BUSY = (
+    "requests.exceptions.HTTPError: 429 Client Error: Too Many Requests for url: https://api.wandb.ai/graphql"
+)
+
+
+def test_a_tracker_that_ends_the_script_was_needed_and_one_in_a_thread_was_not(watch: Watch) -> None:
+    ended = (
+        'Traceback (most recent call last):\n  File "/toy/train.py", line 7, in <module>\n    main()\n'
+        '  File "/lib/wandb/sdk/wandb_run.py", line 9, in toy\n    client.toy()\n'
+    )
+    done = watch(f"{ended}{BUSY}\n")
+    assert (done.verdict.error_type, done.verdict.root_line) == ("communication", BUSY)
+    in_a_thread = ended.replace("/toy/train.py", "/lib/python3.11/threading.py").replace(
+        "<module>", "_bootstrap_inner"
+    )
+    assert watch(f"Exception in thread Toy:\n{in_a_thread}{BUSY}\n").verdict.state != "failed"
