@@ -18,14 +18,13 @@ from midwatch.agents.replay.aftermath import (
 from midwatch.agents.replay.caught_by_workers import StepLines, caught_by_workers
 from midwatch.agents.replay.closing_lines import CUT_NAME, ClosingFailure, closing_failure, ends_within_a_name
 from midwatch.agents.replay.contradicted_end import counted_end, failure_at_the_end, is_done
-from midwatch.agents.replay.imported_later import imported_later
 from midwatch.agents.replay.log_files import INCARNATION, LogFile, as_printed, line_of, origin_of
 from midwatch.agents.replay.matched_files import Damage, in_order, matching
 from midwatch.agents.replay.open_spike import Losses, LossLine, Spike, is_over
 from midwatch.agents.replay.pipeline import JobWatch, PipelineStep, step
 from midwatch.agents.replay.reading.archives import Advance, nothing
 from midwatch.agents.replay.success_elsewhere import got_over_before_the_success
-from midwatch.agents.replay.work_again import works_again
+from midwatch.agents.replay.worked_on import worked_on
 from midwatch.agents.rulesets.bundles import CompiledBundle
 from midwatch.agents.schedulers.base import StartState
 from midwatch.agents.schedulers.saved_job import FailedLastStep
@@ -267,8 +266,7 @@ def _went_on(run: _JobReplay, files: Sequence[LogFile], hits: Sequence[Hit]) -> 
         return f"the job reported its success in {success}, which the failures of other files may precede"
     if not known or not all(
         went_on(file, number, run.failures.weight_behind(file, held, trained=trained))
-        or works_again(file, number)
-        or imported_later(file, number)
+        or worked_on(file, number)
         for file, number in known
     ):
         return ""

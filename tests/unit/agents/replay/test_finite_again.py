@@ -1,0 +1,37 @@
+"""A broken loss behind which whole ones stand in lines of the same form ended nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from unit.agents.conftest import Watch
+
+
+def epochs(*losses: str) -> str:
+    """Epochs that a program prints in a form of its own, each drawn over the one before."""
+    drawn = (
+        f"Train Epoch: {n} [100%] || Time: 0 min {n % 7} || Loss: {loss} || Acc: 0.9"
+        for n, loss in enumerate(losses, 1)
+    )
+    return "\r".join(drawn) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("losses", "failed"),
+    [
+        (("3.2", "nan", "nan", "3.1", "3.2", "2.9"), False),
+        (("3.2", "inf", "3.1", "3.2", "2.9", "2.7"), False),
+        (("3.2", "nan", "nan", "3.1", "3.2"), True),
+        (("3.2", "nan", "3.1", "3.0", "2.9", "nan"), True),
+        (("3.2", "nan", "nan", "nan", "nan", "nan"), True),
+    ],
+)
+def test_whole_losses_behind_the_last_broken_one_show_that_it_spoilt_nothing(
+    watch: Watch, losses: tuple[str, ...], failed: bool
+) -> None:
+    assert (watch(epochs(*losses)).verdict.state == "failed") is failed
+
+
+def test_other_lines_with_numbers_behind_it_show_nothing(watch: Watch) -> None:
+    others = "".join(f"memory in use: 3.{n} GB\n" for n in range(9))
+    assert watch(epochs("3.2", "nan") + others).verdict.state == "failed"
