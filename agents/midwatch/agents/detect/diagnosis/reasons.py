@@ -63,6 +63,7 @@ REASONS: Mapping[str, WhyNot] = {
         "closing", "the launchers closed their meeting at {line}, and nothing else failed"
     ),
     "shut down": WhyNot("closing", "Python was shutting down behind the end of its script, as {line} shows"),
+    "stray word": WhyNot("closing", "a shell went on to it after the failure at {line}"),
     "ended by the agent": WhyNot(
         "closing", "the launcher ended this worker after one failed by itself, {line}"
     ),

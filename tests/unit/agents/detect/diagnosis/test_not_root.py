@@ -293,6 +293,13 @@ CASES: list[tuple[str, int, int | None, Sequence[Hit], AttemptEnd]] = [
         ended(noted=(context(4, "torchrun_killed_it"),)),
     ),
     (
+        "stray word",
+        6,
+        2,
+        [seen(2, kind="nccl_timeout"), seen(6, "option_as_command", kind="config")],
+        ended(),
+    ),
+    (
         "ended by the agent",
         2,
         4,

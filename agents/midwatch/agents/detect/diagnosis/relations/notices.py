@@ -24,6 +24,8 @@ _EXIT_CODE = re.compile(r"\bexitcode *:? *(-?\d+)\b")
 """How torchrun tells of one worker's end."""
 _BY_REQUEST = ("-15", "-2", "-1")
 _SIGNAL_OF_A_REQUEST = re.compile(r"\bSignal \d+ \(SIG(?:TERM|INT|HUP)\) received by PID \d")
+_NO_KIND = ("exception", "unknown", "")
+_STRAY_WORDS = ("option_as_command", "letter_as_command")
 _NO_REASON, _OF_A_STEP = "slurm_cancelled", "*** STEP "
 _TAKEN_AWAY = ("cancelled", "preemption", "slurm_failure")
 _SCHEDULERS = ("slurm", "scheduler", "kubernetes")
@@ -202,3 +204,19 @@ def _failed_by_themselves(around: Surroundings) -> Mapping[tuple[str, str], Hit]
         if code is not None and code[1] not in _BY_REQUEST:
             found.setdefault(hit.line.file, hit)
     return found
+
+
+def stray_behind_a_failure(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """A shell took a part of a command for one of its own, behind the failure of what it had run."""
+    if hit.rule not in _STRAY_WORDS:
+        return None
+    failed = around.once(_of_commands).before(hit.line)
+    if failed is None or failed.line.file != hit.line.file:
+        return None
+    return beside(hit, NotRoot("stray word", failed.line))
+
+
+def _of_commands(around: Surroundings) -> FirstAndLast:
+    return FirstAndLast(
+        hit for hit in around.hits if hit.error_type not in _NO_KIND and hit.rule not in _STRAY_WORDS
+    )

@@ -29,6 +29,7 @@ from midwatch.agents.detect.diagnosis.relations.notices import (
     seen_by_the_parent,
     signalled_by_the_scheduler,
     step_of_a_failed_process,
+    stray_behind_a_failure,
 )
 from midwatch.agents.detect.diagnosis.relations.outlived import (
     another_program_since,
@@ -72,6 +73,7 @@ RELATIONS: tuple[Relation, ...] = (
     script_went_on,
     killed_by_the_agent,
     ended_by_the_agent,
+    stray_behind_a_failure,
     got_over,
 )
 
