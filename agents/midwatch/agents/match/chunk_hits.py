@@ -296,7 +296,8 @@ class _Found:
         if hit.rule.fallback and hit.rule.error_type == ANY_EXCEPTION and lists(text, hit.start, hit.end):
             full = replace(full, captures={**full.captures, "lists": "1"})
         if traceback.left:
-            full = replace(full, role=role, captures={**full.captures, "left_the_script": "1"})
+            full = replace(full, captures={**full.captures, "left_the_script": "1"})
+        full = replace(full, role=role) if hit.rule.name == _SERVICE else full
         if role == "context":
             severity = _context_severity(hit, traceback, full.severity)
             full = replace(full, role=role, severity=severity, aside=aside)
