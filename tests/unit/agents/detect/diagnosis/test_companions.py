@@ -43,7 +43,7 @@ def test_a_rank_that_missed_a_restart_in_place_is_behind_it(watch: Watch) -> Non
 
 
 BUSY = (
-    "requests.exceptions.HTTPError: 429 Client Error: Too Many Requests for url: https://api.wandb.ai/graphql"
+    "requests.exceptions.HTTPError: 429 Client Error: Too Many Requests for url: https://api.wandb.ai/toys"
 )
 
 
