@@ -42,9 +42,7 @@ def test_a_rank_that_missed_a_restart_in_place_is_behind_it(watch: Watch) -> Non
     assert watch(f"{frames(late)}\n{error}\n").verdict.root_line == error
 
 
-BUSY = (
-    "requests.exceptions.HTTPError: 429 Client Error: Too Many Requests for url: https://api.wandb.ai/toys"
-)
+BUSY = "requests.exceptions.HTTPError: 429 Client Error: Too Many Requests for url: https://api.wandb.ai/toys"
 
 
 def test_a_tracker_that_ends_the_script_was_needed_and_one_in_a_thread_was_not(watch: Watch) -> None:
