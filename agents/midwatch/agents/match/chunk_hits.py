@@ -159,6 +159,7 @@ class _Count:
 
 
 _SERVICE = "service_of_the_side"
+"""A rule of context. An error of such a service is a cause where it left the script: see `_Found._examined`."""
 _Unexamined = tuple[Section, bytes, Row, tuple[int, int, int, int]]
 """A hit as `_Found.take` gets it."""
 
