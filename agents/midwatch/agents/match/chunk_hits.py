@@ -159,7 +159,7 @@ class _Count:
 
 
 _SERVICE = "service_of_the_side"
-"""A rule of context. An error of such a service is a cause where it left the script: see `_Found._examined`."""
+"""A rule of context. The error of such a service is a cause where nothing of the script caught it."""
 _Unexamined = tuple[Section, bytes, Row, tuple[int, int, int, int]]
 """A hit as `_Found.take` gets it."""
 
