@@ -43,11 +43,13 @@ _NCCL_RAS = re.compile(rb"\bras/\w+\.cc:\d+ NCCL WARN ")
 _UNREAD = re.compile(rb"\bloadsave\.cpp:\d+\)? (?:\w+ )?imread_")
 # UCX shows its objects as files, and works without that. gRPC numbers what it waits for. A warning of
 # numba quotes the errors for which it compiles in another way. THC asked an old driver too much. Weights &
-# Biases sends files from threads of a process of its own, and writes of them in its own log.
+# Biases sends files from threads of a process of its own, and writes of them in its own log. PowerShell
+# writes the name of a class where a program under it wrote an empty line to its standard error.
 _NEEDLESS = re.compile(
     rb"\bvfs_fuse\.c:\d+ +UCX +ERROR |\bev_epoll1_linux\.cc?:\d+\] +grpc epoll fd: "
     rb"|\A\s+(?:\x1b\[\d+m)*TypingError: |\bwandb-upload_\d+:\d+ \[|\Apanic: stream_init: "
     rb"|\bTHCudaCheck FAIL file=\S*/THCGeneral\.cpp line=\d+ error=\d+ : invalid argument"
+    rb"|\ASystem\.Management\.Automation\.RemoteException\s*\Z"
 )
 # A page or a port to look at the run, which goes on without it.
 _TO_LOOK_AT = re.compile(

@@ -33,6 +33,8 @@ QUIET = [
     "(Trainer pid=77) wandb: ERROR upload failed",
     "2026-03-02 11:00:00,000 ERROR   wandb-upload_3:4188 [internal_api.py:toy():7] odd: Connection aborted.",
     "panic: stream_init: failed to fetch credentials: odd",
+    "System.Management.Automation.RemoteException",
+    "System.Management.Automation.RemoteException\r",
     "E0302 11:00:00.1 77 torch/_inductor/select_algorithm.py:9] [7/0] OutOfResources: odd",
     '{"role": "user", "content": "I get this: RuntimeError: odd"}',
     "  [{'id': 3, 'prompt': 'why ERROR: odd', 'completion': 'so'}]",
