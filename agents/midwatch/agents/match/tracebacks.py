@@ -56,6 +56,7 @@ _CODE = re.compile(
     rb"|from \S+ import\b|self\.|super\(|print\(|warnings\.warn|logg(?:er|ing)\."
     rb"|try:|else:|# |--[a-z]|[rb]?f[\"'].*\{)"
     rb"|\A[+-](?: {4,}|\t+)\S"  # a line of a diff
+    rb"|\A(?:\xe2\x94\x82 ?)?\s*(?:\xe2\x9d\xb1 +\d+ \xe2\x94\x82|\d+ \xe2\x94\x82(?: +\xe2\x94\x82)* {3,}\S)"  # Rich
 )
 # An interactive shell names the exception above the traceback, and again with its message below.
 _NOTEBOOK_HEADER = re.compile(rb"\A\s*[\w.]+ {2,}Traceback \(most recent call last\)\s*\Z")

@@ -250,12 +250,16 @@ def test_printed_source_is_quoted() -> None:
         '  --again    on "OSError: gone" try again',
         "+        OSError: if it is gone",
         "-\tOSError: if it is gone",
+        "│ ❱  42 │   │   │   f'OSError: gone: {a}'              │",
+        "│   417 │   │   raise OSError(f'gone: {a}')           │",
+        "[rank3]: │   417 │   │   OSError(f'gone: {a}')                │",
     ):
         assert place(f"def toy(a):\n{line}\n", line).kind == "quoted", line
 
 
-def test_a_heading_is_no_source() -> None:
+def test_a_heading_or_a_table_is_no_source() -> None:
     assert place("fine\n# OSError: gone\n", "# OSError: gone") == TracebackPlace()
+    assert place("fine\n│   3 │ OSError: gone │\n", "│   3 │ OSError: gone │") == TracebackPlace()
 
 
 def test_what_runs_beside_the_job_is_told_apart() -> None:
