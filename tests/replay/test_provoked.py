@@ -3,9 +3,10 @@
 `provoked/` holds what our own programs printed, one labelled log a line, in the format of `midwatch rules
 score`. The cause is known by construction, so a label is no opinion. Two ranks and more of PyTorch 2.15 on
 gloo with Lightning, Transformers, Accelerate and DeepSpeed; JAX 0.10, TensorFlow, Ray, MPI, boosters and
-batch scripts; one H200 with PyTorch 2.11, Triton, CuPy and CUDA; SLURM 22.05; many ranks of each under
+batch scripts; one H200 with PyTorch 2.11, Triton, CuPy and CUDA, and jobs of nvidia-resiliency-ext 0.7,
+DeepSpeed 0.19, TRL 1.16, JAX 0.11 and Lightning on another; SLURM 22.05; many ranks of each under
 faults of memory, disks, files and peers; and stores, hubs, trackers and networks that go away.
-Only folders and names were changed.
+Only folders and names were changed, and the middle of a long log may be left out.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ MISSED = {
     "torchrun-store-host-lost": "the first broken link is named, not the store that was lost with it",
     "jax-coordinator-lost-again": "the same: the coordination service's word stands first",
     "ps-pair-server-lost": "a pipe of multiprocessing mostly leads to a child, whose own error is the cause",
+    "nvrx-03-heartbeat-hang": "two ranks print their last line in one moment, and the other's was taken",
     "g124-eval-undefined-metrics": "`loss: nan for absent classes is expected` reads like a loss",
 }
 

@@ -50,13 +50,13 @@ _SOURCE_LINES = 12  # lines of one statement that a frame may show
 _DEEPEST = 400  # bytes of a line in which its indent is looked for
 _PLACE = re.compile(rb'\A\s*File "([^"]*)", line \d+(?:,? in (\S+))?')
 _CARETS = re.compile(rb"\A\s*[\^~]+\s*\Z")
-_CODE = re.compile(
+_CODE = re.compile(  # its last form is Rich's
     rb"\A\s*(?:-+> ?)?(?:\d+)?(?:\s{2,}|\t)"
     rb"(?:raise\b|assert\b|return\b|except\b|if\b|elif\b|for\b|with\b|def\b|class\b|import\b"
     rb"|from \S+ import\b|self\.|super\(|print\(|warnings\.warn|logg(?:er|ing)\."
     rb"|try:|else:|# |--[a-z]|[rb]?f[\"'].*\{)"
     rb"|\A[+-](?: {4,}|\t+)\S"  # a line of a diff
-    rb"|\A(?:\xe2\x94\x82 ?)?\s*(?:\xe2\x9d\xb1 +\d+ \xe2\x94\x82|\d+ \xe2\x94\x82(?: +\xe2\x94\x82)* {3,}\S)"  # Rich
+    rb"|\A(?:\xe2\x94\x82 ?)?\s*(?:\xe2\x9d\xb1 +\d+ \xe2\x94\x82|\d+ \xe2\x94\x82(?: +\xe2\x94\x82)* {3,}\S)"
 )
 # An interactive shell names the exception above the traceback, and again with its message below.
 _NOTEBOOK_HEADER = re.compile(rb"\A\s*[\w.]+ {2,}Traceback \(most recent call last\)\s*\Z")

@@ -11,7 +11,7 @@ from itertools import islice
 
 from midwatch.agents.replay.log_files import LogFile, lines_behind
 
-_BROKEN = re.compile(r"(?i)\bloss\b\W{0,12}(?:nan|inf)\b")
+_BROKEN = re.compile(r"(?i)\bloss\b\W{0,12}(?:nan|inf|87\.336[56]\d*)\b")  # the last is Caffe's highest
 _NUMBER = re.compile(r"(?i)[-+]?(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?|\b(?:nan|inf)\b)")
 _DRAWN_ANEW = re.compile(r"\r+")
 _ENOUGH = 3

@@ -12,7 +12,6 @@ from midwatch.agents.replay.aftermath import (
     LastFailure,
     has_work_above,
     is_stray,
-    printed_by_a_handler,
     went_on,
 )
 from midwatch.agents.replay.caught_by_workers import StepLines, caught_by_workers
@@ -22,6 +21,7 @@ from midwatch.agents.replay.log_files import INCARNATION, LogFile, as_printed, l
 from midwatch.agents.replay.matched_files import Damage, in_order, matching
 from midwatch.agents.replay.open_spike import Losses, LossLine, Spike, is_over
 from midwatch.agents.replay.pipeline import JobWatch, PipelineStep, step
+from midwatch.agents.replay.printed_then_succeeded import printed_then_succeeded
 from midwatch.agents.replay.reading.archives import Advance, nothing
 from midwatch.agents.replay.success_elsewhere import got_over_before_the_success
 from midwatch.agents.replay.worked_on import worked_on
@@ -39,7 +39,6 @@ from midwatch.streams.records import (
     Hit,
     Hits,
     Incident,
-    Line,
     Rival,
     SchedulerFact,
     Verdict,
@@ -133,9 +132,12 @@ def replay(  # noqa: PLR0913  # what a log alone cannot tell; each has its defau
             result = _with_closing(result, _closing(run, files, hits), files)
     else:
         result = _without_failure(run, whole=not damages)
-        spike = None if run.watch.job.state.succeeded or damages else _open_spike(run, files)
+        spike = None if damages else _open_spike(run, files, done=run.watch.job.state.succeeded)
+        broken = None if damages else run.losses.broken_at_end()
         if spike is not None:
             result = _with_spike(result, spike.error_type, spike.first, files)
+        elif broken is not None:
+            result = _with_spike(result, "numerical_instability", broken, files)
         elif not (run.watch.job.state.succeeded or damages):
             result = _with_closing(result, _closing(run, files, hits), files)
     if over_it:
@@ -259,9 +261,8 @@ def _went_on(run: _JobReplay, files: Sequence[LogFile], hits: Sequence[Hit]) -> 
         and all(has_work_above(*at) for at in known)
     ):
         return "a shell took a stray word for a command behind the command's end, and no line says it failed"
-    done = [hit.line for hit in hits if hit.role == "success"]
-    if known and all(printed_by_a_handler(*at) and _is_behind(done, *at) for at in known):
-        return "a handler printed the last exception, and the program told of its success behind it"
+    if known and all(printed_then_succeeded(*at, held, hits) for at in known):
+        return "the program itself printed its last failure, and told of its success behind it"
     if success := got_over_before_the_success(held, hits, files, last):
         return f"the job reported its success in {success}, which the failures of other files may precede"
     if not known or not all(
@@ -274,10 +275,6 @@ def _went_on(run: _JobReplay, files: Sequence[LogFile], hits: Sequence[Hit]) -> 
     return f"the log goes on for many lines behind {places}, so that failure ended nothing"
 
 
-def _is_behind(lines: Sequence[Line], file: LogFile, number: int) -> bool:
-    return any(line.path == file.path and line.number > number for line in lines)
-
-
 def _caught(run: _JobReplay, file: LogFile, hits: Sequence[Hit]) -> bool:
     """Whether all failures of the file are exceptions that its workers get over."""
     failures = [hit for hit in hits if hit.line.path == file.path and hit.role in ("cause", "consequence")]
@@ -285,10 +282,11 @@ def _caught(run: _JobReplay, file: LogFile, hits: Sequence[Hit]) -> bool:
     return caught_by_workers(file, failures, run.failures.numbers[file.path], steps)
 
 
-def _open_spike(run: _JobReplay, files: Sequence[LogFile]) -> Spike | None:
-    """The first spike that is open at the end of its file."""
+def _open_spike(run: _JobReplay, files: Sequence[LogFile], *, done: bool) -> Spike | None:
+    """The first spike that is open at the end of its file. `done`: the job told of its success."""
     of = {file.path: file for file in files}
-    return next((each for each in run.losses.open_spikes() if not is_over(of[each.first.path], each)), None)
+    spikes = (each for each in run.losses.open_spikes() if each.lasts or not done)
+    return next((each for each in spikes if not is_over(of[each.first.path], each)), None)
 
 
 def _with_spike(result: Replayed, error_type: str, first: LossLine, files: Sequence[LogFile]) -> Replayed:

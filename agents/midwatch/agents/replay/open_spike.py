@@ -36,6 +36,10 @@ _JUMP = 2.0
 """A spike begins with a jump of so many times the usual change. What climbs evenly is another measure."""
 _SMALL = 0.2
 """A spike below this part of the first loss shows no divergence."""
+_BROKEN = 3
+"""So many losses at the end that are no numbers show that the weights are broken."""
+_LASTING = 16
+"""So many high losses show a spike that no end of the training ends."""
 _READ = 60
 """Lines behind the last loss in which a program may say that its training is complete."""
 _EPISODE_LINES = "episode_counted"
@@ -88,7 +92,8 @@ class Spike(NamedTuple):
     """A series that ends far above its usual loss: its first high line, its last line, its usual distance.
 
     `before`: the last line below it. `falls`: its losses only fall, once they are high. `sure`: False if the
-    loss vanished at its usual height, and only the text of its lines can show that it is no number.
+    loss vanished at its usual height, and only the text of its lines can show that it is no number. `lasts`:
+    many high losses stand there, so not even the end of the training ends it.
     """
 
     error_type: str
@@ -98,6 +103,7 @@ class Spike(NamedTuple):
     before: int
     falls: bool = False
     sure: bool = True
+    lasts: bool = False
 
 
 @dataclass(slots=True)
@@ -127,6 +133,19 @@ class Losses:
         ]
         return sorted(found, key=lambda each: each.first.step)
 
+    def broken_at_end(self) -> LossLine | None:
+        """The first of the last losses of a series that all are no numbers, where whole ones stand above."""
+        for lines in self.series.values():
+            known = [line for line in _last_loop(tuple(_each_once(lines))) if line.loss is not None]
+            whole = max((at for at, line in enumerate(known) if _is_whole(line)), default=-1)
+            if whole >= 0 and len(known) - whole > _BROKEN:
+                return known[whole + 1]
+        return None
+
+
+def _is_whole(line: LossLine) -> bool:
+    return line.loss is not None and math.isfinite(line.loss)
+
 
 def _is_small(spike: float | None, first: float | None) -> bool:
     """Whether the spike is small beside the loss with which the training began: it is no divergence."""
@@ -150,7 +169,7 @@ def is_over(file: LogFile, spike: Spike) -> bool:
         return True
     far = max(_APART * spike.distance, _READ)
     behind = list(islice(lines_behind(file, spike.last), int(far) + 1))
-    return len(behind) > far or any(_COMPLETE.search(line) for line in behind[:_READ])
+    return len(behind) > far or (not spike.lasts and any(_COMPLETE.search(line) for line in behind[:_READ]))
 
 
 def _is_evaluated(file: LogFile, spike: LossLine) -> bool:
@@ -267,7 +286,10 @@ def _at_end(lines: tuple[LossLine, ...]) -> Spike | None:
     falls = all(after <= earlier for earlier, after in pairwise(losses)) and len(losses) >= _LEAST
     broken = first is vanished
     kind = "numerical_instability" if broken else "loss_spike"
-    return Spike(kind, first, lines[-1].number, distance, before, falls=falls, sure=high or not broken)
+    lasts = not broken and len(losses) >= _LASTING
+    return Spike(
+        kind, first, lines[-1].number, distance, before, falls=falls, sure=high or not broken, lasts=lasts
+    )
 
 
 def _place_in_file(line: LossLine) -> int:

@@ -21,6 +21,7 @@ MARKS = {
     b"System environment:": 0,  # the runner of MMEngine, on its main rank
     b"-Environment Information-": 0,  # Paddle's trainers of vision models
     b"]: Rank of current process: 0. World size: ": 0,  # Detectron2
+    b"ttempt ": 0,  # the heading of a script that starts its program several times
 }
 """Words that are printed once for each start, with the lines that must stand above them since the last ones.
 
@@ -38,6 +39,7 @@ _MARK = re.compile(
     rb"|[\d :,-]{19,24}- \w+ - INFO - Environment info:\s*\Z|System environment:\s*\Z"
     rb"|-{8,20}Environment Information-{8,20}\s*\Z"
     rb"|(?:\x1b\[[\d;]*m)*\[[^\]\n]{1,40}\]:(?:\x1b\[[\d;]*m)* Rank of current process: 0\. World size: \d"
+    rb"|[=#*>~-]{2,} ?[Aa]ttempt #?\d+(?:/| of )\d+\b(?![^\n]*(?:[Ff]ail|[Ss]ucce|[Ee]nded|[Ee]xit))"
     rb"|[^\n]{0,80}\bSparkContext\b[:}\]]? Running Spark version "
     rb"|(?:\x1b\[[\d;]*m)*wandb(?:\x1b\[[\d;]*m)*: Tracking run with wandb version)"
 )

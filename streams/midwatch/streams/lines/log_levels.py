@@ -22,7 +22,7 @@ _LEVEL = re.compile(
     rb"|(?:\xe8\xad\xa6\xe5\x91\x8a|\xe4\xbf\xa1\xe6\x81\xaf): "  # Java's words in other languages
     rb"|(?:\A|[\s\])]|\]:)[IWD]\d{4} \d\d:\d\d:\d\d"  # glog, klog and torch: [rank3]:W0302 11:52:40
     rb"|\[[IWD](?:\d{3,4} [\d:.]+)? ?\w+\.(?:cpp|hpp|cc|h):"  # c10: [W302 11:52:40.1 socket.cpp:12]
-    rb"|(?:\A|[\s\])])\[[IWD]\] "
+    rb"|(?:\A|[\s\])])\[[IWD](?:\]| (?:\d{4}-\d\d-\d\d|\d{6}) [\d:]{8}[^\]]{0,40}\]) "  # Optuna, Tornado
     rb"|: [IWD] /?\w+/"  # TensorFlow, Horovod: 2020-10-28 03:51:08.1: W tensorflow/core/..
     rb"|(?:\A|[\s\]])\[(?:trace|debug|info|notice|warn|warning)\](?![^\s\[])"  # spdlog, nginx
     rb"|(?:\A|\s)level=(?:trace|debug|info|warn(?:ing)?)\s"  # logfmt, of programs in Go
@@ -66,7 +66,10 @@ _GOES_ON = re.compile(
     rb"(?:sample|image|file|example|record|row|document|shard|clip|utterance|video)s?"
     rb"(?: ?#?\d| [^\s:]+: |: | \(|[.!]?\s*\Z)"
     rb"|ignoring this choice|will be (?:skipped|ignored)\b"
-    rb"|[,;(] ?(?:skipping|skipped|retrying|ignoring|ignored|falling back|using (?:the )?cached"
+    rb"|[,;(] ?(?:(?:(?:this|the) )?(?:sample|image|file|record|row|shard|clip) )?"
+    rb"(?:skipped|ignored|left out)\b"
+    rb"|[,;(] ?(?:skipping|retrying|ignoring|falling back|(?:restarting|trying again) in \d+ ?s\w*"
+    rb"|using (?:the )?cached"
     rb"|trying (?:another|the (?:one before|previous|next|older|earlier|other)))\b"
     rb"|[.!;,] (?:(?:skipping|ignoring)(?: (?:it|this|the|that)\b[\w ]{0,24})?[.!]?\s*\Z|falling back to\b"
     rb"|will (?:retry|fall back|skip|ignore|continue)\b"
@@ -84,8 +87,11 @@ _SAMPLE = re.compile(
 _DRILL = re.compile(rb"\A[\W\d]{0,40}(?:\w+ ){0,2}[Ii]njection: ")
 
 
-# A loop that caught the failure above leaves this batch out and takes the next.
-_LEFT_OUT = re.compile(rb"(?i)[^\n]{0,200}?\bskipp(?:ing|ed) (?:this |the )?batch\b")
+# A loop that caught the failure above leaves this batch out and takes the next, or tries a smaller one.
+_LEFT_OUT = re.compile(
+    rb"(?i)[^\n]{0,200}?\b(?:skipp(?:ing|ed) (?:this |the )?batch|re-?trying (?:with|at) (?:a )?(?:smaller )?"
+    rb"(?:micro[ -]?)?batch(?:[ _]size)?)\b"
+)
 _LEFT_OUT_WITHIN = 210  # bytes of the next line that hold its words
 _BREAKS = re.compile(rb"\n[^\n]{0,80}?Traceback \(most recent call last\)")
 
@@ -170,10 +176,11 @@ def is_echo(line: bytes) -> bool:
 def was_left_out(text: bytes, end: int) -> bool:
     """Whether the loop got over the failure in the line that ends at `end`.
 
-    The next line must report that the loop leaves the batch out, and no traceback may begin after it. Lines
-    after `text` are unknown.
+    The next line must report that the loop leaves the batch out or tries another size, and no traceback may
+    begin after it. Lines after `text` are unknown.
     """
-    if b"skipp" not in text[end + 1 : end + 1 + _LEFT_OUT_WITHIN].lower():
+    near = text[end + 1 : end + 1 + _LEFT_OUT_WITHIN].lower()
+    if b"skipp" not in near and b"trying " not in near:
         return False
     left_out = _LEFT_OUT.match(text, end + 1)
     return left_out is not None and _BREAKS.match(text, text.find(b"\n", left_out.end())) is None

@@ -159,8 +159,15 @@ def test_what_made_a_loop_leave_a_batch_out_is_context_unless_the_loop_breaks_ov
     left = b"| WARNING: ran short on GPU #1, skipping batch\n"
     broke = b"Traceback (most recent call last):\n"
     roles = []
-    for below in (left, left + b"iteration 8/9 loss 2.0\n", left + broke, b"iteration 8/9 loss 2.0\n"):
+    smaller = b"2026-03-02 11:00:00 WARNING toys: retrying with batch size 8\n"
+    for below in (
+        left,
+        left + b"iteration 8/9 loss 2.0\n",
+        smaller,
+        left + broke,
+        b"iteration 8/9 loss 2.0\n",
+    ):
         found = _match(_section(full + below))
         assert found is not None
         roles.append(found.hits[0].role)
-    assert roles == ["context", "context", "cause", "cause"]
+    assert roles == ["context", "context", "context", "cause", "cause"]

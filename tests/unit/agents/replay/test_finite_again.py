@@ -35,3 +35,15 @@ def test_whole_losses_behind_the_last_broken_one_show_that_it_spoilt_nothing(
 def test_other_lines_with_numbers_behind_it_show_nothing(watch: Watch) -> None:
     others = "".join(f"memory in use: 3.{n} GB\n" for n in range(9))
     assert watch(epochs("3.2", "nan") + others).verdict.state == "failed"
+
+
+def caffe(*losses: str) -> str:
+    lines = enumerate(losses)
+    return "".join(
+        f"I0302 11:52:4{at}.118290 77 solver.cpp:228] Iteration {at}00, loss = {loss}\n" for at, loss in lines
+    )
+
+
+def test_the_highest_loss_of_caffe_is_a_broken_one(watch: Watch) -> None:
+    assert watch(caffe("2.1", "87.3365", "87.3365")).verdict.error_type == "numerical_instability"
+    assert watch(caffe("2.1", "87.3365", "2.2", "2.1", "2.0")).verdict.state == "healthy"

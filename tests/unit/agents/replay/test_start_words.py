@@ -10,10 +10,11 @@ from unit.agents.replay.test_appended_starts import LOADS, OUT_OF_MEMORY, RAISED
 MMCV = "2026-03-02 11:52:40,118 - mmtoy - INFO - Environment info: \n------\n"
 MMENGINE = "2026/03/02 11:52:40 - mmengine - INFO - \n------\nSystem environment:\n"
 PADDLE = "------------Environment Information-------------\n"
+ATTEMPT = "=== attempt 2/7  2026-03-02 11:52:40\n"
 DETECTRON = "[03/02 11:52:40 detectron2]: Rank of current process: 0. World size: 2\n"
 
 
-@pytest.mark.parametrize("mark", [MMCV, MMENGINE, PADDLE, DETECTRON])
+@pytest.mark.parametrize("mark", [MMCV, MMENGINE, PADDLE, DETECTRON, ATTEMPT])
 def test_each_start_prints_them_once(watch: Watch, mark: str) -> None:
     done = watch("toy 1\n" + mark + LOADS + RAISED + mark + LOADS + OUT_OF_MEMORY)
     assert done.verdict.error_type == "oom"
@@ -33,6 +34,11 @@ def test_a_few_words_above_the_first_ones_are_no_start_and_each_has_its_own_loss
 def test_the_first_words_of_another_rank_are_no_start(watch: Watch) -> None:
     other = DETECTRON.replace("process: 0", "process: 1")
     assert watch(DETECTRON + LOADS + OUT_OF_MEMORY + other + LOADS + RAISED).earlier == ()
+
+
+def test_how_an_attempt_ended_is_no_start(watch: Watch) -> None:
+    ended = "=== attempt 1/7 failed with exit code 1\n"
+    assert watch(ATTEMPT + LOADS + OUT_OF_MEMORY + ended + LOADS + RAISED).earlier == ()
 
 
 def test_a_start_that_counts_batches_of_an_epoch_is_judged_by_its_own_losses(watch: Watch) -> None:

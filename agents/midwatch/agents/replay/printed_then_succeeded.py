@@ -1,0 +1,60 @@
+"""Printed, then succeeded: the program printed its failure itself, and told of its success behind it. Pure.
+
+A program that a failure ends prints no success. But a script may print one behind a program that crashed. So
+the program must have caught the failure. Either a handler printed the traceback, or one logger wrote the
+failure, in a line of its own, and the success.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from midwatch.agents.replay.aftermath import printed_by_a_handler
+from midwatch.agents.replay.log_files import LogFile, line_of
+from midwatch.streams.lines.log_levels import is_quiet
+from midwatch.streams.records import Hit
+
+_HEAD = 60
+_LEVEL = re.compile(r"\b(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)\b")
+_PARTS = re.compile(r"[\s:|]+")
+_DIGITS = re.compile(r"\d+")
+
+
+def printed_then_succeeded(file: LogFile, last: int, held: Iterable[Hit], hits: Iterable[Hit]) -> bool:
+    """Whether the file's last failure, counted up to line `last`, is such. Raises OSError.
+
+    `held`: the failures that no later step has undone. `hits`: all hits of the job.
+    """
+    if is_quiet(line_of(file, last).encode()):
+        last = max((hit.line.number for hit in held if hit.line.path == file.path), default=last)
+    done = [
+        hit.line.number
+        for hit in hits
+        if hit.role == "success" and hit.line.path == file.path and hit.line.number > last
+    ]
+    if not done:
+        return False
+    return printed_by_a_handler(file, last) or _logged_as(file, last, done)
+
+
+def _logged_as(file: LogFile, last: int, done: Sequence[int]) -> bool:
+    """Whether one logger wrote line `last` and of a success. What it logs with a traceback it may raise."""
+    return any(_same_logger(line_of(file, last), line_of(file, number)) for number in done)
+
+
+def _same_logger(one: str, other: str) -> bool:
+    """Whether two records have the same stamp and form, with a name or a time besides their level."""
+    parts, others = _parts(one), _parts(other)
+    same = next(
+        (at for at, pair in enumerate(zip(parts, others, strict=False)) if pair[0] != pair[1]),
+        min(len(parts), len(others)),
+    )
+    return same > 1 and "LEVEL" in parts[:same]
+
+
+def _parts(line: str) -> list[str]:
+    found = _LEVEL.search(line[:_HEAD])
+    if found is None:
+        return []
+    return _PARTS.split(_DIGITS.sub("0", f"{line[: found.start()]} LEVEL {line[found.end() :]}").strip())

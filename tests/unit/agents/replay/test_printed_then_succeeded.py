@@ -1,0 +1,45 @@
+"""What a program logged of a failure ended nothing if the same logger tells of its success behind it."""
+
+from __future__ import annotations
+
+import pytest
+
+from unit.agents.conftest import Watch
+
+RAISED = (
+    'Traceback (most recent call last):\n  File "/toys/train.py", line 9, in <module>\n    fit(7)\n'
+    '  File "/toys/train.py", line 3, in fit\n    x = net(x)\n'
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+)
+LOGGED = "2026-03-02 11:52:40,118 ERROR toys: size 64 is too large\n" + RAISED
+PUSHED = "2026-03-02 11:52:40,118 ERROR toys: push: ConnectionRefusedError: [Errno 111] Connection refused\n"
+DONE = "2026-03-02 11:53:40,118 INFO toys: finished after 77 steps, loss 0.31\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "failed"),
+    [
+        pytest.param(PUSHED + DONE, False, id="a logger wrote both"),
+        pytest.param(RAISED + DONE, True, id="no logger wrote the failure"),
+        pytest.param(LOGGED + DONE, True, id="it logged a traceback and may have raised it again"),
+        pytest.param(PUSHED + "Training completed\n", True, id="a script tells of the success"),
+        pytest.param(PUSHED + DONE.replace("2026-03-02 ", ""), True, id="another logger"),
+        pytest.param(DONE + PUSHED, True, id="the success stands in front"),
+    ],
+)
+def test_a_logger_that_tells_of_the_success_had_caught_the_failure(
+    watch: Watch, text: str, failed: bool
+) -> None:
+    assert (watch(text).verdict.state == "failed") is failed
+
+
+def test_a_warning_behind_the_failure_is_not_the_last_failure(watch: Watch) -> None:
+    handled = RAISED.replace("<module>", "push").replace(
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
+        "urllib.error.URLError: <urlopen error [Errno 111] Connection refused>",
+    )
+    kept = "WARNING:toys.push:kept for later (<urlopen error [Errno 111] Connection refused>)\n"
+    lines = (kept + "INFO:toys:epoch 1/7 train_mae=0.4\n") * 3
+    done = "INFO:toys:finished: 77 steps, best model in toy.pt\n"
+    assert watch(lines + handled + kept + done).verdict.state != "failed"
+    assert watch(lines + handled + kept).verdict.state == "failed"
