@@ -94,12 +94,20 @@ _DRAWN_ANEW = re.compile(r"\r+(?=[^\r\n])")
 _STRAY_WORDS = {"option_as_command", "letter_as_command"}
 _OF_A_SHELL = {*_STRAY_WORDS, "shell_cannot_start"}
 _SYNTAX = re.compile(r": [Ss]yntax error\b")
+_TYPED = re.compile(
+    r"\A-(?:ba|z|k|da)?sh: [^:]{1,60}: (?:command )?not found\Z"
+)  # only a login shell has the dash
 
 
 def is_stray(hit: Hit, *, trained: bool) -> bool:
-    """Whether a shell took for a command what is none, or found a mistake behind a training it had run."""
-    syntax = trained and hit.rule == "shell_cannot_start" and _SYNTAX.search(hit.line.text) is not None
-    return syntax or hit.rule in _STRAY_WORDS
+    """Whether a shell took for a command what is none, or found a mistake behind a training it had run.
+
+    What a person types after a run is of no run.
+    """
+    if hit.rule != "shell_cannot_start":
+        return hit.rule in _STRAY_WORDS
+    text = hit.line.text
+    return _TYPED.match(text.strip()) is not None or (trained and _SYNTAX.search(text) is not None)
 
 
 # What a program may try and get over, though it raises an exception or warns of a stall.

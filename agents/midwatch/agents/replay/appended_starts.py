@@ -191,6 +191,8 @@ def _places_in(file: LogFile) -> list[StartPlace]:
     places = list(islice(possible_starts(file), _MOST_STARTS + 1))
     if len(places) > _MOST_STARTS:
         places = list(islice(possible_starts(file, marks=False), _MOST_STARTS + 1))
+    if len(places) > _MOST_STARTS:
+        places = list(islice(possible_starts(file, firsts=False), _MOST_STARTS + 1))
     places = places if len(places) <= _MOST_STARTS else []
     below = [*(each.number if each.behind_end else 0 for each in places[1:]), 0]
     # Each node of a job prints the same words. The last of them parts the starts.
@@ -310,10 +312,10 @@ def _together(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tup
     return (one[0], other[1]) if one and other else one or other
 
 
-def possible_starts(file: LogFile, *, marks: bool = True) -> Iterator[StartPlace]:
-    """Where the first lines of the file repeat, from the top. `marks`: or where `MARKS` stand."""
+def possible_starts(file: LogFile, *, firsts: bool = True, marks: bool = True) -> Iterator[StartPlace]:
+    """Where the first lines of the file repeat (`firsts`) or `MARKS` stand (`marks`), from the top."""
     held: StartPlace | None = None
-    for place in _places(file, marks=marks):
+    for place in _places(file, firsts=firsts, marks=marks):
         near = held is not None and place.number - held.number <= _HEAD_LINES
         same = held is not None and place.number == held.number
         if held is not None and not same and not (near and (held.marked or place.marked)):
@@ -324,11 +326,11 @@ def possible_starts(file: LogFile, *, marks: bool = True) -> Iterator[StartPlace
         yield held
 
 
-def _places(file: LogFile, *, marks: bool) -> Iterator[StartPlace]:
+def _places(file: LogFile, *, firsts: bool, marks: bool) -> Iterator[StartPlace]:
     """The places one by one. A mark may stand a few lines below the first lines of its start."""
     head = [(line, words) for line in file.head().split(b"\n") if (words := masked(line))][:_HEAD_LINES]
     rows: dict[tuple[bytes, ...], int] = {}
-    for index in range(len(head) - _ROW + 1):
+    for index in range(len(head) - _ROW + 1 if firsts else 0):
         row = tuple(words for _, words in head[index : index + _ROW])
         # An indented line is of a traceback or a table. Each rank of one start may print the same one.
         begins = not any(

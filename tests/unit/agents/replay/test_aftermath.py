@@ -292,6 +292,9 @@ WORKED = "".join(f"toy {letter} is painted\n" for letter in PACK)
         (WORKED + UNCLOSED, "failed"),
         (STEPS + WORKED + UNCLOSED, "healthy"),
         (STEPS + WORKED + STRAY.replace("--toys=3", "toybuilder"), "failed"),
+        (WORKED + "-bash: save-toys: command not found\n", "unknown"),
+        (WORKED + "bash: save-toys: command not found\n", "failed"),
+        (WORKED + RAISED + "-bash: save-toys: command not found\n", "failed"),
     ],
 )
 def test_an_option_that_a_shell_took_for_a_command_ended_no_work_above(

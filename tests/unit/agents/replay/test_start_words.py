@@ -36,6 +36,14 @@ def test_the_first_words_of_another_rank_are_no_start(watch: Watch) -> None:
     assert watch(DETECTRON + LOADS + OUT_OF_MEMORY + other + LOADS + RAISED).earlier == ()
 
 
+def test_words_of_a_start_count_where_the_first_lines_of_the_file_repeat_too_often(watch: Watch) -> None:
+    often = "A matching toy is not at hand.\nError caught was: No module named 'toy'\nfewer toys are found\n"
+    often += "".join(f"toy {letter} is loaded\n" for letter in "abcdefghijklmn")
+    done = watch(often * 70 + DETECTRON + LOADS + OUT_OF_MEMORY + often * 3 + DETECTRON + LOADS + RAISED)
+    assert done.verdict.error_type == "exception"
+    assert [each.verdict.error_type for each in done.earlier][-1:] == ["oom"]
+
+
 def test_how_an_attempt_ended_is_no_start(watch: Watch) -> None:
     ended = "=== attempt 1/7 failed with exit code 1\n"
     assert watch(ATTEMPT + LOADS + OUT_OF_MEMORY + ended + LOADS + RAISED).earlier == ()
