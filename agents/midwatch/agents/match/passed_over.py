@@ -11,6 +11,7 @@ from functools import lru_cache
 from itertools import islice
 
 from midwatch.agents.match.lines_above import lines_above
+from midwatch.streams.lines.log_levels import got_over, is_about_a_view
 
 HEADER = b"Traceback (most recent call last):"
 SOURCE_BYTES = 8192
@@ -36,26 +37,48 @@ _GONE_ON = (
     b"Failed to stop PlacementGroupCleaner gracefully",
 )
 _CHAINED = (b"The above exception was the direct cause of ", b"During handling of the above exception, ")
+_NOTHING_MORE = re.compile(rb"\s*\Z")
+_TRIES_AGAIN = re.compile(rb"(?i)\bretr(?:y|ied)")
+_TOLD = (
+    b"kipp",
+    b"gnor",
+    b"alling back",
+    b"witching to",
+    b"ubstituting",
+    b"instead",
+    b"Trial ",
+    b"etrics",
+    b"elemetry",
+)
+"""Parts of words with which a record above a traceback may say that its program goes on."""
+_OF_A_PROCESS = (
+    b'"""',
+    b"concurrent.futures.process._RemoteTraceback:",
+    b"multiprocessing.pool.RemoteTraceback:",
+)
 _FITS_FAILED = b"failed with the following error:\n"
 _FITS_COUNTED = b", FitFailedWarning)"
 
 
 def is_passed_over(text: bytes, start: int, end: int, speaker: bytes) -> bool:
     """Whether Python ignored the exception, a search of parameters counted it, or its library went on."""
-    fits_failed, announced, gone_on, at_exit = _passed_over_near(text, start // SOURCE_BYTES)
+    fits_failed, announced, gone_on, told, at_exit = _passed_over_near(text, start // SOURCE_BYTES)
     if fits_failed and _is_counted_fit(text, start, end):
         return True
     if at_exit and any(_AT_EXIT in line for _, line in islice(lines_above(text, start, speaker), 1)):
         return True  # without its traceback, which needs modules that are gone by then
-    if gone_on and _is_of_one_that_goes_on(lines_above(text, start, speaker)):
+    told = told and not _NOTHING_MORE.match(text, end)  # who writes no more may have ended
+    if (gone_on or told) and _is_of_one_that_goes_on(lines_above(text, start, speaker), told=told):
         return True
     announced = announced and text.rfind(_ANNOUNCED, max(start - SOURCE_BYTES, 0), start) >= 0
     return announced and _all_ignored(text[start + len(speaker) : end], lines_above(text, start, speaker))
 
 
 @lru_cache(maxsize=16)
-def _passed_over_near(text: bytes, part: int) -> tuple[bool, bool, bool, bool]:
-    """Whether such words are in a part of a chunk, or above: failed fits, ignored ones, libraries, an exit.
+def _passed_over_near(text: bytes, part: int) -> tuple[bool, bool, bool, bool, bool]:
+    """Whether such words are in a part of a chunk, or above.
+
+    In this order: failed fits, ignored ones, libraries, records of a program, an exit.
 
     Few chunks hold any, and a storm asks for each of its lines.
     """
@@ -63,22 +86,37 @@ def _passed_over_near(text: bytes, part: int) -> tuple[bool, bool, bool, bool]:
     fits_failed, announced, at_exit = (
         text.find(words, first, end) >= 0 for words in (_FITS_FAILED, _ANNOUNCED, _AT_EXIT)
     )
-    return fits_failed, announced, any(text.find(words, first, end) >= 0 for words in _GONE_ON), at_exit
+    gone_on, told = (any(text.find(words, first, end) >= 0 for words in group) for group in (_GONE_ON, _TOLD))
+    return fits_failed, announced, gone_on, told, at_exit
 
 
-def _is_of_one_that_goes_on(above: Iterator[tuple[int, bytes]]) -> bool:
-    """Whether a library logged the traceback above, or the chain that it belongs to, and went on."""
-    chained = False
+def _is_of_one_that_goes_on(above: Iterator[tuple[int, bytes]], *, told: bool) -> bool:
+    """Whether a library or the program (`told`) logged the traceback above, or its chain, and went on.
+
+    A program's record stands right above the first traceback. What it says of a retry counts elsewhere.
+    """
+    chained = headed = False
     for _, line in above:
         if any(words in line for words in _GONE_ON):
             return True
         words = line.strip()
-        if line[:1].isspace() or not words or line.startswith(HEADER):
+        if not words or words in _OF_A_PROCESS:
+            continue
+        if told and headed and _tells_of_going_on(line):
+            return True
+        headed = line.startswith(HEADER)
+        if line[:1].isspace() or headed:
             continue
         if not (chained or line.startswith(_CHAINED)):
             return False
         chained = line.startswith(_CHAINED)
     return False
+
+
+def _tells_of_going_on(line: bytes) -> bool:
+    if is_about_a_view(line) or OF_A_TRIAL.search(line):
+        return True
+    return got_over(line) and _TRIES_AGAIN.search(line) is None
 
 
 def _is_counted_fit(text: bytes, start: int, end: int) -> bool:

@@ -61,6 +61,9 @@ _MOST_STARTS = 64
 _ALIKE = 4  # bytes with which two first lines of the same kind begin
 _PIECE = 12  # bytes that must stand in a block before its lines are compared
 
+_RESUMES = re.compile(
+    r"(?i)\bresum(?:ed?|ing)\b|\b(?:loaded|loading|restored|restoring)\b.{0,40}\bcheckpoint"
+)
 _DIGITS = re.compile(rb"\d+")
 _LITERAL = re.compile(rb"[^\d\s](?:[^\d\n]*[^\d\s])?")
 _LAUNCHES = re.compile(
@@ -226,6 +229,7 @@ def _starts_of(file: LogFile, places: Sequence[StartPlace], watch: Watch, *, ane
         if (
             (anew and place.restarted)
             or _begins(known, following, place)
+            or (place.behind_end and following.steps is not None and _comes_back(file, part))
             or (
                 _only_late(known, following, place)
                 and begun_later(file, kept[-1].file.start[1], part.start[1], _HEAD_LINES)
@@ -238,6 +242,17 @@ def _starts_of(file: LogFile, places: Sequence[StartPlace], watch: Watch, *, ane
             told = known if place.behind_end and following.steps is None else following
             known = replace(told, steps=_together(known.steps, following.steps))
     return kept
+
+
+def _comes_back(file: LogFile, part: LogFile) -> bool:
+    """Whether the part begins a minute behind SLURM's word above it, or tells that it resumes.
+
+    Then its steps may go on where the others ended.
+    """
+    number = part.start[1]
+    if begun_later(file, number - 1, number, _HEAD_LINES):
+        return True
+    return any(_RESUMES.search(line) for line in islice(lines_behind(file, number - 1), _HEAD_LINES))
 
 
 def _with_script_starts(places: Sequence[StartPlace], file: LogFile) -> list[StartPlace]:

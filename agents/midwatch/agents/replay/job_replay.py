@@ -21,7 +21,7 @@ from midwatch.agents.replay.log_files import INCARNATION, LogFile, as_printed, l
 from midwatch.agents.replay.matched_files import Damage, in_order, matching
 from midwatch.agents.replay.open_spike import Losses, LossLine, Spike, is_over
 from midwatch.agents.replay.pipeline import JobWatch, PipelineStep, step
-from midwatch.agents.replay.printed_then_succeeded import printed_then_succeeded
+from midwatch.agents.replay.printed_then_succeeded import got_over_by_its_word
 from midwatch.agents.replay.reading.archives import Advance, nothing
 from midwatch.agents.replay.success_elsewhere import got_over_before_the_success
 from midwatch.agents.replay.worked_on import worked_on
@@ -261,8 +261,8 @@ def _went_on(run: _JobReplay, files: Sequence[LogFile], hits: Sequence[Hit]) -> 
         and all(has_work_above(*at) for at in known)
     ):
         return "a shell took a stray word for a command behind the command's end, and no line says it failed"
-    if known and all(printed_then_succeeded(*at, held, hits) for at in known):
-        return "the program itself printed its last failure, and told of its success behind it"
+    if told := got_over_by_its_word(known, held, hits, succeeded=state.succeeded):
+        return told
     if success := got_over_before_the_success(held, hits, files, last):
         return f"the job reported its success in {success}, which the failures of other files may precede"
     if not known or not all(

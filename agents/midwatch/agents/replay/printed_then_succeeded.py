@@ -8,7 +8,7 @@ failure, in a line of its own, and the success.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from midwatch.agents.replay.aftermath import printed_by_a_handler
 from midwatch.agents.replay.log_files import LogFile, line_of
@@ -21,11 +21,23 @@ _PARTS = re.compile(r"[\s:|]+")
 _DIGITS = re.compile(r"\d+")
 
 
-def printed_then_succeeded(file: LogFile, last: int, held: Iterable[Hit], hits: Iterable[Hit]) -> bool:
-    """Whether the file's last failure, counted up to line `last`, is such. Raises OSError.
+def got_over_by_its_word(
+    last: Sequence[tuple[LogFile, int]], held: Sequence[Hit], hits: Sequence[Hit], *, succeeded: bool
+) -> str:
+    """How the job's own word of success shows that it got over its failures; "" if none does.
 
-    `held`: the failures that no later step has undone. `hits`: all hits of the job.
+    `last`: files with a failure, and the line of the last one. `held`: the failures that no later step has
+    undone. `hits`: all hits of the job. `succeeded`: its word counts. Raises OSError.
     """
+    if last and all(_printed_then_succeeded(*each, held, hits) for each in last):
+        return "the program itself printed its last failure, and told of its success behind it"
+    if succeeded and held and all(hit.captures.get("in_a_thread") for hit in held):
+        return "behind the job's word of its success only threads failed"  # which take no process with them
+    return ""
+
+
+def _printed_then_succeeded(file: LogFile, last: int, held: Sequence[Hit], hits: Sequence[Hit]) -> bool:
+    """Whether the file's last failure, counted up to line `last`, is such."""
     if is_quiet(line_of(file, last).encode()):
         last = max((hit.line.number for hit in held if hit.line.path == file.path), default=last)
     done = [

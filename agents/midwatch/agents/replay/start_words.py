@@ -20,7 +20,9 @@ MARKS = {
     b" - INFO - Environment info:": 0,  # OpenMMLab up to MMCV 1, on its main rank
     b"System environment:": 0,  # the runner of MMEngine, on its main rank
     b"-Environment Information-": 0,  # Paddle's trainers of vision models
-    b"]: Rank of current process: 0. World size: ": 0,  # Detectron2
+    b" Rank of current process: 0. World size: ": 0,  # Detectron2
+    b"#### ": 0,  # a heading that is only a date, of what starts a program each night
+    b"==== ": 0,
     b"ttempt ": 0,  # the heading of a script that starts its program several times
 }
 """Words that are printed once for each start, with the lines that must stand above them since the last ones.
@@ -38,7 +40,10 @@ _MARK = re.compile(
     rb" gpu id: \d+ ring id: 0\b"
     rb"|[\d :,-]{19,24}- \w+ - INFO - Environment info:\s*\Z|System environment:\s*\Z"
     rb"|-{8,20}Environment Information-{8,20}\s*\Z"
-    rb"|(?:\x1b\[[\d;]*m)*\[[^\]\n]{1,40}\]:(?:\x1b\[[\d;]*m)* Rank of current process: 0\. World size: \d"
+    rb"|(?:\x1b\[[\d;]*m)*\[[^\]\n]{1,40}\](?::| [\w.]{1,40} INFO:)(?:\x1b\[[\d;]*m)*"
+    rb" Rank of current process: 0\. World size: \d"
+    rb"|(?:#{5,}|={5,}) (?:\w{3},? \w{3} +\d+ [\d:]{8}(?: [AP]M)?(?: [A-Z]{2,5})? \d{4}"
+    rb"|\d{4}-\d\d-\d\d[T ][\d:]{5,8}\S*) (?:#{5,}|={5,})\s*\Z"
     rb"|[=#*>~-]{2,} ?[Aa]ttempt #?\d+(?:/| of )\d+\b(?![^\n]*(?:[Ff]ail|[Ss]ucce|[Ee]nded|[Ee]xit))"
     rb"|[^\n]{0,80}\bSparkContext\b[:}\]]? Running Spark version "
     rb"|(?:\x1b\[[\d;]*m)*wandb(?:\x1b\[[\d;]*m)*: Tracking run with wandb version)"

@@ -44,32 +44,39 @@ _UNREAD = re.compile(rb"\bloadsave\.cpp:\d+\)? (?:\w+ )?imread_")
 # UCX shows its objects as files, and works without that. gRPC numbers what it waits for. A warning of
 # numba quotes the errors for which it compiles in another way. THC asked an old driver too much. Weights &
 # Biases sends files from threads of a process of its own, and writes of them in its own log. PowerShell
-# writes the name of a class where a program under it wrote an empty line to its standard error.
+# writes the name of a class where a program under it wrote an empty line to its standard error. NCCL leaves
+# out a card of the network that it may not open.
 _NEEDLESS = re.compile(
     rb"\bvfs_fuse\.c:\d+ +UCX +ERROR |\bev_epoll1_linux\.cc?:\d+\] +grpc epoll fd: "
     rb"|\A\s+(?:\x1b\[\d+m)*TypingError: |\bwandb-upload_\d+:\d+ \[|\Apanic: stream_init: "
     rb"|\bTHCudaCheck FAIL file=\S*/THCGeneral\.cpp line=\d+ error=\d+ : invalid argument"
     rb"|\ASystem\.Management\.Automation\.RemoteException\s*\Z"
+    rb"|NCCL WARN (?:Call to ibv_open_device failed|NET/IB : Unable to open device )"
 )
-# A page or a port to look at the run, which goes on without it.
+# A page or a port to look at the run, or what is sent to one. The run goes on without it.
 _TO_LOOK_AT = re.compile(
     rb"(?i)\b(?:failed|could ?n[o']t|can ?not|unable) (?:to )?(?:start|launch|open|serve|bind) "
     rb"(?:the |a )?(?:\w+ )?(?:web ?server|web ?ui|tensorboard|visuali[sz]er|visuali[sz]ation server"
     rb"|metrics (?:server|exporter|port))\b"
+    rb"|\b(?:failed|could ?n[o']t|can ?not|unable) to (?:push|send|export|report|upload|flush|publish) "
+    rb"(?:\d+ |the |some )?(?:metrics?|telemetry|spans?|traces)\b"
+    rb"|\b(?:metrics?|telemetry):? (?:push|upload|export|report|flush)(?:ing)? (?:failed|error)\b"
+    rb"|\bgiving up on (?:the )?(?:metrics|telemetry)\b"
 )
 # Some writers end a run and log it as information, for example TensorFlow's coordinator.
 _ENDS_ALL = re.compile(rb"\bError reported to Coordinator: ")
 # The line itself says that its writer goes on.
 _GOES_ON = re.compile(
-    rb"(?i)\b(?:retrying in \d|trying (?:batch size|again in)|skipping (?:this |the )?batch"
+    rb"(?i)(?:\b|(?<=\)))(?:retrying in \d|trying (?:batch size|again in)|skipping (?:this |the )?batch"
     rb"|skipping (?:(?:this|the|bad|corrupt(?:ed)?|broken|invalid|unreadable) )*"
     rb"(?:sample|image|file|example|record|row|document|shard|clip|utterance|video)s?"
     rb"(?: ?#?\d| [^\s:]+: |: | \(|[.!]?\s*\Z)"
     rb"|ignoring this choice|will be (?:skipped|ignored)\b"
     rb"|[,;(] ?(?:(?:(?:this|the) )?(?:sample|image|file|record|row|shard|clip) )?"
     rb"(?:skipped|ignored|left out)\b"
-    rb"|[,;(] ?(?:skipping|retrying|ignoring|falling back|(?:restarting|trying again) in \d+ ?s\w*"
-    rb"|using (?:the )?cached"
+    rb"|[,;(] ?(?:skipping|retrying|ignoring|falling back|switching to|substituting|carrying on"
+    rb"|(?:restarting|trying again) in \d+ ?s\w*|(?:the )?training (?:goes on|continues)"
+    rb"|taking .{1,60} instead|using (?:the )?cached"
     rb"|trying (?:another|the (?:one before|previous|next|older|earlier|other)))\b"
     rb"|[.!;,] (?:(?:skipping|ignoring)(?: (?:it|this|the|that)\b[\w ]{0,24})?[.!]?\s*\Z|falling back to\b"
     rb"|will (?:retry|fall back|skip|ignore|continue)\b"
@@ -89,9 +96,11 @@ _DRILL = re.compile(rb"\A[\W\d]{0,40}(?:\w+ ){0,2}[Ii]njection: ")
 
 # A loop that caught the failure above leaves this batch out and takes the next, or tries a smaller one.
 _LEFT_OUT = re.compile(
-    rb"(?i)[^\n]{0,200}?\b(?:skipp(?:ing|ed) (?:this |the )?batch|re-?trying (?:with|at) (?:a )?(?:smaller )?"
-    rb"(?:micro[ -]?)?batch(?:[ _]size)?)\b"
+    rb"(?i)[^\n]{0,200}?\b(?:skipp(?:ing|ed) (?:this |the )?batch\b"
+    rb"|(?P<again>re-?trying (?:\w+ (?:\d+ )?)?(?:with|at) (?:a )?(?:smaller )?(?:(?:micro[ -]?)?batch\b|\d)"
+    rb"|(?:carrying|going) on (?:without|anyway)\b|training (?:goes on|continues)\b|status \d+, ignored\b))"
 )
+_PARTS = (b"skipp", b"trying ", b"ing on ", b"training ", b", ignored")
 _LEFT_OUT_WITHIN = 210  # bytes of the next line that hold its words
 _BREAKS = re.compile(rb"\n[^\n]{0,80}?Traceback \(most recent call last\)")
 
@@ -128,8 +137,13 @@ def stands_aside(line: bytes) -> bool:
         or _NCCL_RAS.search(head) is not None
         or _UNREAD.search(head) is not None
         or _NEEDLESS.search(head) is not None
-        or _TO_LOOK_AT.search(head) is not None
+        or is_about_a_view(head)
     )
+
+
+def is_about_a_view(line: bytes) -> bool:
+    """Whether the line is about a page or a port to look at the run, or about what is sent to one."""
+    return _TO_LOOK_AT.search(line[:_HEAD]) is not None
 
 
 def goes_on(line: bytes) -> bool:
@@ -176,11 +190,15 @@ def is_echo(line: bytes) -> bool:
 def was_left_out(text: bytes, end: int) -> bool:
     """Whether the loop got over the failure in the line that ends at `end`.
 
-    The next line must report that the loop leaves the batch out or tries another size, and no traceback may
-    begin after it. Lines after `text` are unknown.
+    The next line must report that the loop tries another size, or that it leaves the batch out. Behind the
+    latter no traceback may begin. Lines after `text` are unknown.
     """
+    end += text.startswith(b"\n\n", end)  # a blank line may stand between
     near = text[end + 1 : end + 1 + _LEFT_OUT_WITHIN].lower()
-    if b"skipp" not in near and b"trying " not in near:
+    if not any(part in near for part in _PARTS):
         return False
     left_out = _LEFT_OUT.match(text, end + 1)
-    return left_out is not None and _BREAKS.match(text, text.find(b"\n", left_out.end())) is None
+    if left_out is None:
+        return False
+    # The traceback of the next try is that try's own.
+    return left_out["again"] is not None or _BREAKS.match(text, text.find(b"\n", left_out.end())) is None

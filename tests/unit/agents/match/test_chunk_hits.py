@@ -158,16 +158,13 @@ def test_what_made_a_loop_leave_a_batch_out_is_context_unless_the_loop_breaks_ov
     full = b"toy.cu line=3 error=2 : out of memory\n"
     left = b"| WARNING: ran short on GPU #1, skipping batch\n"
     broke = b"Traceback (most recent call last):\n"
-    roles = []
     smaller = b"2026-03-02 11:00:00 WARNING toys: retrying with batch size 8\n"
-    for below in (
-        left,
-        left + b"iteration 8/9 loss 2.0\n",
-        smaller,
-        left + broke,
-        b"iteration 8/9 loss 2.0\n",
-    ):
+    again = b"WARNING: too large a batch, retrying epoch 7 with 8\n" + broke
+    without = b"\nERROR toys: push failed, carrying on without it\n"
+    went_on = b"iteration 8/9 loss 2.0\n"
+    roles = []
+    for below in (left, left + went_on, smaller, again, without, left + broke, went_on):
         found = _match(_section(full + below))
         assert found is not None
         roles.append(found.hits[0].role)
-    assert roles == ["context", "context", "context", "cause", "cause"]
+    assert roles == ["context"] * 5 + ["cause"] * 2

@@ -43,3 +43,26 @@ def test_a_warning_behind_the_failure_is_not_the_last_failure(watch: Watch) -> N
     done = "INFO:toys:finished: 77 steps, best model in toy.pt\n"
     assert watch(lines + handled + kept + done).verdict.state != "failed"
     assert watch(lines + handled + kept).verdict.state == "failed"
+
+
+THREAD = (
+    "Exception in thread toybeat:\nTraceback (most recent call last):\n"
+    '  File "/usr/lib/python3.12/threading.py", line 1073, in _bootstrap_inner\n    self.run()\n'
+    '  File "/toys/paint.py", line 38, in toybeat\n    feed.send(7)\n'
+    "ConnectionResetError: [Errno 104] Connection reset by peer\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "failed"),
+    [
+        pytest.param("All 7 epochs finished, weights in toy.pt\n" + THREAD, False, id="behind the success"),
+        pytest.param(THREAD, True, id="no success"),
+        pytest.param(
+            "All 7 epochs finished, weights in toy.pt\n" + THREAD + RAISED, True, id="and the program"
+        ),
+    ],
+)
+def test_a_thread_that_fails_behind_the_success_ended_nothing(watch: Watch, text: str, failed: bool) -> None:
+    steps = "Epoch 1/7 - loss: 0.3\nEpoch 2/7 - loss: 0.2\nEpoch 3/7 - loss: 0.1\n"
+    assert (watch(steps + text).verdict.state == "failed") is failed

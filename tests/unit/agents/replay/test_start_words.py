@@ -10,11 +10,14 @@ from unit.agents.replay.test_appended_starts import LOADS, OUT_OF_MEMORY, RAISED
 MMCV = "2026-03-02 11:52:40,118 - mmtoy - INFO - Environment info: \n------\n"
 MMENGINE = "2026/03/02 11:52:40 - mmengine - INFO - \n------\nSystem environment:\n"
 PADDLE = "------------Environment Information-------------\n"
+NIGHT = "########## Mon Mar  2 11:52:40 CET 2026 ##########\n"
 ATTEMPT = "=== attempt 2/7  2026-03-02 11:52:40\n"
 DETECTRON = "[03/02 11:52:40 detectron2]: Rank of current process: 0. World size: 2\n"
 
 
-@pytest.mark.parametrize("mark", [MMCV, MMENGINE, PADDLE, DETECTRON, ATTEMPT])
+@pytest.mark.parametrize(
+    "mark", [MMCV, MMENGINE, PADDLE, DETECTRON, DETECTRON.replace("2]:", "2] toytron2 INFO:"), ATTEMPT, NIGHT]
+)
 def test_each_start_prints_them_once(watch: Watch, mark: str) -> None:
     done = watch("toy 1\n" + mark + LOADS + RAISED + mark + LOADS + OUT_OF_MEMORY)
     assert done.verdict.error_type == "oom"

@@ -23,6 +23,7 @@ _RISES = 2
 """So often a count rises before a loop is known to go round."""
 _LOOPS = 32
 _OF_THE_JOB = "*** JOB "
+_ASKS = "job_requeues_itself"
 _KILLED_FOR_MEMORY = "), being killed"
 _KILLED_WITHIN_S = 120.0
 """Seconds in which SLURM kills what it has ended (KillWait, 30 by default). It may make steps until then."""
@@ -309,7 +310,7 @@ def _went_on(turn: Turn, line: ProgressLine) -> None:
     held = turn.state.held
     kept = _after_step(line, held, turn.index().least_step)
     noted = turn.state.noted
-    still = _notes_after_step(line, noted)
+    still = _notes_after_step(line, noted, ended=any(map(_is_slurm_s_end, kept)))
     if kept is not held:
         turn.set(held=kept)
         known = {id(each.hit) for each in kept}
@@ -335,12 +336,19 @@ def _left_behind(held: Held, step: int) -> Held:
     return Held(hit, step, held.logged_ms)
 
 
-def _notes_after_step(line: ProgressLine, noted: tuple[Held, ...]) -> tuple[Held, ...]:
+def _notes_after_step(line: ProgressLine, noted: tuple[Held, ...], *, ended: bool) -> tuple[Held, ...]:
     """The notes that the step leaves; the very same tuple if it changes nothing.
+
+    `ended`: SLURM's word on the job's end is held. What the job asked for explains it as long.
 
     An exception that ended its process stays noted for more steps. What the others had printed before comes
     out when their buffers are full, or as they end. Its own rank prints none any more.
     """
+    asked = tuple(each for each in noted if each.hit.rule == _ASKS) if ended else ()
+    if asked:
+        others = tuple(each for each in noted if each not in asked)
+        left = _notes_after_step(line, others, ended=False)
+        return noted if left is others else (*asked, *left)
     own = [each for each in noted if each.hit.aside == LEFT_BEHIND and ended_its_process(each.hit)]
     if not own:
         return _after_step(line, noted, min(map(_step_of, noted), default=None))
