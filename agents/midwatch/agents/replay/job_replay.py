@@ -19,7 +19,7 @@ from midwatch.agents.replay.closing_lines import CUT_NAME, ClosingFailure, closi
 from midwatch.agents.replay.contradicted_end import counted_end, failure_at_the_end, is_done
 from midwatch.agents.replay.log_files import INCARNATION, LogFile, as_printed, line_of, origin_of
 from midwatch.agents.replay.matched_files import Damage, in_order, matching
-from midwatch.agents.replay.open_spike import Losses, LossLine, Spike, is_over
+from midwatch.agents.replay.open_spike import Losses, LossLine, Spike, broken_at_end, is_over
 from midwatch.agents.replay.pipeline import JobWatch, PipelineStep, step
 from midwatch.agents.replay.printed_then_succeeded import got_over_by_its_word
 from midwatch.agents.replay.reading.archives import Advance, nothing
@@ -133,7 +133,7 @@ def replay(  # noqa: PLR0913  # what a log alone cannot tell; each has its defau
     else:
         result = _without_failure(run, whole=not damages)
         spike = None if damages else _open_spike(run, files, done=run.watch.job.state.succeeded)
-        broken = None if damages else run.losses.broken_at_end()
+        broken = None if damages else broken_at_end(run.losses, {file.path: file for file in files})
         if spike is not None:
             result = _with_spike(result, spike.error_type, spike.first, files)
         elif broken is not None:

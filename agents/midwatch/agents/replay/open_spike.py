@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby, islice, pairwise
 from statistics import median
@@ -49,6 +49,11 @@ _EVALUATED = re.compile(
     r"(\d[\d.]*(?:e[+-]?\d+)?)"
 )
 """A loss on data that are not trained on. It climbs where a model fits its own data too well."""
+_NO_NUMBER = r"loss\W{0,12}(?:nan|inf)\b"
+_BROKEN_LOSS = re.compile(rf"(?i){_NO_NUMBER}")
+_EVALUATED_BROKEN = re.compile(
+    rf"(?i)\b(?:val(?:id(?:ation)?)?|dev(?:elopment)?|test(?:ing)?|eval(?:uation)?)[ _/-]?{_NO_NUMBER}"
+)
 _OF_AN_EVALUATION = re.compile(
     r"(?i)\A[\W_]*(?:evaluat(?:ion|ing)|eval|valid(?:ation|ating)?|dev|test(?:ing)?)\W*\Z"
 )
@@ -170,6 +175,19 @@ def is_over(file: LogFile, spike: Spike) -> bool:
     far = max(_APART * spike.distance, _READ)
     behind = list(islice(lines_behind(file, spike.last), int(far) + 1))
     return len(behind) > far or (not spike.lasts and any(_COMPLETE.search(line) for line in behind[:_READ]))
+
+
+def broken_at_end(losses: Losses, files: Mapping[str, LogFile]) -> LossLine | None:
+    """Where losses that are no numbers begin, if all that follow are such. `files`: by path. Raises OSError.
+
+    The losses of an evaluation may be none while the training does well.
+    """
+    line = losses.broken_at_end()
+    if line is None:
+        return None
+    text = line_of(files[line.path], line.number)
+    others = _EVALUATED_BROKEN.sub("", text)
+    return line if others == text or _BROKEN_LOSS.search(others) else None
 
 
 def _is_evaluated(file: LogFile, spike: LossLine) -> bool:

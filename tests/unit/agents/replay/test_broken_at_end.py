@@ -41,3 +41,12 @@ def test_a_spike_of_many_losses_is_open_behind_the_end_of_the_training(watch: Wa
         watch(log(*low, *(6.0 + 0.1 * (n % 3) for n in range(20))) + ended).verdict.error_type == "loss_spike"
     )
     assert watch(log(*low, 6.0, 6.1, 6.0) + ended).verdict.state == "healthy"
+
+
+def test_a_loss_of_an_evaluation_that_is_no_number_breaks_no_training(watch: Watch) -> None:
+    whole = "".join(f"Epoch {n}/9 | val loss 2.{n} | acc 0.{n}\n" for n in range(1, 4))
+    broken = "".join(f"Epoch {n}/9 | val loss nan | acc 0.{n}\n" for n in range(4, 9))
+    assert watch(whole + broken + ENDED).verdict.state == "healthy"
+    for words in ("train loss", "loss nan, val loss"):
+        text = whole.replace("val loss", "loss") + broken.replace("val loss", words)
+        assert watch(text + ENDED).verdict.error_type == "numerical_instability"
