@@ -20,7 +20,7 @@ from pathlib import Path
 from bench.prefixes import FILES
 from midwatch.agents.cli.rules.score import prediction_of, replay_of_logs
 from midwatch.agents.replay import scoring
-from midwatch.agents.replay.job_replay import Replayed
+from midwatch.agents.replay.replayed import Replayed
 from midwatch.agents.replay.scoring import Judged, Labelled
 from midwatch.agents.rulesets.bundles import CompiledBundle, combined
 from midwatch.rules.loader import load_bundle

@@ -33,10 +33,10 @@ from typing import NamedTuple
 
 from midwatch.agents.replay.attempt_folders import attempts_of
 from midwatch.agents.replay.failed_alike import held_where_alike
-from midwatch.agents.replay.job_replay import EarlierStart, Replayed
 from midwatch.agents.replay.job_summaries import behind_job_summaries
 from midwatch.agents.replay.log_files import LogFile, line_count, lines_behind, lines_beside, text_of
 from midwatch.agents.replay.other_jobs import PIECES, behind_other_jobs
+from midwatch.agents.replay.replayed import EarlierStart, Replayed
 from midwatch.agents.replay.script_starts import behind_ended_scripts
 from midwatch.agents.replay.start_heads import heads_behind_ends
 from midwatch.agents.replay.start_times import COMPARED, apart, begun_later

@@ -247,7 +247,7 @@ def _first_of_the_last_errors(lines: Numbered, known: Mapping[int, Hit]) -> int 
         if _LEFT_OUT.match(line):
             continue
         told = number in known and not _may_be_the_last(known[number])
-        if told or stands_aside(line) or goes_on(line) or not _is_error(line):
+        if told or stands_aside(line) or goes_on(line) or not is_error(line):
             break
         first = number
     return first
@@ -270,7 +270,8 @@ def ends_within_a_name(file: LogFile, number: int, line: str) -> bool:
     return last_lines(file)[-1][0] == number
 
 
-def _is_error(line: bytes) -> bool:
+def is_error(line: bytes) -> bool:
+    """Whether its writer calls the line an error: by a logger's level, a record's, or its first word."""
     words = line[front(line) :]
     begins = _BEGINS.match(words) is not None and _MEASURED.search(line) is None and not is_warning(line)
     stamped = _STAMPED.match(line[grade(line) :]) is not None and _NO_ERROR.search(line) is None

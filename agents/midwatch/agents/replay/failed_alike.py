@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from midwatch.agents.replay.job_replay import EarlierStart, Replayed
+from midwatch.agents.replay.replayed import EarlierStart, Replayed
 from midwatch.streams.lines.forms import form_of
 from midwatch.streams.records import Verdict
 

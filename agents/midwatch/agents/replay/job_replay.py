@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from midwatch.agents.decide.decision import Rulebook
-from midwatch.agents.detect.diagnosis.chance import chance_of, end_class, shipped
 from midwatch.agents.replay.aftermath import (
     LastFailure,
     has_work_above,
@@ -15,14 +14,17 @@ from midwatch.agents.replay.aftermath import (
     went_on,
 )
 from midwatch.agents.replay.caught_by_workers import StepLines, caught_by_workers
-from midwatch.agents.replay.closing_lines import CUT_NAME, ClosingFailure, closing_failure, ends_within_a_name
+from midwatch.agents.replay.closing_lines import ClosingFailure, closing_failure
 from midwatch.agents.replay.contradicted_end import counted_end, failure_at_the_end, is_done
-from midwatch.agents.replay.log_files import INCARNATION, LogFile, as_printed, line_of, origin_of
+from midwatch.agents.replay.log_files import INCARNATION, LogFile, as_printed, origin_of
 from midwatch.agents.replay.matched_files import Damage, in_order, matching
-from midwatch.agents.replay.open_spike import Losses, LossLine, Spike, broken_at_end, is_over
+from midwatch.agents.replay.open_spike import Losses, Spike, broken_at_end, is_over
 from midwatch.agents.replay.pipeline import JobWatch, PipelineStep, step
 from midwatch.agents.replay.printed_then_succeeded import got_over_by_its_word
 from midwatch.agents.replay.reading.archives import Advance, nothing
+from midwatch.agents.replay.replayed import Replayed
+from midwatch.agents.replay.said_before_exit import said_before_exit
+from midwatch.agents.replay.seen_at_the_end import with_closing, with_cut_name, with_spike
 from midwatch.agents.replay.success_elsewhere import got_over_before_the_success
 from midwatch.agents.replay.worked_on import worked_on
 from midwatch.agents.rulesets.bundles import CompiledBundle
@@ -39,48 +41,13 @@ from midwatch.streams.records import (
     Hit,
     Hits,
     Incident,
-    Rival,
-    SchedulerFact,
     Verdict,
 )
-from midwatch.streams.records.error_types import family
 
 _HITS_MS, _END_MS, _HEARTBEAT_MS = 1, 2, 3
 """The clock of a replay: all lines stand before the end, and the last heartbeat behind it."""
 MOST_HITS = 20_000
 """Hits that a result lists. The verdict rests on all of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class EarlierStart:
-    """A start whose lines stand in a file in front of those of a later start, and how it ended."""
-
-    path: str
-    first: int
-    last: int
-    verdict: Verdict
-
-
-@dataclass(frozen=True, slots=True)
-class Replayed:
-    """The verdict and decision of the watch on one job. `assumed`: the assumptions behind them.
-
-    `hits` are the first `MOST_HITS`, and `unlisted` counts the others. `rivals` could have been the root.
-    `steps`: the first and the last step that the job printed. `told`: the end as the caller knew it.
-    """
-
-    job: str
-    verdict: Verdict
-    decision: Decision
-    findings: tuple[Finding, ...]
-    evidence: tuple[Hit, ...]
-    hits: tuple[Hit, ...]
-    assumed: tuple[str, ...]
-    unlisted: int = 0
-    rivals: tuple[Rival, ...] = ()
-    steps: tuple[int, int] | None = None
-    earlier: tuple[EarlierStart, ...] = ()
-    told: SchedulerFact | None = None
 
 
 def replay(  # noqa: PLR0913  # what a log alone cannot tell; each has its default
@@ -125,21 +92,22 @@ def replay(  # noqa: PLR0913  # what a log alone cannot tell; each has its defau
             at = failure_at_the_end(run.watch.job.state, files, run.failures, hits)
             judged = _against_a_good_end(run, end, source, at) if at else result
             result = judged if judged.verdict.state == "failed" else result
+        result = with_closing(result, _said(run, result, files, hits), files)
         result = replace(result, verdict=_with_line_as_printed(result.verdict, files))
         if end is None:
-            result = _with_cut_name(result, files)
+            result = with_cut_name(result, files)
         elif _ended_for_no_known_reason(result) and not run.watch.job.state.succeeded:
-            result = _with_closing(result, _closing(run, files, hits), files)
+            result = with_closing(result, _closing(run, files, hits), files)
     else:
         result = _without_failure(run, whole=not damages)
         spike = None if damages else _open_spike(run, files, done=run.watch.job.state.succeeded)
         broken = None if damages else broken_at_end(run.losses, {file.path: file for file in files})
         if spike is not None:
-            result = _with_spike(result, spike.error_type, spike.first, files)
+            result = with_spike(result, spike.error_type, spike.first, files)
         elif broken is not None:
-            result = _with_spike(result, "numerical_instability", broken, files)
+            result = with_spike(result, "numerical_instability", broken, files)
         elif not (run.watch.job.state.succeeded or damages):
-            result = _with_closing(result, _closing(run, files, hits), files)
+            result = with_closing(result, _closing(run, files, hits), files)
     if over_it:
         result = replace(result, assumed=(*result.assumed, over_it))
     partly = tuple(f"{damage.path}: {damage.what}; its lines up to there count" for damage in damages)
@@ -289,21 +257,6 @@ def _open_spike(run: _JobReplay, files: Sequence[LogFile], *, done: bool) -> Spi
     return next((each for each in spikes if not is_over(of[each.first.path], each)), None)
 
 
-def _with_spike(result: Replayed, error_type: str, first: LossLine, files: Sequence[LogFile]) -> Replayed:
-    """The verdict on a log that ends in a spike. Such a start needs a person's decision."""
-    shown = "no longer printed" if first.loss is None else f"{first.loss:g}"
-    reason = f"the loss is {shown} since step {first.step}, and the log ends before it is back"
-    verdict = replace(
-        result.verdict,
-        error_type=error_type,
-        transient=False,
-        root_file=first.path,
-        root_line_number=first.number,
-        remedy=_LOOK_AT_THE_STEP,
-    )
-    return _held(replace(result, verdict=verdict), reason, files, stepped=True)
-
-
 def _ended_for_no_known_reason(result: Replayed) -> bool:
     """Whether only the scheduler says that the job failed, and nobody has started it again."""
     verdict = result.verdict
@@ -321,58 +274,15 @@ def _closing(run: _JobReplay, files: Sequence[LogFile], hits: Sequence[Hit]) -> 
     return next((end for end in ends if end is not None), None)
 
 
-def _with_closing(result: Replayed, end: ClosingFailure | None, files: Sequence[LogFile]) -> Replayed:
-    """The verdict on a log whose last lines show a failure of an unknown kind. So a person decides."""
-    if end is None:
-        return result
-    verdict = replace(
-        result.verdict,
-        error_type=end.error_type,
-        transient=None,
-        root_file=end.path,
-        root_line_number=end.number,
-        remedy=_LOOK_FOR_THE_REST,
-    )
-    return _held(replace(result, verdict=verdict), end.how, files, stepped=verdict.step is not None)
-
-
-def _with_cut_name(result: Replayed, files: Sequence[LogFile]) -> Replayed:
-    """The verdict held for a person, if the root is an exception whose name is cut off."""
-    verdict, number = result.verdict, result.verdict.root_line_number
-    file = next((file for file in files if file.path == verdict.root_file), None)
-    if file is None or number is None or verdict.error_type != "exception":
-        return result
-    if not ends_within_a_name(file, number, verdict.root_line):
-        return result
-    unknown = replace(result, verdict=replace(verdict, transient=None))
-    return _held(unknown, CUT_NAME, files, stepped=verdict.step is not None)
-
-
-def _held(result: Replayed, reason: str, files: Sequence[LogFile], *, stepped: bool) -> Replayed:
-    """The failure that only the end of the file shows, held for a person."""
-    verdict = result.verdict
-    number = verdict.root_line_number
-    assert number is not None  # noqa: S101  # whoever finds such an end names its line
-    file = next(file for file in files if file.path == verdict.root_file)
-    verdict = replace(
-        verdict,
-        state="failed",
-        mode="ended",
-        family=family(verdict.error_type),
-        root_line=as_printed(file, number, line_of(file, number)),
-        chance=chance_of(end_class(verdict, stepped=stepped), shipped()),
-    )
-    decision = replace(result.decision, action="hold", reason=reason)
-    return replace(result, verdict=verdict, decision=decision)
-
-
-_LOOK_AT_THE_STEP = (
-    "Look at the data and the learning rate around this step. Start from an earlier checkpoint if it stays."
-)
-_LOOK_FOR_THE_REST = (
-    "What failed is not known. See the logs of the other ranks and the scheduler's record, and read what "
-    "stands above the line."
-)
+def _said(
+    run: _JobReplay, result: Replayed, files: Sequence[LogFile], hits: Sequence[Hit]
+) -> ClosingFailure | None:
+    """What the program said above the report of its exit code, if the verdict rests on no more than that."""
+    root = next((hit for hit in result.evidence if hit.rule == result.verdict.rule), None)
+    file = next((file for file in files if file.path == result.verdict.root_file), None)
+    if root is None or file is None or result.decision.action != "hold":
+        return None
+    return said_before_exit(file, root, hits, run.failures.last_step.get(file.path, 0))
 
 
 def _without_failure(run: _JobReplay, *, whole: bool) -> Replayed:

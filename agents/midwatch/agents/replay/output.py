@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from midwatch.agents.replay.job_replay import EarlierStart, Replayed
+from midwatch.agents.replay.replayed import EarlierStart, Replayed
 from midwatch.streams.records import Chance, Hit, Rival, SchedulerFact, Verdict
 
 VERSION = 1

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pytest
 
 from midwatch.agents.replay.appended_starts import possible_starts, replay_last
-from midwatch.agents.replay.job_replay import Replayed
 from midwatch.agents.replay.log_files import LogFile
+from midwatch.agents.replay.replayed import Replayed
 from unit.agents.conftest import Watch
 
 HEAD = (

@@ -8,8 +8,8 @@ import pytest
 
 from midwatch.agents.replay.appended_starts import replay_last
 from midwatch.agents.replay.attempt_folders import attempts_of
-from midwatch.agents.replay.job_replay import Replayed
 from midwatch.agents.replay.log_files import LogFile
+from midwatch.agents.replay.replayed import Replayed
 from unit.agents.replay.test_appended_starts import OUT_OF_MEMORY, RAISED
 from unit.agents.replay.test_worker_group_starts import AGAIN, FAILED, STARTS
 

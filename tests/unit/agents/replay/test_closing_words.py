@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.policies.loader import load_policy
 from midwatch.agents.replay.closing_words import kind_of, last_words
-from midwatch.agents.replay.job_replay import Replayed, replay
+from midwatch.agents.replay.job_replay import replay
 from midwatch.agents.replay.log_files import LogFile
+from midwatch.agents.replay.replayed import Replayed
 from midwatch.agents.replay.scheduler_record import from_exit_code
 from midwatch.agents.rulesets.bundles import watched_rules
 from midwatch.rules.detectors.limits import WatchLimits

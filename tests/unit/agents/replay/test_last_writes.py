@@ -8,9 +8,9 @@ import pytest
 
 from midwatch.agents.detect.line_order import AT_ANY_TIME
 from midwatch.agents.replay.appended_starts import replay_last
-from midwatch.agents.replay.job_replay import Replayed
 from midwatch.agents.replay.last_writes import in_printed_zone
 from midwatch.agents.replay.log_files import LogFile
+from midwatch.agents.replay.replayed import Replayed
 from unit.agents.replay.test_appended_starts import OUT_OF_MEMORY, RAISED
 
 At = Callable[..., Replayed]

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from midwatch.agents.replay.appended_starts import replay_last
-from midwatch.agents.replay.job_replay import Replayed
 from midwatch.agents.replay.log_files import LogFile
+from midwatch.agents.replay.replayed import Replayed
 from midwatch.agents.replay.rotated_files import in_rotation
 from unit.agents.replay.test_appended_starts import OUT_OF_MEMORY, RAISED, steps
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from midwatch.agents.replay.job_replay import Replayed
+from midwatch.agents.replay.replayed import Replayed
 from midwatch.agents.rulesets.bundles import watched_rules
 from midwatch.rules.matching.compiler import RuleSet
 from unit.agents.conftest import Watch

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from midwatch.agents.decide.decision import Rulebook
     from midwatch.agents.policies.base import Policy
     from midwatch.agents.policies.oellm import RetryCounting
-    from midwatch.agents.replay.job_replay import Replayed
     from midwatch.agents.replay.jobs_of_files import JobFiles
     from midwatch.agents.replay.log_files import LogFile
     from midwatch.agents.replay.recording.recording_file import Head
+    from midwatch.agents.replay.replayed import Replayed
     from midwatch.agents.schedulers.saved_job import SavedJob
     from midwatch.streams.settings.schema import Settings
 

@@ -13,7 +13,7 @@ from midwatch.streams.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from midwatch.agents.replay.job_replay import Replayed
+    from midwatch.agents.replay.replayed import Replayed
     from midwatch.agents.replay.scoring import Judged, Prediction
     from midwatch.agents.rulesets.bundles import CompiledBundle
 

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from midwatch.agents.replay import output as report
-from midwatch.agents.replay.job_replay import Replayed
 from midwatch.agents.replay.recording.recording_file import Recording
 from midwatch.agents.replay.recording.refold import Refolded
+from midwatch.agents.replay.replayed import Replayed
 from midwatch.streams.records import Decision, Finding, Incident, Verdict
 
 
