@@ -46,6 +46,8 @@ _TOLD = (
     b"witching to",
     b"ubstituting",
     b"instead",
+    b" on",
+    b"ontinuing",
     b"Trial ",
     b"etrics",
     b"elemetry",

@@ -16,7 +16,8 @@ from midwatch.agents.replay.aftermath import (
 from midwatch.agents.replay.caught_by_workers import StepLines, caught_by_workers
 from midwatch.agents.replay.closing_lines import ClosingFailure, closing_failure
 from midwatch.agents.replay.contradicted_end import counted_end, failure_at_the_end, is_done
-from midwatch.agents.replay.log_files import INCARNATION, LogFile, as_printed, origin_of
+from midwatch.agents.replay.counted_on import last_count
+from midwatch.agents.replay.log_files import INCARNATION, LogFile, as_printed, last_lines, origin_of
 from midwatch.agents.replay.matched_files import Damage, in_order, matching
 from midwatch.agents.replay.open_spike import Losses, Spike, broken_at_end, is_over
 from midwatch.agents.replay.pipeline import JobWatch, PipelineStep, step
@@ -266,11 +267,12 @@ def _ended_for_no_known_reason(result: Replayed) -> bool:
 
 def _closing(run: _JobReplay, files: Sequence[LogFile], hits: Sequence[Hit]) -> ClosingFailure | None:
     """The failure in which the first such file ends."""
-    stepped, trained = run.failures.last_step, run.watch.job.state.step is not None
-    done = is_done(run.watch.job.state)
-    ends = (
-        closing_failure(each, hits, stepped.get(each.path, 0), trained=trained, done=done) for each in files
-    )
+    trained, done = run.watch.job.state.step is not None, is_done(run.watch.job.state)
+    stepped = {
+        each.path: max(run.failures.last_step.get(each.path, 0), last_count(last_lines(each)))
+        for each in files
+    }
+    ends = (closing_failure(each, hits, stepped[each.path], trained=trained, done=done) for each in files)
     return next((end for end in ends if end is not None), None)
 
 

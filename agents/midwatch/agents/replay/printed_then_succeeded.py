@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 
 from midwatch.agents.replay.aftermath import printed_by_a_handler
+from midwatch.agents.replay.good_ends import good_ends
 from midwatch.agents.replay.log_files import LogFile, line_of
 from midwatch.streams.lines.log_levels import is_quiet
 from midwatch.streams.records import Hit
@@ -31,6 +32,9 @@ def got_over_by_its_word(
     """
     if last and all(_printed_then_succeeded(*each, held, hits) for each in last):
         return "the program itself printed its last failure, and told of its success behind it"
+    succeeded = succeeded or all(
+        good_ends(file) or good_ends(file, before=_first(file, held)) for file, _ in last
+    )
     if succeeded and held and all(hit.captures.get("in_a_thread") for hit in held):
         return "behind the job's word of its success only threads failed"  # which take no process with them
     return ""
@@ -45,6 +49,7 @@ def _printed_then_succeeded(file: LogFile, last: int, held: Sequence[Hit], hits:
         for hit in hits
         if hit.role == "success" and hit.line.path == file.path and hit.line.number > last
     ]
+    done += [number for number in good_ends(file) if number > last]
     if not done:
         return False
     return printed_by_a_handler(file, last) or _logged_as(file, last, done)
@@ -70,3 +75,7 @@ def _parts(line: str) -> list[str]:
     if found is None:
         return []
     return _PARTS.split(_DIGITS.sub("0", f"{line[: found.start()]} LEVEL {line[found.end() :]}").strip())
+
+
+def _first(file: LogFile, held: Sequence[Hit]) -> int:
+    return min((hit.line.number for hit in held if hit.line.path == file.path), default=0)

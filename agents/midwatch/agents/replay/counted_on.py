@@ -1,0 +1,139 @@
+"""Counted on: behind a saved log's last failure a program counts on and measures, in lines of one form. Pure.
+
+Rules know the steps of frameworks, and each program prints its own in words of its own. What they have in
+common: lines of one form, one number that rises, and others that are measured. A process that an exception
+has ended prints none. But its buffer may be written behind its traceback: at most some lines, the first of
+which begins where the buffer was cut, and of which none stood whole above.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from midwatch.agents.replay.aftermath import printed_by_a_handler
+from midwatch.agents.replay.good_ends import good_ends
+from midwatch.agents.replay.log_files import LogFile, lines_behind
+from midwatch.streams.lines.launcher_prefix import front
+
+_LEAST = 4
+"""Different counts behind a failure. Ranks that lag print one or two more."""
+_MANY = 16
+_READ = 4000
+_LONGEST = 400
+_HEAD = 10
+_CLOCK = re.compile(
+    r"\d{1,4}[-/.]\d\d[-/.]\d{2,4}(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)?|\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?"
+)
+_NUMBER = re.compile(r"(?i)(?<![\d.])[-+]?(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?|(?<![a-z])(?:nan|inf)(?![a-z]))")
+_LEVEL = re.compile(r"\b(?:DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FATAL|SUCCESS)\b")
+_BLANKS = re.compile(r"\s+")
+_TOTAL = re.compile(r"(\d+) ?(?:/|of) ?(\d+)")
+_WAITS = re.compile(
+    r"(?i)\b(?:wait\w*|retr(?:y|ies|ying)|heart ?beats?|poll\w*|still|sleep\w*|ping|upload\w*|download\w*"
+    r"|restart\w*|remaining|timeout|timed out|frame|attempt \d+ ?(?:/|of))\b|\A\s*File |wandb:"
+)
+
+
+class _Line(NamedTuple):
+    numbers: tuple[str, ...]
+    text: str
+
+
+def counts_on(file: LogFile, last: int) -> bool:
+    """Whether a program counts on behind line `last` of the file. Raises OSError.
+
+    It counted so above the line, too, it reaches the total that it names, or it counts for long and printed
+    such lines above, or tells of a good end.
+    """
+    behind = _by_form(islice(lines_behind(file, last), _READ))
+    rising = {form: told for form, lines in behind.items() if (told := _rising(lines, _LEAST))}
+    if any(_reaches_its_total(lines) for lines in rising.values()):
+        return True
+    first = max(last - 1 - _READ, 0)
+    above = _by_form(islice(lines_behind(file, first), last - 1 - first))
+    if any(len(above.get(form, ())) > 1 for form in rising) or _finishes_its_count(file, last, above, behind):
+        return True
+    long = [form for form, lines in rising.items() if len(lines) >= _MANY]
+    heads = {_form(line)[:_HEAD] for line in islice(lines_behind(file, first), last - 1 - first)}
+    return bool(long) and (
+        any(form[:_HEAD] in heads for form in long) or any(number > last for number in good_ends(file))
+    )
+
+
+def _finishes_its_count(
+    file: LogFile, last: int, above: Mapping[str, Sequence[_Line]], behind: Mapping[str, Sequence[_Line]]
+) -> bool:
+    """Whether a count that began above goes on to its total, and the program had caught the failure."""
+    ends = (
+        form
+        for form, lines in behind.items()
+        if _reaches_its_total(lines) and len(above.get(form, ())) >= _LEAST
+    )
+    joined = ([*above[form][-_LEAST:], *behind[form]] for form in ends)
+    return any(_rising(lines, _LEAST) for lines in joined) and printed_by_a_handler(file, last)
+
+
+def _by_form(lines: Iterable[str]) -> dict[str, list[_Line]]:
+    """The lines that measure, by their words without numbers, clocks and blanks."""
+    found: dict[str, list[_Line]] = defaultdict(list)
+    for line in lines:
+        if len(line) > _LONGEST:
+            continue
+        own = _own(line)
+        numbers = tuple(_NUMBER.findall(own))
+        if len(numbers) > 1 and _WAITS.search(own) is None:
+            found[_form(line)].append(_Line(numbers, own))
+    return found
+
+
+def _own(line: str) -> str:
+    """The line without clock, level and what a launcher prints in front."""
+    whole = line.rpartition("\r")[2].encode()
+    return _LEVEL.sub("L", _CLOCK.sub("", whole[front(whole) :].decode("utf-8", "replace")))
+
+
+def _form(line: str) -> str:
+    return _BLANKS.sub("", _NUMBER.sub("0", _own(line)))
+
+
+def _rising(lines: Sequence[_Line], least: int) -> list[_Line]:
+    """The last of the lines in which one whole number rises and others are measured; [] if too few."""
+    for place, value in enumerate(lines[-1].numbers):
+        if not value.isdecimal():
+            continue
+        counts = [int(each.numbers[place]) if each.numbers[place].isdecimal() else -1 for each in lines]
+        begin = len(counts) - 1
+        while begin and 0 <= counts[begin - 1] <= counts[begin]:
+            begin -= 1
+        if len(set(counts[begin:])) >= least and _measures(lines[begin:], place):
+            return list(lines[begin:])
+    return []
+
+
+def _measures(lines: Sequence[_Line], counter: int) -> bool:
+    """Whether numbers with a fraction differ from line to line, and the last ones are finite."""
+    if any(each.lstrip("+-").lower() in ("nan", "inf") for line in lines[-2:] for each in line.numbers):
+        return False
+    columns = list(zip(*(line.numbers for line in lines), strict=True))
+    return any(
+        len(set(column)) >= _LEAST and any("." in each for each in column)
+        for place, column in enumerate(columns)
+        if place != counter
+    )
+
+
+def _reaches_its_total(lines: Sequence[_Line]) -> bool:
+    return any(int(count) == int(total) >= _LEAST for count, total in _TOTAL.findall(lines[-1].text))
+
+
+def last_count(lines: Sequence[tuple[int, bytes]]) -> int:
+    """The number of the last of those lines that belongs to a count; 0 without one."""
+    found: dict[str, list[_Line]] = _by_form(line.decode("utf-8", "replace") for _, line in lines)
+    counted = {form for form, told in found.items() if _rising(told, _LEAST)}
+    return max(
+        (number for number, line in lines if _form(line.decode("utf-8", "replace")) in counted), default=0
+    )
