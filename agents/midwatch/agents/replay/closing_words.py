@@ -147,6 +147,7 @@ _SHOWN = re.compile(
     rb"\A\s|\A[\W\d_]*\Z|\A(?:frame )?#\d|\Awandb:"  # stacks, rules, summaries
     rb"|[\w.\])]\(.*\)\s*\Z|\A(?:return|raise|assert|self\.|await|if|with)\b"  # code
     rb"|\AShared connection to "  # ssh says so at each end
+    rb"|\AAborting on container exit"  # so does Compose, whatever the code
     rb"|\Afatal: (?:[Nn]ot a git repository|detected dubious ownership in) "  # asked for a commit
 )
 _BAR = re.compile(rb"\d%\||\d(?:it/s|s/it)\b")

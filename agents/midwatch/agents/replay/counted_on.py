@@ -16,15 +16,17 @@ from typing import NamedTuple
 
 from midwatch.agents.replay.aftermath import printed_by_a_handler
 from midwatch.agents.replay.good_ends import good_ends
-from midwatch.agents.replay.log_files import LogFile, lines_behind
+from midwatch.agents.replay.log_files import LogFile, lines_behind, text_of
+from midwatch.agents.replay.process_ends import speaks_of_many
 from midwatch.streams.lines.launcher_prefix import front
 
 _LEAST = 4
 """Different counts behind a failure. Ranks that lag print one or two more."""
-_MANY = 16
+_SOME, _MANY = 8, 16
 _READ = 4000
 _LONGEST = 400
 _HEAD = 10
+_TRACEBACK = 120  # lines
 _CLOCK = re.compile(
     r"\d{1,4}[-/.]\d\d[-/.]\d{2,4}(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)?|\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?"
 )
@@ -57,24 +59,44 @@ def counts_on(file: LogFile, last: int) -> bool:
     above = _by_form(islice(lines_behind(file, first), last - 1 - first))
     if any(len(above.get(form, ())) > 1 for form in rising) or _finishes_its_count(file, last, above, behind):
         return True
-    long = [form for form, lines in rising.items() if len(lines) >= _MANY]
+    long = {form: len(lines) for form, lines in rising.items()}
+    if max(long.values(), default=0) >= _SOME and any(number > last for number in good_ends(file)):
+        return True
     heads = {_form(line)[:_HEAD] for line in islice(lines_behind(file, first), last - 1 - first)}
-    return bool(long) and (
-        any(form[:_HEAD] in heads for form in long) or any(number > last for number in good_ends(file))
-    )
+    return any(size >= _MANY and form[:_HEAD] in heads for form, size in long.items())
 
 
 def _finishes_its_count(
     file: LogFile, last: int, above: Mapping[str, Sequence[_Line]], behind: Mapping[str, Sequence[_Line]]
 ) -> bool:
-    """Whether a count that began above goes on to its total, and the program had caught the failure."""
-    ends = (
-        form
-        for form, lines in behind.items()
-        if _reaches_its_total(lines) and len(above.get(form, ())) >= _LEAST
-    )
-    joined = ([*above[form][-_LEAST:], *behind[form]] for form in ends)
-    return any(_rising(lines, _LEAST) for lines in joined) and printed_by_a_handler(file, last)
+    """Whether a count that began above goes on to its total, and the program had caught the failure.
+
+    If there is but one process, it had caught what did not end its count.
+    """
+    known = [form for form in behind if len(above.get(form, ())) >= _LEAST]
+    joined = [
+        (behind[form], told)
+        for form in known
+        if (told := _rising([*above[form][-_LEAST:], *behind[form]], _LEAST))
+        and len(told) > len(behind[form])
+    ]
+    if not joined or _is_cut(file, last):
+        return False
+    ends = any(_reaches_its_total(lines) for lines, _ in joined)
+    text = text_of(file)
+    if text and not speaks_of_many(text):
+        return ends or any(len(lines) > 1 for lines, _ in joined)
+    return ends and printed_by_a_handler(file, last)
+
+
+def _is_cut(file: LogFile, last: int) -> bool:
+    """Whether the traceback of line `last` begins within a line, as where a buffer is written behind it."""
+    first = max(last - _TRACEBACK, 0)
+    for line in reversed(list(islice(lines_behind(file, first), last - first))):
+        begin = line.find("Traceback (most recent call last)")
+        if begin >= 0:
+            return _own(line[:begin]).strip() != ""
+    return False
 
 
 def _by_form(lines: Iterable[str]) -> dict[str, list[_Line]]:
@@ -119,8 +141,9 @@ def _measures(lines: Sequence[_Line], counter: int) -> bool:
     if any(each.lstrip("+-").lower() in ("nan", "inf") for line in lines[-2:] for each in line.numbers):
         return False
     columns = list(zip(*(line.numbers for line in lines), strict=True))
+    total = _TOTAL.search(lines[-1].text) is not None  # then whole numbers may measure, too
     return any(
-        len(set(column)) >= _LEAST and any("." in each for each in column)
+        len(set(column)) >= _LEAST and (total or any("." in each for each in column))
         for place, column in enumerate(columns)
         if place != counter
     )

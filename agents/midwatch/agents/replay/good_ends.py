@@ -7,13 +7,24 @@ that got over its failure must have printed them.
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from midwatch.agents.replay.log_files import LogFile, last_lines
 from midwatch.streams.lines.launcher_prefix import front
 
 _LAST = 6
 """Lines from the end that may tell of it, blank ones not counted."""
+_LAST_ABOVE = 16
+"""The same of lines above a failure, whose traceback counts."""
+_NEAR = 40
+_OFTEN = 3
 _LONGEST = 400
+_NOISE = re.compile(rb"\[?[IW]\d{4} \d\d:\d\d:\d\d")  # torch's own
+_EXIT = re.compile(r"(?i)\b(?:rc|exit[_ ]?(?:code|status)|ended with|returned|with code)\W{0,3}(-?\d+)\b")
+_LOGGED = re.compile(
+    r"\[?\d{2,4}[-/]\d\d[-/]\d{2,4}[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?\]?(?P<before>[\w .:|\[\]()-]{0,40}?)"
+    r"\b(?:INFO|WARNING|ERROR)\b(?P<after>[ :|\]-]*(?:[\w.]+[ :|\]-]{1,3})?)"
+)
 _FILE = (
     r"[\w./~{}=-]*[\w}](?:\.(?:pt|pth|npz|npy|jsonl?|csv|tsv|bin|safetensors|h5|ckpt|pkl|onnx|gz|parquet|txt|html?"
     r"|tar|md|model|msgpack|ya?ml)\b|/)"
@@ -34,7 +45,10 @@ _DONE = re.compile(
 _WRITTEN = re.compile(
     r"(?i)\b(?:wrote|saved|written|exported|published|stored|packed|dumped)\b(?: \w+){0,3}? "
     r"(?:to |in |as |into )?" + _FILE + r"|" + _FILE + r" (?:was |is |has been )?(?:written|saved|exported)\b"
-    r"|\A\W*(?:\w+ ){0,3}(?:saved|written|exported|wrote|published)\b.{0,80}" + _FILE
+    r"|\A\W*(?:\w+ ){0,3}(?:saved|written|exported|wrote|published)\b.{0,80}"
+    + _FILE
+    + r"|\b(?:best|final) (?:checkpoint|model|weights)\b.{0,20}?"
+    + _FILE
 )
 _WHOLE = re.compile(r"(?i)\b(?:epoch|step|it(?:er)?(?:ation)?|round|stage)s?\W{0,3}(\d+) ?/ ?\1\b")
 _SPOILT = re.compile(
@@ -54,9 +68,42 @@ def good_ends(file: LogFile, before: int = 0) -> list[int]:
     shown = [
         (number, line)
         for number, line in last_lines(file)
-        if line.strip() and number < (before or number + 1)
+        if line.strip() and number < (before or number + 1) and not _NOISE.match(line)
     ]
-    return [number for number, line in shown[-_LAST:] if _tells(line)]
+    return [number for number, line in shown[-(_LAST_ABOVE if before else _LAST) :] if _tells(line)]
+
+
+def says_it_ended_well(file: LogFile, last: int) -> bool:
+    """Whether behind line `last` one line tells of a good end, and one of exit code 0. Raises OSError."""
+    shown = [(number, line) for number, line in last_lines(file) if line.strip()][-_LAST:]
+    words = [line.decode("utf-8", "replace") for number, line in shown if number > last]
+    codes = [code for line in words for code in _EXIT.findall(line)]
+    return bool(codes) and not any(map(int, codes)) and any(number > last for number in good_ends(file))
+
+
+def has_written(file: LogFile, last: int) -> bool:
+    """Whether a line behind line `last` names a file that the program has written. Raises OSError."""
+    words = {number: line.decode("utf-8", "replace") for number, line in last_lines(file)}
+    return any(number > last and _WRITTEN.search(words[number]) for number in good_ends(file))
+
+
+def all_voices_tell(file: LogFile, last: int) -> bool:
+    """Whether each logger that wrote above line `last` tells of a good end at the end. Raises OSError.
+
+    A logger's voice is what stands between its clock and its level. What tells of it stands behind the line,
+    or for other voices near it.
+    """
+    lines = [(number, line.decode("utf-8", "replace")) for number, line in last_lines(file)]
+    voices = Counter(voice for number, line in lines if number < last and (voice := _voice(line)))
+    known = {voice for voice, count in voices.items() if count >= _OFTEN}
+    told = {_voice(line): number for number, line in lines[-_NEAR:] if _tells(line.encode())}
+    return bool(known) and known <= told.keys() and max(told[voice] for voice in known) > last
+
+
+def _voice(line: str) -> str:
+    whole = line.encode()
+    found = _LOGGED.match(whole[front(whole) :].decode("utf-8", "replace"))
+    return "" if found is None else f"{found['before']}|{found['after']}"
 
 
 def _tells(line: bytes) -> bool:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from midwatch.agents.match.chunk_hits import match
 from midwatch.agents.replay.log_files import LogFile, chunks_of, origin_of
+from midwatch.agents.replay.own_counts import with_own_counts
 from midwatch.agents.replay.printed_times import PrintedTimes, undated
 from midwatch.agents.replay.reading.archives import Advance, LogReader
 from midwatch.agents.replay.reading.line_order import cut, joined, timed
@@ -101,6 +102,7 @@ def _match_in_process(chunk: Chunk) -> _Matched:
 def _match(chunk: Chunk, watched: CompiledBundle) -> _Matched:
     times = PrintedTimes()
     hits = match(chunk, watched.rules, watched.hash, 0, when=times, any_line=watched.any_line)
+    hits = with_own_counts(chunk, hits, watched.hash, times)
     return _Matched(hits, times.latest)
 
 

@@ -11,12 +11,24 @@ import re
 from collections.abc import Sequence
 
 from midwatch.agents.replay.aftermath import printed_by_a_handler
-from midwatch.agents.replay.good_ends import good_ends
+from midwatch.agents.replay.good_ends import (
+    all_voices_tell,
+    good_ends,
+    has_written,
+    says_it_ended_well,
+)
 from midwatch.agents.replay.log_files import LogFile, line_of
 from midwatch.streams.lines.log_levels import is_quiet
 from midwatch.streams.records import Hit
 
 _HEAD = 60
+_OF_CLIENTS = (
+    "service_refused",
+    "no_way_to_the_peer",
+    "web_request_failed",
+    "hub_unreachable",
+    "hub_refused",
+)
 _LEVEL = re.compile(r"\b(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)\b")
 _PARTS = re.compile(r"[\s:|]+")
 _DIGITS = re.compile(r"\d+")
@@ -32,6 +44,10 @@ def got_over_by_its_word(
     """
     if last and all(_printed_then_succeeded(*each, held, hits) for each in last):
         return "the program itself printed its last failure, and told of its success behind it"
+    if last and all(says_it_ended_well(*each) or all_voices_tell(*each) for each in last):
+        return "behind the last failure the job told of its good end, and of exit code 0 or by all loggers"
+    if last and held and all(_of_a_client(hit) for hit in held) and all(has_written(*each) for each in last):
+        return "only services failed, and the job wrote its results behind that"
     succeeded = succeeded or all(
         good_ends(file) or good_ends(file, before=_first(file, held)) for file, _ in last
     )
@@ -79,3 +95,7 @@ def _parts(line: str) -> list[str]:
 
 def _first(file: LogFile, held: Sequence[Hit]) -> int:
     return min((hit.line.number for hit in held if hit.line.path == file.path), default=0)
+
+
+def _of_a_client(hit: Hit) -> bool:
+    return hit.rule in _OF_CLIENTS

@@ -1,0 +1,158 @@
+"""Own counts: the steps that a program prints in a form that no rule knows. Pure.
+
+Rules know the steps of frameworks. A loop written by hand prints its own: a number that rises from line to
+line, and measures of a training beside it. A saved file shows many such lines at once, so their form is
+read from them and becomes a progress rule for this text alone. It says only that the training goes round.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import NamedTuple
+
+from midwatch.agents.match.chunk_hits import When, match
+from midwatch.rules.matching.compiler import compile_rules
+from midwatch.rules.model import Phase, Role, Rule, Severity, Shows
+from midwatch.streams.lines.launcher_prefix import front
+from midwatch.streams.records import Chunk, Hits
+
+NAME = "own_count"
+"""Begins the names of such rules in progress records. No pack holds them."""
+_LEAST = 6
+"""Lines of a form, and different counts in them."""
+_FORMS = 4
+_LONGEST = 300
+_PARTS = re.compile(
+    r"(?P<clock>\d{1,4}[-/.]\d\d[-/.]\d{2,4}(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)?"
+    r"|\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?)"
+    r"|(?P<number>(?<![\d.])[-+]?(?:\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|(?<![A-Za-z])(?i:nan|inf)(?![A-Za-z])))"
+    r"|(?P<level>\b(?:DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR)\b)"
+    r"|(?P<blanks>\s+)"
+)
+_AS = {
+    "clock": r"\d[\d:/.,T -]*\d",
+    "number": r"[-+]?(?:\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|[nN][aA][nN]|[iI]nf)",
+    "level": r"[A-Z]+",
+    "blanks": r"\s*",
+}
+_OF_A_TRAINING = re.compile(
+    r"(?i)(?:\b|_)(?:\w*loss|nll|b?ce|mse|rmse|mae|\w*xent|\w*entropy|ppl|perplexity|\w*rewards?|ep_?rew\w*|returns?"
+    r"|\w*acc(?:uracy)?|elbo|kl|obj\w*|cost|err|grad\w*|lr|td|auc|[mf]\w{0,2}iou|psnr|fid|elo|critic|disc|gen|wer|cer)"
+    r"(?:\b|_)"
+)
+_NO_STEP = re.compile(
+    r"(?i)\b(?:wait\w*|retr(?:y|ies|ying)|heart ?beats?|poll\w*|sleep\w*|upload\w*|download\w*|restart\w*"
+    r"|val(?:id\w*)?|eval\w*|test|trials?|warm-?up|synthetic|pid|terminated)\b|\A\s*File |wandb:"
+)
+
+_OF_A_LIST = re.compile(
+    r"(?i)(?:class|layer|gpu|device|query|question|sample|doc\w*|fold|seed|client|rank|worker|actor|process|item|row"
+    r"|case|example|prompt|file|shard)\W*\Z"
+)
+"""Words in front of a number that tells which of many, not how far."""
+
+
+class _Line(NamedTuple):
+    own: str
+    numbers: tuple[str, ...]
+
+
+def with_own_counts(chunk: Chunk, hits: Hits | None, bundle: str, when: When) -> Hits | None:
+    """The hits of the chunk, and as progress the steps that it prints in a form of its own.
+
+    Where a rule knows the steps, nothing is added. `when`: see `match`.
+    """
+    if hits is not None and any(each.shows in ("step", "training") for each in hits.progress):
+        return hits
+    rules = _rules_for(chunk.text.decode("utf-8", "replace").splitlines())
+    if not rules:
+        return hits
+    own = match(chunk, compile_rules(rules, scan=False), bundle, 0, when=when)
+    if own is None or hits is None:
+        return own or hits
+    return replace(hits, progress=(*hits.progress, *own.progress))
+
+
+def _rules_for(lines: Sequence[str]) -> list[Rule]:
+    found: dict[str, list[_Line]] = defaultdict(list)
+    for line in lines:
+        if len(line) > _LONGEST or _OF_A_TRAINING.search(line) is None:
+            continue
+        whole = line.encode()
+        own = whole[front(whole) :].decode("utf-8", "replace")
+        if _NO_STEP.search(own) is None:
+            numbers = tuple(part[0] for part in _PARTS.finditer(own) if part.lastgroup == "number")
+            if len(numbers) > 1:
+                found[_PARTS.sub(_kind, own)].append(_Line(own, numbers))
+    counted = ((lines, place) for lines in found.values() if (place := _counter(lines)))
+    patterns = {_pattern(lines[0].own, place) for lines, place in counted}
+    return [
+        Rule(
+            name=f"{NAME}_{number}",
+            pattern=pattern,
+            severity=Severity.INFO,
+            role=Role.PROGRESS,
+            phase=Phase.TRAINING,
+            shows=Shows.TRAINING,
+        )
+        for number, pattern in enumerate(sorted(patterns)[:_FORMS])
+    ]
+
+
+def _kind(part: re.Match[str]) -> str:
+    return {"number": "0", "clock": "T", "level": "L"}.get(part.lastgroup or "", "")
+
+
+def _counter(lines: Sequence[_Line]) -> tuple[int, ...]:
+    """The places of the number that rises, or of the epoch and the batch; () if the lines count nothing."""
+    if len(lines) < _LEAST or not _measured(lines):
+        return ()
+    whole = [
+        place
+        for place in range(len(lines[-1].numbers))
+        if all(each.numbers[place].isdecimal() for each in lines) and not _is_of_a_list(lines[-1].own, place)
+    ]
+    places = [(place,) for place in whole] + list(pairwise(whole))
+    return next((place for place in places if _rises(lines, place)), ())
+
+
+def _is_of_a_list(own: str, place: int) -> bool:
+    starts = [part.start() for part in _PARTS.finditer(own) if part.lastgroup == "number"]
+    return _OF_A_LIST.search(own[: starts[place]]) is not None
+
+
+def _rises(lines: Sequence[_Line], places: tuple[int, ...]) -> bool:
+    counts = [tuple(int(line.numbers[place]) for place in places) for line in lines]
+    falls = sum(1 for one, other in pairwise(counts) if other < one)
+    return len(set(counts)) >= _LEAST and 8 * falls <= len(counts)
+
+
+def _measured(lines: Sequence[_Line]) -> bool:
+    columns = zip(*(line.numbers for line in lines), strict=True)
+    return any(len(set(column)) >= _LEAST and any("." in each for each in column) for column in columns)
+
+
+def _pattern(own: str, places: tuple[int, ...]) -> str:
+    names = ("count",) if len(places) == 1 else ("epoch", "batch")
+    pieces, at, number = list[str](), 0, 0
+    for part in _PARTS.finditer(own):
+        pieces.append(_literal(own[at : part.start()]))
+        kind, at = part.lastgroup or "", part.end()
+        if kind == "number":
+            named = number in places
+            pieces.append(rf"(?P<{names[places.index(number)]}>\d+)" if named else _AS[kind])
+            number += 1
+        else:
+            pieces.append(_AS[kind])
+    return "".join([*pieces, _literal(own[at:]), r"\s*$"])
+
+
+def _literal(text: str) -> str:
+    return "".join(
+        char if char.isalnum() and char.isascii() else "." if not char.isascii() else f"\\{char}"
+        for char in text
+    )
