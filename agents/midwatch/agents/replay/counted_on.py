@@ -36,7 +36,7 @@ _BLANKS = re.compile(r"\s+")
 _TOTAL = re.compile(r"(\d+) ?(?:/|of) ?(\d+)")
 _WAITS = re.compile(
     r"(?i)\b(?:wait\w*|retr(?:y|ies|ying)|heart ?beats?|poll\w*|still|sleep\w*|ping|upload\w*|download\w*"
-    r"|restart\w*|remaining|timeout|timed out|frame|attempt \d+ ?(?:/|of))\b|\A\s*File |wandb:"
+    r"|restart\w*|remaining|timeout|timed out|frame|attempt \d+ ?(?:/|of))\b|\dit/s|s/it\b|\A\s*File |wandb:"
 )
 
 

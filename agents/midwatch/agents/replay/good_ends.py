@@ -30,12 +30,39 @@ _FILE = (
     r"|tar|md|model|msgpack|ya?ml)\b|/)"
 )
 _OF_THE_WHOLE = (
-    r"(?:(?:the|all|whole|everything|training|fine-?tuning|pre-?training|job|run|fit|fitting|search|sweep|notebook"
+    r"(?:(?:the|all|whole|everything|training|fine-?tuning|pre-?training|job|run|fit|fitting|search|sweep"
+    r"|notebook|server|trainer|coordinator|learner"
     r"|pipeline|evaluation|solver|bundle|script|experiment|optimi[sz]ation|inference|export|conversion|indexing"
     r"|simulation|benchmark|study|tasks?|epochs?|steps|targets|rounds|folds|stages|generations|\d+)[ :]+)"
 )
 _DONE = re.compile(
-    r"(?i)(?:\A|[\]:|>] |- )\W*" + _OF_THE_WHOLE + r"{0,4}(?:is |are |was )?(?:successfully )?"
+    r"(?i)(?:\A|[\]:|>] |- |\b(?:info|notice)\b\W{1,4})\W*"
+    + _OF_THE_WHOLE
+    + r"{0,4}(?:is |are |was )?(?:successfully )?"
+    r"(?:done|finished|completed?|ended|over|evaluated|processed|up to date|succeeded)\b(?!\s*[=/])(?!-)"
+    r"|(?:\A|[\]:|>,;.] )(?:all )?(?:done|finished|complete)[.!]?\s*\Z"
+    r"|\bSUCCESS\b"
+    r"|\"(?:event|status|msg|message|state)\": ?\""
+    r"(?:training |job |run |all )?(?:finished|done|completed?|success)\b"
+)
+_WRITTEN = re.compile(
+    r"(?i)\b(?:wrote|saved|written|exported|published|stored|packed|dumped)\b(?: \w+){0,3}? "
+    r"(?:to |in |as |into )?" + _FILE + r"|" + _FILE + r" (?:was |is |has been )?(?:written|saved|exported)\b"
+    r"|\A\W*(?:\w+ ){0,3}(?:saved|written|exported|wrote|published)\b.{0,80}"
+    + _FILE
+    + r"|\b(?:best|final) (?:checkpoint|model|weights)\b.{0,20}?"
+    + _FILE
+)
+_WHOLE = (
+    r"(?:(?:the|all|whole|everything|training|fine-?tuning|pre-?training|job|run|fit|fitting|search|sweep"
+    r"|notebook|server|trainer|coordinator|learner"
+    r"|pipeline|evaluation|solver|bundle|script|experiment|optimi[sz]ation|inference|export|conversion|indexing"
+    r"|simulation|benchmark|study|tasks?|epochs?|steps|targets|rounds|folds|stages|generations|\d+)[ :]+)"
+)
+_DONE = re.compile(
+    r"(?i)(?:\A|[\]:|>] |- |\b(?:info|notice)\b\W{1,4})\W*"
+    + _OF_THE_WHOLE
+    + r"{0,4}(?:is |are |was )?(?:successfully )?"
     r"(?:done|finished|completed?|ended|over|evaluated|processed|up to date|succeeded)\b(?!\s*[=/])(?!-)"
     r"|(?:\A|[\]:|>,;.] )(?:all )?(?:done|finished|complete)[.!]?\s*\Z"
     r"|\bSUCCESS\b"

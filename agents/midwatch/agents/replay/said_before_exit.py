@@ -20,8 +20,10 @@ from midwatch.streams.records import Hit
 SAID = "the program's own last error stands above the report of its exit code, in words that no rule knows"
 
 _NEAR = 12
-"""Lines above the report. The other ranks of a job print while one of them ends."""
+"""Lines above the report, without tracebacks. The other ranks of a job print while one of them ends."""
+_OF_A_TRACEBACK = re.compile(rb"\s|\Z|Traceback \(")
 _ERROR = re.compile(rb"\A\W*(?:\[?(?i:rank) ?\d+\]?\W*)?(?:(?:ERROR|FATAL)\b\W*\w|(?i:error|fatal): )")
+_LOGGED = re.compile(rb"\A\W?\d[\d:.,T/ -]{7,}.{0,40}?\b(?:ERROR|CRITICAL|FATAL)\b")
 
 
 def said_before_exit(file: LogFile, root: Hit, hits: Sequence[Hit], stepped: int) -> ClosingFailure | None:
@@ -35,13 +37,13 @@ def said_before_exit(file: LogFile, root: Hit, hits: Sequence[Hit], stepped: int
     told = {hit.line.number: hit for hit in hits if hit.line.path == file.path and hit.role != "progress"}
     reports = [number for number, hit in told.items() if hit.role == "consequence" and _follows(hit, root)]
     first = min(reports, default=root.line.number)
+    above = [each for each in last_lines(file) if each[0] < first and each[0] not in told]
+    shown = [each for each in above if _OF_A_TRACEBACK.match(each[1][front(each[1]) :]) is None][-_NEAR:]
     found: tuple[int, bytes] | None = None
-    for number, line in reversed(last_lines(file)):
-        if first - _NEAR <= number < first and number not in told and _is_said(line):
-            if found is not None and found[0] != number + 1:
-                break
+    for number, line in reversed(shown):
+        if _is_said(line) and (found is None or found[0] == number + 1):
             found = number, line
-        elif found is not None or number < first - _NEAR:
+        elif found is not None:
             break
     if found is None or found[0] < stepped - _NEAR:
         return None
@@ -56,4 +58,5 @@ def _follows(hit: Hit, root: Hit) -> bool:
 def _is_said(line: bytes) -> bool:
     if stands_aside(line) or goes_on(line):
         return False
-    return is_error(line) or _ERROR.match(line[front(line) :]) is not None or kind_of(line) != ""
+    words = line[front(line) :]
+    return is_error(line) or any(form.match(words) for form in (_ERROR, _LOGGED)) or kind_of(line) != ""

@@ -39,6 +39,11 @@ _WANDB = re.compile(
 _AUTOTUNER = re.compile(rb"_inductor/select_algorithm\.py:\d+\]|\bcuda_timer\.cc:\d+\] Delay kernel ")
 # NCCL's port for questions about the job (RAS) is beside the job: without it NCCL goes on.
 _NCCL_RAS = re.compile(rb"\bras/\w+\.cc:\d+ NCCL WARN ")
+# What bash says of a tool beside the run, which a script ends when its training has.
+_TOOL_ENDED = re.compile(
+    rb": line \d+: +\d+ (?:Killed|Terminated) +(?:\S*/)?(?:tail|sleep|nvidia-smi|watch|top|vmstat|iostat"
+    rb"|dmesg|ping|tensorboard)\b"
+)
 # OpenCV gives an empty image where it could not read one.
 _UNREAD = re.compile(rb"\bloadsave\.cpp:\d+\)? (?:\w+ )?imread_")
 # UCX shows its objects as files, and works without that. gRPC numbers what it waits for. A warning of
@@ -137,6 +142,7 @@ def stands_aside(line: bytes) -> bool:
         or _AUTOTUNER.search(head) is not None
         or _NCCL_RAS.search(head) is not None
         or _UNREAD.search(head) is not None
+        or _TOOL_ENDED.search(line) is not None
         or _NEEDLESS.search(head) is not None
         or is_about_a_view(head)
     )
