@@ -2,8 +2,8 @@
 
 Rules know the steps of frameworks, and each program prints its own in words of its own. What they have in
 common: lines of one form, one number that rises, and others that are measured. A process that an exception
-has ended prints none. But its buffer may be written behind its traceback: at most some lines, the first of
-which begins where the buffer was cut, and of which none stood whole above.
+has ended prints none. But its buffer may be written behind its traceback. That holds only some lines, and the
+traceback then begins within the line at which the buffer was cut.
 """
 
 from __future__ import annotations
@@ -48,18 +48,20 @@ class _Line(NamedTuple):
 def counts_on(file: LogFile, last: int) -> bool:
     """Whether a program counts on behind line `last` of the file. Raises OSError.
 
-    It counted so above the line, too, it reaches the total that it names, or it counts for long and printed
-    such lines above, or tells of a good end.
+    It counted so above the line, too, or it reaches the total that it names. What counts for long may also
+    have printed lines that begin so above, or tell of a good end.
     """
     behind = _by_form(islice(lines_behind(file, last), _READ))
     rising = {form: told for form, lines in behind.items() if (told := _rising(lines, _LEAST))}
+    if rising and _is_cut(file, last):
+        return False
     if any(_reaches_its_total(lines) for lines in rising.values()):
         return True
     first = max(last - 1 - _READ, 0)
     above = _by_form(islice(lines_behind(file, first), last - 1 - first))
     if any(len(above.get(form, ())) > 1 for form in rising) or _finishes_its_count(file, last, above, behind):
         return True
-    long = {form: len(lines) for form, lines in rising.items()}
+    long = {form: len(behind[form]) for form in rising}
     if max(long.values(), default=0) >= _SOME and any(number > last for number in good_ends(file)):
         return True
     heads = {_form(line)[:_HEAD] for line in islice(lines_behind(file, first), last - 1 - first)}
@@ -91,11 +93,13 @@ def _finishes_its_count(
 
 def _is_cut(file: LogFile, last: int) -> bool:
     """Whether the traceback of line `last` begins within a line, as where a buffer is written behind it."""
-    first = max(last - _TRACEBACK, 0)
+    first, below = max(last - _TRACEBACK, 0), ""
     for line in reversed(list(islice(lines_behind(file, first), last - first))):
         begin = line.find("Traceback (most recent call last)")
         if begin >= 0:
-            return _own(line[:begin]).strip() != ""
+            before = _form(line[:begin])
+            return before != "" and before != _form(below[:begin])  # else a launcher printed it
+        below = line
     return False
 
 

@@ -19,11 +19,11 @@ _LAST_ABOVE = 16
 _NEAR = 40
 _OFTEN = 3
 _LONGEST = 400
-_NOISE = re.compile(rb"\[?[IW]\d{4} \d\d:\d\d:\d\d")  # torch's own
+_NOISE = re.compile(rb"\[[IW]\d{3,4} [^\]]*\] \[c10d")
 _EXIT = re.compile(r"(?i)\b(?:rc|exit[_ ]?(?:code|status)|ended with|returned|with code)\W{0,3}(-?\d+)\b")
 _LOGGED = re.compile(
     r"\[?\d{2,4}[-/]\d\d[-/]\d{2,4}[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?\]?(?P<before>[\w .:|\[\]()-]{0,40}?)"
-    r"\b(?:INFO|WARNING|ERROR)\b(?P<after>[ :|\]-]*(?:[\w.]+[ :|\]-]{1,3})?)"
+    r"\b(?:INFO|WARNING|ERROR)\b(?P<after>[ :|\]-]*(?:[\w.]+ ?[:|\]-])?)"
 )
 _FILE = (
     r"[\w./~{}=-]*[\w}](?:\.(?:pt|pth|npz|npy|jsonl?|csv|tsv|bin|safetensors|h5|ckpt|pkl|onnx|gz|parquet|txt|html?"
@@ -41,7 +41,8 @@ _DONE = re.compile(
     + r"{0,4}(?:is |are |was )?(?:successfully )?"
     r"(?:done|finished|completed?|ended|over|evaluated|processed|up to date|succeeded)\b(?!\s*[=/])(?!-)"
     r"|(?:\A|[\]:|>,;.] )(?:all )?(?:done|finished|complete)[.!]?\s*\Z"
-    r"|\bSUCCESS\b"
+    r"|\ball (?:[\w-]+ ){1,2}(?:done|finished|complete[d]?|evaluated|processed)[.!]?\s*\Z"
+    r"|\b(?-i:SUCCESS)\b"
     r"|\"(?:event|status|msg|message|state)\": ?\""
     r"(?:training |job |run |all )?(?:finished|done|completed?|success)\b"
 )
@@ -53,31 +54,7 @@ _WRITTEN = re.compile(
     + r"|\b(?:best|final) (?:checkpoint|model|weights)\b.{0,20}?"
     + _FILE
 )
-_WHOLE = (
-    r"(?:(?:the|all|whole|everything|training|fine-?tuning|pre-?training|job|run|fit|fitting|search|sweep"
-    r"|notebook|server|trainer|coordinator|learner"
-    r"|pipeline|evaluation|solver|bundle|script|experiment|optimi[sz]ation|inference|export|conversion|indexing"
-    r"|simulation|benchmark|study|tasks?|epochs?|steps|targets|rounds|folds|stages|generations|\d+)[ :]+)"
-)
-_DONE = re.compile(
-    r"(?i)(?:\A|[\]:|>] |- |\b(?:info|notice)\b\W{1,4})\W*"
-    + _OF_THE_WHOLE
-    + r"{0,4}(?:is |are |was )?(?:successfully )?"
-    r"(?:done|finished|completed?|ended|over|evaluated|processed|up to date|succeeded)\b(?!\s*[=/])(?!-)"
-    r"|(?:\A|[\]:|>,;.] )(?:all )?(?:done|finished|complete)[.!]?\s*\Z"
-    r"|\bSUCCESS\b"
-    r"|\"(?:event|status|msg|message|state)\": ?\""
-    r"(?:training |job |run |all )?(?:finished|done|completed?|success)\b"
-)
-_WRITTEN = re.compile(
-    r"(?i)\b(?:wrote|saved|written|exported|published|stored|packed|dumped)\b(?: \w+){0,3}? "
-    r"(?:to |in |as |into )?" + _FILE + r"|" + _FILE + r" (?:was |is |has been )?(?:written|saved|exported)\b"
-    r"|\A\W*(?:\w+ ){0,3}(?:saved|written|exported|wrote|published)\b.{0,80}"
-    + _FILE
-    + r"|\b(?:best|final) (?:checkpoint|model|weights)\b.{0,20}?"
-    + _FILE
-)
-_WHOLE = re.compile(r"(?i)\b(?:epoch|step|it(?:er)?(?:ation)?|round|stage)s?\W{0,3}(\d+) ?/ ?\1\b")
+_TO_ITS_TOTAL = re.compile(r"(?i)\b(?:epoch|step|it(?:er)?(?:ation)?|round|stage)s?\W{0,3}(\d+) ?/ ?\1\b")
 _SPOILT = re.compile(
     r"(?i)\b(?:not|never|in ?complete|crash\w*|emergency|interrupt\w*|partial\w*|rescue\w*|abort\w*|killed"
     r"|signal|exit(?:ed)? (?:code|status) [1-9]\d*"
@@ -128,13 +105,12 @@ def all_voices_tell(file: LogFile, last: int) -> bool:
 
 
 def _voice(line: str) -> str:
-    whole = line.encode()
-    found = _LOGGED.match(whole[front(whole) :].decode("utf-8", "replace"))
+    found = _LOGGED.match(line)
     return "" if found is None else f"{found['before']}|{found['after']}"
 
 
 def _tells(line: bytes) -> bool:
     words = line[front(line) :].decode("utf-8", "replace")
-    if len(line) > _LONGEST or _SPOILT.search(_WHOLE.sub("", words)):
+    if len(line) > _LONGEST or _SPOILT.search(_TO_ITS_TOTAL.sub("", words)):
         return False
     return _DONE.search(words) is not None or _WRITTEN.search(words) is not None

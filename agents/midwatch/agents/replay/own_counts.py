@@ -56,7 +56,7 @@ _OF_A_LIST = re.compile(
 """Words in front of a number that tells which of many, not how far."""
 
 
-class _Line(NamedTuple):
+class _Counted(NamedTuple):
     own: str
     numbers: tuple[str, ...]
 
@@ -78,7 +78,7 @@ def with_own_counts(chunk: Chunk, hits: Hits | None, bundle: str, when: When) ->
 
 
 def _rules_for(lines: Sequence[str]) -> list[Rule]:
-    found: dict[str, list[_Line]] = defaultdict(list)
+    found: dict[str, list[_Counted]] = defaultdict(list)
     for line in lines:
         if len(line) > _LONGEST or _OF_A_TRAINING.search(line) is None:
             continue
@@ -87,7 +87,7 @@ def _rules_for(lines: Sequence[str]) -> list[Rule]:
         if _NO_STEP.search(own) is None:
             numbers = tuple(part[0] for part in _PARTS.finditer(own) if part.lastgroup == "number")
             if len(numbers) > 1:
-                found[_PARTS.sub(_kind, own)].append(_Line(own, numbers))
+                found[_PARTS.sub(_kind, own)].append(_Counted(own, numbers))
     counted = ((lines, place) for lines in found.values() if (place := _counter(lines)))
     patterns = {_pattern(lines[0].own, place) for lines, place in counted}
     return [
@@ -107,7 +107,7 @@ def _kind(part: re.Match[str]) -> str:
     return {"number": "0", "clock": "T", "level": "L"}.get(part.lastgroup or "", "")
 
 
-def _counter(lines: Sequence[_Line]) -> tuple[int, ...]:
+def _counter(lines: Sequence[_Counted]) -> tuple[int, ...]:
     """The places of the number that rises, or of the epoch and the batch; () if the lines count nothing."""
     if len(lines) < _LEAST or not _measured(lines):
         return ()
@@ -125,13 +125,13 @@ def _is_of_a_list(own: str, place: int) -> bool:
     return _OF_A_LIST.search(own[: starts[place]]) is not None
 
 
-def _rises(lines: Sequence[_Line], places: tuple[int, ...]) -> bool:
+def _rises(lines: Sequence[_Counted], places: tuple[int, ...]) -> bool:
     counts = [tuple(int(line.numbers[place]) for place in places) for line in lines]
     falls = sum(1 for one, other in pairwise(counts) if other < one)
     return len(set(counts)) >= _LEAST and 8 * falls <= len(counts)
 
 
-def _measured(lines: Sequence[_Line]) -> bool:
+def _measured(lines: Sequence[_Counted]) -> bool:
     columns = zip(*(line.numbers for line in lines), strict=True)
     return any(len(set(column)) >= _LEAST and any("." in each for each in column) for column in columns)
 

@@ -1,0 +1,34 @@
+"""A program that prints an exception in a record of its own, and goes on with such records, got over it."""
+
+from __future__ import annotations
+
+import pytest
+
+from unit.agents.conftest import Watch
+
+FAILED = 'toy 17 box 4: "no space left on device"\n'
+LOST = "toy 17 box 4: RuntimeError: CUDA error: out of memory\n"
+
+
+def boxes(first: int, last: int) -> str:
+    return "".join(f"toy {n} box 4: painted {n} wheels\n" for n in range(first, last + 1))
+
+
+@pytest.mark.parametrize(
+    ("text", "failed"),
+    [
+        pytest.param(boxes(1, 16) + LOST + boxes(18, 21), False, id="such records go on"),
+        pytest.param(boxes(1, 16) + LOST + boxes(18, 19), True, id="two more may be another's"),
+        pytest.param(boxes(1, 16) + LOST, True, id="nothing behind"),
+        pytest.param(
+            boxes(1, 16).replace("toy", "rank") + LOST.replace("toy", "rank") + boxes(18, 21),
+            True,
+            id="a rank",
+        ),
+        pytest.param(boxes(1, 16) + LOST.partition(": ")[2] + boxes(18, 21), True, id="no record of its own"),
+    ],
+)
+def test_records_that_go_on_show_that_the_program_got_over_it(
+    watch: Watch, text: str, *, failed: bool
+) -> None:
+    assert (watch(text).verdict.state == "failed") is failed
