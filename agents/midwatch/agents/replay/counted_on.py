@@ -45,9 +45,11 @@ class _Line(NamedTuple):
     text: str
 
 
-def counts_on(file: LogFile, last: int) -> bool:
+def counts_on(file: LogFile, last: int, *, ended: bool = False) -> bool:
     """Whether a program counts on behind line `last` of the file. Raises OSError.
 
+    `ended`: somebody outside said that the job or a process has ended. Others of its processes may count on
+    for a while, so then only a count that reaches its total shows that the job itself goes on.
     It counted so above the line, too, or it reaches the total that it names. What counts for long may also
     have printed lines that begin so above, or tell of a good end.
     """
@@ -57,6 +59,8 @@ def counts_on(file: LogFile, last: int) -> bool:
         return False
     if any(_reaches_its_total(lines) for lines in rising.values()):
         return True
+    if ended:
+        return False
     first = max(last - 1 - _READ, 0)
     above = _by_form(islice(lines_behind(file, first), last - 1 - first))
     if any(len(above.get(form, ())) > 1 for form in rising) or _finishes_its_count(file, last, above, behind):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from midwatch.agents.match.empty_success import is_empty_success
 from midwatch.agents.replay.log_files import LogFile, last_lines
 from midwatch.streams.lines.launcher_prefix import front
 
@@ -49,7 +50,7 @@ _DONE = re.compile(
 _WRITTEN = re.compile(
     r"(?i)\b(?:wrote|saved|written|exported|published|stored|packed|dumped)\b(?: \w+){0,3}? "
     r"(?:to |in |as |into )?" + _FILE + r"|" + _FILE + r" (?:was |is |has been )?(?:written|saved|exported)\b"
-    r"|\A\W*(?:\w+ ){0,3}(?:saved|written|exported|wrote|published)\b.{0,80}"
+    r"|\A\W*(?:\w+ ){0,3}(?:saved|written|exported|wrote|published)\b[ :].{0,80}"
     + _FILE
     + r"|\b(?:best|final) (?:checkpoint|model|weights)\b.{0,20}?"
     + _FILE
@@ -74,7 +75,14 @@ def good_ends(file: LogFile, before: int = 0) -> list[int]:
         for number, line in last_lines(file)
         if line.strip() and number < (before or number + 1) and not _NOISE.match(line)
     ]
-    return [number for number, line in shown[-(_LAST_ABOVE if before else _LAST) :] if _tells(line)]
+    told = zip([(0, b""), *shown], shown, strict=False)
+    counted = [number for above, (number, line) in told if _tells(line) and not _is_empty(above[1], line)]
+    last = {number for number, _ in shown[-(_LAST_ABOVE if before else _LAST) :]}
+    return [number for number in counted if number in last]
+
+
+def _is_empty(above: bytes, line: bytes) -> bool:
+    return is_empty_success(above + b"\n" + line, len(above) + 1, len(above) + 1 + len(line))
 
 
 def says_it_ended_well(file: LogFile, last: int) -> bool:

@@ -11,6 +11,7 @@ from midwatch.agents.replay.aftermath import (
     LastFailure,
     has_work_above,
     is_stray,
+    tells_an_end,
     went_on,
 )
 from midwatch.agents.replay.caught_by_workers import StepLines, caught_by_workers
@@ -236,7 +237,7 @@ def _went_on(run: _JobReplay, files: Sequence[LogFile], hits: Sequence[Hit]) -> 
         return f"the job reported its success in {success}, which the failures of other files may precede"
     if not known or not all(
         went_on(file, number, run.failures.weight_behind(file, held, trained=trained))
-        or worked_on(file, number)
+        or worked_on(file, number, ended=any(map(tells_an_end, held)))
         for file, number in known
     ):
         return ""

@@ -25,6 +25,8 @@ NAME = "own_count"
 _LEAST = 6
 """Lines of a form, and different counts in them."""
 _FORMS = 4
+_READ_WHOLE, _SOME = 512 * 1024, 100
+"""Bytes of a file in which each line is read for its form, and lines of each later chunk."""
 _LONGEST = 300
 _PARTS = re.compile(
     r"(?P<clock>\d{1,4}[-/.]\d\d[-/.]\d{2,4}(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)?"
@@ -68,13 +70,22 @@ def with_own_counts(chunk: Chunk, hits: Hits | None, bundle: str, when: When) ->
     """
     if hits is not None and any(each.shows in ("step", "training") for each in hits.progress):
         return hits
-    rules = _rules_for(chunk.text.decode("utf-8", "replace").splitlines())
+    rules = _rules_for(_read(chunk))
     if not rules:
         return hits
     own = match(chunk, compile_rules(rules, scan=False), bundle, 0, when=when)
     if own is None or hits is None:
         return own or hits
     return replace(hits, progress=(*hits.progress, *own.progress))
+
+
+def _read(chunk: Chunk) -> list[str]:
+    """The lines that are read for forms: all of a file's first part, and of later parts some."""
+    lines = chunk.text.decode("utf-8", "replace").splitlines()
+    if max((section.end for section in chunk.sections), default=0) <= _READ_WHOLE:
+        return lines
+    begin = max((len(lines) - _SOME) // 2, 0)
+    return lines[begin : begin + _SOME]
 
 
 def _rules_for(lines: Sequence[str]) -> list[Rule]:

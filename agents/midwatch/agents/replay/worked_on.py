@@ -10,15 +10,15 @@ from midwatch.agents.replay.resumed_records import resumes_records
 from midwatch.agents.replay.work_again import works_again
 
 
-def worked_on(file: LogFile, last: int) -> bool:
-    """Whether another start's work, the missing module, or whole losses stand behind line `last`.
+def worked_on(file: LogFile, last: int, *, ended: bool = False) -> bool:
+    """Whether another start's work, the missing module, whole losses or a count stand behind line `last`.
 
-    Raises OSError if the file cannot be read.
+    `ended`: somebody outside said that the job or a process has ended. Raises OSError.
     """
     return (
         works_again(file, last)
         or imported_later(file, last)
         or is_finite_again(file, last)
-        or counts_on(file, last)
-        or resumes_records(file, last)
+        or counts_on(file, last, ended=ended)
+        or (not ended and resumes_records(file, last))
     )
