@@ -49,7 +49,7 @@ def counts_on(file: LogFile, last: int, *, ended: bool = False) -> bool:
     """Whether a program counts on behind line `last` of the file. Raises OSError.
 
     `ended`: somebody outside said that the job or a process has ended. Others of its processes may count on
-    for a while, so then only a count that reaches its total shows that the job itself goes on.
+    for a while. Then only a count that reaches its total shows that the job itself goes on.
     It counted so above the line, too, or it reaches the total that it names. What counts for long may also
     have printed lines that begin so above, or tell of a good end.
     """
