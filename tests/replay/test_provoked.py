@@ -74,7 +74,6 @@ MISSED = {
     "resume-weights-only": "a probe's memory error above, printed by a handler, is taken for the end",
     "triton-softmax-width": "the tuner's rejected configurations are taken for the end",
     "diffusers-xformers-off": "an optional import above is taken, and the fallback's own error is not",
-    "two-tower-exit3": "its last error stands above another rank's traceback, with a rank behind its clock",
     "gloo-rank0-barrier": "the barrier's traceback holds no exception, so the launcher's notice is taken",
     "scancel-user": "the controller's own line on `scancel` is no rule's",
     "scratch-full-507": "an HTTP 507 is no known kind",

@@ -17,8 +17,8 @@ from typing import NamedTuple
 from midwatch.agents.replay.aftermath import printed_by_a_handler
 from midwatch.agents.replay.good_ends import good_ends
 from midwatch.agents.replay.log_files import LogFile, lines_behind, text_of
+from midwatch.agents.replay.printed_forms import form_of_print, numbers_in, without_clock
 from midwatch.agents.replay.process_ends import speaks_of_many
-from midwatch.streams.lines.launcher_prefix import front
 
 _LEAST = 4
 """Different counts behind a failure. Ranks that lag print one or two more."""
@@ -27,12 +27,6 @@ _READ = 4000
 _LONGEST = 400
 _HEAD = 10
 _TRACEBACK = 120  # lines
-_CLOCK = re.compile(
-    r"\d{1,4}[-/.]\d\d[-/.]\d{2,4}(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)?|\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?"
-)
-_NUMBER = re.compile(r"(?i)(?<![\d.])[-+]?(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?|(?<![a-z])(?:nan|inf)(?![a-z]))")
-_LEVEL = re.compile(r"\b(?:DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FATAL|SUCCESS)\b")
-_BLANKS = re.compile(r"\s+")
 _TOTAL = re.compile(r"(\d+) ?(?:/|of) ?(\d+)")
 _WAITS = re.compile(
     r"(?i)\b(?:wait\w*|retr(?:y|ies|ying)|heart ?beats?|poll\w*|still|sleep\w*|ping|upload\w*|download\w*"
@@ -68,7 +62,7 @@ def counts_on(file: LogFile, last: int, *, ended: bool = False) -> bool:
     long = {form: len(behind[form]) for form in rising}
     if max(long.values(), default=0) >= _SOME and any(number > last for number in good_ends(file)):
         return True
-    heads = {_form(line)[:_HEAD] for line in islice(lines_behind(file, first), last - 1 - first)}
+    heads = {form_of_print(line)[:_HEAD] for line in islice(lines_behind(file, first), last - 1 - first)}
     return any(size >= _MANY and form[:_HEAD] in heads for form, size in long.items())
 
 
@@ -101,8 +95,8 @@ def _is_cut(file: LogFile, last: int) -> bool:
     for line in reversed(list(islice(lines_behind(file, first), last - first))):
         begin = line.find("Traceback (most recent call last)")
         if begin >= 0:
-            before = _form(line[:begin])
-            return before != "" and before != _form(below[:begin])  # else a launcher printed it
+            before = form_of_print(line[:begin])
+            return before != "" and before != form_of_print(below[:begin])  # else a launcher printed it
         below = line
     return False
 
@@ -113,21 +107,11 @@ def _by_form(lines: Iterable[str]) -> dict[str, list[_Line]]:
     for line in lines:
         if len(line) > _LONGEST:
             continue
-        own = _own(line)
-        numbers = tuple(_NUMBER.findall(own))
+        own = without_clock(line)
+        numbers = numbers_in(own)
         if len(numbers) > 1 and _WAITS.search(own) is None:
-            found[_form(line)].append(_Line(numbers, own))
+            found[form_of_print(line)].append(_Line(numbers, own))
     return found
-
-
-def _own(line: str) -> str:
-    """The line without clock, level and what a launcher prints in front."""
-    whole = line.rpartition("\r")[2].encode()
-    return _LEVEL.sub("L", _CLOCK.sub("", whole[front(whole) :].decode("utf-8", "replace")))
-
-
-def _form(line: str) -> str:
-    return _BLANKS.sub("", _NUMBER.sub("0", _own(line)))
 
 
 def _rising(lines: Sequence[_Line], least: int) -> list[_Line]:
@@ -163,8 +147,7 @@ def _reaches_its_total(lines: Sequence[_Line]) -> bool:
 
 def last_count(lines: Sequence[tuple[int, bytes]]) -> int:
     """The number of the last of those lines that belongs to a count; 0 without one."""
-    found: dict[str, list[_Line]] = _by_form(line.decode("utf-8", "replace") for _, line in lines)
+    texts = [(number, line.decode("utf-8", "replace")) for number, line in lines]
+    found = _by_form(text for _, text in texts)
     counted = {form for form, told in found.items() if _rising(told, _LEAST)}
-    return max(
-        (number for number, line in lines if _form(line.decode("utf-8", "replace")) in counted), default=0
-    )
+    return max((number for number, text in texts if form_of_print(text) in counted), default=0)

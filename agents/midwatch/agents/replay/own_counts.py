@@ -15,9 +15,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from midwatch.agents.match.chunk_hits import When, match
+from midwatch.agents.replay.printed_forms import CLOCK, LEVEL, NUMBER, own_part
 from midwatch.rules.matching.compiler import compile_rules
 from midwatch.rules.model import Phase, Role, Rule, Severity, Shows
-from midwatch.streams.lines.launcher_prefix import front
 from midwatch.streams.records import Chunk, Hits
 
 NAME = "own_count"
@@ -28,15 +28,9 @@ _FORMS = 4
 _READ_WHOLE, _SOME = 512 * 1024, 100
 """Bytes of a file in which each line is read for its form, and lines of each later chunk."""
 _LONGEST = 300
-_PARTS = re.compile(
-    r"(?P<clock>\d{1,4}[-/.]\d\d[-/.]\d{2,4}(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)?"
-    r"|\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?)"
-    r"|(?P<number>(?<![\d.])[-+]?(?:\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|(?<![A-Za-z])(?i:nan|inf)(?![A-Za-z])))"
-    r"|(?P<level>\b(?:DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR)\b)"
-    r"|(?P<blanks>\s+)"
-)
+_PARTS = re.compile(rf"(?P<clock>{CLOCK})|(?P<number>{NUMBER})|(?P<level>{LEVEL})|(?P<blanks>\s+)")
 _AS = {
-    "clock": r"\d[\d:/.,T -]*\d",
+    "clock": r"\d[\w:/.,T -]*\d",
     "number": r"[-+]?(?:\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|[nN][aA][nN]|[iI]nf)",
     "level": r"[A-Z]+",
     "blanks": r"\s*",
@@ -93,8 +87,7 @@ def _rules_for(lines: Sequence[str]) -> list[Rule]:
     for line in lines:
         if len(line) > _LONGEST or _OF_A_TRAINING.search(line) is None:
             continue
-        whole = line.encode()
-        own = whole[front(whole) :].decode("utf-8", "replace")
+        own = own_part(line)
         if _NO_STEP.search(own) is None:
             numbers = tuple(part[0] for part in _PARTS.finditer(own) if part.lastgroup == "number")
             if len(numbers) > 1:

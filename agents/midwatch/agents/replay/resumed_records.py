@@ -10,7 +10,7 @@ import re
 from itertools import islice
 
 from midwatch.agents.replay.log_files import LogFile, lines_behind
-from midwatch.streams.lines.launcher_prefix import front
+from midwatch.agents.replay.printed_forms import CLOCK, LEVEL, NUMBER, own_part
 
 _HEAD = 10
 """Letters without numbers, clock and level that the records share."""
@@ -18,12 +18,7 @@ _KIND = 24
 """Letters that tell the kind of a record. Where the record that failed shares them, the whole line does."""
 _AGAIN = 3
 _READ = 2000
-_CLOCK = re.compile(
-    r"\d{1,4}[-/.](?:\d\d|[A-Z][a-z]{2})[-/.]\d{2,4}(?:[T :]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)?"
-    r"|\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?"
-)
-_LEVEL = re.compile(r"(?i)\b(?:debug|info|notice|warn(?:ing)?|error|critical|fatal|success)\b *")
-_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+_CLOCK, _NUMBER, _LEVEL = re.compile(CLOCK), re.compile(NUMBER), re.compile(rf"(?i){LEVEL} *")
 _ONE_OF_MANY = re.compile(r"(?i)\b(?:rank|worker|node|gpu|actor|proc\w*|pid)\b")
 _EXCEPTION = re.compile(r"\A\W*(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Warning)\b|\ATraceback\b")
 
@@ -50,6 +45,4 @@ def _kind(form: str, failed: str) -> str:
 
 
 def _form(line: str) -> str:
-    whole = line.encode()
-    own = whole[front(whole) :].decode("utf-8", "replace")
-    return _NUMBER.sub("0", _LEVEL.sub("L", _CLOCK.sub("T", own))).strip()
+    return _NUMBER.sub("0", _LEVEL.sub("L", _CLOCK.sub("T", own_part(line)))).strip()

@@ -58,5 +58,5 @@ def _follows(hit: Hit, root: Hit) -> bool:
 def _is_said(line: bytes) -> bool:
     if stands_aside(line) or goes_on(line):
         return False
-    words = line[front(line) :]
-    return is_error(line) or any(form.match(words) for form in (_ERROR, _LOGGED)) or kind_of(line) != ""
+    logged = _LOGGED.match(line) or _ERROR.match(line[front(line) :])
+    return logged is not None or is_error(line) or kind_of(line) != ""

@@ -17,6 +17,7 @@ REPORTS = (
 WORDS = (
     ("[2026-03-02 08:00:00] ERROR rank 1: 7 wheels for 8 axles", "exception"),
     ("error: 7 wheels for 8 axles", "exception"),
+    ("2026-03-02T08:00:00.700 r1 ERROR 7 wheels for 8 axles", "exception"),
     ("[rank1] FATAL no wheels in /toy/box", "exception"),
     ("rank 1: 7 wheels do not match 8 axles, aborting", "exception"),
     ("CRITICAL rank 1: the loss is not finite, exit 3", "numerical_instability"),
@@ -51,6 +52,16 @@ def test_an_error_that_ended_nothing_is_not_the_root(watch: Watch, above: str) -
 
 def test_the_first_of_errors_that_stand_together_is_the_root(watch: Watch) -> None:
     done = watch(STEPS + "ERROR 7 wheels for 8 axles\nERROR the toy is left as it is\n" + REPORTS[0])
+    assert done.verdict.root_line == "ERROR 7 wheels for 8 axles"
+
+
+def test_the_tracebacks_of_others_may_stand_between(watch: Watch) -> None:
+    code = "".join(
+        f'[rank0]:   File "/toy/wheel.py", line {n}, in turn\n[rank0]:     turn()\n' for n in range(9)
+    )
+    lost = "[rank0]: RuntimeError: [../toy/pair.cc:7] Connection closed by peer [127.0.0.1]:2963\n"
+    raised = f"[rank0]: Traceback (most recent call last):\n{code}{lost}"
+    done = watch(STEPS + "ERROR 7 wheels for 8 axles\n" + raised + REPORTS[0])
     assert done.verdict.root_line == "ERROR 7 wheels for 8 axles"
 
 
