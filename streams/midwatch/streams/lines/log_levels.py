@@ -80,7 +80,7 @@ _GOES_ON = re.compile(
     rb"|[,;(] ?(?:(?:(?:this|the) )?(?:sample|image|file|record|row|shard|clip) )?"
     rb"(?:skipped|ignored|left out)\b"
     rb"|[,;(] ?(?:skipping|retrying|ignoring|falling back|switching to|substituting|carrying on"
-    rb"|going on|moving on|continuing(?= with| anyway|[.!]?\s*\Z)|\w+ (?:goes|went) on"
+    rb"|going on|moving on|continuing(?= with| anyway|[.!]?\s*\Z)|(?:so )?(?:the )?\w+ (?:goes|went) on"
     rb"|(?:restarting|trying again) in \d+ ?s\w*|(?:the )?training (?:goes on|continues)"
     rb"|taking .{1,60} instead|using (?:the )?cached"
     rb"|trying (?:another|the (?:one before|previous|next|older|earlier|other)))\b"
