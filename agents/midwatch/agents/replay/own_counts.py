@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
+from zlib import crc32
 
 from midwatch.agents.match.chunk_hits import When, match
 from midwatch.agents.replay.printed_forms import CLOCK, LEVEL, NUMBER, own_part
@@ -21,13 +22,13 @@ from midwatch.rules.model import Phase, Role, Rule, Severity, Shows
 from midwatch.streams.records import Chunk, Hits
 
 NAME = "own_count"
-"""Begins the names of such rules in progress records. No pack holds them."""
+"""Begins the names of such rules in progress records; a form has the same name in each part of a file."""
 _LEAST = 6
 """Lines of a form, and different counts in them."""
 _FORMS = 4
 _READ_WHOLE, _SOME = 512 * 1024, 100
 """Bytes of a file in which each line is read for its form, and lines of each later chunk."""
-_LONGEST = 300
+_LONGEST, _LONGEST_PATTERN = 300, 4096
 _PARTS = re.compile(rf"(?P<clock>{CLOCK})|(?P<number>{NUMBER})|(?P<level>{LEVEL})|(?P<blanks>\s+)")
 _AS = {
     "clock": r"\d[\w:/.,T -]*\d",
@@ -93,17 +94,18 @@ def _rules_for(lines: Sequence[str]) -> list[Rule]:
             if len(numbers) > 1:
                 found[_PARTS.sub(_kind, own)].append(_Counted(own, numbers))
     counted = ((lines, place) for lines in found.values() if (place := _counter(lines)))
-    patterns = {_pattern(lines[0].own, place) for lines, place in counted}
+    every = (_pattern(lines[0].own, place) for lines, place in counted)
+    patterns = {pattern for pattern in every if len(pattern) <= _LONGEST_PATTERN}
     return [
         Rule(
-            name=f"{NAME}_{number}",
+            name=f"{NAME}_{crc32(pattern.encode()):08x}",
             pattern=pattern,
             severity=Severity.INFO,
             role=Role.PROGRESS,
             phase=Phase.TRAINING,
             shows=Shows.TRAINING,
         )
-        for number, pattern in enumerate(sorted(patterns)[:_FORMS])
+        for pattern in sorted(patterns)[:_FORMS]
     ]
 
 
@@ -156,7 +158,5 @@ def _pattern(own: str, places: tuple[int, ...]) -> str:
 
 
 def _literal(text: str) -> str:
-    return "".join(
-        char if char.isalnum() and char.isascii() else "." if not char.isascii() else f"\\{char}"
-        for char in text
-    )
+    shown = (char if char.isascii() and char.isprintable() else "" for char in text)
+    return "".join(char if char.isalnum() else f"\\{char}" if char else "." for char in shown)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from unit.agents.conftest import Watch
 
@@ -52,3 +54,14 @@ def test_a_failure_that_the_count_outlives_is_not_the_root(watch: Watch) -> None
 def test_steps_that_a_rule_knows_stay_the_steps(watch: Watch) -> None:
     known = "".join(f"step {n} loss {1 / n:.4f}\n" for n in range(1, 31))
     assert watch(known + turns(500, 530) + RAISED).verdict.step == 30
+
+
+ANYTHING = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+
+
+@given(before=ANYTHING, between=ANYTHING, behind=ANYTHING)
+def test_whatever_stands_between_the_numbers_is_no_error(
+    watch: Watch, before: str, between: str, behind: str
+) -> None:
+    lines = (f"{before} {n} loss {1 / n:.4f} {between} {n * 7} {behind}\n" for n in range(1, 12))
+    assert watch("".join(lines)).job == "replay:file/log"
