@@ -104,6 +104,18 @@ MISSED = {
     "download-retry": "a service that failed at first, and a server that the script kills at the end",
     "pipeline-optional-profile": "a stage that the script calls optional crashes, in the shell's words",
     "clip-video-teardown": "it crashes in its teardown, and only the script tells that all is written",
+    "all-batches-skip": "each batch is skipped with a warning, and the count goes on to its end",
+    "supervisor-starts": "a supervisor kills the last start, and no line says so",
+    "two-stage-scorer": "a scorer in a process of its own counts on to its total",
+    "pretrain-spike-stop": "the first broken loss is named, not the program's word on it",
+    "ckpt-audit": "checkpoints that cannot be read are counted, and a list of them stands at the end",
+    "distill-shrink": "batches that do not fit, and then a count that no total ends",
+    "eval-codegen-pass1": "a judge of generated code prints what its candidates raise",
+    "gan-two-counters": "an optional dump finds its disk full, and two lines follow",
+    "hpo-grid-by-hand": "trials fail in processes of their own, and only a table tells of the others",
+    "jax-layouts": "a layout that does not fit, and only a ranking behind it",
+    "json-trials": "trials fail, and two records follow the last",
+    "numbers-only": "children crash, in the shell's words behind the last numbers",
 }
 
 

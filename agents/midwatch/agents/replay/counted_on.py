@@ -30,7 +30,8 @@ _TRACEBACK = 120  # lines
 _TOTAL = re.compile(r"(\d+) ?(?:/|of) ?(\d+)")
 _WAITS = re.compile(
     r"(?i)\b(?:wait\w*|retr(?:y|ies|ying)|heart ?beats?|poll\w*|still|sleep\w*|ping|upload\w*|download\w*"
-    r"|restart\w*|remaining|timeout|timed out|frame|attempt \d+ ?(?:/|of))\b|\dit/s|s/it\b|\A\s*File |wandb:"
+    r"|restart\w*|remaining|timeout|timed out|frame|attempt \d+ ?(?:/|of)|sent|parts? \d+)\b"
+    r"|\dit/s|s/it\b|\A\s*File |wandb:"
 )
 
 
@@ -49,14 +50,13 @@ def counts_on(file: LogFile, last: int, *, ended: bool = False) -> bool:
     """
     behind = _by_form(islice(lines_behind(file, last), _READ))
     rising = {form: told for form, lines in behind.items() if (told := _rising(lines, _LEAST))}
-    if rising and _is_cut(file, last):
-        return False
-    if any(_reaches_its_total(lines) for lines in rising.values()):
-        return True
-    if ended:
-        return False
     first = max(last - 1 - _READ, 0)
     above = _by_form(islice(lines_behind(file, first), last - 1 - first))
+    if rising and _is_cut(file, last):
+        return False
+    ends = any(_reaches_its_total(lines) for lines in rising.values())
+    if ends or ended:
+        return ends
     if any(len(above.get(form, ())) > 1 for form in rising) or _finishes_its_count(file, last, above, behind):
         return True
     long = {form: len(behind[form]) for form in rising}

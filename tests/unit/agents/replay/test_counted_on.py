@@ -34,6 +34,13 @@ HEAD = "toy of four wheels\n"
             id="one of several processes, and the others print two more",
         ),
         pytest.param(turns(1, 9) + RAISED, True, id="nothing behind"),
+        pytest.param(
+            turns(1, 9)
+            + RAISED
+            + "".join(f"part {n}/9 of the toy, {n * 7} beads, sent\n" for n in range(1, 10)),
+            True,
+            id="what it wrote is sent elsewhere",
+        ),
         pytest.param(turns(1, 9)[:-1] + RAISED + turns(10, 14), True, id="a buffer is written behind"),
         pytest.param(
             turns(1, 9) + RAISED + "".join(f"still waiting {n} s, load 0.{n}\n" for n in range(9)),
