@@ -1,16 +1,23 @@
-"""The verdict on a failure that only the end of a saved log shows. So a person decides."""
+"""The verdict on a failure that only the end of a saved log shows.
+
+A person decides, with one exception: where the last words say that the machine was taken away, it may pass.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 from midwatch.agents.detect.diagnosis.chance import chance_of, end_class, shipped
-from midwatch.agents.replay.closing_lines import CUT_NAME, ClosingFailure, ends_within_a_name
+from midwatch.agents.replay.closing_lines import CUT_NAME, WORDS, ClosingFailure, ends_within_a_name
 from midwatch.agents.replay.log_files import LogFile, as_printed, line_of
 from midwatch.agents.replay.open_spike import LossLine
 from midwatch.agents.replay.replayed import Replayed
 from midwatch.streams.records.error_types import family
+
+_RAN_SHORT = re.compile(r"(?i)\b(?:memory|ram|disk|storage|quota|usage|limits?|exceed\w*|pressure)\b")
+TAKEN = "the last lines say that the machine was taken away"
 
 
 def with_spike(result: Replayed, error_type: str, first: LossLine, files: Sequence[LogFile]) -> Replayed:
@@ -29,19 +36,31 @@ def with_spike(result: Replayed, error_type: str, first: LossLine, files: Sequen
 
 
 def with_closing(result: Replayed, end: ClosingFailure | None, files: Sequence[LogFile]) -> Replayed:
-    """The verdict on a log whose last lines show a failure of an unknown kind. So a person decides."""
+    """The verdict on a log whose last lines show a failure of an unknown kind."""
     if end is None:
         return result
+    taken = _is_taken(end, files)
     verdict = replace(
         result.verdict,
         error_type=end.error_type,
         rule="",
-        transient=None,
+        transient=True if taken else None,
         root_file=end.path,
         root_line_number=end.number,
-        remedy=_LOOK_FOR_THE_REST,
+        remedy=_RESUME if taken else _LOOK_FOR_THE_REST,
     )
-    return _held(replace(result, verdict=verdict), end.how, files, stepped=verdict.step is not None)
+    held = _held(replace(result, verdict=verdict), end.how, files, stepped=verdict.step is not None)
+    if not taken or held.decision.policy != "verdict":
+        return held
+    return replace(held, decision=replace(held.decision, action="restart", reason=TAKEN))
+
+
+def _is_taken(end: ClosingFailure, files: Sequence[LogFile]) -> bool:
+    """Whether the last words say that the machine was taken, and not that the job used too much of it."""
+    if end.how != WORDS or end.error_type != "preemption":
+        return False
+    line = next(line_of(file, end.number) for file in files if file.path == end.path)
+    return _RAN_SHORT.search(line) is None
 
 
 def with_cut_name(result: Replayed, files: Sequence[LogFile]) -> Replayed:
@@ -77,6 +96,7 @@ def _held(result: Replayed, reason: str, files: Sequence[LogFile], *, stepped: b
 _LOOK_AT_THE_STEP = (
     "Look at the data and the learning rate around this step. Start from an earlier checkpoint if it stays."
 )
+_RESUME = "Somebody more urgent took the machine. The same start goes on when there is another one."
 _LOOK_FOR_THE_REST = (
     "What failed is not known. See the logs of the other ranks and the scheduler's record, and read what "
     "stands above the line."

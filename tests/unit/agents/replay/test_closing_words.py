@@ -22,6 +22,7 @@ ON = STEPS.replace("step ", "step 1")
 DONE = "`Trainer.fit` stopped: `max_steps=5000` reached.\n"
 WHY = "the last lines tell of a failure in words that no rule knows"
 
+TAKEN = "toyd: job 7 was evicted"
 TOLD = [
     ("Unknown argument: --wheels", "config"),
     ("toy: caught signal 11 in stage 3", "native_crash"),
@@ -31,7 +32,7 @@ TOLD = [
     ("toy: could not allocate a buffer on card 3", "oom"),
     ("toy: the file system is read-only", "storage"),
     ("got SIGTERM, leaving", "cancelled"),
-    ("toyd: job 7 was evicted", "preemption"),
+    (TAKEN, "preemption"),
     ("srun: error: Unable to allocate toys: the toy is unknown", "slurm_failure"),
     ("slurmstepd: error: the toys are gone", "slurm_failure"),
     ("toyd: the time limit of this toy is exceeded", "slurm_failure"),
@@ -60,9 +61,16 @@ def test_words_of_a_failure_at_the_end_of_a_log_are_its_end(watch: Watch, line: 
     assert (done.verdict.state, done.verdict.error_type, done.decision.action) == (
         "failed",
         error_type,
-        "hold",
+        "restart" if line == TAKEN else "hold",
     )
     assert done.verdict.root_line == line
+
+
+@pytest.mark.parametrize(
+    "line", ["toyd: job 7 was evicted, it used up the disk", "toyd: pod toy-7 was evicted (memory pressure)"]
+)
+def test_a_job_that_was_put_out_for_what_it_used_needs_a_person(watch: Watch, line: str) -> None:
+    assert watch(f"{STEPS}{line}\n").decision.action == "hold"
 
 
 @pytest.mark.parametrize("line", [line for line, _ in TOLD])
