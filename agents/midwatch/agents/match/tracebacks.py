@@ -69,6 +69,7 @@ _NOTHING_MORE = re.compile(rb"\s*\Z")
 _DIGITS = re.compile(rb"\d+")
 _GETS_OVER_IT = re.compile(
     rb"(?i:\b(?:retrying|will (?:be )?retr(?:y|ied)|will be (?:ignored|skipped)|falling back)\b)"
+    rb"|\ACould not load bitsandbytes native library: "  # it goes on without it, until it is used
 )
 # A data set counts what it leaves out. That line is not about the exception below it.
 _LEAVES_OUT = re.compile(

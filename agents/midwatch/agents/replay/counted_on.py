@@ -27,6 +27,7 @@ _READ = 4000
 _LONGEST = 400
 _HEAD = 10
 _TRACEBACK = 120  # lines
+_OF_A_WORKER = "Original"  # PyTorch's word in front of the traceback of a worker that loads data
 _TOTAL = re.compile(r"(\d+) ?(?:/|of) ?(\d+)")
 _WAITS = re.compile(
     r"(?i)\b(?:wait\w*|retr(?:y|ies|ying)|heart ?beats?|poll\w*|still|sleep\w*|ping|upload\w*|download\w*"
@@ -52,7 +53,7 @@ def counts_on(file: LogFile, last: int, *, ended: bool = False) -> bool:
     rising = {form: told for form, lines in behind.items() if (told := _rising(lines, _LEAST))}
     first = max(last - 1 - _READ, 0)
     above = _by_form(islice(lines_behind(file, first), last - 1 - first))
-    if rising and _is_cut(file, last):
+    if rising and is_cut(file, last):
         return False
     ends = any(_reaches_its_total(lines) for lines in rising.values())
     if ends or ended:
@@ -80,7 +81,7 @@ def _finishes_its_count(
         if (told := _rising([*above[form][-_LEAST:], *behind[form]], _LEAST))
         and len(told) > len(behind[form])
     ]
-    if not joined or _is_cut(file, last):
+    if not joined or is_cut(file, last):
         return False
     ends = any(_reaches_its_total(lines) for lines, _ in joined)
     text = text_of(file)
@@ -89,13 +90,15 @@ def _finishes_its_count(
     return ends and printed_by_a_handler(file, last)
 
 
-def _is_cut(file: LogFile, last: int) -> bool:
+def is_cut(file: LogFile, last: int) -> bool:
     """Whether the traceback of line `last` begins within a line, as where a buffer is written behind it."""
     first, below = max(last - _TRACEBACK, 0), ""
     for line in reversed(list(islice(lines_behind(file, first), last - first))):
         begin = line.find("Traceback (most recent call last)")
         if begin >= 0:
             before = form_of_print(line[:begin])
+            if before == _OF_A_WORKER:
+                return False
             return before != "" and before != form_of_print(below[:begin])  # else a launcher printed it
         below = line
     return False

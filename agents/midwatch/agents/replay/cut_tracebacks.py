@@ -34,6 +34,16 @@ _TYPES = {
     b"ImportError": "import_error",
     b"ModuleNotFoundError": "import_error",
     b"KeyboardInterrupt": "user_interrupt",
+    b"ConnectionResetError": "communication",
+    b"ConnectionAbortedError": "communication",
+    b"ConnectionRefusedError": "communication",
+    b"RemoteDisconnected": "communication",
+    b"IncompleteRead": "communication",
+    b"ChunkedEncodingError": "communication",
+    b"ReadTimeout": "communication",
+    b"ReadTimeoutError": "communication",
+    b"ConnectTimeout": "communication",
+    b"URLError": "communication",
 }
 # A collector of a terminal's page puts the time of each line into a line of its own.
 _ONLY_A_CLOCK = re.compile(rb"\s*\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?\]?\s*\Z")

@@ -22,11 +22,12 @@ _OFTEN = 3
 _LONGEST = 400
 _NOISE = re.compile(rb"\[[IW]\d{3,4} [^\]]*\] \[c10d")
 _EXIT = re.compile(r"(?i)\b(?:rc|exit[_ ]?(?:code|status)|ended with|returned|with code)\W{0,3}(-?\d+)\b")
+_EXIT_ZERO = re.compile(rb"(?i)\W*(?:\w+ )?exit(?:ed)?(?: with)?[ _-]?(?:code|status)?[ :=]*0\W*")
 _LOGGED = re.compile(
     r"\[?\d{2,4}[-/]\d\d[-/]\d{2,4}[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?\]?(?P<before>[\w .:|\[\]()-]{0,40}?)"
     r"\b(?:INFO|WARNING|ERROR)\b(?P<after>[ :|\]-]*(?:[\w.]+ ?[:|\]-])?)"
 )
-_FILE = (
+FILE = (
     r"[\w./~{}=-]*[\w}](?:\.(?:pt|pth|npz|npy|jsonl?|csv|tsv|bin|safetensors|h5|ckpt|pkl|onnx|gz|parquet|txt|html?"
     r"|tar|md|model|msgpack|ya?ml)\b|/)"
 )
@@ -47,13 +48,13 @@ _DONE = re.compile(
     r"|\"(?:event|status|msg|message|state)\": ?\""
     r"(?:training |job |run |all )?(?:finished|done|completed?|success)\b"
 )
-_WRITTEN = re.compile(
+WRITTEN = re.compile(
     r"(?i)\b(?:wrote|saved|written|exported|published|stored|packed|dumped)\b(?: \w+){0,3}? "
-    r"(?:to |in |as |into )?" + _FILE + r"|" + _FILE + r" (?:was |is |has been )?(?:written|saved|exported)\b"
+    r"(?:to |in |as |into )?" + FILE + r"|" + FILE + r" (?:was |is |has been )?(?:written|saved|exported)\b"
     r"|\A\W*(?:\w+ ){0,3}(?:saved|written|exported|wrote|published)\b[ :].{0,80}"
-    + _FILE
+    + FILE
     + r"|\b(?:best|final) (?:checkpoint|model|weights)\b.{0,20}?"
-    + _FILE
+    + FILE
 )
 _TO_ITS_TOTAL = re.compile(r"(?i)\b(?:epoch|step|it(?:er)?(?:ation)?|round|stage)s?\W{0,3}(\d+) ?/ ?\1\b")
 _SPOILT = re.compile(
@@ -93,10 +94,16 @@ def says_it_ended_well(file: LogFile, last: int) -> bool:
     return bool(codes) and not any(map(int, codes)) and any(number > last for number in good_ends(file))
 
 
+def says_exit_zero(file: LogFile, last: int) -> bool:
+    """Whether behind line `last` the last line shown is a script's word of exit code 0. Raises OSError."""
+    shown = [(number, line) for number, line in last_lines(file) if line.strip()][-1:]
+    return any(number > last and _EXIT_ZERO.fullmatch(line.strip()) for number, line in shown)
+
+
 def has_written(file: LogFile, last: int) -> bool:
     """Whether a line behind line `last` names a file that the program has written. Raises OSError."""
     words = {number: line.decode("utf-8", "replace") for number, line in last_lines(file)}
-    return any(number > last and _WRITTEN.search(words[number]) for number in good_ends(file))
+    return any(number > last and WRITTEN.search(words[number]) for number in good_ends(file))
 
 
 def all_voices_tell(file: LogFile, last: int) -> bool:
@@ -121,4 +128,4 @@ def _tells(line: bytes) -> bool:
     words = line[front(line) :].decode("utf-8", "replace")
     if len(line) > _LONGEST or _SPOILT.search(_TO_ITS_TOTAL.sub("", words)):
         return False
-    return _DONE.search(words) is not None or _WRITTEN.search(words) is not None
+    return _DONE.search(words) is not None or WRITTEN.search(words) is not None

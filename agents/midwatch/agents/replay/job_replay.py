@@ -25,6 +25,7 @@ from midwatch.agents.replay.pipeline import JobWatch, PipelineStep, step
 from midwatch.agents.replay.printed_then_succeeded import got_over_by_its_word
 from midwatch.agents.replay.reading.archives import Advance, nothing
 from midwatch.agents.replay.replayed import Replayed
+from midwatch.agents.replay.results_behind import has_results_behind
 from midwatch.agents.replay.said_before_exit import said_before_exit
 from midwatch.agents.replay.seen_at_the_end import with_closing, with_cut_name, with_spike
 from midwatch.agents.replay.success_elsewhere import got_over_before_the_success
@@ -108,7 +109,7 @@ def replay(  # noqa: PLR0913  # what a log alone cannot tell; each has its defau
             result = with_spike(result, spike.error_type, spike.first, files)
         elif broken is not None:
             result = with_spike(result, "numerical_instability", broken, files)
-        elif not (run.watch.job.state.succeeded or damages):
+        elif not (run.watch.job.state.succeeded or damages or over_it == RESULTS):
             result = with_closing(result, _closing(run, files, hits), files)
     if over_it:
         result = replace(result, assumed=(*result.assumed, over_it))
@@ -217,6 +218,11 @@ def _against_a_good_end(run: _JobReplay, end: StartState, source: tuple[str, str
     return replace(result, decision=held, told=told)
 
 
+RESULTS = "behind its last failure the program printed on as before, up to its results"
+_OF_CHILDREN = ("native_crash", "host_oom")
+"""A program outlives the crash of a process that it began."""
+
+
 def _went_on(run: _JobReplay, files: Sequence[LogFile], hits: Sequence[Hit]) -> str:
     """What shows that the job went on behind its last failure line; "" if nothing does."""
     last = run.failures.numbers
@@ -231,7 +237,8 @@ def _went_on(run: _JobReplay, files: Sequence[LogFile], hits: Sequence[Hit]) -> 
         and all(has_work_above(*at) for at in known)
     ):
         return "a shell took a stray word for a command behind the command's end, and no line says it failed"
-    if told := got_over_by_its_word(known, held, hits, succeeded=state.succeeded):
+    told = got_over_by_its_word(known, held, hits, succeeded=state.succeeded)
+    if told := told or _up_to_its_results(known, held):
         return told
     if success := got_over_before_the_success(held, hits, files, last):
         return f"the job reported its success in {success}, which the failures of other files may precede"
@@ -243,6 +250,13 @@ def _went_on(run: _JobReplay, files: Sequence[LogFile], hits: Sequence[Hit]) -> 
         return ""
     places = ", ".join(f"{file.path}:{number}" for file, number in known)
     return f"the log goes on for many lines behind {places}, so that failure ended nothing"
+
+
+def _up_to_its_results(known: Sequence[tuple[LogFile, int]], held: Sequence[Hit]) -> str:
+    """`RESULTS` if the program printed on behind those lines, and nobody outside said that it had ended."""
+    if not known or any(tells_an_end(hit) and hit.error_type not in _OF_CHILDREN for hit in held):
+        return ""
+    return RESULTS if all(has_results_behind(*at) for at in known) else ""
 
 
 def _caught(run: _JobReplay, file: LogFile, hits: Sequence[Hit]) -> bool:

@@ -15,6 +15,7 @@ from midwatch.agents.replay.good_ends import (
     all_voices_tell,
     good_ends,
     has_written,
+    says_exit_zero,
     says_it_ended_well,
 )
 from midwatch.agents.replay.log_files import LogFile, line_of
@@ -66,9 +67,9 @@ def _printed_then_succeeded(file: LogFile, last: int, held: Sequence[Hit], hits:
         if hit.role == "success" and hit.line.path == file.path and hit.line.number > last
     ]
     done += [number for number in good_ends(file) if number > last]
-    if not done:
-        return False
-    return printed_by_a_handler(file, last) or _logged_as(file, last, done)
+    if printed_by_a_handler(file, last):
+        return bool(done) or says_exit_zero(file, last)
+    return _logged_as(file, last, done)
 
 
 def _logged_as(file: LogFile, last: int, done: Sequence[int]) -> bool:

@@ -88,6 +88,7 @@ _GOES_ON = re.compile(
     rb"|will (?:retry|fall back|skip|ignore|continue)\b"
     rb"|(?:proceeding|continuing) (?:anyway|without|with|to)\b)"
     rb")|\A(?:\[[^\[\]\n]{1,60}\]:?)?[\W\d]{0,40}(?:skip(?:ped|ping)?|ignoring)\b"
+    rb"|\*\*\* \[[^\[\]\n]{1,200}\] Error \d+ \(ignored\)"  # make, of a command that may fail
 )
 # Words in brackets on one of several cases: "or None (where the step will be skipped)".
 _OF_A_CASE = re.compile(rb"\((?:where|when|if|in which case)\b[^()]*\)")
@@ -102,11 +103,13 @@ _DRILL = re.compile(rb"\A[\W\d]{0,40}(?:\w+ ){0,2}[Ii]njection: ")
 
 # A loop that caught the failure above leaves this batch out and takes the next, or tries a smaller one.
 _LEFT_OUT = re.compile(
-    rb"(?i)[^\n]{0,200}?\b(?:skipp(?:ing|ed) (?:this |the )?batch\b"
-    rb"|(?P<again>re-?trying (?:\w+ (?:\d+ )?)?(?:with|at) (?:a )?(?:smaller )?(?:(?:micro[ -]?)?batch\b|\d)"
-    rb"|(?:carrying|going) on (?:without|anyway)\b|training (?:goes on|continues)\b|status \d+, ignored\b))"
+    rb"(?i)[^\n]{0,200}?(?:\bskipp(?:ing|ed) (?:this |the )?batch\b"
+    rb"|\b(?P<again>"
+    rb"re-?trying (?:\w+ (?:\d+ )?)?(?:with|at) (?:a )?(?:smaller )?(?:(?:micro[ -]?)?batch\b|\d)"
+    rb"|(?:carrying|going) on (?:without|anyway)\b|training (?:goes on|continues)\b|status \d+, ignored\b)"
+    rb"|(?P<made>\*\*\* \[[^\[\]\n]{1,200}\] Error \d+ \(ignored\)))"
 )
-_PARTS = (b"skipp", b"trying ", b"ing on ", b"training ", b", ignored")
+_PARTS = (b"skipp", b"trying ", b"ing on ", b"training ", b", ignored", b"(ignored)")
 _LEFT_OUT_WITHIN = 210  # bytes of the next line that hold its words
 _BREAKS = re.compile(rb"\n[^\n]{0,80}?Traceback \(most recent call last\)")
 
@@ -207,5 +210,7 @@ def was_left_out(text: bytes, end: int) -> bool:
     left_out = _LEFT_OUT.match(text, end + 1)
     if left_out is None:
         return False
-    # The traceback of the next try is that try's own.
-    return left_out["again"] is not None or _BREAKS.match(text, text.find(b"\n", left_out.end())) is None
+    # The traceback of the next try, or of make's next command, is its own.
+    if left_out["again"] is not None or left_out["made"] is not None:
+        return True
+    return _BREAKS.match(text, text.find(b"\n", left_out.end())) is None

@@ -81,6 +81,12 @@ def test_what_a_client_logs_before_it_tries_again_is_ignored(lead: str, kind: st
     assert place(f"{lead}\nOSError: gone\n", "OSError: gone").kind == kind
 
 
+def test_bitsandbytes_logs_that_it_has_no_library_and_goes_on() -> None:
+    lead = "Could not load bitsandbytes native library: the toy is gone"
+    log = f"{lead}\n{HEAD}\n{FRAME}\nOSError: the toy is gone\n"
+    assert place(log, "OSError: the toy is gone").kind == "ignored"
+
+
 def test_the_end_of_a_traceback_is_known_through_carets() -> None:
     log = f"{HEAD}\n{FRAME}\n    toy(a)\n    ^^^^^^\nOSError: gone\n"
     assert place(log, "OSError: gone").ends_traceback

@@ -65,6 +65,11 @@ def test_a_prefix_of_a_launcher_is_no_cut(watch: Watch) -> None:
     assert watch(text).verdict.state != "failed"
 
 
+def test_the_traceback_of_a_worker_that_loads_data_is_no_cut(watch: Watch) -> None:
+    worker = RAISED.replace("Traceback", "Original Traceback")
+    assert watch(turns(1, 9) + worker + turns(10, 14)).verdict.state != "failed"
+
+
 def test_words_of_a_failure_above_the_last_count_are_no_end(watch: Watch) -> None:
     words = "box 7 failed\n"
     assert watch(turns(1, 9) + words).verdict.state == "failed"

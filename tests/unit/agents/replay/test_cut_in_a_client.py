@@ -30,3 +30,22 @@ def test_the_last_frame_tells_whether_a_service_was_asked(watch: Watch, file: st
     done = watch(OPEN.format(file))
     assert (done.verdict.error_type, done.decision.action) == (error_type, "hold")
     assert done.decision.reason == "the log ends within a traceback"
+
+
+NOTEBOOK = """step 1 loss 2.0
+step 2 loss 1.9
+{}                      Traceback (most recent call last)
+<ipython-input-7-aa11> in <module>
+      1 import toys
+----> 2 toys.fetch("wheel")
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "error_type"), [("ConnectionResetError", "communication"), ("ValueError", "exception")]
+)
+def test_a_notebook_names_the_exception_in_its_heading(watch: Watch, name: str, error_type: str) -> None:
+    done = watch(NOTEBOOK.format(name))
+    assert done.verdict.error_type == error_type
+    assert done.verdict.root_line.startswith("ConnectionResetError ") is (error_type == "communication")

@@ -8,6 +8,7 @@ from midwatch.agents.replay.good_ends import (
     all_voices_tell,
     good_ends,
     has_written,
+    says_exit_zero,
     says_it_ended_well,
 )
 from midwatch.agents.replay.log_files import LogFile
@@ -64,6 +65,22 @@ def test_an_exit_code_makes_it_sure() -> None:
     assert says_it_ended_well(log("lost\nall toys done\ntoys ended with 0\n"), 1)
     assert not says_it_ended_well(log("lost\nall toys done\ntoys ended with 7\n"), 1)
     assert not says_it_ended_well(log("lost\ntoys ended with 0\n"), 1)
+
+
+CAUGHT = (
+    "Traceback (most recent call last):\n"
+    '  File "/toys/paint.py", line 9, in tidy_up\n    box.close()\n'
+    "ValueError: the box is closed\n"
+)
+
+
+def test_a_script_s_word_of_exit_code_0_counts_for_what_the_program_had_caught(watch: Watch) -> None:
+    steps = "".join(f"step {n} loss {3 - n / 50:.3f}\n" for n in range(1, 31))
+    assert watch(f"{steps}{CAUGHT}exit status 0\n").verdict.state == "healthy"
+    assert watch(f"{steps}{CAUGHT}exit status 1\n").verdict.state == "failed"
+    assert watch(f"{steps}{CAUGHT.replace('tidy_up', '<module>')}exit status 0\n").verdict.state == "failed"
+    assert says_exit_zero(log("lost\ntoy exited with code 0\n"), 1)
+    assert not says_exit_zero(log("lost\nexit status 0\nmore toys\n"), 1)
 
 
 def test_what_is_written_behind_the_line_counts() -> None:
