@@ -27,10 +27,11 @@ _READ = 4000
 _LONGEST = 400
 _HEAD = 10
 _TRACEBACK = 120  # lines
+_OF_A_NOTEBOOK = re.compile(r"(?:\w+\.)*\w+ {2,}")  # IPython's: it names the exception in front
 _OF_A_WORKER = "Original"  # PyTorch's word in front of the traceback of a worker that loads data
 _TOTAL = re.compile(r"(\d+) ?(?:/|of) ?(\d+)")
 _WAITS = re.compile(
-    r"(?i)\b(?:wait\w*|retr(?:y|ies|ying)|heart ?beats?|poll\w*|still|sleep\w*|ping|upload\w*|download\w*"
+    r"(?i)\b(?:wait\w*(?! ?[=:] ?\d)|retr(?:y|ies|ying)|heart ?beats?|poll\w*|still|sleep\w*|ping|upload\w*|download\w*"
     r"|restart\w*|remaining|timeout|timed out|frame|attempt \d+ ?(?:/|of)|sent|parts? \d+)\b"
     r"|\dit/s|s/it\b|\A\s*File |wandb:"
 )
@@ -97,7 +98,7 @@ def is_cut(file: LogFile, last: int) -> bool:
         begin = line.find("Traceback (most recent call last)")
         if begin >= 0:
             before = form_of_print(line[:begin])
-            if before == _OF_A_WORKER:
+            if before == _OF_A_WORKER or _OF_A_NOTEBOOK.fullmatch(line[:begin]):
                 return False
             return before != "" and before != form_of_print(below[:begin])  # else a launcher printed it
         below = line

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from midwatch.agents.match.empty_success import is_empty_success
 from midwatch.agents.replay.log_files import LogFile, last_lines
@@ -20,6 +21,7 @@ _LAST_ABOVE = 16
 _NEAR = 40
 _OFTEN = 3
 _LONGEST = 400
+_IGNORED = re.compile(rb"Exception ignored (?:in|while|on)\b")
 _NOISE = re.compile(rb"\[[IW]\d{3,4} [^\]]*\] \[c10d")
 _EXIT = re.compile(r"(?i)\b(?:rc|exit[_ ]?(?:code|status)|ended with|returned|with code)\W{0,3}(-?\d+)\b")
 _EXIT_ZERO = re.compile(rb"(?i)\W*(?:\w+ )?exit(?:ed)?(?: with)?[ _-]?(?:code|status)?[ :=]*0\W*")
@@ -73,13 +75,26 @@ def good_ends(file: LogFile, before: int = 0) -> list[int]:
     """
     shown = [
         (number, line)
-        for number, line in last_lines(file)
+        for number, line in _without_ignored(last_lines(file))
         if line.strip() and number < (before or number + 1) and not _NOISE.match(line)
     ]
     told = zip([(0, b""), *shown], shown, strict=False)
     counted = [number for above, (number, line) in told if _tells(line) and not _is_empty(above[1], line)]
     last = {number for number, _ in shown[-(_LAST_ABOVE if before else _LAST) :]}
     return [number for number in counted if number in last]
+
+
+def _without_ignored(lines: Sequence[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+    """The lines without the exceptions that Python says it ignored, while it took the program down."""
+    ignored = ends = False
+    for number, line in lines:
+        if _IGNORED.match(line):
+            ignored, ends = True, False
+        elif ignored and not ends:
+            ends = line[:1].strip() != b"" and not line.startswith(b"Traceback ")
+        else:
+            ignored = False
+            yield number, line
 
 
 def _is_empty(above: bytes, line: bytes) -> bool:

@@ -15,6 +15,7 @@ from midwatch.agents.replay.aftermath import (
     went_on,
 )
 from midwatch.agents.replay.caught_by_workers import StepLines, caught_by_workers
+from midwatch.agents.replay.closing_words import VAGUE
 from midwatch.agents.replay.closing_lines import ClosingFailure, closing_failure
 from midwatch.agents.replay.contradicted_end import counted_end, failure_at_the_end, is_done
 from midwatch.agents.replay.counted_on import last_count
@@ -29,6 +30,7 @@ from midwatch.agents.replay.results_behind import has_results_behind
 from midwatch.agents.replay.said_before_exit import said_before_exit
 from midwatch.agents.replay.seen_at_the_end import with_closing, with_cut_name, with_spike
 from midwatch.agents.replay.success_elsewhere import got_over_before_the_success
+from midwatch.agents.replay.told_undone import UNDONE, cuts_behind_failures, told_undone
 from midwatch.agents.replay.worked_on import worked_on
 from midwatch.agents.rulesets.bundles import CompiledBundle
 from midwatch.agents.schedulers.base import StartState
@@ -86,7 +88,9 @@ def replay(  # noqa: PLR0913  # what a log alone cannot tell; each has its defau
             unlisted += len(record.hits) - len(listed)
     place = {file.path: index for index, file in enumerate(files)}
     hits.sort(key=lambda hit: place[hit.line.path])
-    over_it = _went_on(run, files, hits) if run.watch.job.state.held and end is None else ""
+    undone = _told_undone(files) if end is None else None
+    held = bool(run.watch.job.state.held) and end is None
+    over_it = _went_on(run, files, hits) if held and undone is None else ""
     if end is not None or (run.watch.job.state.held and not over_it):
         if end is not None:
             end = counted_end(end, failed_step, run.watch.job.state)
@@ -111,6 +115,12 @@ def replay(  # noqa: PLR0913  # what a log alone cannot tell; each has its defau
             result = with_spike(result, "numerical_instability", broken, files)
         elif not (run.watch.job.state.succeeded or damages or over_it == RESULTS):
             result = with_closing(result, _closing(run, files, hits), files)
+    if undone is not None and result.verdict.state != "failed" and not damages:
+        cuts = cuts_behind_failures(files, hits)
+        ends = (replay(job, [cut], watched, book, limits, detectors=detectors, source=source) for cut in cuts)
+        failed = (each for each in ends if each.verdict.state == "failed")
+        result = next(failed, with_closing(result, undone, files))
+        over_it = UNDONE
     if over_it:
         result = replace(result, assumed=(*result.assumed, over_it))
     partly = tuple(f"{damage.path}: {damage.what}; its lines up to there count" for damage in damages)
@@ -278,6 +288,12 @@ def _ended_for_no_known_reason(result: Replayed) -> bool:
     verdict = result.verdict
     vague = verdict.error_type in ("unknown", "native_crash", "user_interrupt") and not verdict.root_file
     return vague and result.decision.action == "hold"
+
+
+def _told_undone(files: Sequence[LogFile]) -> ClosingFailure | None:
+    """The line in which the first such file says at its end that not all of the work was done."""
+    found = ((file.path, told_undone(file)) for file in files)
+    return next((ClosingFailure(path, number, VAGUE, UNDONE) for path, number in found if number), None)
 
 
 def _closing(run: _JobReplay, files: Sequence[LogFile], hits: Sequence[Hit]) -> ClosingFailure | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from midwatch.agents.replay.reading.archives import Advance, LogReader, nothing
@@ -213,6 +213,22 @@ def line_count(file: LogFile) -> int:
         while piece := reader.read(_CHUNK):
             lines, last = lines + piece.count(b"\n"), piece[-1:]
     return lines + (last != b"\n")
+
+
+def up_to(file: LogFile, number: int) -> LogFile:
+    """The file as if it ended behind the line of that number. Raises OSError."""
+    stop, missing = 0, number
+    with file.open() as reader:
+        while missing and (piece := reader.read(_CHUNK)):
+            lines = piece.count(b"\n")
+            if lines < missing:
+                missing, stop = missing - lines, stop + len(piece)
+                continue
+            end = 0
+            for _ in range(missing):
+                end = piece.index(b"\n", end) + 1
+            missing, stop = 0, stop + end
+    return replace(file, stop=stop)
 
 
 def last_lines(file: LogFile) -> list[tuple[int, bytes]]:

@@ -17,21 +17,23 @@ from midwatch.agents.replay.aftermath import printed_by_a_handler
 from midwatch.agents.replay.counted_on import is_cut
 from midwatch.agents.replay.good_ends import FILE, WRITTEN
 from midwatch.agents.replay.log_files import LogFile, lines_behind
-from midwatch.agents.replay.printed_forms import form_of_print, numbers_in, own_part, without_clock
+from midwatch.agents.replay.printed_forms import CLOCK, form_of_print, numbers_in, own_part, without_clock
 
 _READ = 3000
 _TRACEBACK = 150  # lines
 _LAST, _CLEAN, _TOLD = 6, 3, 4
 """Of so many last lines that a program shows, the last few speak of no failure, and one tells of results."""
+_PAIR = 2
 _LETTERS = re.compile(r"[\W\d_]+")
 _LONGEST = 400
+_CLOCK = re.compile(CLOCK)
 _KIND = 24
 _BEGINS = "Traceback (most recent call last)"
-_NAMES = re.compile(r"\b[A-Z]\w*(?:Error|Exception)\b")
+_NAMES = re.compile(r"(?:\w+\.)*\b[A-Z]\w*(?:Error|Exception)\b")
 _SHELL = re.compile(
     r"\A\s*(?:real|user|sys)\s+\d+m|\A\+ |\A\s*\Z|Warning\b"
     r"|\A\[?[WI]\d{4} [\d:.]+ +\d+ (?:torch|site-packages)"
-    r"|\[c10d|\A\s*warnings\.warn|\A\s{2,}\w+ = |\A[-=*~_ ]+\Z|\A-rw|\d%\||\dit/s|s/it\b"
+    r"|wandb:|\bCOMET\b|\[c10d|\A\s*warnings\.warn|\A\s{2,}\w+ = |\A[-=*~_ ]+\Z|\A-rw|\d%\||\dit/s|s/it\b"
 )
 """Lines that a shell, a library or a bar prints."""
 _OF_A_STACK = re.compile(
@@ -51,13 +53,16 @@ _OF_A_FAILURE = re.compile(
     r"|exit(?:ed)? (?:code|status)? ?[1-9]|(?:rc|status|code)[= ][1-9]\d*|failed (?:with|to|because)|stopp\w+"
     r"|(?:stages?|ranks?|workers?|nodes?|job|pipeline|script|training) failed|interrupt\w*|emergency|partial"
     r"|incomplete|unfinished|absent|missing|lost|not (?:saved|written|stored|found)|nan|inf)\b"
-    r"|srun:|slurmstepd|torchrun|elastic|=> ?[1-9]\d*\s*\Z|exit_code=[1-9]|\A\s*(?:at|frame|in) |\[bt\]"
+    r"|srun:|slurmstepd|torchrun|elastic|=> ?[1-9]\d*\s*\Z|exit_code=[1-9]|\A\s*(?-i:at|frame|in) |\[bt\]"
     r"|0x[0-9a-f]{6}"
 )
 _PART = re.compile(r"(?i)\b(?:rounds?|stages?|steps?|epochs?|parts?|folds?)\b.*?\b(\d+) ?(?:of|/) ?(\d+)\b")
 _PARTS = re.compile(r"(?i)\b(\d+) ?(?:of|/) ?(\d+) (?:rounds|stages|steps|epochs|parts|folds)\b")
-_ONLY_A_FILE = re.compile(rf"\W*(?:[\d,]+ )?{FILE}(?:\s+\d+)?\W*")
-_WORDS = re.compile(r"[A-Za-z][\w/-]*")
+_ONLY_A_FILE = re.compile(
+    rf"\W*(?:[\d,]+ )?(?:{FILE}|[\w./-]+\.(?!py|sh|log|out|err)[a-z]{{2,6}})(?:\s+\d+)?\W*"
+)
+_ONLY_A_NUMBER = re.compile(r"\s*[-+]?\d+\.\d+%?\s*")
+_COLUMNS = re.compile(r"\s{2,}|\s*\|\s*|\t")
 
 
 def has_results_behind(file: LogFile, last: int) -> bool:
@@ -84,9 +89,25 @@ def has_results_behind(file: LogFile, last: int) -> bool:
 def _begin_of_traceback(above: Sequence[str]) -> int:
     """The place of the header that belongs to the last line; the number of the lines without one."""
     for place in range(len(above) - 1, max(len(above) - _TRACEBACK, 0) - 1, -1):
-        if _BEGINS in above[place]:
-            return place
+        at = above[place].find(_BEGINS)
+        if at >= 0:
+            within = (_behind_prefix(line, above[place][:at]) for line in above[place + 1 : -1])
+            whole = all(not line.strip() or line[0].isspace() for line in within)
+            return place if whole and _speaker(above[place]) == _speaker(above[-1]) else len(above)
     return len(above)
+
+
+def _speaker(line: str) -> str:
+    """What stands in front of the line's own words, without the clock: a rank, a worker."""
+    return _CLOCK.sub("", line.removesuffix(own_part(line)))
+
+
+def _behind_prefix(line: str, prefix: str) -> str:
+    """The line without what a launcher, a logger or a box has in front of the header and of this line, too."""
+    own = line[: len(prefix)]
+    if prefix.strip() and form_of_print(own) == form_of_print(prefix):
+        return line[len(prefix) :]
+    return own_part(line)
 
 
 def _prints_such_records(above: Sequence[str]) -> bool:
@@ -109,11 +130,17 @@ def _got_over_one_before(above: Sequence[str]) -> bool:
 
 
 def _tells_of_results(behind: Sequence[str], known: Collection[str]) -> bool:
-    shown = _shown(behind)[-_LAST:]
+    shown = _shown(behind)
+    rows = _rows_at_the_end([line for line in shown if form_of_print(line) not in known])
+    if rows and rows[-1] == shown[-1]:
+        return True
+    shown = shown[-_LAST:]
     if any(map(_is_in_part, shown)) or any(map(_is_a_failure, shown[-_CLEAN:])):
         return False
+    if sum(1 for line in shown if _is_only_a_file(line)) > _CLEAN:
+        return False  # what is listed or copied
     fresh = [line for line in shown[-_TOLD:] if form_of_print(line) not in known]
-    return any(_is_a_result(line) for line in fresh) or (len(fresh) == _TOLD and _is_a_table(fresh))
+    return any(map(_is_a_result, fresh)) or bool(fresh and _ONLY_A_NUMBER.fullmatch(own_part(fresh[-1])))
 
 
 def _is_a_result(line: str) -> bool:
@@ -122,13 +149,26 @@ def _is_a_result(line: str) -> bool:
         return True
     if _OF_RESULTS.search(words) and numbers:
         return True
-    return WRITTEN.search(words) is not None or _ONLY_A_FILE.fullmatch(words.strip()) is not None
+    return WRITTEN.search(words) is not None or _is_only_a_file(line)
 
 
-def _is_a_table(lines: Sequence[str]) -> bool:
-    rows = {_WORDS.sub("w", form_of_print(line)) for line in lines}
-    measured = sum(1 for line in lines if any("." in each for each in numbers_in(without_clock(line))))
-    return len(rows) < _CLEAN and 2 * measured > len(lines)
+def _is_only_a_file(line: str) -> bool:
+    return _ONLY_A_FILE.fullmatch(own_part(line).strip()) is not None
+
+
+def _rows_at_the_end(lines: Sequence[str]) -> list[str]:
+    """The rows of the table in which the lines end, if most of them measure; [] without one.
+
+    A row may tell that what it stands for failed.
+    """
+    rows = list[str]()
+    for line in reversed(lines):
+        columns = len(_COLUMNS.split(own_part(line).strip()))
+        if columns < _PAIR or (rows and abs(columns - len(_COLUMNS.split(own_part(rows[0]).strip()))) > 1):
+            break
+        rows.insert(0, line)
+    measured = sum(1 for line in rows if any("." in each for each in numbers_in(without_clock(line))))
+    return rows if len(rows) >= _TOLD and 3 * measured >= len(rows) and measured >= _CLEAN else []
 
 
 def _is_a_failure(line: str) -> bool:
@@ -148,4 +188,4 @@ def _shown(lines: Iterable[str]) -> list[str]:
 def _forms(lines: Iterable[str]) -> Counter[str]:
     """How often each form of a program's own lines occurs."""
     own = (line for line in lines if len(line) <= _LONGEST and _OF_A_STACK.search(own_part(line)) is None)
-    return Counter(form for form in map(form_of_print, own) if len(_LETTERS.sub("", form)) > _CLEAN - 1)
+    return Counter(form for form in map(form_of_print, own) if len(_LETTERS.sub("", form)) >= _PAIR)

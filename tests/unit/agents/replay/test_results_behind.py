@@ -103,3 +103,27 @@ def test_make_ignores_the_failure_of_a_command_that_may_fail(watch: Watch) -> No
     assert watch(f"{steps}{RAISED}{made} (ignored)\n").verdict.state == "healthy"
     assert watch(f"{steps}{RAISED}{made}\n").verdict.state == "failed"
     assert watch(f"{steps}{made} (ignored)\n").verdict.state == "healthy"
+
+
+def test_a_row_of_the_last_table_may_tell_of_a_failure() -> None:
+    table = "rank  box    mean\n   1  lid    3.50\n   2  paw    2.25\n   3  ear    1.75\n   -  tail     -   ValueError\n"
+    assert behind(CASES + RAISED + MORE + table)
+    assert not behind(CASES + RAISED + MORE + table.replace("3.50", "-").replace("2.25", "-"))
+
+
+def test_the_last_line_may_be_one_number_or_a_file() -> None:
+    assert behind(CASES + RAISED + MORE + "88.3\n")
+    assert behind(CASES + RAISED + MORE + "attic.pgm\n")
+    assert not behind(CASES + RAISED + MORE + "attic.log\n")
+
+
+def test_a_notebook_s_next_cells_run_behind_a_cell_that_failed(watch: Watch) -> None:
+    cell = "In [{}]:\n    toys[{}]\n"
+    raised = (
+        "KeyError                          Traceback (most recent call last)\n"
+        "  File \"<ipython-input-7>\", line 1, in <module>\n\nKeyError: 'lid'\n"
+    )
+    cells = "".join(cell.format(n, n) for n in range(1, 5))
+    text = cells + raised + cell.format(5, 5) + raised + cell.format(6, 6) + "attic.pgm\n"
+    assert watch(text).verdict.state != "failed"
+    assert watch(cells + raised).verdict.state == "failed"
