@@ -31,9 +31,9 @@ _OF_A_NOTEBOOK = re.compile(r"(?:\w+\.)*\w+ {2,}")  # IPython's: it names the ex
 _OF_A_WORKER = "Original"  # PyTorch's word in front of the traceback of a worker that loads data
 _TOTAL = re.compile(r"(\d+) ?(?:/|of) ?(\d+)")
 _WAITS = re.compile(
-    r"(?i)\b(?:wait\w*(?! ?[=:] ?\d)|retr(?:y|ies|ying)|heart ?beats?|poll\w*|still|sleep\w*|ping|upload\w*|download\w*"
-    r"|restart\w*|remaining|timeout|timed out|frame|attempt \d+ ?(?:/|of)|sent|parts? \d+)\b"
-    r"|\dit/s|s/it\b|\A\s*File |wandb:"
+    r"(?i)\b(?:wait\w*(?! ?[=:] ?\d)|retr(?:y|ies|ying)|heart ?beats?|poll\w*|still|sleep\w*|ping"
+    r"|upload\w*|download\w*|restart\w*|remaining|timeout|timed out|frame|attempt \d+ ?(?:/|of)|sent"
+    r"|parts? \d+)\b|\dit/s|s/it\b|\A\s*File |wandb:"
 )
 
 

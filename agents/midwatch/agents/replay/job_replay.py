@@ -15,8 +15,8 @@ from midwatch.agents.replay.aftermath import (
     went_on,
 )
 from midwatch.agents.replay.caught_by_workers import StepLines, caught_by_workers
-from midwatch.agents.replay.closing_words import VAGUE
 from midwatch.agents.replay.closing_lines import ClosingFailure, closing_failure
+from midwatch.agents.replay.closing_words import VAGUE
 from midwatch.agents.replay.contradicted_end import counted_end, failure_at_the_end, is_done
 from midwatch.agents.replay.counted_on import last_count
 from midwatch.agents.replay.log_files import INCARNATION, LogFile, as_printed, last_lines, origin_of
@@ -106,15 +106,7 @@ def replay(  # noqa: PLR0913  # what a log alone cannot tell; each has its defau
         elif _ended_for_no_known_reason(result) and not run.watch.job.state.succeeded:
             result = with_closing(result, _closing(run, files, hits), files)
     else:
-        result = _without_failure(run, whole=not damages)
-        spike = None if damages else _open_spike(run, files, done=run.watch.job.state.succeeded)
-        broken = None if damages else broken_at_end(run.losses, {file.path: file for file in files})
-        if spike is not None:
-            result = with_spike(result, spike.error_type, spike.first, files)
-        elif broken is not None:
-            result = with_spike(result, "numerical_instability", broken, files)
-        elif not (run.watch.job.state.succeeded or damages or over_it == RESULTS):
-            result = with_closing(result, _closing(run, files, hits), files)
+        result = _not_failed(run, files, hits, whole=not damages, results=over_it == RESULTS)
     if undone is not None and result.verdict.state != "failed" and not damages:
         cuts = cuts_behind_failures(files, hits)
         ends = (replay(job, [cut], watched, book, limits, detectors=detectors, source=source) for cut in cuts)
@@ -126,6 +118,27 @@ def replay(  # noqa: PLR0913  # what a log alone cannot tell; each has its defau
     partly = tuple(f"{damage.path}: {damage.what}; its lines up to there count" for damage in damages)
     assumed = (*result.assumed, *partly)
     return replace(result, hits=tuple(hits), unlisted=unlisted, assumed=assumed, steps=run.steps)
+
+
+def _not_failed(
+    run: _JobReplay, files: Sequence[LogFile], hits: Sequence[Hit], *, whole: bool, results: bool
+) -> Replayed:
+    """The verdict where no line tells of a failure that counts; the end of a whole file may show one.
+
+    `results`: the program told of its results behind its last failure.
+    """
+    result = _without_failure(run, whole=whole)
+    if not whole:
+        return result
+    spike = _open_spike(run, files, done=run.watch.job.state.succeeded)
+    if spike is not None:
+        return with_spike(result, spike.error_type, spike.first, files)
+    broken = broken_at_end(run.losses, {file.path: file for file in files})
+    if broken is not None:
+        return with_spike(result, "numerical_instability", broken, files)
+    if run.watch.job.state.succeeded or results:
+        return result
+    return with_closing(result, _closing(run, files, hits), files)
 
 
 class _JobReplay:

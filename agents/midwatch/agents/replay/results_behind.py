@@ -103,7 +103,7 @@ def _speaker(line: str) -> str:
 
 
 def _behind_prefix(line: str, prefix: str) -> str:
-    """The line without what a launcher, a logger or a box has in front of the header and of this line, too."""
+    """The line without what a launcher, a logger or a box has in front of it and of the header."""
     own = line[: len(prefix)]
     if prefix.strip() and form_of_print(own) == form_of_print(prefix):
         return line[len(prefix) :]

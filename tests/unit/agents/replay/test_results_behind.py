@@ -106,7 +106,8 @@ def test_make_ignores_the_failure_of_a_command_that_may_fail(watch: Watch) -> No
 
 
 def test_a_row_of_the_last_table_may_tell_of_a_failure() -> None:
-    table = "rank  box    mean\n   1  lid    3.50\n   2  paw    2.25\n   3  ear    1.75\n   -  tail     -   ValueError\n"
+    scored = "rank  box    mean\n   1  lid    3.50\n   2  paw    2.25\n   3  ear    1.75\n"
+    table = scored + "   -  tail     -   ValueError\n"
     assert behind(CASES + RAISED + MORE + table)
     assert not behind(CASES + RAISED + MORE + table.replace("3.50", "-").replace("2.25", "-"))
 
