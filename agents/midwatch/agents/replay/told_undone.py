@@ -1,8 +1,10 @@
 """Told undone: a saved log's last lines say that its job did not do all that it was started for. Pure.
 
 A script goes on behind a stage that failed, a loop behind its lost workers, a writer's thread ends and the
-training does not. What they print at the end counts: 2 of 4 files, 0 snapshots written, exit code 1. Of 1,797
-logs of failures 234 end in such words. Of 660 logs of runs that did well none does, but they shaped the words.
+training does not. What they print at the end counts: 2 of 4 files, 0 snapshots written, exit code 1.
+
+Of 1,797 logs of failures 234 end in such words. Of 660 logs of runs that did well none does, but they shaped
+the words.
 """
 
 from __future__ import annotations
