@@ -88,7 +88,7 @@ def replay(  # noqa: PLR0913  # what a log alone cannot tell; each has its defau
             unlisted += len(record.hits) - len(listed)
     place = {file.path: index for index, file in enumerate(files)}
     hits.sort(key=lambda hit: place[hit.line.path])
-    undone = _told_undone(files) if end is None else None
+    undone = _told_undone(run, files) if end is None else None
     held = bool(run.watch.job.state.held) and end is None
     over_it = _went_on(run, files, hits) if held and undone is None else ""
     if end is not None or (run.watch.job.state.held and not over_it):
@@ -303,9 +303,10 @@ def _ended_for_no_known_reason(result: Replayed) -> bool:
     return vague and result.decision.action == "hold"
 
 
-def _told_undone(files: Sequence[LogFile]) -> ClosingFailure | None:
+def _told_undone(run: _JobReplay, files: Sequence[LogFile]) -> ClosingFailure | None:
     """The line in which the first such file says at its end that not all of the work was done."""
-    found = ((file.path, told_undone(file)) for file in files)
+    succeeded = run.watch.job.state.succeeded
+    found = ((file.path, told_undone(file, succeeded=succeeded)) for file in files)
     return next((ClosingFailure(path, number, VAGUE, UNDONE) for path, number in found if number), None)
 
 

@@ -27,6 +27,7 @@ _PAIR = 2
 _LETTERS = re.compile(r"[\W\d_]+")
 _LONGEST = 400
 _CLOCK = re.compile(CLOCK)
+_MARGIN = " \t|│┃"
 _KIND = 24
 _BEGINS = "Traceback (most recent call last)"
 _NAMES = re.compile(r"(?:\w+\.)*\b[A-Z]\w*(?:Error|Exception)\b")
@@ -46,8 +47,13 @@ _MEASURE = re.compile(
     r"|ndcg\w*|mrr|hits?@\d+|radius|objective|mean|kept)(?:\b|_|@)"
 )
 _OF_RESULTS = re.compile(
-    r"(?i)\b(?:best|final|overall|totals?|summary|report|results?|ranking|average|kept|accepted|all)\b"
+    r"(?i)\b(?:best|final|overall|totals?|summary|report|results?|ranking|average|kept|accepted|all"
+    r"|measured|executed|processed)\b"
 )
+_TESTED = re.compile(
+    r"OK(?: \([a-z]+(?: [a-z]+)*=\d+(?:, [a-z]+(?: [a-z]+)*=\d+)*\))?"
+)  # unittest's last word
+_NO_ERRORS = re.compile(r"(?i)\b(?:no|0)(?: \w+)? (?:errors?|failures?)\b")
 _OF_A_FAILURE = re.compile(
     r"(?i)\b(?:errors?|exception|traceback|abort\w*|crash\w*|fatal|killed|terminated|gave up|giving up"
     r"|exit(?:ed)? (?:code|status)? ?[1-9]|(?:rc|status|code)[= ][1-9]\d*|failed (?:with|to|because)|stopp\w+"
@@ -72,6 +78,8 @@ def has_results_behind(file: LogFile, last: int) -> bool:
     """
     first = max(last - _READ, 0)
     above = list(islice(lines_behind(file, first), last - first))
+    while above and above[-1][:1].isspace() and not _NAMES.match(above[-1].lstrip(_MARGIN)):
+        above.pop()  # an exception's message may have more lines
     behind = list(islice(lines_behind(file, last), _READ + 1))
     if len(behind) > _READ:
         return False
@@ -149,7 +157,9 @@ def _is_a_result(line: str) -> bool:
         return True
     if _OF_RESULTS.search(words) and numbers:
         return True
-    return WRITTEN.search(words) is not None or _is_only_a_file(line)
+    return (
+        WRITTEN.search(words) is not None or _is_only_a_file(line) or bool(_TESTED.fullmatch(words.strip()))
+    )
 
 
 def _is_only_a_file(line: str) -> bool:
@@ -172,7 +182,7 @@ def _rows_at_the_end(lines: Sequence[str]) -> list[str]:
 
 
 def _is_a_failure(line: str) -> bool:
-    return _OF_A_FAILURE.search(own_part(line)) is not None
+    return _OF_A_FAILURE.search(_NO_ERRORS.sub("", own_part(line))) is not None
 
 
 def _is_in_part(line: str) -> bool:

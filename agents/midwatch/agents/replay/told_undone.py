@@ -32,7 +32,7 @@ _SHELL = re.compile(
 _CODE = re.compile(
     r"(?i)(?:\b(?:exit(?:ed|ing)?(?: (?:with|code|status))*|rc|ret(?:urn)?(?:ed)?(?:[ _]?code)?|status"
     r"|(?:ended|finished|died|left|done|killed),? (?:with )?(?:exit )?(?:code|status)"
-    r"|exit[_-](?:code|status))\W{0,3}|=> ?)[1-9]\d{0,2}\W*\Z"
+    r"|exit[_-](?:code|status))\W{0,3}|=> ?)(?:[1-9]\d?|1\d\d|25[45])\W*\Z"
 )
 _OF_THE_WORK = (
     r"(?:files?|shards?|parts?|vectors?|embeddings?|snapshots?|art[ei]facts?|checkpoints?|stages?|clients?|rounds?"
@@ -61,15 +61,20 @@ _ENOUGH = re.compile(r"(?i)\b(?:required|optional|skipped|enough|minimum|quorum)
 """What was left undone was not needed."""
 
 
-def told_undone(file: LogFile) -> int:
-    """The number of the line in which the last lines say so; 0 if none does. Raises OSError."""
+def told_undone(file: LogFile, *, succeeded: bool = False) -> int:
+    """The number of the line in which the last lines say so; 0 if none does. Raises OSError.
+
+    `succeeded`: the job told of its success. Then an exit code may be its closing's.
+    """
     shown = [(number, line.decode("utf-8", "replace")) for number, line in last_lines(file)]
     often = Counter(form_of_print(line) for _, line in shown)
     counts = {number for number, line in shown if often[form_of_print(line)] >= _A_COUNT}
     shown = [(number, own_part(line)) for number, line in shown if not _SHELL.search(own_part(line))]
     last = [(number, words) for number, words in shown[-_LAST:] if len(words) <= _LONGEST]
     told = next((number for number, words in last if number not in counts and _says_undone(words)), 0)
-    return told or next((number for number, words in last[-_OF_CODES:] if _CODE.search(words)), 0)
+    if told or succeeded:
+        return told
+    return next((number for number, words in last[-_OF_CODES:] if _CODE.search(words)), 0)
 
 
 def cuts_behind_failures(files: Sequence[LogFile], hits: Sequence[Hit]) -> Iterator[LogFile]:

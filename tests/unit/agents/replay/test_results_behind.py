@@ -32,6 +32,8 @@ def behind(text: str) -> bool:
         "mean 3.18 toys\n",
         "best box: 7\n",
         "wrote attic.csv\n",
+        "12 boxes measured, 0 untold errors\n",
+        "Ran 12 tests in 3.183s\n\nOK (skipped=1)\n",
         "attic.csv 4711\n",
         "lid   1.50\npaw   0.25\near   2.75\ntail  1.25\n",
         '{"recall": 0.75, "boxes": 12}\n',
@@ -128,3 +130,10 @@ def test_a_notebook_s_next_cells_run_behind_a_cell_that_failed(watch: Watch) -> 
     text = cells + raised + cell.format(5, 5) + raised + cell.format(6, 6) + "attic.pgm\n"
     assert watch(text).verdict.state != "failed"
     assert watch(cells + raised).verdict.state == "failed"
+
+
+def test_an_exception_s_message_may_have_more_lines_and_a_judge_may_indent_it() -> None:
+    more = RAISED + "\tof the 7th shelf, and no KeyError before\n"
+    assert behind(CASES + more + MORE + TOLD)
+    indented = "".join(f"  {line}\n" for line in RAISED.splitlines())
+    assert behind(CASES + indented + MORE + TOLD)

@@ -56,6 +56,7 @@ def test_words_of_what_was_left_undone(line: str) -> None:
         "errors written: 0.5",
         "stored in toys/rank10/2026-03-02/shards/7",
         "rc=0",
+        "GET /toys finished with status 200",
         "job ended, code 0",
         "[toyd.sh] paint.py => 0",
         "round 7/70\nround 8/70\nround 9/70",
@@ -68,6 +69,12 @@ def test_words_of_what_was_done_or_not_needed(line: str) -> None:
 def test_a_code_in_front_of_the_last_lines_is_of_something_else() -> None:
     assert told("toy 7: rc=1\n" + STEPS) == 0
     assert told("toy 7: rc=1\ntoy 8\ntoy 9\n") == 0
+
+
+def test_behind_the_job_s_word_of_its_success_a_code_may_be_its_closing_s() -> None:
+    file = LogFile("log", b"all toys done\ntoyd: exit 143\n", 0.0)
+    assert told_undone(file) == 2
+    assert told_undone(file, succeeded=True) == 0
 
 
 def test_the_failure_that_steps_had_undone_is_the_root(watch: Watch) -> None:
