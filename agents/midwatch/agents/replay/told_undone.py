@@ -3,7 +3,7 @@
 A script goes on behind a stage that failed, a loop behind its lost workers, a writer's thread ends and the
 training does not. What they print at the end counts: 2 of 4 files, 0 snapshots written, exit code 1.
 
-Of 1,797 logs of failures 234 end in such words. Of 660 logs of runs that did well none does, but they shaped
+Of 1,797 logs of failures 213 end in such words. Of 660 logs of runs that did well none does, but they shaped
 the words.
 """
 
@@ -30,14 +30,17 @@ _SHELL = re.compile(
     r"|\Awandb:"
 )
 _CODE = re.compile(
-    r"(?i)(?:\b(?:exit(?:ed|ing)?(?: (?:with|code|status))*|rc|ret(?:urn)?(?:ed)?(?:[ _]?code)?|status"
+    r"(?i)(?:\b(?:exit(?:ed|ing)?(?: (?:with|code|status))*|rc|ret(?:urn(?:ed)?)?[ _]?code"
     r"|(?:ended|finished|died|left|done|killed),? (?:with )?(?:exit )?(?:code|status)"
-    r"|exit[_-](?:code|status))\W{0,3}|=> ?)(?:[1-9]\d?|1\d\d|25[45])\W*\Z"
+    r"|exit[_-](?:code|status))\W{0,3}|\.(?:py|sh) => ?)(?:[1-9]\d?|1\d\d|25[45])\W*\Z"
 )
+# One of them is how far the work is: shard 3/8.
 _OF_THE_WORK = (
-    r"(?:files?|shards?|parts?|vectors?|embeddings?|snapshots?|art[ei]facts?|checkpoints?|stages?|clients?|rounds?"
-    r"|folds?|outputs?|exports?|formats?|targets?|models?|(?:pipeline )?steps? (?:ok|done|succeeded|passed))"
+    r"(?:files|shards|parts|vectors|embeddings|snapshots|art[ei]facts|checkpoints|stages|clients|rounds|folds"
+    r"|outputs|exports|formats|targets|models|(?:pipeline )?steps (?:ok|done|succeeded|passed))"
 )
+_GOES_ON = re.compile(r"\b(?!missing\b)[A-Za-z]{3,}ing\b")
+"""Loading the shards, writing the files: it is not over."""
 _COUNTS = r"(?<![\w./-])(\d+) ?(?:of|/) ?(\d+)(?![\w./%-])"
 _OF_ALL = re.compile(rf"(?i)\b{_OF_THE_WORK}\b[^\d]{{0,24}}?{_COUNTS}")
 _ALL_OF = re.compile(rf"(?i){_COUNTS} (?:\w+ )?{_OF_THE_WORK}\b")
@@ -91,6 +94,6 @@ def cuts_behind_failures(files: Sequence[LogFile], hits: Sequence[Hit]) -> Itera
 def _says_undone(words: str) -> bool:
     if _ENOUGH.search(words):
         return False
-    counts = [*_OF_ALL.findall(words), *_ALL_OF.findall(words)]
+    counts = [] if _GOES_ON.search(words) else [*_OF_ALL.findall(words), *_ALL_OF.findall(words)]
     in_part = any(int(done) < int(of) for done, of in counts)
     return in_part or _NONE.search(words) is not None or _FAILED.search(words) is not None
