@@ -68,11 +68,13 @@ def replay(  # noqa: PLR0913  # what a log alone cannot tell; each has its defau
     end: StartState | None = None,
     failed_step: FailedLastStep | None = None,
     source: tuple[str, str] = ("replay", "file"),
+    cut: bool = False,
 ) -> Replayed:
     """Watch all files of one job. The time of the lines counts, and the order of `files` does not.
 
     `end`: how the scheduler says that the job ended. Without it a log with a failure is taken for an end.
     `failed_step`: what its record says against a good end. `source`: that scheduler, and the job's id there.
+    `cut`: the files were cut off, so their last lines are not the job's last words on what is done.
     Raises OSError if a file cannot be read.
     """
     run = _JobReplay(job, book, limits, detectors)
@@ -88,7 +90,7 @@ def replay(  # noqa: PLR0913  # what a log alone cannot tell; each has its defau
             unlisted += len(record.hits) - len(listed)
     place = {file.path: index for index, file in enumerate(files)}
     hits.sort(key=lambda hit: place[hit.line.path])
-    undone = _told_undone(run, files) if end is None else None
+    undone = _told_undone(run, files) if end is None and not cut else None
     held = bool(run.watch.job.state.held) and end is None
     over_it = _went_on(run, files, hits) if held and undone is None else ""
     if end is not None or (run.watch.job.state.held and not over_it):
@@ -109,7 +111,10 @@ def replay(  # noqa: PLR0913  # what a log alone cannot tell; each has its defau
         result = _not_failed(run, files, hits, whole=not damages, results=over_it == RESULTS)
     if undone is not None and result.verdict.state != "failed" and not damages:
         cuts = cuts_behind_failures(files, hits)
-        ends = (replay(job, [cut], watched, book, limits, detectors=detectors, source=source) for cut in cuts)
+        ends = (
+            replay(job, [each], watched, book, limits, detectors=detectors, source=source, cut=True)
+            for each in cuts
+        )
         failed = (each for each in ends if each.verdict.state == "failed")
         result = next(failed, with_closing(result, undone, files))
         over_it = UNDONE

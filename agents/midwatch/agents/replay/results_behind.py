@@ -167,7 +167,7 @@ def _is_only_a_file(line: str) -> bool:
 
 
 def _rows_at_the_end(lines: Sequence[str]) -> list[str]:
-    """The rows of the table in which the lines end, if most of them measure; [] without one.
+    """The rows of the table in which the lines end, if a third of them measures; [] without one.
 
     A row may tell that what it stands for failed.
     """

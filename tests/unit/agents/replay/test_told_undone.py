@@ -97,6 +97,14 @@ def test_a_reclaimed_machine_is_worth_a_restart_though_steps_followed_its_notice
     assert (done.verdict.error_type, done.decision.action) == ("preemption", "restart")
 
 
+def test_what_a_cut_file_ends_with_are_no_last_words_of_the_job(watch: Watch) -> None:
+    boxes = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
+    done = "`Trainer.fit` stopped: `max_steps=30` reached.\n"
+    end = "srun: error: {box}: task 0: Exited with exit code 143\nnothing was saved of {box}\n"
+    left = "".join(end.format(box=box) for box in boxes)
+    assert watch(STEPS + done + left).verdict.root_line == "nothing was saved of eta"
+
+
 def test_without_a_failure_a_person_decides_on_the_words(watch: Watch) -> None:
     done = watch(f"{STEPS}toy files: 2/4\n")
     assert (done.verdict.state, done.decision.action) == ("failed", "hold")
