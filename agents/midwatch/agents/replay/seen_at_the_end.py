@@ -39,7 +39,7 @@ def with_closing(result: Replayed, end: ClosingFailure | None, files: Sequence[L
     """The verdict on a log whose last lines show a failure of an unknown kind."""
     if end is None:
         return result
-    taken = _is_taken(end, files)
+    taken = _is_taken(end, files) and result.verdict.error_type != "user_interrupt"  # else somebody ended it
     verdict = replace(
         result.verdict,
         error_type=end.error_type,

@@ -130,12 +130,20 @@ def test_an_error_as_the_last_line_is_typed_by_its_words(watch: Watch) -> None:
     assert watch(f"{STEPS}ERROR: toy check: rank 3 timed out\n").verdict.error_type == "distributed_timeout"
 
 
-def ended(log: str, exit_code: int) -> Replayed:
-    policy = load_policy("verdict")
+def ended(log: str, exit_code: int | None, policy_name: str = "verdict") -> Replayed:
+    policy = load_policy(policy_name)
     book = Rulebook({policy.name: policy}, sign=lambda command: command, default_policy=policy.name)
     files = [LogFile("log", log.encode(), 0.0)]
-    watched, end = watched_rules(("default",), scan=False), from_exit_code(exit_code)
+    watched = watched_rules(("default",), scan=False)
+    end = None if exit_code is None else from_exit_code(exit_code)
     return replay("replay:file/log", files, watched, book, WatchLimits(), end=end)
+
+
+def test_a_taken_machine_is_no_restart_against_a_person_or_another_policy() -> None:
+    log = f"{STEPS}{TAKEN}\n"
+    assert ended(log, 1).decision.action == "restart"
+    assert ended(log, 130).decision.action == "hold"
+    assert ended(log, None, "megatron_conservative").decision.action == "hold"
 
 
 def test_where_only_the_exit_code_tells_of_a_failure_the_last_words_say_which() -> None:
