@@ -27,7 +27,7 @@ from midwatch.agents.detect.diagnosis import chance
 from midwatch.agents.detect.diagnosis.chance import Counted, EndClass, chance_of, counted
 from midwatch.agents.policies.loader import load_policy
 from midwatch.agents.replay.job_replay import replay
-from midwatch.agents.replay.log_files import LogFile
+from midwatch.agents.replay.reading.log_files import LogFile
 from midwatch.agents.replay.scoring import Labelled, read_labelled
 from midwatch.agents.rulesets.bundles import CompiledBundle, watched_rules
 from midwatch.agents.rulesets.outcomes import Counts, counts_text

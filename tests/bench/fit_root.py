@@ -28,7 +28,7 @@ from midwatch.agents.detect.incident import settling
 from midwatch.agents.detect.line_order import in_order
 from midwatch.agents.policies.loader import load_policy
 from midwatch.agents.replay.job_replay import replay
-from midwatch.agents.replay.log_files import LogFile, as_printed
+from midwatch.agents.replay.reading.log_files import LogFile, as_printed
 from midwatch.agents.replay.scoring import Labelled, Prediction, read_labelled, root_named
 from midwatch.agents.rulesets.bundles import CompiledBundle, watched_rules
 from midwatch.rules.detectors.limits import WatchLimits

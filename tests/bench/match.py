@@ -21,8 +21,8 @@ from bench.match_methods import EXACT, NAIVE, OURS, OURS_WITH_BLOCKS, SLOW, Meth
 from bench.match_report import write_report
 from bench.match_tools import SAMPLES, measure_tools
 from midwatch.agents.match.chunk_hits import match
-from midwatch.agents.replay.log_files import LogFile
-from midwatch.agents.replay.log_files import chunks as shipped_chunks
+from midwatch.agents.replay.reading.log_files import LogFile
+from midwatch.agents.replay.reading.log_files import chunks as shipped_chunks
 from midwatch.rules.loader import load_bundle
 from midwatch.rules.matching.compiler import RuleSet, compile_rules
 from midwatch.rules.matching.matcher import lines_of

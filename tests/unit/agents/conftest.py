@@ -9,10 +9,10 @@ import pytest
 
 from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.policies.loader import load_policy
-from midwatch.agents.replay.appended_starts import replay_last
 from midwatch.agents.replay.job_replay import replay
-from midwatch.agents.replay.log_files import LogFile
+from midwatch.agents.replay.reading.log_files import LogFile
 from midwatch.agents.replay.replayed import Replayed
+from midwatch.agents.replay.starts.appended_starts import replay_last
 from midwatch.agents.rulesets import bundles
 from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.rules.matching.compiler import RuleSet, compile_rules

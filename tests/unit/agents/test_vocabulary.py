@@ -11,7 +11,7 @@ import pytest
 
 from midwatch.agents.detect.diagnosis.root_line import root_of
 from midwatch.agents.match.chunk_hits import match
-from midwatch.agents.replay.log_files import LogFile, chunks
+from midwatch.agents.replay.reading.log_files import LogFile, chunks
 from midwatch.agents.rulesets.bundles import watched_rules
 from midwatch.rules.matching.compiler import RuleSet
 from midwatch.rules.model import Role

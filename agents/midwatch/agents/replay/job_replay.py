@@ -7,31 +7,31 @@ from copy import copy
 from dataclasses import replace
 
 from midwatch.agents.decide.decision import Rulebook
-from midwatch.agents.replay.aftermath import (
+from midwatch.agents.replay.endings.closing_lines import ClosingFailure, closing_failure
+from midwatch.agents.replay.endings.closing_words import VAGUE
+from midwatch.agents.replay.endings.contradicted_end import counted_end, failure_at_the_end, is_done
+from midwatch.agents.replay.endings.open_spike import Losses, Spike, broken_at_end, is_over
+from midwatch.agents.replay.endings.said_before_exit import said_before_exit
+from midwatch.agents.replay.endings.seen_at_the_end import with_closing, with_cut_name, with_spike
+from midwatch.agents.replay.endings.told_undone import UNDONE, cuts_behind_failures, told_undone
+from midwatch.agents.replay.matched_files import Damage, in_order, matching
+from midwatch.agents.replay.pipeline import JobWatch, PipelineStep, step
+from midwatch.agents.replay.reading.archives import Advance, nothing
+from midwatch.agents.replay.reading.log_files import INCARNATION, LogFile, as_printed, last_lines, origin_of
+from midwatch.agents.replay.replayed import Replayed
+from midwatch.agents.replay.went_on.aftermath import (
     LastFailure,
     has_work_above,
     is_stray,
     tells_an_end,
     went_on,
 )
-from midwatch.agents.replay.caught_by_workers import StepLines, caught_by_workers
-from midwatch.agents.replay.closing_lines import ClosingFailure, closing_failure
-from midwatch.agents.replay.closing_words import VAGUE
-from midwatch.agents.replay.contradicted_end import counted_end, failure_at_the_end, is_done
-from midwatch.agents.replay.counted_on import last_count
-from midwatch.agents.replay.log_files import INCARNATION, LogFile, as_printed, last_lines, origin_of
-from midwatch.agents.replay.matched_files import Damage, in_order, matching
-from midwatch.agents.replay.open_spike import Losses, Spike, broken_at_end, is_over
-from midwatch.agents.replay.pipeline import JobWatch, PipelineStep, step
-from midwatch.agents.replay.printed_then_succeeded import got_over_by_its_word
-from midwatch.agents.replay.reading.archives import Advance, nothing
-from midwatch.agents.replay.replayed import Replayed
-from midwatch.agents.replay.results_behind import has_results_behind
-from midwatch.agents.replay.said_before_exit import said_before_exit
-from midwatch.agents.replay.seen_at_the_end import with_closing, with_cut_name, with_spike
-from midwatch.agents.replay.success_elsewhere import got_over_before_the_success
-from midwatch.agents.replay.told_undone import UNDONE, cuts_behind_failures, told_undone
-from midwatch.agents.replay.worked_on import worked_on
+from midwatch.agents.replay.went_on.caught_by_workers import StepLines, caught_by_workers
+from midwatch.agents.replay.went_on.counted_on import last_count
+from midwatch.agents.replay.went_on.printed_then_succeeded import got_over_by_its_word
+from midwatch.agents.replay.went_on.results_behind import has_results_behind
+from midwatch.agents.replay.went_on.success_elsewhere import got_over_before_the_success
+from midwatch.agents.replay.went_on.worked_on import worked_on
 from midwatch.agents.rulesets.bundles import CompiledBundle
 from midwatch.agents.schedulers.base import StartState
 from midwatch.agents.schedulers.saved_job import FailedLastStep

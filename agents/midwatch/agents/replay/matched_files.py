@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from midwatch.agents.match.chunk_hits import match
-from midwatch.agents.replay.log_files import LogFile, chunks_of, origin_of
 from midwatch.agents.replay.own_counts import with_own_counts
-from midwatch.agents.replay.printed_times import PrintedTimes, undated
 from midwatch.agents.replay.reading.archives import Advance, LogReader
 from midwatch.agents.replay.reading.line_order import cut, joined, timed
+from midwatch.agents.replay.reading.log_files import LogFile, chunks_of, origin_of
+from midwatch.agents.replay.reading.printed_times import PrintedTimes, undated
 from midwatch.agents.rulesets.bundles import CompiledBundle
 from midwatch.streams.errors import MidwatchError
 from midwatch.streams.records import Chunk, Hits

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 from midwatch.agents.match.chunk_hits import When, match
-from midwatch.agents.replay.printed_forms import CLOCK, LEVEL, NUMBER, own_part
+from midwatch.agents.replay.reading.printed_forms import CLOCK, LEVEL, NUMBER, own_part
 from midwatch.rules.matching.compiler import compile_rules
 from midwatch.rules.model import Phase, Role, Rule, Severity, Shows
 from midwatch.streams.records import Chunk, Hits

@@ -16,7 +16,7 @@ from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.match.chunk_hits import match
 from midwatch.agents.policies.loader import load_policy
 from midwatch.agents.replay.job_replay import replay
-from midwatch.agents.replay.log_files import LogFile
+from midwatch.agents.replay.reading.log_files import LogFile
 from midwatch.agents.replay.replayed import Replayed
 from midwatch.agents.rulesets.bundles import CompiledBundle
 from midwatch.rules.detectors.limits import WatchLimits

@@ -13,11 +13,11 @@ import pytest
 from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.policies.loader import load_policy
 from midwatch.agents.replay import job_replay
-from midwatch.agents.replay.given_files import shown_progress
 from midwatch.agents.replay.job_replay import replay
-from midwatch.agents.replay.log_files import LogFile, chunks
 from midwatch.agents.replay.output import as_plain
+from midwatch.agents.replay.reading.given_files import shown_progress
 from midwatch.agents.replay.reading.line_order import cut
+from midwatch.agents.replay.reading.log_files import LogFile, chunks
 from midwatch.agents.rulesets.bundles import CompiledBundle, watched_rules
 from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.rules.prefilter.workloads import progress, storm

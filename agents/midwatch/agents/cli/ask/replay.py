@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from midwatch.agents.decide.decision import Rulebook
     from midwatch.agents.policies.base import Policy
     from midwatch.agents.policies.oellm import RetryCounting
-    from midwatch.agents.replay.jobs_of_files import JobFiles
-    from midwatch.agents.replay.log_files import LogFile
+    from midwatch.agents.replay.reading.jobs_of_files import JobFiles
+    from midwatch.agents.replay.reading.log_files import LogFile
     from midwatch.agents.replay.recording.recording_file import Head
     from midwatch.agents.replay.replayed import Replayed
     from midwatch.agents.schedulers.saved_job import SavedJob
@@ -85,12 +85,12 @@ def replay(
         raise click.UsageError("give log files, a directory, -, or --recording FILE")
     from midwatch.agents.decide.decision import Rulebook
     from midwatch.agents.policies.oellm import RetryCounting
-    from midwatch.agents.replay.appended_starts import replay_last
-    from midwatch.agents.replay.given_files import given_files, shown_progress
     from midwatch.agents.replay.job_replay import replay as replay_files
-    from midwatch.agents.replay.log_files import line_count
     from midwatch.agents.replay.matched_files import processes_for
     from midwatch.agents.replay.output import as_plain, as_table, as_text
+    from midwatch.agents.replay.reading.given_files import given_files, shown_progress
+    from midwatch.agents.replay.reading.log_files import line_count
+    from midwatch.agents.replay.starts.appended_starts import replay_last
     from midwatch.agents.rulesets.bundles import watched_rules
     from midwatch.agents.rulesets.extensions import extensions_of
     from midwatch.agents.rulesets.foreign_parts import detectors_in, policies_in
@@ -148,7 +148,7 @@ def _jobs(paths: Sequence[str], files: Sequence[LogFile], by: str, *, named: boo
 
     `named`: the caller told what holds for one job.
     """
-    from midwatch.agents.replay.jobs_of_files import jobs_of
+    from midwatch.agents.replay.reading.jobs_of_files import jobs_of
 
     if by == "one" or len(paths) != 1 or not Path(paths[0]).is_dir():
         if by in ("folder", "file"):
@@ -171,7 +171,7 @@ def _end(
     exit_code: int | None, record: Path | None, job: str | None, files: Sequence[LogFile]
 ) -> SavedJob | None:
     """How the job ended, if the caller knows it."""
-    from midwatch.agents.replay.own_job_id import clues_of
+    from midwatch.agents.replay.reading.own_job_id import clues_of
     from midwatch.agents.replay.scheduler_record import ended_job, from_exit_code
     from midwatch.agents.schedulers.saved_job import SavedJob
 

@@ -102,7 +102,7 @@ def _normalised(line: str) -> bytes:
 def _counted(rules: RuleSet, text: bytes) -> dict[str, str]:
     """The role that the line has in the stream, by rule; rules that the stream drops are absent."""
     from midwatch.agents.match.chunk_hits import match
-    from midwatch.agents.replay.log_files import LogFile, chunks
+    from midwatch.agents.replay.reading.log_files import LogFile, chunks
 
     kept: dict[str, str] = {}
     for chunk in chunks("replay:file/line", LogFile("line", text + b"\n", 0.0), 0):

@@ -80,9 +80,9 @@ def replay_of_logs(watched: CompiledBundle) -> Callable[[str], Replayed]:
     """From the text of a log to what `midwatch replay` makes of it under these rules, without options."""
     from midwatch.agents.decide.decision import Rulebook
     from midwatch.agents.policies.loader import load_policy
-    from midwatch.agents.replay.appended_starts import replay_last
     from midwatch.agents.replay.job_replay import replay
-    from midwatch.agents.replay.log_files import LogFile
+    from midwatch.agents.replay.reading.log_files import LogFile
+    from midwatch.agents.replay.starts.appended_starts import replay_last
     from midwatch.rules.detectors.limits import WatchLimits
 
     policy = load_policy("verdict")

@@ -15,7 +15,7 @@ from midwatch.agents.match.chunk_hits import match
 from midwatch.agents.match.record_size import encoded
 from midwatch.agents.policies.loader import load_policy
 from midwatch.agents.replay.job_replay import replay
-from midwatch.agents.replay.log_files import LogFile
+from midwatch.agents.replay.reading.log_files import LogFile
 from midwatch.agents.replay.replayed import Replayed
 from midwatch.agents.rulesets.bundles import CompiledBundle, watched_rules
 from midwatch.rules.detectors import DETECTORS

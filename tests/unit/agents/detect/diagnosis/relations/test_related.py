@@ -11,7 +11,7 @@ from midwatch.agents.detect.diagnosis.relations.related import related
 from midwatch.agents.detect.diagnosis.relations.surroundings import Surroundings
 from midwatch.agents.policies.loader import load_policy
 from midwatch.agents.replay.job_replay import replay
-from midwatch.agents.replay.log_files import LogFile
+from midwatch.agents.replay.reading.log_files import LogFile
 from midwatch.agents.replay.replayed import Replayed
 from midwatch.agents.replay.scheduler_record import from_exit_code, from_text
 from midwatch.agents.rulesets.bundles import watched_rules

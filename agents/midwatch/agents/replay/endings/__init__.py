@@ -1,0 +1,1 @@
+"""Failures that only the end of a saved log shows."""

@@ -1,0 +1,278 @@
+"""The closing lines: the failure that only the end of a saved log shows, because no rule knows its words.
+
+A live watch learns from the scheduler how the job ended. A saved log ends where its program or its copy
+ended. Nine ends speak for a failure all the same:
+
+- A Python traceback whose exception is missing.
+- An error as the very last line.
+- Words of a failure in the last lines (`closing_words`).
+- What a terminal or a shell prints when it ends a program.
+- Step after step whose gradients are not finite.
+- Rows of a table whose loss is no number (`closing_tables`).
+- A request to end (`closing_requests`).
+- A shell's word on what its script lacks.
+- Waiting for ranks or processes (`closing_waits`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from midwatch.agents.replay.endings.closing_requests import ASKED, asked_to_end
+from midwatch.agents.replay.endings.closing_tables import BROKEN_TABLE, broken_table
+from midwatch.agents.replay.endings.closing_waits import closing_wait
+from midwatch.agents.replay.endings.closing_words import kind_of, last_words
+from midwatch.agents.replay.endings.cut_tracebacks import (
+    Numbered,
+    header_of,
+    is_of_a_child_left,
+    is_within_a_client,
+    last_code,
+    named_type,
+    names_a_library_s_exception,
+)
+from midwatch.agents.replay.reading.log_files import LogFile, last_lines
+from midwatch.streams.lines.launcher_prefix import front, grade
+from midwatch.streams.lines.log_levels import goes_on, is_warning, stands_aside
+from midwatch.streams.records import Hit
+
+_ABOVE = 3
+"""Lines above a traceback's header in which the program may say what it met."""
+_CHILDREN = 16  # lines: each child of an interrupted program names itself
+_LONGEST = 120
+"""The most lines of errors that are read."""
+_UNKNOWN = "exception"
+
+CUT = "the log ends within a traceback"
+CUT_NAME = "the log ends within the name of the exception"
+SAID = "the log ends with an error that no rule knows"
+WORDS = "the last lines tell of a failure in words that no rule knows"
+BROKEN = "the log ends in steps whose gradients are not finite"
+LACKS = "the log ends with a shell's word on what its script lacks"
+ENDED = "the log ends with what a terminal or a shell prints when a program is ended"
+
+_LACKS = "script_goes_on_without"
+
+_DIGITS = re.compile(rb"\d+")
+_LEFT_OUT = re.compile(rb"\A\s*(?:\[?\.\.\.\]?)?\s*\Z")
+# Python announces with these words that the program goes on behind the traceback, or only a thread ends.
+_GOES_ON = re.compile(rb"Exception ignored |--- Logging error ---|Exception in thread |in atexit callback")
+_SAYS_WHY = re.compile(
+    rb"(?i)\b(?:error|fatal|fail(?:ed|ure)?|can ?not|could ?n[o']t|unable|abort(?:ed|ing)?|timed out|exceeded"
+    rb"|refused|denied|invalid|corrupt(?:ed)?|killed|exception in (?!thread\b))\b"
+)
+# Behind a clock, numbers or a name, the level that a logger prints; or the first word of the line itself.
+_STAMPED = re.compile(
+    rb"\A(?:[^a-z]|[A-Z][a-z]{2}\b){0,48}(?:[\w.-]+ ?[:|-] ?)?\[?\b(?:ERROR|CRITICAL|FATAL)\b"
+)
+# What other loggers print: a record, or the level as one letter. TensorFlow registers its factories twice.
+_LOUD = rb"error|critical|fatal|panic"
+_STRUCTURED = re.compile(
+    rb"\A\s*\{(?=.*\"(?:message|msg|event|error)\": ?\")"  # JSON
+    rb"[^{]*?\"(?:level(?:_?name)?|lvl|log\.level|severity)\": ?\"(?i:" + _LOUD + rb")\""
+    rb"|\A(?=.*\b(?:msg|message|event|err|error)=)(?:[\w.]+=(?:\"[^\"]*\"|[^\s\"]*) )*"  # logfmt
+    rb"(?:level|lvl|severity)=\"?(?i:" + _LOUD + rb")\b"
+    rb"|\A\[?[EF]\d{3,4} \d\d:\d\d:\d\d[.\d]* +(?:\d+ )?[\w./-]+:\d+\] (?!.*\bregister)"  # glog, c10
+    rb"|\A(?:\[[\w.: -]+\] +)*[\w.-]+:\d+ +UCX +(?:ERROR|FATAL) "
+)
+_BEGINS = re.compile(
+    rb"\A\W*(?:error: (?=.*\bgiv(?:ing|es|en) up\b)"
+    rb"|Error(?: in| when| while|(?: occurr?ed)? during| \w+ing\b|: )|Fatal(?: error)?: "
+    rb"|Failed to )(?! *\d)"
+)
+_NAME = re.compile(rb"(?:\w+\.)*[A-Z]\w*")
+_WHOLE_NAME = re.compile(rb"(?:Error|Exception|Exit|Interrupt|Timeout|Warning|Fail(?:ed|ure)|Fault)\Z")
+_MEASURED = re.compile(rb"[:=] ?\d[\d.]*%?\s*\Z")
+# Whole lines. In the middle of a log they may be anything, so no rule looks for them.
+_ENDED = (
+    (re.compile(rb"\s*(?:\^[CZ\\])+\s*"), "user_interrupt"),
+    (re.compile(rb"(?:Quit|User defined signal [12])(?: \(core dumped\))?\s*"), "cancelled"),
+    (re.compile(rb"(?:Aborted|Stack overflow)\s*"), "native_crash"),
+    (re.compile(rb"[Oo]ut of memory[.!]?\s*"), "host_oom"),
+    # A terminal prints it behind whatever stands in the line, mostly a bar.
+    (re.compile(rb".*(?:\bit/s|s/it\b|(?i:loss|step|epoch)\b).*[^\s^]\s*(?:\^[C\\])+\s*"), "user_interrupt"),
+)
+_INTERRUPTED = re.compile(rb"\A(?:\^C)+(?:Traceback |Process \w+-\d+:)")
+# Some collectors stamp all that a program writes to stderr as an error.
+_NO_ERROR = re.compile(
+    rb"\d%\||\d(?:it/s|s/it)\b|\b[IW] ?\w*/\S+\.(?:cc|cpp):\d+\]|\b\w*Warning: "
+    rb"|\b(?i:step|epoch|iter\w*|loss)\b[ =:\"]+\d+(?:\.\d+)?(?:[ ,}]|\Z)|\bresuming normal operation\b"
+    rb"|[\s\]:]INFO[\s\[:]"  # the program's own level
+)
+_GRADIENTS = re.compile(
+    rb"(?i)\bgrad(?:ient)?[ _]?norm\b['\"]?(?: is| ?[:=])? *(?P<value>-?(?:nan|inf|\d[\d.]*(?:e[+-]?\d+)?))"
+)
+_NOT_FINITE = re.compile(rb"(?i)-?(?:nan|inf)\Z")
+_SCALED = re.compile(rb"(?i)\bskipp(?:ed|ing) (?:batch|step)\b.{0,40}\bscale")
+# torch tries both kinds of address, and the error comes only behind the last try.
+_PORT_TAKEN = re.compile(
+    rb"\[c10d\] The server socket has failed to (?:listen on|bind to) \S+ \(errno: 98 - Address already"
+)
+_STEPS, _LEAST_STEPS = 16, 6
+"""Of so many last lines at least so many print gradients, and none of them is finite."""
+
+
+class ClosingFailure(NamedTuple):
+    """The line that tells most of such an end. `how`: one of the words from `CUT` to `ENDED`."""
+
+    path: str
+    number: int
+    error_type: str
+    how: str
+
+
+def closing_failure(
+    file: LogFile, hits: Sequence[Hit], stepped: int = 0, *, trained: bool = False, done: bool = False
+) -> ClosingFailure | None:
+    """The failure in which the file ends, if its end looks like one.
+
+    `hits`: all of the file. A line that a rule knows is no unknown error. Above a traceback it gives its
+    type, though its writer calls it a warning. `stepped`: the last line that printed a step; 0 without one.
+    `trained`: whether any file of the job printed the number of a step. `done`: whether it made its last one.
+    """
+    lines = last_lines(file)
+    while lines and _LEFT_OUT.match(lines[-1][1]):
+        lines.pop()
+    known = _with_repeated({hit.line.number: hit for hit in hits if hit.line.path == file.path}, lines)
+    header = header_of(lines)
+    if header is not None:
+        left = done and is_of_a_child_left(lines[max(header - _ABOVE, 0) : header], lines[header:])
+        found = None if left else _cut(lines, header, known)
+    else:
+        found = (
+            closing_wait(lines, stepped=trained)
+            or _lacked_by_a_script(lines, known, trained=trained)
+            or _in_a_broken_table(lines)
+            or _in_a_request(lines)
+            or _ended_or_said(lines, known, stepped)
+        )
+    return None if found is None else ClosingFailure(file.path, *found)
+
+
+def _with_repeated(known: Mapping[int, Hit], lines: Numbered) -> dict[int, Hit]:
+    """Also those lines that repeat a known one but for its prefix and numbers: of a storm few are hits."""
+    forms = {_form(hit.line.text.encode()): hit for hit in known.values()}
+    repeated = {number: forms[form] for number, line in lines if (form := _form(line)) in forms}
+    return {**repeated, **known}
+
+
+def _form(line: bytes) -> bytes:
+    return _DIGITS.sub(b"0", line[front(line) :].strip())
+
+
+_Found = tuple[int, str, str]
+"""Number, error type and `how` of a closing failure."""
+
+
+def _cut(lines: Numbered, header: int, known: Mapping[int, Hit]) -> _Found | None:
+    """The failure whose traceback begins at the header."""
+    above = lines[max(header - _ABOVE, 0) : header]
+    if any(_GOES_ON.search(line) for _, line in above):
+        return None
+    for number, line in lines[max(header - _CHILDREN, 0) : header + 1]:
+        if _INTERRUPTED.match(line):
+            return number, "user_interrupt", ENDED
+    number, line = lines[header]
+    if named := named_type(line):
+        return number, named, CUT
+    error_type = "communication" if is_within_a_client(lines[header:]) else _UNKNOWN
+    for number, line in reversed(above):
+        hit = known.get(number)
+        if hit is not None and hit.aside:
+            return number, hit.error_type, CUT
+        if _SAYS_WHY.search(line):
+            return number, error_type, CUT
+    tells = names_a_library_s_exception(lines[header][1])
+    return lines[header][0] if tells else last_code(lines[header:]), error_type, CUT
+
+
+def _ended_or_said(lines: Numbered, known: Mapping[int, Hit], stepped: int) -> _Found | None:
+    """What a terminal or a shell printed at the very end, or the errors in which the lines end."""
+    number, last = lines[-1] if lines else (0, b"")
+    for pattern, error_type in _ENDED:
+        if number not in known and pattern.fullmatch(last[front(last) :]):
+            return number, error_type, ENDED
+    if len(lines) > 1 and all(_PORT_TAKEN.search(line) for _, line in lines[-2:]):
+        return lines[-2][0], "port_in_use", WORDS
+    broken = _not_finite(lines[-_STEPS:])
+    if broken is not None:
+        return broken, "numerical_instability", BROKEN
+    first = _first_of_the_last_errors(lines, known)
+    if first is not None:
+        words = next(line for number, line in lines if number == first)
+        return first, known[first].error_type if first in known else kind_of(words) or _UNKNOWN, SAID
+    told = {number for number, hit in known.items() if not _may_be_the_last(hit)}
+    found = last_words(lines, told, stepped)
+    return None if found is None else (*found, WORDS)
+
+
+def _in_a_request(lines: Numbered) -> _Found | None:
+    number = asked_to_end(lines)
+    return None if number is None else (number, "cancelled", ASKED)
+
+
+def _in_a_broken_table(lines: Numbered) -> _Found | None:
+    number = broken_table(lines)
+    return None if number is None else (number, "numerical_instability", BROKEN_TABLE)
+
+
+def _lacked_by_a_script(lines: Numbered, known: Mapping[int, Hit], *, trained: bool) -> _Found | None:
+    """The very last line, if a shell says there what its script lacks. Under `set -e` nothing follows."""
+    number, _ = lines[-1] if lines else (0, b"")
+    hit = known.get(number)
+    if trained or hit is None or hit.rule != _LACKS:
+        return None
+    return number, hit.error_type, LACKS
+
+
+def _not_finite(lines: Numbered) -> int | None:
+    """The number of the first of those lines, if all that print gradients print none that is finite.
+
+    A loss scaler that says it left the batch out has seen them, and takes a lower scale.
+    """
+    printed = [(number, found["value"]) for number, line in lines if (found := _GRADIENTS.search(line))]
+    if len(printed) < _LEAST_STEPS or any(_NOT_FINITE.match(value) is None for _, value in printed):
+        return None
+    if any(_SCALED.search(line) for _, line in lines):
+        return None
+    return printed[0][0]
+
+
+def _first_of_the_last_errors(lines: Numbered, known: Mapping[int, Hit]) -> int | None:
+    """The number of the first line of those errors, without any other line, in which the lines end."""
+    first = None
+    for number, line in reversed(lines[-_LONGEST:]):
+        if _LEFT_OUT.match(line):
+            continue
+        told = number in known and not _may_be_the_last(known[number])
+        if told or stands_aside(line) or goes_on(line) or not is_error(line):
+            break
+        first = number
+    return first
+
+
+def _may_be_the_last(hit: Hit) -> bool:
+    """Whether its rule knows only that its writer complains. A job may go on behind that; here none did."""
+    return hit.role == "context" and hit.fallback and hit.severity != "info"
+
+
+def ends_within_a_name(file: LogFile, number: int, line: str) -> bool:
+    """Whether the file ends in this line of that number, without a line feed, within an exception's name.
+
+    What the name would have been nobody knows, so neither does its type. Raises OSError.
+    """
+    words = line.encode()
+    name = _NAME.fullmatch(words[front(words) :].strip())
+    if name is None or _WHOLE_NAME.search(name[0]) or file.tail().endswith(b"\n"):
+        return False
+    return last_lines(file)[-1][0] == number
+
+
+def is_error(line: bytes) -> bool:
+    """Whether its writer calls the line an error: by a logger's level, a record's, or its first word."""
+    words = line[front(line) :]
+    begins = _BEGINS.match(words) is not None and _MEASURED.search(line) is None and not is_warning(line)
+    stamped = _STAMPED.match(line[grade(line) :]) is not None and _NO_ERROR.search(line) is None
+    return begins or stamped or _STRUCTURED.match(words) is not None

@@ -1,0 +1,102 @@
+"""Printed, then succeeded: the program printed its failure itself, and told of its success behind it. Pure.
+
+A program that a failure ends prints no success. But a script may print one behind a program that crashed. So
+the program must have caught the failure. Either a handler printed the traceback, or one logger wrote the
+failure, in a line of its own, and the success.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from midwatch.agents.replay.reading.log_files import LogFile, line_of
+from midwatch.agents.replay.went_on.aftermath import printed_by_a_handler
+from midwatch.agents.replay.went_on.good_ends import (
+    all_voices_tell,
+    good_ends,
+    has_written,
+    says_exit_zero,
+    says_it_ended_well,
+)
+from midwatch.streams.lines.log_levels import is_quiet
+from midwatch.streams.records import Hit
+
+_HEAD = 60
+_OF_CLIENTS = (
+    "service_refused",
+    "no_way_to_the_peer",
+    "web_request_failed",
+    "hub_unreachable",
+    "hub_refused",
+)
+_LEVEL = re.compile(r"\b(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)\b")
+_PARTS = re.compile(r"[\s:|]+")
+_DIGITS = re.compile(r"\d+")
+
+
+def got_over_by_its_word(
+    last: Sequence[tuple[LogFile, int]], held: Sequence[Hit], hits: Sequence[Hit], *, succeeded: bool
+) -> str:
+    """How the job's own word of success shows that it got over its failures; "" if none does.
+
+    `last`: files with a failure, and the line of the last one. `held`: the failures that no later step has
+    undone. `hits`: all hits of the job. `succeeded`: its word counts. Raises OSError.
+    """
+    if last and all(_printed_then_succeeded(*each, held, hits) for each in last):
+        return "the program itself printed its last failure, and told of its success behind it"
+    if last and all(says_it_ended_well(*each) or all_voices_tell(*each) for each in last):
+        return "behind the last failure the job told of its good end, and of exit code 0 or by all loggers"
+    if last and held and all(_of_a_client(hit) for hit in held) and all(has_written(*each) for each in last):
+        return "only services failed, and the job wrote its results behind that"
+    succeeded = succeeded or all(
+        good_ends(file) or good_ends(file, before=_first(file, held)) for file, _ in last
+    )
+    if succeeded and held and all(hit.captures.get("in_a_thread") for hit in held):
+        return "behind the job's word of its success only threads failed"  # which take no process with them
+    return ""
+
+
+def _printed_then_succeeded(file: LogFile, last: int, held: Sequence[Hit], hits: Sequence[Hit]) -> bool:
+    """Whether the file's last failure, counted up to line `last`, is such."""
+    if is_quiet(line_of(file, last).encode()):
+        last = max((hit.line.number for hit in held if hit.line.path == file.path), default=last)
+    done = [
+        hit.line.number
+        for hit in hits
+        if hit.role == "success" and hit.line.path == file.path and hit.line.number > last
+    ]
+    done += [number for number in good_ends(file) if number > last]
+    if printed_by_a_handler(file, last):
+        return bool(done) or says_exit_zero(file, last)
+    return _logged_as(file, last, done)
+
+
+def _logged_as(file: LogFile, last: int, done: Sequence[int]) -> bool:
+    """Whether one logger wrote line `last` and of a success. What it logs with a traceback it may raise."""
+    return any(_same_logger(line_of(file, last), line_of(file, number)) for number in done)
+
+
+def _same_logger(one: str, other: str) -> bool:
+    """Whether two records have the same stamp and form, with a name or a time besides their level."""
+    parts, others = _parts(one), _parts(other)
+    same = next(
+        (at for at, pair in enumerate(zip(parts, others, strict=False)) if pair[0] != pair[1]),
+        min(len(parts), len(others)),
+    )
+    return same > 1 and "LEVEL" in parts[:same]
+
+
+def _parts(line: str) -> list[str]:
+    found = _LEVEL.search(line[:_HEAD])
+    if found is None:
+        return []
+    return _PARTS.split(_DIGITS.sub("0", f"{line[: found.start()]} LEVEL {line[found.end() :]}").strip())
+
+
+def _first(file: LogFile, held: Sequence[Hit]) -> int:
+    return min((hit.line.number for hit in held if hit.line.path == file.path), default=0)
+
+
+def _of_a_client(hit: Hit) -> bool:
+    return hit.rule in _OF_CLIENTS

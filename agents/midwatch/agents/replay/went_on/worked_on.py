@@ -1,0 +1,24 @@
+"""Worked on: what shows that a saved log's last failure ended nothing, other than its many lines. Pure."""
+
+from __future__ import annotations
+
+from midwatch.agents.replay.reading.log_files import LogFile
+from midwatch.agents.replay.went_on.counted_on import counts_on
+from midwatch.agents.replay.went_on.finite_again import is_finite_again
+from midwatch.agents.replay.went_on.imported_later import imported_later
+from midwatch.agents.replay.went_on.resumed_records import resumes_records
+from midwatch.agents.replay.went_on.work_again import works_again
+
+
+def worked_on(file: LogFile, last: int, *, ended: bool = False) -> bool:
+    """Whether another start's work, the missing module, whole losses or a count stand behind line `last`.
+
+    `ended`: somebody outside said that the job or a process has ended. Raises OSError.
+    """
+    return (
+        works_again(file, last)
+        or imported_later(file, last)
+        or is_finite_again(file, last)
+        or counts_on(file, last, ended=ended)
+        or (not ended and resumes_records(file, last))
+    )

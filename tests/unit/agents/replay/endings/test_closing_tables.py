@@ -1,0 +1,68 @@
+"""A saved log whose last rows of a table have a loss that is no number. A person decides."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from midwatch.agents.replay.endings.closing_tables import broken_table
+from unit.agents.conftest import Watch
+
+FASTAI = """epoch     train_loss  valid_loss  accuracy  time
+0         0.703412    0.522143    0.791000  00:12
+1         {0}    {1}    0.801000  00:12
+2         {0}    {1}    0.811000  00:12
+3         {0}    {1}    0.098000  00:12
+"""
+SKORCH = """  epoch    train_loss    valid_acc    valid_loss     dur
+-------  ------------  -----------  ------------  ------
+      1        0.6905       0.6150        0.6699  0.0207
+      2           {0}       0.4950           {1}  0.0203
+      3           {0}       0.4950           {1}  0.0203
+      4           {0}       0.4950           {1}  0.0203
+"""
+BOXED = """+-----------+-------+--------------+
+| Iteration | Loss  | Elapsed Time |
++-----------+-------+--------------+
+| 1         | 4.287 | 30.0         |
+| 5         | {0}   | 50.3         |
+| 9         | {0}   | 61.9         |
+| 12        | {0}   | 74.3         |
++-----------+-------+--------------+
+"""
+TABBED = "Step\tTraining Loss\n10\t2.31\n20\t{0}\n30\t{0}\n40\t{0}\n"
+TABLES = [FASTAI, SKORCH, BOXED, TABBED]
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("value", ["nan", "inf", "NaN"])
+def test_rows_whose_loss_is_no_number_are_the_end(watch: Watch, table: str, value: str) -> None:
+    text = "the toy starts\n" + table.format(value, value)
+    done = watch(text)
+    assert (done.verdict.error_type, done.decision.action) == ("numerical_instability", "hold")
+    broken = next(
+        number
+        for number, line in enumerate(text.split("\n"), 1)
+        if f" {value}" in line or f"\t{value}" in line
+    )
+    assert done.verdict.root_line_number == broken
+    assert done.decision.reason == "the log ends in rows of a table whose loss is no number"
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_finite_rows_and_other_data_without_a_loss_are_no_failure(watch: Watch, table: str) -> None:
+    assert watch(table.format("0.5", "0.6")).verdict.state == "unknown"
+    assert watch(table.format("0.5", "nan")).verdict.state == "unknown"
+    assert watch(table.format("nan", "nan") + "the toy goes on\n").verdict.state == "unknown"
+
+
+def test_one_row_without_a_number_is_no_end(watch: Watch) -> None:
+    assert watch("step\tloss\n1\t0.5\n2\tnan\n3\t0.4\n4\tnan\n").verdict.state == "unknown"
+
+
+@given(st.lists(st.binary(max_size=40), max_size=12))
+def test_any_lines_end_in_a_broken_table_or_not(lines: list[bytes]) -> None:
+    numbered = list(enumerate(lines, 1))
+    found = broken_table(numbered)
+    assert found is None or found in dict(numbered)

@@ -1,0 +1,62 @@
+"""Where a text shows that a process has ended by its own mistake."""
+
+from __future__ import annotations
+
+import pytest
+
+from midwatch.agents.replay.went_on.process_ends import process_ends
+
+RAISED = (
+    'Traceback (most recent call last):\n  File "train.py", line 9, in {}\n    main()\nValueError: no toys\n'
+)
+BOX = (
+    "╭──────── Traceback (most recent call last) ────────╮\n"
+    "│ /toy/train.py:66 in <module>                      │\n"
+    "│ ❱ 66 main()                                       │\n"
+    "╰───────────────────────────────────────────────────╯\n"
+    "ValueError: no toys\n"
+)
+NO_FILE = "/usr/bin/python3: can't open file 'trian.py': [Errno 2] No such file or directory\n"
+USAGE = "usage: toy [-h] config\ntoy: error: the following arguments are required: config\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "sure"),
+    [
+        (RAISED.format("<module>"), True),
+        (RAISED.format("step"), False),
+        (BOX, True),
+        (BOX.replace("<module>", "step"), False),
+        (NO_FILE, True),
+        (USAGE, True),
+    ],
+)
+def test_the_next_process_writes_behind_an_end(text: str, sure: bool) -> None:
+    (end,) = process_ends(b"the toys are loaded\n" + text.encode() + b"the toys are loaded\n")
+    assert (end.number, end.sure) == (2 + text.count("\n"), sure)
+
+
+def test_ends_come_in_their_order_and_a_chain_is_one() -> None:
+    handled = "\nDuring handling of the above exception, another exception occurred:\n\n"
+    text = BOX + RAISED.format("<module>") + handled + RAISED.format("<module>") + NO_FILE
+    assert [end.number for end in process_ends(text.encode())] == [6, 17, 18]
+
+
+def test_a_message_of_many_lines_parts_no_chain() -> None:
+    handled = "  - wings\n\nDuring handling of the above exception, another exception occurred:\n\n"
+    text = RAISED.format("<module>") + handled + RAISED.format("<module>")
+    assert [end.number for end in process_ends(text.encode())] == [13]
+
+
+def test_a_message_that_holds_a_worker_s_traceback_ends_with_it() -> None:
+    passed_on = RAISED.format("<module>") + "Original " + RAISED.format("forward")
+    (end,) = process_ends(passed_on.encode() + b"the toys are loaded\n")
+    assert (end.number, end.sure) == (9, True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["  " + RAISED.format("<module>"), "see: " + NO_FILE, "the toy's error: argument, counter-argument\n"],
+)
+def test_what_is_cited_ends_nothing(text: str) -> None:
+    assert list(process_ends(text.encode())) == []
