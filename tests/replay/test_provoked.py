@@ -49,7 +49,6 @@ MISSED = {
     "fed-quorum": "the same",
     "fed-rounds-device-assert": "only a table whose later rows stand still shows that no round trained",
     "fifo-feed-stall": "the last step of the wait is named, not the first read of the feed that stalled",
-    "frozen-worker-supervisor": "the supervisor's exit code is named, not its word that no step came",
     "ivf-shards": "a time-out that the program got over, and then the wrong setting without a step between",
     "loader-deadlock-monitor": "the exit code is named, not the watchdog's word that no step came",
     "metrics-endpoint": "a refused probe stands in front of the port that was taken",

@@ -74,3 +74,20 @@ def test_another_program_behind_the_end_of_a_collected_script_is_no_work(watch: 
 def test_a_warning_of_its_own_logger_is_no_failure(watch: Watch) -> None:
     warned = json.dumps({"severity": "WARNING", "textPayload": "KeyError: 'toy'"})
     assert watch(wrapped("google", *STEPS) + warned + "\n").verdict.state == "healthy"
+
+
+@pytest.mark.parametrize(
+    ("line", "state"),
+    [
+        (
+            "[2026-03-02 11:52:40] [INFO] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate",
+            "failed",
+        ),
+        ("[2026-03-02 11:52:40] [INFO] OutOfMemoryError: CUDA out of memory. Tried to allocate", "unknown"),
+        ("[2026-03-02 11:52:40] [INFO] batch 8: CUDA out of memory. Tried to allocate", "unknown"),
+    ],
+)
+def test_only_python_names_the_module_of_an_exception_so_a_wrapper_s_level_is_not_its_own(
+    watch: Watch, line: str, state: str
+) -> None:
+    assert watch(f"{line} 2.50 GiB. GPU 3 has a total capacity of 79.11 GiB\n").verdict.state == state

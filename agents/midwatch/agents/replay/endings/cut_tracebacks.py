@@ -21,6 +21,8 @@ _FRAME = re.compile(
     rb"|\A(?:Cell In|Input In) ?\[\d+\]|\A<ipython-input-[\w-]+> in "  # IPython
     rb"|\A(?:File )?[~/]\S+ in (?:\w+\(|<)"
 )
+# Spyder's frames, which blank lines part.
+_SPACED = re.compile(rb"\A\s*File (?:[~/]|[A-Za-z]:\\)\S*:\d+(?:,? in \w|\s*\Z)")
 _SOURCE = re.compile(rb"\A\s{2,}\S|\A\s*[\^~]+\s*\Z")
 # Rich draws a box, and prints the exception below it.
 _BOX_HEADER = re.compile(rb"\A\s*(?:\xe2\x95\xad|\+-).*" + _HEADLINE)
@@ -96,7 +98,7 @@ def header_of(lines: Numbered) -> int | None:
         if boxed or _HEADER.search(header):
             rest = [_words(line, header) for _, line in lines[index + 1 :]]
             stamped = [words for words in rest if _ONLY_A_CLOCK.match(words) is None]
-            if _exception_named_in(header) or len(stamped) < len(rest):
+            if _exception_named_in(header) or len(stamped) < len(rest) or any(map(_SPACED.match, rest)):
                 rest = [words for words in stamped if words.strip()]
             fills = all(map(_BOX.match, rest)) if boxed else _are_frames(rest)
             return index if fills and not is_quiet(header) else None
@@ -107,7 +109,7 @@ def _are_frames(lines: Sequence[bytes]) -> bool:
     """Whether each line is a frame, the code behind one, or what stands below code."""
     above = b""
     for line in lines:
-        if not (_FRAME.match(line) or _SOURCE.match(line) or _FRAME.match(above)):
+        if not (_FRAME.match(line) or _SOURCE.match(line) or _FRAME.match(above) or _SPACED.match(line)):
             return False
         above = line
     return True

@@ -21,6 +21,7 @@ MARKS = {
     b"System environment:": 0,  # the runner of MMEngine, on its main rank
     b"-Environment Information-": 0,  # Paddle's trainers of vision models
     b" Rank of current process: 0. World size: ": 0,  # Detectron2
+    b" vLLM API server version ": 30,  # two servers of one start stand close together
     b"#### ": 0,  # a heading that is only a date, of what starts a program each night
     b"==== ": 0,
     b"ttempt ": 0,  # the heading of a script that starts its program several times
@@ -45,6 +46,7 @@ _MARK = re.compile(
     rb"|(?:#{5,}|={5,}) (?:\w{3},? \w{3} +\d+ [\d:]{8}(?: [AP]M)?(?: [A-Z]{2,5})? \d{4}"
     rb"|\d{4}-\d\d-\d\d[T ][\d:]{5,8}\S*) (?:#{5,}|={5,})\s*\Z"
     rb"|[=#*>~-]{2,} ?[Aa]ttempt #?\d+(?:/| of )\d+\b(?![^\n]*(?:[Ff]ail|[Ss]ucce|[Ee]nded|[Ee]xit))"
+    rb"|[^\n]{0,80} \[api_server\.py:\d+\] vLLM API server version \d"
     rb"|[^\n]{0,80}\bSparkContext\b[:}\]]? Running Spark version "
     rb"|(?:\x1b\[[\d;]*m)*wandb(?:\x1b\[[\d;]*m)*: Tracking run with wandb version)"
 )

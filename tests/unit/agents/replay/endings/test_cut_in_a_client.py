@@ -49,3 +49,21 @@ def test_a_notebook_names_the_exception_in_its_heading(watch: Watch, name: str, 
     done = watch(NOTEBOOK.format(name))
     assert done.verdict.error_type == error_type
     assert done.verdict.root_line.startswith("ConnectionResetError ") is (error_type == "communication")
+
+
+SPYDER = """step 1 loss 2.0
+step 2 loss 1.9
+Traceback (most recent call last):
+
+  File ~/toys/train.py:17
+    toys.init(wheel="red")
+
+  File ~/toys/lib/toys/start.py:9 in init
+    raise error
+"""
+
+
+def test_the_frames_of_spyder_stand_between_blank_lines(watch: Watch) -> None:
+    done = watch(SPYDER)
+    assert (done.verdict.error_type, done.verdict.root_line) == ("exception", "    raise error")
+    assert watch(SPYDER + "step 3 loss 1.8\n").verdict.state == "healthy"

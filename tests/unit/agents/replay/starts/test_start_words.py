@@ -24,6 +24,17 @@ def test_each_start_prints_them_once(watch: Watch, mark: str) -> None:
     assert [each.verdict.error_type for each in done.earlier] == ["exception"]
 
 
+SERVER = "(APIServer pid=71) INFO 03-02 11:52:40 [api_server.py:1896] vLLM API server version 0.10.2\n"
+
+
+def test_a_server_that_was_started_anew_is_judged_by_its_last_start(watch: Watch) -> None:
+    served = "".join(f'INFO: 10.0.0.{n}:480 - "POST /toys/{n} HTTP/1.1" 200 OK\n' for n in range(40))
+    other = SERVER.replace("71", "99")
+    done = watch(SERVER + served + OUT_OF_MEMORY + other + served)
+    assert (done.verdict.state, [each.verdict.error_type for each in done.earlier]) == ("unknown", ["oom"])
+    assert watch(SERVER + OUT_OF_MEMORY + other + served).earlier == ()
+
+
 def test_a_few_words_above_the_first_ones_are_no_start_and_each_has_its_own_losses(watch: Watch) -> None:
     def at(loss: float, first: int, last: int) -> str:
         return "".join(f"step: {step}  loss: {loss + step / 1000:.4f}\n" for step in range(first, last + 1))
