@@ -50,7 +50,7 @@ MISSED = {
     "fed-rounds-device-assert": "only a table whose later rows stand still shows that no round trained",
     "fifo-feed-stall": "the last step of the wait is named, not the first read of the feed that stalled",
     "ivf-shards": "a time-out that the program got over, and then the wrong setting without a step between",
-    "loader-deadlock-monitor": "the exit code is named, not the watchdog's word that no step came",
+    "loader-deadlock-monitor": "the last step is named, not the watchdog's word that no further one came",
     "metrics-endpoint": "a refused probe stands in front of the port that was taken",
     "peer-vanishes-ddp": "a kill from outside is read as the host's memory",
     "release-chain": "a script goes on behind commands that failed, and only its trace shows it",
