@@ -281,8 +281,13 @@ def _went_on(run: _JobReplay, files: Sequence[LogFile], hits: Sequence[Hit]) -> 
 
 
 def _up_to_its_results(known: Sequence[tuple[LogFile, int]], held: Sequence[Hit]) -> str:
-    """`RESULTS` if the program printed on behind those lines, and nobody outside said that it had ended."""
-    if not known or any(tells_an_end(hit) and hit.error_type not in _OF_CHILDREN for hit in held):
+    """`RESULTS` if the program printed on behind those lines, and nobody outside said that it had ended.
+
+    What a thread could not write to a disk is missing, whatever results follow.
+    """
+    unwritten = any(hit.error_type == "storage" and hit.captures.get("in_a_thread") for hit in held)
+    ended = any(tells_an_end(hit) and hit.error_type not in _OF_CHILDREN for hit in held)
+    if not known or unwritten or ended:
         return ""
     return RESULTS if all(has_results_behind(*at) for at in known) else ""
 

@@ -32,6 +32,7 @@ from midwatch.agents.replay.endings.cut_tracebacks import (
     last_code,
     named_type,
     names_a_library_s_exception,
+    says_all_is_done,
 )
 from midwatch.agents.replay.reading.log_files import LogFile, last_lines
 from midwatch.streams.lines.launcher_prefix import front, grade
@@ -138,7 +139,8 @@ def closing_failure(
     known = _with_repeated({hit.line.number: hit for hit in hits if hit.line.path == file.path}, lines)
     header = header_of(lines)
     if header is not None:
-        left = done and is_of_a_child_left(lines[max(header - _ABOVE, 0) : header], lines[header:])
+        over = done or says_all_is_done(lines[:header])
+        left = over and is_of_a_child_left(lines[max(header - _ABOVE, 0) : header], lines[header:])
         found = None if left else _cut(lines, header, known)
     else:
         found = (

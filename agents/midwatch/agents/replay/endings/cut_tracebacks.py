@@ -62,6 +62,8 @@ _CHANNELS = re.compile(
     rb"[/\\]multiprocessing[/\\](?:connection|managers|pool|queues|reductions?|resource_sharer)\.py\""
 )
 """Python's name of a child, and files of what children and their parent talk through."""
+_LAST = 20
+_ALL = re.compile(rb"(?<![\d.])100(?:\.0+)? ?%")
 
 Numbered = Sequence[tuple[int, bytes]]
 """Lines with their numbers."""
@@ -131,6 +133,11 @@ def is_within_a_client(lines: Numbered) -> bool:
     """Whether the last frame of a traceback is of a client of a service: that was asked when it failed."""
     frames = (line for _, line in reversed(lines) if b'File "' in line)
     return _CLIENTS.search(next(frames, b"")) is not None
+
+
+def says_all_is_done(above: Numbered) -> bool:
+    """Whether one of the last lines is a bar, or a count of percents, that has reached its end."""
+    return any(_ALL.search(line) for _, line in above[-_LAST:])
 
 
 def is_of_a_child_left(above: Numbered, lines: Numbered) -> bool:

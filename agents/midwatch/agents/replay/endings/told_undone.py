@@ -32,7 +32,7 @@ _SHELL = re.compile(
 _CODE = re.compile(
     r"(?i)(?:\b(?:exit(?:ed|ing)?(?: (?:with|code|status))*|rc|ret(?:urn(?:ed)?)?[ _]?code"
     r"|(?:ended|finished|died|left|done|killed),? (?:with )?(?:exit )?(?:code|status)"
-    r"|exit[_-](?:code|status))\W{0,3}|\.(?:py|sh) => ?)(?:[1-9]\d?|1\d\d|25[45])\W*\Z"
+    r"|exit[_-](?:code|status)|\b\w+ \w+ status)\W{0,3}|\.(?:py|sh) => ?)(?:[1-9]\d?|1\d\d|25[45])\W*\Z"
 )
 # One of them is how far the work is: shard 3/8.
 _OF_THE_WORK = (
@@ -44,6 +44,7 @@ _GOES_ON = re.compile(r"\b(?!missing\b)[A-Za-z]{3,}ing\b")
 _COUNTS = r"(?<![\w./-])(\d+) ?(?:of|/) ?(\d+)(?![\w./%-])"
 _OF_ALL = re.compile(rf"(?i)\b{_OF_THE_WORK}\b[^\d]{{0,24}}?{_COUNTS}")
 _ALL_OF = re.compile(rf"(?i){_COUNTS} (?:\w+ )?{_OF_THE_WORK}\b")
+_TRAINED = re.compile(rf"(?i)\btrained\b[ :=]+{_COUNTS}")
 _DONE = (
     r"(?:written|saved|exported|stored|completed?|succeeded|successful|built|measured|converted|embedded"
     r"|uploaded|published)"
@@ -94,6 +95,7 @@ def cuts_behind_failures(files: Sequence[LogFile], hits: Sequence[Hit]) -> Itera
 def _says_undone(words: str) -> bool:
     if _ENOUGH.search(words):
         return False
-    counts = [] if _GOES_ON.search(words) else [*_OF_ALL.findall(words), *_ALL_OF.findall(words)]
+    each = (_OF_ALL, _ALL_OF, _TRAINED)
+    counts = [] if _GOES_ON.search(words) else [pair for form in each for pair in form.findall(words)]
     in_part = any(int(done) < int(of) for done, of in counts)
     return in_part or _NONE.search(words) is not None or _FAILED.search(words) is not None

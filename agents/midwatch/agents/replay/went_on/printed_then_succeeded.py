@@ -52,7 +52,7 @@ def got_over_by_its_word(
     succeeded = succeeded or all(
         good_ends(file) or good_ends(file, before=_first(file, held)) for file, _ in last
     )
-    if succeeded and held and all(hit.captures.get("in_a_thread") for hit in held):
+    if succeeded and held and all(hit.captures.get("in_a_thread") and not _is_of_a_disk(hit) for hit in held):
         return "behind the job's word of its success only threads failed"  # which take no process with them
     return ""
 
@@ -96,6 +96,11 @@ def _parts(line: str) -> list[str]:
 
 def _first(file: LogFile, held: Sequence[Hit]) -> int:
     return min((hit.line.number for hit in held if hit.line.path == file.path), default=0)
+
+
+def _is_of_a_disk(hit: Hit) -> bool:
+    """Whether it is: what a thread could not write is missing, whatever the job says."""
+    return hit.error_type == "storage"
 
 
 def _of_a_client(hit: Hit) -> bool:

@@ -126,6 +126,12 @@ def test_a_worker_of_a_loader_that_is_being_closed_may_give_up(watch: Watch) -> 
     assert watch(f"{STEPS}{GAVE_UP}").verdict.error_type == "native_crash"
 
 
+def test_native_code_that_gives_up_behind_an_interrupt_follows_from_it(watch: Watch) -> None:
+    again = "Error in atexit._run_exitfuncs:\n" + frames("KeyboardInterrupt") + "\n"
+    done = watch(f"{STEPS}{frames('KeyboardInterrupt')}\n{again}{GAVE_UP}")
+    assert (done.verdict.error_type, done.decision.action) == ("user_interrupt", "hold")
+
+
 SHUT = "Exception ignored in: <function Toy.__del__ at 0x7f0000000070>\n" + frames(
     "TypeError: 'NoneType' object is not callable"
 )

@@ -83,11 +83,19 @@ def _ignored_in_shutdown(around: Surroundings) -> list[Hit]:
 
 
 def thrown_while_ending(hit: Hit, around: Surroundings) -> RootCandidate | None:
-    """A thread of C++ was still there when its process ended. Python prints why behind that."""
+    """A thread of C++ was still there when its process ended. Python prints why behind that, or right above."""
     if hit.role != "cause" or _ABORTED not in hit.line.text:
         return None
+    for each in around.once(_interrupts):
+        above = hit.line.number - each.line.number
+        if each.line.file == hit.line.file and 0 < above <= _CLOSES_WITHIN:
+            return consequence(hit, NotRoot("thrown while ending", each.line))
     raised = around.once(_exceptions).behind(hit.line)
     return None if raised is None else consequence(hit, NotRoot("thrown while ending", raised.line))
+
+
+def _interrupts(around: Surroundings) -> list[Hit]:
+    return [each for each in around.hits if each.error_type == "user_interrupt"]
 
 
 def _exceptions(around: Surroundings) -> FirstAndLast:
