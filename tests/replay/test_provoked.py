@@ -4,8 +4,9 @@
 score`. The cause is known by construction, so a label is no opinion. Two ranks and more of PyTorch 2.15 on
 gloo with Lightning, Transformers, Accelerate and DeepSpeed; JAX 0.10, TensorFlow, Ray, MPI, boosters and
 batch scripts; one H200 with PyTorch 2.11, Triton, CuPy and CUDA, and jobs of nvidia-resiliency-ext 0.7,
-DeepSpeed 0.19, TRL 1.16, JAX 0.11 and Lightning on another; SLURM 22.05; many ranks of each under
-faults of memory, disks, files and peers; and stores, hubs, trackers and networks that go away.
+DeepSpeed 0.19, TRL 1.16, JAX 0.11 and Lightning on another; SLURM 22.05; many ranks of each under faults
+of memory, disks, files and peers; scripts that go on behind a failure, without a card; and stores, hubs,
+trackers and networks that go away.
 Only folders and names were changed, and the middle of a long log may be left out.
 """
 
@@ -147,6 +148,24 @@ MISSED = {
     "ckpt-audit": "checkpoints that cannot be read are counted, and a list of them stands at the end",
     "hpo-grid-by-hand": "trials fail in processes of their own, and only a table tells of the others",
     "numbers-only": "children crash, in the shell's words behind the last numbers",
+    "vecenv-respawn-a2c": "environments that crash in children are started anew, in the program's own words",
+    "feature-cache-refresh": "the last step is named, not the dump of the stacks behind it",
+    "replay-memguard": "the launcher's exit code is named, not the guard's own word above it",
+    "shards-over-http": "the first refused request is named, and a service that left is held",
+    "crossval-executor": "only the list of the scored folds tells that seven of eight are missing",
+    "fortran-style-solver-net": "a number that did not fit its column is printed as stars",
+    "hf-poisson-trainer": "the mean loss at the end is named, not the first infinite gradient",
+    "hpo-grid-heads": "the count of failed trials is named, not the exception that each of them had",
+    "lang-filter-pipeline": "each stage reads nothing and writes nothing, and only the counts tell it",
+    "operator-stop-order": "a person's order to stop is followed by a long orderly cleaning",
+    "prefetch-table": "the thread that feeds the training ended, and its table stands still",
+    "remote-shards-skip": "the count of the shards is named, not the service that refused them",
+    "six-stage-job": "a stage lacked a module, and the later ones go on without its output",
+    "spike-guard-report": "the count of what was trained is named, not the infinite loss",
+    "stuck-loader-publish": "the training stood still, and a later stage reports on its old points",
+    "weekly-retrain-report": "the training ended of an exception, and the script reports on an older model",
+    "pipeline-allow-failure": "stages that may fail stand in a table as such, and chains of exceptions above",
+    "sweep-no-trial-completed": "the summary of the search is named, not its first trial's failure",
 }
 
 

@@ -17,7 +17,15 @@ from midwatch.agents.replay.endings.told_undone import UNDONE, cuts_behind_failu
 from midwatch.agents.replay.matched_files import Damage, in_order, matching
 from midwatch.agents.replay.pipeline import JobWatch, PipelineStep, step
 from midwatch.agents.replay.reading.archives import Advance, nothing
-from midwatch.agents.replay.reading.log_files import INCARNATION, LogFile, as_printed, last_lines, origin_of
+from midwatch.agents.replay.reading.log_files import (
+    INCARNATION,
+    LogFile,
+    as_printed,
+    last_lines,
+    line_of,
+    origin_of,
+    text_of,
+)
 from midwatch.agents.replay.replayed import Replayed
 from midwatch.agents.replay.went_on.aftermath import (
     LastFailure,
@@ -29,6 +37,7 @@ from midwatch.agents.replay.went_on.aftermath import (
 from midwatch.agents.replay.went_on.caught_by_workers import StepLines, caught_by_workers
 from midwatch.agents.replay.went_on.counted_on import last_count
 from midwatch.agents.replay.went_on.printed_then_succeeded import got_over_by_its_word
+from midwatch.agents.replay.went_on.process_ends import never_began
 from midwatch.agents.replay.went_on.results_behind import has_results_behind
 from midwatch.agents.replay.went_on.success_elsewhere import got_over_before_the_success
 from midwatch.agents.replay.went_on.worked_on import worked_on
@@ -270,10 +279,15 @@ def _went_on(run: _JobReplay, files: Sequence[LogFile], hits: Sequence[Hit]) -> 
         return told
     if success := got_over_before_the_success(held, hits, files, last):
         return f"the job reported its success in {success}, which the failures of other files may precede"
-    if not known or not all(
-        went_on(file, number, run.failures.weight_behind(file, held, trained=trained))
-        or worked_on(file, number, ended=any(map(tells_an_end, held)))
-        for file, number in known
+    refused = (never_began(text_of(file), line_of(file, number).encode()) for file, number in known)
+    if (
+        not known
+        or any(refused)
+        or not all(
+            went_on(file, number, run.failures.weight_behind(file, held, trained=trained))
+            or worked_on(file, number, ended=any(map(tells_an_end, held)))
+            for file, number in known
+        )
     ):
         return ""
     places = ", ".join(f"{file.path}:{number}" for file, number in known)

@@ -39,3 +39,9 @@ def test_before_the_last_step_or_in_code_of_its_own_it_is_a_failure(
     watch: Watch, steps: int, end: str
 ) -> None:
     assert watch(log(steps, end)).verdict.state == "failed"
+
+
+def test_a_full_bar_above_it_says_that_the_work_was_done(watch: Watch) -> None:
+    bar = "Toys: [####{}] {}%mean wheel: 0.062\nmean colour: 0.97\n"
+    assert watch(bar.format("####", 100) + CHILD).verdict.state == "unknown"
+    assert watch(bar.format("##", 70) + CHILD).verdict.state == "failed"

@@ -32,7 +32,9 @@ _SHELL = re.compile(
 _CODE = re.compile(
     r"(?i)(?:\b(?:exit(?:ed|ing)?(?: (?:with|code|status))*|rc|ret(?:urn(?:ed)?)?[ _]?code"
     r"|(?:ended|finished|died|left|done|killed),? (?:with )?(?:exit )?(?:code|status)"
-    r"|exit[_-](?:code|status)|\b\w+ \w+ status)\W{0,3}|\.(?:py|sh) => ?)(?:[1-9]\d?|1\d\d|25[45])\W*\Z"
+    r"|exit[_-](?:code|status)"
+    r"|(?:trial|run|job|worker|rank|stage|task|start) \S+ status)\W{0,3}|\.(?:py|sh) => ?)"
+    r"(?:[1-9]\d?|1\d\d|25[45])\W*\Z"
 )
 # One of them is how far the work is: shard 3/8.
 _OF_THE_WORK = (

@@ -35,6 +35,7 @@ _NEVER_BEGAN = re.compile(
     rb"(?:unrecognized arguments:|the following arguments are required:|argument [^\n:]+: )[^\n]*\n)",
     re.MULTILINE,
 )
+_NOHUP = re.compile(rb"^nohup: ignoring input[^\n]*\n", re.MULTILINE)
 # What bash says when a signal has ended the command of a script's line.
 _LINE = b": line "
 _SAID_BY_SHELL = re.compile(
@@ -119,6 +120,19 @@ def _told_by_shells(text: bytes) -> Iterator[ProcessEnd]:
         said = _SAID_BY_SHELL.match(text, begin)
         if said is not None and (script := _SCRIPT.search(said[1])) is not None:
             yield ProcessEnd(script[0], MODULE, begin, said.end(), 0, sure=True)
+
+
+def never_began(text: bytes, line: bytes) -> bool:
+    """Whether a script refused its command line in this line, within another's work, and never began later.
+
+    A person who sees such a refusal at the top of a file starts again, and the next start may append to it.
+    """
+    refused = _NEVER_BEGAN.match(line + b"\n")
+    program = b"" if refused is None else refused["program"] or b""
+    last = text.rfind(line)
+    if not program.endswith(b".py") or last < 0 or text.find(program, last + len(line)) >= 0:
+        return False
+    return _NOHUP.sub(b"", text[:last].rpartition(b"usage:")[0]).strip() != b""
 
 
 def _behind_the_message(text: bytes, at: int) -> int:

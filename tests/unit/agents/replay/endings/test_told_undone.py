@@ -38,6 +38,8 @@ def told(text: str) -> int:
         "job ended, code 75",
         "rc=1",
         "[toyd.sh] paint.py => 1",
+        "sweep: trial a status 0, trial b status 1",
+        "Toys trained: 1 of 4",
     ],
 )
 def test_words_of_what_was_left_undone(line: str) -> None:
@@ -48,6 +50,8 @@ def test_words_of_what_was_left_undone(line: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
+        "the toys have status 7",
+        "Toys trained: 4 of 4",
         "toy files: 4/4",
         "kept 342 of 360 records",
         "toys: 1/4 formats, all required ones are there",

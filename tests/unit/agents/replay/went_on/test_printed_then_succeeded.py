@@ -66,3 +66,10 @@ THREAD = (
 def test_a_thread_that_fails_behind_the_success_ended_nothing(watch: Watch, text: str, failed: bool) -> None:
     steps = "Epoch 1/7 - loss: 0.3\nEpoch 2/7 - loss: 0.2\nEpoch 3/7 - loss: 0.1\n"
     assert (watch(steps + text).verdict.state == "failed") is failed
+
+
+def test_what_a_thread_could_not_write_to_the_disk_is_missing_whatever_the_job_says(watch: Watch) -> None:
+    refused = THREAD.replace("ConnectionResetError: [Errno 104] Connection reset by peer", "OSError: {}")
+    done = "All 7 epochs finished, weights in toy.pt\n"
+    assert watch(done + refused.format("[Errno 28] No space left on device")).verdict.error_type == "storage"
+    assert watch(done + refused.format("the toy is asleep")).verdict.state != "failed"

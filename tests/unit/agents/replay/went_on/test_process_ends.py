@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from midwatch.agents.replay.went_on.process_ends import process_ends
+from midwatch.agents.replay.went_on.process_ends import never_began, process_ends
 
 RAISED = (
     'Traceback (most recent call last):\n  File "train.py", line 9, in {}\n    main()\nValueError: no toys\n'
@@ -60,3 +60,14 @@ def test_a_message_that_holds_a_worker_s_traceback_ends_with_it() -> None:
 )
 def test_what_is_cited_ends_nothing(text: str) -> None:
     assert list(process_ends(text.encode())) == []
+
+
+def test_a_script_that_refused_its_command_line_within_another_s_work_never_began() -> None:
+    line = b"train_toys.py: error: unrecognized arguments: --red"
+    usage = b"usage: train_toys.py [-h]\n" + line + b"\n"
+    text = b"the night's work begins\n" + usage + b"the report is sent\n"
+    assert never_began(text, line)
+    assert not never_began(text + b"python train_toys.py\n", line)
+    assert not never_began(text, b"toyd: error: unrecognized arguments: --red")
+    assert not never_began(b"nohup: ignoring input\n" + usage + b"the toys are loaded\n", line)
+    assert not never_began(b"", line), "the text is too long to be read at once"

@@ -83,7 +83,7 @@ def _ignored_in_shutdown(around: Surroundings) -> list[Hit]:
 
 
 def thrown_while_ending(hit: Hit, around: Surroundings) -> RootCandidate | None:
-    """A thread of C++ was still there when its process ended. Python prints why behind that, or right above."""
+    """A thread of C++ was still there when its process ended. Python prints why below or right above."""
     if hit.role != "cause" or _ABORTED not in hit.line.text:
         return None
     for each in around.once(_interrupts):
