@@ -56,7 +56,7 @@ A clock at the beginning is one too, whoever printed it: the line's own words st
 _LONGEST = 240
 _FRONT = re.compile(FRONT.encode())
 # Tools of SLURM, logs of torch and glog, NCCL, kernels, the end of C++ programs, a shell, argparse, THC, HIP
-# and LSF begin so, and so does an exception with its module's name. No message of a logger does.
+# and LSF begin so. So does an exception with its module's name. No message of a logger does.
 _OF_ANOTHER = (
     r"(?:slurm[\w-]+|srun|sbatch|salloc): |\[[EF](?:\d{3,4} [\d:.]+)? ?\w+\.(?:cpp|cc|hpp|h):"
     r"|[EF]\d{4} \d\d:\d\d:\d\d|[\w.-]+:\d+:\d+ \[\d+\] |\[ *\d+\.\d{6}\] |NVRM: |terminate called "
