@@ -150,7 +150,6 @@ MISSED = {
     "numbers-only": "children crash, in the shell's words behind the last numbers",
     "vecenv-respawn-a2c": "environments that crash in children are started anew, in the program's own words",
     "feature-cache-refresh": "the last step is named, not the dump of the stacks behind it",
-    "replay-memguard": "the launcher's exit code is named, not the guard's own word above it",
     "shards-over-http": "the first refused request is named, and a service that left is held",
     "crossval-executor": "only the list of the scored folds tells that seven of eight are missing",
     "fortran-style-solver-net": "a number that did not fit its column is printed as stars",
