@@ -165,3 +165,8 @@ def test_a_thread_that_aborts_while_python_ends_is_no_root(watch: Watch) -> None
     raised = frames("KeyError: 'wheels'") + "\n"
     assert watch(aborted * 3 + raised).verdict.root_line == "KeyError: 'wheels'"
     assert watch(aborted).verdict.family == "code"
+
+
+def test_a_server_that_somebody_may_have_interrupted_is_held(watch: Watch) -> None:
+    done = watch("step 1 loss 2.0\nstep 2 loss 1.9\nKeyboardInterrupt: terminated\n")
+    assert (done.verdict.error_type, done.decision.action) == ("cancelled", "hold")
