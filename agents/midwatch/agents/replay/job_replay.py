@@ -144,13 +144,14 @@ def _not_failed(
     result = _without_failure(run, whole=whole)
     if not whole:
         return result
-    spike = _open_spike(run, files, done=run.watch.job.state.succeeded)
+    done = run.watch.job.state.succeeded
+    spike = _open_spike(run, files, done=done)
     if spike is not None:
         return with_spike(result, spike.error_type, spike.first, files)
-    broken = broken_at_end(run.losses, {file.path: file for file in files})
+    broken = broken_at_end(run.losses, {file.path: file for file in files}, done=done)
     if broken is not None:
         return with_spike(result, "numerical_instability", broken, files)
-    if run.watch.job.state.succeeded or results:
+    if done or results:
         return result
     return with_closing(result, _closing(run, files, hits), files)
 

@@ -81,6 +81,8 @@ QUIET = [
     "2026-03-02 11:00:00,000 - toy - INFO - RuntimeError: odd",
     "INFO:toy:W0302 11:00:00.000000 77 toy.cc:3] error: odd",
     "[INFO] srun: debug2: error: odd",
+    "(APIServer pid=77) ERROR 03-02 11:00:00 [toy_tool_parser.py:7] json.decoder.JSONDecodeError: odd",
+    "ERROR 03-02 11:00:00 [toy_reasoning_parser.py:7] RuntimeError: odd",
 ]
 LOUD = [
     "[ERROR] toy: Failed to start server: [Errno 98] odd",
@@ -126,6 +128,7 @@ LOUD = [
     "INFO:toy:n4:88:90 [0] NCCL WARN odd",
     "INFO:toy:[ 126748.505383] NVRM: odd",
     "[INFO] /var/toy/script: line 9:    77 Killed",
+    "ERROR 03-02 11:00:00 [argument_parser.py:7] RuntimeError: odd",
 ]
 
 

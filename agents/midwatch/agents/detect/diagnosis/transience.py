@@ -26,11 +26,15 @@ _AWAY = re.compile(
     r"|too many requests|NoBrokersAvailable|\b(?:429|50[234])\b|\bEOF occurred"
 )
 """Words of a service or a peer that is not there now, or has no time now."""
+_OF_THIS_MACHINE = re.compile(r"(?i)(?:\b|//)(?:localhost|127(?:\.\d+){3})\b|\[::1\]")
+"""An address of the machine itself: who should answer there belongs to the job or to its node."""
 _NEVER_THERE = re.compile(
     r"(?i)name or service not known|no address associated|certificate|wrong_version|unknown protocol"
     r"|\b(?:401|403|404)\b|unauthori[sz]ed|forbidden|permission|denied|no space"
 )
 """Words of an address or of a right that the next start lacks, too."""
+_SERVED = ("communication", "storage")
+"""What a service does, by its error type."""
 _FILES_AWAY = "filesystem_refused"
 """A file system that failed. One that had been read or written before is mostly there again."""
 _ONE_ERROR = 3  # lines: an error that says its status below its first line says it within these
@@ -44,7 +48,8 @@ def as_proven(verdict: Verdict, root: Hit, hits: Sequence[Hit], *, worked: bool)
 
     An exception of another name than `MISTAKE` may be of anything. If the run made no step, a wait or a bad
     link shows too little. A wait for peers gives no reason, and a link may never have been set up. A link or
-    a service that had carried steps was set up, so its failure may pass. So may that of a file system.
+    a service that had carried steps was set up, so its failure may pass. So may that of a file system. Where
+    nothing answers on the machine itself before a step, its own part may never have been started.
     """
     if root.rule in _RAISED and root.fallback and MISTAKE.search(root.line.text) is None:
         return replace(verdict, transient=None)
@@ -57,9 +62,9 @@ def as_proven(verdict: Verdict, root: Hit, hits: Sequence[Hit], *, worked: bool)
     vague = root.fallback or root.error_type != "nccl" or root.rule in PEER_LEFT
     left = verdict.family == "comms" and vague
     fabric = root.role == "cause" and _is_of_the_fabric(root)
-    if (fabric or verdict.family == "stall" or (root.role == "consequence" and left)) and verdict.transient:
-        return replace(verdict, transient=None, doubt=NO_STEP_SEEN)
-    return verdict
+    own = root.error_type in _SERVED and _OF_THIS_MACHINE.search(root.line.text) is not None
+    waited = fabric or own or verdict.family == "stall" or (root.role == "consequence" and left)
+    return replace(verdict, transient=None, doubt=NO_STEP_SEEN) if waited and verdict.transient else verdict
 
 
 def beside_a_kill(verdict: Verdict, others: Sequence[tuple[Hit, NotRoot]]) -> Verdict:

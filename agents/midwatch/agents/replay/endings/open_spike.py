@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, islice, pairwise
+from itertools import groupby, islice, pairwise, takewhile
 from statistics import median
 from typing import NamedTuple
 
@@ -37,7 +37,9 @@ _JUMP = 2.0
 _SMALL = 0.2
 """A spike below this part of the first loss shows no divergence."""
 _BROKEN = 3
-"""So many losses at the end that are no numbers show that the weights are broken."""
+"""So many losses at the end that are no numbers, or nothing, show that the weights are broken."""
+_LEARNT = 0.1
+"""What falls from so high to exactly nothing, from one loss to the next, was not learnt."""
 _LASTING = 16
 """So many high losses show a spike that no end of the training ends."""
 _READ = 60
@@ -138,18 +140,31 @@ class Losses:
         ]
         return sorted(found, key=lambda each: each.first.step)
 
-    def broken_at_end(self) -> LossLine | None:
-        """The first of the last losses of a series that all are no numbers, where whole ones stand above."""
+    def broken_at_end(self, *, done: bool = False) -> LossLine | None:
+        """The first of the last losses of a series that all are no numbers, where whole ones stand above.
+
+        Losses that fell to nothing at once are broken, too, unless the training told that it is `done`.
+        """
         for lines in self.series.values():
             known = [line for line in _last_loop(tuple(_each_once(lines))) if line.loss is not None]
             whole = max((at for at, line in enumerate(known) if _is_whole(line)), default=-1)
             if whole >= 0 and len(known) - whole > _BROKEN:
                 return known[whole + 1]
+            if not done and (fell := _fell_to_nothing(known)) is not None:
+                return fell
         return None
 
 
 def _is_whole(line: LossLine) -> bool:
     return line.loss is not None and math.isfinite(line.loss)
+
+
+def _fell_to_nothing(known: Sequence[LossLine]) -> LossLine | None:
+    """The first of the last losses if all of these are 0, none above is, and the one above was not small."""
+    above = [line.loss or 0.0 for line in takewhile(lambda line: line.loss != 0, known)]
+    nothing = known[len(above) :]
+    whole = len(nothing) >= _BROKEN and all(line.loss == 0 for line in nothing)
+    return nothing[0] if whole and above and above[-1] >= _LEARNT else None
 
 
 def _is_small(spike: float | None, first: float | None) -> bool:
@@ -177,13 +192,13 @@ def is_over(file: LogFile, spike: Spike) -> bool:
     return len(behind) > far or (not spike.lasts and any(_COMPLETE.search(line) for line in behind[:_READ]))
 
 
-def broken_at_end(losses: Losses, files: Mapping[str, LogFile]) -> LossLine | None:
+def broken_at_end(losses: Losses, files: Mapping[str, LogFile], *, done: bool) -> LossLine | None:
     """Where losses that are no numbers begin, if all that follow are such. `files`: by path. Raises OSError.
 
-    The losses of an evaluation may be none while the training does well.
+    The losses of an evaluation may be none while the training does well. `done`: see `Losses.broken_at_end`.
     """
-    line = losses.broken_at_end()
-    if line is None:
+    line = losses.broken_at_end(done=done)
+    if line is None or (line.loss == 0 and _is_evaluated(files[line.path], line)):
         return None
     text = line_of(files[line.path], line.number)
     others = _EVALUATED_BROKEN.sub("", text)

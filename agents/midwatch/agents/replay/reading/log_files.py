@@ -178,7 +178,7 @@ def lines_beside(
     A piece that stands in one block more than `common` times is looked for no further. Of a line that is
     longer than a block only the beginning is held: a progress bar may never end its line. Raises OSError.
     """
-    offset, number, rest, left_out, rare = 0, 1, b"", 0, set(pieces)
+    offset, number, rest, left_out, rare, beside = 0, 1, b"", 0, set(pieces), False
     with file.open() as reader:
         while block := reader.read(_CHUNK):
             text = rest + block
@@ -190,13 +190,16 @@ def lines_beside(
             counts = {piece: whole.count(piece) for piece in rare}
             rare -= {piece for piece, count in counts.items() if count > common}
             behind = left_out if size else 0  # of its first line
-            if any(counts.values()):
+            beside = any(counts.values())
+            if beside:
                 place, beyond = offset, behind
                 for index, line in enumerate(whole.split(b"\n")[:-1]):
                     yield place, number + index, line
                     place, beyond = place + len(line) + 1 + beyond, 0
             offset, number = offset + size + behind, number + whole.count(b"\n")
             left_out -= behind
+    if rest and (beside or any(piece in rest for piece in rare)):
+        yield offset, number, rest
 
 
 def text_of(file: LogFile) -> bytes:

@@ -91,9 +91,10 @@ def _warns_again(text: bytes, above: int, end: ProcessEnd) -> bool:
 
 def _rows(text: bytes, at: int, stop: int) -> frozenset[_Row]:
     """The rows of three lines among the first ones there, up to the next end or traceback."""
-    lines = (
-        text[at : min(at + _BYTES, stop)].partition(b"Traceback (most recent call last)")[0].split(b"\n")[:-1]
-    )
+    near = text[at : min(at + _BYTES, stop)]
+    if at + _BYTES >= stop == len(text):
+        near += b"\n"  # the last line of all is whole without its line feed, too
+    lines = near.partition(b"Traceback (most recent call last)")[0].split(b"\n")[:-1]
     plain = islice((line for line in lines if line.strip() and not _NO_HEAD.search(line)), _HEAD)
     words = [masked(line.encode()) for line in ordinary(each.decode("utf-8", "replace") for each in plain)]
     rows = (tuple(words[index : index + _ROW]) for index in range(len(words) - _ROW + 1))

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from midwatch.agents.replay.reading.log_files import LogFile, line_of
-from midwatch.agents.replay.went_on.aftermath import printed_by_a_handler
+from midwatch.agents.replay.went_on.aftermath import printed_by_a_handler, tells_an_end
 from midwatch.agents.replay.went_on.good_ends import (
     all_voices_tell,
     good_ends,
@@ -19,6 +19,7 @@ from midwatch.agents.replay.went_on.good_ends import (
     says_exit_zero,
     says_it_ended_well,
 )
+from midwatch.agents.replay.went_on.tried_again import tried_again
 from midwatch.streams.lines.log_levels import is_quiet
 from midwatch.streams.records import Hit
 
@@ -49,6 +50,8 @@ def got_over_by_its_word(
         return "behind the last failure the job told of its good end, and of exit code 0 or by all loggers"
     if last and held and all(_of_a_client(hit) for hit in held) and all(has_written(*each) for each in last):
         return "only services failed, and the job wrote its results behind that"
+    if last and not any(map(tells_an_end, held)) and all(tried_again(*each) for each in last):
+        return "the program tried the same once more behind its last failure, and that try succeeded"
     succeeded = succeeded or all(
         good_ends(file) or good_ends(file, before=_first(file, held)) for file, _ in last
     )

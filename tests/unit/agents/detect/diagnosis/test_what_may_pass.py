@@ -47,6 +47,18 @@ def test_a_link_that_had_carried_steps_may_pass(watch: Watch, line: str) -> None
     assert watch(line).decision.action == "hold"
 
 
+STORE = (
+    'botocore.exceptions.EndpointConnectionError: Could not connect to the endpoint URL: "http://{}/toys/7"\n'
+)
+
+
+@pytest.mark.parametrize("address", ["localhost:9000", "127.0.0.1:9000", "[::1]:9000"])
+def test_a_service_of_this_machine_that_never_answered_is_not_waited_for(watch: Watch, address: str) -> None:
+    assert watch(STORE.format("toys.example.org")).decision.action == "restart"
+    assert watch(STORE.format(address)).decision.action == "hold"
+    assert watch(STEPS + STORE.format(address)).decision.action == "restart"
+
+
 GRPC = (
     "grpc._channel._InactiveRpcError: <_InactiveRpcError of RPC that terminated with:\n"
     "\tstatus = StatusCode.{}\n"

@@ -35,6 +35,28 @@ def test_a_training_that_ends_with_broken_losses_failed_though_it_tells_of_its_e
     assert (done.decision.action == "hold") is failed
 
 
+@pytest.mark.parametrize(
+    ("losses", "failed"),
+    [
+        pytest.param(("2.9", "0.0", "0.0", "0.0"), True, id="at once"),
+        pytest.param(("2.9", "0.9", "0.0", "0.0", "0.0", "0.0"), True, id="behind a fall"),
+        pytest.param(("2.9", "0.0", "0.0"), False, id="two of them"),
+        pytest.param(("2.9", "0.0", "0.0", "0.0", "0.4"), False, id="back again"),
+        pytest.param(("0.9", "0.0003", "0.0", "0.0", "0.0"), False, id="learnt"),
+        pytest.param(("0.4", "0.0", "0.3", "0.0", "0.0", "0.0"), False, id="nothing now and then"),
+        pytest.param(("0.0", "0.0", "0.0", "0.0"), False, id="never more"),
+    ],
+)
+def test_a_loss_that_falls_to_nothing_at_once_was_not_learnt(
+    watch: Watch, losses: tuple[str, ...], failed: bool
+) -> None:
+    done = watch(trainer(*losses))
+    assert (done.verdict.error_type == "numerical_instability") is failed
+    assert (done.decision.action == "hold") is failed
+    assert watch(trainer(*losses) + ENDED.replace("nan", "0.9")).verdict.state == "healthy"
+    assert watch(trainer(*losses).replace("'loss'", "'eval_loss'")).verdict.state != "failed"
+
+
 def test_a_spike_of_many_losses_is_open_behind_the_end_of_the_training(watch: Watch) -> None:
     low, ended = (2.0, 2.1, 2.0, 2.1), "training done\n"
     assert (

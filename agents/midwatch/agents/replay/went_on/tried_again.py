@@ -1,0 +1,44 @@
+"""Tried again: a program counts its tries, and a later try of the same work succeeded. Pure.
+
+`connect failed, attempt 1` and `connect ok, attempt 2` differ in their numbers and in how the try ended.
+Other work under another number (shard 3, fold 4) is no further try, so the line must name its tries.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+
+from midwatch.agents.replay.reading.log_files import LogFile, lines_behind
+from midwatch.agents.replay.reading.printed_forms import without_clock
+
+_READ = 400
+_NEAR = 3
+"""Lines beside the last failure in which the program says that this try failed."""
+_LEAST = 2
+"""Words that both lines share, besides their tries and how these ended."""
+_TRIES = re.compile(r"\b(?:attempts?|try|tries|retry|retries)\b")
+_FAILED = re.compile(r"\b(?:failed|failure|unsuccessful|timed out|no answer)\b")
+_WORKED = re.compile(r"\b(?:succeeded|success|successful(?:ly)?|worked|ok)\b")
+_SPOILT = re.compile(r"\b(?:not|never|no|without|giving up|gave up)\b")
+_WORDS = re.compile(r"[a-z]{2,}")
+
+
+def tried_again(file: LogFile, last: int) -> bool:
+    """Whether the try that failed beside line `last` succeeded behind it. Raises OSError."""
+    first = max(last - 1 - _NEAR, 0)
+    beside = list(islice(lines_behind(file, first), last + _NEAR - first))
+    failed = {words for line in beside if (words := _words(line, _FAILED))}
+    if not failed:
+        return False
+    return any(_words(line, _WORKED) in failed for line in islice(lines_behind(file, last), _READ))
+
+
+def _words(line: str, ended: re.Pattern[str]) -> tuple[str, ...]:
+    """The words of a line on one try, without how it `ended`; none where it is no such line."""
+    text = without_clock(line).lower()
+    left, times = ended.subn(" ", text)
+    if times != 1 or not _TRIES.search(left) or _SPOILT.search(left):
+        return ()
+    words = tuple(_WORDS.findall(_TRIES.sub(" ", left)))
+    return words if len(words) >= _LEAST else ()
