@@ -134,7 +134,6 @@ MISSED = {
     "token-expired": "nothing tells that a new start brings a new token",
     "timelimit-usr1": "a time limit is no preemption, though the job saved a checkpoint",
     "severity-classifier": "a classifier of log lines prints its samples",
-    "ann-index": "shards print through each other, so no number rises",
     "selfplay-c4": "the same, with one step behind the last",
     "nccl-probe-gloo": "the script's report is cut by `head`, and Python tells of the broken pipe",
     "skipgram-head-pipe": "the same",

@@ -69,6 +69,12 @@ _TO_LOOK_AT = re.compile(
     rb"|\b(?:metrics?|telemetry):? (?:push|upload|export|report|flush)(?:ing)? (?:failed|error)\b"
     rb"|\bgiving up on (?:the )?(?:metrics|telemetry)\b"
 )
+# A link that was being closed was closed already.
+_CLOSED = re.compile(
+    rb"(?i)\b(?:clos(?:e|ing) failed|(?:failed|could ?n[o']t|unable) (?:to )?close"
+    rb"|error (?:while|when|in) closing)\b"
+    rb".{0,60}\b(?:connection ?(?:reset|aborted)|broken ?pipe|not connected|already closed)"
+)
 # Some writers end a run and log it as information, for example TensorFlow's coordinator.
 _ENDS_ALL = re.compile(rb"\bError reported to Coordinator: ")
 # The line itself says that its writer goes on.
@@ -147,6 +153,7 @@ def stands_aside(line: bytes) -> bool:
         or _NCCL_RAS.search(head) is not None
         or _UNREAD.search(head) is not None
         or _TOOL_ENDED.search(line) is not None
+        or _CLOSED.search(head) is not None
         or _NEEDLESS.search(head) is not None
         or is_about_a_view(head)
     )

@@ -83,6 +83,8 @@ QUIET = [
     "[INFO] srun: debug2: error: odd",
     "(APIServer pid=77) ERROR 03-02 11:00:00 [toy_tool_parser.py:7] json.decoder.JSONDecodeError: odd",
     "ERROR 03-02 11:00:00 [toy_reasoning_parser.py:7] RuntimeError: odd",
+    "  toy feed 7: close failed: ConnectionResetError(104, 'Connection reset by peer')",
+    "ERROR toy could not close the feed: [Errno 32] Broken pipe",
 ]
 LOUD = [
     "[ERROR] toy: Failed to start server: [Errno 98] odd",
@@ -129,6 +131,7 @@ LOUD = [
     "INFO:toy:[ 126748.505383] NVRM: odd",
     "[INFO] /var/toy/script: line 9:    77 Killed",
     "ERROR 03-02 11:00:00 [argument_parser.py:7] RuntimeError: odd",
+    "ERROR toy could not close the file: [Errno 28] No space left on device",
 ]
 
 

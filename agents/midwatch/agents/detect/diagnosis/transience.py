@@ -26,8 +26,12 @@ _AWAY = re.compile(
     r"|too many requests|NoBrokersAvailable|\b(?:429|50[234])\b|\bEOF occurred"
 )
 """Words of a service or a peer that is not there now, or has no time now."""
-_OF_THIS_MACHINE = re.compile(r"(?i)(?:\b|//)(?:localhost|127(?:\.\d+){3})\b|\[::1\]")
-"""An address of the machine itself: who should answer there belongs to the job or to its node."""
+_OF_THIS_MACHINE = re.compile(
+    r"(?i)(?:\brefused\b|\b(?:could not|cannot|failed to) connect\b).{0,120}"
+    r"(?:\b|//)(?:(?:localhost|127(?:\.\d+){3})\b|\[::1\])"
+    r"|(?:\b|//)(?:(?:localhost|127(?:\.\d+){3})\b|\[::1\]).{0,300}\brefused\b"
+)
+"""Nobody listens at an address of the machine itself: who should belongs to the job or to its node."""
 _NEVER_THERE = re.compile(
     r"(?i)name or service not known|no address associated|certificate|wrong_version|unknown protocol"
     r"|\b(?:401|403|404)\b|unauthori[sz]ed|forbidden|permission|denied|no space"

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from midwatch.agents.replay.endings.stage_codes import badly_ended_part
 from midwatch.agents.replay.reading.log_files import LogFile, last_lines, line_count, up_to
 from midwatch.agents.replay.reading.printed_forms import form_of_print, own_part
 from midwatch.streams.records import Hit
@@ -55,6 +56,7 @@ _NONE = re.compile(
     rf"(?i)\b{_DONE}\b[ :=]+0\b(?![.,]\d)|(?<![\w./-])0 (?:\w+ )?{_DONE}\b"
     r"|\bnothing (?:was |has been )?(?:written|exported|saved|trained|produced)\b"
     r"|\bincomplete (?:run|training|export|job)\b"
+    r"|\b(?:last|final|latest|best) (?:checkpoint|snapshot|weights)\b ?[:=] ?(?:none|nothing|n/a)\W*\Z"
 )
 _OF_MANY = r"(?:workers?|stages?|jobs?|ranks?|shards?)"
 _FAILED = re.compile(
@@ -68,9 +70,9 @@ _ENOUGH = re.compile(r"(?i)\b(?:required|optional|skipped|enough|minimum|quorum)
 
 
 def told_undone(file: LogFile, *, succeeded: bool = False) -> int:
-    """The number of the line in which the last lines say so; 0 if none does. Raises OSError.
+    """The number of the line in which the last lines say so, or that of a part's code; 0 if none does.
 
-    `succeeded`: the job told of its success. Then an exit code may be its closing's.
+    `succeeded`: the job told of its success. Then an exit code may be its closing's. Raises OSError.
     """
     shown = [(number, line.decode("utf-8", "replace")) for number, line in last_lines(file)]
     often = Counter(form_of_print(line) for _, line in shown)
@@ -80,7 +82,8 @@ def told_undone(file: LogFile, *, succeeded: bool = False) -> int:
     told = next((number for number, words in last if number not in counts and _says_undone(words)), 0)
     if told or succeeded:
         return told
-    return next((number for number, words in last[-_OF_CODES:] if _CODE.search(words)), 0)
+    code = next((number for number, words in last[-_OF_CODES:] if _CODE.search(words)), 0)
+    return code or badly_ended_part(file)
 
 
 def cuts_behind_failures(files: Sequence[LogFile], hits: Sequence[Hit]) -> Iterator[LogFile]:

@@ -29,6 +29,7 @@ _HEAD = 10
 _TRACEBACK = 120  # lines
 _OF_A_NOTEBOOK = re.compile(r"(?:\w+\.)*\w+ {2,}")  # IPython's: it names the exception in front
 _OF_A_WORKER = "Original"  # PyTorch's word in front of the traceback of a worker that loads data
+_OF_A_BOX = re.compile(r"[╭┌┏][─━]+")  # rich's, around a traceback
 _TOTAL = re.compile(r"(\d+) ?(?:/|of) ?(\d+)")
 _WAITS = re.compile(
     r"(?i)\b(?:wait\w*(?! ?[=:] ?\d)|retr(?:y|ies|ying)|heart ?beats?|poll\w*|still|sleep\w*|ping"
@@ -98,7 +99,11 @@ def is_cut(file: LogFile, last: int) -> bool:
         begin = line.find("Traceback (most recent call last)")
         if begin >= 0:
             before = form_of_print(line[:begin])
-            if before == _OF_A_WORKER or _OF_A_NOTEBOOK.fullmatch(line[:begin]):
+            if (
+                before == _OF_A_WORKER
+                or _OF_A_BOX.fullmatch(before)
+                or _OF_A_NOTEBOOK.fullmatch(line[:begin])
+            ):
                 return False
             return before != "" and before != form_of_print(below[:begin])  # else a launcher printed it
         below = line

@@ -58,6 +58,12 @@ WRITTEN = re.compile(
     + r"|\b(?:best|final) (?:checkpoint|model|weights)\b.{0,20}?"
     + FILE
 )
+ALL_OF = re.compile(
+    r"(?<![\w./-])([2-9]|\d{2,}) ?(?:of|/) ?\1 (?:[a-z-]+ )?(?!(?:attempts|tries|retries|elements|bytes|parts"
+    r"|chunks|batches|samples|frames|seconds|minutes|was|has|this|status|bias)\b)[a-z]{2,}[a-rt-z]s\b(?!.*\b(?:missing|failed|lost|skipped"
+    r"|refused|left|away|down|nan)\b)"
+)
+"""12 of 12 shards, 60/60 tickets: all of something."""
 _TO_ITS_TOTAL = re.compile(r"(?i)\b(?:epoch|step|it(?:er)?(?:ation)?|round|stage)s?\W{0,3}(\d+) ?/ ?\1\b")
 _SPOILT = re.compile(
     r"(?i)\b(?:not|never|in ?complete|crash\w*|emergency|interrupt\w*|partial\w*|rescue\w*|abort\w*|killed"
@@ -143,4 +149,4 @@ def _tells(line: bytes) -> bool:
     words = line[front(line) :].decode("utf-8", "replace")
     if len(line) > _LONGEST or _SPOILT.search(_TO_ITS_TOTAL.sub("", words)):
         return False
-    return _DONE.search(words) is not None or WRITTEN.search(words) is not None
+    return any(each.search(words) is not None for each in (_DONE, WRITTEN, ALL_OF))

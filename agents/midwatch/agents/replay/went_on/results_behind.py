@@ -23,7 +23,7 @@ from midwatch.agents.replay.reading.printed_forms import (
 )
 from midwatch.agents.replay.went_on.aftermath import printed_by_a_handler
 from midwatch.agents.replay.went_on.counted_on import is_cut
-from midwatch.agents.replay.went_on.good_ends import FILE, WRITTEN
+from midwatch.agents.replay.went_on.good_ends import ALL_OF, FILE, WRITTEN
 
 _READ = 3000
 _TRACEBACK = 150  # lines
@@ -34,6 +34,8 @@ _LETTERS = re.compile(r"[\W\d_]+")
 _LONGEST = 400
 _CLOCK = re.compile(CLOCK)
 _MARGIN = " \t|│┃"
+_OF_A_BOX = "│┃╰┗"
+"""What the lines of a traceback begin with that rich draws into a box."""
 _KIND = 24
 _BEGINS = "Traceback (most recent call last)"
 _NAMES = re.compile(r"(?:\w+\.)*\b[A-Z]\w*(?:Error|Exception)\b")
@@ -106,7 +108,7 @@ def _begin_of_traceback(above: Sequence[str]) -> int:
         at = above[place].find(_BEGINS)
         if at >= 0:
             within = (_behind_prefix(line, above[place][:at]) for line in above[place + 1 : -1])
-            whole = all(not line.strip() or line[0].isspace() for line in within)
+            whole = all(not line.strip() or line[0].isspace() or line[0] in _OF_A_BOX for line in within)
             return place if whole and _speaker(above[place]) == _speaker(above[-1]) else len(above)
     return len(above)
 
@@ -163,9 +165,8 @@ def _is_a_result(line: str) -> bool:
         return True
     if _OF_RESULTS.search(words) and numbers:
         return True
-    return (
-        WRITTEN.search(words) is not None or _is_only_a_file(line) or bool(_TESTED.fullmatch(words.strip()))
-    )
+    told = any(each.search(words) for each in (WRITTEN, ALL_OF)) or bool(_TESTED.fullmatch(words.strip()))
+    return told or _is_only_a_file(line)
 
 
 def _is_only_a_file(line: str) -> bool:

@@ -57,6 +57,8 @@ def test_a_service_of_this_machine_that_never_answered_is_not_waited_for(watch: 
     assert watch(STORE.format("toys.example.org")).decision.action == "restart"
     assert watch(STORE.format(address)).decision.action == "hold"
     assert watch(STEPS + STORE.format(address)).decision.action == "restart"
+    late = f"requests.exceptions.HTTPError: 503 Server Error: Service Unavailable for url: http://{address}/toys\n"
+    assert watch(late).decision.action == "restart"
 
 
 GRPC = (

@@ -40,6 +40,7 @@ def told(text: str) -> int:
         "[toyd.sh] paint.py => 1",
         "sweep: trial a status 0, trial b status 1",
         "Toys trained: 1 of 4",
+        "[INFO] done: 77 toys, last checkpoint: None",
     ],
 )
 def test_words_of_what_was_left_undone(line: str) -> None:
@@ -68,6 +69,8 @@ def test_words_of_what_was_left_undone(line: str) -> None:
         "shard 3/8: 7 toys",
         "Loading checkpoint shards: 1/7",
         "job ended, code 0",
+        "last checkpoint: none of the toys is newer",
+        "best checkpoint: toys/7.pt",
         "[toyd.sh] paint.py => 0",
         "round 7/70\nround 8/70\nround 9/70",
     ],

@@ -33,6 +33,8 @@ def log(text: str) -> LogFile:
         "best checkpoint: box/toy.safetensors",
         '{"event": "finished", "toys": 7}',
         "[toys] 7 stages, 6 ok. SUCCESS",
+        "12 of 12 toys are painted; best: toy 7",
+        "toys saved anew; 90/90 toy wheels learnt",
     ],
 )
 def test_a_line_tells_of_a_good_end(line: str) -> None:
@@ -51,6 +53,13 @@ def test_a_line_tells_of_a_good_end(line: str) -> None:
         "attempt 2 done",
         "done = 7",
         "the wheels are done by hand",
+        "11 of 12 toys are painted",
+        "12 of 12 toys are missing",
+        "part 12 of 12",
+        "12 of 12 attempts",
+        "1 of 1 toys",
+        "toy 12/12 loss=0.3107",
+        "toys/12/12 wheels",
     ],
 )
 def test_a_line_tells_of_none(line: str) -> None:

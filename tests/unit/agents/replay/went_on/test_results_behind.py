@@ -38,6 +38,7 @@ def behind(text: str) -> bool:
         "lid   1.50\npaw   0.25\near   2.75\ntail  1.25\n",
         '{"recall": 0.75, "boxes": 12}\n',
         "mean 3.18 toys\n\nreal\t0m7.000s\nuser\t0m5.899s\nsys\t0m1.513s\n",
+        "12 of 12 boxes have toys\n",
     ],
 )
 def test_results_in_a_form_of_their_own_behind_lines_as_before(end: str) -> None:
@@ -57,6 +58,18 @@ def test_results_in_a_form_of_their_own_behind_lines_as_before(end: str) -> None
 )
 def test_no_result_or_one_that_is_none(end: str) -> None:
     assert not behind(CASES + RAISED + MORE + end)
+
+
+def test_a_traceback_may_be_drawn_into_a_box() -> None:
+    boxed = (
+        "╭───── Traceback (most recent call last) ─────╮\n"
+        "│ /toys/count.py:31 in look_into              │\n"
+        "│ ❱ 31 │   print(shelf[box])                  │\n"
+        "╰─────────────────────────────────────────────╯\n"
+        "KeyError: 'lid'\n"
+    )
+    assert behind(CASES + boxed + MORE + TOLD)
+    assert not behind(CASES + boxed + "another program's line\n" + TOLD)
 
 
 def test_what_stands_behind_may_be_of_the_shell_that_goes_on() -> None:

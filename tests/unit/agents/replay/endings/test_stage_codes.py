@@ -1,0 +1,47 @@
+"""A script tells of the codes of its parts. One that ended badly left its work undone."""
+
+from __future__ import annotations
+
+import pytest
+
+from midwatch.agents.replay.endings.stage_codes import badly_ended_part
+from midwatch.agents.replay.reading.log_files import LogFile
+from unit.agents.conftest import Watch
+
+
+def bad_part(*lines: str) -> int:
+    return badly_ended_part(LogFile("toy.log", "\n".join(lines).encode(), 0.0))
+
+
+@pytest.mark.parametrize(
+    ("lines", "number"),
+    [
+        (("+ 07:00:01 paint exited 1", "+ 07:00:09 pack exited 0"), 1),
+        (("[toys] part 0 joined, exitcode 0", "[toys] part 1 joined, exitcode 1"), 2),
+        (("mon finished, status=0", "tue finished, status=3", "wed finished, status=0"), 2),
+        (("paint ended with code 0", "pack ended with code -9"), 2),
+        (("try 1 ended with 85", "try 2 ended with 0"), 0),
+        (("paint exited 1", "paint exited 0", "pack exited 0"), 0),
+        (("paint exited 1", "pack exited 1"), 0),
+        (("paint exited 1", "pack ended with code 0"), 0),
+        (("the picture is optional", "paint exited 1", "pack exited 0"), 0),
+        (("paint exited 0", "pack exited 0"), 0),
+        (("epoch 1 finished 7", "epoch 2 finished 0 of 9"), 0),
+    ],
+)
+def test_a_part_ended_badly_beside_one_that_did_not(lines: tuple[str, ...], number: int) -> None:
+    assert bad_part(*lines) == number
+
+
+def test_the_failure_of_the_part_is_the_root(watch: Watch) -> None:
+    raised = (
+        "Traceback (most recent call last):\n"
+        '  File "paint.py", line 9, in <module>\n'
+        "    paint()\n"
+        "KeyError: 'wheels'\n"
+    )
+    packed = "".join(f"pack: toy {toy}/20 weighs 0.{toy:02}\n" for toy in range(1, 21))
+    log = f"-> paint\n{raised}-> paint exited {{}}\n-> pack\n{packed}-> pack exited 0\n"
+    done = watch(log.format(1))
+    assert (done.verdict.state, done.verdict.root_line) == ("failed", "KeyError: 'wheels'")
+    assert watch(log.format(0)).verdict.state != "failed"
