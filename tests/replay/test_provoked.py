@@ -163,6 +163,13 @@ MISSED = {
     "stuck-loader-publish": "the training stood still, and a later stage reports on its old points",
     "weekly-retrain-report": "the training ended of an exception, and the script reports on an older model",
     "pipeline-allow-failure": "stages that may fail stand in a table as such, and chains of exceptions above",
+    "attn-width-search": "only the table of the search tells that nine of twelve trials failed",
+    "birdsong-linear-probe": "a warning alone tells that the probe goes on with random weights",
+    "clickstream-pipe": "the first program of a pipe failed, and the later ones report on a part",
+    "ecg-six-folds": "only the list of the scored folds tells that three of six are missing",
+    "fungi-probe-mirror": "another mirror answered, and the program says so in its own words",
+    "review-tone-stream": "the thread that reads ended, and the last batch is trained again and again",
+    "soil-report-setx": "a script goes on behind an optional command, and only its trace shows it",
     "sweep-no-trial-completed": "the summary of the search is named, not its first trial's failure",
 }
 

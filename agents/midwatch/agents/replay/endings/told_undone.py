@@ -56,6 +56,7 @@ _NONE = re.compile(
     rf"(?i)\b{_DONE}\b[ :=]+0\b(?![.,]\d)|(?<![\w./-])0 (?:\w+ )?{_DONE}\b"
     r"|\bnothing (?:was |has been )?(?:written|exported|saved|trained|produced)\b"
     r"|\bincomplete (?:run|training|export|job)\b"
+    r"|\.(?:csv|tsv|parquet|jsonl?|arrow|npy)\b\W{1,3}0 (?:lines|rows|records|entries)\b"
     r"|\b(?:last|final|latest|best) (?:checkpoint|snapshot|weights)\b ?[:=] ?(?:none|nothing|n/a)\W*\Z"
 )
 _OF_MANY = r"(?:workers?|stages?|jobs?|ranks?|shards?)"

@@ -41,6 +41,7 @@ def told(text: str) -> int:
         "sweep: trial a status 0, trial b status 1",
         "Toys trained: 1 of 4",
         "[INFO] done: 77 toys, last checkpoint: None",
+        "export: out/toys.csv 0 lines for Monday",
     ],
 )
 def test_words_of_what_was_left_undone(line: str) -> None:
@@ -71,6 +72,7 @@ def test_words_of_what_was_left_undone(line: str) -> None:
         "job ended, code 0",
         "last checkpoint: none of the toys is newer",
         "best checkpoint: toys/7.pt",
+        "export: out/toys.csv 70 lines, 0 lines left out",
         "[toyd.sh] paint.py => 0",
         "round 7/70\nround 8/70\nround 9/70",
     ],
