@@ -189,7 +189,7 @@ ROWS = {row.id: row for row in _rows()}
 
 
 @cache
-def _judge() -> Callable[[str], Prediction]:
+def judge() -> Callable[[str], Prediction]:
     return judge_of_logs()
 
 
@@ -201,7 +201,7 @@ def _case(name: str) -> object:
 @pytest.mark.parametrize("name", [_case(name) for name in ROWS])
 def test_a_provoked_end_has_its_verdict(name: str) -> None:
     row = ROWS[name]
-    assert mistakes(leniently([(row, _judge()(row.log))])) == []
+    assert mistakes(leniently([(row, judge()(row.log))])) == []
 
 
 def test_each_log_has_its_own_name_and_each_root_stands_in_its_log() -> None:

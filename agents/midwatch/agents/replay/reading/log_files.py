@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +18,7 @@ _CHUNK = 256 * 1024
 _EDGE = 64 * 1024
 _MOST_AT_ONCE = 2 * 1024 * 1024
 _LINE_HEAD = 512  # bytes that are held of a line without an end
+_RETURNS = re.compile(rb"\r+(?=\n)")
 _COMMON = 32  # times that a piece may stand in one block
 
 NODE = "replay"
@@ -49,7 +51,7 @@ class LogFile:
         """The first 64 KiB that count."""
         with self.open() as reader:
             _skip(reader, self.start[0])
-            return reader.read(_EDGE)
+            return _with_line_feeds(reader.read(_EDGE))
 
     def tail(self) -> bytes:
         """The last 64 KiB that count. An archive is unpacked for it from the beginning."""
@@ -62,7 +64,15 @@ class LogFile:
             last = b""
             while piece := reader.read(_EDGE):
                 last = (last + piece)[-_EDGE:]
-            return last
+            return _with_line_feeds(last)
+
+
+def _with_line_feeds(text: bytes) -> bytes:
+    """The text with blanks for the returns in front of its line feeds: a terminal or Windows writes both.
+
+    So each byte stays in its place.
+    """
+    return _RETURNS.sub(lambda found: b" " * len(found[0]), text) if b"\r\n" in text else text
 
 
 def origin_of(job: str) -> Origin:
@@ -162,12 +172,12 @@ def lines_behind(file: LogFile, number: int) -> Iterator[str]:
         while piece := reader.read(_CHUNK):
             *whole, rest = (rest + piece).split(b"\n")
             for line in whole[missing:]:
-                yield without_escapes(_words(line)).decode("utf-8", "replace")
+                yield without_escapes(_words(line.rstrip(b"\r"))).decode("utf-8", "replace")
             missing = max(missing - len(whole), 0)
             if missing:
                 rest = b""  # the beginning of a line that is not asked for
         if rest and not missing:
-            yield without_escapes(_words(rest)).decode("utf-8", "replace")
+            yield without_escapes(_words(rest.rstrip(b"\r"))).decode("utf-8", "replace")
 
 
 def lines_beside(
@@ -186,7 +196,7 @@ def lines_beside(
             if not size and len(text) > _CHUNK:
                 rest, left_out = text[:_LINE_HEAD], left_out + len(text) - _LINE_HEAD
                 continue
-            whole, rest = text[:size], text[size:]
+            whole, rest = _with_line_feeds(text[:size]), text[size:]
             counts = {piece: whole.count(piece) for piece in rare}
             rare -= {piece for piece, count in counts.items() if count > common}
             behind = left_out if size else 0  # of its first line
@@ -199,14 +209,14 @@ def lines_beside(
             offset, number = offset + size + behind, number + whole.count(b"\n")
             left_out -= behind
     if rest and (beside or any(piece in rest for piece in rare)):
-        yield offset, number, rest
+        yield offset, number, rest.rstrip(b"\r")
 
 
 def text_of(file: LogFile) -> bytes:
     """The whole text, or nothing of a file that is larger than 2 MiB. Raises OSError."""
     with file.open() as reader:
         text = reader.read(_MOST_AT_ONCE + 1)
-    return text if len(text) <= _MOST_AT_ONCE else b""
+    return _with_line_feeds(text) if len(text) <= _MOST_AT_ONCE else b""
 
 
 def line_count(file: LogFile) -> int:
@@ -240,7 +250,7 @@ def last_lines(file: LogFile) -> list[tuple[int, bytes]]:
     lines = tail.removesuffix(b"\n").split(b"\n")
     whole = list(enumerate(lines, line_count(file) - len(lines) + 1))[0 if len(tail) < _EDGE else 1 :]
     return [
-        (number, without_escapes(words).rpartition(b"\r")[2])
+        (number, without_escapes(words).rstrip(b"\r").rpartition(b"\r")[2])
         for number, line in whole
         for words in _words(line).split(b"\n")
     ]

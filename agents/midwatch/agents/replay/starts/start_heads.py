@@ -24,7 +24,7 @@ _ROWS = 4
 _FIRST = 2  # lines that no other part of a start prints in this order
 _NEAR = 12  # lines behind an exception in which a warning stands again
 
-_MODULE = re.compile(rb'  File "([^"\n]+)", line \d+, in <module>\n')
+_MODULE = re.compile(rb'  File "([^"\n]+)", line \d+, in <module> *\n')
 _WARNING = re.compile(rb"(\S+\.py):\d+: \w*Warning: .*")
 _NO_HEAD = re.compile(rb"\A\s|(?i:\b(?:step|epoch|iter\w*|loss)\b[ =:\[]+\d)")
 """Each rank's steps have the same words."""

@@ -12,15 +12,15 @@ from operator import attrgetter
 from typing import NamedTuple
 
 MODULE = b"<module>"
-_HEADLINE = b"Traceback (most recent call last):\n"
+_HEADLINE = b"Traceback (most recent call last):"
 _PASSED_ON = b"Original " + _HEADLINE
-_FIRST_FRAME = re.compile(rb'  File "([^"\n]+)", line \d+, in ([^\n]+)\n')
+_FIRST_FRAME = re.compile(rb' *\n  File "([^"\n]+)", line \d+, in ([^\n]+?) *\n')
 _CHAINED = re.compile(
     rb"(?:During handling of the above exception, another exception occurred"
     rb"|The above exception was the direct cause of the following exception):\s*\Z"
 )
 _LONGEST_MESSAGE = 16 * 1024
-_UNCAUGHT = re.compile(rb", in (?:<module>|_bootstrap)\n")
+_UNCAUGHT = re.compile(rb", in (?:<module>|_bootstrap) *\n")
 # Rich's, whose lower edge stands above the exception.
 _BOX = re.compile(
     rb"^\xe2\x95\xad[^\n]* Traceback \(most recent call last\) [^\n]*\n(?:\xe2\x94\x82[^\n]*\n)+"
@@ -146,7 +146,7 @@ def _behind_the_message(text: bytes, at: int) -> int:
         at = text.find(b"\n", at) + 1 or len(text)
         if not text.startswith(_PASSED_ON, at):
             return at
-        at += len(_PASSED_ON)
+        at = text.find(b"\n", at) + 1 or len(text)
 
 
 def speaks_of_many(text: bytes) -> bool:

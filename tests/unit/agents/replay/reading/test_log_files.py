@@ -1,10 +1,18 @@
-"""The lines of a saved log: the last one is a line, whether or not a line feed ends it."""
+"""Lines of a saved log, whichever way they end: a line feed, a return and a line feed, or nothing."""
 
 from __future__ import annotations
 
 import pytest
 
-from midwatch.agents.replay.reading.log_files import LogFile, lines_beside
+from midwatch.agents.replay.reading.log_files import (
+    LogFile,
+    last_lines,
+    line_of,
+    lines_behind,
+    lines_beside,
+    text_of,
+)
+from midwatch.agents.replay.went_on.process_ends import process_ends
 
 
 @pytest.mark.parametrize("end", ["", "\n"])
@@ -19,3 +27,30 @@ def test_lines_without_the_piece_stand_beside_it(end: str) -> None:
     file = LogFile("toy.log", f"the toy starts\nthe toy ends{end}".encode(), 0.0)
     assert [number for _, number, _ in lines_beside(file, {b"starts"})] == [1, 2]
     assert list(lines_beside(file, {b"falls"})) == []
+
+
+RAISED = (
+    "Traceback (most recent call last):\n"
+    '  File "toy.py", line 9, in <module>\n'
+    "    paint()\n"
+    "KeyError: 'wheels'\n"
+    "the next toy\n"
+)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r\r\n"])
+def test_returns_in_front_of_line_feeds_belong_to_no_line(end: str) -> None:
+    file = LogFile("toy.log", RAISED.replace("\n", end).encode(), 0.0)
+    assert list(lines_behind(file, 3)) == ["KeyError: 'wheels'", "the next toy"]
+    assert [line.rstrip() for _, line in last_lines(file)[-2:]] == [b"KeyError: 'wheels'", b"the next toy"]
+    assert line_of(file, 4) == "KeyError: 'wheels'"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r\r\n", "  \n"])
+def test_each_byte_stays_in_its_place(end: str) -> None:
+    content = RAISED.replace("\n", end).encode()
+    text = text_of(LogFile("toy.log", content, 0.0))
+    assert len(text) == len(content)
+    (raised,) = process_ends(text)
+    assert (raised.script, raised.function, raised.number, raised.sure) == (b"toy.py", b"<module>", 5, True)
+    assert content[raised.offset :].decode() == "the next toy" + end
