@@ -60,8 +60,8 @@ WRITTEN = re.compile(
 )
 ALL_OF = re.compile(
     r"(?<![\w./-])([2-9]|\d{2,}) ?(?:of|/) ?\1 (?:[a-z-]+ )?(?!(?:attempts|tries|retries|elements|bytes|parts"
-    r"|chunks|batches|samples|frames|seconds|minutes|was|has|this|status|bias)\b)[a-z]{2,}[a-rt-z]s\b(?!.*\b(?:missing|failed|lost|skipped"
-    r"|refused|left|away|down|nan)\b)"
+    r"|chunks|batches|samples|frames|seconds|minutes|was|has|this|status|bias)\b)[a-z]{2,}[a-rt-z]s\b"
+    r"(?!.*\b(?:missing|failed|lost|skipped|refused|left|away|down|nan)\b)"
 )
 """12 of 12 shards, 60/60 tickets: all of something."""
 _TO_ITS_TOTAL = re.compile(r"(?i)\b(?:epoch|step|it(?:er)?(?:ation)?|round|stage)s?\W{0,3}(\d+) ?/ ?\1\b")

@@ -26,6 +26,7 @@ def bad_part(*lines: str) -> int:
         (("paint exited 1", "pack ended with code 0"), 0),
         (("the picture is optional", "paint exited 1", "pack exited 0"), 0),
         (("paint exited 0", "pack exited 0"), 0),
+        (("paint exited 0", "the watch over toys exited 143"), 0),
         (("epoch 1 finished 7", "epoch 2 finished 0 of 9"), 0),
     ],
 )
