@@ -69,6 +69,10 @@ _TO_LOOK_AT = re.compile(
     rb"|\b(?:metrics?|telemetry):? (?:push|upload|export|report|flush)(?:ing)? (?:failed|error)\b"
     rb"|\bgiving up on (?:the )?(?:metrics|telemetry)\b"
 )
+# diffusers then reads weights of another kind, or raises.
+_OTHER_WEIGHTS = re.compile(
+    rb"\bAn error occurred while trying to fetch .{1,400}: Error no file named \S+\.safetensors found in "
+)
 # A link that was being closed was closed already.
 _CLOSED = re.compile(
     rb"(?i)\b(?:clos(?:e|ing) failed|(?:failed|could ?n[o']t|unable) (?:to )?close"
@@ -154,6 +158,7 @@ def stands_aside(line: bytes) -> bool:
         or _UNREAD.search(head) is not None
         or _TOOL_ENDED.search(line) is not None
         or _CLOSED.search(head) is not None
+        or _OTHER_WEIGHTS.search(line) is not None
         or _NEEDLESS.search(head) is not None
         or is_about_a_view(head)
     )
