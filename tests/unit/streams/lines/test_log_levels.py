@@ -85,7 +85,7 @@ QUIET = [
     "ERROR 03-02 11:00:00 [toy_reasoning_parser.py:7] RuntimeError: odd",
     "  toy feed 7: close failed: ConnectionResetError(104, 'Connection reset by peer')",
     "ERROR toy could not close the feed: [Errno 32] Broken pipe",
-    "An error occurred while trying to fetch toy: Error no file named toy.safetensors found in directory /toy.",
+    "An error occurred while trying to fetch toy: Error no file named toy.safetensors found in directory /x",
 ]
 LOUD = [
     "[ERROR] toy: Failed to start server: [Errno 98] odd",
