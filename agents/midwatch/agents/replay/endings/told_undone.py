@@ -57,7 +57,8 @@ _NONE = re.compile(
     r"|\bnothing (?:was |has been )?(?:written|exported|saved|trained|produced)\b"
     r"|\bincomplete (?:run|training|export|job)\b"
     r"|\.(?:csv|tsv|parquet|jsonl?|arrow|npy)\b\W{1,3}0 (?:lines|rows|records|entries)\b"
-    r"|\b(?:last|final|latest|best) (?:checkpoint|snapshot|weights)\b ?[:=] ?(?:none|nothing|n/a)\W*\Z"
+    r"|\b(?:done|finished|completed?|ended|over)\b.{0,80}"
+    r"\b(?:last|final|latest|best) (?:checkpoint|snapshot|weights)\b ?[:=] ?(?:none|nothing|n/a)\W*\Z"
 )
 _OF_MANY = r"(?:workers?|stages?|jobs?|ranks?|shards?)"
 _FAILED = re.compile(

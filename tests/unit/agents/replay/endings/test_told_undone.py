@@ -71,6 +71,7 @@ def test_words_of_what_was_left_undone(line: str) -> None:
         "Loading checkpoint shards: 1/7",
         "job ended, code 0",
         "last checkpoint: none of the toys is newer",
+        "[INFO] latest checkpoint: None",
         "best checkpoint: toys/7.pt",
         "export: out/toys.csv 70 lines, 0 lines left out",
         "[toyd.sh] paint.py => 0",
