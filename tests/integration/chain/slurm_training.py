@@ -21,7 +21,7 @@ from midwatch.agents.query.timeline import run_of
 from midwatch.streams.records import Outcome
 from slurm_lab.lab import Lab
 
-SOON = 300.0
+SOON = 150.0
 
 
 @contextlib.contextmanager
