@@ -50,14 +50,14 @@ _UNREAD = re.compile(rb"\bloadsave\.cpp:\d+\)? (?:\w+ )?imread_")
 # numba quotes the errors for which it compiles in another way. THC asked an old driver too much. Weights &
 # Biases sends files from threads of a process of its own, and writes of them in its own log. PowerShell
 # writes the name of a class where a program under it wrote an empty line to its standard error. NCCL leaves
-# out a card of the network that it may not open. Where a parser of vLLM fails, the plain text is the answer.
+# out a card of the network that it may not open. Where a parser of tool calls fails, vLLM still answers.
 _NEEDLESS = re.compile(
     rb"\bvfs_fuse\.c:\d+ +UCX +ERROR |\bev_epoll1_linux\.cc?:\d+\] +grpc epoll fd: "
     rb"|\A\s+(?:\x1b\[\d+m)*TypingError: |\bwandb-upload_\d+:\d+ \[|\Apanic: stream_init: "
     rb"|\bTHCudaCheck FAIL file=\S*/THCGeneral\.cpp line=\d+ error=\d+ : invalid argument"
     rb"|\ASystem\.Management\.Automation\.RemoteException\s*\Z"
     rb"|NCCL WARN (?:Call to ibv_open_device failed|NET/IB : Unable to open device )"
-    rb"|\[\w*(?:tool|reasoning)_parser\.py:\d+\] "
+    rb"|\[\w*tool_parser\.py:\d+\] "
 )
 # A page or a port to look at the run, or what is sent to one. The run goes on without it.
 _TO_LOOK_AT = re.compile(

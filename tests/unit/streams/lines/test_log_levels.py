@@ -82,7 +82,6 @@ QUIET = [
     "INFO:toy:W0302 11:00:00.000000 77 toy.cc:3] error: odd",
     "[INFO] srun: debug2: error: odd",
     "(APIServer pid=77) ERROR 03-02 11:00:00 [toy_tool_parser.py:7] json.decoder.JSONDecodeError: odd",
-    "ERROR 03-02 11:00:00 [toy_reasoning_parser.py:7] RuntimeError: odd",
     "  toy feed 7: close failed: ConnectionResetError(104, 'Connection reset by peer')",
     "ERROR toy could not close the feed: [Errno 32] Broken pipe",
     "An error occurred while trying to fetch toy: Error no file named toy.safetensors found in directory /x",
