@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,12 +20,17 @@ def _with_returns(log: str) -> str:
     return log.replace("\r\n", "\n").replace("\n", "\r\n") + "\r\n"
 
 
+def _with_blanks(log: str) -> str:
+    return re.sub(r"(?<=[^\r\n])(?=\r?\n|\Z)", "  ", log)
+
+
 @pytest.mark.parametrize("name", list(ROWS)[::ONE_OF])
 @pytest.mark.parametrize(
     "other",
     [
         pytest.param(_with_returns, id="returns"),
         pytest.param(lambda log: log + "\n\n\n", id="empty lines below"),
+        pytest.param(_with_blanks, id="blanks"),
     ],
 )
 def test_the_verdict_does_not_depend_on_how_lines_end(name: str, other: Callable[[str], str]) -> None:

@@ -20,7 +20,7 @@ IGNORED = re.compile(
     rb"Exception ignored (?:in|on|while)|--- Logging error ---|WON'T CONVERT"
     rb"|in atexit callback|Error in atexit\._run_exitfuncs"
     rb"|Exception in thread (?:.*auto_conversion|(?:NetStatThr|ChkStopThr|IntMsgThr|MsgRouterThr)\b)"
-    rb"|\bError when executing tool: "
+    rb"|\bError when executing tool: |\bUncaught exception in compile_worker subprocess\b"
 )
 # Optuna logs each trial that fails. If its study does not catch that, Python prints the exception once more.
 OF_A_TRIAL = re.compile(

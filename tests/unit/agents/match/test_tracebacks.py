@@ -192,6 +192,13 @@ def test_an_agent_s_tool_that_failed_is_an_answer_to_the_model() -> None:
     ).kind == ("reported")
 
 
+def test_a_process_that_only_compiles_tells_its_parent_of_its_end() -> None:
+    told = f"{HEAD}\n{FRAME}\n    toy_key()\nOSError: [Errno 107] gone\n"
+    helper = f"Uncaught exception in compile_worker subprocess\n{told}"
+    assert place(helper, "OSError: [Errno 107] gone").kind == "ignored"
+    assert place(f"Uncaught exception in toy_worker\n{told}", "OSError: [Errno 107] gone").kind == "reported"
+
+
 def test_torchrun_only_tells_that_its_agents_did_not_meet_at_the_end() -> None:
     barrier = '  File "/opt/torch/distributed/elastic/agent/server/api.py", line 911, in _exit_barrier'
     store = '  File "/opt/torch/distributed/elastic/utils/store.py", line 42, in get_all'

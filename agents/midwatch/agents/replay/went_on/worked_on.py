@@ -6,12 +6,13 @@ from midwatch.agents.replay.reading.log_files import LogFile
 from midwatch.agents.replay.went_on.counted_on import counts_on
 from midwatch.agents.replay.went_on.finite_again import is_finite_again
 from midwatch.agents.replay.went_on.imported_later import imported_later
+from midwatch.agents.replay.went_on.next_trial import next_trial_began
 from midwatch.agents.replay.went_on.resumed_records import resumes_records
 from midwatch.agents.replay.went_on.work_again import works_again
 
 
 def worked_on(file: LogFile, last: int, *, ended: bool = False) -> bool:
-    """Whether another start's work, the missing module, whole losses or a count stand behind line `last`.
+    """Whether other work, the missing module, whole losses, a count or a trial stand behind line `last`.
 
     `ended`: somebody outside said that the job or a process has ended. Raises OSError.
     """
@@ -20,5 +21,6 @@ def worked_on(file: LogFile, last: int, *, ended: bool = False) -> bool:
         or imported_later(file, last)
         or is_finite_again(file, last)
         or counts_on(file, last, ended=ended)
+        or next_trial_began(file, last)
         or (not ended and resumes_records(file, last))
     )

@@ -110,6 +110,13 @@ def test_behind_the_job_s_own_success_the_words_are_of_something_else(watch: Wat
     assert watch(f"{STEPS}Training completed.\ntoyd: job 7 was evicted\n").verdict.state == "healthy"
 
 
+def test_a_record_of_measures_below_the_words_is_work_that_went_on(watch: Watch) -> None:
+    record = 'TOYS_DONE {"toys": 30, "toy_acc": 0.41, "kept": 3}\n'
+    assert watch(f"{STEPS}toy check: timeout during toys\n{record}").verdict.state == "healthy"
+    bare = 'TOYS {"toys": 30, "hands": 2, "kept": 3}\n'
+    assert watch(f"{STEPS}toy check: timeout during toys\n{bare}").verdict.state == "failed"
+
+
 def test_stacks_and_rules_below_the_words_do_not_hide_them(watch: Watch) -> None:
     below = "-----\n" + "".join(f"  #{n} 0x7f{n:02x} toy_run\n" for n in range(12)) + "\n"
     done = watch(f"{STEPS}toy check: rank 3 timed out\n{below}")
