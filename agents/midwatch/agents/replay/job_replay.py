@@ -10,6 +10,7 @@ from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.replay.endings.closing_lines import ClosingFailure, closing_failure
 from midwatch.agents.replay.endings.closing_words import VAGUE
 from midwatch.agents.replay.endings.contradicted_end import counted_end, failure_at_the_end, is_done
+from midwatch.agents.replay.endings.held_back import HELD_BACK, held_back_behind
 from midwatch.agents.replay.endings.open_spike import Losses, Spike, broken_at_end, is_over
 from midwatch.agents.replay.endings.said_before_exit import said_before_exit
 from midwatch.agents.replay.endings.seen_at_the_end import with_closing, with_cut_name, with_spike
@@ -25,6 +26,7 @@ from midwatch.agents.replay.reading.log_files import (
     line_of,
     origin_of,
     text_of,
+    up_to,
 )
 from midwatch.agents.replay.replayed import Replayed
 from midwatch.agents.replay.went_on.aftermath import (
@@ -127,6 +129,9 @@ def replay(  # noqa: PLR0913  # what a log alone cannot tell; each has its defau
         failed = (each for each in ends if each.verdict.state == "failed")
         result = next(failed, with_closing(result, undone, files))
         over_it = UNDONE
+    elif not cut and not damages and (up_to_it := _held_back(run, result, files, end)):
+        result = replay(job, [up_to_it], watched, book, limits, detectors=detectors, source=source, cut=True)
+        over_it = HELD_BACK
     if over_it:
         result = replace(result, assumed=(*result.assumed, over_it))
     partly = tuple(f"{damage.path}: {damage.what}; its lines up to there count" for damage in damages)
@@ -326,6 +331,21 @@ def _ended_for_no_known_reason(result: Replayed) -> bool:
     verdict = result.verdict
     vague = verdict.error_type in ("unknown", "native_crash", "user_interrupt") and not verdict.root_file
     return vague and result.decision.action == "hold"
+
+
+def _held_back(
+    run: _JobReplay, result: Replayed, files: Sequence[LogFile], end: StartState | None
+) -> LogFile | None:
+    """The job's only file up to the exception behind which a buffer was written, if that hid a failure."""
+    if (
+        end is not None
+        or len(files) != 1
+        or result.verdict.state == "failed"
+        or run.watch.job.state.succeeded
+    ):
+        return None
+    number = held_back_behind(files[0])
+    return up_to(files[0], number) if number else None
 
 
 def _told_undone(run: _JobReplay, files: Sequence[LogFile]) -> ClosingFailure | None:

@@ -27,8 +27,8 @@ _ASKS = "job_requeues_itself"
 _KILLED_FOR_MEMORY = "), being killed"
 _KILLED_WITHIN_S = 120.0
 """Seconds in which SLURM kills what it has ended (KillWait, 30 by default). It may make steps until then."""
-_HELD_BACK = 100
-"""So many new steps a buffer of 8 KiB may have held back."""
+_HELD_BACK, _COUNTS_HELD_BACK = 100, 340
+"""So many new steps, or lines that only count, a buffer of 8 KiB may have held back."""
 
 
 class ProgressLine(NamedTuple):
@@ -289,17 +289,37 @@ def _of_earlier_version(held: Held, at: tuple[float, ...]) -> Loop | None:
 
 
 def _counted_on(turn: Turn, line: ProgressLine) -> None:
-    """Drop held lines after which a loop without steps went on: its count rose twice after the line."""
-    if not turn.state.held or not (at := _place(line)):
+    """Drop held lines after which a loop without steps went on: its count rose twice after the line.
+
+    An exception that ended its process stays noted for as many more counts as a buffer may hold back.
+    """
+    held, noted = turn.state.held, turn.state.noted
+    if not (held or any(each.loops for each in noted)) or not (at := _place(line)):
         return
-    held = turn.state.held
     kept = tuple(_held_after_count(line, at, held))
+    known = {id(each.hit) for each in kept}
+    dropped = (each for each in held if each.hit.role == "cause" and id(each.hit) not in known)
+    ended = (each for each in dropped if ended_its_process(each.hit))
+    left = (replace(_left_behind(each, each.step), loops={line.kind: Loop(at)}) for each in islice(ended, 1))
+    still = (*_notes_after_count(line, at, noted), *left)
+    if still != noted:
+        turn.set(noted=still)
     if kept == held:
         return
     turn.set(held=kept)
     incident = turn.state.incident
     if incident is not None and incident.state == "suspected" and not kept:
         withdraw(turn, "the job went on: its loop counts on")
+
+
+def _notes_after_count(line: ProgressLine, at: tuple[float, ...], noted: Iterable[Held]) -> Iterator[Held]:
+    for each in noted:
+        loop = each.loops.get(line.kind)
+        gone = loop if loop is None else _gone_round(loop, at)
+        if gone is loop:
+            yield each
+        elif gone is not None and gone.rises < _COUNTS_HELD_BACK:
+            yield replace(each, loops={**each.loops, line.kind: gone})
 
 
 def _went_on(turn: Turn, line: ProgressLine) -> None:

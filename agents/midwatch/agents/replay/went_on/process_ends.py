@@ -12,13 +12,15 @@ from operator import attrgetter
 from typing import NamedTuple
 
 MODULE = b"<module>"
+_RUN_AS_MODULE = b"_run_module_as_main"
 _HEADLINE = b"Traceback (most recent call last):"
 _PASSED_ON = b"Original " + _HEADLINE
 _FIRST_FRAME = re.compile(rb' *\n  File "([^"\n]+)", line \d+, in ([^\n]+?) *\n')
-_CHAINED = re.compile(
+_LINK = re.compile(
     rb"(?:During handling of the above exception, another exception occurred"
-    rb"|The above exception was the direct cause of the following exception):\s*\Z"
+    rb"|The above exception was the direct cause of the following exception):"
 )
+_CHAINED = re.compile(_LINK.pattern + rb"\s*\Z")
 _LONGEST_MESSAGE = 16 * 1024
 _UNCAUGHT = re.compile(rb", in (?:<module>|_bootstrap) *\n")
 # Rich's, whose lower edge stands above the exception.
@@ -88,6 +90,19 @@ def _raised(text: bytes) -> Iterator[ProcessEnd]:
         if not _is_chained(text, at):
             sure = _UNCAUGHT.search(text, begin, at) is not None
             yield ProcessEnd(frame[1], frame[2], begin, at, 0, sure)
+
+
+def behind_the_only_module(text: bytes) -> int:
+    """Where the line behind the text's only traceback, or chain of them, begins; 0 without one.
+
+    Its first frame must be what runs a module. Nothing of the program can catch an exception there.
+    """
+    begin = text.rfind(_HEADLINE)
+    frame = _FIRST_FRAME.match(text, begin + len(_HEADLINE)) if begin >= 0 else None
+    if frame is None or frame[2] != _RUN_AS_MODULE:
+        return 0
+    chained = sum(1 for _ in _LINK.finditer(text))
+    return _behind_the_message(text, frame.end()) if text.count(_HEADLINE) == chained + 1 else 0
 
 
 def _is_chained(text: bytes, at: int) -> bool:
