@@ -32,6 +32,7 @@ _HANDLES_STATE = re.compile(
     r"(?:load|restore|resume|read|save|write|dump)\w*(?:checkpoint|ckpt|state|weights)|load_from|restore"
     r"|(?:checkpoint|ckpt|weights|state_dict)\w*(?:load|restore|resume|save)"
 )
+_LOADS_DATA = re.compile(r"[/\\]datasets[/\\]load\.py:load\w*$")
 _MOVES_STATE = re.compile(r"load|restore|resume|read|save|write|dump|serialize")
 _WAITS = re.compile(
     r"^(?:wait\w*|acquire|join|poll|_?poll|select|get|recv\w*|_recv\w*|read|readinto|barrier|synchronize|result"
@@ -146,6 +147,8 @@ def _type_from(hit: Hit, frames: Frames) -> dict[str, Any]:
 def _kind(frames: Frames) -> str:
     if _SETTINGS.search(frames[0][0]):
         return "config"
+    if _LOADS_DATA.search(":".join(frames[0])):
+        return "data"
     for file, function in frames[:_NEAR]:
         if _HANDLES_STATE.search(function) or (_KEEPS_STATE.search(file) and _MOVES_STATE.search(function)):
             return "checkpoint"

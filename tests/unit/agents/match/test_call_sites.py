@@ -31,6 +31,7 @@ def test_the_innermost_frames_are_known_by_file_and_function() -> None:
         ("KeyError: 'round'", "/toy/checkpointing.py:load_checkpoint", "checkpoint"),
         ("RuntimeError: no such part", "/env/torch/serialization.py:_load", "checkpoint"),
         ("ValueError: lr is no number", "/env/omegaconf/nodes.py:convert", "config"),
+        ("FileNotFoundError: Directory /toy/train not found", "/env/datasets/load.py:load_from_disk", "data"),
         ("KeyError: 'round'", "/toy/loop.py:run", "exception"),
     ],
 )

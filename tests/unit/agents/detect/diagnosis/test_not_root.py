@@ -148,6 +148,13 @@ CASES: list[tuple[str, int, int | None, Sequence[Hit], AttemptEnd]] = [
         ended(),
     ),
     (
+        "got over",
+        3,
+        9,
+        [seen(3, "toy_import", kind="import_error"), seen(9, "toy_card", kind="oom")],
+        ended(),
+    ),
+    (
         "another program since",
         3,
         70,

@@ -14,6 +14,7 @@ from midwatch.streams.records import Hit
 _FALLBACKS = {"ofi_plugin_setup_failed": "nccl_tcp_fallback"}
 # Ray prints this of each worker that dies, whether or not it then runs the task once more.
 _A_WORKER_DIED = "A worker died or was killed while executing a task"
+_OF_WORK = ("oom", "numerical_instability")
 _PORT_TAKEN = ("store_cannot_listen", "store_port_in_use")
 _RETRIED_ABOVE = 2
 """Lines between Ray's word that it runs the task once more and its word on the worker that died."""
@@ -108,6 +109,21 @@ def _ended_by_mistakes(around: Surroundings) -> FirstAndLast:
         for hit in around.causes
         if hit.line.claimed_rank is not None and MISTAKE.search(hit.line.text) is not None
     )
+
+
+def module_done_without(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """A module was missing, and behind that a program in the same file filled a card or broke its numbers.
+
+    So the module was optional, or another program's. Neither of these follows from a missing module.
+    """
+    worked = around.once(_worked).behind(hit.line) if hit.error_type == "import_error" else None
+    if worked is None or worked.line.file != hit.line.file:
+        return None
+    return RootCandidate(hit, NotRoot("got over", worked.line))
+
+
+def _worked(around: Surroundings) -> FirstAndLast:
+    return FirstAndLast(each for each in around.causes if each.error_type in _OF_WORK and not each.fallback)
 
 
 def transport_given_up(hit: Hit, around: Surroundings) -> RootCandidate | None:

@@ -17,6 +17,7 @@ from midwatch.agents.detect.diagnosis.relations.closing import (
 from midwatch.agents.detect.diagnosis.relations.handled import (
     asked_for_itself,
     got_over,
+    module_done_without,
     port_left_alone,
     transport_given_up,
     went_another_way,
@@ -75,6 +76,7 @@ RELATIONS: tuple[Relation, ...] = (
     ended_by_the_agent,
     stray_behind_a_failure,
     got_over,
+    module_done_without,
 )
 
 
