@@ -315,10 +315,10 @@ def _counted_on(turn: Turn, line: ProgressLine) -> None:
 def _notes_after_count(line: ProgressLine, at: tuple[float, ...], noted: Iterable[Held]) -> Iterator[Held]:
     for each in noted:
         loop = each.loops.get(line.kind)
-        gone = loop if loop is None else _gone_round(loop, at)
-        if gone is loop:
+        gone = _gone_round(loop, at)
+        if gone is loop or not each.loops:
             yield each
-        elif gone is not None and gone.rises < _COUNTS_HELD_BACK:
+        elif gone.rises < _COUNTS_HELD_BACK:
             yield replace(each, loops={**each.loops, line.kind: gone})
 
 

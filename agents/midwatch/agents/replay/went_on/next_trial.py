@@ -4,7 +4,7 @@ An agent of Weights & Biases ends a trial that the sweep has given up, and its p
 A trial that fails counts, and the agent takes the next one from the server. So the sweep went on, unless its
 trials fail alike: then the sweep has one cause, and another trial is no better.
 
-Source: wandb wandb/wandb_agent.py, wandb/agents/pyagent.py.
+Source: wandb wandb/wandb_agent.py.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _BEGINS = re.compile(
 )
 _STOPS = re.compile(r"\bwandb_agent - INFO - (?:Stop|Kill): \w+")
 _READ = 20_000
-_ANYTHING = re.compile(r"\d+")
+_DIGITS = re.compile(r"\d+")
 
 
 def next_trial_began(file: LogFile, last: int) -> bool:
@@ -56,4 +56,4 @@ def _failed_before(above: list[str]) -> bool:
 
 
 def _form(line: str) -> str:
-    return _ANYTHING.sub("0", line).strip()
+    return _DIGITS.sub("0", line).strip()

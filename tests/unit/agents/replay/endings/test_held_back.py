@@ -92,3 +92,12 @@ def test_counts_behind_the_exception_hide_it_from_no_scheduler(
     run(["replay", "--json", "--exit-code", "1", str(log)])
     root = json.loads(capsys.readouterr().out)["verdict"]["root_line"]
     assert (root == "KeyError: 'tiger'") is named
+
+
+def test_other_counts_age_a_note_as_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "toy.log"
+    rows = "".join(f"iters: {n}, epoch: 1 | loss: {2 / n:.4f}\n" for n in range(1, 500))
+    counts = "".join(f"epoch {n} loss {2 / (n + 1):.4f}\n" for n in range(12, 20))
+    log.write_text(f"{EPOCHS}{RAISED}{counts}{rows}", encoding="utf-8")
+    run(["replay", "--json", "--exit-code", "1", str(log)])
+    assert "tiger" not in json.loads(capsys.readouterr().out)["verdict"]["root_line"]
