@@ -5,8 +5,8 @@ score`. The cause is known by construction, so a label is no opinion. Two ranks 
 gloo with Lightning, Transformers, Accelerate and DeepSpeed; JAX 0.10, TensorFlow, Ray, MPI, boosters and
 batch scripts; one H200 with PyTorch 2.11, Triton, CuPy and CUDA, and jobs of nvidia-resiliency-ext 0.7,
 DeepSpeed 0.19, TRL 1.16, JAX 0.11 and Lightning on another; SLURM 22.05; many ranks of each under faults
-of memory, disks, files and peers; scripts that go on behind a failure, without a card; and stores, hubs,
-trackers and networks that go away.
+of memory, disks, files and peers; scripts that go on behind a failure, without a card; modules that Python
+runs, which print behind their traceback; and stores, hubs, trackers and networks that go away.
 Only folders and names were changed, and the middle of a long log may be left out.
 """
 
