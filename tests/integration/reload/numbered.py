@@ -115,11 +115,16 @@ class Sender:
 
 @dataclass
 class Seen:
-    """All that match said of the numbered lines: `counted[n]` is how often line n was found as what it is."""
+    """All that match said of the numbered lines: `counted[n]` is how often detect would count line n.
+
+    Match tells of a chunk again when its group's offset did not move in time. Like detect, this drops the lines
+    that an earlier record of their file reached, and counts them as `repeated`.
+    """
 
     settings: Settings
     counted: bytearray = field(default_factory=bytearray)
     found: int = 0
+    repeated: int = 0
     mistaken: list[tuple[str, int]] = field(default_factory=list)
     latest: dict[str, str] = field(default_factory=dict)
     by_bundle: dict[str, int] = field(default_factory=dict)
@@ -127,6 +132,7 @@ class Seen:
     records: int = 0
     delays: list[float] = field(default_factory=list)
     """From the append of a chunk to that of what match says of it, by the broker's clock; seconds."""
+    _judged: dict[str, int] = field(default_factory=dict)  # generation -> the offset that was reached
     _over: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> None:
@@ -158,9 +164,14 @@ class Seen:
             if kind not in KINDS:
                 continue
             markers.add(marker)
-            for step in column.steps:
+            mark = self._judged.get(column.generation, -1)
+            fresh = [s for s, end in zip(column.steps, column.ends, strict=True) if end > mark]
+            for step in fresh:
                 self._count(kind, step)
-            self.by_bundle[record.bundle] = self.by_bundle.get(record.bundle, 0) + len(column.steps)
+            self.repeated += len(column.steps) - len(fresh)
+            self.by_bundle[record.bundle] = self.by_bundle.get(record.bundle, 0) + len(fresh)
+        for generation, end in record.ends.items():
+            self._judged[generation] = max(self._judged.get(generation, -1), end)
 
     def everywhere(self, bundle: str) -> bool:
         """Whether the latest word on every node's lines is by this bundle."""

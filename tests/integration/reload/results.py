@@ -24,6 +24,7 @@ def write_results(file: Path, run: Run, folded_s: float | None = None) -> None:
         "lines_by_bundle": {marker: run.seen.by_bundle[hash_] for marker, hash_ in run.bundles.items()},
         "lost": len(run.seen.lost(run.sent)),
         "doubled": len(run.seen.doubled()),
+        "repeated_by_match": run.seen.repeated,
         "records": run.seen.records,
         "seconds_from_the_last_line_until_detect_has_folded_all": folded_s and round(folded_s, 1),
         "workers": 2,
