@@ -36,6 +36,10 @@ _GONE_ON = (
     b"Failed to send resource request for train-",
     b"Failed to stop PlacementGroupCleaner gracefully",
 )
+# TensorFlow's native code asks protobuf for what its sixth version has no more, prints that, and goes on.
+_OLD_PROTOBUF = b"AttributeError: 'MessageFactory' object has no attribute 'GetPrototype'"
+# A module built for NumPy 1 prints this under NumPy 2, and only then raises its ImportError, or does without.
+_OLD_NUMPY = b"AttributeError: _ARRAY_API not found"
 _CHAINED = (b"The above exception was the direct cause of ", b"During handling of the above exception, ")
 _NOTHING_MORE = re.compile(rb"\s*\Z")
 _TRIES_AGAIN = re.compile(rb"(?i)\bretr(?:y|ied)")
@@ -67,11 +71,16 @@ _FITS_COUNTED = b", FitFailedWarning)"
 
 def is_passed_over(text: bytes, start: int, end: int, speaker: bytes) -> bool:
     """Whether Python ignored the exception, a search of parameters counted it, or its library went on."""
+    if text.startswith(_OLD_PROTOBUF, start + len(speaker)):
+        # Without a traceback: the code of a script has one, and fails.
+        return not any(line[:1].isspace() for _, line in islice(lines_above(text, start, speaker), 1))
+    if text.startswith(_OLD_NUMPY, start + len(speaker)):
+        return not _NOTHING_MORE.match(text, end)
     fits_failed, announced, gone_on, told, at_exit = _passed_over_near(text, start // SOURCE_BYTES)
     if fits_failed and _is_counted_fit(text, start, end):
         return True
-    if at_exit and any(_AT_EXIT in line for _, line in islice(lines_above(text, start, speaker), 1)):
-        return True  # without its traceback, which needs modules that are gone by then
+    if (at_exit or announced) and _is_right_below(lines_above(text, start, speaker)):
+        return True
     told = told and not _NOTHING_MORE.match(text, end)  # who writes no more may have ended
     if (gone_on or told) and _is_of_one_that_goes_on(lines_above(text, start, speaker), told=told):
         return True
@@ -93,6 +102,14 @@ def _passed_over_near(text: bytes, part: int) -> tuple[bool, bool, bool, bool, b
     )
     gone_on, told = (any(text.find(words, first, end) >= 0 for words in group) for group in (_GONE_ON, _TOLD))
     return fits_failed, announced, gone_on, told, at_exit
+
+
+def _is_right_below(above: Iterator[tuple[int, bytes]]) -> bool:
+    """Whether Python's word on an exit or an ignored exception stands right above, without a traceback.
+
+    A traceback needs modules that may be gone by then, and an exception of Python's own code has none.
+    """
+    return any(_AT_EXIT in line or _ANNOUNCED in line for _, line in islice(above, 1))
 
 
 def _is_of_one_that_goes_on(above: Iterator[tuple[int, bytes]], *, told: bool) -> bool:

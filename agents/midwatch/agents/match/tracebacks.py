@@ -109,7 +109,7 @@ _PASSED_OVER_BELOW = re.compile(
 # Code that runs beside the job: Python prints its exception, and the job goes on without it.
 _BESIDE = re.compile(
     rb"[/\\]ray[/\\](?:new_)?dashboard[/\\]|[/\\](?:wandb[/\\](?:sdk|proto|internal)|tensorboard|tensorboardX|comet_ml|neptune)[/\\]"
-    rb"|[/\\]multiprocessing[/\\](?:resource_tracker|util)\.py$"
+    rb"|[/\\]multiprocessing[/\\](?:resource_tracker|util)\.py$|[/\\]tqdm[/\\]_monitor\.py$"
 )
 _THREAD = re.compile(rb"[/\\]threading\.py$")
 _QUEUES = re.compile(rb"[/\\]multiprocess(?:ing)?[/\\]queues\.py$")

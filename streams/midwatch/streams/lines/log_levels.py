@@ -35,8 +35,15 @@ _LEVEL = re.compile(
 _WANDB = re.compile(
     rb"\A\W{0,8}(?:\([^()]{0,80}pid=[^()]{0,80}\)\W{0,8})?wandb: (?!ERROR Run initialization has timed out)"
 )
+# So do the lines of other trackers: what they cannot send ends no run.
+_TRACKER = re.compile(
+    rb"\A\W{0,4}COMET (?:ERROR|WARNING): "
+    rb"|\A[\d\s:/.,-]{0,30}ERROR mlflow\.utils\.(?:async_logging|autologging_utils)\b"
+)
 # An autotuner tries variants that may not fit the GPU, and leaves out those that do not. XLA's times them.
-_AUTOTUNER = re.compile(rb"_inductor/select_algorithm\.py:\d+\]|\bcuda_timer\.cc:\d+\] Delay kernel ")
+_AUTOTUNER = re.compile(
+    rb"_inductor/select_algorithm\.py:\d+\]|\b(?:cuda|gpu|rocm)_timer\.cc:\d+\] Delay kernel "
+)
 # NCCL's port for questions about the job (RAS) is beside the job: without it NCCL goes on.
 _NCCL_RAS = re.compile(rb"\bras/\w+\.cc:\d+ NCCL WARN ")
 # What bash says of a tool beside the run, which a script ends when its training has.
@@ -51,13 +58,16 @@ _UNREAD = re.compile(rb"\bloadsave\.cpp:\d+\)? (?:\w+ )?imread_")
 # Biases sends files from threads of a process of its own, and writes of them in its own log. PowerShell
 # writes the name of a class where a program under it wrote an empty line to its standard error. NCCL leaves
 # out a card of the network that it may not open. Where a parser of tool calls fails, vLLM still answers.
+# GTK looks for a screen, and matplotlib takes another way. TensorFlow trains where its profiler cannot trace.
+# gRPC waits for its own threads when a process ends.
 _NEEDLESS = re.compile(
     rb"\bvfs_fuse\.c:\d+ +UCX +ERROR |\bev_epoll1_linux\.cc?:\d+\] +grpc epoll fd: "
     rb"|\A\s+(?:\x1b\[\d+m)*TypingError: |\bwandb-upload_\d+:\d+ \[|\Apanic: stream_init: "
     rb"|\bTHCudaCheck FAIL file=\S*/THCGeneral\.cpp line=\d+ error=\d+ : invalid argument"
     rb"|\ASystem\.Management\.Automation\.RemoteException\s*\Z"
     rb"|NCCL WARN (?:Call to ibv_open_device failed|NET/IB : Unable to open device )"
-    rb"|\[\w*tool_parser\.py:\d+\] "
+    rb"|\[\w*tool_parser\.py:\d+\] |\AUnable to init server: Could not connect: "
+    rb"|\bcupti_tracer\.cc:\d+\] function |\binit\.cc:\d+\] grpc_wait_for_shutdown_with_timeout\(\) timed out"
 )
 # A page or a port to look at the run, or what is sent to one. The run goes on without it.
 _TO_LOOK_AT = re.compile(
@@ -67,7 +77,7 @@ _TO_LOOK_AT = re.compile(
     rb"|\b(?:failed|could ?n[o']t|can ?not|unable) to (?:push|send|export|report|upload|flush|publish) "
     rb"(?:\d+ |the |some )?(?:metrics?|telemetry|spans?|traces)\b"
     rb"|\b(?:metrics?|telemetry):? (?:push|upload|export|report|flush)(?:ing)? (?:failed|error)\b"
-    rb"|\bgiving up on (?:the )?(?:metrics|telemetry)\b"
+    rb"|\bgiving up on (?:the )?(?:metrics|telemetry)\b|\bexport metrics to agent failed: "
 )
 # diffusers then reads weights of another kind, or raises.
 _OTHER_WEIGHTS = re.compile(
@@ -83,7 +93,8 @@ _CLOSED = re.compile(
 _ENDS_ALL = re.compile(rb"\bError reported to Coordinator: ")
 # The line itself says that its writer goes on.
 _GOES_ON = re.compile(
-    rb"(?i)(?:\b|(?<=\)))(?:retrying in \d|trying (?:batch size|again in)|skipping (?:this |the )?batch"
+    rb"(?i)(?:\b|(?<=[)\]}'\"`/%.]))(?:retrying in \d|trying (?:batch size|again in)"
+    rb"|skipping (?:this |the )?batch"
     rb"|skipping (?:(?:this|the|bad|corrupt(?:ed)?|broken|invalid|unreadable) )*"
     rb"(?:sample|image|file|example|record|row|document|shard|clip|utterance|video)s?"
     rb"(?: ?#?\d| [^\s:]+: |: | \(|[.!]?\s*\Z)"
@@ -93,7 +104,7 @@ _GOES_ON = re.compile(
     rb"|[,;(] ?(?:skipping|retrying|ignoring|falling back|switching to|substituting|carrying on"
     rb"|going on|moving on|continuing(?= with| anyway|[.!]?\s*\Z)|(?:so )?(?:the )?\w+ (?:goes|went) on"
     rb"|(?:restarting|trying again) in \d+ ?s\w*|(?:the )?training (?:goes on|continues)"
-    rb"|taking .{1,60} instead|using (?:the )?cached"
+    rb"|taking .{1,60} instead|using (?:the )?cached|(?:starting|training) (?:anew )?from scratch"
     rb"|trying (?:another|the (?:one before|previous|next|older|earlier|other)))\b"
     rb"|[.!;,] (?:(?:skipping|ignoring)(?: (?:it|this|the|that)\b[\w ]{0,24})?[.!]?\s*\Z|falling back to\b"
     rb"|will (?:retry|fall back|skip|ignore|continue)\b"
@@ -117,7 +128,8 @@ _LEFT_OUT = re.compile(
     rb"(?i)[^\n]{0,200}?(?:\bskipp(?:ing|ed) (?:this |the )?batch\b"
     rb"|\b(?P<again>"
     rb"re-?trying (?:\w+ (?:\d+ )?)?(?:with|at) (?:a )?(?:smaller )?(?:(?:micro[ -]?)?batch\b|\d)"
-    rb"|(?:carrying|going) on (?:without|anyway)\b|training (?:goes on|continues)\b|status \d+, ignored\b)"
+    rb"|(?:carrying|going) on (?:without|anyway)\b|training (?:goes on|continues)\b|status \d+, ignored\b"
+    rb"|trying to resume download)"  # the Hub's client, of a download that broke off
     rb"|(?P<made>\*\*\* \[[^\[\]\n]{1,200}\] Error \d+ \(ignored\)))"
 )
 _PARTS = (b"skipp", b"trying ", b"ing on ", b"training ", b", ignored", b"(ignored)")
@@ -152,7 +164,7 @@ def stands_aside(line: bytes) -> bool:
     head = line[:_HEAD]
     words = head[front(head) :]
     return (
-        any(pattern.match(words) for pattern in (_WANDB, _DRILL, _SAMPLE))
+        any(pattern.match(words) for pattern in (_WANDB, _TRACKER, _DRILL, _SAMPLE))
         or _AUTOTUNER.search(head) is not None
         or _NCCL_RAS.search(head) is not None
         or _UNREAD.search(head) is not None

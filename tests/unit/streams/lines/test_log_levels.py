@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from midwatch.streams.lines.log_levels import is_quiet
+from midwatch.streams.lines.log_levels import is_quiet, was_left_out
 
 QUIET = [
     "2026-03-02 11:00:00,000 INFO toy.py:3 -- started",
@@ -84,6 +84,15 @@ QUIET = [
     "(APIServer pid=77) ERROR 03-02 11:00:00 [toy_tool_parser.py:7] json.decoder.JSONDecodeError: odd",
     "  toy feed 7: close failed: ConnectionResetError(104, 'Connection reset by peer')",
     "ERROR toy could not close the feed: [Errno 32] Broken pipe",
+    "E0302 11:00:00.000000 77 gpu_timer.cc:9] Delay kernel timed out: odd",
+    "2026-03-02 11:00:00.1: E toy/cupti_tracer.cc:77] function toy->Subscribe(&odd)failed with error odd",
+    "Unable to init server: Could not connect: Connection refused",
+    "E0302 11:00:00.000000 77 init.cc:9] grpc_wait_for_shutdown_with_timeout() timed out.",
+    "COMET ERROR: odd upload failed",
+    "2026/03/02 11:00:00 ERROR mlflow.utils.async_logging.toy: Failed to log run data: Exception: odd",
+    "[2026-03-02 11:00:00,001 W 77 78] toy.cc:9: [1] Export metrics to agent failed: RpcError: odd",
+    "Failed to load checkpoint: there is none in toys/; starting from scratch",
+    "ERROR toy: cannot decode '/toy/7.jpg', skipping",
     "An error occurred while trying to fetch toy: Error no file named toy.safetensors found in directory /x",
 ]
 LOUD = [
@@ -92,6 +101,9 @@ LOUD = [
     "RuntimeError: odd WARNING inside",
     "RuntimeError: no port is free after trying the next 7",
     "ValueError: skipping samples is not what this toy does",
+    "RuntimeError: training from scratch needs a toy",
+    "Unable to init server: odd",
+    "2026/03/02 11:00:00 ERROR mlflow.projects: odd",
     'time="2026-03-02T11:00:00Z" level=error msg="odd INFO"',
     '{"ts": 77, "level": "error", "msg": "odd INFO"}',
     '{"ts": 77, "log_level": "info", "msg": "ERROR: odd"}',
@@ -145,3 +157,9 @@ def test_quiet(line: str) -> None:
 @pytest.mark.parametrize("line", LOUD)
 def test_loud(line: str) -> None:
     assert not is_quiet(line.encode())
+
+
+def test_a_download_that_is_resumed_was_got_over() -> None:
+    broke = b"Error while downloading from https://toy/7: HTTPSConnectionPool(host='toy', port=443): Read timed out."
+    assert was_left_out(broke + b"\nTrying to resume download...\n", len(broke))
+    assert not was_left_out(broke + b"\nThe download cannot be resumed\n", len(broke))

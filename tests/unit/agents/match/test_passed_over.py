@@ -1,0 +1,43 @@
+"""Exceptions that libraries print at an import, or from a thread of their own, and live on."""
+
+from __future__ import annotations
+
+from midwatch.agents.match.tracebacks import TracebackPlace, place_of
+
+HEAD = "Traceback (most recent call last):"
+FRAME = '  File "train.py", line 5, in main'
+
+
+def place(log: str, line: str) -> TracebackPlace:
+    """Of the last line that reads so."""
+    text = log.encode()
+    start = text.rindex(line.encode())
+    return place_of(text, start, start + len(line.encode()))
+
+
+def test_what_tensorflow_prints_of_a_new_protobuf_is_ignored_without_a_traceback() -> None:
+    words = "AttributeError: 'MessageFactory' object has no attribute 'GetPrototype'"
+    noise = f"loading the toys\n{words}\n{words}\nthe toys are loaded\n"
+    assert place(noise, words).kind == "ignored"
+    raised = f"{HEAD}\n{FRAME}\n    factory.GetPrototype(toy)\n{words}\n"
+    assert place(raised, words).kind == "reported"
+
+
+def test_what_a_module_for_an_older_numpy_prints_is_ignored_unless_it_is_the_last_word() -> None:
+    words = "AttributeError: _ARRAY_API not found"
+    log = f"{HEAD}{FRAME}\n    import toys\n{words}\n"
+    assert place(f"{log}the toys are loaded\n", words).kind == "ignored"
+    assert place(log, words).kind == "reported"
+    raised = "ImportError: numpy.core.multiarray failed to import"
+    assert place(f"{log}{HEAD}\n{FRAME}\n    import toys\n{raised}\n", raised).kind == "reported"
+
+
+def test_the_thread_that_watches_progress_bars_is_beside_the_job() -> None:
+    thread = f"Exception in thread Thread-7:\n{HEAD}\n"
+    thread += '  File "/toy/lib/python3.9/threading.py", line 980, in _bootstrap_inner\n    self.run()\n'
+    bars = (
+        thread + '  File "/toy/site-packages/tqdm/{}.py", line 69, in run\n    toys = self.get_instances()\n'
+    )
+    words = "RuntimeError: Set changed size during iteration"
+    assert place(f"{bars.format('_monitor')}{words}\n", words).kind == "beside"
+    assert place(f"{bars.format('contrib/toy')}{words}\n", words).kind == "reported"
