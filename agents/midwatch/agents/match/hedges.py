@@ -13,7 +13,7 @@ _NEAR = 64  # bytes before the words in which their clause begins
 _HEDGE = re.compile(
     rb"(?i)\b(?:may|might|could|can) (?:(?:also|well) )?(?:have been|have|be|happen)\b"
     rb"(?: (?:caused by|due to|because|if))?(?: \w+){0,3} ?\Z"
-    rb"|\b(?<!as )(?:if|whether|possibly|perhaps) (?:(?!not\b)\w+ ){0,5}\Z"
+    rb"|\b(?<!as )(?:if|whether|possibly|perhaps) (?:(?!not\b)\w+ ){0,5}[\"'(]?\Z"
 )
 
 

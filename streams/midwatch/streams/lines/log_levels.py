@@ -59,7 +59,7 @@ _UNREAD = re.compile(rb"\bloadsave\.cpp:\d+\)? (?:\w+ )?imread_")
 # writes the name of a class where a program under it wrote an empty line to its standard error. NCCL leaves
 # out a card of the network that it may not open. Where a parser of tool calls fails, vLLM still answers.
 # GTK looks for a screen, and matplotlib takes another way. TensorFlow trains where its profiler cannot trace.
-# gRPC waits for its own threads when a process ends.
+# gRPC waits for its own threads when a process ends. A command that took enough lines closes gzip's pipe.
 _NEEDLESS = re.compile(
     rb"\bvfs_fuse\.c:\d+ +UCX +ERROR |\bev_epoll1_linux\.cc?:\d+\] +grpc epoll fd: "
     rb"|\A\s+(?:\x1b\[\d+m)*TypingError: |\bwandb-upload_\d+:\d+ \[|\Apanic: stream_init: "
@@ -68,6 +68,7 @@ _NEEDLESS = re.compile(
     rb"|NCCL WARN (?:Call to ibv_open_device failed|NET/IB : Unable to open device )"
     rb"|\[\w*tool_parser\.py:\d+\] |\AUnable to init server: Could not connect: "
     rb"|\bcupti_tracer\.cc:\d+\] function |\binit\.cc:\d+\] grpc_wait_for_shutdown_with_timeout\(\) timed out"
+    rb"|\A(?:gzip|bzip2|xz): (?:\(?std(?:out|in)\)?): (?:Write error: )?Broken pipe"
 )
 # A page or a port to look at the run, or what is sent to one. The run goes on without it.
 _TO_LOOK_AT = re.compile(
@@ -94,7 +95,7 @@ _ENDS_ALL = re.compile(rb"\bError reported to Coordinator: ")
 # The line itself says that its writer goes on.
 _GOES_ON = re.compile(
     rb"(?i)(?:\b|(?<=[)\]}'\"`/%.]))(?:retrying in \d|trying (?:batch size|again in)"
-    rb"|skipping (?:this |the )?batch"
+    rb"|skipping (?:this |the )?batch|[,;:] skip (?:this|the) (?:batch|step|iteration|update)\b"
     rb"|skipping (?:(?:this|the|bad|corrupt(?:ed)?|broken|invalid|unreadable) )*"
     rb"(?:sample|image|file|example|record|row|document|shard|clip|utterance|video)s?"
     rb"(?: ?#?\d| [^\s:]+: |: | \(|[.!]?\s*\Z)"

@@ -15,6 +15,7 @@ from unit.agents.conftest import Watch
         b"The worker may have exceeded ",
         b"it might be caused by an ",
         b"whether the card ",
+        b'If you see "',
         b"possibly ",
     ],
 )
