@@ -33,6 +33,8 @@ _HANDLES_STATE = re.compile(
     r"|(?:checkpoint|ckpt|weights|state_dict)\w*(?:load|restore|resume|save)"
 )
 _LOADS_DATA = re.compile(r"[/\\]datasets[/\\]load\.py:load\w*$")
+_SCALES_LOSSES = re.compile(r"[/\\]apex[/\\](?:amp|fp16_utils)[/\\]\w+\.py$")
+_DIVIDED_BY_NOTHING = "ZeroDivisionError"
 _MOVES_STATE = re.compile(r"load|restore|resume|read|save|write|dump|serialize")
 _WAITS = re.compile(
     r"^(?:wait\w*|acquire|join|poll|_?poll|select|get|recv\w*|_recv\w*|read|readinto|barrier|synchronize|result"
@@ -139,6 +141,13 @@ def _type_from(hit: Hit, frames: Frames) -> dict[str, Any]:
         return {} if any(_HANDSHAKE.search(function) for _, function in frames) else {"transient": True}
     if hit.error_type == "numerical_instability" and _TABLES.search(frames[0][0]):
         return {"error_type": "data"}
+    if (
+        hit.error_type == _ANY_EXCEPTION
+        and _DIVIDED_BY_NOTHING in hit.line.text
+        and _in(_SCALES_LOSSES, frames)
+    ):
+        # Every gradient overflowed, until the scale of the loss was zero.
+        return {"error_type": "numerical_instability"}
     if hit.error_type == _ANY_EXCEPTION:
         return {"error_type": _kind(frames)}
     return {}

@@ -33,6 +33,13 @@ def test_the_innermost_frames_are_known_by_file_and_function() -> None:
         ("ValueError: lr is no number", "/env/omegaconf/nodes.py:convert", "config"),
         ("FileNotFoundError: Directory /toy/train not found", "/env/datasets/load.py:load_from_disk", "data"),
         ("KeyError: 'round'", "/toy/loop.py:run", "exception"),
+        (
+            "ZeroDivisionError: float division by zero",
+            "/env/apex/amp/scaler.py:unscale",
+            "numerical_instability",
+        ),
+        ("ZeroDivisionError: float division by zero", "/toy/apex.py:unscale", "exception"),
+        ("KeyError: 'round'", "/env/apex/amp/scaler.py:unscale", "exception"),
     ],
 )
 def test_whose_code_gave_up_tells_the_kind(watch: Watch, last: str, frame: str, error_type: str) -> None:

@@ -252,3 +252,12 @@ def test_a_task_that_waited_for_a_dead_actor_says_so_where_nothing_else_does(wat
     assert both.verdict.root_line == OF_THE_ACTOR
     other = OF_A_TASK.replace("ActorDiedError", "KeyError")
     assert watch(f"{other}\n").verdict.error_type == "exception"
+
+
+def test_what_mindspore_refers_to_below_its_exception_is_the_root(watch: Watch) -> None:
+    raised = frames("RuntimeError: Load toy failed. The details refer to 'Ascend Error Message'.")
+    reason = "EI0006: [PID: 77] Getting socket times out. Reason: the remote server is not ready"
+    told = watch(f"{raised}\n\n{'-' * 40}\n- Ascend Error Message:\n{'-' * 40}\n{reason}\n").verdict
+    assert (told.error_type, told.root_line) == ("distributed_timeout", reason)
+    alone = watch(f"{raised}\n").verdict
+    assert (alone.error_type, alone.root_line_number) == ("exception", len(raised.splitlines()))
