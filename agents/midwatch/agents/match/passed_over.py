@@ -18,7 +18,7 @@ SOURCE_BYTES = 8192
 """Bytes above a line that hold its frame, with lines of other writers."""
 IGNORED = re.compile(
     rb"Exception ignored (?:in|on|while)|--- Logging error ---|WON'T CONVERT"
-    rb"|in atexit callback|Error in atexit\._run_exitfuncs"
+    rb"|in atexit callback|Error in (?:atexit\._run_exitfuncs|sys\.excepthook:)"
     rb"|Exception in thread (?:.*auto_conversion|(?:NetStatThr|ChkStopThr|IntMsgThr|MsgRouterThr)\b)"
     rb"|\bError when executing tool: |\bUncaught exception in compile_worker subprocess\b"
 )

@@ -41,3 +41,22 @@ def test_the_thread_that_watches_progress_bars_is_beside_the_job() -> None:
     words = "RuntimeError: Set changed size during iteration"
     assert place(f"{bars.format('_monitor')}{words}\n", words).kind == "beside"
     assert place(f"{bars.format('contrib/toy')}{words}\n", words).kind == "reported"
+
+
+def test_what_a_hook_for_exceptions_raised_itself_is_ignored() -> None:
+    hook = f'Error in sys.excepthook:\n{HEAD}\n  File "/toy/hook.py", line 7, in toy_hook\n    import toys\n'
+    first = f"\nOriginal exception was:\n{HEAD}\n{FRAME}\n    toy(a)\nRuntimeError: odd\n"
+    log = f"{hook}ImportError: no toys\n{first}"
+    assert place(log, "ImportError: no toys").kind == "ignored"
+    assert place(log, "RuntimeError: odd").kind == "reported"
+
+
+def test_an_exception_right_below_the_word_that_it_is_ignored_needs_no_traceback() -> None:
+    note = "Exception ignored in: <_io.TextIOWrapper name='<stdout>'>\n"
+    assert (
+        place(f"{note}BrokenPipeError: [Errno 32] Broken pipe\n", "BrokenPipeError: [Errno 32]").kind
+        == "ignored"
+    )
+    assert (
+        place("the toys\nBrokenPipeError: [Errno 32] odd\n", "BrokenPipeError: [Errno 32]").kind == "reported"
+    )

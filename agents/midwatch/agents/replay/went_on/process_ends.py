@@ -20,7 +20,9 @@ _LINK = re.compile(
     rb"(?:During handling of the above exception, another exception occurred"
     rb"|The above exception was the direct cause of the following exception):"
 )
-_CHAINED = re.compile(_LINK.pattern + rb"\s*\Z")
+# A hook that shows exceptions failed itself: Python prints its exception, and the first one again.
+_HOOK = rb"Error in sys\.excepthook:|Original exception was:"
+_CHAINED = re.compile(rb"(?:" + _LINK.pattern + rb"|" + _HOOK + rb")\s*\Z")
 _LONGEST_MESSAGE = 16 * 1024
 _UNCAUGHT = re.compile(rb", in (?:<module>|_bootstrap) *\n")
 # Rich's, whose lower edge stands above the exception.

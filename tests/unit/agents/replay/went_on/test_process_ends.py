@@ -42,6 +42,12 @@ def test_ends_come_in_their_order_and_a_chain_is_one() -> None:
     assert [end.number for end in process_ends(text.encode())] == [6, 17, 18]
 
 
+def test_an_exception_that_a_hook_could_not_show_is_printed_twice_by_one_process() -> None:
+    hook = "Error in sys.excepthook:\n" + RAISED.format("toy_hook") + "\nOriginal exception was:\n"
+    text = RAISED.format("<module>") + hook + RAISED.format("<module>")
+    assert [end.number for end in process_ends(text.encode())] == [1 + text.count("\n")]
+
+
 def test_a_message_of_many_lines_parts_no_chain() -> None:
     handled = "  - wings\n\nDuring handling of the above exception, another exception occurred:\n\n"
     text = RAISED.format("<module>") + handled + RAISED.format("<module>")
