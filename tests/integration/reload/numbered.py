@@ -117,8 +117,8 @@ class Sender:
 class Seen:
     """All that match said of the numbered lines: `counted[n]` is how often detect would count line n.
 
-    Match tells of a chunk again when its group's offset did not move in time. Like detect, this drops the lines
-    that an earlier record of their file reached, and counts them as `repeated`.
+    Match tells of a chunk again when its group's offset did not move in time. Like detect, this drops the
+    lines that an earlier record of their file reached, and counts them as `repeated`.
     """
 
     settings: Settings
