@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-from midwatch.agents.match.tracebacks import TracebackPlace, place_of
-
-HEAD = "Traceback (most recent call last):"
-FRAME = '  File "train.py", line 5, in main'
-
-
-def place(log: str, line: str) -> TracebackPlace:
-    """Of the last line that reads so."""
-    text = log.encode()
-    start = text.rindex(line.encode())
-    return place_of(text, start, start + len(line.encode()))
+from unit.agents.match.test_tracebacks import FRAME, HEAD, place
 
 
 def test_what_tensorflow_prints_of_a_new_protobuf_is_ignored_without_a_traceback() -> None:
