@@ -35,15 +35,13 @@ _LEVEL = re.compile(
 _WANDB = re.compile(
     rb"\A\W{0,8}(?:\([^()]{0,80}pid=[^()]{0,80}\)\W{0,8})?wandb: (?!ERROR Run initialization has timed out)"
 )
-# So do the lines of other trackers: what they cannot send ends no run.
+# What other trackers cannot send ends no run either.
 _TRACKER = re.compile(
     rb"\A\W{0,4}COMET (?:ERROR|WARNING): "
     rb"|\A[\d\s:/.,-]{0,30}ERROR mlflow\.utils\.(?:async_logging|autologging_utils)\b"
 )
 # An autotuner tries variants that may not fit the GPU, and leaves out those that do not. XLA's times them.
-_AUTOTUNER = re.compile(
-    rb"_inductor/select_algorithm\.py:\d+\]|\b(?:cuda|gpu|rocm)_timer\.cc:\d+\] Delay kernel "
-)
+_AUTOTUNER = re.compile(rb"_inductor/select_algorithm\.py:\d+\]|\b(?:cuda|gpu)_timer\.cc:\d+\] Delay kernel ")
 # NCCL's port for questions about the job (RAS) is beside the job: without it NCCL goes on.
 _NCCL_RAS = re.compile(rb"\bras/\w+\.cc:\d+ NCCL WARN ")
 # What bash says of a tool beside the run, which a script ends when its training has.
@@ -59,7 +57,7 @@ _UNREAD = re.compile(rb"\bloadsave\.cpp:\d+\)? (?:\w+ )?imread_")
 # writes the name of a class where a program under it wrote an empty line to its standard error. NCCL leaves
 # out a card of the network that it may not open. Where a parser of tool calls fails, vLLM still answers.
 # GTK looks for a screen, and matplotlib takes another way. TensorFlow trains where its profiler cannot trace.
-# gRPC waits for its own threads when a process ends. A command that took enough lines closes gzip's pipe.
+# gRPC waits for its own threads when a process ends. A reader that took enough closes gzip's pipe.
 _NEEDLESS = re.compile(
     rb"\bvfs_fuse\.c:\d+ +UCX +ERROR |\bev_epoll1_linux\.cc?:\d+\] +grpc epoll fd: "
     rb"|\A\s+(?:\x1b\[\d+m)*TypingError: |\bwandb-upload_\d+:\d+ \[|\Apanic: stream_init: "
@@ -68,7 +66,7 @@ _NEEDLESS = re.compile(
     rb"|NCCL WARN (?:Call to ibv_open_device failed|NET/IB : Unable to open device )"
     rb"|\[\w*tool_parser\.py:\d+\] |\AUnable to init server: Could not connect: "
     rb"|\bcupti_tracer\.cc:\d+\] function |\binit\.cc:\d+\] grpc_wait_for_shutdown_with_timeout\(\) timed out"
-    rb"|\A(?:gzip|bzip2|xz): (?:\(?std(?:out|in)\)?): (?:Write error: )?Broken pipe"
+    rb"|\A(?:gzip: stdout|xz: \(stdout\): Write error): Broken pipe"
 )
 # A page or a port to look at the run, or what is sent to one. The run goes on without it.
 _TO_LOOK_AT = re.compile(

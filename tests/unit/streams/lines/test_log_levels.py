@@ -90,6 +90,7 @@ QUIET = [
     "E0302 11:00:00.000000 77 init.cc:9] grpc_wait_for_shutdown_with_timeout() timed out.",
     "COMET ERROR: odd upload failed",
     "gzip: stdout: Broken pipe",
+    "xz: (stdout): Write error: Broken pipe",
     "the toy loss is nan at 7, skip this batch",
     "2026/03/02 11:00:00 ERROR mlflow.utils.async_logging.toy: Failed to log run data: Exception: odd",
     "[2026-03-02 11:00:00,001 W 77 78] toy.cc:9: [1] Export metrics to agent failed: RpcError: odd",
