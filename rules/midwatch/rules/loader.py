@@ -49,10 +49,12 @@ def load_bundle(name: str) -> Bundle:
     """The bundle of a shipped preset or pack (`megatron_production`), or of a file (`./mine.yaml`).
 
     A file may include shipped files and the files beside it. A configuration of oellm-autoexp is read with
-    the files that it names. Raises RuleErrors, or ConfigurationError if there is no such file.
+    the files that it names. Shipped files are not tried on their examples: the tests of the product did so.
+    Raises RuleErrors, or ConfigurationError if there is no such file.
     """
     files, root = bundle_files(name)
-    return read_bundle(root, files)
+    shipped = shipped_files()
+    return read_bundle(root, files, [path for path in shipped if files[path] == shipped[path]])
 
 
 def bundle_files(name: str) -> tuple[Mapping[str, bytes], str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import PurePosixPath
 
 from midwatch.rules.errors import LocatedError, RuleErrors
@@ -12,13 +12,14 @@ from midwatch.rules.files.rule_reader import read_rule_file, refuse_double_names
 from midwatch.rules.model import Bundle, Phase, Rule, RuleFile, SourceLocation
 
 
-def read_rule_bundle(name: str, files: Mapping[str, bytes]) -> Bundle:
+def read_rule_bundle(name: str, files: Mapping[str, bytes], trusted: Collection[str] = ()) -> Bundle:
     """The bundle of the root file `name` (its path, or its name without folder and ending).
 
     The reader reads the root and its includes only. It includes a file once, however often it is named.
-    Included rules come first. Raises RuleErrors with every mistake of every file read.
+    Included rules come first. The patterns of `trusted` files are not tried on their examples. Raises
+    RuleErrors with every mistake of every file read.
     """
-    return _Collector(files).bundle(name)
+    return _Collector(files, trusted).bundle(name)
 
 
 def stem(path: str) -> str:
@@ -27,8 +28,9 @@ def stem(path: str) -> str:
 
 
 class _Collector:
-    def __init__(self, files: Mapping[str, bytes]) -> None:
+    def __init__(self, files: Mapping[str, bytes], trusted: Collection[str]) -> None:
         self.files = files
+        self.trusted = trusted
         self.errors: list[LocatedError] = []
         self.paths: dict[str, list[str]] = {}
         for path in files:
@@ -72,7 +74,8 @@ class _Collector:
         return None
 
     def collect(self, path: str, above: tuple[str, ...]) -> None:
-        read = read_rule_file(path, self.files[path], self.errors)
+        tried = path not in self.trusted
+        read = read_rule_file(path, self.files[path], self.errors, tried=tried)
         self.read_files[path] = read
         first = len(self.rules)
         for name, location in read.include:

@@ -48,23 +48,24 @@ def read_rules(files: Mapping[str, bytes]) -> tuple[Rule, ...]:
     return rules
 
 
-def read_rule_file(name: str, data: bytes, errors: list[LocatedError]) -> RuleFile:
+def read_rule_file(name: str, data: bytes, errors: list[LocatedError], *, tried: bool = True) -> RuleFile:
     """One file, as far as it can be read. It appends mistakes to `errors`.
 
-    Equal bytes under the same name are read and tried once in a process. Callers share the result.
+    Equal bytes under the same name are read and tried once in a process. Callers share the result. With
+    `tried=False` no pattern is compiled and no example is tried, for files that were tried before.
     """
-    read, mistakes = _read_once(name, data)
+    read, mistakes = _read_once(name, data, tried)
     errors += mistakes
     return read
 
 
 @lru_cache(maxsize=128)
-def _read_once(name: str, data: bytes) -> tuple[RuleFile, tuple[LocatedError, ...]]:
+def _read_once(name: str, data: bytes, tried: bool) -> tuple[RuleFile, tuple[LocatedError, ...]]:
     errors: list[LocatedError] = []
-    return _read(name, data, errors), tuple(errors)
+    return _read(name, data, errors, tried), tuple(errors)
 
 
-def _read(name: str, data: bytes, errors: list[LocatedError]) -> RuleFile:
+def _read(name: str, data: bytes, errors: list[LocatedError], tried: bool) -> RuleFile:
     root = read_yaml(name, data, errors)
     if root is None:
         return RuleFile(name=name)
@@ -77,7 +78,9 @@ def _read(name: str, data: bytes, errors: list[LocatedError]) -> RuleFile:
     exclude = tuple(fields.texts("exclude"))
     silence = _silence(fields)
     any_line = fields.flag("any_line") or False
-    rules = tuple(rule for node in fields.items("rules") if (rule := _read_rule(node, errors)) is not None)
+    rules = tuple(
+        rule for node in fields.items("rules") if (rule := _read_rule(node, errors, tried)) is not None
+    )
     fields.done()
     return RuleFile(
         name=name,
@@ -116,7 +119,7 @@ def _silence(fields: Fields) -> tuple[SilenceLimit, ...]:
     return tuple(found)
 
 
-def _read_rule(node: YamlNode, errors: list[LocatedError]) -> Rule | None:
+def _read_rule(node: YamlNode, errors: list[LocatedError], tried: bool) -> Rule | None:
     before = len(errors)
     fields = Fields(node, errors, "the rule")
     name = fields.text("name", required=True)
@@ -165,7 +168,7 @@ def _read_rule(node: YamlNode, errors: list[LocatedError]) -> Rule | None:
     if rule.shows is not Shows.STEP and rule.role is not Role.PROGRESS:
         what = f"{fields.what} is no progress: `shows` says what a line of `role: progress` proves"
         fields.complain(fields.place("shows"), what, "Leave it out, or set `role: progress`.")
-    if pattern:
+    if pattern and tried:
         _try_patterns(rule, fields)
     return rule if len(errors) == before else None
 
