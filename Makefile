@@ -58,7 +58,7 @@ bench-prototype: $(READY) ## matching beside its first prototype, whose folder i
 	PYTHONPATH=tests $(BIN)/python -m bench.match_prototype $(abspath $(LAB)) $(ARGS)
 
 bench-replay: $(READY) ## `midwatch replay` of a small log, beside a bare interpreter
-	PYTHONPATH=tests $(BIN)/python -m bench.replay
+	PYTHONPATH=tests $(BIN)/python -m bench.small_log
 
 FIT := $(foreach part,root chance,$(wildcard tests/bench/fit_$(part).py))
 fit-diagnosis: $(READY) ## what the verdicts learned from labelled logs in the folder LABELS, and how it fares

@@ -52,10 +52,12 @@ class Expression:
 
     __slots__ = ("_regexp", "group_count", "group_numbers", "pattern", "program_size", "raw_match")
 
-    def __init__(self, pattern: str, *, within_lines: bool = False, multi_line: bool = False) -> None:
+    def __init__(
+        self, pattern: str, *, within_lines: bool = False, multi_line: bool = False, memory: int = 0
+    ) -> None:
         source = f"(?m){pattern}" if multi_line else pattern
         try:
-            re2_options = options(bytewise=is_bytewise(pattern), within_lines=within_lines)
+            re2_options = options(bytewise=is_bytewise(pattern), within_lines=within_lines, memory=memory)
             self._regexp = re2._Regexp(source.encode(), re2_options)
         except re2.error as error:
             raise PatternError(_reason(error)) from None

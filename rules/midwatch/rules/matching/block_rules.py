@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from midwatch.rules.expressions import Expression, compile_set, is_bytewise
+from midwatch.rules.expressions import compile_set, is_bytewise
 from midwatch.rules.matching.hits import CompiledRule, Match
 from midwatch.rules.model import Rule
 from midwatch.rules.prefilter.literals import required_literals, spelling_count, spellings
@@ -27,9 +27,7 @@ class BlockRules:
     __slots__ = ("_sets", "_words", "compiled")
 
     def __init__(self, rules: Iterable[Rule]) -> None:
-        self.compiled = tuple(
-            CompiledRule(rule, Expression(rule.pattern), index) for index, rule in enumerate(rules)
-        )
+        self.compiled = tuple(CompiledRule(rule, index) for index, rule in enumerate(rules))
         kinds = (
             [entry for entry in self.compiled if is_bytewise(entry.rule.pattern) is bytewise]
             for bytewise in (True, False)

@@ -30,6 +30,9 @@ from midwatch.streams.lines.forms import form_of
 _Packed = tuple[tuple[bytes, ...], ...]
 BACKGROUND_LIMIT = 1 << 20
 """Most bytes of background for the selection of triggers."""
+_FEW_RULES = 64
+_PATIENCE = 4
+"""Lines of known forms for each rule beyond these few, before the matcher learns what the forms hold."""
 
 
 class RuleSet:
@@ -163,28 +166,41 @@ def compile_rules(
     everything = tuple(rules)
     errors: list[LocatedError] = []
     refuse_double_names(everything, errors)
-    compiled: list[CompiledRule] = []
-    for rule in everything:
-        try:
-            entry = CompiledRule(rule, Expression(rule.pattern), len(compiled))
-            compiled += () if rule.block else (entry,)
-        except PatternError as error:
-            what = f"RE2 does not accept the pattern of rule {rule.name!r}: {error}"
-            errors.append(LocatedError(rule.location, what, advice_for(rule.pattern)))
+    over_lines = [rule for rule in everything if not rule.block]
+    compiled = [CompiledRule(rule, index) for index, rule in enumerate(over_lines)]
+    try:
+        find_rules = rule_finder([rule.pattern for rule in over_lines])
+        blocks = BlockRules(rule for rule in everything if rule.block)
+    except PatternError:
+        refused = _refused(everything)
+        if not refused:
+            raise
+        raise RuleErrors([*errors, *refused]) from None
     if errors:
         raise RuleErrors(errors)
     stop_rules = [Rule(name=rule.name, pattern=rule.stop_pattern) for rule in everything if rule.stop_pattern]
     stops = compile_rules(stop_rules, background=background, scan=scan) if stop_rules else None
-    find_rules = rule_finder([entry.rule.pattern for entry in compiled])
-    known_forms = KnownForms(compiled, find_rules, rule_finder)
+    patience = _PATIENCE * max(0, len(compiled) - _FEW_RULES)
+    known_forms = KnownForms(compiled, find_rules, rule_finder, patience=patience)
     machinery = Machinery(tuple(compiled), find_rules, known_forms, scanner_of(()), (), every_line=True)
-    blocks = BlockRules(rule for rule in everything if rule.block)
     rule_set = RuleSet(machinery, blocks, everything, stops)
     if scan:
         rule_set = rule_set.with_plan(rule_set.make_plan(background))
         if tested:
             _self_test(rule_set)
     return rule_set
+
+
+def _refused(rules: Iterable[Rule]) -> list[LocatedError]:
+    """A mistake for each rule whose pattern RE2 refuses. A set does not say which pattern it refuses."""
+    errors: list[LocatedError] = []
+    for rule in rules:
+        try:
+            Expression(rule.pattern)
+        except PatternError as error:
+            what = f"RE2 does not accept the pattern of rule {rule.name!r}: {error}"
+            errors.append(LocatedError(rule.location, what, advice_for(rule.pattern)))
+    return errors
 
 
 def _joined(together: RuleSet, first: RuleSet, behind: RuleSet) -> PrefilterPlan:

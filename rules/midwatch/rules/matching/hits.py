@@ -9,7 +9,7 @@ from itertools import repeat
 from operator import itemgetter
 from typing import Any, NamedTuple, overload
 
-from midwatch.rules.expressions import ANCHORED, UNANCHORED, Expression, Span
+from midwatch.rules.expressions import ANCHORED, SET_MEMORY, UNANCHORED, Expression, PatternError, Span
 from midwatch.rules.matching.digits import digits_are_alike
 from midwatch.rules.model import Rule
 from midwatch.rules.prefilter.literals import beginnings
@@ -23,6 +23,8 @@ _RUNS_ON = re.compile(r"\.[*+](?!\?|\)*$)")
 _NOTHING = slice(0, 0)
 
 _Form = tuple[Sequence[Span], Sequence[tuple[str, int, int]]]
+_UNASKED: dict[bytes, _Form] = {}
+"""Stands for the forms of a rule before anybody asks whether it tells digits apart. Never filled."""
 
 
 class MatcherDisagreement(MidwatchError):
@@ -37,34 +39,65 @@ class MatcherDisagreement(MidwatchError):
 
 
 class CompiledRule:
-    """A rule with its expression and the meanings of its groups."""
+    """A rule with its expression and the meanings of its groups.
 
-    __slots__ = ("_beginnings", "_forms", "_raw_match", "_readers", "expression", "index", "meanings", "rule")
+    RE2 accepts the pattern, for it is in a set. The expression is made when somebody asks for it: most rules
+    are never found, and to make all of them would cost each start a fifth of a second.
+    """
 
-    def __init__(self, rule: Rule, expression: Expression, index: int) -> None:
+    __slots__ = ("_beginnings", "_expression", "_forms", "_meanings", "_readers", "index", "rule")
+
+    def __init__(self, rule: Rule, index: int) -> None:
         self.rule = rule
-        self.expression = expression
         self.index = index
-        # In reverse order: of two groups with one meaning the first that took part is then written last.
-        self.meanings = tuple(
-            (rule.captures.get(name, name), number)
-            for name, number in sorted(expression.group_numbers.items(), key=lambda item: -item[1])
-        )
+        self._expression: Expression | None = None
+        self._meanings: tuple[tuple[str, int], ...] | None = None
         self._beginnings: tuple[bytes, ...] | None = None
-        self._raw_match = expression.raw_match
-        self._forms: dict[bytes, _Form] | None = {} if digits_are_alike(rule.pattern) else None
+        # Most rules are never found, and to read their patterns would cost each start a tenth of a second.
+        self._forms: dict[bytes, _Form] | None = _UNASKED
         self._readers: dict[tuple[str, ...], GroupReader] = {}
+
+    @property
+    def expression(self) -> Expression:
+        """The pattern alone, compiled once."""
+        if self._expression is None:
+            try:
+                self._expression = Expression(self.rule.pattern)
+            except PatternError:
+                # The set that holds it may use more memory than an expression has without being told.
+                self._expression = Expression(self.rule.pattern, memory=SET_MEMORY)
+        return self._expression
+
+    @property
+    def meanings(self) -> tuple[tuple[str, int], ...]:
+        """The meaning and the number of each group, the last group first.
+
+        Of two groups with one meaning the first that took part is then written last.
+        """
+        if self._meanings is None:
+            named, numbers = self.rule.captures, self.expression.group_numbers
+            self._meanings = tuple(
+                (named.get(name, name), number)
+                for name, number in sorted(numbers.items(), key=lambda item: -item[1])
+            )
+        return self._meanings
 
     @property
     def digits_are_alike(self) -> bool:
         """Whether the rule treats all digits alike. It then has one form of spans for each form of lines."""
-        return self._forms is not None
+        return self._known_forms() is not None
+
+    def _known_forms(self) -> dict[bytes, _Form] | None:
+        """The spans by form; None if the rule tells digits apart."""
+        if self._forms is _UNASKED:
+            self._forms = {} if digits_are_alike(self.rule.pattern) else None
+        return self._forms
 
     def reader(self, meanings: tuple[str, ...]) -> GroupReader:
         """What reads only the groups of these meanings, two or more. It remembers the forms of lines."""
         known = self._readers.get(meanings)
         if known is None:
-            known = self._readers[meanings] = GroupReader(self, meanings, by_form=self._forms is not None)
+            known = self._readers[meanings] = GroupReader(self, meanings, by_form=self.digits_are_alike)
         return known
 
     def spans(self, text: bytes, form: bytes | None = None) -> Sequence[Span]:
@@ -73,7 +106,10 @@ class CompiledRule:
         `form` is that of the text, for a caller that knows it. Raises MatcherDisagreement if the rule does
         not match the text.
         """
-        if self._forms is None or len(text) > LONGEST_FORM:
+        known = self._forms
+        if known is _UNASKED:
+            known = self._known_forms()
+        if known is None or len(text) > LONGEST_FORM:
             return self._found(text)
         return self._form(text, form)[0]
 
@@ -83,6 +119,8 @@ class CompiledRule:
 
     def _form(self, text: bytes, shape: bytes | None) -> _Form:
         known = self._forms
+        if known is _UNASKED:
+            known = self._known_forms()
         if known is None or len(text) > LONGEST_FORM:
             return self._form_of(text)
         # The lines of one form differ in their digits only, and the pattern treats all digits alike.
@@ -104,6 +142,7 @@ class CompiledRule:
     def _found(self, text: bytes) -> Sequence[Span]:
         size = len(text)
         start = size
+        raw_match = (self._expression or self.expression).raw_match
         if self._beginnings is None:
             # Where `.*` may reach the end of the text, the search for a beginning costs more than it saves.
             pattern = self.rule.pattern
@@ -116,10 +155,10 @@ class CompiledRule:
             # No match begins before the first of these literals, so a match that begins there is the
             # leftmost. It costs RE2 half of a search, because a search looks for the match's end and then for
             # its start.
-            spans = self._raw_match(ANCHORED, text, start, size)
+            spans = raw_match(ANCHORED, text, start, size)
             if spans[0][0] >= 0:
                 return spans
-        spans = self._raw_match(UNANCHORED, text, 0, size)
+        spans = raw_match(UNANCHORED, text, 0, size)
         if spans[0][0] < 0:
             raise MatcherDisagreement(self.rule, text)
         return spans

@@ -58,7 +58,8 @@ class KnownForms:
     """What `find_rules` finds, faster for lines of a form that came before.
 
     `finder_of` makes a function like `find_rules` for other patterns. That costs milliseconds, so only a form
-    that came `OFTEN` times is worth it.
+    that came `OFTEN` times is worth it. The first form of all costs most. So nothing is learnt before
+    `patience` lines had such a form: a short log ends before that pays.
     """
 
     def __init__(
@@ -66,10 +67,13 @@ class KnownForms:
         compiled: Sequence[CompiledRule],
         find_rules: FindRules,
         finder_of: Callable[[Sequence[str]], FindRules],
+        *,
+        patience: int = 0,
     ) -> None:
         self._compiled = compiled
         self._find_rules = find_rules
         self._finder_of = finder_of
+        self._patience = patience
         self._find_wider: FindRules | None = None
         self._wider: list[int] = []
         self._always: list[int] = []
@@ -105,6 +109,9 @@ class KnownForms:
             if len(self._seen) >= _REMEMBERED:
                 self._seen.clear()
             self._seen[shape] = times
+            return None
+        if self._patience > 0:
+            self._patience -= 1
             return None
         if len(self._known) >= _REMEMBERED:
             self._known.clear()

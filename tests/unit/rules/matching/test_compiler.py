@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from house.cases import cases
+from midwatch.rules.errors import RuleErrors
+from midwatch.rules.expressions import Expression, PatternError
 from midwatch.rules.loader import load_bundle
 from midwatch.rules.matching.compiler import RuleSet, compile_rules
 from midwatch.rules.model import BlockKind, Rule
@@ -92,3 +94,40 @@ def test_a_plan_for_other_rules_is_refused() -> None:
     assert plan is not None
     with pytest.raises(ValueError, match="prefilter plan"):
         compile_rules(RULES[1:], scan=False).with_plan(plan)
+
+
+def test_an_expression_is_made_when_its_rule_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def make(pattern: str) -> Expression:
+        made.append(pattern)
+        return Expression(pattern)
+
+    monkeypatch.setattr("midwatch.rules.matching.hits.Expression", make)
+    rules = compile_rules(
+        [Rule(name="a", pattern=r"toy (?P<n>\d+)"), Rule(name="b", pattern="doll")], scan=False
+    )
+    (hit,) = rules.match_line(b"toy 12")
+    assert made == []
+    assert hit.captures() == {"n": "12"}
+    assert made == [r"toy (?P<n>\d+)"]
+
+
+def test_a_rule_that_needs_more_memory_alone_than_re2_gives_it_is_read_all_the_same() -> None:
+    large = r"(?P<a>toy)|" + r"\pL{999}" * 60
+    with pytest.raises(PatternError, match="too large"):
+        Expression(large)
+    (hit,) = compile_rules([Rule(name="large", pattern=large)], scan=False).match_line(b"a toy")
+    assert hit.captures() == {"a": "toy"}
+
+
+def test_every_pattern_that_re2_refuses_is_told_with_its_reason() -> None:
+    rules = [
+        Rule(name="good", pattern="toy"),
+        Rule(name="open", pattern="(toy"),
+        Rule(name="back", pattern=r"\1"),
+    ]
+    with pytest.raises(RuleErrors) as refused:
+        compile_rules(rules, scan=False)
+    assert [error.what.partition(": ")[0].split("'")[1] for error in refused.value.errors] == ["back", "open"]
+    assert "missing ): (toy" in str(refused.value)

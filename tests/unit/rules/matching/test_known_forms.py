@@ -26,6 +26,11 @@ def shipped() -> RuleSet:
     return compile_rules(load_bundle("default").rules, scan=False)
 
 
+def learning(rules: RuleSet) -> KnownForms:
+    """Forms that are learnt as soon as they come often, however many rules there are."""
+    return KnownForms(rules.compiled, rules.machinery.find_rules, rule_finder)
+
+
 def searched(rules: RuleSet, lines: Sequence[bytes]) -> list[list[int]]:
     return [sorted(rules.machinery.find_rules(line)) for line in lines]
 
@@ -44,7 +49,7 @@ def test_each_line_of_a_workload_has_the_rules_of_a_search(shipped: RuleSet, nam
     chance = random.Random(name)
     lines = lines_of(WORKLOADS[name](60_000))
     lines += [with_other_digits(line, chance) for line in lines]
-    assert list(shipped.machinery.known_forms.find_in(lines)) == searched(shipped, lines)
+    assert list(learning(shipped).find_in(lines)) == searched(shipped, lines)
 
 
 def test_each_example_has_the_rules_of_a_search_whichever_of_its_form_came_first(shipped: RuleSet) -> None:
@@ -52,7 +57,7 @@ def test_each_example_has_the_rules_of_a_search_whichever_of_its_form_came_first
     rules = [rule for rule in shipped.rules if not digits_are_alike(rule.pattern)]
     examples = [line.encode() for rule in rules for line in rule.match if "\n" not in line]
     lines = [each for line in examples[::3] for each in often(with_other_digits(line, chance), line)]
-    assert list(shipped.machinery.known_forms.find_in(lines)) == searched(shipped, lines)
+    assert list(learning(shipped).find_in(lines)) == searched(shipped, lines)
 
 
 def test_a_rule_whose_digits_cannot_be_widened_is_asked_for_each_line() -> None:
@@ -108,6 +113,23 @@ def test_a_line_is_searched_once_for_each_value_of_the_digits_that_decide() -> N
     lines = [b"step %d lost %d" % (step, step % 3) for step in range(100, 400)]
     assert list(forms.find_in(lines)) == [[0, 1] if step % 3 else [1] for step in range(100, 400)]
     assert asked == [b"step 100 lost 1", b"step 101 lost 2"]
+
+
+def test_a_short_log_ends_before_many_rules_learn_its_forms() -> None:
+    learnt: list[int] = []
+
+    def finder_of(patterns: Sequence[str]) -> FindRules:
+        learnt.append(len(patterns))
+        return rule_finder(patterns)
+
+    find, compiled = TOYS.machinery.find_rules, TOYS.compiled
+    forms = KnownForms(compiled, find, finder_of, patience=100)
+    lines = [b"code %d" % (number % 10) for number in range(2 * OFTEN + 100)]
+    short = lines[: OFTEN + 99]
+    assert list(forms.find_in(short)) == searched(TOYS, short)
+    assert learnt == []
+    assert list(forms.find_in(lines)) == searched(TOYS, lines)
+    assert learnt != []
 
 
 def test_many_digits_that_decide_are_not_remembered() -> None:
