@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -13,9 +13,9 @@ from midwatch.agents.rulesets.content import Content, bundle, bundle_hash, conte
 from midwatch.agents.rulesets.reload import matching_rules
 from midwatch.agents.rulesets.reload.helper_process import HelperProcess
 from midwatch.agents.rulesets.reload.matching_rules import PLAN_AFTER, MatchingRules
-from midwatch.rules.expressions import Expression
 from midwatch.rules.matching import compiler
 from midwatch.rules.matching.compiler import RuleSet
+from midwatch.rules.matching.rule_finder import FindRules, rule_finder
 from midwatch.rules.model import Rule
 from midwatch.streams.errors import NewerRecord
 from processes import alive, wait_for
@@ -72,17 +72,17 @@ def test_text_that_other_rules_matched_does_not_count(
 def test_a_bundle_is_compiled_once_by_its_worker(
     rules: MatchingRules, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compiled: list[str] = []
+    compiled: list[Sequence[str]] = []
 
-    def counted(pattern: str) -> Expression:
-        compiled.append(pattern)
-        return Expression(pattern)
+    def counted(patterns: Sequence[str]) -> FindRules:
+        compiled.append(patterns)
+        return rule_finder(patterns)
 
-    monkeypatch.setattr(compiler, "Expression", counted)
+    monkeypatch.setattr(compiler, "rule_finder", counted)
     rules.take(_content("b"))
     rules.watched_for(PLAN_AFTER)
     wait_for(lambda: _scans(rules), "the scan is there", 30)
-    assert compiled == ["mesh of racks"]
+    assert compiled == [["mesh of racks"]]
 
 
 def test_however_fast_bundles_follow_each_other_the_last_one_stays(rules: MatchingRules) -> None:
