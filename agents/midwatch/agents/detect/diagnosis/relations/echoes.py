@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,6 +12,11 @@ from midwatch.streams.records import Hit
 
 PEER_LEFT = ("nccl_remote_error", "nccl_remote_error_raised")
 """Rules by which NCCL says that a peer is gone. Behind them a process ends itself, maybe by a crash."""
+_ENDED_BY_ITSELF = re.compile(
+    r"\bsrun: error: \S+: tasks? [\d,-]+:"
+    r" (?:Aborted|Segmentation fault|Bus error|Floating point exception|Illegal instruction)\b"
+)
+"""A signal that a task brings on itself. SIGKILL and SIGTERM come from somebody else."""
 
 
 def without_echoes(candidates: Sequence[RootCandidate]) -> list[RootCandidate]:
@@ -58,16 +64,19 @@ class _Srun:
 
     def __init__(self, hits: Sequence[Hit]) -> None:
         told = [hit for hit in hits if hit.subsystem in ("slurm", "user") and hit.role == "consequence"]
+        crashed = [hit for hit in hits if _ENDED_BY_ITSELF.search(hit.line.text)]
+        failed = [*crashed, *(hit for hit in told if "task" in hit.captures)]
         self._reasons = FirstAndLast(
-            hit
-            for hit in told
-            if hit.error_type == "user_interrupt" or "task" in hit.captures or "called_off" in hit.captures
+            [
+                *failed,
+                *(hit for hit in told if hit.error_type == "user_interrupt" or "called_off" in hit.captures),
+            ]
         )
         self._aborts = FirstAndLast(hit for hit in told if "aborted" in hit.captures)
         self._left = FirstAndLast(
             hit for hit in told if "task" in hit.captures and "exit_code" in hit.captures
         )
-        self._steps = _steps_ended_by_srun([hit for hit in told if hit.subsystem == "slurm"])
+        self._steps = _steps_ended_by_srun([hit for hit in told if hit.subsystem == "slurm"], failed)
 
     def cleaned_up(self, hit: Hit) -> NotRoot | None:
         """Why nobody else cancelled the step or killed its tasks; None if somebody else may have."""
@@ -83,21 +92,22 @@ class _Srun:
         return self._left.behind(killed.line) if self._aborts.before(killed.line) is not None else None
 
 
-def _steps_ended_by_srun(of_srun: Sequence[Hit]) -> dict[str, Hit]:
+def _steps_ended_by_srun(of_srun: Sequence[Hit], of_tasks: Sequence[Hit]) -> dict[str, Hit]:
     """The steps that srun itself ended, each with its line on that: it had reported a failed task before.
 
     If somebody else had ended the step before, srun would have reported that. The node's line about the
     cancel goes into the tasks' output, so neither its place nor its printed second shows the order.
     """
-    failed: set[tuple[str, str]] = set()
+    first: dict[tuple[str, str], int] = {}
+    for hit in of_tasks:
+        first[hit.line.file] = min(hit.line.number, first.get(hit.line.file, hit.line.number))
     aborted: set[tuple[str, str]] = set()
     steps: dict[str, Hit] = {}
     for hit in sorted(of_srun, key=lambda each: each.line.number):
         file = hit.line.file
-        if hit.captures.get("ended") and file in failed and file not in aborted:
+        failed = first.get(file, hit.line.number) < hit.line.number
+        if hit.captures.get("ended") and failed and file not in aborted:
             steps.setdefault(hit.captures["ended"], hit)
-        if "task" in hit.captures:
-            failed.add(file)
         if "aborted" in hit.captures:
             aborted.add(file)
     return steps

@@ -113,3 +113,13 @@ def test_what_ended_one_rank_is_not_got_over_by_another(watch: Watch) -> None:
     ended = frames("TypeError: 'NoneType' object is not subscriptable", prefix="[rank7]: ") + "\n"
     done = watch(STEPS + stale + ended)
     assert (done.verdict.error_type, done.decision.action) == ("storage", "restart")
+
+
+@pytest.mark.parametrize("crash", ["Aborted (core dumped)", "Segmentation fault"])
+def test_srun_that_cleans_up_behind_a_crashed_task_killed_nobody(watch: Watch, crash: str) -> None:
+    crashed = f"srun: error: n1: task 3: {crash}\n"
+    cancelled = "slurmstepd: error: *** STEP 77.0 ON n1 CANCELLED AT 2026-03-02T12:00:01 ***\n"
+    cleaned = crashed + "srun: Terminating StepId=77.0\n" + cancelled + "srun: error: n1: task 4: Killed\n"
+    assert watch(STEPS + WAITING + cleaned).verdict.error_type not in ("host_oom", "cancelled")
+    killed_first = "srun: error: n1: task 4: Killed\n" + crashed
+    assert watch(STEPS + killed_first).verdict.root_line == "srun: error: n1: task 4: Killed"
