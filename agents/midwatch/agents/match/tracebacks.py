@@ -93,6 +93,7 @@ _INTERRUPTED = b"KeyboardInterrupt"
 _SLEEPS = re.compile(rb"\bsleep\(")  # a handler that waits, and tries again when it is awake
 
 _MISSED = re.compile(rb"\A(?:[a-z_]\w*\.)*FileNotFoundError\b")
+_Frames = tuple[tuple[str, str], ...]
 _CLEANS_UP = re.compile(
     r"^(?:__exit__|__aexit__|__del__|close|shutdown|stop|terminate|join|finali[sz]e|clean_?up)"
 )
@@ -144,7 +145,7 @@ class TracebackPlace:
     handled: int | None = None
     probe: bool = False
     ends_traceback: bool = False
-    frames: tuple[tuple[str, str], ...] = ()
+    frames: _Frames = ()
     passed_on: bool = False
     thread: bool = False
     left: bool = False
@@ -302,9 +303,7 @@ def _is_about_another(lead: bytes) -> bool:
     return _LEAVES_OUT.search(lead) is not None or _TELLS_IT_ALL.search(lead) is not None
 
 
-def _tried_again(
-    words: bytes, frames: tuple[tuple[str, str], ...], earlier: bytes, above: Iterator[tuple[int, bytes]]
-) -> bool:
+def _tried_again(words: bytes, frames: _Frames, earlier: bytes, above: Iterator[tuple[int, bytes]]) -> bool:
     """Whether the same function tried a second time, under another name, and failed with the same error."""
     if words.partition(b":")[0] != earlier.partition(b":")[0]:
         return False
@@ -313,14 +312,13 @@ def _tried_again(
     return bool(frames) and places[:1] == frames[:1]
 
 
-def _went_elsewhere(
-    words: bytes, frames: tuple[tuple[str, str], ...], above: Iterator[tuple[int, bytes]]
-) -> bool:
+def _went_elsewhere(words: bytes, frames: _Frames, above: Iterator[tuple[int, bytes]]) -> bool:
     """Whether the handler of a missing file (of a cache, say) failed in another way to get it.
 
-    The handler called something else: it neither reworded the miss nor cleaned up.
+    The handler called something else: it neither reworded the miss nor cleaned up. Or it is pathlib's, which
+    makes the folder above first.
     """
-    if not frames or _MISSED.match(words) or any(_CLEANS_UP.match(function) for _, function in frames):
+    if not frames or any(_CLEANS_UP.match(function) for _, function in frames):
         return False
     handler = None
     for _, line in above:
@@ -331,7 +329,8 @@ def _went_elsewhere(
             break
     if handler is None:
         return False
-    return frames[0] != tuple((part or b"").decode("utf-8", "replace") for part in handler.groups())
+    missed = tuple((part or b"").decode("utf-8", "replace") for part in handler.groups())
+    return frames[0][1] == "mkdir" if frames[0] == missed else not _MISSED.match(words)
 
 
 class _Outermost(NamedTuple):
@@ -343,7 +342,7 @@ class _Outermost(NamedTuple):
 
 def _frames(
     last: bytes, above: Iterator[tuple[int, bytes]], words: bytes = b""
-) -> tuple[tuple[tuple[str, str], ...], bool, bool, _Outermost]:
+) -> tuple[_Frames, bool, bool, _Outermost]:
     """The innermost frames; whether the traceback's beginning was found, and beside the job; its first frame.
 
     The beginning of the text counts as the beginning of the traceback. Threads of one process write without

@@ -23,6 +23,7 @@ _ALWAYS_THE_SAME = (
     rf"|[a-z][\w-]*\d[\w.-]*\.{DOMAIN}(?: \d+)?: "  # the same with its domain; mpiexec --label
     r"|[A-Za-z][\w.-]*/\d+ "  # TorchX, NeMo-Run: the role and its replica
     r"|\[pod/[^\]]+\] "  # kubectl logs --prefix
+    r"|\[\+ *\d[\d:.]*s?\] "  # a wrapper's seconds since its start
     r"|[a-z][\w-]*-\w*\d\w* (?:pytorch|tensorflow|train(?:er|ing)?|main|node|worker|launcher|master) "
     # stern: the pod and its container, of which the usual names count
     r"|\{\w+=\"[^{}\n]*\"\} "  # Loki: the labels of the stream

@@ -255,6 +255,18 @@ def test_a_miss_in_a_cache_was_a_probe_where_the_fetch_behind_it_failed() -> Non
     assert not place(f"{missed}\n{HANDLING}\n\n{closed}", "ToyError: no answer").probe
 
 
+def test_a_folder_above_that_is_missing_was_a_probe_of_pathlib() -> None:
+    make = '  File "/env/pathlib.py", line 7, in mkdir\n    os.mkdir(self, mode)\n'
+    missed = f"{HEAD}\n{make}FileNotFoundError: a/b\n"
+    refused = (
+        f'{HEAD}\n{FRAME}\n    a.mkdir()\n  File "/env/pathlib.py", line 9, in mkdir\n    above()\n{make}'
+    )
+    assert place(f"{missed}\n{HANDLING}\n\n{refused}OSError: a", "OSError: a").probe
+    again = f"{missed}\n{HANDLING}\n\n{refused}FileNotFoundError: a"
+    assert place(again, "FileNotFoundError: a").probe
+    assert not place(again.replace("in mkdir", "in load"), "FileNotFoundError: a").probe
+
+
 def test_printed_source_is_quoted() -> None:
     for line in (
         "\tif a!=b:raise OSError(f'gone: {a}')",

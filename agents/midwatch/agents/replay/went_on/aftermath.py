@@ -274,9 +274,14 @@ def _got_over_it_before(file: LogFile, last: int, behind: Sequence[str]) -> bool
     said = who, _ = _words_of_one(lines[-1])
     times = [index for index, line in enumerate(lines) if _words_of_one(line) == said]
     between = [_work_of(who, lines[one + 1 : other]) for one, other in pairwise(times[-_AGAIN:])]
-    printed = all(index and _OF_A_TRACEBACK.match(lines[index - 1]) is None for index in times[-_AGAIN:])
+    printed = all(index and not _ends_something(lines[index - 1]) for index in times[-_AGAIN:])
     enough = len(between) == _AGAIN - 1 and printed and min(between) >= _FEW
     return enough and (work := _work_of(who, behind)) >= _FEW and 2 * work >= min(between)
+
+
+def _ends_something(line: str) -> bool:
+    """Whether the line is of a traceback or of a C++ exception: nobody caught what stands below it."""
+    return _OF_A_TRACEBACK.match(_own_words(line)) is not None
 
 
 def _work_of(who: list[str], lines: Iterable[str]) -> int:

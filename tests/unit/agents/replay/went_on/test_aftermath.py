@@ -351,3 +351,14 @@ def test_a_trial_that_a_sweep_reports_as_failed_ends_no_sweep_that_was_finished(
     watch: Watch, text: str, state: str
 ) -> None:
     assert watch("toy 1\n" + text).verdict.state == state
+
+
+def test_no_rank_gets_over_the_word_of_a_watchdog_however_many_print_it(watch: Watch) -> None:
+    ended = "watchdog thread terminated with exception: CUDA error: unspecified launch failure"
+    words = f"  what():  [Rank 7] Process group {ended}\nSearch for `cudaErrorLaunchFailure' in docs\n"
+    one = words + "".join(f"toy {letter} of this rank is at rest\n" for letter in PACK[:8])
+    assert watch(one * 8).verdict.error_type == "torch"
+    assert (
+        watch("".join(f"[+   77.125] {line}\n" for line in one.splitlines() * 8)).verdict.error_type
+        == "torch"
+    )
