@@ -41,8 +41,8 @@ class MatcherDisagreement(MidwatchError):
 class CompiledRule:
     """A rule with its expression and the meanings of its groups.
 
-    RE2 accepts the pattern, for it is in a set. The expression is made when somebody asks for it: most rules
-    are never found, and to make all of them would cost each start a fifth of a second.
+    RE2 accepts the pattern, for it is in a set. The expression is made when somebody asks for it. Most rules
+    are never found, and all of them would cost each start a fifth of a second.
     """
 
     __slots__ = ("_beginnings", "_expression", "_forms", "_meanings", "_readers", "index", "rule")
