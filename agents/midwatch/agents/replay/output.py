@@ -16,6 +16,7 @@ from midwatch.streams.records import Chance, Hit, Rival, SchedulerFact, Verdict
 VERSION = 1
 _EVIDENCE_SHOWN = 6
 _RIVALS_SHOWN = 6
+_MOST_SHOWN = 2000  # characters of the root line
 
 
 def as_plain(replayed: Replayed) -> dict[str, Any]:
@@ -151,7 +152,7 @@ def as_text(replayed: Replayed) -> list[str]:
         rank = f", rank {verdict.rank}" if verdict.rank is not None else ""
         out += [
             f"  root      {verdict.root_file}:{verdict.root_line_number}{rank}",
-            f"            {verdict.root_line.strip()}",
+            f"            {_shown(verdict.root_line.strip())}",
         ]
     if replayed.told is not None:
         out.append(f"  scheduler {_told(replayed.told)}")
@@ -181,3 +182,8 @@ def as_text(replayed: Replayed) -> list[str]:
         )
     out += [f"  assumed   {assumption}" for assumption in replayed.assumed]
     return out
+
+
+def _shown(line: str) -> str:
+    """The line, or as much of it as a terminal should show. `--json` has more of it."""
+    return line if len(line) <= _MOST_SHOWN else f"{line[:_MOST_SHOWN]} [...]"

@@ -11,12 +11,14 @@ from midwatch.agents.replay.reading.archives import Advance, LogReader, nothing
 from midwatch.streams.lines import blocks
 from midwatch.streams.lines.envelopes import unwrapped
 from midwatch.streams.lines.escapes import without_escapes
-from midwatch.streams.lines.normalise import LONGEST_RAW_LINE, normalise, whole_lines
+from midwatch.streams.lines.normalise import LONGEST_LINE, LONGEST_RAW_LINE, normalise, whole_lines
+from midwatch.streams.lines.redaction import redact
 from midwatch.streams.records import Chunk, Generation, Origin, Section
 
 _CHUNK = 256 * 1024
 _EDGE = 64 * 1024
 _MOST_AT_ONCE = 2 * 1024 * 1024
+_CUT = 2044  # bytes: of a longer line a hit keeps 2048, less the parts of a character
 _LINE_HEAD = 512  # bytes that are held of a line without an end
 _RETURNS = re.compile(rb"\r+(?=\n)")
 _COMMON = 32  # times that a piece may stand in one block
@@ -145,13 +147,17 @@ def _blocks(reader: LogReader) -> Iterator[tuple[bytes, bool]]:
 def as_printed(file: LogFile, number: int, text: str) -> str:
     """The line of that number as the file holds it, colours included. `text` is the normalised line.
 
-    The result is `text` itself if the two differ in more than colours. Then normalising removed a secret or
-    capped the line.
+    A hit keeps the beginning of a long line. Then the result is the line without its colours, its first
+    LONGEST_LINE bytes. It is `text` itself if the two differ in more, as where normalising removed a secret.
     """
+    beginning = text.rstrip("\ufffd").encode()
     for segment in _raw_line(file, number).split(b"\r"):
-        shown = without_escapes(segment).replace(b"\0", b"").decode("utf-8", "replace")
+        words = without_escapes(segment).replace(b"\0", b"")
+        shown = words.decode("utf-8", "replace")
         if shown and shown == text:
             return segment.decode("utf-8", "replace")
+        if len(beginning) > _CUT and (safe := redact(words)).startswith(beginning):
+            return safe[:LONGEST_LINE].decode("utf-8", "replace")
     return text
 
 

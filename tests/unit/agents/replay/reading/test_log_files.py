@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from midwatch.agents.replay.output import as_text
 from midwatch.agents.replay.reading.log_files import (
     LogFile,
     last_lines,
@@ -13,6 +14,8 @@ from midwatch.agents.replay.reading.log_files import (
     text_of,
 )
 from midwatch.agents.replay.went_on.process_ends import process_ends
+from midwatch.streams.lines.normalise import LONGEST_LINE
+from unit.agents.conftest import Watch
 
 
 @pytest.mark.parametrize("end", ["", "\n"])
@@ -54,3 +57,25 @@ def test_each_byte_stays_in_its_place(end: str) -> None:
     (raised,) = process_ends(text)
     assert (raised.script, raised.function, raised.number, raised.sure) == (b"toy.py", b"<module>", 5, True)
     assert content[raised.offset :].decode() == "the next toy" + end
+
+
+@pytest.mark.parametrize("colour", ["", "\x1b[31m"])
+def test_a_root_line_is_shown_whole_though_a_hit_keeps_its_beginning(watch: Watch, colour: str) -> None:
+    line = f"ValueError: the toy {'ä' * 3000} broke"
+    assert watch(f"toy\n{colour}{line}\n").verdict.root_line == line
+
+
+def test_of_a_root_line_without_end_the_beginning_is_shown(watch: Watch) -> None:
+    root = watch(f"ValueError: the toy {'x' * 40_000} broke\n").verdict.root_line
+    assert len(root) == LONGEST_LINE
+
+
+def test_a_secret_far_back_in_a_root_line_stays_out(watch: Watch) -> None:
+    root = watch(f"ValueError: {'toy ' * 700} password=hunter2hunter2 is refused\n").verdict.root_line
+    assert root.endswith("password=*** is refused")
+
+
+def test_a_terminal_is_shown_the_beginning_of_a_long_root_line(watch: Watch) -> None:
+    shown = "\n".join(as_text(watch(f"ValueError: the toy {'x' * 5000} broke\n")))
+    assert "x [...]" in shown
+    assert len(shown) < 5000
