@@ -39,6 +39,7 @@ _WANDB = re.compile(
 _TRACKER = re.compile(
     rb"\A\W{0,4}COMET (?:ERROR|WARNING): "
     rb"|\A[\d\s:/.,-]{0,30}ERROR mlflow\.utils\.(?:async_logging|autologging_utils)\b"
+    rb"|\A\{\"time\":\"[^\"]{1,40}\",\"level\":\"ERROR\",\"msg\":\"(?:sender|stream|api|handler|filestream): "
 )
 # An autotuner tries variants that may not fit the GPU, and leaves out those that do not. XLA's times them.
 _AUTOTUNER = re.compile(rb"_inductor/select_algorithm\.py:\d+\]|\b(?:cuda|gpu)_timer\.cc:\d+\] Delay kernel ")
