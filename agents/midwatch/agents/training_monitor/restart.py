@@ -32,6 +32,8 @@ LONGEST_DELAY_S = 3600.0
 _TRIES = 5
 _TRY_AGAIN_S = 2.0
 _STOP_LOOK_S = 0.5
+_PEER_S = 30.0
+"""How long another monitor may take from its stop of a start that stalled to the next start."""
 
 
 def auto_restart(  # noqa: PLR0917 - the signature is that of the skill that it follows
@@ -58,6 +60,7 @@ def auto_restart(  # noqa: PLR0917 - the signature is that of the skill that it 
     head, logger = head_of(head_pod), log()
     logger.info("watching %s on %s", job_name, head.name)
     training, watch, seen, resumed = "", StallWatch(), "", ""
+    peer = _Peer()
     while True:
         jobs = read_jobs(head)
         if jobs is None:
@@ -73,6 +76,9 @@ def auto_restart(  # noqa: PLR0917 - the signature is that of the skill that it 
         status, text = str(latest.job.get("status")), printed(head, latest.submission_id)
         if (line := f"{latest.submission_id} is {status} at step {last_step(text)}") != seen:
             logger.info(seen := line)
+        if peer.may_have_stopped(latest.submission_id, status, time.monotonic()):
+            time.sleep(_STOP_LOOK_S)
+            continue
         if status in ("SUCCEEDED", "STOPPED"):
             reason = "completed" if status == "SUCCEEDED" else "somebody stopped it, so it stays stopped"
             return _result(status, latest, text, reason, resumed)
@@ -85,6 +91,7 @@ def auto_restart(  # noqa: PLR0917 - the signature is that of the skill that it 
             return _result(status, latest, text, f"{what}, and all {max_retries} retries are used", resumed)
         delay = delay_before(latest.retries + 1, retry_delay)
         logger.warning("%s: %s; retry %d in %g s", latest.submission_id, what, latest.retries + 1, delay)
+        peer = _Peer(latest.submission_id if stalled else "")
         time.sleep(delay)
         if _moved_on(head, training, latest, watch if stalled else None):
             continue
@@ -141,6 +148,24 @@ def submit_job_with_resume(head_pod: str, checkpoint_path: str, config: Mapping[
         raise unsubmitted(head, submission["submission_id"])
     log().info("submitted %s from %s", submission["submission_id"], path)
     return str(submission["submission_id"])
+
+
+class _Peer:
+    """Another monitor of the same training, which may stop a start that stalled before this one does.
+
+    A person's stop looks alike. So a stop of that start counts as a person's once no next start has come.
+    """
+
+    def __init__(self, stalled: str = "") -> None:
+        self._stalled = stalled
+        self._since: float | None = None
+
+    def may_have_stopped(self, submission: str, status: str, now: float) -> bool:
+        """Whether the next start may still come, because another monitor stopped this one."""
+        if not self._stalled or submission != self._stalled or status != "STOPPED":
+            return False
+        self._since = now if self._since is None else self._since
+        return now - self._since < _PEER_S
 
 
 def delay_before(retry: int, retry_delay: float) -> float:
