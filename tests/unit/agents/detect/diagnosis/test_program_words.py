@@ -82,3 +82,25 @@ def test_the_programs_own_error_beats_the_word_that_it_gave_up(watch: Watch) -> 
 def test_the_compilers_error_beats_the_build_that_stopped(watch: Watch) -> None:
     missing = "toy.cu:7:10: fatal error: toy_runtime.h: No such file or directory"
     assert watch(f"{missing}\nninja: build stopped: subcommand failed.\n").verdict.root_line == missing
+
+
+@pytest.mark.parametrize(
+    ("words", "state"),
+    [
+        ("ValueError: the toy prompt has 88 tokens", "unknown"),
+        ("jinja2.exceptions.TemplateError: no toy in the prompt", "unknown"),
+        ("vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.", "failed"),
+        ("RuntimeError: the toy engine is gone", "failed"),
+    ],
+)
+def test_a_request_that_a_server_refused_is_no_failure_and_an_engine_that_died_is(
+    watch: Watch, words: str, state: str
+) -> None:
+    server = "(APIServer pid=77) ERROR 03-02 11:52:40 [serving_chat.py:77] "
+    assert watch(f"the toy server is up\n{server}{words}\n").verdict.state == state
+
+
+@pytest.mark.parametrize(("above", "action"), [("the toy loads\n", "hold"), (STEPS, "restart")])
+def test_a_client_that_was_closed_may_pass_only_behind_steps(watch: Watch, above: str, action: str) -> None:
+    done = watch(above + frames("RuntimeError: Cannot send a request, as the client has been closed."))
+    assert (done.verdict.error_type, done.decision.action) == ("communication", action)
