@@ -63,12 +63,14 @@ class RuleSet:
     def with_plan(self, plan: PrefilterPlan) -> RuleSet:
         """The same compiled rules with a scan by this plan. Takes milliseconds: RE2 compiles no rule again.
 
-        Raises ValueError if the plan belongs to other rules.
+        A scan is for much text, so both sets learn the forms of lines at once from now on. Raises ValueError
+        if the plan belongs to other rules.
         """
         if plan.rules != self.content_hash:
             raise ValueError(f"the prefilter plan belongs to the rules {plan.rules}, not {self.content_hash}")
         patterns = [entry.rule.pattern for entry in self.compiled]
         gates, every_line = _gates([patterns[index] for index in plan.triggers.unguarded])
+        self._machinery.known_forms.learn_at_once()
         machinery = replace(
             self._machinery,
             find_triggers=scanner_of(plan.packed, plan.packed_lowered),

@@ -81,6 +81,10 @@ class KnownForms:
         self._seen: dict[bytes, int] = {}
         self._known: dict[bytes, _Form | None] = {}
 
+    def learn_at_once(self) -> None:
+        """Learn each form as soon as it came often, because much text is to be searched."""
+        self._patience = 0
+
     def find_in(self, lines: Sequence[bytes], forms: Iterable[bytes] | None = None) -> Iterator[list[int]]:
         """The indexes of the rules found in each line, in order. Nobody may change the lists.
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from midwatch.shippers.files.fingerprint import Probe, extended
 from midwatch.streams.lines.blocks import LARGEST_CONTEXT
+from midwatch.streams.lines.line_feeds import line_feeds
 from midwatch.streams.lines.normalise import LONGEST_RAW_LINE, whole_lines
 from midwatch.streams.records import Generation
 
@@ -123,7 +124,7 @@ class Tail:
         """The position behind the present last byte. Counts the lines before it and sends none."""
         offset, number, last = self._base, 1, b"\n"
         while block := os.pread(self.descriptor, LONGEST_RAW_LINE, offset - self._base):
-            offset, number, last = offset + len(block), number + block.count(b"\n"), block[-1:]
+            offset, number, last = offset + len(block), number + line_feeds(block), block[-1:]
         return FilePosition(offset, number, within=last != b"\n")
 
     def look(self, now: Now) -> bool:
@@ -185,7 +186,7 @@ class Tail:
     def _block(self, raw: bytes, now: Now) -> ReadBlock:
         start = self.position
         self.position = FilePosition(
-            start.offset + len(raw), start.number + raw.count(b"\n"), within=not raw.endswith(b"\n")
+            start.offset + len(raw), start.number + line_feeds(raw), within=not raw.endswith(b"\n")
         )
         self._handed = self.position.offset
         self.probe = extended(self.probe, self.descriptor, self.position.offset - self._base)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from midwatch.shippers.files.tail import FilePosition, ReadBlock
 from midwatch.streams.lines import blocks
+from midwatch.streams.lines.line_feeds import line_feeds
 from midwatch.streams.lines.normalise import normalise
 from midwatch.streams.records import Anchor, Chunk, Generation, Origin, Section
 
@@ -147,7 +148,7 @@ def _piece(block: ReadBlock, anchors: tuple[Anchor, ...], text: bytes, end: File
         path=_path_text(block.path),
         generation=block.generation,
         size=len(text),
-        lines=text.count(b"\n"),
+        lines=line_feeds(text),
         anchors=anchors,
         end=end.offset,
         read_before=block.read_before,

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from midwatch.streams.lines.envelopes import envelopes, unwrapped
 from midwatch.streams.lines.escapes import RESETS, has_escapes, without_escapes
+from midwatch.streams.lines.line_feeds import line_feeds
 from midwatch.streams.lines.redaction import redact, suspects, suspicious
 from midwatch.streams.lines.times import line_time, printed_time
 from midwatch.streams.records import Anchor, Section
@@ -95,7 +96,7 @@ def normalise(raw: bytes, offset: int = 0, number: int = 0) -> Normalised:
     The block begins at `offset` of its file, on line `number`. Normalising again changes nothing. The last
     raw line may lack its newline (a prompt, the end of a file).
     """
-    raw_lines = raw.count(b"\n")
+    raw_lines = line_feeds(raw)
     if _clean(raw):
         text = raw if not raw or raw.endswith(b"\n") else raw + b"\n"
         anchors = (Anchor(0, offset, number),) if text else ()
@@ -146,14 +147,14 @@ def line_places(
 ) -> Iterator[tuple[int, int, int, int]]:
     """The fields of the `LinePlace` of each line, given by its start and end. Lines must not descend."""
     anchors = section.anchors
-    last, ends, size, count = len(anchors) - 1, section.end, len(text), text.count
+    last, ends, size = len(anchors) - 1, section.end, len(text)
     at = start = index = line = behind = 0  # current anchor, start of its line, and the line reached so far
     if not anchors:
         return  # a section without lines has no places
     base, number = anchors[0].offset, anchors[0].number - anchors[0].index
     for begin, end in lines:
         # Most lines follow the line before, so nothing lies between them to be counted.
-        index += 1 if begin == behind and begin > line else count(b"\n", line, begin)
+        index += 1 if begin == behind and begin > line else line_feeds(text, line, begin)
         line, behind = begin, end + 1
         while at < last and anchors[at + 1].index <= index:
             start = _skip(text, start, anchors[at + 1].index - anchors[at].index)
@@ -195,7 +196,7 @@ class _Layout:
             raw += b"\n"
         self._anchor(offset)
         self.parts.append(raw)
-        count = raw.count(b"\n")
+        count = line_feeds(raw)
         self.index += count
         self.number += count
         self._expected = (offset + len(raw), self.number)
@@ -232,7 +233,7 @@ def _at_once(raw: bytes, offset: int, number: int) -> Normalised | None:
     after = text.split(b"\n")
     index = position = 0
     for start, stop in sorted({*_spans(text, suspects(text)), *_long_lines(text)}):
-        index, position = index + text.count(b"\n", position, start), start
+        index, position = index + line_feeds(text, position, start), start
         after[index] = _safe(text[start:stop].removesuffix(b"\n"))
     anchors = [Anchor(0, offset, number)]
     moved = False
@@ -242,7 +243,7 @@ def _at_once(raw: bytes, offset: int, number: int) -> Normalised | None:
         moved = old != new
         offset += old + 1
     after.append(b"")
-    return Normalised(b"\n".join(after), tuple(anchors), len(before), raw.count(b"\n"))
+    return Normalised(b"\n".join(after), tuple(anchors), len(before), line_feeds(raw))
 
 
 def _dirty_lines(raw: bytes) -> list[tuple[int, int]]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from midwatch.streams.errors import MalformedRecord
+from midwatch.streams.lines.line_feeds import line_feeds
 from midwatch.streams.records import Section
 
 
@@ -30,7 +31,7 @@ def check_sections(sections: Sequence[Section], text: bytes) -> None:
 
 
 def _wrong(section: Section, text: bytes, start: int, stop: int) -> str:
-    lines = text.count(b"\n", start, stop)
+    lines = line_feeds(text, start, stop)
     anchors = section.anchors
     reasons = (
         (section.size > 0 and text[stop - 1] != ord("\n"), "its text ends within a line"),

@@ -132,6 +132,21 @@ def test_a_short_log_ends_before_many_rules_learn_its_forms() -> None:
     assert learnt != []
 
 
+def test_rules_with_a_scan_learn_forms_at_once_however_many_they_are() -> None:
+    rules = [Rule(name=f"r{number}", pattern=f"code {number} of toys") for number in range(1, 70)]
+    unscanned = compile_rules(rules, scan=False)
+    lines = [b"code 7 of toys"] * (OFTEN + 1)
+    list(unscanned.machinery.known_forms.find_in(lines))
+    assert known(unscanned) == set()
+    scanned = unscanned.with_plan(unscanned.make_plan())
+    list(scanned.machinery.known_forms.find_in(lines))
+    assert known(scanned) == {b"code 0 of toys"}
+
+
+def known(rules: RuleSet) -> set[bytes]:
+    return set(rules.machinery.known_forms._known)
+
+
 def test_many_digits_that_decide_are_not_remembered() -> None:
     rules = compile_rules([Rule(name="a", pattern=f"{'[1-9]' * 20}")], scan=False)
     lines = often(b"1" * 20, b"1" * 19 + b"0", b"1" * 21)

@@ -11,6 +11,7 @@ from midwatch.agents.replay.reading.archives import Advance, LogReader, nothing
 from midwatch.streams.lines import blocks
 from midwatch.streams.lines.envelopes import unwrapped
 from midwatch.streams.lines.escapes import without_escapes
+from midwatch.streams.lines.line_feeds import line_feeds
 from midwatch.streams.lines.normalise import LONGEST_LINE, LONGEST_RAW_LINE, normalise, whole_lines
 from midwatch.streams.lines.redaction import redact
 from midwatch.streams.records import Chunk, Generation, Origin, Section
@@ -212,7 +213,7 @@ def lines_beside(
                 for index, line in enumerate(whole.split(b"\n")[:-1]):
                     yield place, number + index, line
                     place, beyond = place + len(line) + 1 + beyond, 0
-            offset, number = offset + size + behind, number + whole.count(b"\n")
+            offset, number = offset + size + behind, number + line_feeds(whole)
             left_out -= behind
     if rest and (beside or any(piece in rest for piece in rare)):
         yield offset, number, rest.rstrip(b"\r")
@@ -230,7 +231,7 @@ def line_count(file: LogFile) -> int:
     lines, last = 0, b"\n"
     with file.open() as reader:
         while piece := reader.read(_CHUNK):
-            lines, last = lines + piece.count(b"\n"), piece[-1:]
+            lines, last = lines + line_feeds(piece), piece[-1:]
     return lines + (last != b"\n")
 
 
@@ -239,7 +240,7 @@ def up_to(file: LogFile, number: int) -> LogFile:
     stop, missing = 0, number
     with file.open() as reader:
         while missing and (piece := reader.read(_CHUNK)):
-            lines = piece.count(b"\n")
+            lines = line_feeds(piece)
             if lines < missing:
                 missing, stop = missing - lines, stop + len(piece)
                 continue
@@ -272,7 +273,7 @@ def _raw_line(file: LogFile, number: int) -> bytes:
     with file.open() as reader:
         missing = number - 1
         while piece := reader.read(_CHUNK):
-            lines = piece.count(b"\n")
+            lines = line_feeds(piece)
             if lines < missing:
                 missing -= lines
                 continue
