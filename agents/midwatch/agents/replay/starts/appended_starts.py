@@ -35,17 +35,16 @@ from midwatch.agents.replay.reading.log_files import LogFile, line_count, lines_
 from midwatch.agents.replay.replayed import EarlierStart, Replayed
 from midwatch.agents.replay.starts.attempt_folders import attempts_of
 from midwatch.agents.replay.starts.failed_alike import held_where_alike
+from midwatch.agents.replay.starts.first_rows import ROW, first_rows
 from midwatch.agents.replay.starts.job_summaries import behind_job_summaries
 from midwatch.agents.replay.starts.other_jobs import PIECES, behind_other_jobs
 from midwatch.agents.replay.starts.script_starts import behind_ended_scripts
 from midwatch.agents.replay.starts.start_heads import heads_behind_ends
 from midwatch.agents.replay.starts.start_times import COMPARED, apart, begun_later
 from midwatch.agents.replay.starts.start_words import (
-    LETTERS,
     MARKS,
     TAKEN,
     TAKEN_AWAY,
-    letters,
     marks_a_start,
     masked,
 )
@@ -56,7 +55,6 @@ MOST_FILES = 8
 """Files of a job that are each searched for appended starts. Of more files the one with the root is."""
 
 _HEAD_LINES = 12  # lines among which the repeated ones stand
-_ROW = 3
 _MOST_STARTS = 64
 _ALIKE = 4  # bytes with which two first lines of the same kind begin
 _PIECE = 12  # bytes that must stand in a block before its lines are compared
@@ -72,11 +70,6 @@ _LAUNCHES = re.compile(
     rb"|nodelist|master_addr)\b"
     rb"|^Loading [\w.+-]+/\d[\w.+-]*\s*$"  # Environment Modules, which a batch script loads once a start
 )
-# A crash prints its stack, and prints it again with the exception that nobody caught.
-_OF_A_STACK = re.compile(
-    rb"(?:C\+\+ )?(?:Exception raised from |Traceback \(|[Ff]rame #\d|#\d+ |terminate called )"
-)
-
 Watch = Callable[[Sequence[LogFile]], Replayed]
 """Replays these files as one job."""
 
@@ -344,18 +337,10 @@ def possible_starts(file: LogFile, *, firsts: bool = True, marks: bool = True) -
 def _places(file: LogFile, *, firsts: bool, marks: bool) -> Iterator[StartPlace]:
     """The places one by one. A mark may stand a few lines below the first lines of its start."""
     head = [(line, words) for line in file.head().split(b"\n") if (words := masked(line))][:_HEAD_LINES]
-    rows: dict[tuple[bytes, ...], int] = {}
-    for index in range(len(head) - _ROW + 1 if firsts else 0):
-        row = tuple(words for _, words in head[index : index + _ROW])
-        # An indented line is of a traceback or a table. Each rank of one start may print the same one.
-        begins = not any(
-            line[:1].isspace() or _OF_A_STACK.match(line) for line, _ in head[index : index + _ROW]
-        )
-        if begins and len(set(row)) == _ROW and letters(row) >= LETTERS:
-            rows.setdefault(row, index)
+    rows = first_rows(head) if firsts else {}
     pieces = {piece for line, _ in head for piece in _LITERAL.findall(line) if len(piece) >= _PIECE}
     pieces = (pieces if rows else set()) | ({*MARKS, TAKEN} if marks else set())
-    recent: deque[tuple[int, int, bytes, bytes]] = deque(maxlen=_HEAD_LINES + _ROW)
+    recent: deque[tuple[int, int, bytes, bytes]] = deque(maxlen=_HEAD_LINES + ROW)
     beyond, marked = 0, dict[bytes, int]()
     for offset, number, line in lines_beside(file, pieces) if pieces else ():
         words = masked(line)
@@ -366,19 +351,19 @@ def _places(file: LogFile, *, firsts: bool, marks: bool) -> Iterator[StartPlace]
             yield StartPlace(offset, number, launched=True, marked=True)
         if marks and TAKEN_AWAY.search(line[:COMPARED]):
             yield StartPlace(offset + len(line) + 1, number + 1, launched=False, behind_end=True)
-        index = rows.get(tuple(each[2] for each in list(recent)[-_ROW:]), -1)
-        if index < 0 or len(recent) < _ROW:
+        index = rows.get(tuple(each[2] for each in list(recent)[-ROW:]), -1)
+        if index < 0 or len(recent) < ROW:
             continue
-        above = [each[2] for each in recent][:-_ROW]
+        above = [each[2] for each in recent][:-ROW]
         first = recent[len(above) - _of_the_head(above, [words for _, words in head[:index]])]
         if first[1] > beyond:
-            beyond = first[1] + _ROW
+            beyond = first[1] + ROW
             if first[0] > file.start[0]:
-                row_of_head = head[index : index + _ROW]
+                row_of_head = head[index : index + ROW]
                 launched = any(_LAUNCHES.search(each) for each, _ in row_of_head)
                 later = any(
                     apart(above, below[3])
-                    for (above, _), below in zip(row_of_head, list(recent)[-_ROW:], strict=True)
+                    for (above, _), below in zip(row_of_head, list(recent)[-ROW:], strict=True)
                 )
                 yield StartPlace(first[0], first[1], launched, later=later)
 

@@ -72,6 +72,14 @@ def test_a_start_that_crashed_before_its_first_step_needs_a_launcher_s_words(wat
     assert watch(PLAIN_HEAD + RAISED + PLAIN_HEAD + OUT_OF_MEMORY).earlier == ()
 
 
+def test_launchers_side_by_side_print_the_same_first_lines(watch: Watch) -> None:
+    banner = "torchrun paints one toy for each rank\n*****\nSetting THREADS of each toy painter to 1\n"
+    text = banner * 2 + RAISED.replace("IndexError", "KeyError") + banner
+    done = watch(text + "srun: error: toy-2: task 1: Exited with exit code 1\n")
+    assert (done.earlier, done.verdict.root_line_number) == ((), 10)
+    assert watch(banner + RAISED + banner + OUT_OF_MEMORY).earlier != ()
+
+
 def test_a_stack_that_is_printed_twice_begins_no_start(watch: Watch) -> None:
     stack = (
         "Exception raised from checkToy at /src/toy.cpp:5 (most recent call first):\n"
