@@ -91,7 +91,7 @@ REASONS: Mapping[str, WhyNot] = {
     "killed by the agent": WhyNot(
         "follows", "the launcher killed a worker that hung while it closed, see {line}"
     ),
-    "after an end": WhyNot("follows", "it lost or awaited a process that had failed at {line}"),
+    "after an end": WhyNot("follows", "it lost or awaited a process that had ended at {line}"),
     "asked to end": WhyNot("follows", "its process had been asked to end at {line}"),
     # the root has the better place in the order
     "a wait": WhyNot("follows", "it only waited for another process, and {line} names a cause"),

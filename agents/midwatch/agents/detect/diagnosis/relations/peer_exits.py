@@ -24,6 +24,8 @@ _CHECK = re.compile(
     r"\bCheck fail(?:ed|ure)\b|\bF\d{4} \d\d:\d\d:\d\d|\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+ C \d+ \d+\]"
 )
 _FRONT = re.compile(r"\A[^\w(]{0,12}(\([^()]{0,80}\))")  # (pid=raylet, ip=10.0.0.9)
+_SHELL = "shell_terminated"
+_OF_A_BACKGROUND_JOB = re.compile(r": line \d+: +\d+ ")  # a script may end its own helper
 _NUMBER = re.compile(r"\b[IWEF]\d{4} [\d:.]+ +(\d+)|\[\d{4}-\d\d-\d\d [\d:,.]+ [IWECF] (\d+) \d+\]")
 
 
@@ -69,11 +71,14 @@ def after_peer_exits(candidates: Sequence[RootCandidate], noted: Sequence[Hit]) 
 
 
 def _after_an_end(candidates: Sequence[RootCandidate]) -> list[RootCandidate]:
-    """The candidates, with each broken link and each expired wait as a consequence if a process had failed.
+    """The candidates, with each broken link and each expired wait as a consequence if a process had ended.
 
     The peers of that process lose the link to it, or wait for it. A link that breaks by itself precedes the
     exceptions that follow from it. A memory killer's record is written at the end, so it may stand below.
+    What a shell says of its launcher's SIGTERM is the cause of what the ranks wait for below: nothing in the
+    job sends one.
     """
+    candidates = _with_terminated_launchers(candidates)
     raised = FirstAndLast(candidate.hit for candidate in candidates if _ends_its_process(candidate.hit))
     killed = next((each.hit for each in candidates if _records_a_memory_kill(each)), None)
     judged: list[RootCandidate] = []
@@ -84,9 +89,29 @@ def _after_an_end(candidates: Sequence[RootCandidate]) -> list[RootCandidate]:
     return judged
 
 
+def _with_terminated_launchers(candidates: Sequence[RootCandidate]) -> list[RootCandidate]:
+    """The candidates, with a shell's word that its launcher was terminated as the cause of the waits below.
+
+    Nothing then shows that a restart is wanted.
+    """
+    waits = FirstAndLast(each.hit for each in candidates if each.hit.error_type in WAITED)
+    return [
+        RootCandidate(replace(each.hit, role="cause", transient=None))
+        if _is_terminated(each) and waits.behind(each.hit.line) is not None
+        else each
+        for each in candidates
+    ]
+
+
+def _is_terminated(candidate: RootCandidate) -> bool:
+    hit = candidate.hit
+    return hit.rule == _SHELL and not candidate.set_aside and not _OF_A_BACKGROUND_JOB.search(hit.line.text)
+
+
 def _ends_its_process(hit: Hit) -> bool:
     """Whether the line's own process ends by this failure. Broken numbers, for example, end none."""
-    return hit.role == "cause" and hit.fallback and family(hit.error_type) in ("code", "memory")
+    families = ("code", "memory", "stopped")
+    return hit.role == "cause" and hit.fallback and family(hit.error_type) in families
 
 
 def _records_a_memory_kill(candidate: RootCandidate) -> bool:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from midwatch.agents.detect.diagnosis.candidates import RootCandidate
+from midwatch.agents.detect.diagnosis.relations.peer_exits import after_peer_exits
 from unit.agents.conftest import Watch
 from unit.agents.detect.diagnosis.test_cascades import frames
+from unit.agents.detect.diagnosis.test_not_root import consequence
 
 FAILED = (
     "(pid=raylet) F0302 11:52:40.118290  4188  4188 node_manager.cc:7]  Check failed: it != leases_.end()"
@@ -126,3 +129,43 @@ def test_who_waits_for_a_rank_that_was_killed_waits_since_it_left(watch: Watch) 
     killed = "[ERROR] [launch.py:321] ['python3', 'train.py'] exits with return code = -9"
     waited = "[rank0]: RuntimeError: [Rank 0]: Ranks 3, 7 failed to pass monitoredBarrier in 60000 ms"
     assert watch(f"{killed}\n{waited}\n").verdict.error_type == "host_oom"
+
+
+STEPS = "".join(f"step: {step}  loss:  2.{step}\n" for step in range(10, 40))
+WAITED_LONG = (
+    "[E ProcessGroupNCCL.cpp:523] [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=77,"
+    " OpType=ALLREDUCE, NumelIn=18, NumelOut=18, Timeout(ms)=600000) ran for 600118 milliseconds\n"
+    "[E ProcessGroupNCCL.cpp:543] To avoid data inconsistency, we are taking the entire process down.\n"
+)
+
+
+def test_ranks_that_wait_behind_a_terminated_launcher_follow_from_that(watch: Watch) -> None:
+    done = watch(STEPS + "Terminated\n" + WAITED_LONG)
+    assert (done.verdict.error_type, done.verdict.root_line) == ("cancelled", "Terminated")
+    assert done.decision.action == "hold"
+
+
+def test_a_terminated_launcher_for_which_nobody_waits_tells_only_of_an_end() -> None:
+    told = consequence(2, "shell_terminated", "cancelled", general=True, text="Terminated")
+    left = consequence(4, "toy_peer", "ray_actor_died")
+    assert [each.hit.role for each in after_peer_exits(list(map(RootCandidate, (told, left))), [])] == [
+        "consequence",
+        "consequence",
+    ]
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        "Terminated\n" + STEPS.replace("step: ", "step: 1"),
+        "run.sh: line 12:  4188 Terminated              ./watch_the_toys.sh\n",
+    ],
+)
+def test_what_ended_beside_the_training_explains_no_wait(watch: Watch, between: str) -> None:
+    done = watch(STEPS + between + WAITED_LONG)
+    assert (done.verdict.error_type, done.decision.action) == ("nccl_timeout", "restart")
+
+
+def test_a_link_that_breaks_behind_a_terminated_launcher_follows_too(watch: Watch) -> None:
+    done = watch(STEPS + "Terminated\n" + LINKS[0] + "\n" + WAITED_LONG)
+    assert (done.verdict.error_type, done.decision.action) == ("cancelled", "hold")
