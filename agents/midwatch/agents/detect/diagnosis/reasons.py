@@ -47,7 +47,7 @@ REASONS: Mapping[str, WhyNot] = {
     "went another way": WhyNot("handled", "the program went on another way at {line}"),
     "got over": WhyNot("handled", "the program went on behind it, until {line} ended it"),
     "transport given up": WhyNot(
-        "handled", "NCCL only tried NVLink SHARP here, and no error of a collective follows"
+        "handled", "NCCL only tried NVLink SHARP or CollNet here, and no error of a collective follows"
     ),
     "another program since": WhyNot(
         "outlived", "its program ended by that, and another one failed at {line}"
@@ -62,6 +62,7 @@ REASONS: Mapping[str, WhyNot] = {
     "only torn down": WhyNot(
         "closing", "the launchers closed their meeting at {line}, and nothing else failed"
     ),
+    "server asked to end": WhyNot("closing", "its server had been asked to end at {line}, and closed"),
     "shut down": WhyNot("closing", "Python was shutting down behind the end of its script, as {line} shows"),
     "stray word": WhyNot("closing", "a shell went on to it after the failure at {line}"),
     "ended by the agent": WhyNot(

@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import cast
 
 from midwatch.agents.detect.diagnosis.hindsight import may_explain
-from midwatch.agents.detect.diagnosis.noted_lines import MISSED_BY_A_BUILD
+from midwatch.agents.detect.diagnosis.noted_lines import NOTED
 from midwatch.agents.detect.incident.attempts import meet
 from midwatch.agents.detect.incident.clocks import NodeClock, offset
 from midwatch.agents.detect.incident.progress import ProgressLine, go_on, moves_on
@@ -184,7 +184,7 @@ def _hold(turn: Turn, hit: Hit, logged_ms: int) -> None:
     state = turn.state
     if hit.role == "context" and hit.mode == "success":
         turn.set(left=hit)
-    if may_explain(hit) or hit.aside or hit.rule in MISSED_BY_A_BUILD:
+    if may_explain(hit) or hit.aside or hit.rule in NOTED:
         _note(turn, hit, logged_ms)
     if hit.role not in ("cause", "consequence"):
         return

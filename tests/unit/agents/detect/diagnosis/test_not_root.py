@@ -189,6 +189,17 @@ CASES: list[tuple[str, int, int | None, Sequence[Hit], AttemptEnd]] = [
         [seen(3, "nccl_device_call_failed", kind="nccl", text=NVLS)],
         ended(QUIET),
     ),
+    (
+        "server asked to end",
+        6,
+        2,
+        [
+            consequence(
+                6, "companion_died", general=True, text="vllm.v1.engine.exceptions.EngineDeadError: gone"
+            )
+        ],
+        ended(QUIET, noted=(context(2, "vllm_server_asked_to_end", "cancelled"),)),
+    ),
     ("only torn down", 9, 8, [FABRIC], ended(QUIET, noted=(context(8, "rendezvous_not_closed"),))),
     (
         "watchdog says why",

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, beside, consequence, speaker
+from midwatch.agents.detect.diagnosis.noted_lines import SERVER_ASKED_TO_END
 from midwatch.agents.detect.diagnosis.relations.outlived import IN_A_THREAD
 from midwatch.agents.detect.diagnosis.relations.surroundings import Surroundings
 from midwatch.agents.detect.line_order import FirstAndLast, earlier
@@ -21,6 +22,7 @@ _CLEARED = re.compile(
     r"TypeError: 'NoneType' object is not callable|\bmeta_path is None, Python is likely shutting down"
 )
 """What a destructor meets behind the script's end."""
+_COMPANION, _ENGINE_GONE = "companion_died", "EngineDeadError"
 _LOADER_SAW = "is killed by signal: Aborted"
 _CLOSES_WITHIN = 40  # lines: the traceback that Python printed
 _NEVER_CLOSED = ("dataloader_worker_asked_to_stop", "slurm_time_limit")
@@ -47,6 +49,17 @@ def only_torn_down(hit: Hit, around: Surroundings) -> RootCandidate | None:
 
 def _only_links(around: Surroundings) -> bool:
     return all(hit.role == "consequence" and family(hit.error_type) == "comms" for hit in around.hits)
+
+
+def server_closed_on_request(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """vLLM's server was asked by a signal to end, and lost its engine while it closed."""
+    if hit.rule != _COMPANION or _ENGINE_GONE not in hit.line.text:
+        return None
+    for each in around.noted:
+        of_the_file = each.rule == SERVER_ASKED_TO_END and each.line.file == hit.line.file
+        if of_the_file and earlier(each.line, hit.line):
+            return beside(hit, NotRoot("server asked to end", each.line))
+    return None
 
 
 def aborted_in_a_loader(hit: Hit, around: Surroundings) -> RootCandidate | None:

@@ -6,6 +6,7 @@ import re
 
 from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, beside, speaker
 from midwatch.agents.detect.diagnosis.mistakes import MISTAKE
+from midwatch.agents.detect.diagnosis.noted_lines import WITHOUT_COLLNET
 from midwatch.agents.detect.diagnosis.relations.surroundings import Surroundings
 from midwatch.agents.detect.diagnosis.relations.waits import OF_NVLS, link_reports
 from midwatch.agents.detect.line_order import FirstAndLast, earlier, maybe_earlier
@@ -18,6 +19,8 @@ _OF_WORK = ("oom", "numerical_instability")
 _PORT_TAKEN = ("store_cannot_listen", "store_port_in_use")
 _RETRIED_ABOVE = 2
 """Lines between Ray's word that it runs the task once more and its word on the worker that died."""
+_TRACE = "nccl_call_returned_an_error"
+_OF_THE_START = re.compile(r"\binit\.cc:\d+ -> ")
 _REQUEUE = re.compile(r"DUE TO JOB REQUEUE")
 _OF_ITS_STEP = ("slurm_srun_gone", "slurm_step_clean_up", "said_cancelled")
 """What srun says of the step that a requeue ends."""
@@ -127,9 +130,24 @@ def _worked(around: Surroundings) -> FirstAndLast:
 
 
 def transport_given_up(hit: Hit, around: Surroundings) -> RootCandidate | None:
-    """NCCL tried NVLink SHARP and took another way. If it could not go on, its general error follows."""
-    if hit.rule != "nccl_device_call_failed" or OF_NVLS.search(hit.line.text) is None:
-        return None
-    if any(maybe_earlier(hit.line, each.line) for each in around.once(link_reports).get(hit.line.file, ())):
+    """NCCL tried NVLink SHARP or CollNet and took another way. If it could not go on, its error follows."""
+    tried = _of_nvls(hit) or _of_collnet(hit, around)
+    if not tried or any(
+        maybe_earlier(hit.line, each.line) and each.rule != _TRACE
+        for each in around.once(link_reports).get(hit.line.file, ())
+    ):
         return None
     return beside(hit, NotRoot("transport given up"))
+
+
+def _of_nvls(hit: Hit) -> bool:
+    return hit.rule == "nccl_device_call_failed" and OF_NVLS.search(hit.line.text) is not None
+
+
+def _of_collnet(hit: Hit, around: Surroundings) -> bool:
+    """Whether a communicator's start hands up the error of a CollNet that NCCL said it does without."""
+    if hit.rule != _TRACE:
+        return False
+    return _OF_THE_START.search(hit.line.text) is not None and any(
+        each.rule == WITHOUT_COLLNET and earlier(each.line, hit.line) for each in around.noted
+    )

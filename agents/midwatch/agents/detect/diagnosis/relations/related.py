@@ -12,6 +12,7 @@ from midwatch.agents.detect.diagnosis.relations.closing import (
     aborted_in_a_loader,
     crashed_while_shut_down,
     only_torn_down,
+    server_closed_on_request,
     thrown_while_ending,
 )
 from midwatch.agents.detect.diagnosis.relations.handled import (
@@ -53,6 +54,7 @@ RELATIONS: tuple[Relation, ...] = (
     port_left_alone,
     transport_given_up,
     only_torn_down,
+    server_closed_on_request,
     taken_down_for_a_reason,
     broken_by_the_watchdog,
     raised_by_the_wait,

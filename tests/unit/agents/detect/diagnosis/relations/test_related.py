@@ -107,6 +107,39 @@ def test_nvlink_sharp_that_nccl_gave_up_ended_nothing(watch: Watch) -> None:
     assert (failed.verdict.root_line, failed.decision.action) == (NVLS, "stop")
 
 
+def test_a_collnet_that_nccl_does_without_ended_nothing(watch: Watch) -> None:
+    warned = "n4:88:90 [0] NCCL WARN Cannot initialize CollNet, using point-to-point network instead\n"
+    traces = "n4:88:90 [0] NCCL INFO init.cc:77 -> 2\nn4:89:91 [1] NCCL INFO init.cc:77 -> 2\n"
+    assert watch(warned + traces).decision.action == "none"
+    assert watch(traces + warned).verdict.error_type == "nccl"
+    assert watch(warned + traces.replace("init.cc", "net.cc")).verdict.error_type == "nccl"
+    assert watch(f"{warned}{traces}{GENERAL}\n").verdict.state == "failed"
+
+
+SERVER = (
+    "(APIServer pid=4188) INFO 03-02 11:52:40 [launcher.py:77] [shutdown] API server: shutdown triggered\n"
+)
+ENGINE_GONE = "".join(
+    f"(APIServer pid=4188) ERROR 03-02 11:52:41 [async_llm.py:118] {line}\n"
+    for line in (
+        "AsyncLLM output_handler failed.",
+        "Traceback (most recent call last):",
+        '  File "/toy/vllm/v1/engine/async_llm.py", line 77, in output_handler',
+        "    outputs = await engine_core.get_output_async()",
+        "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.",
+    )
+)
+
+
+def test_a_server_that_was_asked_to_end_may_lose_its_engine(watch: Watch) -> None:
+    closed = "(APIServer pid=4188) INFO:     Application shutdown complete.\n"
+    assert watch(SERVER + ENGINE_GONE + closed).decision.action == "none"
+    assert watch(ENGINE_GONE + SERVER + closed).verdict.state == "failed"
+    assert (
+        watch(SERVER + ENGINE_GONE.replace("EngineDeadError", "ToyError") + closed).verdict.state == "failed"
+    )
+
+
 @pytest.mark.parametrize("asked", ["Job 7781 was warned: requeueing itself", "+ scontrol requeue 7781"])
 def test_a_job_that_requeued_itself_needs_no_start(watch: Watch, asked: str) -> None:
     done = watch(f"{STEPS}{asked}\n{REQUEUED}\n")
