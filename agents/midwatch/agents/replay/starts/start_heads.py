@@ -1,7 +1,8 @@
 """Start heads: what a start prints first, printed again behind a process's end: another start's. Pure.
 
 The file's first lines are a head, and so are the first lines behind each end. Ranks of one start print theirs
-before any of them ends. Stacks, summaries, steps and indented lines are no head.
+before any of them ends. Stacks, summaries, steps and indented lines are no head. Behind a shell's word that a
+signal ended its command, the file's first two lines are enough.
 """
 
 from __future__ import annotations
@@ -31,6 +32,10 @@ _NO_HEAD = re.compile(rb"\A\s|(?i:\b(?:step|epoch|iter\w*|loss)\b[ =:\[]+\d)")
 
 # torchrun's agent is alive behind the end of a worker, and may import what its workers imported.
 _AGENT_LIVES = re.compile(rb"closing signal SIG|\bfailed \(exitcode: -?\d+\) local_rank: ")
+# What a shell prints of its only command stands behind whatever stands in the line, mostly a bar.
+_KILLED = re.compile(
+    rb"(?:^|\]|\bit/s|\bs/it)(?:Killed|Terminated|Segmentation fault(?: \(core dumped\))?) *\n", re.MULTILINE
+)
 _HEADING = re.compile(rb"[^\w\s]{3,}\s*\S")
 
 _Row = tuple[bytes, ...]
@@ -56,6 +61,14 @@ def heads_behind_ends(file: LogFile) -> Iterator[tuple[int, int]]:
         if again or _warns_again(text, above, end) or _begins_again(text, end.offset, stops[0]):
             yield end.offset, end.number
         other, above = other | rows, end.offset
+    yield from _behind_kills(text, stops[0])
+
+
+def _behind_kills(text: bytes, first_end: int) -> Iterator[tuple[int, int]]:
+    """The places behind a shell's word on a signal where the file's very first lines stand again."""
+    for killed in _KILLED.finditer(text):
+        if _stands_again(text, killed.end(), min(first_end, killed.start())):
+            yield killed.end(), text.count(b"\n", 0, killed.end()) + 1
 
 
 def _begins_again(text: bytes, at: int, first_end: int) -> bool:
@@ -64,7 +77,13 @@ def _begins_again(text: bytes, at: int, first_end: int) -> bool:
     What a program prints first, another rank of the same start may print there.
     """
     known = _first_lines(text, 0, first_end)
-    if len(known) < _FIRST or letters(known) < LETTERS or not all(map(_HEADING.match, known)):
+    return all(map(_HEADING.match, known)) and _stands_again(text, at, first_end)
+
+
+def _stands_again(text: bytes, at: int, first_end: int) -> bool:
+    """Whether the file's first two lines stand there again, and one process wrote the file."""
+    known = _first_lines(text, 0, first_end)
+    if len(known) < _FIRST or letters(known) < LETTERS:
         return False
     return known == _first_lines(text, at, len(text)) and not speaks_of_many(text)
 

@@ -72,6 +72,21 @@ def test_headings_that_a_file_begins_with_begin_the_next_start(watch: Watch) -> 
     assert places(plain + NO_MODULE + plain) == []
 
 
+LOADS = "takes the toys from the cache of the toy shop\n"
+BAR = " 18%|#8   | 7/40 [00:07<00:33, 1.00it/s]"
+
+
+def test_a_file_s_first_lines_behind_a_shell_s_word_on_a_signal_begin_the_next_start(watch: Watch) -> None:
+    for told in (f"{BAR}Killed\n", f"{BAR}\nTerminated\n"):
+        text = LOADS * 2 + told + LOADS * 2 + BAR + "\n"
+        assert places(text) == [3 + told.count("\n")]
+        assert places(LOADS * 2 + told + "the toys are painted\n" + LOADS) == []
+        assert places(text + "local_rank: 1\n") == []
+    done = watch(LOADS * 2 + f"{BAR}Killed\n" + LOADS * 2 + BAR + "\n" + SHAPE)
+    assert (done.verdict.error_type, len(done.earlier)) == ("torch", 1)
+    assert places(LOADS * 2 + "Killed 7 toys\n" + LOADS * 2) == []
+
+
 WARNS = "/toy/src/train.py:24: DeprecationWarning: `np.toy` is an old alias\n  if not hasattr(np, 'toy'):\n"
 OF_LIB = WARNS.replace("/toy/src/train.py", "/toy/lib/layers.py")
 NAMED = NO_MODULE.replace('"train.py"', '"/toy/src/train.py"')
