@@ -9,7 +9,8 @@ import re
 
 from midwatch.streams.lines.launcher_prefix import front
 
-_ENTRY = re.compile(rb"\s*(?:[-*+] |\xe2\x80\xa2 ?|\d{1,3}[.)] |['\"(\[{])\s*\S")
+_ENTRY = re.compile(rb"(?:\s*(?:[-*+] |\xe2\x80\xa2 ?|\d{1,3}[.)] |['\"(\[{])\s*|[ \t]+[a-z]\w*: )\S")
+"""An entry of a list, or an indented field."""
 _LONGEST = 400  # bytes of the next line that are looked at
 
 

@@ -123,7 +123,8 @@ def test_an_exception_whose_message_begins_below_announces_the_one_in_it(watch: 
 
 
 @pytest.mark.parametrize(
-    "entry", ["  - wheels.left", "'wheels.left'", "[rank0]: * wheels.left", "1. wheels.left"]
+    "entry",
+    ["  - wheels.left", "'wheels.left'", "[rank0]: * wheels.left", "1. wheels.left", "    wheel: left"],
 )
 def test_an_exception_that_lists_what_is_missing_announces_none(watch: Watch, entry: str) -> None:
     lists = frames("toys.MissingError: the toy lacks:") + f"\n{entry}\n"
