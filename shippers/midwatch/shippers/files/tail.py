@@ -11,8 +11,8 @@ import os
 from dataclasses import dataclass
 
 from midwatch.shippers.files.fingerprint import Probe, extended
+from midwatch.streams.line_feeds import line_feeds
 from midwatch.streams.lines.blocks import LARGEST_CONTEXT
-from midwatch.streams.lines.line_feeds import line_feeds
 from midwatch.streams.lines.normalise import LONGEST_RAW_LINE, whole_lines
 from midwatch.streams.records import Generation
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from midwatch.shippers.files.tail import FilePosition, ReadBlock
+from midwatch.streams.line_feeds import line_feeds
 from midwatch.streams.lines import blocks
-from midwatch.streams.lines.line_feeds import line_feeds
 from midwatch.streams.lines.normalise import normalise
 from midwatch.streams.records import Anchor, Chunk, Generation, Origin, Section
 

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from midwatch.streams.line_feeds import line_feeds
 from midwatch.streams.lines.envelopes import envelopes, unwrapped
 from midwatch.streams.lines.escapes import RESETS, has_escapes, without_escapes
-from midwatch.streams.lines.line_feeds import line_feeds
 from midwatch.streams.lines.redaction import redact, suspects, suspicious
 from midwatch.streams.lines.times import line_time, printed_time
 from midwatch.streams.records import Anchor, Section

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from midwatch.streams.errors import MalformedRecord
-from midwatch.streams.lines.line_feeds import line_feeds
+from midwatch.streams.line_feeds import line_feeds
 from midwatch.streams.records import Section
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from midwatch.agents.replay.reading.archives import Advance, LogReader, nothing
+from midwatch.streams.line_feeds import line_feeds
 from midwatch.streams.lines import blocks
 from midwatch.streams.lines.envelopes import unwrapped
 from midwatch.streams.lines.escapes import without_escapes
-from midwatch.streams.lines.line_feeds import line_feeds
 from midwatch.streams.lines.normalise import LONGEST_LINE, LONGEST_RAW_LINE, normalise, whole_lines
 from midwatch.streams.lines.redaction import redact
 from midwatch.streams.records import Chunk, Generation, Origin, Section

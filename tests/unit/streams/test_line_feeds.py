@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from midwatch.streams.lines.line_feeds import line_feeds
+from midwatch.streams.line_feeds import line_feeds
 
 TEXTS = st.lists(st.sampled_from([b"\n", b"step", b"\r", b"\r\n", b"\x0b\x0c", b"loss: " * 60])).map(b"".join)
 
