@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from midwatch.agents.replay.reading.log_files import LogFile
+from midwatch.agents.replay.went_on.resumed_records import resumes_records
 from unit.agents.conftest import Watch
 
 FAILED = 'toy 17 box 4: "no space left on device"\n'
@@ -32,3 +34,21 @@ def test_records_that_go_on_show_that_the_program_got_over_it(
     watch: Watch, text: str, *, failed: bool
 ) -> None:
     assert (watch(text).verdict.state == "failed") is failed
+
+
+MESSAGE = ("toy 7 has no axle", " [[wheel 7]]", " the build of toy 7", " [[box 7]]")
+
+
+def logged(second: int, *lines: str) -> str:
+    return "".join(f"E0302 11:52:{second}.118290 4188 toy_runner.py:77] {line}\n" for line in lines)
+
+
+def resumes(text: str) -> bool:
+    return resumes_records(LogFile("toy.log", text.encode(), 0.0), len(MESSAGE) + 1)
+
+
+def test_the_rest_of_its_own_message_is_no_such_record() -> None:
+    first, failed = logged(40, *MESSAGE), "toys.BuildError: " + MESSAGE[0]
+    assert not resumes(first + logged(41, failed, *MESSAGE[1:]))
+    assert resumes(first + logged(41, failed, *MESSAGE[1:]) + logged(42, *MESSAGE))
+    assert resumes(first + logged(41, failed) + logged(42, *MESSAGE))
