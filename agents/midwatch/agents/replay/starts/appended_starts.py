@@ -50,6 +50,7 @@ from midwatch.agents.replay.starts.start_words import (
 )
 from midwatch.agents.replay.starts.worker_group_starts import PIECES as RESTART_PIECES
 from midwatch.agents.replay.starts.worker_group_starts import behind_a_silent_restart, behind_restarts
+from midwatch.agents.replay.went_on.written_on import held_where_written_on
 
 MOST_FILES = 8
 """Files of a job that are each searched for appended starts. Of more files the one with the root is."""
@@ -121,7 +122,8 @@ def _last_start(files: Sequence[LogFile], watch: Watch, *, anew: bool) -> Replay
         cut.append(parts[-1])
         earlier += _earlier(parts, watch)
     known = cut[0].replayed if len(cut) == 1 else None
-    return _noted(known or watch([part.file for part in cut]), earlier)
+    last = [part.file for part in cut]
+    return held_where_written_on(_noted(known or watch(last), earlier), last)
 
 
 def _last_of_many(files: Sequence[LogFile], watch: Watch, *, anew: bool) -> Replayed:

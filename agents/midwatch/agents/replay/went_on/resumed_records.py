@@ -19,7 +19,8 @@ _KIND = 24
 _AGAIN = 3
 _READ = 2000
 _CLOCK, _NUMBER, _LEVEL = re.compile(CLOCK), re.compile(NUMBER), re.compile(rf"(?i){LEVEL} *")
-_SECOND = re.compile(r"\b\d\d:\d\d:\d\d\b")
+# glog stamps each line of a message. Behind its first line they are indented, or empty.
+_OF_A_MESSAGE = re.compile(r"[IWEF]0 T 0 [\w./-]+:0\](?:\s{2}| ?\Z)")
 _ONE_OF_MANY = re.compile(r"(?i)\b(?:rank|worker|node|gpu|actor|proc\w*|pid)\b")
 _EXCEPTION = re.compile(r"\A\W*(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Warning)\b|\ATraceback\b")
 
@@ -37,19 +38,9 @@ def resumes_records(file: LogFile, last: int) -> bool:
     known = {
         _kind(each, form) for each in map(_form, above) if each.startswith(head) and "0" in each[_HEAD:]
     } - {form}
-    second = _second(own)
-    behind = [
-        _kind(_form(line), form)
-        for line in islice(lines_behind(file, last), _READ)
-        if second is None or _second(line) != second  # else it may be the rest of the same message
-    ]
+    rest = (_form(line) for line in islice(lines_behind(file, last), _READ))
+    behind = [_kind(each, form) for each in rest if _OF_A_MESSAGE.match(each) is None]
     return sum(1 for each in behind if each in known) >= _AGAIN
-
-
-def _second(line: str) -> str | None:
-    """The second of the day that the line prints."""
-    found = _SECOND.search(line)
-    return None if found is None else found[0]
 
 
 def _kind(form: str, failed: str) -> str:

@@ -36,11 +36,11 @@ def test_records_that_go_on_show_that_the_program_got_over_it(
     assert (watch(text).verdict.state == "failed") is failed
 
 
-MESSAGE = ("toy 7 has no axle", " [[wheel 7]]", " the build of toy 7", " [[box 7]]")
+MESSAGE = ("toy 7 has no axle", " [[wheel 7]]", "", " the build of toy 7", " [[box 7]]")
 
 
-def logged(second: int, *lines: str) -> str:
-    return "".join(f"E0302 11:52:{second}.118290 4188 toy_runner.py:77] {line}\n" for line in lines)
+def logged(*lines: str) -> str:
+    return "".join(f"E0302 11:52:40.118290 4188 toy_runner.py:77] {line}\n" for line in lines)
 
 
 def resumes(text: str) -> bool:
@@ -48,7 +48,7 @@ def resumes(text: str) -> bool:
 
 
 def test_the_rest_of_its_own_message_is_no_such_record() -> None:
-    first, failed = logged(40, *MESSAGE), "toys.BuildError: " + MESSAGE[0]
-    assert not resumes(first + logged(41, failed, *MESSAGE[1:]))
-    assert resumes(first + logged(41, failed, *MESSAGE[1:]) + logged(42, *MESSAGE))
-    assert resumes(first + logged(41, failed) + logged(42, *MESSAGE))
+    painted = tuple(f"paints toy {n}" for n in (1, 2, 3, 4))
+    failed = ("toys.BuildError: " + MESSAGE[0], *MESSAGE[1:])
+    assert not resumes(logged(*MESSAGE, *failed))
+    assert resumes(logged(*painted, "none", *failed, *painted))
