@@ -10,6 +10,8 @@ from midwatch.rules.matching.hits import CompiledRule, Match
 from midwatch.streams.lines.forms import LONGEST_FORM, form_of
 from midwatch.streams.lines.log_levels import is_echo, is_quiet, stands_aside
 
+_LONGEST = 64  # lines of a list
+
 
 class OwnWords(NamedTuple):
     """Why a line reports no failure by its own words, for a rule that was found in it; "" where it may.
@@ -22,10 +24,27 @@ class OwnWords(NamedTuple):
 
 
 def own_words(hit: Match) -> OwnWords:
-    """What the line of a hit says of itself. A storm repeats few forms, so they are remembered by rule."""
+    """What the line of a hit says of itself. A storm repeats few forms, so they are remembered by rule.
+
+    torch lists what a checkpoint lacks in lines that begin with a tab. Who wrote them the first line tells.
+    """
     if hit.compiled.digits_are_alike and hit.end - hit.start <= LONGEST_FORM:
-        return _own_words(hit.compiled, hit.form)
-    return _own_words.__wrapped__(hit.compiled, hit.line)
+        words = _own_words(hit.compiled, hit.form)
+    else:
+        words = _own_words.__wrapped__(hit.compiled, hit.line)
+    of_a_list = not words.quiet and hit.chunk.startswith(b"\t", hit.start)
+    return words._replace(quiet="quiet") if of_a_list and is_quiet(_above_the_list(hit)) else words
+
+
+def _above_the_list(hit: Match) -> bytes:
+    """The nearest line above that does not begin with a tab; empty where none is near."""
+    text, at = hit.chunk, hit.start
+    for _ in range(_LONGEST):
+        begin = text.rfind(b"\n", 0, max(at - 1, 0)) + 1
+        if at == 0 or not text.startswith(b"\t", begin):
+            return text[begin : max(at - 1, 0)]
+        at = begin
+    return b""
 
 
 @lru_cache(maxsize=2048)

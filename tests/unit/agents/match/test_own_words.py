@@ -8,6 +8,7 @@ from midwatch.agents.match.hedges import only_mentions
 from midwatch.agents.match.own_words import own_words
 from midwatch.rules.loader import load_bundle
 from midwatch.rules.matching.compiler import compile_rules
+from midwatch.rules.model import Rule
 from midwatch.rules.prefilter.workloads import WORKLOADS
 from midwatch.streams.lines.log_levels import is_echo, is_quiet, stands_aside
 
@@ -30,3 +31,16 @@ def test_remembered_words_are_those_of_the_line_itself() -> None:
             assert bool(words.aside) == (is_echo(spoken) or only_mentions(hit))
             seen += bool(words.quiet or words.aside)
     assert seen > 100
+
+
+def test_a_list_is_of_the_writer_of_its_first_line() -> None:
+    rule = Rule(name="sizes", pattern="size mismatch for ")
+    listed = b"\tsize mismatch for toy.wheel\n\tsize mismatch for toy.axle\n"
+
+    def quiet(text: bytes) -> list[bool]:
+        return [bool(own_words(hit).quiet) for hit in compile_rules([rule], scan=False).match_chunk(text)]
+
+    assert quiet(b"(WARNING)[toys.py:77]  Errors in the toy:\n" + listed) == [True, True]
+    assert quiet(b"ToyError: Errors in the toy:\n" + listed) == [False, False]
+    assert quiet(listed) == [False, False]
+    assert quiet(b"(WARNING)[toys.py:77]  Errors in the toy:\nsize mismatch for all\n") == [False]
