@@ -35,7 +35,8 @@ MISSED_BY_A_BUILD = ("linker_misses_a_library", "compiler_not_there")
 """Rules of context that explain the end of a build, and nothing else."""
 WITHOUT_COLLNET = "nccl_without_collnet"
 SERVER_ASKED_TO_END = "vllm_server_asked_to_end"
-NOTED = (*MISSED_BY_A_BUILD, WITHOUT_COLLNET, SERVER_ASKED_TO_END)
+STARTED_AGAIN = "snakemake_starts_again"
+NOTED = (*MISSED_BY_A_BUILD, WITHOUT_COLLNET, SERVER_ASKED_TO_END, STARTED_AGAIN)
 """Rules of context that explain no end by themselves, and that a relation asks for."""
 LEFT_THE_SCRIPT = "left_the_script"
 """What match captures of an exception whose traceback begins in the script's own module."""

@@ -6,13 +6,13 @@ import re
 
 from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, beside, speaker
 from midwatch.agents.detect.diagnosis.mistakes import MISTAKE
-from midwatch.agents.detect.diagnosis.noted_lines import WITHOUT_COLLNET
+from midwatch.agents.detect.diagnosis.noted_lines import STARTED_AGAIN, WITHOUT_COLLNET
 from midwatch.agents.detect.diagnosis.relations.surroundings import Surroundings
 from midwatch.agents.detect.diagnosis.relations.waits import OF_NVLS, link_reports
 from midwatch.agents.detect.line_order import FirstAndLast, earlier, maybe_earlier
 from midwatch.streams.records import Hit
 
-_FALLBACKS = {"ofi_plugin_setup_failed": "nccl_tcp_fallback"}
+_FALLBACKS = {"ofi_plugin_setup_failed": "nccl_tcp_fallback", "snakemake_job_failed": STARTED_AGAIN}
 # Ray prints this of each worker that dies, whether or not it then runs the task once more.
 _A_WORKER_DIED = "A worker died or was killed while executing a task"
 _OF_WORK = ("oom", "numerical_instability")

@@ -92,12 +92,13 @@ def _after_an_end(candidates: Sequence[RootCandidate]) -> list[RootCandidate]:
 def _with_terminated_launchers(candidates: Sequence[RootCandidate]) -> list[RootCandidate]:
     """The candidates, with a shell's word that its launcher was terminated as the cause of the waits below.
 
-    Nothing then shows that a restart is wanted.
+    What failed above it may be why it was terminated. Nothing shows that a restart is wanted.
     """
     waits = FirstAndLast(each.hit for each in candidates if each.hit.error_type in WAITED)
+    above = FirstAndLast(each.hit for each in candidates if not (each.set_aside or each.hit.rule == _SHELL))
     return [
         RootCandidate(replace(each.hit, role="cause", transient=None))
-        if _is_terminated(each) and waits.behind(each.hit.line) is not None
+        if _is_terminated(each) and waits.behind(each.hit.line) and not above.before(each.hit.line)
         else each
         for each in candidates
     ]

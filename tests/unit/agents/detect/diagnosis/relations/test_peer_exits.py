@@ -159,6 +159,7 @@ def test_a_terminated_launcher_for_which_nobody_waits_tells_only_of_an_end() -> 
     [
         "Terminated\n" + STEPS.replace("step: ", "step: 1"),
         "run.sh: line 12:  4188 Terminated              ./watch_the_toys.sh\n",
+        WAITED_LONG + "Terminated\n",
     ],
 )
 def test_what_ended_beside_the_training_explains_no_wait(watch: Watch, between: str) -> None:

@@ -116,6 +116,19 @@ def test_a_collnet_that_nccl_does_without_ended_nothing(watch: Watch) -> None:
     assert watch(f"{warned}{traces}{GENERAL}\n").verdict.state == "failed"
 
 
+def test_a_rule_that_snakemake_starts_again_ended_nothing(watch: Watch) -> None:
+    failed = "Error in rule paint_toys:\n    jobid: 7\n    output: toys.txt\n"
+    again = "Trying to restart job 7.\nSelect jobs to execute...\n"
+    assert watch(failed + again).decision.action == "none"
+    assert (
+        watch(
+            failed + again + failed + "Exiting because a job execution failed. Look above for error"
+        ).verdict.state
+        == "failed"
+    )
+    assert watch(failed + "7 of 7 steps (100%) done\n").decision.action == "none"
+
+
 SERVER = (
     "(APIServer pid=4188) INFO 03-02 11:52:40 [launcher.py:77] [shutdown] API server: shutdown triggered\n"
 )
