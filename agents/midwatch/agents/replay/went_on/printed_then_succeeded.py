@@ -2,7 +2,7 @@
 
 A program that a failure ends prints no success. But a script may print one behind a program that crashed. So
 the program must have caught the failure. Either a handler printed the traceback, or one logger wrote the
-failure, in a line of its own, and the success.
+failure, in a line of its own, and the success. A process that crashed above caught nothing.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def got_over_by_its_word(
     `last`: files with a failure, and the line of the last one. `held`: the failures that no later step has
     undone. `hits`: all hits of the job. `succeeded`: its word counts. Raises OSError.
     """
-    if last and all(_printed_then_succeeded(*each, held, hits) for each in last):
+    crashed = any(hit.error_type == "native_crash" and tells_an_end(hit) for hit in held)
+    if last and not crashed and all(_printed_then_succeeded(*each, held, hits) for each in last):
         return "the program itself printed its last failure, and told of its success behind it"
     if last and all(says_it_ended_well(*each) or all_voices_tell(*each) for each in last):
         return "behind the last failure the job told of its good end, and of exit code 0 or by all loggers"

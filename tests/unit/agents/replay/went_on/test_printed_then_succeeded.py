@@ -25,6 +25,7 @@ DONE = "2026-03-02 11:53:40,118 INFO toys: finished after 77 steps, loss 0.31\n"
         pytest.param(PUSHED + "Training completed\n", True, id="a script tells of the success"),
         pytest.param(PUSHED + DONE.replace("2026-03-02 ", ""), True, id="another logger"),
         pytest.param(DONE + PUSHED, True, id="the success stands in front"),
+        pytest.param("Fatal Python error: Aborted\n" + PUSHED + DONE, True, id="a process crashed above"),
     ],
 )
 def test_a_logger_that_tells_of_the_success_had_caught_the_failure(
