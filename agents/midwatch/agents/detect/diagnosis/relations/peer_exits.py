@@ -25,6 +25,7 @@ _CHECK = re.compile(
 )
 _FRONT = re.compile(r"\A[^\w(]{0,12}(\([^()]{0,80}\))")  # (pid=raylet, ip=10.0.0.9)
 _SHELL = "shell_terminated"
+_SCHEDULERS = ("slurm", "scheduler", "kubernetes")
 _OF_A_BACKGROUND_JOB = re.compile(r": line \d+: +\d+ ")  # a script may end its own helper
 _NUMBER = re.compile(r"\b[IWEF]\d{4} [\d:.]+ +(\d+)|\[\d{4}-\d\d-\d\d [\d:,.]+ [IWECF] (\d+) \d+\]")
 
@@ -92,8 +93,11 @@ def _after_an_end(candidates: Sequence[RootCandidate]) -> list[RootCandidate]:
 def _with_terminated_launchers(candidates: Sequence[RootCandidate]) -> list[RootCandidate]:
     """The candidates, with a shell's word that its launcher was terminated as the cause of the waits below.
 
-    What failed above it may be why it was terminated. Nothing shows that a restart is wanted.
+    It is none where something failed above it, or where anybody else says why the job ended. Nothing shows
+    that a restart is wanted.
     """
+    if any(map(_says_why, candidates)):
+        return list(candidates)
     waits = FirstAndLast(each.hit for each in candidates if each.hit.error_type in WAITED)
     above = FirstAndLast(each.hit for each in candidates if not (each.set_aside or each.hit.rule == _SHELL))
     return [
@@ -104,6 +108,14 @@ def _with_terminated_launchers(candidates: Sequence[RootCandidate]) -> list[Root
     ]
 
 
+def _says_why(candidate: RootCandidate) -> bool:
+    """Whether it is a scheduler's word, or a cause that is no broken link and no wait."""
+    hit = candidate.hit
+    if candidate.set_aside or hit.rule == _SHELL:
+        return False
+    return hit.subsystem in _SCHEDULERS or (hit.role == "cause" and family(hit.error_type) != "comms")
+
+
 def _is_terminated(candidate: RootCandidate) -> bool:
     hit = candidate.hit
     return hit.rule == _SHELL and not candidate.set_aside and not _OF_A_BACKGROUND_JOB.search(hit.line.text)
@@ -111,8 +123,8 @@ def _is_terminated(candidate: RootCandidate) -> bool:
 
 def _ends_its_process(hit: Hit) -> bool:
     """Whether the line's own process ends by this failure. Broken numbers, for example, end none."""
-    families = ("code", "memory", "stopped")
-    return hit.role == "cause" and hit.fallback and family(hit.error_type) in families
+    own = family(hit.error_type) in ("code", "memory") or hit.rule == _SHELL
+    return hit.role == "cause" and hit.fallback and own
 
 
 def _records_a_memory_kill(candidate: RootCandidate) -> bool:

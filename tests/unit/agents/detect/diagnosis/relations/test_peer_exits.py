@@ -145,6 +145,34 @@ def test_ranks_that_wait_behind_a_terminated_launcher_follow_from_that(watch: Wa
     assert done.decision.action == "hold"
 
 
+NODE_FAILED = (
+    "slurmstepd: error: *** STEP 4711.0 ON toy-2 CANCELLED AT 2026-03-02T11:52:40 DUE TO NODE FAILURE, SEE"
+    " SLURMCTLD LOG FOR DETAILS ***\n"
+)
+TASK_LEFT = "srun: error: toy-2: task 1: Exited with exit code 1\n"
+
+
+@pytest.mark.parametrize(
+    ("below", "error_type", "action"),
+    [
+        (NODE_FAILED + WAITED_LONG, "slurm_failure", "restart"),
+        (WAITED_LONG + NODE_FAILED, "slurm_failure", "restart"),
+        (WAITED_LONG + TASK_LEFT, "nccl_timeout", "restart"),
+        (
+            WAITED_LONG + "NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off the bus.\n",
+            "hardware",
+            "restart",
+        ),
+        (WAITED_LONG + "ValueError: the toy has no wheel 7\n", "exception", "stop"),
+    ],
+)
+def test_whoever_says_why_wins_over_a_shell_s_word(
+    watch: Watch, below: str, error_type: str, action: str
+) -> None:
+    done = watch(STEPS + "Terminated\n" + below)
+    assert (done.verdict.error_type, done.decision.action) == (error_type, action)
+
+
 def test_a_terminated_launcher_for_which_nobody_waits_tells_only_of_an_end() -> None:
     told = consequence(2, "shell_terminated", "cancelled", general=True, text="Terminated")
     left = consequence(4, "toy_peer", "ray_actor_died")
