@@ -64,6 +64,11 @@ _SAYS_WHY = re.compile(
     rb"(?i)\b(?:error|fatal|fail(?:ed|ure)?|can ?not|could ?n[o']t|unable|abort(?:ed|ing)?|timed out|exceeded"
     rb"|refused|denied|invalid|corrupt(?:ed)?|killed|exception in (?!thread\b))\b"
 )
+# A warning and its line of code, a count of nothing, and libraries that register themselves twice.
+_WARNED = re.compile(
+    rb"\b\w*Warning: |\A\s*warnings\.warn\(|\b0 corrupt\b|\b(?i:unable|failed) to register\b"
+    rb"|: cannot find name for (?:user|group) ID \d"
+)
 # Behind a clock, numbers or a name, the level that a logger prints; or the first word of the line itself.
 _STAMPED = re.compile(
     rb"\A(?:[^a-z]|[A-Z][a-z]{2}\b){0,48}(?:[\w.-]+ ?[:|-] ?)?\[?\b(?:ERROR|CRITICAL|FATAL)\b"
@@ -184,10 +189,17 @@ def _cut(lines: Numbered, header: int, known: Mapping[int, Hit]) -> _Found | Non
         hit = known.get(number)
         if hit is not None and hit.aside:
             return number, hit.error_type, CUT
-        if _SAYS_WHY.search(line):
+        if _says_why(line):
             return number, error_type, CUT
     tells = names_a_library_s_exception(lines[header][1])
     return lines[header][0] if tells else last_code(lines[header:]), error_type, CUT
+
+
+def _says_why(line: bytes) -> bool:
+    """Whether a line above a traceback tells what the program met, not what it only warned of."""
+    if _SAYS_WHY.search(line) is None or _WARNED.search(line) is not None:
+        return False
+    return not (is_warning(line) or stands_aside(line) or goes_on(line))
 
 
 def _ended_or_said(lines: Numbered, known: Mapping[int, Hit], stepped: int) -> _Found | None:
