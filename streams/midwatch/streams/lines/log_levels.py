@@ -58,16 +58,20 @@ _UNREAD = re.compile(rb"\bloadsave\.cpp:\d+\)? (?:\w+ )?imread_")
 # writes the name of a class where a program under it wrote an empty line to its standard error. NCCL leaves
 # out a card of the network that it may not open. Where a parser of tool calls fails, vLLM still answers.
 # GTK looks for a screen, and matplotlib takes another way. TensorFlow trains where its profiler cannot trace.
-# gRPC waits for its own threads when a process ends. A reader that took enough closes gzip's pipe.
+# gRPC waits for its own threads when a process ends. A reader that took enough closes gzip's pipe. Where
+# TensorFlow cannot make a graph better, it takes the graph as it is. Matplotlib makes a folder elsewhere. vLLM
+# takes a model whose files name no sizes. An editor's server has a socket for the passwords of Git.
 _NEEDLESS = re.compile(
     rb"\bvfs_fuse\.c:\d+ +UCX +ERROR |\bev_epoll1_linux\.cc?:\d+\] +grpc epoll fd: "
-    rb"|\A\s+(?:\x1b\[\d+m)*TypingError: |\bwandb-upload_\d+:\d+ \[|\Apanic: stream_init: "
+    rb"|\A\s+(?:\x1b\[\d+m)*(?:Typing|Numba\w*)Error: |\bwandb-upload_\d+:\d+ \[|\Apanic: stream_init: "
     rb"|\bTHCudaCheck FAIL file=\S*/THCGeneral\.cpp line=\d+ error=\d+ : invalid argument"
     rb"|\ASystem\.Management\.Automation\.RemoteException\s*\Z"
     rb"|NCCL WARN (?:Call to ibv_open_device failed|NET/IB : Unable to open device )"
     rb"|\[\w*tool_parser\.py:\d+\] |\AUnable to init server: Could not connect: "
     rb"|\bcupti_tracer\.cc:\d+\] function |\binit\.cc:\d+\] grpc_wait_for_shutdown_with_timeout\(\) timed out"
-    rb"|\A(?:gzip: stdout|xz: \(stdout\): Write error): Broken pipe"
+    rb"|\A(?:gzip: stdout|xz: \(stdout\): Write error): Broken pipe|\bgrappler/optimizers/\w+\.cc:\d+\] "
+    rb"|\bmkdir -p failed for path \S*matplotlib|\[repo_utils\.py:\d+\] Error retrieving safetensors: "
+    rb"|\AError: connect \w+ \S*/vscode-(?:git|ipc)-"
 )
 # A page or a port to look at the run, or what is sent to one. The run goes on without it.
 _TO_LOOK_AT = re.compile(
