@@ -128,6 +128,8 @@ def _behind_prefix(line: str, prefix: str) -> str:
 
 def _prints_such_records(above: Sequence[str]) -> bool:
     """Whether the last line names an exception in a record as others above it."""
+    if not above:
+        return False
     record = form_of_print(above[-1])[:_KIND]
     if len(record) < _KIND or _NAMES.search(above[-1]) is None or _NAMES.match(own_part(above[-1]).strip()):
         return False

@@ -150,3 +150,7 @@ def test_an_exception_s_message_may_have_more_lines_and_a_judge_may_indent_it() 
     assert behind(CASES + more + MORE + TOLD)
     indented = "".join(f"  {line}\n" for line in RAISED.splitlines())
     assert behind(CASES + indented + MORE + TOLD)
+
+
+def test_an_exception_in_the_middle_of_an_indented_first_line_has_no_records_above() -> None:
+    assert not behind("  0: the lid was lost: KeyError\n" + CASES + TOLD)
