@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -21,6 +22,7 @@ from midwatch.agents.detect.incident.state import NodeState
 from midwatch.agents.detect.incident.turn import Turn
 from midwatch.streams.lines.foreign import PREFIX as FOREIGN
 from midwatch.streams.records import Held, Hit, Hits, Line, Progress, Stop
+from midwatch.streams.records.error_types import family
 
 RETRIES = "ray_train_retries"
 """The rule of Ray Train's own line that it starts its workers again."""
@@ -29,6 +31,9 @@ _HELD = 512
 _HELD_PER_RULE = 16
 _SPARE = 128
 """Held lines beyond `_HELD`, until the worst ones go together: sorting costs more than keeping them."""
+_LEAST_STEPS = 100
+"""A smaller number may stand in a line for any other reason."""
+_NUMBERS = re.compile(r"(?<![\d.])\d+(?![\d.])")
 _NOTED = 8
 _NOTED_OF_A_FALLBACK = 3
 _GENERATIONS = 1024
@@ -168,9 +173,21 @@ def _raised(judged: Mapping[str, int], ends: Mapping[str, int]) -> dict[str, int
     return dict(list(raised.items())[-_GENERATIONS:])
 
 
+def _tells_of_all_steps(turn: Turn, hit: Hit) -> bool:
+    """Whether the program itself says so: it made its last step and counts them all in this line.
+
+    Then ranks that lost each other behind that step did so while they left.
+    """
+    step, total = turn.state.step, turn.state.total
+    if step is None or total is None or step < max(total, _LEAST_STEPS):
+        return False
+    lost = all(family(each.hit.error_type) == "comms" for each in turn.state.held)
+    return lost and str(total) in _NUMBERS.findall(hit.line.text)
+
+
 def _hold(turn: Turn, hit: Hit, logged_ms: int) -> None:
     if hit.role == "success":
-        if hit.fallback and turn.state.held:
+        if hit.fallback and turn.state.held and not _tells_of_all_steps(turn, hit):
             return  # A script may say so behind the crash of what it ran.
         # The held lines stand before the job's success, so they did not end it.
         turn.set(succeeded=True, success_line=hit.line, held=(), noted=(), loops={})

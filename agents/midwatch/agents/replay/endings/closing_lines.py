@@ -82,6 +82,7 @@ _STRUCTURED = re.compile(
     rb"(?:level|lvl|severity)=\"?(?i:" + _LOUD + rb")\b"
     rb"|\A\[?[EF]\d{3,4} \d\d:\d\d:\d\d[.\d]* +(?:\d+ )?[\w./-]+:\d+\] (?!.*\bregister)"  # glog, c10
     rb"|\A(?:\[[\w.: -]+\] +)*[\w.-]+:\d+ +UCX +(?:ERROR|FATAL) "
+    rb"|.{,80}\bNCCL WARN NET/IB : (?:\S+ )?Got async (?:error )?event ?: port error"
 )
 _BEGINS = re.compile(
     rb"\A\W*(?:error: (?=.*\bgiv(?:ing|es|en) up\b)"

@@ -85,3 +85,12 @@ def test_a_log_that_ends_with_what_a_script_lacks_has_failed(watch: Watch, last:
     assert watch("the toy starts\n" + last + "the toy runs\n").verdict.state == "unknown"
     assert watch(STEPS + last).verdict.state == "healthy"
     assert watch("training finished\n" + last).verdict.state != "failed"
+
+
+def test_a_log_that_ends_where_a_port_of_the_network_failed_shows_it(watch: Watch) -> None:
+    port = "n4:88:9{} [{}] transport/net_ib.cc:93 NCCL WARN NET/IB : Got async event : port error\n\n"
+    down = "".join(port.format(rank, rank) for rank in range(8))
+    done = watch(STEPS + down)
+    assert (done.verdict.error_type, done.verdict.root_line_number) == ("nccl", 3)
+    assert done.decision.action == "hold"
+    assert watch(STEPS + down + "step 3 loss 1.8\n").verdict.state == "healthy"

@@ -136,3 +136,28 @@ def test_who_must_have_got_over_it(watch: Watch, text: str, *, failed: bool) -> 
 def test_compose_says_aborting_at_each_end(watch: Watch) -> None:
     ends = "toy-1 exited with code 0\nAborting on container exit...\n"
     assert watch("step 1 loss 0.7\nstep 2 loss 0.6\n" + ends).verdict.state != "failed"
+
+
+LOST = (
+    "[rank1]:[E302 11:52:40.118 ProcessGroupNCCL.cpp:542] [Rank 1] Collective WorkNCCL(SeqNum=7, "
+    "OpType=ALLREDUCE, NumelIn=8, NumelOut=8, Timeout(ms)=600000) raised the following async exception: "
+    "NCCL error: unhandled system error, NCCL version 2.27.5\n"
+)
+ALL = "".join(f"step {step}/300 | loss 2.{step}\n" for step in range(20, 301, 20))
+COUNTED = "训练结束 | 300 步 | 41.2 min\n"
+
+
+def test_a_program_that_counts_all_its_steps_lost_its_ranks_while_it_left(watch: Watch) -> None:
+    assert watch(ALL + LOST + COUNTED).verdict.state == "healthy"
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        ALL + LOST + COUNTED.replace("300", "41"),  # a script may say so, too
+        ALL.replace("step 300/300 | loss 2.300\n", "") + LOST + COUNTED,
+        ALL + "RuntimeError: CUDA error: an illegal memory access was encountered\n" + COUNTED,
+    ],
+)
+def test_without_its_last_step_or_its_count_or_for_another_reason_it_failed(watch: Watch, log: str) -> None:
+    assert watch(log).verdict.state == "failed"
