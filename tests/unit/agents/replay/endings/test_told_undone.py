@@ -60,6 +60,7 @@ def test_words_of_what_was_left_undone(line: str) -> None:
         "aggregated 3/6 clients, the quorum is reached",
         "wandb: 7 of 9 files uploaded",
         "errors written: 0.5",
+        "  adding: toys/ (stored 0%)",
         "stored in toys/rank10/2026-03-02/shards/7",
         "rc=0",
         "GET /toys finished with status 200",
