@@ -95,6 +95,7 @@ QUIET = [
     "(APIServer pid=7) ERROR 03-02 11:00:00 [repo_utils.py:7] Error retrieving safetensors: odd",
     "Error: connect ENOENT /tmp/vscode-git-aa11bb22.sock",
     "      NumbaTypeError: odd",
+    "slurmstepd: error: poll(): Bad address",
     "0090:err:toy:nodrv_Create odd: the process failed to start.",
     "gzip: stdout: Broken pipe",
     "xz: (stdout): Write error: Broken pipe",

@@ -348,6 +348,16 @@ CASES: list[tuple[str, int, int | None, Sequence[Hit], AttemptEnd]] = [
         [consequence(2, kind="user_interrupt", subsystem="user"), seen(6, general=True)],
         ended(),
     ),
+    (
+        "echo of an interrupt",
+        6,
+        2,
+        [
+            consequence(2, kind="user_interrupt", subsystem="user"),
+            seen(6, kind="communication", general=True),
+        ],
+        ended(),
+    ),
     ("a wait", 2, 6, [consequence(2, kind="nccl_timeout"), seen(6)], ended()),
     ("a summary", 8, 6, [seen(6), consequence(8, general=True, captures={"exit_code": "1"})], ended()),
     ("a consequence", 2, 6, [consequence(2, kind="ray_actor_died"), seen(6)], ended()),

@@ -12,6 +12,8 @@ from midwatch.streams.records import Hit
 
 PEER_LEFT = ("nccl_remote_error", "nccl_remote_error_raised")
 """Rules by which NCCL says that a peer is gone. Behind them a process ends itself, maybe by a crash."""
+_OF_AN_INTERRUPT = ("exception", "communication")
+"""What a program raises that is interrupted while it waits for others, or that lets go of them."""
 _ENDED_BY_ITSELF = re.compile(
     r"\bsrun: error: \S+: tasks? [\d,-]+:"
     r" (?:Aborted|Segmentation fault|Bus error|Floating point exception|Illegal instruction)\b"
@@ -51,7 +53,7 @@ def _echo(hit: Hit, first: dict[tuple[str, str], Hit], reported: Hit | None) -> 
         return NotRoot("echo of a report", reported.line) if reported is not None and behind else None
     start = first[hit.line.file]
     interrupted = start.subsystem == "user" and speaker(start) == speaker(hit)
-    if hit.error_type == "exception" and interrupted and earlier(start.line, hit.line):
+    if hit.error_type in _OF_AN_INTERRUPT and interrupted and earlier(start.line, hit.line):
         return NotRoot("echo of an interrupt", start.line)
     return None
 
