@@ -19,7 +19,7 @@ from midwatch.agents.replay.reading.archives import Advance, LogReader
 from midwatch.agents.replay.reading.line_order import cut, joined, timed
 from midwatch.agents.replay.reading.log_files import LogFile, chunks_of, origin_of
 from midwatch.agents.replay.reading.printed_times import PrintedTimes, undated
-from midwatch.agents.replay.reading.undated_ends import UndatedEnds
+from midwatch.agents.replay.undated_ends import UndatedEnds
 from midwatch.agents.rulesets.bundles import CompiledBundle
 from midwatch.streams.errors import MidwatchError
 from midwatch.streams.records import Chunk, Hits

@@ -1,7 +1,7 @@
-"""Undated ends: the word of an end that stands below the last clock of its file. Pure but for the files.
+"""Undated ends: the word of an end that stands below the last clock of its file.
 
 A shell's `Killed` and an exception that leaves its script print no time. They have that of the nearest clock
-above, which may be hours old: an `.err` prints a clock at the start, and its `.out` one with each step. Such a
+above. That may be hours old: an `.err` prints a clock at the start, and its `.out` one with each step. Such a
 word was written when its process ended, so it stands no earlier than the last clock of all files.
 """
 
