@@ -36,6 +36,11 @@ _AGENT_LIVES = re.compile(rb"closing signal SIG|\bfailed \(exitcode: -?\d+\) loc
 _KILLED = re.compile(
     rb"(?:^|\]|\bit/s|\bs/it)(?:Killed|Terminated|Segmentation fault(?: \(core dumped\))?) *\n", re.MULTILINE
 )
+# The agent itself was ended by a signal, and the first words of another one follow.
+_AGENT_ENDED = re.compile(rb"\bSignalException: Process \d+ got signal: \d+ *\n\Z")
+_AGENT_BEGINS = re.compile(
+    rb"[^\n]*\n?[^\n]*\*{20,} *\n[^\n]*Setting OMP_NUM_THREADS environment variable for each process"
+)
 _HEADING = re.compile(rb"[^\w\s]{3,}\s*\S")
 
 _Row = tuple[bytes, ...]
@@ -58,10 +63,17 @@ def heads_behind_ends(file: LogFile) -> Iterator[tuple[int, int]]:
             continue  # behind its job's summary the next job begins, behind its agent's end the next start
         rows = _rows(text, end.offset, stop)
         again = len(rows & first) >= _ROWS or len(rows & other) >= _ROWS
-        if again or _warns_again(text, above, end) or _begins_again(text, end.offset, stops[0]):
+        again = again or _warns_again(text, above, end) or _is_followed_by_an_agent(text, end)
+        if again or _begins_again(text, end.offset, stops[0]):
             yield end.offset, end.number
         other, above = other | rows, end.offset
     yield from _behind_kills(text, stops[0])
+
+
+def _is_followed_by_an_agent(text: bytes, end: ProcessEnd) -> bool:
+    """Whether a signal ended torchrun's agent, and the next one begins right behind it."""
+    ended = _AGENT_ENDED.search(text, end.begin, end.offset)
+    return ended is not None and _AGENT_BEGINS.match(text, end.offset) is not None
 
 
 def _behind_kills(text: bytes, first_end: int) -> Iterator[tuple[int, int]]:

@@ -110,3 +110,23 @@ def test_a_script_that_warns_again_behind_its_exception_was_started_again() -> N
 )
 def test_warnings_of_ranks_and_of_libraries_begin_no_start(text: str) -> None:
     assert places(text) == []
+
+
+AGENT = "".join(
+    f"W0302 11:{{}}:00.118 {{}} torch/distributed/run.py:793] {words}\n"
+    for words in ("", "*" * 41, "Setting OMP_NUM_THREADS environment variable for each process to be 1", "*" * 41)
+)
+SERVED = "".join(f"{letter}{other} is served\n" for letter in "abcdefgh" for other in "klmnopqrs")
+HUNG_UP = (
+    "Traceback (most recent call last):\n"
+    '  File "/toys/bin/torchrun", line 8, in <module>\n'
+    "    sys.exit(main())\n"
+    "torch.distributed.elastic.multiprocessing.api.SignalException: Process 4188 got signal: 1\n"
+)
+
+
+def test_an_agent_that_begins_behind_one_that_a_signal_ended_begins_a_start(watch: Watch) -> None:
+    first, last = AGENT.format(*[10, 4188] * 4), AGENT.format(*[12, 4201] * 4)
+    ended = SERVED + first + "the toys are read\n" + HUNG_UP
+    assert watch(ended).verdict.state == "failed"
+    assert watch(ended + last + "the toys are read\n").verdict.state != "failed"
