@@ -55,6 +55,12 @@ LACKS = "the log ends with a shell's word on what its script lacks"
 ENDED = "the log ends with what a terminal or a shell prints when a program is ended"
 
 _LACKS = "script_goes_on_without"
+_CONDA_LACKS = re.compile(
+    rb"\bCommandNotFoundError: Your shell has not been properly configured .*'conda activate'"
+)
+_CONDA_ADVISES = re.compile(rb"\bYou may need to close and restart your shell after running 'conda init'")
+_ADVICE = 32
+"""The most lines of a log that holds conda's advice on its shell and hardly more."""
 
 _DIGITS = re.compile(rb"\d+")
 _LEFT_OUT = re.compile(rb"\A\s*(?:\[?\.\.\.\]?)?\s*\Z")
@@ -234,8 +240,13 @@ def _in_a_broken_table(lines: Numbered) -> _Found | None:
 
 
 def _lacked_by_a_script(lines: Numbered, known: Mapping[int, Hit], *, trained: bool) -> _Found | None:
-    """The very last line, if a shell says there what its script lacks. Under `set -e` nothing follows."""
-    number, _ = lines[-1] if lines else (0, b"")
+    """The very last line, if a shell says there what its script lacks. Under `set -e` nothing follows.
+
+    Conda's own word on its shell is many lines long, and no program but the script stands above.
+    """
+    number, last = lines[-1] if lines else (0, b"")
+    if not trained and len(lines) <= _ADVICE and _CONDA_ADVISES.search(last):
+        return next(((number, "config", LACKS) for number, line in lines if _CONDA_LACKS.search(line)), None)
     hit = known.get(number)
     if trained or hit is None or hit.rule != _LACKS:
         return None

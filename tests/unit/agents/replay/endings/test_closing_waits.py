@@ -87,6 +87,27 @@ def test_a_log_that_ends_with_what_a_script_lacks_has_failed(watch: Watch, last:
     assert watch("training finished\n" + last).verdict.state != "failed"
 
 
+CONDA = (
+    "\nCommandNotFoundError: Your shell has not been properly configured to use 'conda {}'.\n"
+    "To initialize your shell, run\n\n    $ conda init <SHELL_NAME>\n\nCurrently supported shells are:\n"
+    "  - bash\n  - zsh\n\n"
+    "IMPORTANT: You may need to close and restart your shell after running 'conda init'.\n\n"
+)
+
+
+def test_a_log_of_little_but_conda_s_advice_on_its_shell_has_failed(watch: Watch) -> None:
+    done = watch("the toy starts\n" + CONDA.format("activate"))
+    assert (done.verdict.error_type, done.verdict.root_line_number) == ("config", 3)
+    assert done.decision.action == "hold"
+    work = "".join(f"the toy is at {number}\n" for number in range(40))
+    for log in (
+        work + CONDA.format("activate"),
+        CONDA.format("deactivate"),
+        CONDA.format("activate") + "done\n",
+    ):
+        assert watch(log).verdict.state != "failed"
+
+
 def test_a_log_that_ends_where_a_port_of_the_network_failed_shows_it(watch: Watch) -> None:
     port = "n4:88:9{} [{}] transport/net_ib.cc:93 NCCL WARN NET/IB : Got async event : port error\n\n"
     down = "".join(port.format(rank, rank) for rank in range(8))

@@ -114,7 +114,12 @@ def test_warnings_of_ranks_and_of_libraries_begin_no_start(text: str) -> None:
 
 AGENT = "".join(
     f"W0302 11:{{}}:00.118 {{}} torch/distributed/run.py:793] {words}\n"
-    for words in ("", "*" * 41, "Setting OMP_NUM_THREADS environment variable for each process to be 1", "*" * 41)
+    for words in (
+        "",
+        "*" * 41,
+        "Setting OMP_NUM_THREADS environment variable for each process to be 1",
+        "*" * 41,
+    )
 )
 SERVED = "".join(f"{letter}{other} is served\n" for letter in "abcdefgh" for other in "klmnopqrs")
 HUNG_UP = (
