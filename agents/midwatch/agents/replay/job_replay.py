@@ -29,6 +29,7 @@ from midwatch.agents.replay.reading.log_files import (
     up_to,
 )
 from midwatch.agents.replay.replayed import Replayed
+from midwatch.agents.replay.undated_ends import with_late_ends
 from midwatch.agents.replay.went_on.aftermath import (
     LastFailure,
     has_work_above,
@@ -118,6 +119,8 @@ def replay(  # noqa: PLR0913  # what a log alone cannot tell; each has its defau
             result = with_cut_name(result, files)
         elif _ended_for_no_known_reason(result) and not run.watch.job.state.succeeded:
             result = with_closing(result, _closing(run, files, hits), files)
+    elif not held and (late := with_late_ends(files, hits)):
+        return replay(job, late, watched, book, limits, detectors=detectors, source=source, cut=cut)
     else:
         result = _not_failed(run, files, hits, whole=not damages, results=over_it == RESULTS)
     if undone is not None and result.verdict.state != "failed" and not damages:

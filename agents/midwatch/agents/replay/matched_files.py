@@ -19,7 +19,7 @@ from midwatch.agents.replay.reading.archives import Advance, LogReader
 from midwatch.agents.replay.reading.line_order import cut, joined, timed
 from midwatch.agents.replay.reading.log_files import LogFile, chunks_of, origin_of
 from midwatch.agents.replay.reading.printed_times import PrintedTimes, undated
-from midwatch.agents.replay.undated_ends import UndatedEnds
+from midwatch.agents.replay.undated_ends import ended_late, last_clock
 from midwatch.agents.rulesets.bundles import CompiledBundle
 from midwatch.streams.errors import MidwatchError
 from midwatch.streams.records import Chunk, Hits
@@ -116,10 +116,10 @@ class FileHits:
     """The hits of one file that were read and not yet taken. `latest`: the time of the last line read."""
 
     def __init__(
-        self, file: LogFile, reader: LogReader, chunks: Chunks, undated: float, ends: UndatedEnds
+        self, file: LogFile, reader: LogReader, chunks: Chunks, undated: float, clock: float | None
     ) -> None:
         self.path = file.path
-        self._file, self._ends = file, ends
+        self._file, self._clock = file, clock
         self.ended = False
         self.latest = 0.0
         self.damage = ""
@@ -144,7 +144,8 @@ class FileHits:
         if matched.hits is not None:
             undated = max(self._undated, self.latest)
             record, self.latest = timed(matched.hits, self.latest, undated)
-            self._record = self._ends.moved(self._file, record) if self.ended else record
+            clock = self._clock if self.ended else None
+            self._record = record if clock is None else ended_late(self._file, record, clock)
         if not math.isnan(matched.latest):
             self._undated = matched.latest
 
@@ -169,10 +170,10 @@ def in_order(
     Small files make one record. Of large ones it reads on where the read lines end earliest. Raises OSError.
     """
     sources: list[FileHits] = []
-    ends = UndatedEnds(files)
+    clock = last_clock(files)
     for index, (file, otherwise) in enumerate(zip(files, undated(files), strict=True)):
         reader = file.open(advance)
-        sources.append(FileHits(file, reader, chunks_of(job, file, index, reader), otherwise, ends))
+        sources.append(FileHits(file, reader, chunks_of(job, file, index, reader), otherwise, clock))
     ahead = matching.ahead // len(sources) if sources else 0
     for source in sources:
         source.load(matching, ahead)

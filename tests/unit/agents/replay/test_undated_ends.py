@@ -29,3 +29,18 @@ def test_what_a_later_clock_follows_or_a_program_may_catch_is_as_old_as_the_cloc
     watch: Watch, err: str
 ) -> None:
     assert watch(err, OUT).verdict.state == "healthy"
+
+
+LEFT = (
+    "2026-03-02 11:05:00 step 5 loss 2.5\nTraceback (most recent call last):\n"
+    '  File "/toy/train.py", line 31, in <module>\n    main()\n'
+    "OSError: [Errno 28] No space left on device: '/toy/lid.pt'\n"
+)
+FULL = LEFT.splitlines()[-1]
+LATER = "2026-03-02 11:30:00 ERROR torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+
+
+def test_a_rank_that_left_by_an_exception_stays_in_front_of_one_that_failed_later(watch: Watch) -> None:
+    before = "".join(OUT.splitlines(keepends=True)[:4])
+    assert watch(before + LATER, LEFT).verdict.root_line == FULL
+    assert watch(OUT, LEFT).verdict.root_line == FULL

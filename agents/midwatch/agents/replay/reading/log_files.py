@@ -34,6 +34,7 @@ class LogFile:
 
     A file may hold several starts of a job. Then `start` is the offset and the number of the first line that
     counts, and `stop` the offset behind the last. Offsets count unpacked bytes.
+    `ends_late`: what tells of an end below the file's last clock is as late as the job's last clock.
     """
 
     path: str
@@ -41,6 +42,7 @@ class LogFile:
     modified: float
     start: tuple[int, int] = (0, 1)
     stop: int | None = None
+    ends_late: bool = False
 
     def open(self, advance: Advance = nothing) -> LogReader:
         """A reader of its bytes up to `stop`, unpacked. Raises OSError."""
