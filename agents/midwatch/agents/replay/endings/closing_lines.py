@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from midwatch.agents.replay.endings.closing_requests import ASKED, asked_to_end
@@ -88,7 +89,6 @@ _STRUCTURED = re.compile(
     rb"(?:level|lvl|severity)=\"?(?i:" + _LOUD + rb")\b"
     rb"|\A\[?[EF]\d{3,4} \d\d:\d\d:\d\d[.\d]* +(?:\d+ )?[\w./-]+:\d+\] (?!.*\bregister)"  # glog, c10
     rb"|\A(?:\[[\w.: -]+\] +)*[\w.-]+:\d+ +UCX +(?:ERROR|FATAL) "
-    rb"|.{,80}\bNCCL WARN NET/IB : (?:\S+ )?Got async (?:error )?event ?: port error"
 )
 _BEGINS = re.compile(
     rb"\A\W*(?:error: (?=.*\bgiv(?:ing|es|en) up\b)"
@@ -123,6 +123,9 @@ _SCALED = re.compile(rb"(?i)\bskipp(?:ed|ing) (?:batch|step)\b.{0,40}\bscale")
 _PORT_TAKEN = re.compile(
     rb"\[c10d\] The server socket has failed to (?:listen on|bind to) \S+ \(errno: 98 - Address already"
 )
+# One port may flap. Those of many processes at the end are down.
+_PORT_FELL = re.compile(rb"\bNCCL WARN NET/IB : (?:\S+ )?Got async (?:error )?event ?: port error")
+_LEAST_PORTS = 4
 _STEPS, _LEAST_STEPS = 16, 6
 """Of so many last lines at least so many print gradients, and none of them is finite."""
 
@@ -217,6 +220,9 @@ def _ended_or_said(lines: Numbered, known: Mapping[int, Hit], stepped: int) -> _
             return number, error_type, ENDED
     if len(lines) > 1 and all(_PORT_TAKEN.search(line) for _, line in lines[-2:]):
         return lines[-2][0], "port_in_use", WORDS
+    fell = _fallen_ports(lines)
+    if len(fell) >= _LEAST_PORTS:
+        return fell[-1], "nccl", SAID
     broken = _not_finite(lines[-_STEPS:])
     if broken is not None:
         return broken, "numerical_instability", BROKEN
@@ -251,6 +257,12 @@ def _lacked_by_a_script(lines: Numbered, known: Mapping[int, Hit], *, trained: b
     if trained or hit is None or hit.rule != _LACKS:
         return None
     return number, hit.error_type, LACKS
+
+
+def _fallen_ports(lines: Numbered) -> list[int]:
+    """The numbers of those last lines in which NCCL tells of a port that is down, from the end."""
+    told = ((number, line) for number, line in reversed(lines) if line.strip())
+    return [number for number, _ in takewhile(lambda each: _PORT_FELL.search(each[1]), told)]
 
 
 def _not_finite(lines: Numbered) -> int | None:
