@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
 
 from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.replay.endings.closing_lines import ClosingFailure, closing_failure
@@ -90,6 +91,9 @@ def replay(  # noqa: PLR0913  # what a log alone cannot tell; each has its defau
     Raises OSError if a file cannot be read.
     """
     run = _JobReplay(job, book, limits, detectors)
+    again = partial(
+        replay, job, watched=watched, book=book, limits=limits, detectors=detectors, source=source
+    )
     hits, unlisted, damages = list[Hit](), 0, list[Damage]()
     with matching(watched, processes) as means:
         for record in in_order(job, files, watched, means, advance):
@@ -120,20 +124,16 @@ def replay(  # noqa: PLR0913  # what a log alone cannot tell; each has its defau
         elif _ended_for_no_known_reason(result) and not run.watch.job.state.succeeded:
             result = with_closing(result, _closing(run, files, hits), files)
     elif not held and (late := with_late_ends(files, hits)):
-        return replay(job, late, watched, book, limits, detectors=detectors, source=source, cut=cut)
+        return again(files=late, processes=processes, cut=cut)
     else:
         result = _not_failed(run, files, hits, whole=not damages, results=over_it == RESULTS)
     if undone is not None and result.verdict.state != "failed" and not damages:
-        cuts = cuts_behind_failures(files, hits)
-        ends = (
-            replay(job, [each], watched, book, limits, detectors=detectors, source=source, cut=True)
-            for each in cuts
-        )
+        ends = (again(files=[each], cut=True) for each in cuts_behind_failures(files, hits))
         failed = (each for each in ends if each.verdict.state == "failed")
         result = next(failed, with_closing(result, undone, files))
         over_it = UNDONE
     elif not cut and not damages and (up_to_it := _held_back(run, result, files, end)):
-        result = replay(job, [up_to_it], watched, book, limits, detectors=detectors, source=source, cut=True)
+        result = again(files=[up_to_it], cut=True)
         over_it = HELD_BACK
     if over_it:
         result = replace(result, assumed=(*result.assumed, over_it))
