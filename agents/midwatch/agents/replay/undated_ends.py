@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from midwatch.agents.detect.diagnosis.noted_lines import ended_its_process
+from midwatch.agents.replay.reading.line_order import no_earlier
 from midwatch.agents.replay.reading.log_files import LogFile, last_lines
 from midwatch.agents.replay.reading.printed_times import last_printed
 from midwatch.agents.replay.went_on.aftermath import tells_an_end
@@ -43,7 +44,7 @@ def last_clock(files: Sequence[LogFile]) -> float | None:
 def ended_late(file: LogFile, record: Hits, clock: float) -> Hits:
     """The last record of the file, whose lines from such a word on are no earlier than the clock."""
     first = _first_end(file, record.hits)
-    return _from_line(record, first, clock) if file.ends_late and first else record
+    return no_earlier(record, first, clock) if file.ends_late and first else record
 
 
 def _first_end(file: LogFile, hits: Iterable[Hit]) -> int:
@@ -60,26 +61,3 @@ def _undated(file: LogFile, numbers: Iterable[int]) -> Iterator[int]:
     )
     last = next(dated, lines[0][0] - 1 if lines else 0)
     return (number for number in numbers if number > last)
-
-
-def _from_line(record: Hits, first: int, clock: float) -> Hits:
-    hits = tuple(
-        replace(hit, line=replace(hit.line, time=max(hit.line.time, clock)))
-        if hit.line.number >= first
-        else hit
-        for hit in record.hits
-    )
-    progress = tuple(
-        replace(
-            column,
-            times=tuple(
-                max(time, clock) if number >= first else time
-                for number, time in zip(column.numbers, column.times, strict=True)
-            ),
-        )
-        for column in record.progress
-    )
-    stops = tuple(
-        replace(stop, time=max(stop.time, clock)) if stop.number >= first else stop for stop in record.stops
-    )
-    return replace(record, hits=hits, progress=progress, stops=stops)

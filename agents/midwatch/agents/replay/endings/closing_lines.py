@@ -51,6 +51,7 @@ CUT = "the log ends within a traceback"
 CUT_NAME = "the log ends within the name of the exception"
 SAID = "the log ends with an error that no rule knows"
 WORDS = "the last lines tell of a failure in words that no rule knows"
+PORTS = "the log ends where ports of the network failed, and no line says that they came back"
 BROKEN = "the log ends in steps whose gradients are not finite"
 LACKS = "the log ends with a shell's word on what its script lacks"
 ENDED = "the log ends with what a terminal or a shell prints when a program is ended"
@@ -222,7 +223,7 @@ def _ended_or_said(lines: Numbered, known: Mapping[int, Hit], stepped: int) -> _
         return lines[-2][0], "port_in_use", WORDS
     fell = _fallen_ports(lines)
     if len(fell) >= _LEAST_PORTS:
-        return fell[-1], "nccl", SAID
+        return fell[-1], "nccl", PORTS
     broken = _not_finite(lines[-_STEPS:])
     if broken is not None:
         return broken, "numerical_instability", BROKEN

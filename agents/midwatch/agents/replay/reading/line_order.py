@@ -32,6 +32,27 @@ def timed(record: Hits, latest: float, undated: float) -> tuple[Hits, float]:
     return replace(record, progress=progress, hits=hits, stops=stops, ends={}), max(times, default=latest)
 
 
+def no_earlier(record: Hits, first: int, clock: float) -> Hits:
+    """The record whose lines from the number `first` on have no time below the clock."""
+    progress = tuple(
+        _with_times(
+            column,
+            [
+                max(time, clock) if number >= first else time
+                for number, time in zip(column.numbers, column.times, strict=True)
+            ],
+        )
+        for column in record.progress
+    )
+    hits = tuple(
+        _at(hit, max(hit.line.time, clock)) if hit.line.number >= first else hit for hit in record.hits
+    )
+    stops = tuple(
+        replace(stop, time=max(stop.time, clock)) if stop.number >= first else stop for stop in record.stops
+    )
+    return replace(record, progress=progress, hits=hits, stops=stops)
+
+
 def _with_times(column: Progress, times: Sequence[float]) -> Progress:
     return column if column.times == (after := tuple(times)) else replace(column, times=after)
 

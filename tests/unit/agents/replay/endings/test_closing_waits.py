@@ -114,4 +114,5 @@ def test_a_log_that_ends_where_a_port_of_the_network_failed_shows_it(watch: Watc
     done = watch(STEPS + down)
     assert (done.verdict.error_type, done.verdict.root_line_number) == ("nccl", 3)
     assert done.decision.action == "hold"
+    assert "ports of the network failed" in done.decision.reason
     assert watch(STEPS + down + "step 3 loss 1.8\n").verdict.state == "healthy"
