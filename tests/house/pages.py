@@ -16,9 +16,23 @@ from midwatch.agents.grafana.write import files as observe_files
 from midwatch.agents.policies.format_page import page as policy_format_page
 from midwatch.rules.catalogue import page as catalogue_page
 from midwatch.rules.files.format_page import page as rule_format_page
-from midwatch.rules.loader import shipped_files
+from midwatch.rules.loader import PLANNED, load_bundle, shipped_files, shipped_plan
+from midwatch.rules.matching.compiler import compile_rules
+from midwatch.rules.prefilter.plan_file import text_of_plan
 from midwatch.streams.settings.page import page as settings_page
 from midwatch.streams.telemetry.page import page as telemetry_page
+
+
+def plan_text() -> str:
+    """The shipped prefilter plan where it belongs to its rules, else a new one, which takes seconds."""
+    rules = compile_rules(load_bundle(PLANNED).rules, scan=False)
+    try:
+        known = shipped_plan()
+    except (OSError, KeyError, TypeError, ValueError):
+        known = None
+    plan = known if known and known.rules == rules.content_hash else rules.make_plan()
+    return text_of_plan(plan).decode()
+
 
 PAGES: Mapping[str, Callable[[], str]] = {
     "docs/bad-input.md": bad_input_page,
@@ -28,6 +42,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "docs/rule-format.md": rule_format_page,
     "docs/settings.md": settings_page,
     "docs/telemetry.md": telemetry_page,
+    f"rules/midwatch/rules/plans/{PLANNED}.json": plan_text,
 }
 
 

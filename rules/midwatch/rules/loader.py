@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
@@ -11,10 +12,14 @@ from midwatch.rules.model import Bundle
 from midwatch.rules.oellm.composition import compose
 from midwatch.rules.oellm.generation import is_foreign
 from midwatch.rules.oellm.reading import Config, read_config
+from midwatch.rules.prefilter.plan import PrefilterPlan
+from midwatch.rules.prefilter.plan_file import plan_of_text
 from midwatch.streams.errors import ConfigurationError
 from midwatch.streams.strict_yaml import read_yaml
 
 _FOLDERS = ("packs", "presets")
+PLANNED = "default"
+"""The preset whose prefilter plan is shipped."""
 _ENDINGS = (".yaml", ".yml")
 
 
@@ -27,6 +32,13 @@ def shipped_files() -> dict[str, bytes]:
         for entry in sorted(root.joinpath(folder).iterdir(), key=lambda entry: entry.name)
         if entry.name.endswith(_ENDINGS)
     }
+
+
+@cache
+def shipped_plan() -> PrefilterPlan:
+    """The prefilter plan of the preset `PLANNED`, which takes seconds to make. `make pages` writes it."""
+    file = resources.files("midwatch.rules").joinpath("plans", f"{PLANNED}.json")
+    return plan_of_text(file.read_bytes())
 
 
 def directory_files(directory: Path) -> dict[str, bytes]:

@@ -17,6 +17,7 @@ from midwatch.agents.rulesets import bundles
 from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.rules.matching.compiler import RuleSet, compile_rules
 from midwatch.rules.model import Rule
+from midwatch.rules.prefilter.plan import PrefilterPlan
 
 Watch = Callable[..., Replayed]
 
@@ -29,9 +30,11 @@ def compiled_once() -> Iterator[None]:
     def unscanned(rules: tuple[Rule, ...], _places: tuple[object, ...]) -> RuleSet:
         return compile_rules(rules, scan=False)
 
-    def compiled(rules: tuple[Rule, ...], *, scan: bool = True) -> RuleSet:
+    def compiled(
+        rules: tuple[Rule, ...], *, scan: bool = True, known: PrefilterPlan | None = None
+    ) -> RuleSet:
         if scan:
-            return compile_rules(rules)
+            return compile_rules(rules, known=known)
         return unscanned(rules, tuple(rule.location for rule in rules))
 
     with pytest.MonkeyPatch.context() as patch:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from midwatch.rules.errors import LocatedError
-from midwatch.rules.loader import load_bundle, shipped_files
+from midwatch.rules.loader import load_bundle, shipped_files, shipped_plan
 from midwatch.rules.matching.admission import Measure, SlowRule, Speeds, admit, keeps_up, measured_by
 from midwatch.rules.matching.compiler import RuleSet, compile_rules
 from midwatch.rules.model import BlockKind, Rule
@@ -48,9 +48,9 @@ def admit_user_rules(
     """Measures the user rules beside the shipped ones. All names must differ.
 
     A user rule that searches for the same text as a default rule counts as a copy of it, and is trusted.
-    So an edited copy of all packs is still measured beside the default rules. The cost is one plan of a scan
-    where all rules are fast enough, and a few more where a rule is not. Raises RuleErrors where a pattern
-    does not compile.
+    So an edited copy of all packs is still measured beside the default rules. The plan of these is shipped.
+    Where the preset is another one, or a rule is too slow, a scan is planned, or a few. Raises RuleErrors
+    where a pattern does not compile.
     """
     shipped, user_rules = tuple(shipped), tuple(user_rules)
     defaults = load_bundle(BESIDE).rules if user_rules else ()
@@ -59,10 +59,12 @@ def admit_user_rules(
     if not new:
         compile_rules((*shipped, *user_rules), scan=False)
         return Admitted((), {})
-    taken = {rule.name for rule in (*shipped, *user_rules)}
     copies = (rule for rule in user_rules if _search_key(rule) in default_keys)
-    trusted = (*shipped, *copies, *(rule for rule in defaults if rule.name not in taken))
-    admission = admit(trusted, new, measure or steady_measure())
+    others = {rule.name: rule for rule in (*shipped, *copies)}
+    left_out = {rule.name for rule in new}
+    first = [others.pop(rule.name, rule) for rule in defaults if rule.name not in left_out]
+    trusted = (*first, *others.values())  # in the order for which a plan is shipped
+    admission = admit(trusted, new, measure or steady_measure(), shipped_plan())
     return Admitted(admission.refused, admission.speeds)
 
 

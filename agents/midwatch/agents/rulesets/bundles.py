@@ -13,7 +13,7 @@ from midwatch.agents.rulesets.admission import admit_user_rules, divided, refusa
 from midwatch.agents.rulesets.user_files import policy_sources, rule_sources
 from midwatch.rules.detectors.limits import WatchLimits
 from midwatch.rules.errors import RuleErrors
-from midwatch.rules.loader import load_bundle
+from midwatch.rules.loader import load_bundle, shipped_plan
 from midwatch.rules.matching.admission import Measure, SlowRule
 from midwatch.rules.matching.compiler import RuleSet, compile_rules
 from midwatch.rules.model import Bundle, Note, NoteKind, Rule
@@ -43,7 +43,8 @@ def watched_rules(names: tuple[str, ...], *, scan: bool = True) -> CompiledBundl
     """
     bundles = [load_bundle(name) for name in names]
     shipped, user_rules = divided(combined(bundles))
-    return _watched(bundles, compile_rules((*shipped, *user_rules), scan=scan))
+    known = shipped_plan() if scan else None
+    return _watched(bundles, compile_rules((*shipped, *user_rules), scan=scan, known=known))
 
 
 def combined(bundles: Iterable[Bundle]) -> tuple[Rule, ...]:
@@ -100,7 +101,7 @@ def rules_of(settings: Settings, measure: Measure | None = None) -> CompiledBund
     shipped, user_rules = divided(combined(bundles))
     admitted = admit_user_rules(shipped, user_rules, measure)
     kept, notes = apply_too_slow(admitted.refused, user_rules, settings.rules.too_slow)
-    watched = _watched(bundles, compile_rules((*shipped, *kept)), notes)
+    watched = _watched(bundles, compile_rules((*shipped, *kept), known=shipped_plan()), notes)
     log_notes(watched.notes)
     return watched
 

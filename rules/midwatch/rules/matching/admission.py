@@ -16,6 +16,7 @@ from midwatch.rules.matching.compiler import RuleSet, compile_rules
 from midwatch.rules.matching.scanner import Clock
 from midwatch.rules.model import Rule
 from midwatch.rules.prefilter.literals import required_literals
+from midwatch.rules.prefilter.plan import PrefilterPlan
 from midwatch.rules.prefilter.workloads import WORKLOADS
 
 SLOWEST = 50.0
@@ -60,15 +61,21 @@ class RuleAdmission:
     speeds: Speeds
 
 
-def admit(trusted: Iterable[Rule], candidates: Iterable[Rule], measure: Measure) -> RuleAdmission:
+def admit(
+    trusted: Iterable[Rule],
+    candidates: Iterable[Rule],
+    measure: Measure,
+    known: PrefilterPlan | None = None,
+) -> RuleAdmission:
     """Admit as many candidates beside the trusted rules as the speed allows, earlier candidates first.
 
     If all candidates fit, one scan is planned for the trusted rules, and a small one for the candidates
-    beside it. Otherwise halves are tried, down to the single rule that does not fit. A set that looks too
-    slow is planned as a whole, and measured again, together with the set without it. Raises
-    RuleErrors if a pattern does not compile.
+    beside it. `known` is a finished plan: if it belongs to the trusted rules, theirs is not made. Otherwise
+    halves are tried, down to the single rule that does not fit. A set that looks too slow is planned as a
+    whole, and measured again, together with the set without it. Raises RuleErrors if a pattern does not
+    compile.
     """
-    return _Gatekeeper(tuple(trusted), measure).admit(tuple(candidates))
+    return _Gatekeeper(tuple(trusted), measure, known).admit(tuple(candidates))
 
 
 def measured_by(clock: Clock, workloads: Mapping[str, Callable[[int], bytes]] = WORKLOADS) -> Measure:
@@ -132,10 +139,10 @@ def _best(first: Speeds, second: Speeds) -> Speeds:
 
 
 class _Gatekeeper:
-    def __init__(self, trusted: tuple[Rule, ...], measure: Measure) -> None:
+    def __init__(self, trusted: tuple[Rule, ...], measure: Measure, known: PrefilterPlan | None) -> None:
         self.inside = trusted
         self.measure = measure
-        self.compiled = compile_rules(trusted, tested=False)
+        self.compiled = compile_rules(trusted, tested=False, known=known)
         self.speeds = measure(self.compiled)
         self.refused: list[SlowRule] = []
 

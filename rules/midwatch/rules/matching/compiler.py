@@ -16,7 +16,7 @@ from midwatch.rules.files.syntax_advice import advice_for
 from midwatch.rules.matching.block_rules import BlockRules
 from midwatch.rules.matching.hits import CompiledRule, Match, MatcherDisagreement, Matches
 from midwatch.rules.matching.known_forms import KnownForms
-from midwatch.rules.matching.matcher import SMALL_CHUNK, Machinery, lines_of, match_chunk
+from midwatch.rules.matching.matcher import Machinery, lines_of, match_chunk
 from midwatch.rules.matching.rule_finder import rule_finder
 from midwatch.rules.matching.scanner import scanner_of
 from midwatch.rules.model import Rule
@@ -155,7 +155,12 @@ class RuleSet:
 
 
 def compile_rules(
-    rules: Iterable[Rule], *, background: bytes | None = None, scan: bool = True, tested: bool = True
+    rules: Iterable[Rule],
+    *,
+    background: bytes | None = None,
+    scan: bool = True,
+    tested: bool = True,
+    known: PrefilterPlan | None = None,
 ) -> RuleSet:
     """Compile rules into a rule set. Raises RuleErrors with every pattern that RE2 refuses.
 
@@ -163,7 +168,8 @@ def compile_rules(
     load. `background` is text in which the rules should not hit, best a sample of the logs to be matched. It
     affects only the speed. To plan and test the scan takes seconds of a core. Without `scan` it takes a
     twentieth of that; the set then searches every line, with the same hits. `RuleSet.with_plan` adds the scan
-    later. A scan that is not `tested` on the examples is good for measurements of speed alone.
+    later. A scan that is not `tested` on the examples is good for measurements of speed alone. `known` is a
+    finished plan. It is used where it belongs to these rules, and else one is made.
     """
     everything = tuple(rules)
     errors: list[LocatedError] = []
@@ -181,13 +187,17 @@ def compile_rules(
     if errors:
         raise RuleErrors(errors)
     stop_rules = [Rule(name=rule.name, pattern=rule.stop_pattern) for rule in everything if rule.stop_pattern]
-    stops = compile_rules(stop_rules, background=background, scan=scan) if stop_rules else None
+    of_stops = None if known is None else known.stops
+    stops = None
+    if stop_rules:
+        stops = compile_rules(stop_rules, background=background, scan=scan, known=of_stops)
     patience = _PATIENCE * max(0, len(compiled) - _FEW_RULES)
     known_forms = KnownForms(compiled, find_rules, rule_finder, patience=patience)
     machinery = Machinery(tuple(compiled), find_rules, known_forms, scanner_of(()), (), every_line=True)
     rule_set = RuleSet(machinery, blocks, everything, stops)
     if scan:
-        rule_set = rule_set.with_plan(rule_set.make_plan(background))
+        fits = known is not None and known.rules == rule_set.content_hash
+        rule_set = rule_set.with_plan(known if known and fits else rule_set.make_plan(background))
         if tested:
             _self_test(rule_set)
     return rule_set
@@ -260,18 +270,13 @@ def _is_line_bound(pattern: str) -> bool:
 
 
 def _self_test(rule_set: RuleSet) -> None:
-    """Raise MatcherDisagreement if a scan misses an example that the rule alone matches."""
-    examples = [
-        (entry, line.encode("utf-8", "surrogateescape"))
-        for entry in rule_set.compiled
-        for line in (*entry.rule.match, *entry.rule.no_match)
-    ]
-    # A long line without a literal comes first, so that the chunk is scanned and not searched line by line.
-    text = b"\n".join((b"." * (2 * SMALL_CHUNK), *(line for _, line in examples)))
-    found = {(hit.start, hit.compiled.index) for hit in rule_set.match_chunk(text)}
-    start = 2 * SMALL_CHUNK + 1
-    for entry, line in examples:
-        alone = b"\n" not in line and entry.expression.search(line) is not None
-        if alone and (start, entry.index) not in found:
-            raise MatcherDisagreement(entry.rule, line)
-        start += len(line) + 1
+    """Raise MatcherDisagreement if the scan would pass over an example that its rule alone matches."""
+    triggers, find = rule_set.triggers, rule_set.machinery.find_triggers
+    for entry, spellings in zip(rule_set.compiled, triggers.of_pattern, strict=True):
+        for example in (*entry.rule.match, *entry.rule.no_match):
+            line = example.encode("utf-8", "surrogateescape")
+            if not spellings or b"\n" in line or entry.expression.search(line) is None:
+                continue
+            text = line.lower() if entry.index in triggers.folded else line
+            if not (any(spelling in text for spelling in spellings) and find(line)):
+                raise MatcherDisagreement(entry.rule, line)

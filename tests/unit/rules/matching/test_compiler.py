@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from house.cases import cases
 from midwatch.rules.errors import RuleErrors
 from midwatch.rules.expressions import Expression, PatternError
-from midwatch.rules.loader import load_bundle
+from midwatch.rules.loader import PLANNED, load_bundle, shipped_plan
+from midwatch.rules.matching import compiler
 from midwatch.rules.matching.compiler import RuleSet, compile_rules
+from midwatch.rules.matching.hits import MatcherDisagreement
 from midwatch.rules.model import BlockKind, Rule
+from midwatch.rules.prefilter.triggers import Triggers, choose_triggers
 from midwatch.rules.prefilter.workloads import noise, storm
 
 RULES = (
@@ -24,7 +29,7 @@ RULES = (
 @pytest.fixture(scope="module")
 def shipped() -> RuleSet:
     every = load_bundle("default").rules
-    return compile_rules(every[: cases(len(every))])
+    return compile_rules(every[: cases(len(every))], known=shipped_plan())
 
 
 def test_without_the_scan_the_same_is_found(shipped: RuleSet) -> None:
@@ -94,6 +99,57 @@ def test_a_plan_for_other_rules_is_refused() -> None:
     assert plan is not None
     with pytest.raises(ValueError, match="prefilter plan"):
         compile_rules(RULES[1:], scan=False).with_plan(plan)
+
+
+@pytest.fixture
+def plans_made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many patterns each plan is made for that a test makes."""
+    made: list[int] = []
+
+    def choose(patterns: tuple[str, ...], text: bytes) -> Triggers:
+        made.append(len(patterns))
+        return choose_triggers(patterns, text)
+
+    monkeypatch.setattr(compiler, "choose_triggers", choose)
+    compiler._chosen.cache_clear()
+    return made
+
+
+@pytest.mark.usefixtures("small_background")
+def test_a_known_plan_is_used_for_its_own_rules_and_for_no_others(plans_made: list[int]) -> None:
+    plan = compile_rules(RULES).plan
+    plans_made.clear()
+    assert compile_rules(RULES, known=plan).plan == plan
+    assert plans_made == []
+    assert found_in(compile_rules(RULES[:3], known=plan)) == found_in(compile_rules(RULES[:3], scan=False))
+    assert plans_made != []
+
+
+def test_the_shipped_plan_is_that_of_the_default_rules_and_passes_over_no_example(
+    plans_made: list[int],
+) -> None:
+    assert compile_rules(load_bundle(PLANNED).rules, known=shipped_plan()).plan == shipped_plan()
+    assert plans_made == []
+
+
+WITH_EXAMPLES = (
+    Rule(name="mast", pattern="the mast broke at (?P<height>\\d+) m", match=("the mast broke at 9 m",)),
+    Rule(name="sail", pattern="(?i)sail (?:torn|lost)", match=("Sail torn", "SAIL LOST")),
+)
+
+
+@pytest.mark.usefixtures("small_background")
+@pytest.mark.parametrize("rule", WITH_EXAMPLES, ids=["as it is", "folded"])
+@pytest.mark.parametrize("where", ["triggers", "automata"])
+def test_a_scan_that_passes_over_an_example_is_refused_with_its_rule(rule: Rule, where: str) -> None:
+    plan, other = compile_rules([rule]).plan, ((b"nothing of it",),)
+    assert plan is not None
+    if where == "triggers":
+        wrong = replace(plan, triggers=replace(plan.triggers, of_pattern=other))
+    else:
+        wrong = replace(plan, packed=other, packed_lowered=())
+    with pytest.raises(MatcherDisagreement, match=rule.name):
+        compile_rules([rule], known=wrong)
 
 
 def test_an_expression_is_made_when_its_rule_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

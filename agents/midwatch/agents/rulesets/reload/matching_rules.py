@@ -17,6 +17,7 @@ from midwatch.agents.rulesets.bundles import CompiledBundle
 from midwatch.agents.rulesets.content import Content
 from midwatch.agents.rulesets.reload.helper_process import HelperFailed, HelperProcess
 from midwatch.rules.errors import RuleErrors
+from midwatch.rules.loader import shipped_plan
 from midwatch.rules.matching.compiler import RuleSet, compile_rules
 from midwatch.rules.matching.hits import MatcherDisagreement
 from midwatch.rules.model import Rule
@@ -101,7 +102,7 @@ def plan_for(rules: tuple[Rule, ...]) -> PrefilterPlan:
     Raises as `compile_rules`.
     """
     os.nice(_NICENESS)
-    plan = compile_rules(rules).plan
+    plan = compile_rules(rules, known=shipped_plan()).plan
     if plan is None:
         raise AssertionError("rules that are compiled with a scan have a plan")
     return plan
