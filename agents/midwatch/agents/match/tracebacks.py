@@ -14,6 +14,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Literal, NamedTuple
 
+from midwatch.agents.match.beside_the_job import ends_beside, is_beside
 from midwatch.agents.match.lines_above import lines_above
 from midwatch.agents.match.passed_over import HEADER, IGNORED, OF_A_TRIAL, SOURCE_BYTES, is_passed_over
 from midwatch.streams.lines.forms import LONGEST_FORM, form_of
@@ -107,11 +108,6 @@ _WARNS = re.compile(rb"[ \t]+(?:[\w.]+\.)?warn\w*\(")
 _PASSED_OVER_BELOW = re.compile(
     rb"\s*\n[ \t]*(?:(?:warnings\.warn\(\w+, )?FitFailedWarning\)|Logged from file \S+, line \d+)"
 )
-# Code that runs beside the job: Python prints its exception, and the job goes on without it.
-_BESIDE = re.compile(
-    rb"[/\\]ray[/\\](?:new_)?dashboard[/\\]|[/\\](?:wandb[/\\](?:sdk|proto|internal)|tensorboard|tensorboardX|comet_ml|neptune)[/\\]"
-    rb"|[/\\]multiprocessing[/\\](?:resource_tracker|util)\.py$|[/\\]tqdm[/\\]_monitor\.py$"
-)
 _THREAD = re.compile(rb"[/\\]threading\.py$")
 _QUEUES = re.compile(rb"[/\\]multiprocess(?:ing)?[/\\]queues\.py$")
 _LEAVES = b"_exit_barrier"
@@ -188,6 +184,8 @@ def place_of(text: bytes, start: int, end: int, shape: bytes | None = None) -> T
     place = _ending(words, first, above, last=_NOTHING_MORE.match(text, end) is not None)
     if place.kind == "reported" and is_passed_over(text, start, end, speaker):
         return TracebackPlace("ignored", ends_traceback=True, frames=place.frames)
+    if place.kind == "reported" and place.ends_traceback and not speaker and ends_beside(text, end):
+        place = replace(place, kind="beside")
     return replace(place, passed_on=True) if place.ends_traceback and b"INFO" in speaker else place
 
 
@@ -355,14 +353,14 @@ def _frames(
         found = _PLACE.match(line)
         if found is not None:
             first = found
-            beside = beside or _is_beside(found[1])
+            beside = beside or is_beside(found[1])
             if len(frames) < _INNERMOST:
                 function = (found[2] or b"").decode("utf-8", "replace")
                 frames.append((found[1].decode("utf-8", "replace"), function))
         elif line.startswith(HEADER) or _RAY_HEADER.match(line):
             outermost = _outermost(first)
             of_a_thread = _THREAD.search(outermost.file) is not None
-            beside = beside and (_is_beside(outermost.file) or of_a_thread)
+            beside = beside and (is_beside(outermost.file) or of_a_thread)
             return tuple(frames), True, beside or _is_only_told(outermost, words), outermost
         elif line and not line[:1].isspace() and not _FRAME.match(line) and line.strip() != words:
             return tuple(frames), False, False, _outermost(first)
@@ -382,12 +380,6 @@ def _is_only_told(outermost: _Outermost, words: bytes) -> bool:
 
 def _outermost(found: re.Match[bytes] | None) -> _Outermost:
     return _Outermost() if found is None else _Outermost(found[1], found[2] or b"")
-
-
-@lru_cache(maxsize=512)
-def _is_beside(file: bytes) -> bool:
-    """Whether the code of the file runs beside the job. Tracebacks name few files."""
-    return _BESIDE.search(file) is not None
 
 
 def _speaker(line: bytes) -> bytes:

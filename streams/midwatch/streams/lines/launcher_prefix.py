@@ -40,6 +40,7 @@ _WITH_A_CLOCK = (
     rf"\[?{_DATE}(?:T|,? ){_CLOCK}{_ZONE}"
     rf"(?:\t|\]? (?:std(?:out|err) [FP] |\d\d[OE][ +]|[\w./-]+/algo-\d+-\d+ |{_OPERATOR}|{_TRIAL}|{_STEP})?)"
     rf"|[A-Z][a-z][a-z] [ \d]\d {_CLOCK} (?:[\w.-]+ (?:[\w./@-]+\[\d+\]|kernel): )?"  # syslog, journald, ts
+    rf"|{_DATE} {_CLOCK}: "  # nnU-Net
     rf"|\[?{_CLOCK}\]? (?:{_FLOW})?"
 )
 # A program's logger at level INFO, as a wrapper uses it to pass on each line of what it started.

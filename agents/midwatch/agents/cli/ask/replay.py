@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from midwatch.agents.schedulers.saved_job import SavedJob
     from midwatch.streams.settings.schema import Settings
 
-_WORTH_A_SCAN = 1 << 30
-"""Bytes of log above which the fast scan saves more time than its preparation takes."""
+_WORTH_A_SCAN, _WORTH_A_PLAN = 32 << 20, 1 << 30
+"""Bytes of log above which the fast scan saves more time than it takes: by the shipped plan, by a new one."""
 _WORTH_PROCESSES = 16 << 20
 """Bytes of log above which matching by several processes saves more time than their start takes."""
 
@@ -108,7 +108,7 @@ def replay(
     with given_files(paths, stdin=sys.stdin.buffer) as given:
         jobs = _jobs(paths, given.files, options["by"], named=job is not None or told)
         end = _end(options["exit_code"], options["record"], job, given.files)
-        watched = watched_rules(presets, scan=given.size > _WORTH_A_SCAN)
+        watched = watched_rules(presets, scan=_is_worth_a_scan(given.size, presets))
         for note in dict.fromkeys((*given.notes, *watched.notes, *loaded.notes)):
             click.echo(note, err=True)
         with shown_progress(given.size) as advance:
@@ -241,6 +241,12 @@ def _policy(name: str, counting: RetryCounting, foreign: Mapping[str, Policy]) -
     from midwatch.agents.policies.loader import load_policy
 
     return foreign[name] if name in foreign else load_policy(name, counting)
+
+
+def _is_worth_a_scan(size: int, presets: tuple[str, ...]) -> bool:
+    from midwatch.rules.loader import PLANNED
+
+    return size > (_WORTH_A_SCAN if presets == (PLANNED,) else _WORTH_A_PLAN)
 
 
 def _job_name(path: str) -> str:

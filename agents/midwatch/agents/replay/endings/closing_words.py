@@ -154,6 +154,11 @@ _BAR = re.compile(rb"\d%\||\d(?:it/s|s/it)\b")
 _MEASURED = re.compile(rb"(?:\b|_)(?i:step|epoch|iter\w*|loss|acc\w*)\b[ =:\"']+\d|[:=] ?\d[\d.]*%?\s*\Z")
 _DONE = re.compile(rb"(?i)\b(?:complete[ds]?|completion|finish(?:ed|es)|done|success\w*|saved|reached)\b")
 """Words in front of a bar, of a measured number or of work that is done ended nothing."""
+_TALLY = re.compile(
+    rb"(?i)\A\W*(?:all )?(?:complete[ds]?|done|finished)\b.{0,40}?"
+    rb"\b(\d[\d,]*) [a-z][a-z ]{1,40}, (?:and )?(\d[\d,]*) failed\b"
+)
+"""What a program that is done counts: what it made, and what failed."""
 _OVER = re.compile(
     rb"(?i)\b(?:training|fine-?tuning|run|job|all|everything|experiment|epochs)\b.{0,24}"
     rb"\b(?:complete[ds]?|finished|done|ended|over)\b"
@@ -188,9 +193,19 @@ def _is_of_a_sample(lines: Sequence[tuple[int, bytes]], number: int) -> bool:
 def kind_of(line: bytes) -> str:
     """The error type that the words of a line name; "" if they tell of no failure."""
     words = line[front(line) :]
-    if len(line) > _LONGEST or _TAKEN_BACK.search(words) or is_quiet(line):
+    if len(line) > _LONGEST or _TAKEN_BACK.search(words) or is_quiet(line) or _made_most_of_it(words):
         return ""
     return next((error_type for error_type, pattern in _KINDS if pattern.search(words)), "")
+
+
+def _made_most_of_it(words: bytes) -> bool:
+    """Whether a program that is done counts more that it made than what failed."""
+    tally = _TALLY.match(words)
+    return tally is not None and _number(tally[1]) > _number(tally[2])
+
+
+def _number(count: bytes) -> int:
+    return int(count.replace(b",", b""))
 
 
 def _last(lines: Sequence[tuple[int, bytes]]) -> list[tuple[int, bytes]]:

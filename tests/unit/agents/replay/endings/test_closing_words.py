@@ -52,6 +52,7 @@ TOLD = [
     ("[Toy] [Fatal] the list of machines lacks this one", "exception"),
     ("Exiting due to a previous error", "exception"),
     ("toy: child returned non-zero", "exception"),
+    ("Finished: 3 toys painted, 77 failed", "exception"),
 ]
 
 
@@ -91,6 +92,8 @@ def test_the_same_words_in_front_of_steps_or_a_bar_ended_nothing(watch: Watch, l
         "INFO toy: the pipeline failed on 3 samples",
         "3 toys, 0 failed",
         "number of failed toys: 3",
+        "COMPLETE: 4,180 toys painted, 77 failed",
+        "Finished 118 of 120 toys done, and 2 failed",
         "without errors",
         "toy: stage 4 recovered after a lost connection",
         "    raise ToyError('rank 3 timed out')",

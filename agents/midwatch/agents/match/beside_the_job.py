@@ -1,0 +1,40 @@
+"""Code that runs beside the job: Python prints its exception, and the job goes on without it. Pure."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+_BESIDE = re.compile(
+    rb"[/\\]ray[/\\](?:new_)?dashboard[/\\]|[/\\]wandb[/\\](?:sdk|proto|internal)[/\\]"
+    rb"|[/\\](?:tensorboard|tensorboardX|comet_ml|neptune|visdom)[/\\]"
+    rb"|[/\\]multiprocessing[/\\](?:resource_tracker|util)\.py$|[/\\]tqdm[/\\]_monitor\.py$"
+)
+_MOST_LINKS = 8
+_NEXT_OF_A_CHAIN = re.compile(
+    rb"[ \t]*\n\s*(?:During handling of the above exception, another exception occurred"
+    rb"|The above exception was the direct cause of the following exception):[ \t]*\n\s*"
+    rb"Traceback \(most recent call last\):[ \t]*\n[ \t]+File \"([^\"\n]+)\", line \d+"
+)
+_EXCEPTION = re.compile(rb"[^\n]*\n(?:[ \t][^\n]*\n)*[^\n]*")
+
+
+@lru_cache(maxsize=512)
+def is_beside(file: bytes) -> bool:
+    """Whether the code of the file runs beside the job. Tracebacks name few files."""
+    return _BESIDE.search(file) is not None
+
+
+def ends_beside(text: bytes, end: int) -> bool:
+    """Whether the exception that ends at `end` is one of a chain that such code caught.
+
+    The traceback of the chain's last exception begins where the handler of all of them stands.
+    """
+    file = b""
+    for _ in range(_MOST_LINKS):
+        link = _NEXT_OF_A_CHAIN.match(text, end)
+        exception = link and _EXCEPTION.match(text, link.end())
+        if not link or not exception:
+            break
+        file, end = link[1], exception.end()
+    return is_beside(file)
