@@ -26,6 +26,8 @@ _STEADY, _SINGLE = 4.0, 12.0
 """A spike of several losses, or of a single one, is so many times the usual change between two losses."""
 _TINY = 1e-3
 _LEAST = 2
+_LAG = 3
+"""Losses by which a rank that prints the same ones may lag behind the first."""
 _ANOTHER_END = 2
 """Two runs count to numbers of steps of which one is so many times the other."""
 _ANEW = 4
@@ -245,13 +247,16 @@ def _lines(column: Progress) -> Iterator[LossLine]:
 
 
 def _each_once(lines: Iterable[LossLine]) -> Iterator[LossLine]:
-    """The lines without those that draw the one before anew, as a bar does once more when it is closed."""
-    before = None
+    """The lines without those that say once more what one of the last few has said.
+
+    A bar draws its last line again when it is closed. Each rank may print the loss that all of them share.
+    """
+    recent = deque[tuple[object, ...]](maxlen=_LAG)
     for line in lines:
         named = line.counted or line.step >= 0
-        if before is None or not named or line[2:] != before[2:]:
+        if not named or line[2:] not in recent:
             yield line
-        before = line
+            recent.append(line[2:])
 
 
 def _epoch(rule: str, count: str) -> str:

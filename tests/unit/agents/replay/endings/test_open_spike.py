@@ -44,6 +44,21 @@ def test_an_open_spike_is_the_verdict(watch: Watch, losses: tuple[float, ...], f
     assert f"since step {first}" in done.decision.reason
 
 
+@pytest.mark.parametrize("lag", [0, 1, 2])
+def test_ranks_that_each_print_the_loss_of_all_hide_no_spike(watch: Watch, lag: int) -> None:
+    losses = (2.3, 2.2, 2.25, 2.1, 2.0, 2.1, 6.0, 6.2, 6.1)
+    steps = range(1, len(losses) + 1 + lag)
+    printed = [
+        f"{rank}: {megatron(step, losses[step - 1])}\n"
+        for turn in steps
+        for rank, step in enumerate((turn, turn, turn - lag))
+        if 1 <= step <= len(losses)
+    ]
+    done = watch("".join(printed))
+    assert done.verdict.error_type == "loss_spike"
+    assert done.verdict.root_line == f"0: {megatron(7, losses[6])}"
+
+
 def test_a_loss_that_is_high_and_then_no_longer_printed_is_broken_numbers(watch: Watch) -> None:
     done = watch(log(2.0, 2.1, 2.2, 5.0, 3.0, 5.2, 5.1, None))
     assert done.verdict.error_type == "numerical_instability"
