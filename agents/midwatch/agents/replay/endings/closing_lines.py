@@ -35,6 +35,7 @@ from midwatch.agents.replay.endings.cut_tracebacks import (
     names_a_library_s_exception,
     says_all_is_done,
 )
+from midwatch.agents.replay.endings.said_at_any_end import before_the_last_word_of_others
 from midwatch.agents.replay.reading.log_files import LogFile, last_lines
 from midwatch.streams.lines.launcher_prefix import front, grade
 from midwatch.streams.lines.log_levels import goes_on, is_warning, stands_aside
@@ -159,6 +160,7 @@ def closing_failure(
         left = over and is_of_a_child_left(lines[max(header - _ABOVE, 0) : header], lines[header:])
         found = None if left else _cut(lines, header, known)
     else:
+        lines = before_the_last_word_of_others(lines)
         found = (
             closing_wait(lines, stepped=trained)
             or _lacked_by_a_script(lines, known, trained=trained)

@@ -26,7 +26,10 @@ _ENDED = re.compile(rb"\] failed \(exitcode: -?\d+\) local_rank: \d+ [^\n]*\n")
 _GIVEN_UP = b"ChildFailedError"
 _HEAD, _BEHIND, _LETTERS = 60, 6, 12
 """Lines of a start in which stand what it prints once; lines behind the end; letters of such a line."""
-_OF_THE_AGENT = re.compile(rb"\A(?:\s|\Z|Traceback \()|torch[./]distributed|\[default\]|\*{3}")
+# The last is what a rank that leaves prints. Behind the agent's word it is late.
+_OF_THE_AGENT = re.compile(
+    rb"\A(?:\s|\Z|Traceback \()|torch[./]distributed|\[default\]|\*{3}|process group has NOT been destroyed"
+)
 _DIGITS = re.compile(rb"\d+")
 
 

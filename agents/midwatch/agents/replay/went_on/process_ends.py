@@ -50,7 +50,8 @@ _SCRIPT = re.compile(rb"\S+\.py\b")
 _OF_MANY = re.compile(
     rb"(?i)\branks?\b(?!: -1)|local_rank(?!\W{0,3}-1\b)|world_size|torchrun|torch[./]distributed"
     rb"|elastic|\bnccl|\bgloo\b|mpi(?:run|exec)"
-    rb"|\bsrun\b|deepspeed|horovod|\bpid=|SpawnProcess|\bprocess \d|multiprocessing|\bray\b"
+    rb"|\bsrun\b|deepspeed|horovod|\bpid=|SpawnProcess|\bprocess \d|multiprocessing(?!/resource_tracker)"
+    rb"|\bray\b"
 )
 
 

@@ -55,6 +55,16 @@ def test_behind_an_agent_that_did_not_give_up_a_start_s_own_first_line_shows_the
     assert (done.verdict.state == "failed", len(done.earlier)) == (failed, earlier)
 
 
+def test_what_a_rank_prints_as_it_leaves_is_no_start_s_first_line(watch: Watch) -> None:
+    leaves = (
+        "[rank0]:[W302 12:40:00.118 ProcessGroupNCCL.cpp:77] Warning: WARNING: process group has NOT been "
+        "destroyed before we destruct ProcessGroupNCCL.\n"
+    )
+    done = watch(leaves + RAISED + FAILED + leaves.replace("118", "177"))
+    assert (done.verdict.error_type, done.earlier) == ("exception", ())
+    assert done.verdict.root_line == RAISED.splitlines()[-1]
+
+
 def test_a_start_that_resumes_further_on_is_one_too(watch: Watch) -> None:
     done = watch(FIRST + AGAIN + STARTS + steps(81, 81) + OUT_OF_MEMORY)
     assert (done.verdict.error_type, len(done.earlier)) == ("oom", 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from midwatch.agents.replay.went_on.process_ends import never_began, process_ends
+from midwatch.agents.replay.went_on.process_ends import never_began, process_ends, speaks_of_many
 
 RAISED = (
     'Traceback (most recent call last):\n  File "train.py", line 9, in {}\n    main()\nValueError: no toys\n'
@@ -77,3 +77,9 @@ def test_a_script_that_refused_its_command_line_within_another_s_work_never_bega
     assert not never_began(text, b"toyd: error: unrecognized arguments: --red")
     assert not never_began(b"nohup: ignoring input\n" + usage + b"the toys are loaded\n", line)
     assert not never_began(b"", line), "the text is too long to be read at once"
+
+
+def test_a_warning_of_leaked_semaphores_speaks_of_no_other_processes() -> None:
+    leaked = b"/py/multiprocessing/{}.py:7: UserWarning: resource_tracker: There appear to be 7 leaked toys\n"
+    assert not speaks_of_many(leaked.replace(b"{}", b"resource_tracker"))
+    assert speaks_of_many(leaked.replace(b"{}", b"pool"))

@@ -1,0 +1,32 @@
+"""Said at any end: what a shell, a tracker or an interpreter prints last, however the program ended. Pure.
+
+Such lines tell nothing of the end. So the program's own last words stand above them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from midwatch.streams.lines.launcher_prefix import front
+
+_SAID = re.compile(
+    rb"\s*(?:"
+    rb"(?:real|user|sys)\s+(?:\d+m)?[\d.,]+s?"  # the shell's `time`
+    rb"|[\d.]+user [\d.]+system [\d:.]+elapsed .*|\d+inputs\+\d+outputs .*"  # GNU time
+    rb"|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?:[AP]M )?[A-Z]{2,5} \d{4}"  # `date`
+    rb"|wandb:(?!.*(?i:error|fail|abort|interrupt)).*"
+    rb"|.*\bresource_tracker: There appear to be \d+ leaked .*"
+    rb"|warnings\.warn\(.{0,3}resource_tracker: .*"
+    rb"|.*\bprocess group has NOT been destroyed before we destruct .*"
+    rb"|[-=*_~#]{4,}"
+    rb")?\s*"
+)
+
+
+def before_the_last_word_of_others(lines: Sequence[tuple[int, bytes]]) -> Sequence[tuple[int, bytes]]:
+    """The lines up to the last one that the program itself may have printed."""
+    kept = len(lines)
+    while kept and _SAID.fullmatch(lines[kept - 1][1][front(lines[kept - 1][1]) :]):
+        kept -= 1
+    return lines[:kept]
