@@ -160,13 +160,13 @@ def closing_failure(
         left = over and is_of_a_child_left(lines[max(header - _ABOVE, 0) : header], lines[header:])
         found = None if left else _cut(lines, header, known)
     else:
-        lines = before_the_last_word_of_others(lines)
+        own = before_the_last_word_of_others(lines)
         found = (
-            closing_wait(lines, stepped=trained)
-            or _lacked_by_a_script(lines, known, trained=trained)
-            or _in_a_broken_table(lines)
-            or _in_a_request(lines)
-            or _ended_or_said(lines, known, stepped)
+            closing_wait(own, stepped=trained)
+            or _lacked_by_a_script(own, known, trained=trained)
+            or _in_a_broken_table(own)
+            or _in_a_request(own)
+            or _ended_or_said(own, known, stepped)
         )
     return None if found is None else ClosingFailure(file.path, *found)
 

@@ -24,9 +24,14 @@ _SAID = re.compile(
 )
 
 
+def is_said_at_any_end(line: bytes) -> bool:
+    """Whether the line is one of these, or empty."""
+    return _SAID.fullmatch(line[front(line) :]) is not None
+
+
 def before_the_last_word_of_others(lines: Sequence[tuple[int, bytes]]) -> Sequence[tuple[int, bytes]]:
     """The lines up to the last one that the program itself may have printed."""
     kept = len(lines)
-    while kept and _SAID.fullmatch(lines[kept - 1][1][front(lines[kept - 1][1]) :]):
+    while kept and is_said_at_any_end(lines[kept - 1][1]):
         kept -= 1
     return lines[:kept]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from midwatch.agents.replay.endings.said_at_any_end import is_said_at_any_end
 from midwatch.agents.replay.reading.log_files import LogFile, text_of
 
 END = b"The output (if any) is above this job summary."
@@ -30,6 +31,6 @@ def _is_followed(text: bytes, at: int) -> bool:
     while at < len(text) and written < _BEHIND:
         end = text.find(b"\n", at) + 1 or len(text)
         line = text[at:end].strip()
-        written += bool(line) and not line.startswith(_NOTE)
+        written += not (is_said_at_any_end(line) or line.startswith(_NOTE))
         at = end
     return written == _BEHIND

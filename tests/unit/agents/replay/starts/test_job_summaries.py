@@ -53,7 +53,12 @@ def test_a_job_begins_right_behind_the_summary_of_the_one_before() -> None:
     assert places(first + WORK + DONE) == [first.count("\n", 0, first.index("PS:"))]
 
 
-@pytest.mark.parametrize("text", [RAISED + FAILED, RAISED + FAILED + "\n\nthe end\n", WORK, ""])
+TIMES = "\nreal\t3m7.118s\nuser\t2m1.077s\nsys\t0m9.410s\n"
+
+
+@pytest.mark.parametrize(
+    "text", [RAISED + FAILED, RAISED + FAILED + "\n\nthe end\n", RAISED + FAILED + TIMES, WORK, ""]
+)
 def test_nothing_begins_where_no_other_job_writes(text: str) -> None:
     assert places(text) == []
 
