@@ -171,7 +171,7 @@ class Lab:
         while not fact():
             if time.monotonic() > deadline:
                 raise TimeoutError(f"not seen within {seconds:.0f} s: {what}")
-            time.sleep(0.05)
+            time.sleep(0.05)  # between two looks at the fact
 
     def idle(self) -> int:
         done = self.run("sinfo", "-h", "-N", "-p", "train", "-t", "idle", "-o", "%N")

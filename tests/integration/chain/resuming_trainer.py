@@ -36,7 +36,7 @@ def main(checkpoints: Path, habit: str) -> int:
         print(f"step {step}/{LAST} loss 2.0", flush=True)
         if step and step % 10 == 0:
             save(checkpoints, step)
-        time.sleep(0.02)
+        time.sleep(0.02)  # a step's work
     if dies:
         save(checkpoints, TORN, content=b"wei")
         print(FAILURE, flush=True)

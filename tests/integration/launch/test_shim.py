@@ -28,7 +28,7 @@ with (place / "starts").open("a") as file:
     file.write(f"{os.getpid()}\\n")
 pid = int(os.environ["MIDWATCH_JOB_PID"])
 while os.path.exists(f"/proc/{pid}/stat") and open(f"/proc/{pid}/stat").read().split()[2] != "Z":
-    time.sleep(0.02)
+    time.sleep(0.02)  # between two looks at the job
 (place / "drained").write_text("all")
 """
 
@@ -52,7 +52,7 @@ class Signalled(subprocess.Popen):
         super().__init__(*told, **more)
         if ready := os.environ.pop("TEST_SIGNALLED", ""):
             while not os.path.exists(ready):
-                time.sleep(0.02)
+                time.sleep(0.02)  # between two looks at the file
             os.kill(os.getpid(), signal.SIGUSR1)
 subprocess.Popen = Signalled
 sys.exit(shim.main(sys.argv[1:]))

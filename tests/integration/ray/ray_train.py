@@ -26,7 +26,7 @@ def lost_while_it_saves(_: Checkpoint, name: str) -> Checkpoint:
     """Saves nothing, and fails once rank 0 has saved its part."""
     run = Path(os.environ["RUN"])
     while not (run / name / "rank_0.bin").exists():
-        time.sleep(0.05)
+        time.sleep(0.05)  # between two looks at the file
     raise RuntimeError(LAST_FAULT)
 
 
@@ -43,7 +43,7 @@ def train(config: dict[str, Any]) -> None:
         if step == 3 and rank == 1 and not mark.exists():
             mark.touch()
             raise RuntimeError(FIRST_FAULT)
-        time.sleep(0.05)
+        time.sleep(0.05)  # a step's work
         if step % 2 == 0:
             torn = step == 6 and rank == 1 and not told
             with tempfile.TemporaryDirectory() as place:

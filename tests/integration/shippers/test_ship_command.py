@@ -33,7 +33,7 @@ for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP):
     signal.signal(number, lambda n, _: print(signal.Signals(n).name, flush=True))
 print("ready", flush=True)
 while True:
-    time.sleep(0.05)
+    time.sleep(0.05)  # between two signals nothing is to be done
 """
 
 

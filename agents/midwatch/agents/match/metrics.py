@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from midwatch.agents.rulesets.bundles import CompiledBundle
 from midwatch.streams.records import Chunk, Hits, Progress
@@ -17,11 +17,17 @@ Place = tuple[str, str, str]
 
 
 class MatchMetrics:
-    """Counts one chunk at a time, and keeps the latest number of each exported capture."""
+    """Counts one chunk at a time, and keeps the latest number of each exported capture.
 
-    def __init__(self, settings: TelemetrySettings, meter: Meter) -> None:
+    `clock`: seconds that only rise. By it a job is forgotten after its last line.
+    """
+
+    def __init__(
+        self, settings: TelemetrySettings, meter: Meter, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._settings = settings
         self._meter = meter
+        self._clock = clock
         self._captured: dict[Place, float] = {}
         self._losses: dict[str, float] = {}
         self._checkpoints: dict[str, float] = {}
@@ -69,7 +75,7 @@ class MatchMetrics:
     def _note(self, job: str) -> None:
         """A job's captures are kept while it prints, and for a while after its last line."""
         self._seen.pop(job, None)
-        self._seen[job] = time.monotonic()
+        self._seen[job] = self._clock()
         if len(self._seen) > self._settings.runs:
             self._forget(next(iter(self._seen)))
 
@@ -84,7 +90,7 @@ class MatchMetrics:
         self._captured = {place: number for place, number in self._captured.items() if place[0] != job}
 
     def _shown(self) -> set[str]:
-        oldest = time.monotonic() - self._settings.forget
+        oldest = self._clock() - self._settings.forget
         return {job for job, at in dict(self._seen).items() if at >= oldest}
 
     def _of_jobs(self, kept: Mapping[str, float]) -> Iterable[Reading]:

@@ -86,7 +86,7 @@ slurmstepd: error: pyxis: printing enroot log file:
 slurmstepd: error: pyxis:     {}
 slurmstepd: error: pyxis:     [ERROR] /etc/enroot/hooks.d/98-toy.sh exited with return code 1
 slurmstepd: error: pyxis: couldn't start container
-slurmstepd: error: spank: required plugin spank_pyxis.so: task_init() failed with rc=-1
+slurmstepd: error: spank: required plugin toy_pyxis.so: task_init() failed with rc=-7
 srun: error: n4: task 3: Exited with exit code 1
 """
 

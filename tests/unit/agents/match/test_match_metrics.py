@@ -92,11 +92,15 @@ def test_captures_end_with_their_job_and_jobs_are_bounded() -> None:
         metrics.matched(chunk(f"local:me/{number}"), hits("1"), BUNDLE)
     shown = [labels[names.RUN] for _, labels in kept.reads[names.CAPTURED.name]()]
     assert shown == ["local:me/3", "local:me/4"]
-    gone = Kept()
-    metrics = MatchMetrics(TelemetrySettings(forget=0), gone)
+
+
+@pytest.mark.parametrize(("later_s", "captures"), [(30.0, 1), (30.1, 0)])
+def test_a_job_s_captures_end_so_long_after_its_last_line(later_s: float, captures: int) -> None:
+    kept, now = Kept(), [100.0]
+    metrics = MatchMetrics(TelemetrySettings(forget=30), kept, lambda: now[0])
     metrics.matched(chunk(), hits("1"), BUNDLE)
-    time.sleep(0.01)
-    assert list(gone.reads[names.CAPTURED.name]()) == []
+    now[0] += later_s
+    assert len(list(kept.reads[names.CAPTURED.name]())) == captures
 
 
 def test_a_rule_exports_only_what_it_captures() -> None:

@@ -75,7 +75,7 @@ def _handler(head: Head) -> type[http.server.BaseHTTPRequestHandler]:
             while not broken and head.status == "RUNNING":
                 time.sleep(0.05)  # the log may still grow
             while not broken and head.late:
-                time.sleep(0.05)
+                time.sleep(0.05)  # the test has not yet asked for the rest
             if not broken:
                 self.wfile.write(_frame(1, last))
                 self.wfile.write(_frame(8, struct.pack("!H", 1000)))

@@ -55,11 +55,10 @@ server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Answers)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 if not joins:
     asked.wait()
-    time.sleep(0.5)
     print("The current node timed out during startup.", flush=True)
     os._exit(1)
 while not (here / "die").exists():
-    time.sleep(0.05)
+    time.sleep(0.05)  # between two looks at the file
 """
 
 Program = Callable[[int], None]
