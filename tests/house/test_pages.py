@@ -10,6 +10,10 @@ import pytest
 
 from house import pages
 from house.tree import ROOT
+from midwatch.rules.loader import load_bundle
+from midwatch.rules.matching.compiler import content_hash
+from midwatch.rules.prefilter.plan import PrefilterPlan
+from midwatch.rules.prefilter.plan_file import plan_of_text
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +36,24 @@ def test_a_changed_or_missing_file_is_told_with_its_remedy(written: Path, path: 
     file.unlink()
     assert pages.check(written) == [f"{path} is stale: make pages"]
     file.write_text(text)
+
+
+@pytest.mark.usefixtures("small_background")
+@pytest.mark.parametrize("known", [KeyError("rules"), None], ids=["no plan", "another's plan"])
+def test_a_plan_that_is_missing_or_of_other_rules_is_made_anew(
+    monkeypatch: pytest.MonkeyPatch, known: Exception | None
+) -> None:
+    shipped, few = pages.shipped_plan(), load_bundle("memory")
+
+    def plan() -> PrefilterPlan:
+        if known is not None:
+            raise known
+        return shipped
+
+    monkeypatch.setattr(pages, "shipped_plan", plan)
+    monkeypatch.setattr(pages, "load_bundle", lambda _: few)
+    made = plan_of_text(pages.plan_text().encode())
+    assert made.rules == content_hash(few.rules) != shipped.rules
 
 
 def test_the_gate_asks_for_them() -> None:

@@ -1,4 +1,4 @@
-"""What a shell, a tracker or an interpreter prints behind a program's end hides its last words not."""
+"""What a shell, a tracker or an interpreter prints behind a program does not hide its last words."""
 
 from __future__ import annotations
 
