@@ -10,7 +10,7 @@ import pytest
 
 from house import pages
 from house.tree import ROOT
-from midwatch.rules.loader import load_bundle
+from midwatch.rules.loader import load_bundle, shipped_plan
 from midwatch.rules.matching.compiler import content_hash
 from midwatch.rules.prefilter.plan import PrefilterPlan
 from midwatch.rules.prefilter.plan_file import plan_of_text
@@ -43,7 +43,7 @@ def test_a_changed_or_missing_file_is_told_with_its_remedy(written: Path, path: 
 def test_a_plan_that_is_missing_or_of_other_rules_is_made_anew(
     monkeypatch: pytest.MonkeyPatch, known: Exception | None
 ) -> None:
-    shipped, few = pages.shipped_plan(), load_bundle("memory")
+    shipped, few = shipped_plan(), load_bundle("memory")
 
     def plan() -> PrefilterPlan:
         if known is not None:
