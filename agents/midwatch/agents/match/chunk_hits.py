@@ -23,6 +23,7 @@ from operator import itemgetter
 from typing import NamedTuple, cast
 
 from midwatch.agents.match.call_sites import reclassified
+from midwatch.agents.match.code_listings import is_listed
 from midwatch.agents.match.echoed_lines import stands_alone
 from midwatch.agents.match.empty_success import is_empty_success
 from midwatch.agents.match.error_stacks import is_outer
@@ -38,6 +39,7 @@ from midwatch.agents.match.progress_columns import (
     sign_of_life,
     whole_number,
 )
+from midwatch.agents.match.recovered_trials import is_recovered
 from midwatch.agents.match.shell_traces import is_captured
 from midwatch.agents.match.specific_rows import ANY_EXCEPTION, most_specific
 from midwatch.agents.match.tracebacks import TracebackPlace, place_of
@@ -240,11 +242,11 @@ class _Found:
         """What a hit's line reports, by its place in a traceback and by its own words."""
         rule = row[0].rule
         hit, place = _as_match(Match, row), _as_place(LinePlace, fields)
-        outer = is_outer(text, hit.start, hit.end)
-        traceback = TracebackPlace("quoted") if outer else place_of(text, hit.start, hit.end, hit.form)
+        shown = is_outer(text, hit.start, hit.end) or is_listed(text, hit.start, hit.end)
+        traceback = TracebackPlace("quoted") if shown else place_of(text, hit.start, hit.end, hit.form)
         if _is_bare_end(rule) and is_captured(text, hit.start):
             traceback = TracebackPlace("ignored")
-        if was_left_out(text, hit.end):
+        if was_left_out(text, hit.end) or is_recovered(text, hit.start, hit.end):
             traceback = TracebackPlace("ignored")
         aside = _aside(hit, traceback)
         if aside == "repeated" and stands_alone(section, text, hit.start, hit.end):

@@ -37,12 +37,14 @@ def _supposes(near: bytes) -> bool:
 def only_mentions(hit: Match) -> bool:
     """Whether the line only mentions what the rule looks for: it supposes it, cites it, or assigns it.
 
-    A guide or a model's answer cites words in backticks. What a variable holds was found out before.
+    A guide or a model's answer cites words in backticks. What a rule captures may reach behind the second
+    one. What a variable holds was found out before.
     """
     if hit.rule.block:
         return False
-    start, end = hit.spans()[0]
+    (start, end), *captured = hit.spans()
     line = hit.line
-    cited = line.count(b"`", 0, start) % 2 == 1 and b"`" in line[end:]
+    words = min((first for first, last in captured if last == end and first > start), default=end)
+    cited = line.count(b"`", 0, start) % 2 == 1 and b"`" in line[words:]
     assigned = _ASSIGNS.match(line, front(line[:start]))
     return cited or assigned is not None or (not hit.rule.at_start and supposes(line[:start]))

@@ -28,6 +28,8 @@ OF_A_TRIAL = re.compile(
 )
 _ANNOUNCED = b"Exception ignored "
 _AT_EXIT = b"Error in atexit._run_exitfuncs:"
+_CALL_STACK = b"Call stack:"
+"""Python's logging prints it behind the exception of a record that it could not write, and goes on."""
 # What a library logs with its tracebacks and goes on: JAX without a plugin, Ray Train on a busy node,
 # torchvision with a mirror left.
 _GONE_ON = (
@@ -77,7 +79,8 @@ def is_passed_over(text: bytes, start: int, end: int, speaker: bytes) -> bool:
     if text.startswith(_OLD_NUMPY, start + len(speaker)):
         return not _NOTHING_MORE.match(text, end)
     fits_failed, announced, gone_on, told, at_exit = _passed_over_near(text, start // SOURCE_BYTES)
-    if fits_failed and _is_counted_fit(text, start, end):
+    of_a_record = text.startswith(_CALL_STACK, end + 1 + len(speaker))
+    if of_a_record or (fits_failed and _is_counted_fit(text, start, end)):
         return True
     if (at_exit or announced) and _is_right_below(lines_above(text, start, speaker)):
         return True

@@ -39,7 +39,8 @@ _WANDB = re.compile(
 _TRACKER = re.compile(
     rb"\A\W{0,4}COMET (?:ERROR|WARNING): "
     rb"|\A[\d\s:/.,-]{0,30}ERROR mlflow\.utils\.(?:async_logging|autologging_utils)\b"
-    rb"|\A\{\"time\":\"[^\"]{1,40}\",\"level\":\"ERROR\",\"msg\":\"(?:sender|stream|api|handler|filestream): "
+    rb"|\A\{\"time\":\"[^\"]{1,40}\",\"level\":\"ERROR\",\"msg\":"
+    rb"\"(?:sender|stream|api|handler|filestream|runfiles|monitor|writer|processOutgoingData): "
 )
 # An autotuner tries variants that may not fit the GPU, and leaves out those that do not. XLA's times them.
 _AUTOTUNER = re.compile(rb"_inductor/select_algorithm\.py:\d+\]|\b(?:cuda|gpu)_timer\.cc:\d+\] Delay kernel ")
@@ -61,7 +62,8 @@ _UNREAD = re.compile(rb"\bloadsave\.cpp:\d+\)? (?:\w+ )?imread_")
 # gRPC waits for its own threads when a process ends. A reader that took enough closes gzip's pipe. Where
 # TensorFlow cannot make a graph better, it takes the graph as it is. Matplotlib makes a folder elsewhere.
 # vLLM takes a model whose files name no sizes. An editor's server has a socket for the passwords of Git.
-# Wine writes of all that it lacks. A poll of SLURM's daemon that fails ends nothing.
+# Wine writes of all that it lacks. A poll of SLURM's daemon that fails ends nothing. A tracker asks git where
+# the code came from.
 _NEEDLESS = re.compile(
     rb"\bvfs_fuse\.c:\d+ +UCX +ERROR |\bev_epoll1_linux\.cc?:\d+\] +grpc epoll fd: "
     rb"|\A\s+(?:\x1b\[\d+m)*(?:Typing|Numba\w*)Error: |\bwandb-upload_\d+:\d+ \[|\Apanic: stream_init: "
@@ -73,7 +75,7 @@ _NEEDLESS = re.compile(
     rb"|\A(?:gzip: stdout|xz: \(stdout\): Write error): Broken pipe|\bgrappler/optimizers/\w+\.cc:\d+\] "
     rb"|\bmkdir -p failed for path \S*matplotlib|\[repo_utils\.py:\d+\] Error retrieving safetensors: "
     rb"|\AError: connect \w+ \S*/vscode-(?:git|ipc)-|\A[0-9a-f]{4}:(?:err|warn|fixme):\w+:"
-    rb"|\Aslurmstepd: error: poll\(\): "
+    rb"|\Aslurmstepd: error: poll\(\): |\A\S*/git-core/git-remote-https?: symbol lookup error: "
 )
 # A page or a port to look at the run, or what is sent to one. The run goes on without it.
 _TO_LOOK_AT = re.compile(
@@ -101,6 +103,7 @@ _ENDS_ALL = re.compile(rb"\bError reported to Coordinator: ")
 _GOES_ON = re.compile(
     rb"(?i)(?:\b|(?<=[)\]}'\"`/%.]))(?:retrying in \d|trying (?:batch size|again in)"
     rb"|skipping (?:this |the )?batch|[,;:] skip (?:this|the) (?:batch|step|iteration|update)\b"
+    rb"|skipp(?:ed|ing) (?:due to|because)\b"
     rb"|skipping (?:(?:this|the|bad|corrupt(?:ed)?|broken|invalid|unreadable) )*"
     rb"(?:sample|image|file|example|record|row|document|shard|clip|utterance|video)s?"
     rb"(?: ?#?\d| [^\s:]+: |: | \(|[.!]?\s*\Z)"
@@ -135,10 +138,11 @@ _LEFT_OUT = re.compile(
     rb"|\b(?P<again>"
     rb"re-?trying (?:\w+ (?:\d+ )?)?(?:with|at) (?:a )?(?:smaller )?(?:(?:micro[ -]?)?batch\b|\d)"
     rb"|(?:carrying|going) on (?:without|anyway)\b|training (?:goes on|continues)\b|status \d+, ignored\b"
-    rb"|trying to resume download)"  # the Hub's client, of a download that broke off
+    rb"|trying to resume download"  # the Hub's client, of a download that broke off
+    rb"|\bre-?trying(?:\.{1,3})?[ \t]*(?:\n|\Z))"
     rb"|(?P<made>\*\*\* \[[^\[\]\n]{1,200}\] Error \d+ \(ignored\)))"
 )
-_PARTS = (b"skipp", b"trying ", b"ing on ", b"training ", b", ignored", b"(ignored)")
+_PARTS = (b"skipp", b"trying ", b"trying.", b"trying\n", b"ing on ", b"training ", b", ignored", b"(ignored)")
 _LEFT_OUT_WITHIN = 210  # bytes of the next line that hold its words
 _BREAKS = re.compile(rb"\n[^\n]{0,80}?Traceback \(most recent call last\)")
 

@@ -57,3 +57,12 @@ def test_the_value_of_a_variable_is_no_report(watch: Watch, front: str) -> None:
     )
     assert watch(f"the toy starts\n{front}_TOY_STATUS={told} cuInit()=803\n").verdict.state == "unknown"
     assert watch(f"the toy starts\nRuntimeError: {told}\n").verdict.error_type == "config"
+
+
+def test_words_in_backticks_are_no_report_though_the_rule_captures_what_follows(watch: Watch) -> None:
+    guide = "If you get `CUDA error: invalid device function` errors, keep one of ['toy.so', 'toy.so.7']"
+    assert watch(f"{guide}\nthe toy is loaded\n").verdict.state == "unknown"
+    assert (
+        watch("FatalError: `Termination signal` is detected by the operating system.\n").verdict.state
+        == "failed"
+    )

@@ -50,3 +50,11 @@ def test_an_exception_right_below_the_word_that_it_is_ignored_needs_no_traceback
     assert (
         place("the toys\nBrokenPipeError: [Errno 32] odd\n", "BrokenPipeError: [Errno 32]").kind == "reported"
     )
+
+
+def test_what_a_logger_could_not_write_is_ignored_though_another_line_parts_its_heading() -> None:
+    words = "OSError: [Errno 116] Stale file handle"
+    code = f'{HEAD}\n  File "/toy/logging/__init__.py", line 7, in emit\n    self.flush()\n{words}\n'
+    told = "--- Logging error ---\n[toy][INFO] - a key was added\n"
+    assert place(f"{told}{code}Call stack:\n{FRAME}\n    train()\n", words).kind == "ignored"
+    assert place(f"{told}{code}", words).kind == "reported"

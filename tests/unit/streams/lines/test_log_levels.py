@@ -90,6 +90,10 @@ QUIET = [
     "E0302 11:00:00.000000 77 init.cc:9] grpc_wait_for_shutdown_with_timeout() timed out.",
     "COMET ERROR: odd upload failed",
     '{"time":"2026-03-02T11:00:00.123+01:00","level":"ERROR","msg":"sender: odd: timed out"}',
+    '{"time":"2026-03-02T11:00:00.1Z","level":"ERROR","msg":"runfiles: odd returned error: api: failed"}',
+    '{"time":"2026-03-02T11:00:00.1Z","level":"ERROR","msg":"monitor: gpu: timeout waiting: odd"}',
+    "/usr/libexec/git-core/git-remote-https: symbol lookup error: /lib64/libtoy.so.2: undefined symbol: odd",
+    "case large=True: skipped due to OOM (B=7) [CUDA out of memory. Tried to allocate 77.00 GiB. odd",
     "2026-03-02 11:00:00.1: E toy/core/grappler/optimizers/toy_optimizer.cc:7] the sort failed: odd",
     "mkdir -p failed for path /toy/.config/matplotlib: [Errno 13] Permission denied: '/toy'",
     "(APIServer pid=7) ERROR 03-02 11:00:00 [repo_utils.py:7] Error retrieving safetensors: odd",
@@ -161,6 +165,8 @@ LOUD = [
     "ERROR toy could not close the file: [Errno 28] No space left on device",
     "OSError: Error no file named toy.safetensors found in directory /toy.",
     "An error occurred while trying to fetch toy/unet: odd",
+    '{"time":"2026-03-02T11:00:00.1Z","level":"ERROR","msg":"trainer: odd: timed out"}',
+    "/toy/bin/train: symbol lookup error: /lib64/libtoy.so.2: undefined symbol: odd",
 ]
 
 
@@ -178,3 +184,11 @@ def test_a_download_that_is_resumed_was_got_over() -> None:
     broke = b"Error while downloading from https://toy/7: HTTPSConnectionPool(host='toy'): Read timed out."
     assert was_left_out(broke + b"\nTrying to resume download...\n", len(broke))
     assert not was_left_out(broke + b"\nThe download cannot be resumed\n", len(broke))
+
+
+def test_a_request_that_is_sent_again_was_got_over() -> None:
+    broke = b"HTTP request sent, awaiting response... Read error (Connection reset by peer) in headers."
+    assert was_left_out(broke + b"\nRetrying.\n\n", len(broke))
+    assert was_left_out(broke + b"\nthe toy is away, retrying...\n", len(broke))
+    assert not was_left_out(broke + b"\nGiving up.\n\n", len(broke))
+    assert not was_left_out(broke + b"\nRetrying failed\n", len(broke))

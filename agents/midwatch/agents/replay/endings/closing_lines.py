@@ -1,7 +1,7 @@
 """The closing lines: the failure that only the end of a saved log shows, because no rule knows its words.
 
 A live watch learns from the scheduler how the job ended. A saved log ends where its program or its copy
-ended. Nine ends speak for a failure all the same:
+ended. Ten ends speak for a failure all the same:
 
 - A Python traceback whose exception is missing.
 - An error as the very last line.
@@ -9,6 +9,7 @@ ended. Nine ends speak for a failure all the same:
 - What a terminal or a shell prints when it ends a program.
 - Step after step whose gradients are not finite.
 - Rows of a table whose loss is no number (`closing_tables`).
+- A loss scale that falls at each step (`falling_scale`).
 - A request to end (`closing_requests`).
 - A shell's word on what its script lacks.
 - Waiting for ranks or processes (`closing_waits`).
@@ -35,6 +36,7 @@ from midwatch.agents.replay.endings.cut_tracebacks import (
     names_a_library_s_exception,
     says_all_is_done,
 )
+from midwatch.agents.replay.endings.falling_scale import FALLS, falling_scale
 from midwatch.agents.replay.endings.said_at_any_end import before_the_last_word_of_others
 from midwatch.agents.replay.reading.log_files import LogFile, last_lines
 from midwatch.streams.lines.launcher_prefix import front, grade
@@ -164,7 +166,7 @@ def closing_failure(
         found = (
             closing_wait(own, stepped=trained)
             or _lacked_by_a_script(own, known, trained=trained)
-            or _in_a_broken_table(own)
+            or _in_broken_numbers(own)
             or _in_a_request(own)
             or _ended_or_said(own, known, stepped)
         )
@@ -243,9 +245,11 @@ def _in_a_request(lines: Numbered) -> _Found | None:
     return None if number is None else (number, "cancelled", ASKED)
 
 
-def _in_a_broken_table(lines: Numbered) -> _Found | None:
-    number = broken_table(lines)
-    return None if number is None else (number, "numerical_instability", BROKEN_TABLE)
+def _in_broken_numbers(lines: Numbered) -> _Found | None:
+    for found, how in ((broken_table, BROKEN_TABLE), (falling_scale, FALLS)):
+        if (number := found(lines)) is not None:
+            return number, "numerical_instability", how
+    return None
 
 
 def _lacked_by_a_script(lines: Numbered, known: Mapping[int, Hit], *, trained: bool) -> _Found | None:

@@ -131,7 +131,8 @@ _KINDS = tuple(
             r"\b(?:failed|crashed|died|is dead|aborted|exited unexpectedly)\b(?!: ?0)"
             r"|\b(?:has|have) failed\b|\bfailed(?: (?:because|due to|with)\b|[.!]?\s*$)|\bin error state\b"
             r"|\bnon-?zero (?:exit|status|return)|\breturned (?:[1-9]\d{0,2}|non-?zero)\s*$"
-            r"|\b(?:exit|return) ?(?:code|status):? [1-9]\d*\b",
+            r"|\b(?:exit|return) ?(?:code|status):? [1-9]\d*\b"
+            r"|\bexit(?:ed)? (?:with )?[1-9]\d{0,2}\b(?! ?[./%])",
         ),
     )
 )
@@ -140,7 +141,7 @@ _TAKEN_BACK = re.compile(
     rb"(?i)\b(?:if|may|might|possibl\w+|perhaps|whether|in case|unless|when|should|would|skip\w*|retry\w*"
     rb"|retri\w+|again|ignor\w*|fall\w* ?back|continu\w*|recover(?:ed|ing)|resum\w*|reconnect\w*|restart\w*"
     rb"|re-?queu\w*|attempt \d+|warning|early.?stop\w*|deprecat\w*|disabl\w*|instead|default|success\w*"
-    rb"|(?:no|0|without(?: any)?) (?:errors?|failures?|failed|exceptions?)|(?:fail|error|abort)\w*[:=] ?0"
+    rb"|(?:no|0|without(?: any)?) (?:errors?|failures?|failed|exceptions?)|(?:fail|error|abort)\w* ?[:=] ?0"
     rb"|not? (?:fail|abort|time|crash)\w*)\b"
 )
 _SHOWN = re.compile(

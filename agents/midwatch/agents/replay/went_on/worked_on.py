@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from midwatch.agents.replay.reading.log_files import LogFile
+from midwatch.agents.replay.went_on.begun_again import begun_again
 from midwatch.agents.replay.went_on.counted_on import counts_on
 from midwatch.agents.replay.went_on.finite_again import is_finite_again
 from midwatch.agents.replay.went_on.imported_later import imported_later
@@ -12,7 +13,7 @@ from midwatch.agents.replay.went_on.work_again import works_again
 
 
 def worked_on(file: LogFile, last: int, *, ended: bool = False) -> bool:
-    """Whether other work, the missing module, whole losses, a count or a trial stand behind line `last`.
+    """Whether work, the missing module, whole losses, a count, a trial or a run stand behind line `last`.
 
     `ended`: somebody outside said that the job or a process has ended. Raises OSError.
     """
@@ -22,5 +23,6 @@ def worked_on(file: LogFile, last: int, *, ended: bool = False) -> bool:
         or is_finite_again(file, last)
         or counts_on(file, last, ended=ended)
         or next_trial_began(file, last)
+        or begun_again(file, last)
         or (not ended and resumes_records(file, last))
     )

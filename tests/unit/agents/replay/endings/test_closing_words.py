@@ -53,6 +53,7 @@ TOLD = [
     ("Exiting due to a previous error", "exception"),
     ("toy: child returned non-zero", "exception"),
     ("Finished: 3 toys painted, 77 failed", "exception"),
+    ("[FAIL] exit 7  (neither the large toys nor the small ones)", "exception"),
 ]
 
 
@@ -102,6 +103,7 @@ def test_the_same_words_in_front_of_steps_or_a_bar_ended_nothing(watch: Watch, l
         "failure rate: 0.03",
         "early stopping: the loss has diverged from its best",
         "aborted 0 requests",
+        "Exiting the toy shop: Errors = 0; Warnings = 7; Notes = 3.",
     ],
 )
 def test_words_that_doubt_take_back_or_measure_end_nothing(watch: Watch, line: str) -> None:

@@ -1,0 +1,68 @@
+"""A script calls one program again and again. A run that fails in front of one that works ends nothing."""
+
+from __future__ import annotations
+
+from midwatch.agents.replay.reading.log_files import LogFile
+from midwatch.agents.replay.went_on.begun_again import begun_again
+from unit.agents.conftest import Watch
+
+FAILED = """Traceback (most recent call last):
+  File "toy_sweep.py", line 7, in <module>
+    main()
+  File "toy_sweep.py", line 4, in main
+    raise TypeError("not a toy")
+TypeError: not a toy
+"""
+HEAD = "kind of toy: forest, locked: True\n"
+LAST = len((HEAD + HEAD + FAILED).splitlines())
+
+
+def measured(times: int) -> str:
+    return "".join(f" painting took {n}.25 s\n painted well: 0.9{n}\n" for n in range(times))
+
+
+def behind(*parts: str) -> bool:
+    text = HEAD + " painting took 7.25 s\n" + HEAD + FAILED + "".join(parts)
+    return begun_again(LogFile("toy.log", text.encode(), 0.0), LAST + 1)
+
+
+def test_a_run_that_gets_past_the_place_is_another_one(watch: Watch) -> None:
+    assert behind(HEAD, measured(6))
+    sweep = HEAD + measured(2) + HEAD + FAILED + HEAD + measured(6)
+    assert watch(sweep).verdict.state != "failed"
+
+
+def test_a_run_that_has_hardly_begun_shows_nothing() -> None:
+    assert not behind(HEAD)
+    assert not behind(HEAD, measured(2))
+    assert not behind(HEAD, "the toy is fetched\n" * 20)  # no measure
+
+
+def test_lines_of_an_epilog_are_no_run() -> None:
+    assert not behind("the toys are put away\n" * 20)
+    assert not behind(measured(8))  # the head is missing
+
+
+def test_a_run_that_changed_its_words_must_print_much_that_is_new() -> None:
+    start = "the toys are found\nthe paint is mixed\nbrush 7 is taken\n"
+    text = f"{start}3 toys fit\n{FAILED}"
+    last = len(text.splitlines())
+
+    def goes_on(more: str) -> bool:
+        return begun_again(LogFile("toy.log", (text + more).encode(), 0.0), last)
+
+    new = "".join(
+        f"{kind} toy {n}\n" for n in range(4) for kind in ("sanding", "painting", "drying", "packing")
+    )
+    assert goes_on(f"{start}2 toys fit, 1 does not\n{new}")
+    assert not goes_on(f"{start}2 toys fit, 1 does not\n" + "painting toy\n" * 20)
+    assert not goes_on(f"{start}2 toys fit, 1 does not\n")
+
+
+def test_where_many_processes_write_the_lines_may_be_another_rank_s() -> None:
+    assert not behind(HEAD, measured(6), "rank 3 waits\n")
+
+
+def test_a_program_that_only_tells_of_an_exception_has_not_ended() -> None:
+    text = HEAD + "TypeError: not a toy\n" + HEAD + measured(6)
+    assert not begun_again(LogFile("toy.log", text.encode(), 0.0), 2)
