@@ -55,6 +55,7 @@ _HTTP_CLIENT = re.compile(r"[/\\]http[/\\]client\.py$")
 _READS_A_BODY = re.compile(
     r"^(?:read|read1|readinto|_safe_read|_safe_readinto|_read\w*_chunked|_get_chunk_left)$"
 )
+_AWAITS_ITS_HEAD = re.compile(r"^(?:_read_status|begin|getresponse)$")
 _CHILD = re.compile(r"[/\\]multiprocessing[/\\](?:spawn|connection|queues|managers|synchronize)\.py$")
 _CUT_OFF = re.compile(
     r"\b(?:UnpicklingError|EOFError|BrokenPipeError|Connection(?:Reset|Refused|Aborted)Error)\b"
@@ -136,9 +137,12 @@ def _type_from(hit: Hit, frames: Frames) -> dict[str, Any]:
     """The fields that the frames change in a hit of a fallback rule."""
     if hit.error_type == "communication" and _in(_OBJECT_STORES, frames):
         return {"error_type": "storage", "transient": True}
-    if hit.error_type == "communication" and hit.transient is None and _DROPPED.search(hit.line.text):
-        # The service had answered and let go. A handshake that fails each time is another matter.
-        return {} if any(_HANDSHAKE.search(function) for _, function in frames) else {"transient": True}
+    if hit.error_type == "communication" and hit.transient is None:
+        # The service had answered and let go, or had taken the request. A handshake that fails each time is
+        # another matter.
+        passes = _DROPPED.search(hit.line.text) is not None or _was_asked(frames)
+        shaken = any(_HANDSHAKE.search(function) for _, function in frames)
+        return {"transient": True} if passes and not shaken else {}
     if hit.error_type == "numerical_instability" and _TABLES.search(frames[0][0]):
         return {"error_type": "data"}
     if (
@@ -151,6 +155,13 @@ def _type_from(hit: Hit, frames: Frames) -> dict[str, Any]:
     if hit.error_type == _ANY_EXCEPTION:
         return {"error_type": _kind(frames)}
     return {}
+
+
+def _was_asked(frames: Frames) -> bool:
+    """Whether the process had sent an HTTP request and waited for the first line of its answer."""
+    return any(
+        _HTTP_CLIENT.search(file) and _AWAITS_ITS_HEAD.match(function) for file, function in frames[:_NEAR]
+    )
 
 
 def _kind(frames: Frames) -> str:

@@ -57,6 +57,24 @@ def test_a_timeout_of_the_jobs_own_is_for_a_person(watch: Watch) -> None:
     assert (done.verdict.error_type, done.decision.action) == ("communication", "hold")
 
 
+@pytest.mark.parametrize(
+    ("frames", "action"),
+    [
+        (
+            ("/lib/http/client.py:begin", "/lib/http/client.py:_read_status", "/lib/socket.py:readinto"),
+            "restart",
+        ),
+        (("/lib/http/client.py:connect", "/lib/socket.py:create_connection"), "hold"),
+        (("/lib/http/client.py:begin", "/lib/ssl.py:do_handshake", "/lib/ssl.py:read"), "hold"),
+    ],
+)
+def test_a_request_that_a_service_took_may_be_answered_the_next_time(
+    watch: Watch, frames: tuple[str, ...], action: str
+) -> None:
+    done = watch(trace("TimeoutError: timed out", *frames))
+    assert (done.verdict.error_type, done.decision.action) == ("communication", action)
+
+
 def test_who_interrupts_a_run_that_waits_gave_up_on_a_hang(watch: Watch) -> None:
     done = watch(trace("KeyboardInterrupt", "/usr/lib/python3.11/multiprocessing/connection.py:_recv"))
     assert (done.verdict.error_type, done.verdict.mode, done.decision.action) == ("hang", "stall", "hold")
