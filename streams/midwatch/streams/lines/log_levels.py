@@ -139,10 +139,22 @@ _LEFT_OUT = re.compile(
     rb"re-?trying (?:\w+ (?:\d+ )?)?(?:with|at) (?:a )?(?:smaller )?(?:(?:micro[ -]?)?batch\b|\d)"
     rb"|(?:carrying|going) on (?:without|anyway)\b|training (?:goes on|continues)\b|status \d+, ignored\b"
     rb"|trying to resume download"  # the Hub's client, of a download that broke off
-    rb"|\bre-?trying(?:\.{1,3})?[ \t]*(?:\n|\Z))"
+    rb"|\bre-?trying(?:\.{1,3})?[ \t]*(?:\n|\Z)|\bstarting (?:anew |over )?from scratch\b"
+    rb"|may or may not result in some failure\b)"  # SLURM, of memory that was full once
     rb"|(?P<made>\*\*\* \[[^\[\]\n]{1,200}\] Error \d+ \(ignored\)))"
 )
-_PARTS = (b"skipp", b"trying ", b"trying.", b"trying\n", b"ing on ", b"training ", b", ignored", b"(ignored)")
+_PARTS = (
+    b"skipp",
+    b"trying ",
+    b"trying.",
+    b"trying\n",
+    b"from scratch",
+    b"may or may not",
+    b"ing on ",
+    b"training ",
+    b", ignored",
+    b"(ignored)",
+)
 _LEFT_OUT_WITHIN = 210  # bytes of the next line that hold its words
 _BREAKS = re.compile(rb"\n[^\n]{0,80}?Traceback \(most recent call last\)")
 

@@ -192,3 +192,18 @@ def test_a_request_that_is_sent_again_was_got_over() -> None:
     assert was_left_out(broke + b"\nthe toy is away, retrying...\n", len(broke))
     assert not was_left_out(broke + b"\nGiving up.\n\n", len(broke))
     assert not was_left_out(broke + b"\nRetrying failed\n", len(broke))
+
+
+def test_what_does_not_fit_was_got_over_where_the_program_starts_without_it() -> None:
+    unfit = b"[toy] Dimension mismatch: saved toy expects 7, current toy has 77"
+    assert was_left_out(unfit + b"\n[toy] Starting from scratch, the paint does not fit\n", len(unfit))
+    assert not was_left_out(unfit + b"\n[toy] the toy was built from scratch\n", len(unfit))
+
+
+def test_a_memory_that_was_full_once_killed_nothing_by_itself() -> None:
+    full = b"slurmstepd: error: Exceeded step memory limit at some point."
+    told = (
+        b"\nslurmstepd: error: This may or may not result in some failure. SLURM keeps a toy in a cgroup.\n"
+    )
+    assert was_left_out(full + told, len(full))
+    assert not was_left_out(full + b"\nslurmstepd: error: the toy is killed\n", len(full))

@@ -116,7 +116,7 @@ _INTERRUPTED = re.compile(rb"\A(?:\^C)+(?:Traceback |Process \w+-\d+:)")
 _NO_ERROR = re.compile(
     rb"\d%\||\d(?:it/s|s/it)\b|\b[IW] ?\w*/\S+\.(?:cc|cpp):\d+\]|\b\w*Warning: "
     rb"|\b(?i:step|epoch|iter\w*|loss)\b[ =:\"]+\d+(?:\.\d+)?(?:[ ,}]|\Z)|\bresuming normal operation\b"
-    rb"|[\s\]:]INFO[\s\[:]"  # the program's own level
+    rb"|[\s\]:]INFO[\s\[:]|\b0 errors\b"  # the program's own level, and valgrind's count
 )
 _GRADIENTS = re.compile(
     rb"(?i)\bgrad(?:ient)?[ _]?norm\b['\"]?(?: is| ?[:=])? *(?P<value>-?(?:nan|inf|\d[\d.]*(?:e[+-]?\d+)?))"

@@ -132,7 +132,8 @@ _KINDS = tuple(
             r"|\b(?:has|have) failed\b|\bfailed(?: (?:because|due to|with)\b|[.!]?\s*$)|\bin error state\b"
             r"|\bnon-?zero (?:exit|status|return)|\breturned (?:[1-9]\d{0,2}|non-?zero)\s*$"
             r"|\b(?:exit|return) ?(?:code|status):? [1-9]\d*\b"
-            r"|\bexit(?:ed)? (?:with )?[1-9]\d{0,2}\b(?! ?[./%])",
+            r"|\bexit(?:ed)? (?:with )?[1-9]\d{0,2}\b(?! ?[./%])"
+            r"|\A\W*\[FAIL(?:ED|URE)?\] .{0,80}\b(?:not found|missing|unable|could ?n[o']t|cannot|error)\b",
         ),
     )
 )

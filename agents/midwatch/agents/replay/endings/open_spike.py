@@ -79,6 +79,7 @@ _OF_ALL = re.compile(r"\d ?/ ?(\d{3,})\b(?!/)")
 _COMPLETE = re.compile(
     r"(?i)\btrain(?:ing)? (?:is |was |has |run )?(?:been )?(?:complete|finished|done|over|ended)"
     r"|\b(?:finished|completed|done) (?:the )?(?:training|fit)"
+    r"|\ball (?:runs|experiments|epochs|stages) (?:are |were )?(?:complete|finished|done)\b"
 )
 
 

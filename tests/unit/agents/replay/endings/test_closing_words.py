@@ -54,6 +54,7 @@ TOLD = [
     ("toy: child returned non-zero", "exception"),
     ("Finished: 3 toys painted, 77 failed", "exception"),
     ("[FAIL] exit 7  (neither the large toys nor the small ones)", "exception"),
+    ("[FAIL] The list of toys is not found: /toy/list.csv", "exception"),
 ]
 
 
@@ -103,6 +104,7 @@ def test_the_same_words_in_front_of_steps_or_a_bar_ended_nothing(watch: Watch, l
         "failure rate: 0.03",
         "early stopping: the loss has diverged from its best",
         "aborted 0 requests",
+        "[FAIL] toy 7: painted blue, expected red",
         "Exiting the toy shop: Errors = 0; Warnings = 7; Notes = 3.",
     ],
 )

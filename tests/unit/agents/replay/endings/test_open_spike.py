@@ -244,12 +244,21 @@ BROKEN = log(2.0, 2.1, 2.0, 2.1, 6.0, 6.1)
     [
         ("Training finished, best epoch 3\n", "healthy"),
         ("2026-03-02 10:00:00 - __main__ - INFO - Training completed successfully!\n", "healthy"),
+        ("2026-03-02 10:00:00 - INFO - All runs complete. The toys are in /toy\n", "healthy"),
         ("finished training of fold 1\n", "healthy"),
         ("".join(f"toy {n} is read\n" for n in range(80)), "healthy"),
         ("the training is kept under watch\n", "failed"),
         ("".join(f"toy {n} is read\n" for n in range(20)), "failed"),
     ],
-    ids=["finished", "completed", "of a fold", "goes on for long", "other words", "goes on for a while"],
+    ids=[
+        "finished",
+        "completed",
+        "all runs",
+        "of a fold",
+        "goes on for long",
+        "other words",
+        "goes on for a while",
+    ],
 )
 def test_a_spike_is_open_only_at_the_end_of_a_log(watch: Watch, behind: str, state: str) -> None:
     assert watch(BROKEN + behind).verdict.state == state
