@@ -42,3 +42,28 @@ def test_starts_that_made_steps_are_started_again(watch: Watch) -> None:
     done = watch(start(1, steps=steps) + start(2, steps=steps))
     assert done.earlier
     assert done.decision.action == "restart"
+
+
+STUCK = (
+    "[launcher] attempt {number}/3: train.py --shards toy\n"
+    "reads the shards of the toy corpus\nbuilds a toy model of 2 layers\n"
+    "step: 7 loss: 2.5\nstep: 8 loss: 2.4\n"
+    "[rank2]:[E302 10:00:0{number}.1 ProcessGroupNCCL.cpp:632] [Rank 2] Watchdog caught collective operation "
+    "timeout: WorkNCCL(SeqNum={at}, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for "
+    "60000{number} milliseconds before timing out.\n"
+    "[launcher] attempt {number} exited with 1\n"
+)
+
+
+def test_ranks_that_waited_in_the_same_collective_before_will_wait_there_again(watch: Watch) -> None:
+    starts = [(1, 77), (2, 418), (3, 77)]
+    done = watch("".join(STUCK.format(number=number, at=at) for number, at in starts))
+    assert len(done.earlier) == 2
+    assert (done.verdict.error_type, done.decision.action) == ("nccl_timeout", "hold")
+    assert done.decision.reason.startswith("an earlier start ended in the same collective (log:6)")
+
+
+def test_ranks_that_waited_in_another_collective_are_started_again(watch: Watch) -> None:
+    done = watch(STUCK.format(number=1, at=77) + STUCK.format(number=2, at=418))
+    assert len(done.earlier) == 1
+    assert done.decision.action == "restart"
