@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from midwatch.agents.match.code_listings import is_listed
 from unit.agents.conftest import Watch
 
-LISTING = """File ~/toy/lib/torch/cuda/__init__.py:310, in _lazy_init()
-    305     raise RuntimeError(
-    306         "Cannot re-initialize CUDA in forked subprocess. To use CUDA with "
-    307         "multiprocessing, you must use the 'spawn' start method"
+LISTING = """File ~/toy/paint.py:310, in mix()
+    305     raise ToyError(
+    306         "odd toys say: Cannot re-initialize CUDA in forked subprocess"
+    307         "or they may be out of memory"
     308     )
 --> 310     raise AssertionError("Torch not compiled with CUDA enabled")
-    311 if _cudart is None:
+    311 if brush is None:
 
 AssertionError: Torch not compiled with CUDA enabled
 """
@@ -54,7 +54,9 @@ def test_the_exception_is_the_root_and_not_the_code_around_it(watch: Watch, colo
 
 
 @given(st.text("> -12\n(.) a", max_size=200), st.integers(0, 200))
-def test_any_line_is_shown_or_not(text: str, at: int) -> None:
+def test_what_is_shown_has_a_number(text: str, at: int) -> None:
     start = text.rfind("\n", 0, min(at, len(text))) + 1
     end = text.find("\n", start)
-    assert is_listed(text.encode(), start, len(text) if end < 0 else end) in (True, False)
+    line = text[start : len(text) if end < 0 else end]
+    if is_listed(text.encode(), start, start + len(line)):
+        assert line.lstrip(" ->")[:1].isdigit()

@@ -180,30 +180,35 @@ def test_loud(line: str) -> None:
     assert not is_quiet(line.encode())
 
 
-def test_a_download_that_is_resumed_was_got_over() -> None:
-    broke = b"Error while downloading from https://toy/7: HTTPSConnectionPool(host='toy'): Read timed out."
-    assert was_left_out(broke + b"\nTrying to resume download...\n", len(broke))
-    assert not was_left_out(broke + b"\nThe download cannot be resumed\n", len(broke))
+BROKE_OFF = "Error while downloading from https://toy/7: HTTPSConnectionPool(host='toy'): Read timed out."
+IN_HEADERS = "HTTP request sent, awaiting response... Read error (Connection reset by peer) in headers."
+UNFIT = "[toy] Dimension mismatch: the chest holds 7 paints, the shelf 77"
+FULL = "slurmstepd: error: Exceeded step memory limit at some point."
 
 
-def test_a_request_that_is_sent_again_was_got_over() -> None:
-    broke = b"HTTP request sent, awaiting response... Read error (Connection reset by peer) in headers."
-    assert was_left_out(broke + b"\nRetrying.\n\n", len(broke))
-    assert was_left_out(broke + b"\nthe toy is away, retrying...\n", len(broke))
-    assert not was_left_out(broke + b"\nGiving up.\n\n", len(broke))
-    assert not was_left_out(broke + b"\nRetrying failed\n", len(broke))
+@pytest.mark.parametrize(
+    ("failure", "next_line"),
+    [
+        (BROKE_OFF, "Trying to resume download..."),
+        (IN_HEADERS, "Retrying."),
+        (IN_HEADERS, "the toy is away, retrying..."),
+        (UNFIT, "[toy] Starting from scratch, the old paint is put away"),
+        (FULL, "slurmstepd: error: This may or may not result in some failure. A toy has its own cgroup."),
+    ],
+)
+def test_a_failure_was_got_over_where_the_next_line_says_so(failure: str, next_line: str) -> None:
+    assert was_left_out(f"{failure}\n{next_line}\n".encode(), len(failure))
 
 
-def test_what_does_not_fit_was_got_over_where_the_program_starts_without_it() -> None:
-    unfit = b"[toy] Dimension mismatch: saved toy expects 7, current toy has 77"
-    assert was_left_out(unfit + b"\n[toy] Starting from scratch, the paint does not fit\n", len(unfit))
-    assert not was_left_out(unfit + b"\n[toy] the toy was built from scratch\n", len(unfit))
-
-
-def test_a_memory_that_was_full_once_killed_nothing_by_itself() -> None:
-    full = b"slurmstepd: error: Exceeded step memory limit at some point."
-    told = (
-        b"\nslurmstepd: error: This may or may not result in some failure. SLURM keeps a toy in a cgroup.\n"
-    )
-    assert was_left_out(full + told, len(full))
-    assert not was_left_out(full + b"\nslurmstepd: error: the toy is killed\n", len(full))
+@pytest.mark.parametrize(
+    ("failure", "next_line"),
+    [
+        (BROKE_OFF, "The download cannot be resumed"),
+        (IN_HEADERS, "Giving up."),
+        (IN_HEADERS, "Retrying failed"),
+        (UNFIT, "[toy] the shelf was built from scratch"),
+        (FULL, "slurmstepd: error: the toy is killed"),
+    ],
+)
+def test_a_failure_counts_where_the_next_line_says_no_such_thing(failure: str, next_line: str) -> None:
+    assert not was_left_out(f"{failure}\n{next_line}\n".encode(), len(failure))

@@ -7,7 +7,7 @@ tells them apart, the program's own first lines do.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from midwatch.agents.replay.reading.log_files import LogFile, lines_behind, text_of
@@ -60,7 +60,7 @@ def _above_the_traceback(file: LogFile, last: int) -> list[str]:
     return _printed(lines[:header])
 
 
-def _printed(lines: Sequence[str] | islice[str]) -> list[str]:
+def _printed(lines: Iterable[str]) -> list[str]:
     return [words for line in lines if (words := without_clock(line).strip())]
 
 
