@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
+from midwatch.rules.errors import LocatedError, RuleErrors
 from midwatch.rules.files.rule_reader import read_rule_file
 from midwatch.rules.loader import shipped_files
 from midwatch.rules.model import Role, Rule, Shows
@@ -29,12 +30,13 @@ _ORDER = (Role.CAUSE, Role.CONSEQUENCE, Role.CONTEXT, Role.SUCCESS, Role.PROGRES
 
 
 def page(files: Mapping[str, bytes]) -> str:
-    """The page for these rule files: their bytes by name."""
+    """The page for these rule files: their bytes by name. Raises RuleErrors, as no rule may be missing."""
     out = [_HEAD]
+    errors: list[LocatedError] = []
     rule_count = 0
     sections: list[str] = []
     for name in sorted(files):
-        file = read_rule_file(name, files[name], [])
+        file = read_rule_file(name, files[name], errors)
         if not file.rules:
             continue
         rule_count += len(file.rules)
@@ -42,6 +44,8 @@ def page(files: Mapping[str, bytes]) -> str:
         sections += [f"## {title}", "", f"{file.description}.", ""]
         for rule in sorted(file.rules, key=lambda rule: _ORDER.index(rule.role)):
             sections += _entry(rule)
+    if errors:
+        raise RuleErrors(errors)
     out.append(f"{rule_count} rules.\n")
     return "\n".join(out + sections).rstrip("\n") + "\n"
 

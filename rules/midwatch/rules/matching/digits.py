@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-_FINE = r"\\[^0-9xpPQC]"  # an escape of a sign, or of a class that holds every digit or none
+_SIGN_BY_NUMBER = r"x(?!3[0-9]|\{0*3[0-9]\})(?:[0-7][0-9A-Fa-f]|\{0*[0-7]?[0-9A-Fa-f]\})"
+# An escape of a sign, or of a class that holds every digit or none.
+_FINE = rf"\\(?:[^0-9xpPQC]|{_SIGN_BY_NUMBER})"
 _TELLS = r"(?P<tells>[0-9\\])"
 _OUTSIDE = re.compile(
     rf"{_FINE}|\(\?P?<\w+>|\{{\d+(?:,\d*)?\}}"

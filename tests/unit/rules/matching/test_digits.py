@@ -21,6 +21,8 @@ from midwatch.rules.model import Rule
         r"loss[=:] (?P<loss2>[-+.\w]+)(?:x|y){2}",
         r"a{3}[^a-z]\d\.[[:digit:]_]",
         r"\[rank\d+\]",
+        r"named [`\x27\x{22}](?P<name>\w+)\x{0027}",
+        r"[\x20-\x2f\x3a-\x7e]|[\x{20}-z]",
     ],
 )
 def test_such_patterns_are_known(pattern: str) -> None:
@@ -34,6 +36,11 @@ def test_such_patterns_are_known(pattern: str) -> None:
         r"[1-9]\d*",
         r"[^0]x",
         r"\x31",
+        r"\x{39}",
+        r"\x{0030}",
+        r"[\x20-\x35]",
+        r"\xe9",
+        r"\x{2039}",
         r"a{,3}",
         r"[{2}]",
         r"\pN",
@@ -66,6 +73,10 @@ def test_the_places_are_those_of_a_search_in_each_line() -> None:
         (r"[^0]x", ".x"),
         (r"[^03-5a]x", "[^a]x"),
         (r"\x31", None),
+        (r"\x27lost\x27 7", r"\x27lost\x27 \d"),
+        (r"[\x{22}\x27]7", r"[\x{22}\x27]\d"),
+        (r"[\x275]", r"[\x270-9]"),
+        (r"[\x21-5]", None),
         (r"\101", None),
         (r"a[\101b]", None),
         (r"\Q7", None),
@@ -113,6 +124,7 @@ def test_what_a_rule_finds_is_found_with_any_digit_too() -> None:
         (r"[a]5", b"a0 b0", {1}),
         ("(?i)CODE 4|x0", b"code 0 x0", {5, 8}),
         (r"code \d", b"code 0", set[int]()),
+        (r"\x27node7\x27|[\x22\x{27}]5", b"00 'node0' '0", {8, 12}),
     ],
 )
 def test_a_mark_shows_which_digits_decide(pattern: str, line: bytes, deciding: set[int]) -> None:
