@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from midwatch.streams.lines.launcher_prefix import front
 
-_NUMBERED = re.compile(rb"[ \t]{0,12}(?:-{1,8}> ?)?\d{1,6}(?:[ \t]|\Z)")
+_NUMBERED = re.compile(rb"[ \t]{0,12}(?:-{1,8}> ?|\(\.\.\.\)[ \t]{1,12})?\d{1,6}(?:[ \t]|\Z)")
 _ARROW = re.compile(rb"-{2,8}> ?\d{1,6}(?:[ \t]|\Z)")
 _SHORT_ARROW = re.compile(rb"-{1,8}> ?\d{1,6}(?:[ \t]|\Z)")
 """A number of four digits leaves room for one dash. Beside other numbered lines that is enough."""

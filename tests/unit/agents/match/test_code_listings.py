@@ -39,6 +39,7 @@ def test_the_file_and_the_exception_are_none(words: str) -> None:
 def test_a_short_arrow_counts_beside_other_numbers_only() -> None:
     assert shown("   1003 # may be out of memory\n-> 1004 toy()\n", "1003")
     assert shown("-> 1004 toy()\n   (...)\n   1012 # may be out of memory\n", "1012")
+    assert shown("   (...)     7     toy: toys.Timeout = 9\n--> 12 toy()\n", "(...)")
     assert not shown("-> 1004 toys are out of memory\n", "1004")
 
 

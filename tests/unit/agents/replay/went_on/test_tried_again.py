@@ -38,3 +38,22 @@ def test_what_the_next_try_got_over_is_no_verdict(watch: Watch) -> None:
     assert watch(failed + LATER).verdict.state == "failed"
     behind = failed + "toy road loading success, attempts=1\n" + LATER + REFUSED
     assert watch(behind).verdict.state == "failed"
+
+
+@pytest.mark.parametrize(
+    ("behind", "failed"),
+    [
+        ("7 toys\n" * 8, False),
+        ("7 toys\n" * 7, True),
+        ("7 toys\n" * 8 + "ProxyError at toy 7. Attempt 2/3\n", True),
+        ("7 toys\n" * 8 + "waiting, then the next try\n", True),
+    ],
+)
+def test_a_try_that_is_not_the_last_and_has_no_successor_was_followed_by_one_that_worked(
+    behind: str, failed: bool, watch: Watch
+) -> None:
+    assert (watch("ProxyError at toy 7. Attempt 1/3\n" + behind).verdict.state == "failed") is failed
+
+
+def test_the_last_try_has_no_successor(watch: Watch) -> None:
+    assert watch("ProxyError at toy 7. Attempt 3/3\n" + "7 toys\n" * 8).verdict.state == "failed"
