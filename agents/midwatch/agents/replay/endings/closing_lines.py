@@ -1,7 +1,7 @@
 """The closing lines: the failure that only the end of a saved log shows, because no rule knows its words.
 
 A live watch learns from the scheduler how the job ended. A saved log ends where its program or its copy
-ended. Ten ends speak for a failure all the same:
+ended. Eleven ends speak for a failure all the same:
 
 - A Python traceback whose exception is missing.
 - An error as the very last line.
@@ -13,6 +13,7 @@ ended. Ten ends speak for a failure all the same:
 - A request to end (`closing_requests`).
 - A shell's word on what its script lacks.
 - Waiting for ranks or processes (`closing_waits`).
+- A count of items of which none succeeded (`nothing_worked`).
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from midwatch.agents.replay.endings.cut_tracebacks import (
     says_all_is_done,
 )
 from midwatch.agents.replay.endings.falling_scale import FALLS, falling_scale
+from midwatch.agents.replay.endings.nothing_worked import NOTHING, nothing_worked
 from midwatch.agents.replay.endings.said_at_any_end import before_the_last_word_of_others
 from midwatch.agents.replay.reading.log_files import LogFile, last_lines
 from midwatch.streams.lines.launcher_prefix import front, grade
@@ -169,6 +171,7 @@ def closing_failure(
             or _in_broken_numbers(own)
             or _in_a_request(own)
             or _ended_or_said(own, known, stepped)
+            or _without_success(lines, known)
         )
     return None if found is None else ClosingFailure(file.path, *found)
 
@@ -243,6 +246,11 @@ def _ended_or_said(lines: Numbered, known: Mapping[int, Hit], stepped: int) -> _
 def _in_a_request(lines: Numbered) -> _Found | None:
     number = asked_to_end(lines)
     return None if number is None else (number, "cancelled", ASKED)
+
+
+def _without_success(lines: Numbered, known: Mapping[int, Hit]) -> _Found | None:
+    found = nothing_worked(lines, known)
+    return None if found is None else (*found, NOTHING)
 
 
 def _in_broken_numbers(lines: Numbered) -> _Found | None:

@@ -1,0 +1,67 @@
+"""Nothing worked: a program counts at its end that none of its items succeeded, and all met one error. Pure.
+
+Evaluations, generators and downloads catch the error of an item and go on with the next one. A model that is
+weak solves nothing either. But then no error repeats itself, item by item, in the same words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+
+from midwatch.agents.replay.endings.cut_tracebacks import Numbered
+from midwatch.streams.lines.launcher_prefix import front
+from midwatch.streams.records import Hit
+
+NOTHING = "the job counts at its end that none of its items succeeded, and they all met the same error"
+
+_BEHIND = 24
+"""Lines from the end in which such a count stands."""
+_LEAST = 3
+"""Items that met the error."""
+_STRAY = 10
+"""One in so many errors may be another one."""
+_NONE = re.compile(
+    rb"(?i)\b(?:success(?:es|ful(?:ly)?)?|succeeded|solved|evaluated|processed)"
+    rb"(?: \w+)?\b ?[:=] {0,12}0(?:\.0+ ?%|\b(?![.\d]))"
+    rb"|\b0 ?(?:/|of|out of) ?[1-9]\d* (?:\w+ ){0,2}(?:succeeded|successful\w*|solved|evaluated|processed)\b"
+    rb"|\bsuccess rate ?[:=] ?0(?:\.0+)? ?%"
+)
+_ERROR = re.compile(rb"(?i)\berrors?\b|\bexceptions?\b|\btimed out\b|\brefused\b|[a-z](?:Error|Exception)\b")
+_COUNTED = re.compile(rb"(?i)\b(?:errors?|exceptions?|fail\w*)(?: \w+){0,2} ?[:=] ?\d")
+_ITEM = re.compile(rb"\S*[\d/]\S*")
+_NAMED = re.compile(rb"\b(?:ModuleNotFound|Import)Error\b|\bNo module named\b")
+_SERVICE = re.compile(rb"(?i)\b(?:connection error|request timed out|connection (?:refused|reset|aborted))\b")
+
+
+def nothing_worked(lines: Numbered, known: Mapping[int, Hit]) -> tuple[int, str] | None:
+    """The first of the lines with that error, and its type; None if the lines tell of no such end.
+
+    `known`: what rules know of the lines, by number.
+    """
+    if not any(_NONE.search(line) for _, line in lines[-_BEHIND:]):
+        return None
+    errors = [(number, line, _form(line)) for number, line in lines if _tells_an_error(line)]
+    times = Counter(form for _, _, form in errors)
+    stray = sum(count for count in times.values() if count < _LEAST)
+    if not errors or stray * _STRAY > len(errors) or max(times.values()) < _LEAST:
+        return None
+    (form, _), *_ = times.most_common(1)
+    number, line = next((number, line) for number, line, its in errors if its == form)
+    return number, known[number].error_type if number in known else _type_of(line)
+
+
+def _tells_an_error(line: bytes) -> bool:
+    return _ERROR.search(line) is not None and _COUNTED.search(line) is None
+
+
+def _form(line: bytes) -> bytes:
+    """The words of the line without the item: no names with a digit or a slash."""
+    return _ITEM.sub(b"#", line[front(line) :].strip())
+
+
+def _type_of(line: bytes) -> str:
+    if _NAMED.search(line):
+        return "import_error"
+    return "communication" if _SERVICE.search(line) else "exception"

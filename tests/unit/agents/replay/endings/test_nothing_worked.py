@@ -1,0 +1,75 @@
+"""A job that counts no success, and whose items all met one error, has failed, though it went on."""
+
+from __future__ import annotations
+
+import pytest
+
+from midwatch.agents.replay.endings.nothing_worked import nothing_worked
+from unit.agents.conftest import Watch
+
+ERROR = "toy {at}/car failed but goes on: ToyError: no paint for toys\n"
+ERRORS = "".join(ERROR.format(at=at) for at in range(7))
+NONE = "=== Summary ===\nToys: 7\nToys solved: 0 (0.0%)\n"
+
+
+def found(text: str) -> tuple[int, str] | None:
+    return nothing_worked(list(enumerate(text.encode().splitlines(), 1)), {})
+
+
+@pytest.mark.parametrize(
+    "count",
+    [
+        "Toys solved: 0 (0.0%)",
+        "attempted=7 successful=0 failed=7",
+        "Toys evaluated: 0",
+        "0 of 7 toys succeeded",
+        "Success rate: 0.00 %",
+    ],
+)
+def test_the_first_item_with_the_error_of_all_is_the_root(count: str) -> None:
+    assert found(f"toys\n{ERRORS}{count}\n") == (2, "exception")
+
+
+@pytest.mark.parametrize(
+    "count", ["Toys solved: 7", "Toys solved: 0.7", "solved: 07", "3 of 7 succeeded", "toys"]
+)
+def test_one_success_or_no_count_is_no_such_end(count: str) -> None:
+    assert found(f"toys\n{ERRORS}{count}\n") is None
+
+
+@pytest.mark.parametrize(
+    "errors",
+    [
+        "",
+        ERROR.format(at=1) * 2,
+        "".join(f"toy {at} failed but goes on: ToyError: no {paint}\n" for at, paint in enumerate("abcdefg")),
+        ERRORS + "toy 7: ValueError: odd toy\n",
+        "toy 7 failed: wrong answer\n" * 7,
+        "errors so far: 3\n" * 7,
+    ],
+)
+def test_a_weak_model_has_no_error_of_its_own(errors: str) -> None:
+    assert found(f"toys\n{errors}{NONE}") is None
+
+
+def test_a_count_far_above_the_end_counts_for_nothing() -> None:
+    assert found(ERRORS + NONE + "toys\n" * 30) is None
+
+
+@pytest.mark.parametrize(
+    ("error", "error_type"),
+    [
+        ("ModuleNotFoundError: No module named 'toys'", "import_error"),
+        ("API error: Connection error., retrying in 7s...", "communication"),
+        ("Toy error: the paint is dry", "exception"),
+    ],
+)
+def test_the_error_names_its_type(error: str, error_type: str) -> None:
+    assert found("".join(f"toy {at} | {error}\n" for at in range(7)) + NONE) == (1, error_type)
+
+
+def test_a_person_is_told_what_all_items_met(watch: Watch) -> None:
+    done = watch("toys\n" + ERRORS + NONE)
+    assert (done.verdict.state, done.verdict.root_line_number) == ("failed", 2)
+    assert "none of its items succeeded" in done.decision.reason
+    assert watch("toys\n" + ERRORS + "Toys solved: 7\n").verdict.state != "failed"
