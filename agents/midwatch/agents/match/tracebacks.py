@@ -67,6 +67,8 @@ _GLUED = re.compile(rb"\A\s*[\^~]{3,}\[")
 _RAY_HEADER = re.compile(rb"(?:\x1b\[\d+m)?ray::[\w.:<>]+\(\)")
 _HANDLING = b"During handling of the above exception, another "
 _NOTHING_MORE = re.compile(rb"\s*\Z")
+_CHAINED_BELOW = re.compile(rb"\n\s*\n.{0,80}" + _HANDLING)
+_OF_LOGGING = b"--- Logging error ---"
 _DIGITS = re.compile(rb"\d+")
 _GETS_OVER_IT = re.compile(
     rb"(?i:\b(?:retrying|will (?:be )?retr(?:y|ied)|will be (?:ignored|skipped)|falling back)\b)"
@@ -181,7 +183,8 @@ def place_of(text: bytes, start: int, end: int, shape: bytes | None = None) -> T
     if words[:1].isspace():
         shown = _FRAME.match(first[1]) is not None and not form.glued and _C_FRAME.match(first[1]) is None
         return _QUOTED if shown else _REPORTED
-    place = _ending(words, first, above, last=_NOTHING_MORE.match(text, end) is not None)
+    last, chained = (what.match(text, end) is not None for what in (_NOTHING_MORE, _CHAINED_BELOW))
+    place = _ending(words, first, above, last=last, chained=chained)
     if place.kind == "reported" and is_passed_over(text, start, end, speaker):
         return TracebackPlace("ignored", ends_traceback=True, frames=place.frames)
     if place.kind == "reported" and place.ends_traceback and not speaker and ends_beside(text, end):
@@ -240,12 +243,13 @@ def _indent(line: bytes) -> int:
 
 
 def _ending(
-    words: bytes, first: tuple[int, bytes], above: Iterator[tuple[int, bytes]], *, last: bool
+    words: bytes, first: tuple[int, bytes], above: Iterator[tuple[int, bytes]], *, last: bool, chained: bool
 ) -> TracebackPlace:
     """The place of a line at its speaker's margin, from the traceback above, if the line ends one.
 
-    `last`: this line ends the text. If a loop announced retry after retry before it, this
-    failure counts, because no retry followed.
+    `last`: this line ends the text. If a loop announced retry after retry before it, this failure counts,
+    because no retry followed. So does an exception that nothing of its script could catch. `chained`:
+    another one follows. Below logging's word the first ones are the program's, and the last is logging's.
     """
     asserts = None
     at, before = first
@@ -269,9 +273,10 @@ def _ending(
     retried = goes_on and not _is_about_another(lead)
     if retried and last:
         _, before = next(above, (0, b""))
-        retried = _DIGITS.sub(b"0", before) != _DIGITS.sub(b"0", lead)
+        retried = _DIGITS.sub(b"0", before) != _DIGITS.sub(b"0", lead) and not left
     logged = OF_A_TRIAL.search(lead) is not None or is_debugged_failure(lead)
-    if IGNORED.search(lead) or retried or (logged and not last):
+    ignored = IGNORED.search(lead) is not None and not (chained and lead.endswith(_OF_LOGGING))
+    if ignored or retried or (logged and not last):
         return TracebackPlace("ignored", ends_traceback=True, frames=frames)
     handled, probe = None, False
     if lead.startswith(_HANDLING):

@@ -58,3 +58,21 @@ def test_what_a_logger_could_not_write_is_ignored_though_another_line_parts_its_
     told = "--- Logging error ---\n[toy][INFO] - a key was added\n"
     assert place(f"{told}{code}Call stack:\n{FRAME}\n    train()\n", words).kind == "ignored"
     assert place(f"{told}{code}", words).kind == "reported"
+
+
+def test_what_the_program_met_while_it_logged_counts_and_what_logging_met_does_not() -> None:
+    met, own = "ToyError: the toy disk is full", "OSError: [Errno 28] No space left on device"
+    chained = f"{HEAD}\n{FRAME}\n    save()\n{met}\n\n"
+    chained += "During handling of the above exception, another exception occurred:\n\n"
+    chained += f"{HEAD}\n{FRAME}\n    flush()\n"
+    text = f"--- Logging error ---\n{chained}{own}\nCall stack:\n{FRAME}\n    train()\n"
+    assert place(text, met).kind == "reported"
+    assert place(text, own).kind == "ignored"
+
+
+def test_behind_a_retry_at_the_very_end_counts_what_nothing_of_the_script_could_catch() -> None:
+    words = "ToyError: the simulator is gone"
+    code = f'{HEAD}\n  File "toys.py", line 7, in {{}}\n    step()\n{words}\n'
+    assert place(" Retrying in 1 seconds\n" + code.format("<module>"), words).kind == "reported"
+    assert place(" Retrying in 1 seconds\n" + code.format("attempt"), words).kind == "ignored"
+    assert place(" Retrying in 1 seconds\n" + code.format("<module>") + "toys\n", words).kind == "ignored"

@@ -72,7 +72,11 @@ _ADVICE = 32
 _DIGITS = re.compile(rb"\d+")
 _LEFT_OUT = re.compile(rb"\A\s*(?:\[?\.\.\.\]?)?\s*\Z")
 # Python announces with these words that the program goes on behind the traceback, or only a thread ends.
-_GOES_ON = re.compile(rb"Exception ignored |--- Logging error ---|Exception in thread |in atexit callback")
+# Ray tells so of its dashboard's agents.
+_GOES_ON = re.compile(
+    rb"Exception ignored |--- Logging error ---|Exception in thread |in atexit callback"
+    rb"|\bThe agent on node \S+ failed with the following error:"
+)
 _SAYS_WHY = re.compile(
     rb"(?i)\b(?:error|fatal|fail(?:ed|ure)?|can ?not|could ?n[o']t|unable|abort(?:ed|ing)?|timed out|exceeded"
     rb"|refused|denied|invalid|corrupt(?:ed)?|killed|exception in (?!thread\b))\b"

@@ -118,7 +118,7 @@ class Spike(NamedTuple):
 
 @dataclass(slots=True)
 class Losses:
-    """The last losses of each rule and file, and the first one."""
+    """The last losses of each rule and file, and the first one: 0 only if the first two are 0."""
 
     series: dict[tuple[str, str], deque[LossLine]] = field(default_factory=dict)
     first: dict[tuple[str, str], float] = field(default_factory=dict)
@@ -130,8 +130,9 @@ class Losses:
                 name = (column.path, column.rule)
                 known = self.series.setdefault(name, deque(maxlen=_KEPT))
                 known.extend(_lines(column))
-                for loss in () if name in self.first else filter(None, map(_number, column.losses)):
-                    self.first.setdefault(name, loss)
+                told = [loss for loss in map(_number, column.losses) if loss is not None]
+                if any(told):
+                    self.first.setdefault(name, next(filter(None, told)) if any(told[:2]) else 0.0)
 
     def open_spikes(self) -> list[Spike]:
         """The series that end in a spike, the one with the lowest step first."""
@@ -171,8 +172,8 @@ def _fell_to_nothing(known: Sequence[LossLine]) -> LossLine | None:
 
 
 def _is_small(spike: float | None, first: float | None) -> bool:
-    """Whether the spike is small beside the loss with which the training began: it is no divergence."""
-    return spike is not None and first is not None and 0 < spike < _SMALL * first
+    """Whether the spike is small beside the first loss, or that was 0, as a policy's is: no divergence."""
+    return spike is not None and first is not None and (first == 0 or 0 < spike < _SMALL * first)
 
 
 def is_over(file: LogFile, spike: Spike) -> bool:

@@ -40,3 +40,10 @@ def test_a_warning_above_is_not_what_failed(watch: Watch, above: str) -> None:
 )
 def test_the_programs_own_words_on_it_are(watch: Watch, above: str) -> None:
     assert watch(f"{above}\n{OPEN}").verdict.root_line == above
+
+
+def test_an_agent_of_rays_dashboard_takes_nothing_with_it(watch: Watch) -> None:
+    above = "2026-03-02 10:00:00,118\tWARNING worker.py:1107 -- The agent on node toy-7 {}\n"
+    told = above.format("failed with the following error:")
+    assert watch(told + OPEN).verdict.state != "failed"
+    assert watch(above.format("is well") + OPEN).verdict.state == "failed"
