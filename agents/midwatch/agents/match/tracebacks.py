@@ -84,6 +84,7 @@ _TELLS_IT_ALL = re.compile(
     rb"\bRetrying \(Retry\(total=|\bstep creation (?:temporarily|still) disabled, retrying"
     rb"|\bencountered .{0,80}, retrying request"
     rb"|\bsending step completion message directly to slurmctld, retrying"
+    rb"|\A\s*Retrying in \d+ seconds\s*\Z"  # TraCI, until its simulator listens
 )
 # A client logs this in front of an exception after which it tries again.
 _TRIED_AGAIN = re.compile(rb"\bRetry attempt failed:\s*\Z")
@@ -248,8 +249,8 @@ def _ending(
     """The place of a line at its speaker's margin, from the traceback above, if the line ends one.
 
     `last`: this line ends the text. If a loop announced retry after retry before it, this failure counts,
-    because no retry followed. So does an exception that nothing of its script could catch. `chained`:
-    another one follows. Below logging's word the first ones are the program's, and the last is logging's.
+    because no retry followed. `chained`: another one follows. Below logging's word the first ones are the
+    program's, and the last is logging's.
     """
     asserts = None
     at, before = first
@@ -273,7 +274,7 @@ def _ending(
     retried = goes_on and not _is_about_another(lead)
     if retried and last:
         _, before = next(above, (0, b""))
-        retried = _DIGITS.sub(b"0", before) != _DIGITS.sub(b"0", lead) and not left
+        retried = _DIGITS.sub(b"0", before) != _DIGITS.sub(b"0", lead)
     logged = OF_A_TRIAL.search(lead) is not None or is_debugged_failure(lead)
     ignored = IGNORED.search(lead) is not None and not (chained and lead.endswith(_OF_LOGGING))
     if ignored or retried or (logged and not last):
