@@ -60,4 +60,4 @@ def test_what_is_shown_has_a_number(text: str, at: int) -> None:
     end = text.find("\n", start)
     line = text[start : len(text) if end < 0 else end]
     if is_listed(text.encode(), start, start + len(line)):
-        assert line.lstrip(" ->")[:1].isdigit()
+        assert line.lstrip(" ->(.)")[:1].isdigit()
