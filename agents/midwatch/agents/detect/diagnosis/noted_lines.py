@@ -13,6 +13,8 @@ from midwatch.streams.records import Hit, Line
 from midwatch.streams.records.error_types import family
 
 _OWN_WORD = re.compile(r"NCCL WARN (?!(?:Cuda|CUDA|HIP|Hip) failure)(?!Call to \w+ failed)")
+_CALL = re.compile(r"NCCL WARN Call to \w+ failed ?(?:: |with error )[A-Z]")
+"""A call of the system and its reason: it tells more than an error without any."""
 _NAMES_NO_REASON = (
     "nccl_error",
     "nccl_misuse",
@@ -61,14 +63,19 @@ _LINK_GIVEN_UP = ("nccl_ib_retries_exhausted", "nccl_ib_completion_error")
 def words_of_nccl(root: Hit | None, noted: Sequence[Hit]) -> Hit | None:
     """NCCL's own warning in place of its general error, which names no reason.
 
-    The last warning before the error counts, less those that name only the failed call. If none stands
-    before what a framework raised, it is the first one behind that: of another process, collected later.
+    The last warning before the error counts. Those that name a failed call count only where no other
+    stands before it. If none stands before what a framework raised, it is the first one behind that: of
+    another process, collected later.
     """
     if root is None or root.rule not in _NAMES_NO_REASON:
         return root
-    warnings = [each for each in noted if each.rule == "nccl_warning" and _tells(each.line.text)]
+    printed = [each for each in noted if each.rule == "nccl_warning"]
+    warnings = [each for each in printed if _tells(each.line.text)]
+    calls = [each for each in printed if _CALL.search(each.line.text)]
     before = [each for each in warnings if earlier(each.line, root.line)]
-    last = max(before, key=in_order, default=None)
+    last = max(
+        before or [each for each in calls if earlier(each.line, root.line)], key=in_order, default=None
+    )
     if last is None and _PRINTED_BY_NCCL.search(root.line.text) is None:
         others = (each for each in warnings if _OF_A_PEER.search(each.line.text) is None)
         last = min(others, key=in_order, default=None)

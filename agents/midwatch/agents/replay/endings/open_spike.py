@@ -16,7 +16,8 @@ from statistics import median
 from typing import NamedTuple
 
 from midwatch.agents.detect.incident.resumption import EPOCH_LINES
-from midwatch.agents.replay.reading.log_files import LogFile, line_of, lines_behind
+from midwatch.agents.replay.endings.filtered_losses import filtered_loss
+from midwatch.agents.replay.reading.log_files import LogFile, last_lines, line_of, lines_behind
 from midwatch.streams.records import Hits, Progress
 
 _KEPT = 64
@@ -201,6 +202,10 @@ def broken_at_end(losses: Losses, files: Mapping[str, LogFile], *, done: bool) -
 
     The losses of an evaluation may be none while the training does well. `done`: see `Losses.broken_at_end`.
     """
+    for (path, _), lines in losses.series.items():
+        filtered = filtered_loss(last_lines(files[path])) if lines[-1].loss == 0 else None
+        if filtered is not None:
+            return LossLine(path, filtered, -1, 0.0)
     line = losses.broken_at_end(done=done)
     if line is None or (line.loss == 0 and _is_evaluated(files[line.path], line)):
         return None

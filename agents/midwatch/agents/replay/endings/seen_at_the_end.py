@@ -23,7 +23,8 @@ TAKEN = "the last lines say that the machine was taken away"
 def with_spike(result: Replayed, error_type: str, first: LossLine, files: Sequence[LogFile]) -> Replayed:
     """The verdict on a log that ends in a spike. Such a start needs a person's decision."""
     shown = "no longer printed" if first.loss is None else f"{first.loss:g}"
-    reason = f"the loss is {shown} since step {first.step}, and the log ends before it is back"
+    place = f"line {first.number}" if first.step < 0 else f"step {first.step}"
+    reason = f"the loss is {shown} since {place}, and the log ends before it is back"
     verdict = replace(
         result.verdict,
         error_type=error_type,

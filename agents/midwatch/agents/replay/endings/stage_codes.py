@@ -10,11 +10,13 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import re2
+
 from midwatch.agents.replay.reading.log_files import LogFile, text_of
 from midwatch.agents.replay.reading.printed_forms import without_clock
 
 _ENDS = rb"(?:joined|exited|finished|ended|done|returned|left|stopped)\b.{0,24}\d\W*"
-_MAY_BE = re.compile(rb"(?im)^.{1,120}\b" + _ENDS + rb"$")
+_MAY_BE = re2.compile(rb"(?im)^.{1,120}\b" + _ENDS + rb"$")
 _ENDED = re.compile(
     r"(?i)(?P<name>.{1,80}?)\b"
     r"(?P<how>(?:joined|exited|finished|ended|done|returned|left|stopped)\b[,:]? ?(?:with )?"
@@ -40,15 +42,16 @@ def badly_ended_part(file: LogFile) -> int:
     """The number of the first line that tells of a part's bad code, which no later code mends; 0 if none.
 
     Other parts must have told of code 0 in the same words: so these words are of the parts of one work.
-    A file of more than 2 MiB is not read. Raises OSError.
+    Raises OSError.
     """
     text = text_of(file)
     told: dict[str, list[_End]] = {}
+    at, number = 0, 1
     for line in _MAY_BE.finditer(text):
         found = _ENDED.fullmatch(without_clock(line[0].decode("utf-8", "replace")).strip())
         if found is None or _ALLOWED.search(text, max(line.start() - _BESIDE, 0), line.end() + _BESIDE):
             continue
-        number = text.count(b"\n", 0, line.start()) + 1
+        at, number = line.start(), number + text.count(b"\n", at, line.start())
         code = 0 if int(found["code"]) in _ASKED else int(found["code"])
         told.setdefault(found["how"], []).append(_End(number, found["name"], code))
     return min((number for ends in told.values() for number in _bad(ends)), default=0)

@@ -18,7 +18,7 @@ from midwatch.streams.records import Chunk, Generation, Origin, Section
 
 _CHUNK = 256 * 1024
 _EDGE = 64 * 1024
-_MOST_AT_ONCE = 2 * 1024 * 1024
+_MOST_AT_ONCE = 32 * 1024 * 1024
 _CUT = 2044  # bytes: of a longer line a hit keeps 2048, less the parts of a character
 _LINE_HEAD = 512  # bytes that are held of a line without an end
 _RETURNS = re.compile(rb"\r+(?=\n)")
@@ -222,7 +222,7 @@ def lines_beside(
 
 
 def text_of(file: LogFile) -> bytes:
-    """The whole text, or nothing of a file that is larger than 2 MiB. Raises OSError."""
+    """The whole text, or nothing of a file that is larger than 32 MiB. Raises OSError."""
     with file.open() as reader:
         text = reader.read(_MOST_AT_ONCE + 1)
     return _with_line_feeds(text) if len(text) <= _MOST_AT_ONCE else b""

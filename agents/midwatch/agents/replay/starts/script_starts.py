@@ -9,7 +9,7 @@ other, too: a file that speaks of such is left alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 
 from midwatch.agents.replay.reading.log_files import LogFile, text_of
@@ -19,6 +19,7 @@ from midwatch.agents.replay.went_on.aftermath import ENOUGH, ordinary
 from midwatch.agents.replay.went_on.process_ends import MODULE, ProcessEnd, process_ends, speaks_of_many
 
 _BETWEEN = 3  # lines that the next start has printed before it ended, unless they are those of a start
+_FIRST_LINES = 64 * 1024  # bytes of the file in which its first lines stand
 _A_SCRIPT = b".py"  # a launcher has none, and tells of its child that never began
 _WARNING = re.compile(rb"\S+\.py:\d+: \w*Warning: [^\n]*\n")
 
@@ -29,6 +30,7 @@ def behind_ended_scripts(file: LogFile) -> Iterator[tuple[int, int]]:
     if speaks_of_many(text):
         return
     ends = (each for each in process_ends(text) if each.function == MODULE or not each.function)
+    first = text[:_FIRST_LINES].split(b"\n")
     for one, other in pairwise(ends):
         between = text[one.offset : other.begin]
         same = _name(one.script) == _name(other.script)
@@ -37,8 +39,8 @@ def behind_ended_scripts(file: LogFile) -> Iterator[tuple[int, int]]:
             continue  # behind its job's summary the next job begins
         begun = (
             between.count(b"\n") >= _BETWEEN
-            or _a_library_warns_again(text[: one.begin], between)
-            or (_begins_alike(text, between) and _raised(text, one) != _raised(text, other))
+            or _a_library_warns_again(text, one.begin, between)
+            or (_begins_alike(first, between) and _raised(text, one) != _raised(text, other))
         )
         if (same or never_began or _worked(between)) and other.function and begun and between.strip():
             yield one.offset, one.number
@@ -55,16 +57,16 @@ def _name(script: bytes) -> bytes:
     return script.rpartition(b"/")[2]
 
 
-def _a_library_warns_again(above: bytes, between: bytes) -> bool:
-    """Whether a warning stands there that stands above, too: Python prints each once a process."""
+def _a_library_warns_again(text: bytes, end: int, between: bytes) -> bool:
+    """Whether a warning stands there that stands above the end, too: Python prints each once a process."""
     warning = _WARNING.match(between)
-    return warning is not None and warning[0] in above
+    return warning is not None and text.find(warning[0], 0, end) >= 0
 
 
-def _begins_alike(text: bytes, between: bytes) -> bool:
+def _begins_alike(first: Sequence[bytes], between: bytes) -> bool:
     """Whether the file's first lines stand there, and nothing else."""
     lines = list(map(masked, between.splitlines()))
-    return lines == list(map(masked, text.split(b"\n", len(lines))[: len(lines)]))
+    return lines == list(map(masked, first[: len(lines)]))
 
 
 def _raised(text: bytes, end: ProcessEnd) -> bytes:

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
+import re2
+
 from midwatch.agents.replay.reading.log_files import LogFile, text_of
 from midwatch.agents.replay.starts.job_summaries import END
 from midwatch.agents.replay.starts.start_words import LETTERS, letters, masked
@@ -33,8 +35,8 @@ _NO_HEAD = re.compile(rb"\A\s|(?i:\b(?:step|epoch|iter\w*|loss)\b[ =:\[]+\d)")
 # torchrun's agent is alive behind the end of a worker, and may import what its workers imported.
 _AGENT_LIVES = re.compile(rb"closing signal SIG|\bfailed \(exitcode: -?\d+\) local_rank: ")
 # What a shell prints of its only command stands behind whatever stands in the line, mostly a bar.
-_KILLED = re.compile(
-    rb"(?:^|\]|\bit/s|\bs/it)(?:Killed|Terminated|Segmentation fault(?: \(core dumped\))?) *\n", re.MULTILINE
+_KILLED = re2.compile(
+    rb"(?m)(?:^|\]|\bit/s|\bs/it)(?:Killed|Terminated|Segmentation fault(?: \(core dumped\))?) *\n"
 )
 # The agent itself was ended by a signal, and the first words of another one follow.
 _AGENT_ENDED = re.compile(rb"\bSignalException: Process \d+ got signal: \d+ *\n\Z")

@@ -30,8 +30,8 @@ _ALIKE, _FORMS = 3, 4
 
 def begun_again(file: LogFile, last: int) -> bool:
     """Whether the program whose traceback ends in line `last` began again and got further. Raises OSError."""
-    last = _exception_of(file, last)
-    if not leaves_the_script(file, last) or speaks_of_many(text_of(file)):
+    last, text = _exception_of(file, last), text_of(file)
+    if not text or speaks_of_many(text) or not leaves_the_script(file, last):
         return False
     above = _above_the_traceback(file, last)
     behind = _printed(islice(lines_behind(file, last), _BEHIND))

@@ -11,6 +11,8 @@ from heapq import merge
 from operator import attrgetter
 from typing import NamedTuple
 
+import re2
+
 MODULE = b"<module>"
 _RUN_AS_MODULE = b"_run_module_as_main"
 _HEADLINE = b"Traceback (most recent call last):"
@@ -47,12 +49,15 @@ _SAID_BY_SHELL = re.compile(
     rb"|Floating point exception|Killed|Segmentation fault|Terminated)(?: +\(core dumped\))? +([^\n]*)\n"
 )
 _SCRIPT = re.compile(rb"\S+\.py\b")
-_OF_MANY = re.compile(
-    rb"(?i)\branks?\b(?!: -1)|local_rank(?!\W{0,3}-1\b)|world_size|torchrun|torch[./]distributed"
+_ONE_OF_MANY = (
+    rb"(?i)\branks?\b%b|local_rank%b|world_size|torchrun|torch[./]distributed"
     rb"|elastic|\bnccl|\bgloo\b|mpi(?:run|exec)"
-    rb"|\bsrun\b|deepspeed|horovod|\bpid=|SpawnProcess|\bprocess \d|multiprocessing(?!/resource_tracker)"
+    rb"|\bsrun\b|deepspeed|horovod|\bpid=|SpawnProcess|\bprocess \d|multiprocessing%b"
     rb"|\bray\b"
 )
+_OF_MANY = re.compile(_ONE_OF_MANY % (rb"(?!: -1)", rb"(?!\W{0,3}-1\b)", rb"(?!/resource_tracker)"))
+# RE2 reads a text of many megabytes at once, and has no lookahead.
+_MAY_BE_OF_MANY = re2.compile(_ONE_OF_MANY % (b"", b"", b""))
 
 
 class ProcessEnd(NamedTuple):
@@ -169,4 +174,4 @@ def _behind_the_message(text: bytes, at: int) -> int:
 
 def speaks_of_many(text: bytes) -> bool:
     """Whether the text speaks of ranks, workers or launchers: several processes may have written it."""
-    return _OF_MANY.search(text) is not None
+    return any(_OF_MANY.match(text, found.start()) for found in _MAY_BE_OF_MANY.finditer(text))

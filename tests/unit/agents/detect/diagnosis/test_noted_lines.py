@@ -27,6 +27,17 @@ def test_what_calls_hand_up_without_a_warning_is_the_root_itself(watch: Watch) -
     assert watch(STEPS + WARNING).verdict.state == "healthy"
 
 
+NO_ADDRESS = (
+    "n4:77:78 [2] misc/socket.cc:41 NCCL WARN Call to bind failed : Cannot assign requested address\n"
+)
+
+
+def test_a_failed_call_that_names_its_reason_is_the_root_where_nccl_says_no_more(watch: Watch) -> None:
+    assert watch(NO_ADDRESS + HANDED_UP).verdict.root_line == NO_ADDRESS.strip()
+    assert watch(NO_ADDRESS + WARNING + HANDED_UP).verdict.root_line == WARNING.strip()
+    assert watch(WARNING + NO_ADDRESS + HANDED_UP).verdict.root_line == WARNING.strip()
+
+
 FELL = "n4:77:78 [2] transport/net_ib.cc:93 NCCL WARN NET/IB : Got async event : port error\n"
 GAVE_UP = (
     "n5:88:90 [1] transport/net_ib.cc:1296 NCCL WARN NET/IB : Got completion from peer 10.8.0.4<41200> with "

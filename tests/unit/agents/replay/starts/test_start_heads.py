@@ -24,6 +24,13 @@ def test_a_head_behind_an_exception_begins_a_start() -> None:
     assert places(NO_MODULE + CONFIG + SHAPE + "Retries to connect\n" + CONFIG + STOPPED) == [18]
 
 
+def test_a_file_of_many_megabytes_is_searched_like_a_small_one(watch: Watch) -> None:
+    paints = "".join(f"the toy {at} is painted, and dries on a shelf of its own\n" for at in range(60_000))
+    assert len(paints) > 3 << 20
+    assert places(CONFIG + paints + NO_MODULE + CONFIG + "the toys are done\n") == [60_014]
+    assert watch(CONFIG + paints + NO_MODULE + CONFIG + paints).verdict.state != "failed"
+
+
 def test_a_model_that_is_printed_amid_a_head_hides_none() -> None:
     first = CONFIG.splitlines(keepends=True)
     model = "".join(f"  (wheel {at}): Wheel(in=7, out=9)\n" for at in range(70))

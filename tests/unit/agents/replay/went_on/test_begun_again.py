@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from midwatch.agents.replay.reading import log_files
 from midwatch.agents.replay.reading.log_files import LogFile
 from midwatch.agents.replay.went_on.begun_again import begun_again
 from unit.agents.conftest import Watch
@@ -30,6 +33,12 @@ def test_a_run_that_gets_past_the_place_is_another_one(watch: Watch) -> None:
     assert behind(HEAD, measured(6))
     sweep = HEAD + measured(2) + HEAD + FAILED + HEAD + measured(6)
     assert watch(sweep).verdict.state != "failed"
+
+
+def test_a_file_too_large_to_be_searched_for_ranks_may_have_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert behind(HEAD, measured(6))
+    monkeypatch.setattr(log_files, "_MOST_AT_ONCE", 64)
+    assert not behind(HEAD, measured(6))
 
 
 def test_a_run_that_has_hardly_begun_shows_nothing() -> None:
