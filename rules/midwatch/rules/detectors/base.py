@@ -12,9 +12,11 @@ State = TypeVar("State")
 
 
 class StepSeen(NamedTuple):
-    """A progress line that names its step. What it printed stays text: `loss` may be "nan", or "" for none.
+    """A progress line that names its step or prints a loss. What it printed stays text.
 
-    `at_ms` is the broker's time of the record that brought the line, in milliseconds since 1970.
+    `loss` may be "nan", or "" for none. `own`: whether the line names the step. Else it is the latest one of
+    the job, or -1 if none is known. `rule`: the rule that read the line. `at_ms` is the broker's time of the
+    record that brought the line, in milliseconds since 1970.
     """
 
     at_ms: int
@@ -25,6 +27,8 @@ class StepSeen(NamedTuple):
     phase: Phase
     loss: str = ""
     grad_norm: str = ""
+    rule: str = ""
+    own: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,22 +3,35 @@
 The detector takes the median of the last `window` healthy losses. A loss above `factor` times the median
 opens the finding. The finding clears once the loss is back under the midpoint between median and limit.
 Losses of an open spike do not enter the window, so a long divergence never looks normal.
+
+Lines that name their step count. Where none of them prints a loss, the lines of the first rule count that
+reads one. It may be a policy's loss, which swings around 0. So such a spike is also `_STEADY` times the usual
+change from loss to loss. A loss of 0 beside gradients that are no number is none: transformers prints 0
+in its place.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from midwatch.rules.detectors.base import Cleared, Opened, Sighting, Sign, StepSeen
+
+_STEADY = 4.0
 
 
 @dataclass(frozen=True, slots=True)
 class LossWindow:
-    """The detector's state: the last healthy losses, and whether a spike is open."""
+    """The detector's state: the last healthy losses, and whether a spike is open.
+
+    `rule`: whose lines they are if these name no step; `named`: whether a line with a step printed a loss.
+    """
 
     losses: tuple[float, ...] = ()
     open: bool = False
+    rule: str = ""
+    named: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,24 +59,32 @@ class LossSpikeDetector:
         return LossWindow()
 
     def observe(self, state: LossWindow, seen: Sighting) -> tuple[LossWindow, tuple[Sign, ...]]:
-        """Only steps that print a loss count."""
+        """Only lines of one series that print a loss count."""
         if not isinstance(seen, StepSeen):
             return state, ()
         try:
-            loss = float(seen.loss)
+            loss = _loss_of(seen)
         except ValueError:
             return state, ()
+        if not seen.own and (state.named or state.rule not in ("", seen.rule)):
+            return state, ()
+        if state.named is not seen.own or (not seen.own and not state.rule):
+            state = _series_of(state, seen)
         state, spike = self.weigh(state, seen.step, loss)
         if spike is None:
             return state, ()
-        place = f"{seen.path}:{seen.number}"
+        at = f"at step {seen.step} " if seen.step >= 0 else ""
+        place = f"{at}({seen.path}:{seen.number})"
         if not spike.open:
-            return state, (Cleared(f"the loss is back at {seen.loss} at step {seen.step} ({place})"),)
-        numbers = {"step": str(seen.step), "loss": seen.loss}
-        told = f"the loss is {seen.loss} at step {seen.step} ({place}); no step before it printed a number"
+            return state, (Cleared(f"the loss is back at {seen.loss} {place}"),)
+        numbers = {"step": str(seen.step), "loss": seen.loss} if at else {"loss": seen.loss}
+        shown = f"the loss is {seen.loss} {place}"
+        if math.isfinite(float(seen.loss)) and not math.isfinite(loss):
+            shown = f"the gradients are no number while the loss is {seen.loss} {place}"
+        told = f"{shown}; no step before it printed a number"
         if spike.usual is not None:
             numbers["usual"] = f"{spike.usual:.6g}"
-            told = f"the loss is {seen.loss} at step {seen.step} ({place}); lately it was {spike.usual:.4g}"
+            told = f"{shown}; lately it was {spike.usual:.4g}"
         return state, (Opened(told, numbers),)
 
     def weigh(self, state: LossWindow, step: int, loss: float) -> tuple[LossWindow, LossSpike | None]:
@@ -74,20 +95,39 @@ class LossSpikeDetector:
             return replace(state, losses=(*state.losses, loss)), None
         usual = _median(state.losses)
         limit = usual * self.factor if usual > 0 else usual + abs(usual)
+        if state.rule and (state.open or loss > limit):
+            limit = max(limit, usual + _STEADY * _median(_changes(state.losses)))
         if not state.open and loss > limit:
             return replace(state, open=True), LossSpike(True, step, loss, usual)
         if state.open and loss > (usual + limit) / 2:
             return state, None
         kept = (*state.losses, loss)[-self.window :]
         if state.open:
-            return LossWindow(kept), LossSpike(False, step, loss, usual)
-        return LossWindow(kept), None
+            return replace(state, losses=kept, open=False), LossSpike(False, step, loss, usual)
+        return replace(state, losses=kept), None
 
     def _non_finite(self, state: LossWindow, step: int, loss: float) -> tuple[LossWindow, LossSpike | None]:
         if state.open:
             return state, None
         usual = _median(state.losses) if state.losses else None
         return replace(state, open=True), LossSpike(True, step, loss, usual)
+
+
+def _loss_of(seen: StepSeen) -> float:
+    """The loss. 0 beside gradients that are no number stands for no number. Raises ValueError for no loss."""
+    loss = float(seen.loss)
+    return math.nan if loss == 0 and seen.grad_norm.lower() == "nan" else loss
+
+
+def _series_of(state: LossWindow, seen: StepSeen) -> LossWindow:
+    """The window for the line's series. Losses of lines that name no step are another series."""
+    if not seen.own:
+        return replace(state, rule=seen.rule)
+    return replace(state, named=True, rule="", losses=() if state.rule else state.losses)
+
+
+def _changes(losses: tuple[float, ...]) -> tuple[float, ...]:
+    return tuple(abs(after - before) for before, after in pairwise(losses)) or (0.0,)
 
 
 def _median(losses: tuple[float, ...]) -> float:

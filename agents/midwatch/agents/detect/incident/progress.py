@@ -102,10 +102,10 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
             step = max(line.step, reached)
             if turn.state.held or turn.state.noted or turn.state.incident is not None:
                 _went_on(turn, line)
-            watch.show(_seen(line, turn.now_ms))
         elif line.count:
             epoch, first_epoch = _epochs(line, epoch, first_epoch)
             _counted_on(turn, line)
+        _show(watch, line, turn.now_ms, reached)
     known = turn.state.resumption
     resumption = known
     if (first, first_ms, interval, first_epoch, epoch) != _shown_of(known):
@@ -393,7 +393,8 @@ def _rank(line: Line) -> int | None:
     return line.rank if line.rank is not None else line.claimed_rank
 
 
-def _seen(line: ProgressLine, now_ms: int) -> StepSeen:
-    return StepSeen(
-        now_ms, line.node, line.path, line.number, line.step, line.phase, line.loss, line.grad_norm
-    )
+def _show(watch: Watch, line: ProgressLine, now_ms: int, reached: int) -> None:
+    own, printed = line.step >= 0, (line.loss, line.grad_norm, line.rule)
+    if own or (line.loss and line.phase == "training"):
+        step = line.step if own else reached
+        watch.show(StepSeen(now_ms, line.node, line.path, line.number, step, line.phase, *printed, own=own))
