@@ -15,8 +15,9 @@ class StepSeen(NamedTuple):
     """A progress line that names its step or prints a loss. What it printed stays text.
 
     `loss` may be "nan", or "" for none. `own`: whether the line names the step. Else it is the latest one of
-    the job, or -1 if none is known. `rule`: the rule that read the line. `at_ms` is the broker's time of the
-    record that brought the line, in milliseconds since 1970.
+    the job, or -1 if none is known. Then `at` is how far the line's loop is: an epoch, or an epoch and a
+    batch. `rule`: the rule that read the line. `at_ms` is the broker's time of the record that brought the
+    line, in milliseconds since 1970.
     """
 
     at_ms: int
@@ -29,6 +30,7 @@ class StepSeen(NamedTuple):
     grad_norm: str = ""
     rule: str = ""
     own: bool = True
+    at: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

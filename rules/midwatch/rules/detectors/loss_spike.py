@@ -5,9 +5,10 @@ opens the finding. The finding clears once the loss is back under the midpoint b
 Losses of an open spike do not enter the window, so a long divergence never looks normal.
 
 Lines that name their step count. Where none of them prints a loss, the lines of the first rule count that
-reads one. It may be a policy's loss, which swings around 0. So such a spike is also `_STEADY` times the usual
-change from loss to loss. A loss of 0 beside gradients that are no number is none: transformers prints 0
-in its place.
+reads one. It may be a policy's loss, which swings around 0, or one that is summed up. So such a spike must
+jump, and stand out from the usual change from loss to loss. Where the loop goes back, another one began.
+
+A loss of 0 beside gradients that are no number is none: transformers prints 0 in its place.
 """
 
 from __future__ import annotations
@@ -18,20 +19,23 @@ from itertools import pairwise
 
 from midwatch.rules.detectors.base import Cleared, Opened, Sighting, Sign, StepSeen
 
-_STEADY = 4.0
+_STANDS_OUT, _JUMPS = 12.0, 2.0
+"""Times the usual change from loss to loss: above the usual loss, and above the one before."""
 
 
 @dataclass(frozen=True, slots=True)
 class LossWindow:
     """The detector's state: the last healthy losses, and whether a spike is open.
 
-    `rule`: whose lines they are if these name no step; `named`: whether a line with a step printed a loss.
+    `rule`: whose lines they are if these name no step, and `at`: how far their loop is. `named`: whether a
+    line with a step printed a loss.
     """
 
     losses: tuple[float, ...] = ()
     open: bool = False
     rule: str = ""
     named: bool = False
+    at: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,7 @@ class LossSpikeDetector:
             return state, ()
         if not seen.own and (state.named or state.rule not in ("", seen.rule)):
             return state, ()
-        if state.named is not seen.own or (not seen.own and not state.rule):
+        if not state.named or not seen.own:
             state = _series_of(state, seen)
         state, spike = self.weigh(state, seen.step, loss)
         if spike is None:
@@ -96,7 +100,10 @@ class LossSpikeDetector:
         usual = _median(state.losses)
         limit = usual * self.factor if usual > 0 else usual + abs(usual)
         if state.rule and (state.open or loss > limit):
-            limit = max(limit, usual + _STEADY * _median(_changes(state.losses)))
+            change = _median(_changes(state.losses))
+            limit = max(limit, usual + _STANDS_OUT * change)
+            if not state.open:
+                limit = max(limit, state.losses[-1] + _JUMPS * change)
         if not state.open and loss > limit:
             return replace(state, open=True), LossSpike(True, step, loss, usual)
         if state.open and loss > (usual + limit) / 2:
@@ -120,10 +127,10 @@ def _loss_of(seen: StepSeen) -> float:
 
 
 def _series_of(state: LossWindow, seen: StepSeen) -> LossWindow:
-    """The window for the line's series. Losses of lines that name no step are another series."""
-    if not seen.own:
-        return replace(state, rule=seen.rule)
-    return replace(state, named=True, rule="", losses=() if state.rule else state.losses)
+    """The window for the line's series. Losses of lines that name no step, or of another loop, go."""
+    if seen.own:
+        return replace(state, named=True, rule="", at=(), losses=() if state.rule else state.losses)
+    return replace(state, rule=seen.rule, at=seen.at, losses=() if seen.at < state.at else state.losses)
 
 
 def _changes(losses: tuple[float, ...]) -> tuple[float, ...]:

@@ -106,8 +106,7 @@ def go_on(turn: Turn, node: str, lines: Sequence[ProgressLine]) -> None:
             epoch, first_epoch = _epochs(line, epoch, first_epoch)
             _counted_on(turn, line)
         _show(watch, line, turn.now_ms, reached)
-    known = turn.state.resumption
-    resumption = known
+    known = resumption = turn.state.resumption
     if (first, first_ms, interval, first_epoch, epoch) != _shown_of(known):
         resumption = replace(
             known,
@@ -394,7 +393,8 @@ def _rank(line: Line) -> int | None:
 
 
 def _show(watch: Watch, line: ProgressLine, now_ms: int, reached: int) -> None:
-    own, printed = line.step >= 0, (line.loss, line.grad_norm, line.rule)
-    if own or (line.loss and line.phase == "training"):
-        step = line.step if own else reached
-        watch.show(StepSeen(now_ms, line.node, line.path, line.number, step, line.phase, *printed, own=own))
+    where, printed = (line.node, line.path, line.number), (line.loss, line.grad_norm, line.rule)
+    if line.step >= 0:
+        watch.show(StepSeen(now_ms, *where, line.step, line.phase, *printed))
+    elif line.loss and line.phase == "training":
+        watch.show(StepSeen(now_ms, *where, reached, line.phase, *printed, own=False, at=_place(line)))

@@ -39,6 +39,13 @@ def test_a_policy_s_loss_swings_around_nothing(watch: Watch) -> None:
     assert watch(text + RECORD % ("0.9", "31.0", 40)).findings != ()
 
 
+def test_the_next_loop_begins_high_and_a_sum_rises(watch: Watch) -> None:
+    text = log() + "".join(RECORD % ("31.0", "0.7", at) for at in range(1, 12))
+    assert watch(text).findings == ()
+    sums = "".join(RECORD % (f"{0.7 * at:.1f}", "0.7", at) for at in range(1, 40))
+    assert watch(sums).findings == ()
+
+
 def test_lines_that_name_their_step_stand_above_the_others(watch: Watch) -> None:
     steps = "".join(
         f"step: {at}  loss: 2.01  grad_norm: 0.9\n{RECORD % ('9.1', '0.7', at)}" for at in range(1, 30)
