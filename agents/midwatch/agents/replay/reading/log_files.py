@@ -18,7 +18,17 @@ from midwatch.streams.records import Chunk, Generation, Origin, Section
 
 _CHUNK = 256 * 1024
 _EDGE = 64 * 1024
-_MOST_AT_ONCE = 32 * 1024 * 1024
+_MOST_AT_ONCE = 2 * 1024 * 1024
+_MOST_OF_AN_END = 32 * 1024 * 1024
+_OF_AN_END = (
+    b"Traceback (most recent call last)",
+    b": error: ",  # argparse
+    b"can't open file",  # the interpreter
+    b": line ",  # a shell
+    b"] failed (exitcode",  # an agent of torchrun
+    b"is above this job summary",  # LSF
+)
+"""What stands where a process, or a job that shares a file, has ended."""
 _CUT = 2044  # bytes: of a longer line a hit keeps 2048, less the parts of a character
 _LINE_HEAD = 512  # bytes that are held of a line without an end
 _RETURNS = re.compile(rb"\r+(?=\n)")
@@ -222,10 +232,29 @@ def lines_beside(
 
 
 def text_of(file: LogFile) -> bytes:
-    """The whole text, or nothing of a file that is larger than 32 MiB. Raises OSError."""
+    """The whole text of a file of at most 2 MiB, or of 32 MiB if it tells of an end; else nothing.
+
+    So the memory does not grow with a file in which no process ended. Raises OSError.
+    """
     with file.open() as reader:
         text = reader.read(_MOST_AT_ONCE + 1)
-    return _with_line_feeds(text) if len(text) <= _MOST_AT_ONCE else b""
+    if len(text) > _MOST_AT_ONCE:
+        text = b""
+        if _tells_of_an_end(file):
+            with file.open() as reader:
+                text = reader.read(_MOST_OF_AN_END + 1)
+    return _with_line_feeds(text) if len(text) <= _MOST_OF_AN_END else b""
+
+
+def _tells_of_an_end(file: LogFile) -> bool:
+    size, rest = 0, b""
+    with file.open() as reader:
+        while size <= _MOST_OF_AN_END and (piece := reader.read(_CHUNK)):
+            block = rest + piece
+            if any(words in block for words in _OF_AN_END):
+                return True
+            size, rest = size + len(piece), block[-_LINE_HEAD:]
+    return False
 
 
 def line_count(file: LogFile) -> int:

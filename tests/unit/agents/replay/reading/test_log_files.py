@@ -59,6 +59,15 @@ def test_each_byte_stays_in_its_place(end: str) -> None:
     assert content[raised.offset :].decode() == "the next toy" + end
 
 
+def test_a_file_of_many_megabytes_is_read_whole_only_if_it_tells_of_an_end() -> None:
+    toys = b"the toy is painted, and dries on a shelf of its own\n" * 70_000
+    assert len(toys) > 3 << 20
+    assert text_of(LogFile("toy.log", toys, 0.0)) == b""
+    ended = toys + RAISED.encode() + toys
+    assert text_of(LogFile("toy.log", ended, 0.0)) == ended
+    assert text_of(LogFile("toy.log", ended * 5, 0.0)) == b""
+
+
 @pytest.mark.parametrize("colour", ["", "\x1b[31m"])
 def test_a_root_line_is_shown_whole_though_a_hit_keeps_its_beginning(watch: Watch, colour: str) -> None:
     line = f"ValueError: the toy {'ä' * 3000} broke"
