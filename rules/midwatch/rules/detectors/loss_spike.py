@@ -56,7 +56,7 @@ class LossSpikeDetector:
     warm_up: int = 8
     factor: float = 2.0
     name: str = "loss_spike"
-    version: str = "1"
+    version: str = "2"
 
     def start(self) -> LossWindow:
         """Nothing was printed yet."""
