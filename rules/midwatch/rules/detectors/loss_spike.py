@@ -6,7 +6,8 @@ Losses of an open spike do not enter the window, so a long divergence never look
 
 Lines that name their step count. Where none of them prints a loss, the lines of the first rule count that
 reads one. It may be a policy's loss, which swings around 0, or one that is summed up. So such a spike must
-jump, and stand out from the usual change from loss to loss. Where the loop goes back, another one began.
+jump, and stand out from the usual change from loss to loss. Where the loop goes far back, another one began;
+ranks that lag go back a little.
 
 A loss of 0 beside gradients that are no number is none: transformers prints 0 in its place.
 """
@@ -15,10 +16,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from midwatch.rules.detectors.base import Cleared, Opened, Sighting, Sign, StepSeen
 
+_ANEW = 4
+"""A loop began anew where its count is less than this part of the highest one before."""
 _STANDS_OUT, _JUMPS = 12.0, 2.0
 """Times the usual change from loss to loss: above the usual loss, and above the one before."""
 
@@ -130,7 +133,15 @@ def _series_of(state: LossWindow, seen: StepSeen) -> LossWindow:
     """The window for the line's series. Losses of lines that name no step, or of another loop, go."""
     if seen.own:
         return replace(state, named=True, rule="", at=(), losses=() if state.rule else state.losses)
-    return replace(state, rule=seen.rule, at=seen.at, losses=() if seen.at < state.at else state.losses)
+    if _began_anew(state.at, seen.at):
+        return replace(state, rule=seen.rule, at=seen.at, losses=())
+    return replace(state, rule=seen.rule, at=max(state.at, seen.at))
+
+
+def _began_anew(before: tuple[float, ...], at: tuple[float, ...]) -> bool:
+    """Whether the first number in which the two places differ went far back: the epoch, or its batch."""
+    differ = ((now, then) for now, then in zip(at, before, strict=False) if now != then)
+    return any(now < then / _ANEW for now, then in islice(differ, 1))
 
 
 def _changes(losses: tuple[float, ...]) -> tuple[float, ...]:

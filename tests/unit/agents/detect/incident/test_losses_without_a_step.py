@@ -46,6 +46,16 @@ def test_the_next_loop_begins_high_and_a_sum_rises(watch: Watch) -> None:
     assert watch(sums).findings == ()
 
 
+def test_ranks_that_lag_behind_each_other_share_one_loop(watch: Watch) -> None:
+    line = "[rank{}]: mmdet - INFO - Epoch [{}][{}/12]\tlr: 3.0e-03, eta: 0:31:00, loss: {}\n"
+    losses = ["1.91", "1.87", "1.94"] * 12
+    lagging = [(0, at + 1) for at in range(35)], [(1, at) for at in range(35)]
+    printed = [each for pair in zip(*lagging, strict=True) for each in pair]
+    text = "".join(line.format(rank, at // 12 + 1, at % 12 + 1, losses[at]) for rank, at in printed)
+    assert watch(text).findings == ()
+    assert watch(text + line.format(0, 4, 1, "23.1")).findings != ()
+
+
 def test_lines_that_name_their_step_stand_above_the_others(watch: Watch) -> None:
     steps = "".join(
         f"step: {at}  loss: 2.01  grad_norm: 0.9\n{RECORD % ('9.1', '0.7', at)}" for at in range(1, 30)
