@@ -150,6 +150,7 @@ _SHOWN = re.compile(
     rb"|[\w.\])]\(.*\)\s*\Z|\A(?:return|raise|assert|self\.|await|if|with)\b"  # code
     rb"|\AShared connection to "  # ssh says so at each end
     rb"|\AAborting on container exit"  # so does Compose, whatever the code
+    rb"|\A[\W\d_]*(?i:giving up)[\W\d_]*\Z"  # so does a training whose patience is at its end
     rb"|\Afatal: (?:[Nn]ot a git repository|detected dubious ownership in) "  # asked for a commit
 )
 _BAR = re.compile(rb"\d%\||\d(?:it/s|s/it)\b")

@@ -26,6 +26,9 @@ _LINK = re.compile(
 _HOOK = rb"Error in sys\.excepthook:|Original exception was:"
 _CHAINED = re.compile(rb"(?:" + _LINK.pattern + rb"|" + _HOOK + rb")\s*\Z")
 _LONGEST_MESSAGE = 16 * 1024
+# torchrun's agent raises with a report of the workers that failed between two edges.
+_REPORTED = b"ChildFailedError: "
+_REPORT = re.compile(rb"(={20,}|\*{20,}) *\n(?:[^\n]*\n)*?\1 *\n")
 _UNCAUGHT = re.compile(rb", in (?:<module>|_bootstrap) *\n")
 # Rich's, whose lower edge stands above the exception.
 _BOX = re.compile(
@@ -51,13 +54,15 @@ _SAID_BY_SHELL = re.compile(
 _SCRIPT = re.compile(rb"\S+\.py\b")
 _ONE_OF_MANY = (
     rb"(?i)\branks?\b%b|local_rank%b|world_size|torchrun|torch[./]distributed"
-    rb"|elastic|\bnccl|\bgloo\b|mpi(?:run|exec)"
+    rb"|elastic|\bnccl%b|\bgloo\b|mpi(?:run|exec)"
     rb"|\bsrun\b|deepspeed|horovod|\bpid=|SpawnProcess|\bprocess \d|multiprocessing%b"
     rb"|\bray\b"
 )
-_OF_MANY = re.compile(_ONE_OF_MANY % (rb"(?!: -1)", rb"(?!\W{0,3}-1\b)", rb"(?!/resource_tracker)"))
+# A module or a package that is loaded or installed is named with its version.
+_BEHIND = (rb"(?!: -1)", rb"(?!\W{0,3}-1\b)", rb"(?!/\d|-cu\d)", rb"(?!/resource_tracker)")
+_OF_MANY = re.compile(_ONE_OF_MANY % _BEHIND)
 # RE2 reads a text of many megabytes at once, and has no lookahead.
-_MAY_BE_OF_MANY = re2.compile(_ONE_OF_MANY % (b"", b"", b""))
+_MAY_BE_OF_MANY = re2.compile(_ONE_OF_MANY % (b"", b"", b"", b""))
 
 
 class ProcessEnd(NamedTuple):
@@ -161,12 +166,16 @@ def never_began(text: bytes, line: bytes) -> bool:
 def _behind_the_message(text: bytes, at: int) -> int:
     """Where the line behind the traceback's last one begins. Frames are indented, the message is not.
 
-    The message of an exception that torch passes on from a worker holds the worker's own traceback.
+    The message of an exception that torch passes on from a worker holds the worker's own traceback. That of
+    torchrun's agent holds a report.
     """
     while True:
         while at < len(text) and text[at : at + 1] in (b" ", b"\t"):
             at = text.find(b"\n", at) + 1 or len(text)
-        at = text.find(b"\n", at) + 1 or len(text)
+        last, at = at, text.find(b"\n", at) + 1 or len(text)
+        report = _REPORT.match(text, at, at + _LONGEST_MESSAGE)
+        if report is not None and text.find(_REPORTED, last, at) >= 0:
+            return report.end()
         if not text.startswith(_PASSED_ON, at):
             return at
         at = text.find(b"\n", at) + 1 or len(text)

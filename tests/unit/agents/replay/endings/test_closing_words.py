@@ -106,6 +106,7 @@ def test_the_same_words_in_front_of_steps_or_a_bar_ended_nothing(watch: Watch, l
         "aborted 0 requests",
         "[FAIL] toy 7: painted blue, expected red",
         "Exiting the toy shop: Errors = 0; Warnings = 7; Notes = 3.",
+        "==== Giving up...",
     ],
 )
 def test_words_that_doubt_take_back_or_measure_end_nothing(watch: Watch, line: str) -> None:
@@ -128,6 +129,11 @@ def test_stacks_and_rules_below_the_words_do_not_hide_them(watch: Watch) -> None
     below = "-----\n" + "".join(f"  #{n} 0x7f{n:02x} toy_run\n" for n in range(12)) + "\n"
     done = watch(f"{STEPS}toy check: rank 3 timed out\n{below}")
     assert done.verdict.root_line == "toy check: rank 3 timed out"
+
+
+def test_a_bare_giving_up_is_of_a_training_s_patience_or_of_what_failed_above_it(watch: Watch) -> None:
+    assert watch(f"{STEPS}not kept, for 0.61 > 0.58\nGiving up.\n").verdict.state == "healthy"
+    assert watch(f"{STEPS}toy: the link to n4 is down\nGiving up.\n").verdict.error_type == "communication"
 
 
 def test_more_than_a_few_lines_below_the_words_speak_against_an_end(watch: Watch) -> None:

@@ -54,6 +54,17 @@ def test_a_message_of_many_lines_parts_no_chain() -> None:
     assert [end.number for end in process_ends(text.encode())] == [13]
 
 
+@pytest.mark.parametrize(("edge", "inner"), [("=" * 60, "-" * 60), ("*" * 39, "=" * 39)])
+def test_the_report_of_torchrun_is_its_exception_s_message(edge: str, inner: str) -> None:
+    name = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: "
+    report = f"{edge}\ntoy_train.py FAILED\n{inner}\nRoot Cause:\n[0]:\n  exitcode  : 1 (pid: 41)\n{edge}\n"
+    text = RAISED.format("<module>").replace("ValueError: no toys", name) + report
+    (end,) = process_ends(text.encode() + b"the toys are loaded\n")
+    assert (end.number, end.sure) == (1 + text.count("\n"), True)
+    (end,) = process_ends(text.replace(name, "ToyError: ").encode())
+    assert end.number == 5
+
+
 def test_a_message_that_holds_a_worker_s_traceback_ends_with_it() -> None:
     passed_on = RAISED.format("<module>") + "Original " + RAISED.format("forward")
     (end,) = process_ends(passed_on.encode() + b"the toys are loaded\n")
@@ -83,3 +94,8 @@ def test_a_warning_of_leaked_semaphores_speaks_of_no_other_processes() -> None:
     leaked = b"/py/multiprocessing/{}.py:7: UserWarning: resource_tracker: There appear to be 7 leaked toys\n"
     assert not speaks_of_many(leaked.replace(b"{}", b"resource_tracker"))
     assert speaks_of_many(leaked.replace(b"{}", b"pool"))
+
+
+def test_a_library_that_is_loaded_or_installed_speaks_of_no_ranks() -> None:
+    assert not speaks_of_many(b"[=== Module cuda/12.1/nccl/2.19 loaded ===]\nnvidia-nccl-cu12==2.20.5\n")
+    assert speaks_of_many(b"NCCL version 2.20.5+cuda12.4\n")
