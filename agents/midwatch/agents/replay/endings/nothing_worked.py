@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
+from itertools import pairwise
 
 from midwatch.agents.replay.endings.cut_tracebacks import Numbered
 from midwatch.streams.lines.launcher_prefix import front
@@ -17,7 +18,9 @@ from midwatch.streams.records import Hit
 NOTHING = "the job counts at its end that none of its items succeeded, and they all met the same error"
 
 _BEHIND = 24
-"""Lines from the end in which such a count stands."""
+"""Lines from the end in which such a count stands. A list of the items' errors may stand below it."""
+_MESSAGE = 3
+"""Lines of an error's message below its first one."""
 _LEAST = 3
 """Items that met the error."""
 _STRAY = 10
@@ -40,7 +43,7 @@ def nothing_worked(lines: Numbered, known: Mapping[int, Hit]) -> tuple[int, str]
 
     `known`: what rules know of the lines, by number.
     """
-    if not any(_NONE.search(line) for _, line in lines[-_BEHIND:]):
+    if not any(_NONE.search(line) for line in _last(lines)):
         return None
     errors = [(number, line, _form(line)) for number, line in lines if _tells_an_error(line)]
     times = Counter(form for _, _, form in errors)
@@ -50,6 +53,16 @@ def nothing_worked(lines: Numbered, known: Mapping[int, Hit]) -> tuple[int, str]
     (form, _), *_ = times.most_common(1)
     number, line = next((number, line) for number, line, its in errors if its == form)
     return number, known[number].error_type if number in known else _type_of(line)
+
+
+def _last(lines: Numbered) -> list[bytes]:
+    """The last lines, without errors and without the lines that stand below them again and again."""
+    own = [line[front(line) :].strip() for _, line in lines]
+    errors = [at for at, (_, line) in enumerate(lines) if _tells_an_error(line)]
+    following = pairwise([*errors, len(own)])
+    below = Counter(words for at, stop in following for words in own[at + 1 : stop][:_MESSAGE])
+    told = {at for at, words in enumerate(own) if below[words] >= _LEAST} | set(errors)
+    return [line for at, (_, line) in enumerate(lines) if at not in told][-_BEHIND:]
 
 
 def _tells_an_error(line: bytes) -> bool:

@@ -56,6 +56,13 @@ def test_a_count_far_above_the_end_counts_for_nothing() -> None:
     assert found(ERRORS + NONE + "toys\n" * 30) is None
 
 
+def test_a_list_of_the_items_with_their_errors_may_stand_below_the_count() -> None:
+    refused = "toy {at}/car: ToyError: the toy is refused\nit is too large\n\ntry a smaller one\n"
+    listed = "".join(refused.format(at=at) for at in range(20))
+    assert found(f"{listed}{NONE}{listed}the shop is closed\n") == (1, "exception")
+    assert found(f"{listed}{NONE}{listed}" + "".join(f"toy {at} is sold\n" for at in range(30))) is None
+
+
 @pytest.mark.parametrize(
     ("error", "error_type"),
     [
