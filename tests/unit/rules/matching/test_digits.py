@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 
 import pytest
 import re2
@@ -12,6 +13,7 @@ from midwatch.rules.loader import load_bundle
 from midwatch.rules.matching.compiler import compile_rules
 from midwatch.rules.matching.digits import MARK, digits_are_alike, with_a_mark, with_any_digit
 from midwatch.rules.model import Rule
+from midwatch.rules.prefilter.workloads import WORKLOADS
 
 
 @pytest.mark.parametrize(
@@ -138,3 +140,19 @@ def test_a_mark_shows_which_digits_decide(pattern: str, line: bytes, deciding: s
 @pytest.mark.parametrize("pattern", [r"\x31", r"[\x30-\x35]", "é 5", r"\pN5"])
 def test_no_mark_is_known_for_some_patterns(pattern: str) -> None:
     assert with_a_mark(pattern) is None
+
+
+@pytest.mark.parametrize("workload", ["progress", "noise"])
+def test_rules_that_tell_digits_apart_are_asked_in_few_of_the_usual_lines(workload: str) -> None:
+    known = {
+        "megatron_nan_iterations",
+        "loss_out_of_all_bounds",
+    }  # they read each Megatron iteration's numbers
+    lines = WORKLOADS[workload](100_000).split(b"\n")
+    asked = Counter[str]()
+    for rule in load_bundle("default").rules:
+        wider = None if digits_are_alike(rule.pattern) else with_any_digit(rule.pattern)
+        if wider is not None:
+            asked[rule.name] += sum(map(bool, map(re2.compile(wider).search, lines)))
+    often = {name for name, times in asked.items() if 100 * times > len(lines)}
+    assert often <= known, "write a number that may be another one as digits of any value"
