@@ -15,6 +15,7 @@ from midwatch.streams.records import Hit
 _FALLBACKS = {"ofi_plugin_setup_failed": "nccl_tcp_fallback", "snakemake_job_failed": STARTED_AGAIN}
 # Ray prints this of each worker that dies, whether or not it then runs the task once more.
 _A_WORKER_DIED = "A worker died or was killed while executing a task"
+_MAY_LACK_IT = re.compile(r"\b(?:Name|Import|ModuleNotFound)Error\b")
 _OF_WORK = ("oom", "numerical_instability")
 _PORT_TAKEN = ("store_cannot_listen", "store_port_in_use")
 _RETRIED_ABOVE = 2
@@ -117,12 +118,20 @@ def _ended_by_mistakes(around: Surroundings) -> FirstAndLast:
 def module_done_without(hit: Hit, around: Surroundings) -> RootCandidate | None:
     """A module was missing, and behind that a program in the same file filled a card or broke its numbers.
 
-    So the module was optional, or another program's. Neither of these follows from a missing module.
+    So the module was optional, or another program's. Neither of these follows from a missing module. Nor did
+    it end a rank, where a mistake ended one that names itself (`got_over`). But for want of a module a name
+    or another module may be missing.
     """
-    worked = around.once(_worked).behind(hit.line) if hit.error_type == "import_error" else None
-    if worked is None or worked.line.file != hit.line.file:
+    if hit.error_type != "import_error":
         return None
-    return RootCandidate(hit, NotRoot("got over", worked.line))
+    behind = [around.once(_worked).behind(hit.line)]
+    if speaker(hit) == (None, None):
+        behind.append(around.once(_ended_by_mistakes).behind(hit.line))
+    for each in behind:
+        own = each is not None and each.line.file == hit.line.file
+        if each is not None and own and _MAY_LACK_IT.search(each.line.text) is None:
+            return RootCandidate(hit, NotRoot("got over", each.line))
+    return None
 
 
 def _worked(around: Surroundings) -> FirstAndLast:

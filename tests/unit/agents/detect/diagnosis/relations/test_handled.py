@@ -29,6 +29,21 @@ def test_only_what_cannot_follow_from_a_missing_module_is_the_root(
     assert watch(f"{MISSING}{WORK}{later}").verdict.error_type == error_type
 
 
+def test_a_module_that_ended_no_rank_is_not_why_a_mistake_ended_one(watch: Watch) -> None:
+    def ends(raised: str) -> str:
+        ranked = RAISED.format(raised).replace("\n", "\n[rank3]: ")
+        return watch(f"{MISSING}{WORK}[rank3]: {ranked}\n").verdict.root_line
+
+    missing = "ModuleNotFoundError: No module named 'toybox'"
+    assert ends("KeyError: 'spring'") == "[rank3]: KeyError: 'spring'"
+    assert ends("NameError: name 'toybox' is not defined") == missing
+    ranked = MISSING.replace("Mod", "[rank2]: Mod").replace("  ", "[rank2]:   ")
+    done = watch(
+        f"[rank2]: {ranked}[rank3]: " + RAISED.format("KeyError: 'spring'").replace("\n", "\n[rank3]: ")
+    )
+    assert done.verdict.root_line == f"[rank2]: {missing}"
+
+
 def test_a_full_card_in_front_of_it_shows_no_work_behind(watch: Watch) -> None:
     assert watch(f"{WORK}{RAISED.format(FULL)}{WORK}{MISSING}").verdict.error_type == "oom"
 
