@@ -136,3 +136,25 @@ def test_a_client_that_prints_its_exception_below_a_retry_is_excused(watch: Watc
         "ConnectionError: the toy service hung up\n"
     )
     assert watch(f"{STEPS}WARNING toy upload failed, retrying\n{raised}{MORE}").verdict.state != "failed"
+
+
+@pytest.mark.parametrize(
+    ("why", "error_type", "action"),
+    [
+        ("execution took longer than 1h0m0s seconds", "slurm_failure", "stop"),
+        ("canceled", "cancelled", "restart"),
+        ("exit code 1", "exception", "hold"),
+    ],
+)
+def test_the_runner_of_a_ci_job_tells_how_it_ended(
+    watch: Watch, why: str, error_type: str, action: str
+) -> None:
+    done = watch(f"{STEPS}ERROR: Job failed: {why}\n")
+    assert (done.verdict.error_type, done.decision.action) == (error_type, action)
+
+
+def test_what_a_ci_job_s_script_got_over_is_no_failure(watch: Watch) -> None:
+    missing = "./paint.sh: line 4: toybrush: command not found\n"
+    assert watch(f"{missing}the toys are painted by hand\nJob succeeded\n").verdict.state != "failed"
+    assert watch(f"{missing}the toys are painted by hand\n").verdict.state == "failed"
+    assert watch(f"Job succeeded\nthe next toy\n{missing}").verdict.state == "failed"
