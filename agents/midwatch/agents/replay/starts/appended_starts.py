@@ -5,6 +5,7 @@ A new start is assumed only where all of these hold:
 - The first lines of the file repeat: three in a row, but for times, long numbers and addresses. Or a line
   stands there that a launcher or a tracker prints once for each start.
 - The steps begin again at or below the last one, if both starts print steps.
+- None of them prints the same moment again: a buffer that two processes share is printed twice.
 - The start before has ended, well or badly, or the repeated lines are those of a scheduler or a launcher.
   A start that printed no step must show both, or have ended and the next one begin a minute or more later.
 
@@ -40,7 +41,7 @@ from midwatch.agents.replay.starts.job_summaries import behind_job_summaries
 from midwatch.agents.replay.starts.other_jobs import PIECES, behind_other_jobs
 from midwatch.agents.replay.starts.script_starts import behind_ended_scripts
 from midwatch.agents.replay.starts.start_heads import heads_behind_ends
-from midwatch.agents.replay.starts.start_times import COMPARED, apart, begun_later
+from midwatch.agents.replay.starts.start_times import COMPARED, apart, begun_later, same_moment
 from midwatch.agents.replay.starts.start_words import (
     MARKS,
     TAKEN,
@@ -356,17 +357,19 @@ def _places(file: LogFile, *, firsts: bool, marks: bool) -> Iterator[StartPlace]
         index = rows.get(tuple(each[2] for each in list(recent)[-ROW:]), -1)
         if index < 0 or len(recent) < ROW:
             continue
+        row_of_head = head[index : index + ROW]
+        pairs = [
+            (known, below[3]) for (known, _), below in zip(row_of_head, list(recent)[-ROW:], strict=True)
+        ]
+        if any(same_moment(*pair) for pair in pairs):
+            continue
         above = [each[2] for each in recent][:-ROW]
         first = recent[len(above) - _of_the_head(above, [words for _, words in head[:index]])]
         if first[1] > beyond:
             beyond = first[1] + ROW
             if first[0] > file.start[0]:
-                row_of_head = head[index : index + ROW]
                 launched = any(_LAUNCHES.search(each) for each, _ in row_of_head)
-                later = any(
-                    apart(above, below[3])
-                    for (above, _), below in zip(row_of_head, list(recent)[-ROW:], strict=True)
-                )
+                later = any(apart(*pair) for pair in pairs)
                 yield StartPlace(first[0], first[1], launched, later=later)
 
 

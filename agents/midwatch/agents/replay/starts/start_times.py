@@ -1,4 +1,4 @@
-"""Start times: whether what stands behind repeated first lines was begun a minute or more later."""
+"""Start times: whether what stands behind repeated first lines was begun later, by the times it prints."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ COMPARED = 512
 """Bytes of a line that are looked at."""
 
 _DATED = re.compile(rb"\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:\d\d")
+_EXACT = re.compile(rb"\d\d:\d\d:\d\d[.,]\d{2}|\b\d{10}\.\d{2}")
 _APART = timedelta(minutes=1)  # ranks of one start print their first lines within a minute
 
 
@@ -23,6 +24,14 @@ def apart(first: bytes, later: bytes) -> bool:
     except ValueError:
         return False
     return now - begun >= _APART
+
+
+def same_moment(first: bytes, later: bytes) -> bool:
+    """Whether a line is the first one to its last sign, with a time to a part of a second.
+
+    A buffer that two processes share is printed twice, so that begins nothing.
+    """
+    return first[:COMPARED].strip() == later.strip() and _EXACT.search(later) is not None
 
 
 def begun_later(file: LogFile, before: int, after: int, lines: int) -> bool:

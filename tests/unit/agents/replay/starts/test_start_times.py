@@ -52,6 +52,18 @@ def test_one_start_stays_one(watch: Watch, text: str) -> None:
     assert done.verdict.error_type == "exception"
 
 
+@pytest.mark.parametrize("clock", ["[1772450905.97465{n}]", "2026-03-02 11:52:40,11{n}"])
+def test_a_buffer_that_is_printed_twice_begins_no_start(watch: Watch, clock: str) -> None:
+    def first(seconds: str) -> str:
+        words = ("uses a stack of its own", "loaded at the toy's place", "cmd line: srun -n 2 python toy.py")
+        return "".join(f"{clock.format(n=seconds)} toy.c:90 the toy {each}\n" for each in words)
+
+    failed = "1: the toys are painted\n" + MISSING + "srun: error: n4: task 1: Exited with exit code 1\n"
+    done = watch(first("1") + failed + first("1"))
+    assert (done.earlier, done.verdict.error_type) == ((), "exception")
+    assert len(watch(first("1") + failed + first("2")).earlier) == 1
+
+
 LOADS = "".join(f"loads shard {shard:02} of the toy corpus\n" for shard in range(40))
 RAISED = (
     'Traceback (most recent call last):\n  File "toy.py", line 7, in <module>\n    main()\n'
