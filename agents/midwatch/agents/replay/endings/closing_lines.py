@@ -4,7 +4,7 @@ A live watch learns from the scheduler how the job ended. A saved log ends where
 ended. Eleven ends speak for a failure all the same:
 
 - A Python traceback whose exception is missing.
-- An error as the very last line.
+- An error as the very last line, unless it is one item's of many (`item_errors`).
 - Words of a failure in the last lines (`closing_words`).
 - What a terminal or a shell prints when it ends a program.
 - Step after step whose gradients are not finite.
@@ -38,6 +38,7 @@ from midwatch.agents.replay.endings.cut_tracebacks import (
     says_all_is_done,
 )
 from midwatch.agents.replay.endings.falling_scale import FALLS, falling_scale
+from midwatch.agents.replay.endings.item_errors import last_is_of_an_item
 from midwatch.agents.replay.endings.nothing_worked import NOTHING, nothing_worked
 from midwatch.agents.replay.endings.said_at_any_end import before_the_last_word_of_others
 from midwatch.agents.replay.reading.log_files import LogFile, last_lines
@@ -169,12 +170,13 @@ def closing_failure(
         found = None if left else _cut(lines, header, known)
     else:
         own = before_the_last_word_of_others(lines)
+        of_an_item = bool(own) and is_error(own[-1][1]) and last_is_of_an_item(own)
         found = (
             closing_wait(own, stepped=trained)
             or _lacked_by_a_script(own, known, trained=trained)
             or _in_broken_numbers(own)
             or _in_a_request(own)
-            or _ended_or_said(own, known, stepped)
+            or (None if of_an_item else _ended_or_said(own, known, stepped))
             or _without_success(lines, known)
         )
     return None if found is None else ClosingFailure(file.path, *found)
