@@ -43,7 +43,8 @@ def nothing_worked(lines: Numbered, known: Mapping[int, Hit]) -> tuple[int, str]
 
     `known`: what rules know of the lines, by number.
     """
-    if not any(_NONE.search(line) for line in _last(lines)):
+    counted = {line for _, line in lines if _NONE.search(line)}
+    if not counted or counted.isdisjoint(_last(lines)):
         return None
     errors = [(number, line, _form(line)) for number, line in lines if _tells_an_error(line)]
     times = Counter(form for _, _, form in errors)

@@ -361,7 +361,7 @@ def _places(file: LogFile, *, firsts: bool, marks: bool) -> Iterator[StartPlace]
         pairs = [
             (known, below[3]) for (known, _), below in zip(row_of_head, list(recent)[-ROW:], strict=True)
         ]
-        if any(same_moment(*pair) for pair in pairs):
+        if same_moment(pairs):
             continue
         above = [each[2] for each in recent][:-ROW]
         first = recent[len(above) - _of_the_head(above, [words for _, words in head[:index]])]

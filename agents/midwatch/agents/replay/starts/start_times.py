@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from itertools import islice
 
@@ -26,12 +27,14 @@ def apart(first: bytes, later: bytes) -> bool:
     return now - begun >= _APART
 
 
-def same_moment(first: bytes, later: bytes) -> bool:
-    """Whether a line is the first one to its last sign, with a time to a part of a second.
+def same_moment(pairs: Sequence[tuple[bytes, bytes]]) -> bool:
+    """Whether lines with a time to a part of a second are the first ones to their last sign.
 
-    A buffer that two processes share is printed twice, so that begins nothing.
+    A buffer that two processes share is printed twice, so that begins nothing. `pairs`: each first line and
+    the later one that is like it.
     """
-    return first[:COMPARED].strip() == later.strip() and _EXACT.search(later) is not None
+    exact = [pair for pair in pairs if _EXACT.search(pair[1])]
+    return bool(exact) and all(first[:COMPARED].strip() == later.strip() for first, later in exact)
 
 
 def begun_later(file: LogFile, before: int, after: int, lines: int) -> bool:

@@ -173,8 +173,9 @@ def _behind_the_message(text: bytes, at: int) -> int:
         while at < len(text) and text[at : at + 1] in (b" ", b"\t"):
             at = text.find(b"\n", at) + 1 or len(text)
         last, at = at, text.find(b"\n", at) + 1 or len(text)
-        report = _REPORT.match(text, at, at + _LONGEST_MESSAGE)
-        if report is not None and text.find(_REPORTED, last, at) >= 0:
+        reported = text.find(_REPORTED, last, at) >= 0
+        report = _REPORT.match(text, at, at + _LONGEST_MESSAGE) if reported else None
+        if report is not None:
             return report.end()
         if not text.startswith(_PASSED_ON, at):
             return at

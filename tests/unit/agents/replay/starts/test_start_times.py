@@ -64,6 +64,18 @@ def test_a_buffer_that_is_printed_twice_begins_no_start(watch: Watch, clock: str
     assert len(watch(first("1") + failed + first("2")).earlier) == 1
 
 
+def test_a_line_that_has_the_same_time_in_each_start_hides_none(watch: Watch) -> None:
+    def first(second: int) -> str:
+        return (
+            "the toys were built at 2026-02-01 10:00:07.250\n"
+            f"2026-03-02 11:52:{second},118 the toys are taken from the shelf\n"
+            f"2026-03-02 11:52:{second},250 the toys are begun by srun\n"
+        )
+
+    done = watch(first(40) + "1: the toys are painted\n" + MISSING + first(50) + METRICS)
+    assert (len(done.earlier), done.verdict.state != "failed") == (1, True)
+
+
 LOADS = "".join(f"loads shard {shard:02} of the toy corpus\n" for shard in range(40))
 RAISED = (
     'Traceback (most recent call last):\n  File "toy.py", line 7, in <module>\n    main()\n'
