@@ -127,9 +127,8 @@ def module_done_without(hit: Hit, around: Surroundings) -> RootCandidate | None:
     behind = [around.once(_worked).behind(hit.line)]
     if speaker(hit) == (None, None):
         behind.append(around.once(_ended_by_mistakes).behind(hit.line))
-    for each in behind:
-        own = each is not None and each.line.file == hit.line.file
-        if each is not None and own and _MAY_LACK_IT.search(each.line.text) is None:
+    for each in filter(None, behind):
+        if each.line.file == hit.line.file and _MAY_LACK_IT.search(each.line.text) is None:
             return RootCandidate(hit, NotRoot("got over", each.line))
     return None
 
