@@ -40,6 +40,7 @@ from midwatch.agents.match.progress_columns import (
     whole_number,
 )
 from midwatch.agents.match.recovered_trials import is_recovered
+from midwatch.agents.match.runs_again import runs_again
 from midwatch.agents.match.shell_traces import is_captured
 from midwatch.agents.match.specific_rows import ANY_EXCEPTION, most_specific
 from midwatch.agents.match.tracebacks import TracebackPlace, place_of
@@ -189,7 +190,6 @@ class _Found:
     further: dict[tuple[str, str, int | None], _Count] = field(default_factory=dict)
     stops: dict[tuple[str, str], Stop] = field(default_factory=dict)
     latest: dict[tuple[str, str, int | None], _Unexamined] = field(default_factory=dict)
-
     samples: Samples = field(default_factory=partial(Samples, b""))
 
     def empty(self) -> bool:
@@ -246,7 +246,7 @@ class _Found:
         traceback = TracebackPlace("quoted") if shown else place_of(text, hit.start, hit.end, hit.form)
         if _is_bare_end(rule) and is_captured(text, hit.start):
             traceback = TracebackPlace("ignored")
-        if was_left_out(text, hit.end) or is_recovered(text, hit.start, hit.end):
+        if was_left_out(text, hit.end) or is_recovered(text, hit.start, hit.end) or runs_again(text, hit):
             traceback = TracebackPlace("ignored")
         aside = _aside(hit, traceback)
         if aside == "repeated" and stands_alone(section, text, hit.start, hit.end):

@@ -38,6 +38,7 @@ REASONS: Mapping[str, WhyNot] = {
     "mentioned": WhyNot("hedged", "it only supposes or cites such a failure"),
     "quiet": WhyNot("hedged", "its writer logged it as information or as a warning"),
     "handled": WhyNot("handled", "the program handled this exception"),
+    "run again": WhyNot("handled", "HTCondor ran the job again behind it, by itself"),
     "ignored": WhyNot("handled", "the program went on behind it"),
     "left behind": WhyNot("outlived", "the job made two more steps behind it"),
     "beside": WhyNot("beside", "it comes from code beside the training"),

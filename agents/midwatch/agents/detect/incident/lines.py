@@ -10,6 +10,7 @@ from itertools import chain, groupby, repeat
 from operator import itemgetter
 from typing import cast
 
+from midwatch.agents.detect.diagnosis.condor_events import LOST_ITS_SLOT, RUNS_AGAIN, condor_job
 from midwatch.agents.detect.diagnosis.hindsight import may_explain
 from midwatch.agents.detect.diagnosis.noted_lines import NOTED
 from midwatch.agents.detect.incident.attempts import meet
@@ -194,10 +195,7 @@ def _hold(turn: Turn, hit: Hit, logged_ms: int) -> None:
         if turn.running():
             withdraw(turn, "the job reported success")
         return
-    if hit.excuses is not None:
-        _excuse(turn, hit)
-    if hit.rule == RETRIES:
-        _begin_anew(turn)
+    _forgive(turn, hit)
     state = turn.state
     if hit.role == "context" and hit.mode == "success":
         turn.set(left=hit)
@@ -252,6 +250,16 @@ def _note(turn: Turn, hit: Hit, logged_ms: int) -> None:
     turn.set(noted=(*others, *(*kept, note)[-_NOTED:]))
 
 
+def _forgive(turn: Turn, hit: Hit) -> None:
+    """Drop the held lines of which this hit shows that they ended nothing."""
+    if hit.excuses is not None:
+        _excuse(turn, hit)
+    if hit.rule == RETRIES:
+        _begin_anew(turn)
+    if hit.rule == RUNS_AGAIN:
+        _run_again(turn, hit)
+
+
 def _begin_anew(turn: Turn) -> None:
     """Drop the held lines: Ray Train restarts its workers within the attempt, so they did not end it."""
     turn.set(held=(), noted=())
@@ -259,16 +267,29 @@ def _begin_anew(turn: Turn) -> None:
         withdraw(turn, "Ray Train restarts its workers itself")
 
 
+def _run_again(turn: Turn, hit: Hit) -> None:
+    """Drop what HTCondor said of how this job lost its slot: HTCondor runs it again by itself."""
+    job = condor_job(hit)
+    lost = [
+        each for each in turn.state.held if each.hit.rule in LOST_ITS_SLOT and condor_job(each.hit) == job
+    ]
+    _let_go(turn, lost, "run again", "HTCondor ran the job again")
+
+
 def _excuse(turn: Turn, hit: Hit) -> None:
     """Drop the held exception whose handling raised this hit, because it did no harm itself."""
     place = (hit.line.file, hit.excuses)
-    kept = tuple(h for h in turn.state.held if (h.hit.line.file, h.hit.line.number) != place)
-    if len(kept) == len(turn.state.held):
+    harmless = [each for each in turn.state.held if (each.hit.line.file, each.hit.line.number) == place]
+    _let_go(turn, harmless, "handled", "the exception was handled")
+
+
+def _let_go(turn: Turn, harmless: Sequence[Held], aside: str, why: str) -> None:
+    """Note these held lines as harmless; without any other one, the incident that they began is withdrawn."""
+    if not harmless:
         return
-    for held in turn.state.held:
-        if held not in kept:
-            _note(turn, replace(held.hit, role="context", severity="info", aside="handled"), held.logged_ms)
-    turn.set(held=kept)
+    for held in harmless:
+        _note(turn, replace(held.hit, role="context", severity="info", aside=aside), held.logged_ms)
+    turn.set(held=tuple(each for each in turn.state.held if each not in harmless))
     incident = turn.state.incident
-    if incident is not None and incident.state == "suspected" and not kept:
-        withdraw(turn, "the exception was handled")
+    if incident is not None and incident.state == "suspected" and not turn.state.held:
+        withdraw(turn, why)

@@ -475,7 +475,7 @@ CASES: list[tuple[str, int, int | None, Sequence[Hit], AttemptEnd]] = [
 ]
 CASES += [
     (name, 3, None, [seen(7)], ended(noted=(aside(3, name),)))
-    for name in ("mentioned", "quiet", "handled", "ignored", "beside", "quoted", "left behind")
+    for name in ("mentioned", "quiet", "handled", "run again", "ignored", "beside", "quoted", "left behind")
 ]
 
 

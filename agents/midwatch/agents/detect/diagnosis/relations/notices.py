@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, beside, consequence
+from midwatch.agents.detect.diagnosis.condor_events import EVICTED, REMOVED, condor_job
 from midwatch.agents.detect.diagnosis.relations.surroundings import Surroundings
 from midwatch.agents.detect.line_order import FirstAndLast, earlier
 from midwatch.streams.lines.times import printed_time
@@ -15,8 +16,6 @@ from midwatch.streams.records import Hit
 from midwatch.streams.records.error_types import family
 
 _NODE_FAILED = "slurm_node_failure_seen"
-_EVICTED, _REMOVED = "condor_evicted", "condor_removed"
-_CONDOR_JOB = re.compile(r"\b0\d\d \(([\d.]+)\) ")
 _SIGNALLED = ("torchrun_death_signal", "torchrun_passed_a_signal_on", "deepspeed_terminated")
 """Rules of a launcher that was asked to end. Schedulers ask before they tell why."""
 _TERMINATED = ("15", "SIGTERM")
@@ -153,9 +152,9 @@ def evicted_by_its_removal(hit: Hit, around: Surroundings) -> RootCandidate | No
 
     A job that it evicts for another one stays in the queue, and nobody removes it.
     """
-    if hit.rule != _EVICTED:
+    if hit.rule != EVICTED:
         return None
-    removal = around.once(_removals).get(_condor_job(hit))
+    removal = around.once(_removals).get(condor_job(hit))
     if removal is None or not earlier(hit.line, removal.line):
         return None
     return consequence(hit, NotRoot("removed", removal.line))
@@ -163,12 +162,7 @@ def evicted_by_its_removal(hit: Hit, around: Surroundings) -> RootCandidate | No
 
 def _removals(around: Surroundings) -> Mapping[str, Hit]:
     """The last removal of each job."""
-    return {job: hit for hit in around.causes if hit.rule == _REMOVED and (job := _condor_job(hit))}
-
-
-def _condor_job(hit: Hit) -> str:
-    found = _CONDOR_JOB.search(hit.line.text)
-    return "" if found is None else found[1]
+    return {job: hit for hit in around.causes if hit.rule == REMOVED and (job := condor_job(hit))}
 
 
 def killed_by_the_agent(hit: Hit, around: Surroundings) -> RootCandidate | None:
