@@ -16,6 +16,7 @@ _NEXT_OF_A_CHAIN = re.compile(
     rb"|The above exception was the direct cause of the following exception):[ \t]*\n\s*"
     rb"Traceback \(most recent call last\):[ \t]*\n[ \t]+File \"([^\"\n]+)\", line \d+"
 )
+_ENDED_BY_IT = re.compile(rb"\s*wandb: ERROR Abnormal program exit")
 _EXCEPTION = re.compile(rb"[^\n]*\n(?:[ \t][^\n]*\n)*[^\n]*")
 
 
@@ -38,3 +39,8 @@ def ends_beside(text: bytes, end: int) -> bool:
             break
         file, end = link[1], exception.end()
     return is_beside(file)
+
+
+def ended_by_it(text: bytes, end: int) -> bool:
+    """Whether a tracker says right behind its exception, which ends at `end`, that it ends the program."""
+    return _ENDED_BY_IT.match(text, end) is not None

@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Literal, NamedTuple
 
-from midwatch.agents.match.beside_the_job import ends_beside, is_beside
+from midwatch.agents.match.beside_the_job import ended_by_it, ends_beside, is_beside
 from midwatch.agents.match.lines_above import lines_above
 from midwatch.agents.match.passed_over import HEADER, IGNORED, OF_A_TRIAL, SOURCE_BYTES, is_passed_over
 from midwatch.streams.lines.forms import LONGEST_FORM, form_of
@@ -190,6 +190,8 @@ def place_of(text: bytes, start: int, end: int, shape: bytes | None = None) -> T
         return TracebackPlace("ignored", ends_traceback=True, frames=place.frames)
     if place.kind == "reported" and place.ends_traceback and not speaker and ends_beside(text, end):
         place = replace(place, kind="beside")
+    if place.kind == "beside" and ended_by_it(text, end):
+        place = replace(place, kind="reported")
     return replace(place, passed_on=True) if place.ends_traceback and b"INFO" in speaker else place
 
 

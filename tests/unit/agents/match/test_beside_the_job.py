@@ -48,3 +48,30 @@ def test_a_job_that_is_cancelled_behind_them_was_cancelled(watch: Watch) -> None
     assert (run.verdict.error_type, run.verdict.root_line) == ("cancelled", told.strip())
     failed = watch(f"painting\n{chain(SCRIPT)}")
     assert failed.verdict.error_type == "communication"
+
+
+WANDB = "/toy/site-packages/wandb/sdk/wandb_init.py"
+BEGUN = f'{HEAD}\n  File "{WANDB}", line 7, in init\n    run = wi.init()\n'
+UNHEARD = "wandb.errors.error.Error: Couldn't communicate with backend after 7 seconds"
+ENDS = "wandb: ERROR Abnormal program exit"
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [ENDS, f"\n{ENDS}", "\x1b[34m\x1b[1mwandb\x1b[0m: \x1b[32m\x1b[41mERROR\x1b[0m Abnormal program exit"],
+)
+def test_a_tracker_that_ends_the_program_says_so_right_behind_its_exception(watch: Watch, ended: str) -> None:
+    run = watch(f"{BEGUN}{UNHEARD}\n{ended}\n")
+    assert (run.verdict.error_type, run.verdict.root_line) == ("communication", UNHEARD)
+    other = watch(f"{BEGUN}wandb.errors.error.UsageError: no such toy\n{ended}\n")
+    assert (other.verdict.error_type, other.decision.action) == ("config", "stop")
+
+
+def test_a_tracker_that_only_tells_its_exception_ended_nothing(watch: Watch) -> None:
+    told = f"{BEGUN}ValueError: no such toy\n"
+    assert watch(f"{told}the toys are painted\n").verdict.state != "failed"
+    assert watch(f"{told}{ENDS}\n").verdict.root_line == "ValueError: no such toy"
+
+
+def test_a_tracker_that_ends_the_program_without_a_word_on_why_was_refused(watch: Watch) -> None:
+    assert watch(f"painting\n{ENDS}\n").verdict.root_line == ENDS

@@ -83,6 +83,7 @@ REASONS: Mapping[str, WhyNot] = {
         "follows", "other ranks raised the same words after a wait in vain, as at {line}"
     ),
     "parent's notice": WhyNot("follows", "a parent only saw its child end; {line} tells why"),
+    "not built": WhyNot("follows", "it misses an extension whose build failed at {line}"),
     "thrown while ending": WhyNot(
         "follows", "a thread of a process that ended threw it; {line} tells why it ended"
     ),

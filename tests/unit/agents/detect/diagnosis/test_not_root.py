@@ -94,6 +94,7 @@ REPORT = consequence(4, "torch_watchdog_timeout", "nccl_timeout")
 REPORT_LATER = consequence(9, "torch_watchdog_timeout", "nccl_timeout")
 CRASH = seen(7, kind="native_crash", general=True)
 CHECK = "(pid=raylet) F0302 11:52:40.118290  4188  4188 toy.cc:7]  Check failed: it != toys.end()"
+UNOPENED = "cannot open shared object file: No such file or directory"
 CONDOR = "(77.000.000) 2026-03-02 11:40:00 Job was"
 ASKED = "(pid=raylet) I0302 11:52:39.130998  4188  4188 main.cc:216] toy received SIGTERM"
 QUIET = fact(exit_code=0)
@@ -264,6 +265,16 @@ CASES: list[tuple[str, int, int | None, Sequence[Hit], AttemptEnd]] = [
         3,
         6,
         [seen(3, captures={"in_a_thread": "1"}), seen(6, "slurm_preempted", kind="preemption")],
+        ended(),
+    ),
+    (
+        "not built",
+        2,
+        6,
+        [
+            seen(2, "python_import_error", kind="import_error", text=f"/toy/toy.so: {UNOPENED}"),
+            seen(6, general=True, text="RuntimeError: Error building extension 'toy': [1/3] nvcc toy.cu"),
+        ],
         ended(),
     ),
     (

@@ -15,6 +15,7 @@ from midwatch.agents.detect.diagnosis.relations.closing import (
     server_closed_on_request,
     thrown_while_ending,
 )
+from midwatch.agents.detect.diagnosis.relations.failed_builds import misses_a_failed_build
 from midwatch.agents.detect.diagnosis.relations.handled import (
     asked_for_itself,
     got_over,
@@ -59,6 +60,7 @@ RELATIONS: tuple[Relation, ...] = (
     broken_by_the_watchdog,
     raised_by_the_wait,
     seen_by_the_parent,
+    misses_a_failed_build,
     signalled_by_the_scheduler,
     step_of_a_failed_process,
     of_a_failing_node,
