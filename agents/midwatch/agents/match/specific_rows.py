@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from operator import itemgetter
 
+from midwatch.agents.match.listed_steps import LONG, lists_steps
 from midwatch.agents.match.progress_columns import strongest
 from midwatch.agents.match.tracebacks import begins_line, is_logged, place_of
 from midwatch.rules.matching.hits import Match, Row
@@ -24,9 +25,14 @@ def most_specific(rows: Sequence[Row]) -> list[Row]:
     """The hits of a chunk, sorted by line, less fallbacks on lines with a more specific hit.
 
     Progress is weighed by itself: it is not more specific. A hit whose rule asks for the start of a line is
-    left out elsewhere.
+    left out elsewhere. So is progress in a line that lists many steps.
     """
-    placed = [row for row in rows if not row[0].rule.at_start or _at_its_place(row)]
+    placed = [
+        row
+        for row in rows
+        if (not row[0].rule.at_start or _at_its_place(row))
+        and (row[3] - row[2] < LONG or not lists_steps(row))
+    ]
     starts = list(map(_start, placed))
     kept: list[Row] = []
     done = 0

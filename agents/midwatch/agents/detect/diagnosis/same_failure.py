@@ -12,7 +12,7 @@ from midwatch.streams.lines.log_levels import is_quiet
 from midwatch.streams.records import Hit
 
 _EXCEPTION = re.compile(r"(?:^|[\s\])>:])(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): (.+)$")
-_BARE = re.compile(r"(?:^|[\s.])([A-Z]\w*(?:Error|Exception)):?\s*$")
+_BARE = re.compile(r"(?:^|[\s.^~])([A-Z]\w*(?:Error|Exception)):?\s*$")
 _MIXED_LINES = 40  # lines in which ranks that print at once part an exception from its message
 _STACK_LINES = 12  # the longest distance between two entries of a library's error stack
 _OF_THE_JVM = re.compile(r"\b(?:[a-z_]\w*\.)+[A-Z][\w$]*(?:Exception|Error)\b")

@@ -161,6 +161,10 @@ def test_ranks_that_print_through_one_another_part_an_exception_from_its_message
     whole = "FileNotFoundError: [Errno 2] No such file or directory: '/data/toy.pt'"
     assert watch(f"{parted}{whole}\n").verdict.root_line == whole
     assert watch(f"{parted}KeyError: 'toy'\n").verdict.root_line == "FileNotFoundError"
+    beside_carets = parted.replace(
+        f"FileNotFoundError\n{FRAME}", f"~~~^^^FileNotFoundError\n: 'toy'\n{FRAME}"
+    )
+    assert watch(f"{beside_carets}{whole}\n").verdict.root_line == whole
 
 
 def test_what_python_ignored_harms_nobody(watch: Watch) -> None:
