@@ -20,7 +20,8 @@ MARKS = {
     b" - INFO - Environment info:": 0,  # OpenMMLab up to MMCV 1, on its main rank
     b"System environment:": 0,  # the runner of MMEngine, on its main rank
     b"-Environment Information-": 0,  # Paddle's trainers of vision models
-    b" Rank of current process: 0. World size: ": 0,  # Detectron2
+    b" Rank of current process: 0. World size: ": 0,  # Detectron2, on its main rank
+    b" Rank of current process: ": 30,  # another rank, in a file of its own
     b" vLLM API server version ": 30,  # two servers of one start stand close together
     b"#### ": 0,  # a heading that is only a date, of what starts a program each night
     b"==== ": 0,
@@ -42,7 +43,7 @@ _MARK = re.compile(
     rb"|[\d :,-]{19,24}- \w+ - INFO - Environment info:\s*\Z|System environment:\s*\Z"
     rb"|-{8,20}Environment Information-{8,20}\s*\Z"
     rb"|(?:\x1b\[[\d;]*m)*\[[^\]\n]{1,40}\](?::| [\w.]{1,40} INFO:)(?:\x1b\[[\d;]*m)*"
-    rb" Rank of current process: 0\. World size: \d"
+    rb" (?P<rank>Rank of current process: \d+)\. World size: \d"
     rb"|(?:#{5,}|={5,}) (?:\w{3},? \w{3} +\d+ [\d:]{8}(?: [AP]M)?(?: [A-Z]{2,5})? \d{4}"
     rb"|\d{4}-\d\d-\d\d[T ][\d:]{5,8}\S*) (?:#{5,}|={5,})\s*\Z"
     rb"|[=#*>~-]{2,} ?[Aa]ttempt #?\d+(?:/| of )\d+\b(?![^\n]*(?:[Ff]ail|[Ss]ucce|[Ee]nded|[Ee]xit))"
@@ -79,9 +80,10 @@ def letters(row: Iterable[bytes]) -> int:
 
 def marks_a_start(line: bytes, number: int, marked: dict[bytes, int]) -> bool:
     """Whether the line holds words that a start prints once. Notes where they stood last in `marked`."""
-    if _MARK.search(line[:COMPARED]) is None:
+    found = _MARK.search(line[:COMPARED])
+    if found is None:
         return False
     words = next(words for words in MARKS if words in line)
-    last, least = marked.get(words), MARKS[words]
-    marked[words] = number
+    last, least = marked.get(found["rank"] or words), MARKS[words]
+    marked[found["rank"] or words] = number
     return not least or (last is not None and number - last >= least)

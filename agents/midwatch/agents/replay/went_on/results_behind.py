@@ -58,6 +58,7 @@ _OF_RESULTS = re.compile(
     r"(?i)\b(?:best|final|overall|totals?|summary|report|results?|ranking|average|kept|accepted|all"
     r"|measured|executed|processed)\b"
 )
+_OF_TIME = re.compile(r"(?i)\b(?:time|took|elapsed|duration|runtime)\b")
 _TESTED = re.compile(
     r"OK(?: \([a-z]+(?: [a-z]+)*=\d+(?:, [a-z]+(?: [a-z]+)*=\d+)*\))?"
 )  # unittest's last word
@@ -165,7 +166,7 @@ def _is_a_result(line: str) -> bool:
     words, numbers = own_part(line), numbers_in(without_clock(line))
     if _MEASURE.search(words) and any("." in each for each in numbers):
         return True
-    if _OF_RESULTS.search(words) and numbers:
+    if _OF_RESULTS.search(words) and numbers and _OF_TIME.search(words) is None:
         return True
     told = any(each.search(words) for each in (WRITTEN, ALL_OF)) or bool(_TESTED.fullmatch(words.strip()))
     return told or _is_only_a_file(line)

@@ -50,6 +50,16 @@ def test_the_first_words_of_another_rank_are_no_start(watch: Watch) -> None:
     assert watch(DETECTRON + LOADS + OUT_OF_MEMORY + other + LOADS + RAISED).earlier == ()
 
 
+def test_a_rank_that_writes_a_file_of_its_own_says_who_it_is_at_each_start(watch: Watch) -> None:
+    own = DETECTRON.replace("process: 0", "process: 5")
+    builds = "".join(
+        f"[03/02 11:52:41 toytron2]: builds layer {letter}\n" for letter in "abcdefghijklmnopqrst" * 2
+    )
+    done = watch(own + builds + RAISED + own + builds + OUT_OF_MEMORY)
+    assert done.verdict.error_type == "oom"
+    assert [each.verdict.error_type for each in done.earlier] == ["exception"]
+
+
 def test_words_of_a_start_count_where_the_first_lines_of_the_file_repeat_too_often(watch: Watch) -> None:
     often = "A matching toy is not at hand.\nError caught was: No module named 'toy'\nfewer toys are found\n"
     often += "".join(f"toy {letter} is loaded\n" for letter in "abcdefghijklmn")

@@ -54,6 +54,7 @@ def test_results_in_a_form_of_their_own_behind_lines_as_before(end: str) -> None
         "best box so far: 7, stopped after an error\n",
         "rounds with toys: 5 of 12\nmean 3.18 toys\n",
         "lid   -\npaw   -\near   -\ntail  -\n",
+        "total counting time: 0:00:15 (0:00:00 on 2 hooks)\n",  # printed however it ended
     ],
 )
 def test_no_result_or_one_that_is_none(end: str) -> None:
