@@ -19,6 +19,10 @@ _SAID = re.compile(
     rb"|.*\bresource_tracker: There appear to be \d+ leaked .*"
     rb"|warnings\.warn\(.{0,3}resource_tracker: .*"
     rb"|.*\bprocess group has NOT been destroyed before we destruct .*"
+    rb"|If you suspect this is an IPython \S+ bug, please report it at:|https://github\.com/ipython/ipython/issues"
+    rb"|or send an email to the mailing list at \S+|You can print a more detailed traceback right now with .*"
+    rb"|to interactively debug it\.|Extra-detailed tracebacks for bug-reporting purposes can be enabled via:"
+    rb"|%config Application\.verbose_crash=True"  # IPython's own hook, behind any exception
     rb"|[-=*_~#]{4,}"
     rb")?\s*"
 )

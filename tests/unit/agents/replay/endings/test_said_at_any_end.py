@@ -22,6 +22,12 @@ TAILS = {
     "  warnings.warn('resource_tracker: There appear to be %d '\n",
     "process group": "[rank0]:[W302 11:52:40 ProcessGroupNCCL.cpp:77] Warning: WARNING: process group has "
     "NOT been destroyed before we destruct ProcessGroupNCCL.\n",
+    "IPython": "\nIf you suspect this is an IPython 7.18.0 bug, please report it at:\n"
+    "    https://github.com/ipython/ipython/issues\n"
+    "or send an email to the mailing list at toys@example.org\n\n"
+    'You can print a more detailed traceback right now with "%tb", or use "%debug"\n'
+    "to interactively debug it.\n\nExtra-detailed tracebacks for bug-reporting purposes can be enabled via:\n"
+    "    %config Application.verbose_crash=True\n",
     "a rule": "=====================\n",
 }
 
