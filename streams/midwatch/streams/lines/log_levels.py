@@ -138,6 +138,7 @@ _LEFT_OUT = re.compile(
     rb"|\b(?P<again>"
     rb"re-?trying (?:\w+ (?:\d+ )?)?(?:with|at) (?:a )?(?:smaller )?(?:(?:micro[ -]?)?batch\b|\d)"
     rb"|(?:carrying|going) on (?:without|anyway)\b|training (?:goes on|continues)\b|status \d+, ignored\b"
+    rb"|relying on driver to perform ptx compilation"  # TensorFlow, of ptxas that did not run
     rb"|trying to resume download"  # the Hub's client, of a download that broke off
     rb"|\bre-?trying(?:\.{1,3})?[ \t]*(?:\n|\Z)|\bstarting (?:anew |over )?from scratch\b"
     rb"|may or may not result in some failure\b)"  # SLURM, of memory that was full once
@@ -154,6 +155,7 @@ _PARTS = (
     b"training ",
     b", ignored",
     b"(ignored)",
+    b"relying on",
 )
 _LEFT_OUT_WITHIN = 210  # bytes of the next line that hold its words
 _BREAKS = re.compile(rb"\n[^\n]{0,80}?Traceback \(most recent call last\)")

@@ -183,6 +183,9 @@ def test_loud(line: str) -> None:
 BROKE_OFF = "Error while downloading from https://toy/7: HTTPSConnectionPool(host='toy'): Read timed out."
 IN_HEADERS = "HTTP request sent, awaiting response... Read error (Connection reset by peer) in headers."
 UNFIT = "[toy] Dimension mismatch: the chest holds 7 paints, the shelf 77"
+NO_PTXAS = (
+    "2026-03-02 11:52:40.118290: W toy.cc:77] INTERNAL: ptxas exited with non-zero error code -1, output:"
+)
 FULL = "slurmstepd: error: Exceeded step memory limit at some point."
 
 
@@ -193,6 +196,7 @@ FULL = "slurmstepd: error: Exceeded step memory limit at some point."
         (IN_HEADERS, "Retrying."),
         (IN_HEADERS, "the toy is away, retrying..."),
         (UNFIT, "[toy] Starting from scratch, the old paint is put away"),
+        (NO_PTXAS, "Relying on driver to perform ptx compilation."),
         (FULL, "slurmstepd: error: This may or may not result in some failure. A toy has its own cgroup."),
     ],
 )
@@ -207,6 +211,7 @@ def test_a_failure_was_got_over_where_the_next_line_says_so(failure: str, next_l
         (IN_HEADERS, "Giving up."),
         (IN_HEADERS, "Retrying failed"),
         (UNFIT, "[toy] the shelf was built from scratch"),
+        (NO_PTXAS, "ptxas fatal: no toys"),
         (FULL, "slurmstepd: error: the toy is killed"),
     ],
 )

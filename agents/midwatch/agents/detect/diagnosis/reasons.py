@@ -12,7 +12,7 @@ SetAside = Literal["hedged", "handled", "outlived", "beside", "quoted", "closing
 - handled: the program got over it, or had asked for it
 - outlived: the job, or another program of it, worked on behind it
 - beside: it comes from code beside the training
-- quoted: it is source code, or an outer entry of an error stack
+- quoted: it is source code, or another entry of an error stack or of a report
 - closing: its process was ending already, for another reason or after its work
 - repeated: another line reports the same thing first-hand
 """
@@ -42,7 +42,9 @@ REASONS: Mapping[str, WhyNot] = {
     "ignored": WhyNot("handled", "the program went on behind it"),
     "left behind": WhyNot("outlived", "the job made two more steps behind it"),
     "beside": WhyNot("beside", "it comes from code beside the training"),
-    "quoted": WhyNot("quoted", "it is source code of a traceback, or an outer entry of an error stack"),
+    "quoted": WhyNot(
+        "quoted", "it is source code of a traceback, or another entry of an error stack or report"
+    ),
     # another line shows that it ended nothing
     "asked for itself": WhyNot("handled", "the job itself asked for this requeue at {line}"),
     "went another way": WhyNot("handled", "the program went on another way at {line}"),

@@ -38,7 +38,7 @@ class Features(NamedTuple):
     handled: bool  # the program got over it, or had asked for it
     outlived: bool  # the job worked on behind it
     beside: bool  # it comes from code beside the training
-    quoted: bool  # it is source code, or an outer entry of an error stack
+    quoted: bool  # it is source code, or another entry of a stack or report
     closing: bool  # its process was ending already
     repeated: bool  # another line reports the same thing first-hand
     follows: bool  # it follows from another failure, or only announces one

@@ -1,4 +1,4 @@
-"""HTCondor's event log of many processes: one that lost its slot and that HTCondor ran again did not end."""
+"""What HTCondor or TensorFlow began again by itself did not end."""
 
 from __future__ import annotations
 
@@ -72,3 +72,26 @@ def test_the_event_may_be_read_much_later(watch: Watch, kind: str, words: str) -
         BEGINS + event(kind, 1, 10, words) + GROWS + executes(1, 40) + event("005", 1, 50, ENDS_WELL)
     )
     assert (done.verdict.state != "failed", done.decision.action) == (True, "none")
+
+
+CLOSED = (
+    "Traceback (most recent call last):\n"
+    '  File "/toy/monitored_session.py", line 77, in run\n'
+    "    return self._sess.run(toys)\n"
+    "FailedPreconditionError (see above for traceback): Unable to enqueue toys, queue: [77]. It is closed\n"
+)
+NEW_SESSION = (
+    "INFO:tensorflow:An error was raised. This may be due to a preemption in a connected worker or parameter "
+    "server. The current session will be closed and a new session will be created.\n"
+)
+RESTORED = (
+    "INFO:tensorflow:Graph was finalized.\nINFO:tensorflow:Restoring parameters from /toy/model.ckpt-0\n"
+)
+
+
+def test_an_error_behind_which_tensorflow_makes_a_new_session_did_not_end_the_job(watch: Watch) -> None:
+    done = watch(CLOSED + NEW_SESSION + RESTORED)
+    assert (done.verdict.state != "failed", done.decision.action) == (True, "none")
+    assert watch(CLOSED + RESTORED).verdict.state == "failed"
+    again = watch(CLOSED + NEW_SESSION + RESTORED + CLOSED.replace("77]", "88]"))
+    assert "[88]" in again.verdict.root_line

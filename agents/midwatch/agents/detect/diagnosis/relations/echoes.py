@@ -17,8 +17,9 @@ _OF_AN_INTERRUPT = ("exception", "communication")
 _ENDED_BY_ITSELF = re.compile(
     r"\bsrun: error: \S+: tasks? [\d,-]+:"
     r" (?:Aborted|Segmentation fault|Bus error|Floating point exception|Illegal instruction)\b"
+    r"|\bapplication called MPI_Abort\(|\bMPI_ABORT was invoked on rank\b"
 )
-"""A signal that a task brings on itself. SIGKILL and SIGTERM come from somebody else."""
+"""What a task brings on itself: such a signal, or MPI_Abort. SIGKILL and SIGTERM come from somebody else."""
 
 
 def without_echoes(candidates: Sequence[RootCandidate]) -> list[RootCandidate]:

@@ -123,3 +123,22 @@ def test_srun_that_cleans_up_behind_a_crashed_task_killed_nobody(watch: Watch, c
     assert watch(STEPS + WAITING + cleaned).verdict.error_type not in ("host_oom", "cancelled")
     killed_first = "srun: error: n1: task 4: Killed\n" + crashed
     assert watch(STEPS + killed_first).verdict.root_line == "srun: error: n1: task 4: Killed"
+
+
+NO_SUCH_TOY = "     Error in routine  read_toys (1):\n     bad line in namelist &toys\n\n     stopping ...\n"
+CALLED = (
+    "Abort(1) on node 0 (rank 0 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, 1) - process 0\n",
+    "MPI_ABORT was invoked on rank 0 in communicator MPI_COMM_WORLD\nwith errorcode 1.\n",
+)
+
+
+@pytest.mark.parametrize("called", CALLED)
+def test_srun_that_cleans_up_behind_mpi_abort_killed_nobody(watch: Watch, called: str) -> None:
+    aborted = "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.\n"
+    cancelled = "slurmstepd: error: *** STEP 77.0 ON n1 CANCELLED AT 2026-03-02T12:00:01 ***\n"
+    cleaned = f"{aborted}{cancelled}srun: error: n1: tasks 0-35: Killed\n"
+    done = watch(NO_SUCH_TOY + called + cleaned)
+    assert NO_SUCH_TOY.startswith(done.verdict.root_line)
+    assert done.decision.action == "stop"
+    assert watch(called + cleaned).verdict.error_type not in ("host_oom", "cancelled")
+    assert watch(cleaned + called).decision.action != "stop"
