@@ -25,11 +25,10 @@ from midwatch.streams.lines.foreign import PREFIX as FOREIGN
 from midwatch.streams.records import Held, Hit, Hits, Line, Progress, Stop
 from midwatch.streams.records.error_types import family
 
-_BEGINS_ANEW = {
-    "ray_train_retries": "Ray Train restarts its workers itself",
-    "tf_new_session": "TensorFlow begins a new session itself",
-}
-"""Rules of a framework's own line that it goes on within the attempt, and what it does then."""
+_RETRIES = "ray_train_retries"
+"""The rule of Ray Train's own line that it starts its workers again."""
+_NEW_SESSION = "tf_new_session"
+"""The rule of TensorFlow's line that this process begins a new session."""
 _HELD_PER_RULE_AND_RANK = 3
 _HELD = 512
 _HELD_PER_RULE = 16
@@ -257,17 +256,20 @@ def _forgive(turn: Turn, hit: Hit) -> None:
     """Drop the held lines of which this hit shows that they ended nothing."""
     if hit.excuses is not None:
         _excuse(turn, hit)
-    if hit.rule in _BEGINS_ANEW:
-        _begin_anew(turn, _BEGINS_ANEW[hit.rule])
+    if hit.rule == _RETRIES:
+        _begin_anew(turn)
+    if hit.rule == _NEW_SESSION:
+        own = [each for each in turn.state.held if each.hit.line.file == hit.line.file]
+        _let_go(turn, own, "ignored", "TensorFlow begins a new session itself")
     if hit.rule == RUNS_AGAIN:
         _run_again(turn, hit)
 
 
-def _begin_anew(turn: Turn, why: str) -> None:
-    """Drop the held lines: the framework goes on within the attempt, so they did not end it."""
+def _begin_anew(turn: Turn) -> None:
+    """Drop the held lines: Ray Train restarts its workers within the attempt, so they did not end it."""
     turn.set(held=(), noted=())
     if turn.state.incident is not None and turn.state.incident.state == "suspected":
-        withdraw(turn, why)
+        withdraw(turn, "Ray Train restarts its workers itself")
 
 
 def _run_again(turn: Turn, hit: Hit) -> None:

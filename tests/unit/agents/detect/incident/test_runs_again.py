@@ -93,5 +93,7 @@ def test_an_error_behind_which_tensorflow_makes_a_new_session_did_not_end_the_jo
     done = watch(CLOSED + NEW_SESSION + RESTORED)
     assert (done.verdict.state != "failed", done.decision.action) == (True, "none")
     assert watch(CLOSED + RESTORED).verdict.state == "failed"
+    # Another worker's failure is no part of this process's session.
+    assert watch(CLOSED + RESTORED, NEW_SESSION + RESTORED).verdict.state == "failed"
     again = watch(CLOSED + NEW_SESSION + RESTORED + CLOSED.replace("77]", "88]"))
     assert "[88]" in again.verdict.root_line
