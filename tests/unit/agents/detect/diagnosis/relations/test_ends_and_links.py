@@ -127,7 +127,7 @@ def test_srun_that_cleans_up_behind_a_crashed_task_killed_nobody(watch: Watch, c
 
 NO_SUCH_TOY = "     Error in routine  read_toys (1):\n     bad line in namelist &toys\n\n     stopping ...\n"
 CALLED = (
-    "Abort(1) on node 0 (rank 0 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, 1) - process 0\n",
+    "Abort(7) on node 3 (rank 3 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, 7) - process 3\n",
     "MPI_ABORT was invoked on rank 0 in communicator MPI_COMM_WORLD\nwith errorcode 1.\n",
 )
 
