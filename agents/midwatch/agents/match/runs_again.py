@@ -1,4 +1,8 @@
-"""HTCondor's event log holds all processes of a cluster, and says which of them it ran once more. Pure."""
+"""HTCondor's event log holds all processes of a cluster, and says which of them it ran once more. Pure.
+
+A chunk may hold hundreds of such events, and only a few of a rule leave match in full. So the loss and the
+event that undoes it are joined here where both are in one chunk, and by detect where they are not.
+"""
 
 from __future__ import annotations
 
