@@ -5,9 +5,11 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
+from midwatch.agents.match.copied_lines import are_copied
 from midwatch.agents.match.hedges import only_mentions
 from midwatch.rules.matching.hits import CompiledRule, Match
 from midwatch.streams.lines.forms import LONGEST_FORM, form_of
+from midwatch.streams.lines.launcher_prefix import logged
 from midwatch.streams.lines.log_levels import is_echo, is_quiet, stands_aside
 
 _LONGEST = 64  # lines of a list
@@ -32,6 +34,10 @@ def own_words(hit: Match) -> OwnWords:
         words = _own_words(hit.compiled, hit.form)
     else:
         words = _own_words.__wrapped__(hit.compiled, hit.line)
+    if words.quiet == "quiet":
+        head = logged(hit.line)
+        if head and are_copied(hit.chunk):
+            words = _own_words.__wrapped__(hit.compiled, hit.line[head:])
     of_a_list = not words.quiet and hit.chunk.startswith(b"\t", hit.start)
     return words._replace(quiet="quiet") if of_a_list and is_quiet(_above_the_list(hit)) else words
 

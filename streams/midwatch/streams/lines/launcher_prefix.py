@@ -48,7 +48,9 @@ _LOGGER = (
     r"(?:- (?:[\w.]+ - )?INFO - |\| INFO +\| (?:[\w.:<>]+ - )?|INFO:[\w.]+:"
     rf"|(?:\[{_DATE} {_CLOCK}\])?(?:\[[\w.]+\] ?)?\[INFO\] ?(?:- )?)"
 )
-_COLLECTED = rf"(?: *(?:{_ALWAYS_THE_SAME}|{_WITH_A_CLOCK}|{_WORKERPOOL}))*"
+COLLECTED = rf"(?: *(?:{_ALWAYS_THE_SAME}|{_WITH_A_CLOCK}|{_WORKERPOOL}))*"
+LOGGED = rf"{COLLECTED} *{_LOGGER}"
+"""A pattern of such prefixes, the last of which is a logger's at level INFO; behind `^`."""
 
 FRONT = rf"(?: *(?:{_ALWAYS_THE_SAME}|{_WITH_A_CLOCK}|{_WORKERPOOL}|{_LOGGER}))*"
 """A pattern of any number of such prefixes, for RE2 and for `re`; behind `^`.
@@ -59,15 +61,16 @@ _LONGEST = 240
 _FRONT = re.compile(FRONT.encode())
 # Tools of SLURM, logs of torch and glog, NCCL, kernels, the end of C++ programs, a shell, argparse, THC, HIP
 # and LSF begin so. So does an exception with its module's name. No message of a logger does.
-_OF_ANOTHER = (
+OF_ANOTHER = (
     r"(?:slurm[\w-]+|srun|sbatch|salloc): |\[[EF](?:\d{3,4} [\d:.]+)? ?\w+\.(?:cpp|cc|hpp|h):"
     r"|[EF]\d{4} \d\d:\d\d:\d\d|[\w.-]+:\d+:\d+ \[\d+\] |\[ *\d+\.\d{6}\] |NVRM: |terminate called "
     r"| *what\(\): |Fatal Python error: |\S+: line \d+: +\d+ [A-Z]|\S+\.py: error: |THCudaCheck FAIL "
     r"|HW Exception by GPU|TERM_[A-Z]+: "
     r"|(?:[a-z]\w*\.)+[A-Z]\w*(?:Error|Exception): "
 )
+_LOGGED = re.compile(LOGGED.encode())
 _GRADE = re.compile(
-    rf"{_COLLECTED} *{_LOGGER}(?={_COLLECTED}(?:{_OF_ANOTHER}))|{_WORKERPOOL}"
+    rf"{LOGGED}(?={COLLECTED}(?:{OF_ANOTHER}))|{_WORKERPOOL}"
     rf"|\[{_DATE}(?:T|,? ){_CLOCK}{_ZONE}\] (?:{_OPERATOR}|{_TRIAL})|{_CLOCK} {_FLOW}".encode()
 )
 
@@ -75,6 +78,12 @@ _GRADE = re.compile(
 def front(line: bytes) -> int:
     """How many bytes of a line, of at most its first 240, are such prefixes."""
     found = _FRONT.match(line, 0, _LONGEST)
+    return found.end() if found else 0
+
+
+def logged(line: bytes) -> int:
+    """How many bytes of a line are a head that ends with a logger's level INFO; 0 without one."""
+    found = _LOGGED.match(line, 0, _LONGEST)
     return found.end() if found else 0
 
 

@@ -33,6 +33,7 @@ _OF_CLIENTS = (
     "hub_refused",
 )
 _LEVEL = re.compile(r"\b(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)\b")
+_INFORMS = re.compile(r"\bINFO\b")
 _PARTS = re.compile(r"[\s:|]+")
 _DIGITS = re.compile(r"\d+")
 
@@ -78,7 +79,12 @@ def _printed_then_succeeded(file: LogFile, last: int, held: Sequence[Hit], hits:
 
 
 def _logged_as(file: LogFile, last: int, done: Sequence[int]) -> bool:
-    """Whether one logger wrote line `last` and of a success. What it logs with a traceback it may raise."""
+    """Whether one logger wrote line `last` and of a success. What it logs with a traceback it may raise.
+
+    A failure that counts although its line is called information is another program's, and only copied.
+    """
+    if _INFORMS.search(line_of(file, last)[:_HEAD]):
+        return False
     return any(_same_logger(line_of(file, last), line_of(file, number)) for number in done)
 
 

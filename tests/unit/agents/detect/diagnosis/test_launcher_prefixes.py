@@ -36,6 +36,13 @@ CLOCKS = (
     "2026-03-02 11:52:40.123 [77/train/3 (pid 4188)] ",
     "11:52:40.123 | INFO    | Flow run 'toy-whale' - ",
 )
+LOGGERS = (
+    "2026-03-02 11:52:40,123 - INFO - ",
+    "2026-03-02 11:52:40.123 | INFO     | toy.runner:stream:41 - ",
+    "[2026-03-02 11:52:40,123][toy.runner][INFO] - ",
+    "INFO:toy.runner:",
+)
+"""A wrapper that copies each line through its own logger. A line that no logger begins with tells that it does."""
 STEPS = "Epoch 3 step 40/900 loss 2.31\nEpoch 3 step 50/900 loss 2.30\n"
 HEAD = "Traceback (most recent call last):"
 FRAME = '  File "train.py", line 5, in main'
@@ -56,9 +63,13 @@ LOGS = {
 }  # fmt: skip
 
 
+COPIED = ("a traceback", "a place to load from", "a notebook", "a command within a command")
+
+
 @pytest.mark.parametrize(
     ("name", "prefix"),
-    [(name, prefix) for name in LOGS for prefix in (*PREFIXES, *(CLOCKS if name != IN_ITS_FRAMES else ()))],
+    [(name, prefix) for name in LOGS for prefix in (*PREFIXES, *(CLOCKS if name != IN_ITS_FRAMES else ()))]
+    + [(name, prefix) for name in COPIED for prefix in LOGGERS],
 )
 def test_a_prefix_of_each_line_changes_no_verdict(watch: Watch, name: str, prefix: str) -> None:
     log = LOGS[name]

@@ -14,6 +14,9 @@ RAISED = (
 LOGGED = "2026-03-02 11:52:40,118 ERROR toys: size 64 is too large\n" + RAISED
 PUSHED = "2026-03-02 11:52:40,118 ERROR toys: push: ConnectionRefusedError: [Errno 111] Connection refused\n"
 DONE = "2026-03-02 11:53:40,118 INFO toys: finished after 77 steps, loss 0.31\n"
+COPIED = "".join(
+    f"2026-03-02 11:53:40,118 - INFO - {line}\n" for line in (*RAISED.splitlines(), "Finished at 11:53 UTC")
+)
 
 
 @pytest.mark.parametrize(
@@ -25,6 +28,7 @@ DONE = "2026-03-02 11:53:40,118 INFO toys: finished after 77 steps, loss 0.31\n"
         pytest.param(PUSHED + "Training completed\n", True, id="a script tells of the success"),
         pytest.param(PUSHED + DONE.replace("2026-03-02 ", ""), True, id="another logger"),
         pytest.param(DONE + PUSHED, True, id="the success stands in front"),
+        pytest.param(COPIED, True, id="a wrapper copied both"),
         pytest.param("Fatal Python error: Aborted\n" + PUSHED + DONE, True, id="a process crashed above"),
     ],
 )
