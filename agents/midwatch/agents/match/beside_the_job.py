@@ -6,10 +6,14 @@ import re
 from functools import lru_cache
 
 _BESIDE = re.compile(
-    rb"[/\\]ray[/\\](?:new_)?dashboard[/\\]|[/\\]wandb[/\\](?:sdk|proto|internal)[/\\]"
-    rb"|[/\\](?:tensorboard|tensorboardX|comet_ml|neptune|visdom)[/\\]"
+    rb"[/\\]ray[/\\](?:new_)?dashboard[/\\]|[/\\]wandb[/\\](?:sdk|proto|internal|filesync)[/\\]"
+    rb"|[/\\](?:tensorboard|tensorboardX|comet_ml|neptune|visdom|math_verify)[/\\]"
     rb"|[/\\]multiprocessing[/\\](?:resource_tracker|util)\.py$|[/\\]tqdm[/\\]_monitor\.py$"
 )
+_QUEUES = re.compile(rb"[/\\]multiprocess(?:ing)?[/\\]queues\.py$")
+_LEAVES = b"_exit_barrier"
+_AGENTS = re.compile(rb"[/\\]elastic[/\\]agent[/\\]server[/\\]api\.py$")
+_READER_GONE = re.compile(rb"(?:BrokenPipeError|ConnectionResetError)\b")
 _MOST_LINKS = 8
 _NEXT_OF_A_CHAIN = re.compile(
     rb"[ \t]*\n\s*(?:During handling of the above exception, another exception occurred"
@@ -44,3 +48,14 @@ def ends_beside(text: bytes, end: int) -> bool:
 def ended_by_it(text: bytes, end: int) -> bool:
     """Whether a tracker says right behind its exception, which ends at `end`, that it ends the program."""
     return _ENDED_BY_IT.match(text, end) is not None
+
+
+def is_only_told(file: bytes, function: bytes, words: bytes) -> bool:
+    """Whether nobody waits for what failed in such a first frame, so Python or torchrun only prints it.
+
+    So it is for a thread that feeds a queue whose reader is gone, and for agents that do not meet at the end.
+    """
+    if function == _LEAVES and _AGENTS.search(file) is not None:
+        return True
+    feeds = function == b"_feed" and _QUEUES.search(file) is not None
+    return feeds and _READER_GONE.match(words) is not None

@@ -26,6 +26,7 @@ from midwatch.agents.match.call_sites import reclassified
 from midwatch.agents.match.code_listings import is_listed
 from midwatch.agents.match.echoed_lines import stands_alone
 from midwatch.agents.match.empty_success import is_empty_success
+from midwatch.agents.match.ended_nothing import ended_nothing
 from midwatch.agents.match.error_stacks import is_outer
 from midwatch.agents.match.hedges import only_mentions
 from midwatch.agents.match.listed_below import lists
@@ -39,15 +40,12 @@ from midwatch.agents.match.progress_columns import (
     sign_of_life,
     whole_number,
 )
-from midwatch.agents.match.recovered_trials import is_recovered
-from midwatch.agents.match.runs_again import runs_again
-from midwatch.agents.match.shell_traces import is_captured
 from midwatch.agents.match.specific_rows import ANY_EXCEPTION, most_specific
 from midwatch.agents.match.tracebacks import TracebackPlace, place_of
 from midwatch.rules.matching.compiler import RuleSet
 from midwatch.rules.matching.hits import CompiledRule, Match, Row
 from midwatch.rules.model import Role, Rule
-from midwatch.streams.lines.log_levels import is_warning, stands_aside, was_left_out
+from midwatch.streams.lines.log_levels import is_warning, stands_aside
 from midwatch.streams.lines.normalise import LinePlace, line_places, places
 from midwatch.streams.lines.times import line_time
 from midwatch.streams.records import (
@@ -244,9 +242,7 @@ class _Found:
         hit, place = _as_match(Match, row), _as_place(LinePlace, fields)
         shown = is_outer(text, hit.start, hit.end) or is_listed(text, hit.start, hit.end)
         traceback = TracebackPlace("quoted") if shown else place_of(text, hit.start, hit.end, hit.form)
-        if _is_bare_end(rule) and is_captured(text, hit.start):
-            traceback = TracebackPlace("ignored")
-        if was_left_out(text, hit.end) or is_recovered(text, hit.start, hit.end) or runs_again(text, hit):
+        if ended_nothing(text, hit):
             traceback = TracebackPlace("ignored")
         aside = _aside(hit, traceback)
         if aside == "repeated" and stands_alone(section, text, hit.start, hit.end):
@@ -321,11 +317,6 @@ class _Found:
 
     def progress(self) -> Iterator[Progress]:
         return (columns.record(self.node) for columns in self.columns.values())
-
-
-def _is_bare_end(rule: Rule) -> bool:
-    """Whether the rule knows only that some command failed."""
-    return rule.fallback and rule.role is Role.CONSEQUENCE and rule.error_type == ANY_EXCEPTION
 
 
 def _aside(hit: Match, traceback: TracebackPlace) -> str:

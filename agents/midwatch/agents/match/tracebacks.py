@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Literal, NamedTuple
 
-from midwatch.agents.match.beside_the_job import ended_by_it, ends_beside, is_beside
+from midwatch.agents.match.beside_the_job import ended_by_it, ends_beside, is_beside, is_only_told
 from midwatch.agents.match.lines_above import lines_above
 from midwatch.agents.match.passed_over import HEADER, IGNORED, OF_A_TRIAL, SOURCE_BYTES, is_passed_over
 from midwatch.streams.lines.forms import LONGEST_FORM, form_of
@@ -68,7 +68,7 @@ _RAY_HEADER = re.compile(rb"(?:\x1b\[\d+m)?ray::[\w.:<>]+\(\)")
 _HANDLING = b"During handling of the above exception, another "
 _NOTHING_MORE = re.compile(rb"\s*\Z")
 _CHAINED_BELOW = re.compile(rb"\n\s*\n.{0,80}" + _HANDLING)
-_OF_LOGGING = b"--- Logging error ---"
+_OF_LOGGING, _OF_THE_HOOK = b"--- Logging error ---", b"Error in sys.excepthook:"
 _DIGITS = re.compile(rb"\d+")
 _GETS_OVER_IT = re.compile(
     rb"(?i:\b(?:retrying|will (?:be )?retr(?:y|ied)|will be (?:ignored|skipped)|falling back)\b)"
@@ -85,6 +85,7 @@ _TELLS_IT_ALL = re.compile(
     rb"|\bencountered .{0,80}, retrying request"
     rb"|\bsending step completion message directly to slurmctld, retrying"
     rb"|\A\s*Retrying in \d+ seconds\s*\Z"  # TraCI, until its simulator listens
+    rb"|\bjaxlib is not installed\. Falling back to cpu\."
 )
 # A client logs this in front of an exception after which it tries again.
 _TRIED_AGAIN = re.compile(rb"\bRetry attempt failed:\s*\Z")
@@ -112,10 +113,7 @@ _PASSED_OVER_BELOW = re.compile(
     rb"\s*\n[ \t]*(?:(?:warnings\.warn\(\w+, )?FitFailedWarning\)|Logged from file \S+, line \d+)"
 )
 _THREAD = re.compile(rb"[/\\]threading\.py$")
-_QUEUES = re.compile(rb"[/\\]multiprocess(?:ing)?[/\\]queues\.py$")
-_LEAVES = b"_exit_barrier"
-_AGENTS = re.compile(rb"[/\\]elastic[/\\]agent[/\\]server[/\\]api\.py$")
-_READER_GONE = re.compile(rb"(?:BrokenPipeError|ConnectionResetError)\b")
+_OF_A_THREAD = re.compile(rb"[/\\](?:threading|concurrent[/\\]futures[/\\]thread)\.py$")
 _OF_THE_SCRIPT = (b"<module>", b"_run_module_as_main")
 """Functions of a traceback's first frame that nothing of the program calls, so nothing can catch there."""
 
@@ -278,7 +276,8 @@ def _ending(
         _, before = next(above, (0, b""))
         retried = _DIGITS.sub(b"0", before) != _DIGITS.sub(b"0", lead)
     logged = OF_A_TRIAL.search(lead) is not None or is_debugged_failure(lead)
-    ignored = IGNORED.search(lead) is not None and not (chained and lead.endswith(_OF_LOGGING))
+    counts = (chained and lead.endswith(_OF_LOGGING)) or (last and lead.endswith(_OF_THE_HOOK))
+    ignored = IGNORED.search(lead) is not None and not counts
     if ignored or retried or (logged and not last):
         return TracebackPlace("ignored", ends_traceback=True, frames=frames)
     handled, probe = None, False
@@ -310,7 +309,12 @@ def _is_about_another(lead: bytes) -> bool:
 
 
 def _tried_again(words: bytes, frames: _Frames, earlier: bytes, above: Iterator[tuple[int, bytes]]) -> bool:
-    """Whether the same function tried a second time, under another name, and failed with the same error."""
+    """Whether the same function tried a second time, under another name, and failed with the same error.
+
+    So it is for an exception without words of its own (numpy's ImportError): it says nothing else.
+    """
+    if words.rstrip().endswith(b"Error:"):
+        return True
     if words.partition(b":")[0] != earlier.partition(b":")[0]:
         return False
     _, last = next(above, (0, b""))
@@ -367,23 +371,12 @@ def _frames(
                 frames.append((found[1].decode("utf-8", "replace"), function))
         elif line.startswith(HEADER) or _RAY_HEADER.match(line):
             outermost = _outermost(first)
-            of_a_thread = _THREAD.search(outermost.file) is not None
+            of_a_thread = _OF_A_THREAD.search(outermost.file) is not None
             beside = beside and (is_beside(outermost.file) or of_a_thread)
-            return tuple(frames), True, beside or _is_only_told(outermost, words), outermost
+            return tuple(frames), True, beside or is_only_told(*outermost, words), outermost
         elif line and not line[:1].isspace() and not _FRAME.match(line) and line.strip() != words:
             return tuple(frames), False, False, _outermost(first)
         _, line = next(above, (0, HEADER))
-
-
-def _is_only_told(outermost: _Outermost, words: bytes) -> bool:
-    """Whether nobody waits for what failed there, so Python or torchrun only prints it.
-
-    So it is for a thread that feeds a queue whose reader is gone, and for agents that do not meet at the end.
-    """
-    if outermost.function == _LEAVES and _AGENTS.search(outermost.file) is not None:
-        return True
-    feeds = outermost.function == b"_feed" and _QUEUES.search(outermost.file) is not None
-    return feeds and _READER_GONE.match(words) is not None
 
 
 def _outermost(found: re.Match[bytes] | None) -> _Outermost:

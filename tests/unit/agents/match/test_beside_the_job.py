@@ -25,7 +25,7 @@ def chain(last_frame: str, link: str = LINKS[0]) -> str:
 
 
 @pytest.mark.parametrize("words", [REFUSED, NO_WAY, LAST])
-@pytest.mark.parametrize("package", ["visdom", "neptune"])
+@pytest.mark.parametrize("package", ["visdom", "neptune", "math_verify"])
 def test_each_exception_of_a_chain_that_a_client_caught_is_beside_the_job(words: str, package: str) -> None:
     assert place(chain(CLIENT.format(package)), words).kind == "beside"
 

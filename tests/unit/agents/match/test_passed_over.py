@@ -41,6 +41,12 @@ def test_what_a_hook_for_exceptions_raised_itself_is_ignored() -> None:
     assert place(log, "RuntimeError: odd").kind == "reported"
 
 
+def test_what_a_hook_raised_that_nothing_follows_shows_that_an_exception_ended_the_program() -> None:
+    hook = f'Error in sys.excepthook:\n{HEAD}\n  File "/lib/toys.py", line 7, in checks\n    os.stat(toy)\n'
+    assert place(f"{hook}KeyboardInterrupt\n", "KeyboardInterrupt").kind == "reported"
+    assert place(f"{hook}KeyboardInterrupt\nepoch 3\n", "KeyboardInterrupt").kind == "ignored"
+
+
 def test_an_exception_right_below_the_word_that_it_is_ignored_needs_no_traceback() -> None:
     note = "Exception ignored in: <_io.TextIOWrapper name='<stdout>'>\n"
     assert (

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from midwatch.agents.replay.reading.archives import Advance, nothing
+from midwatch.agents.replay.reading.beside_the_logs import no_log
 from midwatch.agents.replay.reading.log_files import LogFile
 from midwatch.agents.replay.reading.text_check import not_text
 from midwatch.streams.errors import UsageError
@@ -36,7 +37,7 @@ class GivenFiles:
 def given_files(names: Sequence[str], *, stdin: BinaryIO) -> Iterator[GivenFiles]:
     """The logs of these paths. `-` is standard input.
 
-    In a directory it leaves out what is no text, with a note.
+    In a directory it leaves out what is no text or no log by its name, with a note.
 
     Raises UsageError: a file cannot be read, or is no text.
     """
@@ -68,17 +69,17 @@ def _files(name: str, stdin: BinaryIO, spool: Path) -> tuple[list[LogFile], list
     left_out: list[str] = []
     for inside in sorted(each for each in path.rglob("*") if each.is_file()):
         file = LogFile(str(inside), inside, inside.stat().st_mtime)
-        reason = not_text(file.head())
+        head = file.head()
+        reason = no_log(inside.relative_to(path), head) or next(iter(not_text(head) or ()), None)
         if reason is None:
             files.append(file)
         else:
-            left_out.append(f"{inside}: {reason[0]}, left out")
+            left_out.append(f"{inside}: {reason}, left out")
     if left_out and not files:
         raise UsageError(f"no file is a log: {left_out[0]}", where=name, remedy="give text files")
     more = len(left_out) - _NOTED
-    return files, left_out[:_NOTED] + (
-        [f"{name}: {more} more files are no text, left out"] if more > 0 else []
-    )
+    rest = [f"{name}: {more} more files are no logs, left out"] if more > 0 else []
+    return files, left_out[:_NOTED] + rest
 
 
 def _checked(file: LogFile) -> LogFile:

@@ -172,6 +172,18 @@ CASES: list[tuple[str, int, int | None, Sequence[Hit], AttemptEnd]] = [
         ],
         ended(),
     ),
+    (
+        "script went on",
+        3,
+        9,
+        [
+            seen(3, "shell_cannot_start", kind="config"),
+            seen(
+                9, "slurm_cancelled", kind="cancelled", text="error: *** JOB 7 ON n1 CANCELLED AT 12:00 ***"
+            ),
+        ],
+        ended(),
+    ),
     ("script went on", 3, 70, [seen(3, "shell_cannot_start", kind="config"), seen(70)], ended()),
     (
         "script went on",
@@ -352,6 +364,16 @@ CASES: list[tuple[str, int, int | None, Sequence[Hit], AttemptEnd]] = [
         ended(),
     ),
     ("echo of a report", 7, 4, [REPORT, CRASH], ended()),
+    (
+        "echo of a report",
+        7,
+        4,
+        [
+            consequence(4, "torch_watchdog_timeout", "nccl_timeout", subsystem="distributed"),
+            seen(7, kind="oom", captures={"size": "9001.5 GiB", "capacity": "79.10 GiB"}),
+        ],
+        ended(),
+    ),
     (
         "echo of an interrupt",
         6,

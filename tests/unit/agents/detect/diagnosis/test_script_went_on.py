@@ -36,6 +36,15 @@ def test_a_job_that_met_its_time_limit_had_gone_on(watch: Watch) -> None:
     assert (done.verdict.error_type, done.decision.action) == ("slurm_failure", "stop")
 
 
+def test_a_job_that_somebody_cancelled_some_lines_later_had_gone_on(watch: Watch) -> None:
+    cancel = "slurmstepd: error: *** JOB 77 ON n1 CANCELLED AT 2026-03-02T12:00:01 ***\n"
+    assert watch(f"{NO_COMMAND}{BUILT}{cancel}").verdict.error_type == "cancelled"
+    again = watch(f"{NO_COMMAND}{BUILT}{NO_COMMAND}{cancel}")
+    assert (again.verdict.error_type, again.decision.action) == ("config", "stop")
+    step = cancel.replace("JOB 77", "STEP 77.0")
+    assert watch(f"{NO_COMMAND}toy\ntoy\n{step}").verdict.error_type == "config"
+
+
 @pytest.mark.parametrize(
     "text",
     [

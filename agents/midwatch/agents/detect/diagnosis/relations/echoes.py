@@ -22,6 +22,12 @@ _ENDED_BY_ITSELF = re.compile(
 """What a task brings on itself: such a signal, or MPI_Abort. SIGKILL and SIGTERM come from somebody else."""
 
 
+_UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]iB)")
+_FAR_BEYOND = 4
+"""So many times the card's memory no tensor asks for, whose size nobody received by a broken collective."""
+
+
 def without_echoes(candidates: Sequence[RootCandidate]) -> list[RootCandidate]:
     """The candidates, with each line set aside that only shows how another failure ended its process."""
     srun = _Srun([candidate.hit for candidate in candidates])
@@ -46,7 +52,13 @@ def _judged(candidate: RootCandidate, reason: NotRoot | None) -> RootCandidate:
 
 
 def _echo(hit: Hit, first: dict[tuple[str, str], Hit], reported: Hit | None) -> NotRoot | None:
-    """Why a fallback cause is an echo: a crash after a reported error, or an exception after an interrupt."""
+    """Why a cause is an echo of what was reported before, or of an interrupt.
+
+    A crash is, and so is an exception of a program that somebody interrupted. Behind a collective that broke,
+    a card's memory is asked for the size that its buffer happened to hold.
+    """
+    if reported is not None and _of_a_garbled_size(hit, reported):
+        return NotRoot("echo of a report", reported.line)
     if not hit.fallback or hit.role != "cause":
         return None
     if hit.error_type == "native_crash":
@@ -57,6 +69,17 @@ def _echo(hit: Hit, first: dict[tuple[str, str], Hit], reported: Hit | None) -> 
     if hit.error_type in _OF_AN_INTERRUPT and interrupted and earlier(start.line, hit.line):
         return NotRoot("echo of an interrupt", start.line)
     return None
+
+
+def _of_a_garbled_size(hit: Hit, reported: Hit) -> bool:
+    size, capacity = (_bytes(hit.captures.get(name, "")) for name in ("size", "capacity"))
+    garbled = hit.error_type == "oom" and capacity > 0 and size > _FAR_BEYOND * capacity
+    return garbled and reported.subsystem == "distributed" and earlier(reported.line, hit.line)
+
+
+def _bytes(words: str) -> float:
+    found = _SIZE.fullmatch(words)
+    return float(found[1]) * _UNITS[found[2]] if found else 0.0
 
 
 class _Srun:

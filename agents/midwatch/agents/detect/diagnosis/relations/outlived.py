@@ -21,6 +21,9 @@ _OF_A_SHELL = ("shell_cannot_start", "option_as_command", "letter_as_command")
 _LAUNCHED = re.compile(r"\s{0,5}\d{1,6}: |\[\d+(?:,[\w:-]+)*\]<std")
 OF_A_PROGRAM = 12
 """Lines between a shell's failure and the exception of a program that it launched behind it."""
+_OF_THE_JOB = "*** JOB "
+_AT_ONCE = 5
+"""A loop may try the same command again until somebody cancels it, with so few lines behind its last try."""
 _number = attrgetter("line.number")
 
 
@@ -51,8 +54,8 @@ def _refusals(around: Surroundings) -> Refusals:
 def script_went_on(hit: Hit, around: Surroundings) -> RootCandidate | None:
     """A command of a batch script failed, and the script went on with what it launched, which then failed.
 
-    A shell goes on behind a word that is no command, and a time limit shows that it did. A program of the
-    script itself prints no label of `srun`, and what stands behind it with one was launched later.
+    A shell goes on behind a word that is no command. A time limit or a cancel shows that it did. A program
+    of the script itself prints no label of `srun`, and what stands behind it with one was launched later.
     """
     if hit.rule in _OF_A_SHELL:
         others = around.once(_others)[hit.line.file]
@@ -62,11 +65,17 @@ def script_went_on(hit: Hit, around: Surroundings) -> RootCandidate | None:
         return None
     at = bisect_right(others, hit.line.number, key=_number)
     later = others[at:]
-    if hit.rule in _OF_A_SHELL and (limit := next((each for each in later if each.mode == "timeout"), None)):
-        return RootCandidate(hit, NotRoot("script went on", limit.line))
+    if hit.rule in _OF_A_SHELL and (ended := next((each for each in later if _still_ran(hit, each)), None)):
+        return RootCandidate(hit, NotRoot("script went on", ended.line))
     if not later or later[0].line.number - hit.line.number < _enough_for(hit, later[0]):
         return None
     return RootCandidate(hit, NotRoot("script went on", later[0].line))
+
+
+def _still_ran(hit: Hit, ended: Hit) -> bool:
+    """Whether a scheduler ended a job that still ran: by its time limit, or by a cancel some lines behind."""
+    cancelled = ended.rule == "slurm_cancelled" and _OF_THE_JOB in ended.line.text
+    return ended.mode == "timeout" or (cancelled and ended.line.number - hit.line.number > _AT_ONCE)
 
 
 def _enough_for(hit: Hit, other: Hit) -> int:

@@ -1,0 +1,34 @@
+"""What the text around a failure's line tells: that it ended nothing. Each mechanism has a module. Pure."""
+
+from __future__ import annotations
+
+from midwatch.agents.match.parts_of_the_loss import is_only_a_part
+from midwatch.agents.match.recovered_trials import is_recovered
+from midwatch.agents.match.runs_again import runs_again
+from midwatch.agents.match.shell_traces import is_captured
+from midwatch.agents.match.specific_rows import ANY_EXCEPTION
+from midwatch.rules.matching.hits import Match
+from midwatch.rules.model import Role, Rule
+from midwatch.streams.lines.log_levels import was_left_out
+
+_BROKEN_NUMBERS = "numerical_instability"
+
+
+def ended_nothing(text: bytes, hit: Match) -> bool:
+    """Whether the program went on after the line of a hit in `text`, by what the lines around it say.
+
+    - A script took what the command printed, failed or not.
+    - A loop left the batch out, or tried a smaller one; a study took the next trial.
+    - A scheduler ran the same process again.
+    - Only a named part of the loss is no number.
+    """
+    if _is_bare_end(hit.rule) and is_captured(text, hit.start):
+        return True
+    if hit.rule.error_type == _BROKEN_NUMBERS and is_only_a_part(hit.line):
+        return True
+    return was_left_out(text, hit.end) or is_recovered(text, hit.start, hit.end) or runs_again(text, hit)
+
+
+def _is_bare_end(rule: Rule) -> bool:
+    """Whether the rule knows only that some command failed."""
+    return rule.fallback and rule.role is Role.CONSEQUENCE and rule.error_type == ANY_EXCEPTION
