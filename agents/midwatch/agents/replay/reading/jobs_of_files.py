@@ -12,6 +12,7 @@ numbered by rank, such as `0.log` or `rank_0001.log`. An id has four digits or m
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
@@ -75,6 +76,8 @@ def jobs_of(root: str, files: Sequence[LogFile], by: str = "auto") -> list[JobFi
     folders = _grouped((_folder(root, file) or whole.name, file) for file in files)
     if by == "folder":
         return folders
+    root = _with_all(root, files)
+    folders = _grouped((_folder(root, file) or whole.name, file) for file in files)
     inner = {name for file in files if (name := _folder(root, file))}
     if len(inner) >= _LEAST and all(_FOLDER.match(name) for name in inner):
         return folders
@@ -83,6 +86,12 @@ def jobs_of(root: str, files: Sequence[LogFile], by: str = "auto") -> list[JobFi
         if len({known.key for known in ids.values()}) >= _LEAST:
             return _of_ids(files, ids)
     return [whole]
+
+
+def _with_all(root: str, files: Sequence[LogFile]) -> str:
+    """The deepest folder that holds all files: `logs`, say, where the job's own folder is given."""
+    parents = [PurePath(file.path).parent for file in files]
+    return os.path.commonpath(parents) if parents else root
 
 
 def _folder(root: str, file: LogFile) -> str:

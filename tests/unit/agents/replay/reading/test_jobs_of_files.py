@@ -21,6 +21,15 @@ def jobs(*names: str) -> dict[str, list[str]]:
     ("names", "expected"),
     [
         (("8812.err", "8812.out", "8813.out"), {"8812": ["8812.err", "8812.out"], "8813": ["8813.out"]}),
+        (
+            ("toy/logs/8812.err", "toy/logs/8812.out", "toy/logs/8813.out"),
+            {"8812": ["toy/logs/8812.err", "toy/logs/8812.out"], "8813": ["toy/logs/8813.out"]},
+        ),
+        (
+            ("toy/job_7/a.log", "toy/job_8/a.log"),
+            {"job_7": ["toy/job_7/a.log"], "job_8": ["toy/job_8/a.log"]},
+        ),
+        (("toy/rank0/a.log", "toy/rank1/a.log"), {"logs": ["toy/rank0/a.log", "toy/rank1/a.log"]}),
         (("8812_0.out", "8812_1.out"), {"8812_0": ["8812_0.out"], "8812_1": ["8812_1.out"]}),
         (("8812.log", "8813.log.gz"), {"8812": ["8812.log"], "8813": ["8813.log.gz"]}),
         (
