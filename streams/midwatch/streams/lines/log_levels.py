@@ -141,6 +141,7 @@ _LEFT_OUT = re.compile(
     rb"|relying on driver to perform ptx compilation"  # TensorFlow, of ptxas that did not run
     rb"|trying to resume download"  # the Hub's client, of a download that broke off
     rb"|\bre-?trying(?:\.{1,3})?[ \t]*(?:\n|\Z)|\bstarting (?:anew |over )?from scratch\b"
+    rb"|\b(?:using (?:an? |the )?(?:\w+ )?fallback|falling back (?:to|on))\b"
     rb"|may or may not result in some failure\b)"  # SLURM, of memory that was full once
     rb"|(?P<made>\*\*\* \[[^\[\]\n]{1,200}\] Error \d+ \(ignored\)))"
 )
@@ -156,6 +157,8 @@ _PARTS = (
     b", ignored",
     b"(ignored)",
     b"relying on",
+    b"fallback",
+    b"falling back",
 )
 _LEFT_OUT_WITHIN = 210  # bytes of the next line that hold its words
 _BREAKS = re.compile(rb"\n[^\n]{0,80}?Traceback \(most recent call last\)")

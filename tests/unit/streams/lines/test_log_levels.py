@@ -194,6 +194,8 @@ FULL = "slurmstepd: error: Exceeded step memory limit at some point."
     [
         (BROKE_OFF, "Trying to resume download..."),
         (IN_HEADERS, "Retrying."),
+        (UNFIT, "2026-03-02 11:52:40,118 - toys - INFO - Using fallback paint"),
+        (UNFIT, "[toy] Falling back to the paint of last year"),
         (IN_HEADERS, "the toy is away, retrying..."),
         (UNFIT, "[toy] Starting from scratch, the old paint is put away"),
         (NO_PTXAS, "Relying on driver to perform ptx compilation."),
@@ -209,6 +211,7 @@ def test_a_failure_was_got_over_where_the_next_line_says_so(failure: str, next_l
     [
         (BROKE_OFF, "The download cannot be resumed"),
         (IN_HEADERS, "Giving up."),
+        (UNFIT, "[toy] no fallback is left"),
         (IN_HEADERS, "Retrying failed"),
         (UNFIT, "[toy] the shelf was built from scratch"),
         (NO_PTXAS, "ptxas fatal: no toys"),

@@ -39,6 +39,7 @@ from midwatch.agents.replay.endings.cut_tracebacks import (
 )
 from midwatch.agents.replay.endings.falling_scale import FALLS, falling_scale
 from midwatch.agents.replay.endings.item_errors import last_is_of_an_item
+from midwatch.agents.replay.endings.loud_streams import STAMPED, own_errors
 from midwatch.agents.replay.endings.nothing_worked import NOTHING, nothing_worked
 from midwatch.agents.replay.endings.said_at_any_end import before_the_last_word_of_others
 from midwatch.agents.replay.reading.log_files import LogFile, last_lines
@@ -86,10 +87,6 @@ _SAYS_WHY = re.compile(
 _WARNED = re.compile(
     rb"\b\w*Warning: |\A\s*warnings\.warn\(|\b0 corrupt\b|\b(?i:unable|failed) to register\b"
     rb"|: cannot find name for (?:user|group) ID \d"
-)
-# Behind a clock, numbers or a name, the level that a logger prints; or the first word of the line itself.
-_STAMPED = re.compile(
-    rb"\A(?:[^a-z]|[A-Z][a-z]{2}\b){0,48}(?:[\w.-]+ ?[:|-] ?)?\[?\b(?:ERROR|CRITICAL|FATAL)\b"
 )
 # What other loggers print: a record, or the level as one letter. TensorFlow registers its factories twice.
 _LOUD = rb"error|critical|fatal|panic"
@@ -301,15 +298,18 @@ def _not_finite(lines: Numbered) -> int | None:
 
 def _first_of_the_last_errors(lines: Numbered, known: Mapping[int, Hit]) -> int | None:
     """The number of the first line of those errors, without any other line, in which the lines end."""
-    first = None
+    run: list[tuple[int, bytes]] = []
+    above = b""
     for number, line in reversed(lines[-_LONGEST:]):
         if _LEFT_OUT.match(line):
             continue
         told = number in known and not _may_be_the_last(known[number])
         if told or stands_aside(line) or goes_on(line) or not is_error(line):
+            above = line
             break
-        first = number
-    return first
+        run.append((number, line))
+    errors = own_errors(run, above)
+    return errors[-1][0] if errors else None
 
 
 def _may_be_the_last(hit: Hit) -> bool:
@@ -333,5 +333,5 @@ def is_error(line: bytes) -> bool:
     """Whether its writer calls the line an error: by a logger's level, a record's, or its first word."""
     words = line[front(line) :]
     begins = _BEGINS.match(words) is not None and _MEASURED.search(line) is None and not is_warning(line)
-    stamped = _STAMPED.match(line[grade(line) :]) is not None and _NO_ERROR.search(line) is None
+    stamped = STAMPED.match(line[grade(line) :]) is not None and _NO_ERROR.search(line) is None
     return begins or stamped or _STRUCTURED.match(words) is not None
