@@ -203,8 +203,8 @@ def _cut(lines: Numbered, header: int, known: Mapping[int, Hit]) -> _Found | Non
         if _INTERRUPTED.match(line):
             return number, "user_interrupt", ENDED
     number, line = lines[header]
-    if named := named_type(line):
-        return number, named, CUT
+    if (asked := asked_to_end(above)) is not None or (named := named_type(line)):
+        return (number, named, CUT) if asked is None else (asked, "cancelled", ASKED)
     error_type = "communication" if is_within_a_client(lines[header:]) else _UNKNOWN
     for number, line in reversed(above):
         hit = known.get(number)

@@ -35,3 +35,11 @@ def test_the_request_is_a_line_that_names_the_signal(texts: list[str]) -> None:
     numbered = list(enumerate((text.strip().encode() for text in texts), 1))
     found = asked_to_end(numbered)
     assert found is None or b"SIGTERM" in dict(numbered)[found]
+
+
+def test_a_traceback_that_a_request_interrupted_is_cut_by_it(watch: Watch) -> None:
+    cut = 'Traceback (most recent call last):\n  File "/toys/paint.py", line 9, in <module>\n    paint(toy)\n'
+    run = watch(f"a toy\n[rank: 0] Received SIGTERM: 15\n{cut}")
+    assert (run.verdict.error_type, run.decision.action) == ("cancelled", "hold")
+    assert run.verdict.root_line == "[rank: 0] Received SIGTERM: 15"
+    assert watch(f"[rank: 0] Received SIGTERM: 15\nthe next toy\n{cut}").verdict.error_type == "exception"
