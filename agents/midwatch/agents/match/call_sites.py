@@ -72,6 +72,13 @@ _EXISTS = re.compile(r"\bFileExistsError\b")
 _MAKES_FOLDERS = re.compile(r"^(?:makedirs|mkdir)$")
 _OF_THIS_START = re.compile(r"version_\d+|\d{4}-\d\d-\d\d|\d{8}[-_T]|\d\d[-:_]\d\d[-:_]\d\d")
 _MAKER = 2  # innermost frames in which a folder is made
+_TO_NO_FILE = re.compile(r"\bOSError: \[Errno 5\] Input/output error\s*\Z")
+_PRINTS = re.compile(
+    r"[/\\](?:tqdm[/\\](?:std|utils)|click[/\\](?:utils|termui)|rich[/\\](?:console|file_proxy)"
+    r"|logging[/\\](?:__init__|handlers)|colorama[/\\]ansitowin32|pydevd_io)\.py$"
+)
+"""Who prints. A terminal that is gone refuses it with the error of a broken disk (POSIX, write)."""
+_LOST_TERMINAL = "The terminal was lost, and the program with it. Start it under the scheduler or tmux."
 _STARTS_CHILDREN = re.compile(r"[/\\]multiprocessing[/\\](?:spawn|process)\.py$")
 _ANY_EXCEPTION = "exception"
 _WAITS_IN_ANY_RUN = re.compile(
@@ -83,19 +90,29 @@ _WAITS_IN_ANY_RUN = re.compile(
 
 
 def reclassified(hit: Hit, frames: Frames) -> Hit:
-    """The hit with the error type that its frames show. Three patterns change any hit, others a fallback."""
+    """The hit with the error type that its frames show. Four patterns change any hit, others a fallback."""
     if not frames:
         return hit
     if hit.error_type == "user_interrupt":
         return _interrupted(hit, frames)
+    shown = _sure(hit, frames)
+    if not shown and hit.fallback:
+        shown = _type_from(hit, frames)
+    return replace(hit, **shown)
+
+
+def _sure(hit: Hit, frames: Frames) -> dict[str, Any]:
+    """The fields that the frames change in a hit of any rule."""
     if hit.error_type == "oom" and "CUDA error" in hit.line.text and frames[0][1] == "barrier":
         # A barrier allocates no memory of the job. So the card is broken, or another job still holds it.
-        return replace(hit, error_type="hardware", transient=True)
+        return {"error_type": "hardware", "transient": True}
     if _lost_its_other_end(hit.line.text, frames[0]):
-        return replace(hit, role="consequence", error_type=_ANY_EXCEPTION, fallback=True)
+        return {"role": "consequence", "error_type": _ANY_EXCEPTION, "fallback": True}
+    if _TO_NO_FILE.search(hit.line.text) and _PRINTS.search(frames[0][0]):
+        return {"error_type": "cancelled", "transient": True, "fallback": True, "remedy": _LOST_TERMINAL}
     if _EXISTS.search(hit.line.text) and _raced(hit, frames):
-        return replace(hit, transient=True)
-    return replace(hit, **_type_from(hit, frames)) if hit.fallback else hit
+        return {"transient": True}
+    return {}
 
 
 def _interrupted(hit: Hit, frames: Frames) -> Hit:

@@ -189,6 +189,17 @@ def test_a_card_without_memory_for_a_barrier_is_broken_or_held(watch: Watch) -> 
     assert (done.verdict.error_type, done.decision.action) == ("oom", "stop")
 
 
+@pytest.mark.parametrize("file", ["tqdm/utils.py:inner", "click/utils.py:echo", "logging/__init__.py:emit"])
+def test_a_terminal_that_is_gone_is_no_broken_disk(watch: Watch, file: str) -> None:
+    run = watch(trace("OSError: [Errno 5] Input/output error", f"/env/{file}"))
+    assert (run.verdict.error_type, run.decision.action) == ("cancelled", "restart")
+    assert "terminal" in run.verdict.remedy
+    named = watch(trace("OSError: [Errno 5] Input/output error: '/toys/7.bin'", f"/env/{file}"))
+    assert named.verdict.error_type == "storage"
+    read = watch(trace("OSError: [Errno 5] Input/output error", "/toys/shelf.py:read"))
+    assert read.verdict.error_type == "storage"
+
+
 def test_a_hang_is_shown_by_the_last_sign_of_progress(watch: Watch) -> None:
     bar = " 60%|██████    | 1075/1790 [04:04<02:42, 4.40it/s]"
     log = f"{bar}\n" + trace("KeyboardInterrupt", "/usr/lib/python3.11/threading.py:wait")
