@@ -19,7 +19,9 @@ _LOOK_BACK = 120  # lines of a traceback read above its last one
 _INTERLEAVED = 400  # lines of other speakers between them
 _DOUBLED = 3  # a header, a frame and its source: the shortest traceback
 _FRAME = re.compile(rb'\s*File "')
-_CLOCK = re.compile(rb"\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d(?:[.,]\d+)?|\b[EFIW]\d{4}\b")
+_CLOCK = re.compile(  # the last one is Kaggle's: seconds, and the number of the line
+    rb"\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d(?:[.,]\d+)?|\b[EFIW]\d{4}\b|\A\d+\.\ds[ \t]+\d+[ \t]"
+)
 _NO_DIGITS = bytes.maketrans(string.digits.encode(), b"0" * len(string.digits))
 
 

@@ -27,6 +27,7 @@ _ALWAYS_THE_SAME = (
     r"|[a-z][\w-]*-\w*\d\w* (?:pytorch|tensorflow|train(?:er|ing)?|main|node|worker|launcher|master) "
     # stern: the pod and its container, of which the usual names count
     r"|\{\w+=\"[^{}\n]*\"\} "  # Loki: the labels of the stream
+    r"|\d+\.\ds[ \t]+\d+[ \t]"  # Kaggle: the seconds, and the number of the line
 )
 # A collector's own level stands in these: Vertex AI's workers, Airflow's operators, Determined's trials,
 # Prefect's runs. Metaflow names its step.
@@ -34,11 +35,14 @@ _WORKERPOOL = r"[A-Z]+[ \t][\d: +-]+[ \t]workerpool\d+-\d+[ \t]"
 _OPERATOR = r"\{(?:subprocess|pod_manager|process_utils|docker|logging_mixin)\.py:\d+\} INFO - (?:\[base\] )?"
 _TRIAL = r"(?:[0-9a-f]{8} )?(?:\[rank=\d+\] )?\|\| (?:INFO: )?"
 _FLOW = r"\| [A-Z]+ +\| (?:Flow|Task) run '[^'\n]+' - "
+# Polyaxon names its replica.
+_REPLICA = r"(?:master|worker|ps|chief|launcher)\.\d+ -- "
 _STEP = r"\[\d+/\w+/\d+ \(pid \d+\)\] "
 _WITH_A_CLOCK = (
     # Containers, CI services (GitLab numbers its streams), ts, exports of CloudWatch, `aws logs tail`.
     rf"\[?{_DATE}(?:T|,? ){_CLOCK}{_ZONE}"
-    rf"(?:\t|\]? (?:std(?:out|err) [FP] |\d\d[OE][ +]|[\w./-]+/algo-\d+-\d+ |{_OPERATOR}|{_TRIAL}|{_STEP})?)"
+    rf"(?:\t|\]? (?:std(?:out|err) [FP] |\d\d[OE][ +]|[\w./-]+/algo-\d+-\d+ "
+    rf"|{_OPERATOR}|{_TRIAL}|{_STEP}|{_REPLICA})?)"
     rf"|[A-Z][a-z][a-z] [ \d]\d {_CLOCK} (?:[\w.-]+ (?:[\w./@-]+\[\d+\]|kernel): )?"  # syslog, journald, ts
     rf"|{_DATE} {_CLOCK}: "  # nnU-Net
     rf"|\[?{_CLOCK}\]? (?:{_FLOW})?"
