@@ -76,7 +76,9 @@ def _files(name: str, stdin: BinaryIO, spool: Path) -> tuple[list[LogFile], list
         else:
             left_out.append(f"{inside}: {reason}, left out")
     if left_out and not files:
-        raise UsageError(f"no file is a log: {left_out[0]}", where=name, remedy="give text files")
+        raise UsageError(
+            f"no file is a log: {left_out[0]}", where=name, remedy="name the file itself, or give text files"
+        )
     more = len(left_out) - _NOTED
     rest = [f"{name}: {more} more files are no logs, left out"] if more > 0 else []
     return files, left_out[:_NOTED] + rest

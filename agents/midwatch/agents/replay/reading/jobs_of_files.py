@@ -7,7 +7,8 @@ Without a wish the files are one job, unless their names show several:
 - Sub-folders whose names end in different job ids, or begin with `job`, `run`, `exp` or `trial`.
 
 Other sub-folders (`rank3`, `node-07`, `attempt_0`, a host) hold parts of one job. So are files that are
-numbered by rank, such as `0.log` or `rank_0001.log`. An id has four digits or more.
+numbered by rank, such as `0.log` or `rank_0001.log`. An id has four digits or more. Where all files lie in
+one folder further down, that folder counts as the directory.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _ENDED_BY_ITSELF = re.compile(
 _UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]iB)")
 _FAR_BEYOND = 4
-"""So many times the card's memory no tensor asks for, whose size nobody received by a broken collective."""
+"""No tensor asks for so many times a card's memory, unless a broken collective left its size to chance."""
 
 
 def without_echoes(candidates: Sequence[RootCandidate]) -> list[RootCandidate]:
