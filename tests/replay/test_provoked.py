@@ -92,7 +92,6 @@ MISSED = {
     "lightgbm-two-workers-one-lost": "LightGBM's callback prints rounds that are no known step",
     "tf-multiworker-peer-reset": "the shell's word `Killed` is mostly the kernel's, for memory",
     "torchrun-store-host-lost": "the first broken link is named, not the store that was lost with it",
-    "jax-coordinator-lost-again": "the same: the coordination service's word stands first",
     "ps-pair-server-lost": "a pipe of multiprocessing mostly leads to a child, whose own error is the cause",
     "nvrx-03-heartbeat-hang": "two ranks print their last line in one moment, and the other's was taken",
     "nvrx-11-section-timeout": "the same",
