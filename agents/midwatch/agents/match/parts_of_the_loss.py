@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-_NOT_A_NUMBER = re.compile(rb"(?P<name>[\w/.-]*)loss(?P<rest>_\w+)?['\"]?\s*[:=]\s*(?i:-?(?:nan|inf)\b)")
+_NOT_A_NUMBER = re.compile(rb"(?P<name>[\w/.-]{0,64})loss(?P<rest>_\w+)?['\"]?\s*[:=]\s*(?i:-?(?:nan|inf)\b)")
 _A_NUMBER = re.compile(rb"loss['\"]?\s*[:=]\s*-?\d")
 _GRADIENTS = re.compile(rb"grad_?norm['\"]?\s*[:=]\s*\d")
 

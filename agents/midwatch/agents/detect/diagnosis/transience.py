@@ -81,6 +81,16 @@ def beside_a_kill(verdict: Verdict, others: Sequence[tuple[Hit, NotRoot]]) -> Ve
     return verdict
 
 
+def beside_a_missing_command(verdict: Verdict, others: Sequence[tuple[Hit, NotRoot]]) -> Verdict:
+    """A job that somebody cancelled, whose script had missed a command. That may be why it was cancelled."""
+    if verdict.error_type != "cancelled" or not verdict.transient:
+        return verdict
+    for hit, reason in others:
+        if reason.name == "script went on" and hit.error_type == "config":
+            return replace(verdict, transient=None, doubt=f"its script had failed: {hit.line.text.strip()}")
+    return verdict
+
+
 def _is_of_the_fabric(root: Hit) -> bool:
     """Whether it is the meeting of the ranks, or a link between them, that failed, and no service."""
     link = family(root.error_type) == "comms" and root.error_type != "communication"

@@ -37,7 +37,12 @@ from midwatch.agents.detect.diagnosis.scheduler_word import (
     told,
 )
 from midwatch.agents.detect.diagnosis.time_limit import with_way_on
-from midwatch.agents.detect.diagnosis.transience import NO_STEP_SEEN, as_proven, beside_a_kill
+from midwatch.agents.detect.diagnosis.transience import (
+    NO_STEP_SEEN,
+    as_proven,
+    beside_a_kill,
+    beside_a_missing_command,
+)
 from midwatch.agents.detect.line_order import in_order
 from midwatch.streams.records import Hit, Line, Mode, Phase, Rival, SchedulerFact, Verdict
 from midwatch.streams.records.error_types import family
@@ -150,7 +155,7 @@ def diagnose(hits: Sequence[Hit], ending: AttemptEnd, order: Order = features) -
     root = choice.root
     evidence = sorted((hit for hit in hits if hit is not root), key=in_order)[:15]
     judged = beside_a_kill(out_of_step(_judge(root, hits, ending), hits), choice.others)
-    judged = with_way_on(judged, ending.checkpoints)
+    judged = with_way_on(beside_a_missing_command(judged, choice.others), ending.checkpoints)
     if ending.succeeded and judged.state == "failed":
         judged = _after_success(judged, ending, hits)
     return Diagnosis(judged, tuple(([root] if root else []) + evidence), _rivals(choice, judged))

@@ -38,7 +38,10 @@ def test_a_job_that_met_its_time_limit_had_gone_on(watch: Watch) -> None:
 
 def test_a_job_that_somebody_cancelled_some_lines_later_had_gone_on(watch: Watch) -> None:
     cancel = "slurmstepd: error: *** JOB 77 ON n1 CANCELLED AT 2026-03-02T12:00:01 ***\n"
-    assert watch(f"{NO_COMMAND}{BUILT}{cancel}").verdict.error_type == "cancelled"
+    done = watch(f"{NO_COMMAND}{BUILT}{cancel}")
+    assert (done.verdict.error_type, done.decision.action) == ("cancelled", "hold")
+    assert "its script had failed" in done.decision.reason
+    assert watch(f"{BUILT}{cancel}").decision.action == "restart"
     again = watch(f"{NO_COMMAND}{BUILT}{NO_COMMAND}{cancel}")
     assert (again.verdict.error_type, again.decision.action) == ("config", "stop")
     step = cancel.replace("JOB 77", "STEP 77.0")
