@@ -289,7 +289,8 @@ def _ending(
         if _MISSED.match(earlier):
             probe = _went_elsewhere(words, frames, above)
         else:
-            probe = _PROBE.match(earlier) is not None and not _tried_again(words, frames, earlier, above)
+            fails_alike = _says_nothing(words) or _tried_again(words, frames, earlier, above)
+            probe = _PROBE.match(earlier) is not None and not fails_alike
         probe = probe or waits
     return TracebackPlace(
         "beside" if beside else "reported",
@@ -308,13 +309,13 @@ def _is_about_another(lead: bytes) -> bool:
     return _LEAVES_OUT.search(lead) is not None or _TELLS_IT_ALL.search(lead) is not None
 
 
-def _tried_again(words: bytes, frames: _Frames, earlier: bytes, above: Iterator[tuple[int, bytes]]) -> bool:
-    """Whether the same function tried a second time, under another name, and failed with the same error.
+def _says_nothing(words: bytes) -> bool:
+    """Whether an exception has no words of its own (numpy's ImportError): the one before tells more."""
+    return words.rstrip().endswith(b"Error:")
 
-    So it is for an exception without words of its own (numpy's ImportError): it says nothing else.
-    """
-    if words.rstrip().endswith(b"Error:"):
-        return True
+
+def _tried_again(words: bytes, frames: _Frames, earlier: bytes, above: Iterator[tuple[int, bytes]]) -> bool:
+    """Whether the same function tried a second time, under another name, and failed with the same error."""
     if words.partition(b":")[0] != earlier.partition(b":")[0]:
         return False
     _, last = next(above, (0, b""))

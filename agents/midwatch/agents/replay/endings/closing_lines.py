@@ -199,12 +199,11 @@ def _cut(lines: Numbered, header: int, known: Mapping[int, Hit]) -> _Found | Non
     above = lines[max(header - _ABOVE, 0) : header]
     if any(_GOES_ON.search(line) for _, line in above):
         return None
-    for number, line in lines[max(header - _CHILDREN, 0) : header + 1]:
-        if _INTERRUPTED.match(line):
-            return number, "user_interrupt", ENDED
+    if ended := _ended_above(lines[max(header - _CHILDREN, 0) : header + 1], above):
+        return ended
     number, line = lines[header]
-    if (asked := asked_to_end(above)) is not None or (named := named_type(line)):
-        return (number, named, CUT) if asked is None else (asked, "cancelled", ASKED)
+    if named := named_type(line):
+        return number, named, CUT
     error_type = "communication" if is_within_a_client(lines[header:]) else _UNKNOWN
     for number, line in reversed(above):
         hit = known.get(number)
@@ -214,6 +213,14 @@ def _cut(lines: Numbered, header: int, known: Mapping[int, Hit]) -> _Found | Non
             return number, error_type, CUT
     tells = names_a_library_s_exception(lines[header][1])
     return lines[header][0] if tells else last_code(lines[header:]), error_type, CUT
+
+
+def _ended_above(children: Numbered, above: Numbered) -> _Found | None:
+    """Who ended the program above a traceback: a person, as each child says, or a request to end."""
+    for number, line in children:
+        if _INTERRUPTED.match(line):
+            return number, "user_interrupt", ENDED
+    return _in_a_request(above)
 
 
 def _says_why(line: bytes) -> bool:

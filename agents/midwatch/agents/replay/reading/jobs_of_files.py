@@ -74,11 +74,11 @@ def jobs_of(root: str, files: Sequence[LogFile], by: str = "auto") -> list[JobFi
         return [whole]
     if by == "file":
         return [JobFiles(str(PurePath(file.path).relative_to(root)), (file,)) for file in files]
+    if by == "auto":
+        root = _with_all(root, files)
     folders = _grouped((_folder(root, file) or whole.name, file) for file in files)
     if by == "folder":
         return folders
-    root = _with_all(root, files)
-    folders = _grouped((_folder(root, file) or whole.name, file) for file in files)
     inner = {name for file in files if (name := _folder(root, file))}
     if len(inner) >= _LEAST and all(_FOLDER.match(name) for name in inner):
         return folders
