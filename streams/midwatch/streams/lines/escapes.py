@@ -1,7 +1,8 @@
 """Terminal escapes, and what is left of them where a browser, a collector or a pager spelled them out. Pure.
 
 Text that was copied from a web page has often lost the escape byte: `[36m(Worker pid=7)[0m`. Collectors write
-`#033[36m`, pagers `^[[36m`, and a decoder that fails U+FFFD in its place.
+`#033[36m`, pagers `^[[36m`, and a decoder that fails U+FFFD in its place. A page also makes no-break spaces
+of blanks, by which rules would find nothing.
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ import re
 
 RESETS = (b"[0m", b"[39m", b"[22m")
 """How a colour or bold print ends. Without one of them a line holds no spelled colours."""
+
+NO_BREAK = "\u00a0".encode()
+"""A blank of a web page."""
 
 # Every escape byte goes, with its sequence if there is one. So no rest can form a new sequence.
 _ESCAPE = re.compile(
@@ -25,16 +29,17 @@ _SPELLED = re.compile(
 
 def has_escapes(text: bytes) -> bool:
     """Whether `without_escapes` may change a line of the text."""
-    return b"\x1b" in text or _spells(text)
+    return b"\x1b" in text or NO_BREAK in text or _spells(text)
 
 
 def without_escapes(text: bytes) -> bytes:
-    """The text without escapes. Lines in which a colour ends lose the spelled ones, too.
+    """The text without escapes, its no-break spaces as blanks. Where a colour ends the spelled ones go, too.
 
     A second time changes nothing: a line in which the rest would spell a colour again keeps them all.
     """
     if b"\x1b" in text:
         text = _ESCAPE.sub(b"", text)
+    text = text.replace(NO_BREAK, b" ")
     return b"\n".join(map(_without_spelled, text.split(b"\n"))) if _spells(text) else text
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from midwatch.streams.line_feeds import line_feeds
 from midwatch.streams.lines.envelopes import envelopes, unwrapped
-from midwatch.streams.lines.escapes import RESETS, has_escapes, without_escapes
+from midwatch.streams.lines.escapes import NO_BREAK, RESETS, has_escapes, without_escapes
 from midwatch.streams.lines.redaction import redact, suspects, suspicious
 from midwatch.streams.lines.times import line_time, printed_time
 from midwatch.streams.records import Anchor, Section
@@ -91,7 +91,8 @@ def normalise(raw: bytes, offset: int = 0, number: int = 0) -> Normalised:
 
     CRLF becomes LF. Any other CR separates segments, and each segment is a line. Of a run of progress bars
     among them only the last is a line. An envelope gives the lines within it (`envelopes`). Lines have no
-    terminal escapes (also spelled ones), no NULs and no secrets. Each has at most `LONGEST_LINE` bytes.
+    terminal escapes (also spelled ones), no no-break spaces, no NULs and no secrets. Each has at most
+    `LONGEST_LINE` bytes.
 
     The block begins at `offset` of its file, on line `number`. Normalising again changes nothing. The last
     raw line may lack its newline (a prompt, the end of a file).
@@ -249,7 +250,7 @@ def _at_once(raw: bytes, offset: int, number: int) -> Normalised | None:
 def _dirty_lines(raw: bytes) -> list[tuple[int, int]]:
     """Spans of the raw lines that normalising may change."""
     found: dict[int, int] = {}
-    for mark in (b"\r", b"\x1b", b"\0", *RESETS):
+    for mark in (b"\r", b"\x1b", b"\0", NO_BREAK, *RESETS):
         position = raw.find(mark)
         while position >= 0:
             start, stop = _raw_line(raw, position)

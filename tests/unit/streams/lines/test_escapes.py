@@ -36,7 +36,17 @@ def test_only_the_line_in_which_a_colour_ends_loses_its_colours() -> None:
     assert without_escapes(b"[36m left\n[36mToy[0m\n[3m") == b"[36m left\nToy\n[3m"
 
 
-@given(st.lists(st.sampled_from(["[", "0", "36", ";", "m", "[0m", "[36m", "^", "\x1b", "\n", *SPELLED])))
+def test_blanks_of_a_web_page_are_blanks() -> None:
+    line = "RuntimeError:\u00a0CUDA\u00a0error:\u00a0toy\u00a0assert é".encode()
+    assert has_escapes(line)
+    assert without_escapes(line) == "RuntimeError: CUDA error: toy assert é".encode()
+
+
+@given(
+    st.lists(
+        st.sampled_from(["[", "0", "36", ";", "m", "[0m", "[36m", "^", "\x1b", "\n", "\u00a0", *SPELLED])
+    )
+)
 def test_a_second_time_changes_nothing(pieces: list[str]) -> None:
     once = without_escapes("".join(pieces).encode())
     assert without_escapes(once) == once

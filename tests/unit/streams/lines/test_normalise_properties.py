@@ -19,6 +19,7 @@ PIECES = st.sampled_from(
             b"\n",
             b"\n\n",
             b"\x1b",
+            b"\xc2\xa0",
             b"\x1b[31m",
             b"\x1b[0m",
             b"[0m",
