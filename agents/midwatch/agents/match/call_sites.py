@@ -79,10 +79,15 @@ _PRINTS = re.compile(
 )
 """Who prints. A terminal that is gone refuses it with the error of a broken disk (POSIX, write)."""
 _LOST_TERMINAL = "The terminal was lost, and the program with it. Start it under the scheduler or tmux."
+_TRACKS = re.compile(r"[/\\]wandb[/\\]sdk[/\\]wandb_run\.py$")
+_TRACKED = (
+    "The script had come to its last call: the tracker could not finish. Look whether all work is done."
+)
 _STARTS_CHILDREN = re.compile(r"[/\\]multiprocessing[/\\](?:spawn|process)\.py$")
 _ANY_EXCEPTION = "exception"
 _WAITS_IN_ANY_RUN = re.compile(
     r"[/\\]torch[/\\]multiprocessing[/\\]spawn\.py:(?:spawn|start_processes|join)$"  # _wrap is of a child
+    r"|[/\\]multiprocess(?:ing)?[/\\]process\.py:join$"
     r"|[/\\]torch[/\\]distributed[/\\](?:launch|run|launcher[/\\]\w+|elastic[/\\]agent[/\\].{1,40})\.py:"
     r"|[/\\]deepspeed[/\\]launcher[/\\]\w+\.py:|[/\\]accelerate[/\\]commands[/\\]launch\.py:"
     r"|[/\\](?:wandb|comet_ml|neptune|swanlab|clearml|mlflow)[/\\]"  # a tracker that waits for its server
@@ -112,6 +117,8 @@ def _sure(hit: Hit, frames: Frames) -> dict[str, Any]:
         return {"error_type": "cancelled", "transient": True, "fallback": True, "remedy": _LOST_TERMINAL}
     if _EXISTS.search(hit.line.text) and _raced(hit, frames):
         return {"transient": True}
+    if any(function == "finish" and _TRACKS.search(file) for file, function in frames):
+        return {"transient": None, "remedy": _TRACKED}
     return {}
 
 

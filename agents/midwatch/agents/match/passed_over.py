@@ -19,7 +19,8 @@ SOURCE_BYTES = 8192
 IGNORED = re.compile(
     rb"Exception ignored (?:in|on|while)|--- Logging error ---|WON'T CONVERT"
     rb"|in atexit callback|Error in (?:atexit\._run_exitfuncs|sys\.excepthook:)"
-    rb"|Exception in thread (?:.*auto_conversion|(?:NetStatThr|ChkStopThr|IntMsgThr|MsgRouterThr)\b)"
+    rb"|Exception in thread (?:.*auto_conversion|(?:NetStatThr|ChkStopThr|IntMsgThr|MsgRouterThr)\b"
+    rb"|[^\n]*\(_readerthread\):)"  # of subprocess, which reads what a command prints
     rb"|\bError when executing tool: |\bUncaught exception in compile_worker subprocess\b"
 )
 # Optuna logs each trial that fails. If its study does not catch that, Python prints the exception once more.

@@ -113,6 +113,7 @@ _PASSED_OVER_BELOW = re.compile(
     rb"\s*\n[ \t]*(?:(?:warnings\.warn\(\w+, )?FitFailedWarning\)|Logged from file \S+, line \d+)"
 )
 _THREAD = re.compile(rb"[/\\]threading\.py$")
+_LOGGING = re.compile(rb"[/\\]logging[/\\]__init__\.py$")
 _OF_A_THREAD = re.compile(rb"[/\\](?:threading|concurrent[/\\]futures[/\\]thread)\.py$")
 _OF_THE_SCRIPT = (b"<module>", b"_run_module_as_main")
 """Functions of a traceback's first frame that nothing of the program calls, so nothing can catch there."""
@@ -276,7 +277,8 @@ def _ending(
         _, before = next(above, (0, b""))
         retried = _DIGITS.sub(b"0", before) != _DIGITS.sub(b"0", lead)
     logged = OF_A_TRIAL.search(lead) is not None or is_debugged_failure(lead)
-    counts = (chained and lead.endswith(_OF_LOGGING)) or (last and lead.endswith(_OF_THE_HOOK))
+    of_program = chained and lead.endswith(_OF_LOGGING) and _LOGGING.search(outermost.file) is None
+    counts = of_program or (last and lead.endswith(_OF_THE_HOOK))
     ignored = IGNORED.search(lead) is not None and not counts
     if ignored or retried or (logged and not last):
         return TracebackPlace("ignored", ends_traceback=True, frames=frames)

@@ -140,6 +140,7 @@ _LEFT_OUT = re.compile(
     rb"|(?:carrying|going) on (?:without|anyway)\b|training (?:goes on|continues)\b|status \d+, ignored\b"
     rb"|relying on driver to perform ptx compilation"  # TensorFlow, of ptxas that did not run
     rb"|trying to resume download"  # the Hub's client, of a download that broke off
+    rb"|silently ignoring the lookup\b"  # PEFT, of a base model that it may not read
     rb"|\bre-?trying(?:\.{1,3})?[ \t]*(?:\n|\Z)|\bstarting (?:anew |over )?from scratch\b"
     rb"|\b(?:using (?:an? |the )?(?:\w+ )?fallback|falling back (?:to|on))\b"
     rb"|may or may not result in some failure\b)"  # SLURM, of memory that was full once
@@ -147,6 +148,7 @@ _LEFT_OUT = re.compile(
 )
 _PARTS = (
     b"skipp",
+    b"silently",
     b"trying ",
     b"trying.",
     b"trying\n",

@@ -100,6 +100,7 @@ SELECTS = (
     ("caller", "error_type"),
     [
         (f"{SPAWN}:join", "user_interrupt"),
+        ("/usr/lib/python3.11/multiprocessing/process.py:join", "user_interrupt"),
         ("/env/torch/distributed/elastic/agent/server/api.py:_invoke_run", "user_interrupt"),
         ("/env/deepspeed/launcher/runner.py:main", "user_interrupt"),
         (f"{SPAWN}:_wrap", "hang"),
@@ -113,6 +114,17 @@ def test_a_launcher_waits_for_its_workers_in_any_run(watch: Watch, caller: str, 
     steps = "".join(f"step: {step}  loss:  2.{step}\n" for step in (1, 2, 3))
     for log in (interrupted, steps + interrupted):
         assert watch(log).verdict.error_type == error_type
+
+
+def test_a_tracker_that_could_not_finish_is_no_reason_to_start_a_script_again_that_came_to_its_end(
+    watch: Watch,
+) -> None:
+    stale = "OSError: [Errno 116] Stale file handle"
+    steps = "".join(f"step: {step}  loss:  2.{step}\n" for step in (1, 2, 3))
+    tracker = "/env/wandb/sdk/wandb_run.py"
+    for called, action in (("finish", "hold"), ("log", "restart")):
+        log = steps + trace(stale, f"{tracker}:{called}", "/usr/lib/python3.11/logging/__init__.py:close")
+        assert (watch(log).verdict.error_type, watch(log).decision.action) == ("storage", action)
 
 
 def test_who_interrupts_a_download_met_no_process_that_waits(watch: Watch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from unit.agents.match.test_tracebacks import FRAME, HEAD, place
 
 
@@ -74,6 +76,8 @@ def test_what_the_program_met_while_it_logged_counts_and_what_logging_met_does_n
     text = f"--- Logging error ---\n{chained}{own}\nCall stack:\n{FRAME}\n    train()\n"
     assert place(text, met).kind == "reported"
     assert place(text, own).kind == "ignored"
+    emits = '  File "/usr/lib/python3.10/logging/__init__.py", line 7, in emit'
+    assert place(text.replace(FRAME, emits, 1).replace(met, own, 1), f"{own}\n\nDuring").kind == "ignored"
 
 
 def test_a_client_that_waits_for_its_simulator_says_nothing_of_the_exception_below() -> None:
@@ -81,3 +85,18 @@ def test_a_client_that_waits_for_its_simulator_says_nothing_of_the_exception_bel
     code = f'{HEAD}\n  File "toys.py", line 7, in <module>\n    step()\n{words}\n'
     assert place(" Retrying in 1 seconds\n" + code, words).kind == "reported"
     assert place("toy 7 failed. Retrying in 1 seconds\n" + code, words).kind == "ignored"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("NetStatThr", "ignored"),
+        ("ChkStopThr", "ignored"),
+        ("Thread-2 (_readerthread)", "ignored"),
+        ("Thread-3 (fetch)", "reported"),
+    ],
+)
+def test_a_thread_that_the_job_does_without_is_known_by_its_name(name: str, kind: str) -> None:
+    thread = '  File "/usr/lib/python3.10/threading.py", line 932, in _bootstrap_inner\n    self.run()\n'
+    log = f"Exception in thread {name}:\n{HEAD}\n{thread}OSError: gone\n"
+    assert place(log, "OSError: gone").kind == kind

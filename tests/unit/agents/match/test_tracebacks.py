@@ -316,15 +316,6 @@ def test_a_queue_s_feeder_gets_over_a_reader_that_is_gone(function: str, raised:
     assert place(f"{HEAD}\n{feeds}{sends}{raised}\n", raised).kind == kind
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"), [("NetStatThr", "ignored"), ("ChkStopThr", "ignored"), ("Thread-3 (fetch)", "reported")]
-)
-def test_a_thread_of_the_tracker_is_known_by_its_name_where_its_frames_are_cut(name: str, kind: str) -> None:
-    thread = '  File "/usr/lib/python3.10/threading.py", line 932, in _bootstrap_inner\n    self.run()\n'
-    log = f"Exception in thread {name}:\n{HEAD}\n{thread}OSError: gone\n"
-    assert place(log, "OSError: gone").kind == kind
-
-
 def test_threads_beside_the_job_may_mix_their_last_lines() -> None:
     thread = '  File "/usr/lib/python3.10/threading.py", line 932, in _bootstrap_inner\n    self.run()\n'
     writer = '  File "/opt/site-packages/tensorboardX/event_file_writer.py", line 2, in run\n    toy(a)\n'

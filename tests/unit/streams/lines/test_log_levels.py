@@ -182,6 +182,7 @@ def test_loud(line: str) -> None:
 
 BROKE_OFF = "Error while downloading from https://toy/7: HTTPSConnectionPool(host='toy'): Read timed out."
 IN_HEADERS = "HTTP request sent, awaiting response... Read error (Connection reset by peer) in headers."
+CLOSED = "Cannot access gated repo for url https://toy/toys/closed/resolve/main/toy.json."
 UNFIT = "[toy] Dimension mismatch: the chest holds 7 paints, the shelf 77"
 NO_PTXAS = (
     "2026-03-02 11:52:40.118290: W toy.cc:77] INTERNAL: ptxas exited with non-zero error code -1, output:"
@@ -193,6 +194,7 @@ FULL = "slurmstepd: error: Exceeded step memory limit at some point."
     ("failure", "next_line"),
     [
         (BROKE_OFF, "Trying to resume download..."),
+        (CLOSED, "Please log in. - silently ignoring the lookup for the file toy.json in toys/closed."),
         (IN_HEADERS, "Retrying."),
         (UNFIT, "2026-03-02 11:52:40,118 - toys - INFO - Using fallback paint"),
         (UNFIT, "[toy] Falling back to the paint of last year"),
@@ -210,6 +212,7 @@ def test_a_failure_was_got_over_where_the_next_line_says_so(failure: str, next_l
     ("failure", "next_line"),
     [
         (BROKE_OFF, "The download cannot be resumed"),
+        (CLOSED, "Please log in. The lookup for the file toy.json ended."),
         (IN_HEADERS, "Giving up."),
         (UNFIT, "[toy] no fallback is left"),
         (IN_HEADERS, "Retrying failed"),

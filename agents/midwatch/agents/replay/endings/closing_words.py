@@ -148,7 +148,7 @@ _TAKEN_BACK = re.compile(
 _SHOWN = re.compile(
     rb"\A\s|\A[\W\d_]*\Z|\A(?:frame )?#\d|\Awandb:"  # stacks, rules, summaries
     rb"|[\w.\])]\(.*\)\s*\Z|\A(?:return|raise|assert|self\.|await|if|with)\b"  # code
-    rb"|\AShared connection to "  # ssh says so at each end
+    rb"|\A(?:Shared connection to |Connection to \S+ closed\.\s*\Z)"  # ssh says so at each end
     rb"|\AAborting on container exit"  # so does Compose, whatever the code
     rb"|\A[\W\d_]*(?i:giving up)[\W\d_]*\Z"  # so does a training whose patience is at its end
     rb"|\Afatal: (?:[Nn]ot a git repository|detected dubious ownership in) "  # asked for a commit

@@ -101,6 +101,7 @@ def test_the_same_words_in_front_of_steps_or_a_bar_ended_nothing(watch: Watch, l
         "    raise ToyError('rank 3 timed out')",
         "self.fail_with('the job failed')",
         "Shared connection to 10.0.0.7 closed.",
+        "Connection to toy7.example.org closed.",
         "failure rate: 0.03",
         "early stopping: the loss has diverged from its best",
         "aborted 0 requests",
