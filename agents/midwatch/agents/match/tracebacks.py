@@ -112,6 +112,11 @@ _WARNS = re.compile(rb"[ \t]+(?:[\w.]+\.)?warn\w*\(")
 _PASSED_OVER_BELOW = re.compile(
     rb"\s*\n[ \t]*(?:(?:warnings\.warn\(\w+, )?FitFailedWarning\)|Logged from file \S+, line \d+)"
 )
+# The words of an exception may be the traceback of another (TensorFlow 1's import), which says more.
+_HOLDS_ANOTHER = re.compile(
+    rb"[\w.]+(?:Error|Exception): Traceback \(most recent call last\):\s*\n(?:[ \t]+\S[^\n]*\n)+"
+    rb"[\w.]+(?:Error|Exception): "
+)
 _THREAD = re.compile(rb"[/\\]threading\.py$")
 _LOGGING = re.compile(rb"[/\\]logging[/\\]__init__\.py$")
 _OF_A_THREAD = re.compile(rb"[/\\](?:threading|concurrent[/\\]futures[/\\]thread)\.py$")
@@ -171,7 +176,8 @@ def place_of(text: bytes, start: int, end: int, shape: bytes | None = None) -> T
     """
     line = text[start:end]
     form = _form(shape or form_of(line)) if end - start <= LONGEST_FORM else _form.__wrapped__(line)
-    if form.quoted or (form.deep >= 0 and _is_source(text, start, line[: form.deep])):
+    deep = form.deep >= 0 and _is_source(text, start, line[: form.deep])
+    if form.quoted or deep or _HOLDS_ANOTHER.match(text, start):
         return _QUOTED
     if (form.warned and _WARNS.match(text, end + 1)) or _PASSED_OVER_BELOW.match(text, end):
         return TracebackPlace("ignored")

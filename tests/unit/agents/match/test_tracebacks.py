@@ -29,6 +29,14 @@ def test_source_below_a_frame_is_quoted() -> None:
     assert place("-> 1045         raise Toy('x')\n", "-> 1045         raise Toy('x')").kind == "quoted"
 
 
+def test_an_exception_whose_words_are_the_traceback_of_another_quotes_it() -> None:
+    outer = f"ImportError: {HEAD}"
+    log = f"{HEAD}\n{FRAME}\n    raise ImportError(msg)\n{outer}\n{FRAME}\n    import toys\n"
+    assert place(f"{log}ImportError: libtoys.so.7: gone\n", outer).kind == "quoted"
+    assert place(f"{log}ImportError: libtoys.so.7: gone\n", "ImportError: lib").kind == "reported"
+    assert place(log, outer).kind == "reported"
+
+
 @pytest.mark.parametrize(
     "prefix",
     ["[rank0]: ", "(EngineCore pid=77) ERROR 03-02 11:52:40 [core.py:7] ", "3: ", "[1,0]<stderr>:", "n4: "],

@@ -49,7 +49,8 @@ def counts_on(file: LogFile, last: int, *, ended: bool = False) -> bool:
     `ended`: somebody outside said that the job or a process has ended. Others of its processes may count on
     for a while. Then only a count that reaches its total shows that the job itself goes on.
     It counted so above the line, too, or it reaches the total that it names. What counts for long may also
-    have printed lines that begin so above, or tell of a good end.
+    have printed lines that begin so above, or tell of a good end. Behind words that it had said and got over
+    before one count is enough.
     """
     behind = _by_form(islice(lines_behind(file, last), _READ))
     rising = {form: told for form, lines in behind.items() if (told := _rising(lines, _LEAST))}
@@ -64,6 +65,8 @@ def counts_on(file: LogFile, last: int, *, ended: bool = False) -> bool:
         return True
     long = {form: len(behind[form]) for form in rising}
     if max(long.values(), default=0) >= _SOME and any(number > last for number in good_ends(file)):
+        return True
+    if _got_over_it_before(list(islice(lines_behind(file, first), last - first)), behind):
         return True
     heads = {form_of_print(line)[:_HEAD] for line in islice(lines_behind(file, first), last - 1 - first)}
     return any(size >= _MANY and form[:_HEAD] in heads for form, size in long.items())
@@ -90,6 +93,25 @@ def _finishes_its_count(
     if text and not speaks_of_many(text):
         return ends or any(len(lines) > 1 for lines, _ in joined)
     return ends and printed_by_a_handler(file, last)
+
+
+def _got_over_it_before(said: Sequence[str], behind: Mapping[str, Sequence[_Line]]) -> bool:
+    """Whether the last of these lines was said before, and a count went on behind that which now goes on.
+
+    An exception that ends its process is said before by an earlier start. Its count begins again behind it.
+    """
+    *above, own = said
+    words = form_of_print(own)
+    at = next((at for at in reversed(range(len(above))) if form_of_print(above[at]) == words), None)
+    if at is None or _leaves_a_traceback(above):
+        return False
+    between = _by_form(above[at + 1 :])
+    joined = [[*told[-_LEAST:], *behind[form]] for form, told in between.items() if form in behind]
+    return any(len(_rising(lines, _LEAST)) > _LEAST for lines in joined)
+
+
+def _leaves_a_traceback(above: Sequence[str]) -> bool:
+    return bool(above) and above[-1][:1].isspace()
 
 
 def is_cut(file: LogFile, last: int) -> bool:

@@ -21,6 +21,7 @@ _LAST_ABOVE = 16
 _NEAR = 40
 _OFTEN = 3
 _LONGEST = 400
+_DIGITS = re.compile(rb"\d+")
 _IGNORED = re.compile(rb"Exception ignored (?:in|while|on)\b")
 _NOISE = re.compile(rb"\[[IW]\d{3,4} [^\]]*\] \[c10d")
 _EXIT = re.compile(r"(?i)\b(?:rc|exit[_ ]?(?:code|status)|ended with|returned|with code)\W{0,3}(-?\d+)\b")
@@ -77,7 +78,8 @@ _SPOILT = re.compile(
 def good_ends(file: LogFile, before: int = 0) -> list[int]:
     """The numbers of those last lines that tell of a good end, from the top. Raises OSError.
 
-    `before`: a line. Then the last lines above it count.
+    `before`: a line. Then the last lines above it count. What stands there again and again with other numbers
+    tells of a part: a checkpoint, say.
     """
     shown = [
         (number, line)
@@ -86,6 +88,10 @@ def good_ends(file: LogFile, before: int = 0) -> list[int]:
     ]
     told = zip([(0, b""), *shown], shown, strict=False)
     counted = [number for above, (number, line) in told if _tells(line) and not _is_empty(above[1], line)]
+    if before:
+        forms = Counter(_DIGITS.sub(b"0", line) for _, line in shown)
+        often = {number for number, line in shown if forms[_DIGITS.sub(b"0", line)] >= _OFTEN}
+        counted = [number for number in counted if number not in often]
     last = {number for number, _ in shown[-(_LAST_ABOVE if before else _LAST) :]}
     return [number for number in counted if number in last]
 

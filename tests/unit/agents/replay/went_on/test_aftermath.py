@@ -39,6 +39,7 @@ def test_a_few_lines_more_are_no_work(watch: Watch) -> None:
         "MaxInUse:                240118272",
         "W0302 11:52:40.118290 77 util.py:144] Unresolved object in checkpoint: (root).toy.layer-7._nodes",
         "2026-03-02 07:28:07,592 VINFO scripts.py:1099 -- Attempted to stop `ray::IDLE`, but it was dead.",
+        "profiling:/usr/src/toys/Modules/toy.gcda:Cannot open",
         "[ERROR] TBE Subprocess[task_toy] raise error[], main process disappeared!",
     ],
 )

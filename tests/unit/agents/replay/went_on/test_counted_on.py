@@ -74,3 +74,22 @@ def test_words_of_a_failure_above_the_last_count_are_no_end(watch: Watch) -> Non
     words = "box 7 failed\n"
     assert watch(turns(1, 9) + words).verdict.state == "failed"
     assert watch(turns(1, 5) + words + turns(6, 9)).verdict.state != "failed"
+
+
+FULL = "the toys are not shown: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 7.00 GiB.\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "failed"),
+    [
+        pytest.param(turns(1, 3) + FULL + turns(4, 9) + FULL + turns(10, 10), False, id="as the time before"),
+        pytest.param(turns(1, 9) + FULL + turns(10, 10), True, id="the first time"),
+        pytest.param(turns(1, 3) + FULL + turns(4, 9) + FULL, True, id="nothing behind"),
+        pytest.param(turns(1, 9) + FULL + turns(1, 7) + FULL + turns(1, 1), True, id="it began again"),
+        pytest.param(turns(1, 3) + RAISED + turns(4, 9) + RAISED + turns(10, 10), True, id="an exception"),
+    ],
+)
+def test_one_count_shows_that_it_got_over_what_it_got_over_before(
+    watch: Watch, text: str, *, failed: bool
+) -> None:
+    assert (watch(text).verdict.state == "failed") is failed

@@ -78,3 +78,9 @@ def test_what_a_thread_could_not_write_to_the_disk_is_missing_whatever_the_job_s
     done = "All 7 epochs finished, weights in toy.pt\n"
     assert watch(done + refused.format("[Errno 28] No space left on device")).verdict.error_type == "storage"
     assert watch(done + refused.format("the toy is asleep")).verdict.state != "failed"
+
+
+def test_what_is_saved_again_and_again_above_a_thread_s_failure_is_no_end_of_the_work(watch: Watch) -> None:
+    saved = [f"Saved the toys to: toys/step_{number}\n" for number in (700, 1400, 2100)]
+    assert watch(saved[-1] + THREAD).verdict.state != "failed"
+    assert watch("".join(saved) + THREAD).verdict.state == "failed"
