@@ -43,6 +43,11 @@ _GONE_ON = (
 _OLD_PROTOBUF = b"AttributeError: 'MessageFactory' object has no attribute 'GetPrototype'"
 # A module built for NumPy 1 prints this under NumPy 2, and only then raises its ImportError, or does without.
 _OLD_NUMPY = b"AttributeError: _ARRAY_API not found"
+# PowerShell 5 heads the first line that a program writes to stderr so, whatever it says, and folds all lines.
+_OF_POWERSHELL = re.compile(
+    rb"[^\n]{0,400}\], (?:[\w.]+\.)?RemoteException\s*\n[ \t]*\+\s*FullyQualifiedError"
+    rb"|[\s+]*FullyQualifiedError\s*Id\b"
+)
 _CHAINED = (b"The above exception was the direct cause of ", b"During handling of the above exception, ")
 _NOTHING_MORE = re.compile(rb"\s*\Z")
 _TRIES_AGAIN = re.compile(rb"(?i)\bretr(?:y|ied)")
@@ -81,7 +86,8 @@ def is_passed_over(text: bytes, start: int, end: int, speaker: bytes) -> bool:
         return not _NOTHING_MORE.match(text, end)
     fits_failed, announced, gone_on, told, at_exit = _passed_over_near(text, start // SOURCE_BYTES)
     of_a_record = text.startswith(_CALL_STACK, end + 1 + len(speaker))
-    if of_a_record or (fits_failed and _is_counted_fit(text, start, end)):
+    framed = _OF_POWERSHELL.match(text, start) is not None
+    if of_a_record or framed or (fits_failed and _is_counted_fit(text, start, end)):
         return True
     if (at_exit or announced) and _is_right_below(lines_above(text, start, speaker)):
         return True

@@ -16,6 +16,7 @@ PART = "step:7 - actor/toy_pg_loss:nan - actor/pg_loss:-0.2 - actor/grad_norm:0.
         PART,
         "{'loss': 2.1, 'toy_loss': nan, 'grad_norm': 0.4}",
         "step 7 loss_toy = nan loss = 2.1 gradnorm = 0.4",
+        "epoch 7 iter 70, avg_loss: 7.1, wheel loss: 4.1, toy loss: nan",
     ],
 )
 def test_a_named_part_beside_a_loss_and_gradients_that_are_numbers_is_only_a_part(line: str) -> None:
@@ -30,6 +31,9 @@ def test_a_named_part_beside_a_loss_and_gradients_that_are_numbers_is_only_a_par
         "step:7 - actor/toy_pg_loss:nan - actor/pg_loss:-0.2 - actor/grad_norm:nan",
         "step:7 - actor/toy_pg_loss:nan - actor/grad_norm:0.4",
         "step:7 - actor/pg_loss:-0.2 - actor/grad_norm:0.4",
+        "epoch 7 iter 70, avg_loss: nan, wheel loss: 4.1, toy loss: nan",
+        "epoch 7 iter 70, wheel loss: 4.1, toy loss: nan",
+        "epoch 7 iter 70, avg_loss: 7.1, train loss: nan",
     ],
 )
 def test_a_broken_loss_or_norm_is_none(line: str) -> None:

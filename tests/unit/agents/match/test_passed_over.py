@@ -100,3 +100,14 @@ def test_a_thread_that_the_job_does_without_is_known_by_its_name(name: str, kind
     thread = '  File "/usr/lib/python3.10/threading.py", line 932, in _bootstrap_inner\n    self.run()\n'
     log = f"Exception in thread {name}:\n{HEAD}\n{thread}OSError: gone\n"
     assert place(log, "OSError: gone").kind == kind
+
+
+def test_what_powershell_heads_the_first_line_of_an_error_stream_with_is_no_exception() -> None:
+    frame = (
+        "+ ~~~~~~\n    + CategoryInfo \n      : NotSpecified: (toys are old:\nString) [], RemoteException\n"
+    )
+    named = "    + \nFullyQualifiedError\nId : NativeCommandErr\nor\n"
+    assert place(frame + named, "String) [], RemoteException").kind == "ignored"
+    assert place(frame + named, "FullyQualifiedError").kind == "ignored"
+    assert place(frame + named.replace("+ \n", "+ "), "    + FullyQualifiedError").kind == "ignored"
+    assert place(f"{frame}the toys are gone\n", "String) [], RemoteException").kind == "reported"
