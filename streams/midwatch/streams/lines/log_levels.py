@@ -125,7 +125,7 @@ _GOES_ON = re.compile(
 _OF_A_CASE = re.compile(rb"\((?:where|when|if|in which case)\b[^()]*\)")
 # A sample of a data set, as it was read or written.
 _SAMPLE = re.compile(
-    rb"\A\s{0,8}[\[{].{0,60}?[\"'](?:role|prompt|completion|instruction|conversations|messages|question|answer)[\"']"
+    rb"(?i)\A\s{0,8}[\[{].{0,60}?[\"'](?:role|prompt|completion|instruction|conversations|messages|question|answer)[\"']"
     rb": ?[\"'\[{]"
 )
 # A drill announces the fault that it injects. The processes that it strikes report what follows.

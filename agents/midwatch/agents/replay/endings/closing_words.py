@@ -152,6 +152,7 @@ _SHOWN = re.compile(
     rb"|\AAborting on container exit"  # so does Compose, whatever the code
     rb"|\A[\W\d_]*(?i:giving up)[\W\d_]*\Z"  # so does a training whose patience is at its end
     rb"|\Afatal: (?:[Nn]ot a git repository|detected dubious ownership in) "  # asked for a commit
+    rb"|\Afatal: destination path '.*' already exists\b"  # a notebook that clones once more
 )
 _BAR = re.compile(rb"\d%\||\d(?:it/s|s/it)\b")
 _MEASURED = re.compile(rb"(?:\b|_)(?i:step|epoch|iter\w*|loss|acc\w*)\b[ =:\"']+\d|[:=] ?\d[\d.]*%?\s*\Z")

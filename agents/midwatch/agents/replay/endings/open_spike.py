@@ -71,6 +71,8 @@ _NEXT_STAGE = re.compile(
     r"|\A[\W_]*(?:stage|phase|curriculum|task) \d"
 )
 """A program says that other data or another goal follow. The loss starts anew at its own height."""
+_FIRST_EPOCH = re.compile(r"(?i)\A\W*epoch\W{0,3}[01] ?/ ?\d+\W*\Z")
+"""The heading of a first epoch. Behind another training's last one it begins the next training."""
 _BEST_SINCE = re.compile(
     r"(?i)\b(?:improved|decreased) (?:\(|from )[\d.]+(?:e-?\d+)? ?(?:-+>|to) ?\d[\d.]*(?:e-?\d+)?\b"
 )
@@ -102,9 +104,10 @@ class LossLine(NamedTuple):
 class Spike(NamedTuple):
     """A series that ends far above its usual loss: its first high line, its last line, its usual distance.
 
-    `before`: the last line below it. `falls`: its losses only fall, once they are high. `sure`: False if the
-    loss vanished at its usual height, and only the text of its lines can show that it is no number. `lasts`:
-    many high losses stand there, so not even the end of the training ends it.
+    `before`: the last line below it. `falls`: its losses only fall, once they are high. `lower`: its last one
+    is not above its first. `sure`: False if the loss vanished at its usual height, and only the text of its
+    lines can show that it is no number. `lasts`: many high losses stand there, so not even the end of the
+    training ends it.
     """
 
     error_type: str
@@ -113,6 +116,7 @@ class Spike(NamedTuple):
     distance: float
     before: int
     falls: bool = False
+    lower: bool = False
     sure: bool = True
     lasts: bool = False
 
@@ -187,7 +191,10 @@ def is_over(file: LogFile, spike: Spike) -> bool:
         return True
     if _counts_to_another_end(file, spike):
         return True
-    if spike.falls and any(map(_NEXT_STAGE.search, _between(file, spike.before, spike.first.number))):
+    between = list(_between(file, spike.before, spike.first.number)) if spike.before else []
+    if spike.lower and any(map(_FIRST_EPOCH.match, between)):
+        return True
+    if spike.falls and any(map(_NEXT_STAGE.search, between)):
         return True
     since = islice(lines_behind(file, spike.first.number), spike.last - spike.first.number)
     if any(map(_BEST_SINCE.search, since)):
@@ -329,11 +336,20 @@ def _at_end(lines: tuple[LossLine, ...]) -> Spike | None:
     before = 0 if low is None else low.number
     losses = [line.loss for line in known if line.loss is not None and line.number >= first.number]
     falls = all(after <= earlier for earlier, after in pairwise(losses)) and len(losses) >= _LEAST
+    lower = bool(losses) and losses[-1] <= losses[0]
     broken = first is vanished
     kind = "numerical_instability" if broken else "loss_spike"
     lasts = not broken and len(losses) >= _LASTING
     return Spike(
-        kind, first, lines[-1].number, distance, before, falls=falls, sure=high or not broken, lasts=lasts
+        kind,
+        first,
+        lines[-1].number,
+        distance,
+        before,
+        falls=falls,
+        lower=lower,
+        sure=high or not broken,
+        lasts=lasts,
     )
 
 

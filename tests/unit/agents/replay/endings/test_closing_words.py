@@ -102,6 +102,7 @@ def test_the_same_words_in_front_of_steps_or_a_bar_ended_nothing(watch: Watch, l
         "self.fail_with('the job failed')",
         "Shared connection to 10.0.0.7 closed.",
         "Connection to toy7.example.org closed.",
+        "fatal: destination path 'toys' already exists and is not an empty directory.",
         "failure rate: 0.03",
         "early stopping: the loss has diverged from its best",
         "aborted 0 requests",

@@ -89,6 +89,8 @@ def test_a_loss_that_is_no_longer_printed_is_broken_where_megatron_counts_what_i
         ("=== Phase 2 ===", (3.6, 3.5, 3.4), "healthy"),
         ("the toy switches to stage 2: longer wheels", (3.6, 3.7, 3.4), "failed"),
         ("the toy is saved at this stage", (3.6, 3.5, 3.4), "failed"),
+        ("Epoch 1/70", (3.6, 3.7, 3.4), "healthy"),
+        ("Epoch 7/70", (3.6, 3.7, 3.4), "failed"),
     ],
 )
 def test_the_next_stage_starts_at_its_own_loss_and_falls(
