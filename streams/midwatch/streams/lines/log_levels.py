@@ -120,13 +120,14 @@ _GOES_ON = re.compile(
     rb"|(?:proceeding|continuing) (?:anyway|without|with|to)\b)"
     rb")|\A(?:\[[^\[\]\n]{1,60}\]:?)?[\W\d]{0,40}(?:skip(?:ped|ping)?|ignoring)\b"
     rb"|\*\*\* \[[^\[\]\n]{1,200}\] Error \d+ \(ignored\)"  # make, of a command that may fail
+    rb"|\ADoesn't fit on GPU\. "  # a benchmark of transformers, which then measures the next size
 )
 # Words in brackets on one of several cases: "or None (where the step will be skipped)".
 _OF_A_CASE = re.compile(rb"\((?:where|when|if|in which case)\b[^()]*\)")
-# A sample of a data set, as it was read or written.
+# A sample of a data set or of what a model wrote, as it was read or printed.
 _SAMPLE = re.compile(
-    rb"(?i)\A\s{0,8}[\[{].{0,60}?[\"'](?:role|prompt|completion|instruction|conversations|messages|question|answer)[\"']"
-    rb": ?[\"'\[{]"
+    rb"(?i)\A\s{0,8}(?:[\[{].{0,60}?[\"'](?:role|prompt|completion|instruction|conversations|messages|question"
+    rb"|answer)[\"']: ?[\"'\[{]|(?:question|answer|prompt|completion): )"
 )
 # A drill announces the fault that it injects. The processes that it strikes report what follows.
 _DRILL = re.compile(rb"\A[\W\d]{0,40}(?:\w+ ){0,2}[Ii]njection: ")
