@@ -87,7 +87,7 @@ _STARTS_CHILDREN = re.compile(r"[/\\]multiprocessing[/\\](?:spawn|process)\.py$"
 _ANY_EXCEPTION = "exception"
 _WAITS_IN_ANY_RUN = re.compile(
     r"[/\\]torch[/\\]multiprocessing[/\\]spawn\.py:(?:spawn|start_processes|join)$"  # _wrap is of a child
-    r"|[/\\]multiprocess(?:ing)?[/\\]process\.py:join$"
+    r"|[/\\]multiprocess(?:ing)?[/\\](?:process\.py:join|popen_\w+\.py:(?:wait|poll))$"
     r"|[/\\]torch[/\\]distributed[/\\](?:launch|run|launcher[/\\]\w+|elastic[/\\]agent[/\\].{1,40})\.py:"
     r"|[/\\]deepspeed[/\\]launcher[/\\]\w+\.py:|[/\\]accelerate[/\\]commands[/\\]launch\.py:"
     r"|[/\\](?:wandb|comet_ml|neptune|swanlab|clearml|mlflow)[/\\]"  # a tracker that waits for its server

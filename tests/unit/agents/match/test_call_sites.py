@@ -101,6 +101,7 @@ SELECTS = (
     [
         (f"{SPAWN}:join", "user_interrupt"),
         ("/usr/lib/python3.11/multiprocessing/process.py:join", "user_interrupt"),
+        ("/usr/lib/python3.11/multiprocessing/popen_fork.py:poll", "user_interrupt"),
         ("/env/torch/distributed/elastic/agent/server/api.py:_invoke_run", "user_interrupt"),
         ("/env/deepspeed/launcher/runner.py:main", "user_interrupt"),
         (f"{SPAWN}:_wrap", "hang"),
