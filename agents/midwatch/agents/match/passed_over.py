@@ -48,6 +48,7 @@ _OF_POWERSHELL = re.compile(
     rb"[^\n]{0,400}\], (?:[\w.]+\.)?RemoteException\s*\n[ \t]*\+\s*FullyQualifiedError"
     rb"|[\s+]*FullyQualifiedError\s*Id\b"
 )
+_FRAMES = b"FullyQualifiedError"
 _CHAINED = (b"The above exception was the direct cause of ", b"During handling of the above exception, ")
 _NOTHING_MORE = re.compile(rb"\s*\Z")
 _TRIES_AGAIN = re.compile(rb"(?i)\bretr(?:y|ied)")
@@ -84,9 +85,10 @@ def is_passed_over(text: bytes, start: int, end: int, speaker: bytes) -> bool:
         return not any(line[:1].isspace() for _, line in islice(lines_above(text, start, speaker), 1))
     if text.startswith(_OLD_NUMPY, start + len(speaker)):
         return not _NOTHING_MORE.match(text, end)
-    fits_failed, announced, gone_on, told, at_exit = _passed_over_near(text, start // SOURCE_BYTES)
+    near = _passed_over_near(text, start // SOURCE_BYTES)
+    fits_failed, announced, gone_on, told, at_exit, framed = near
     of_a_record = text.startswith(_CALL_STACK, end + 1 + len(speaker))
-    framed = _OF_POWERSHELL.match(text, start) is not None
+    framed = framed and _OF_POWERSHELL.match(text, start) is not None
     if of_a_record or framed or (fits_failed and _is_counted_fit(text, start, end)):
         return True
     if (at_exit or announced) and _is_right_below(lines_above(text, start, speaker)):
@@ -99,10 +101,10 @@ def is_passed_over(text: bytes, start: int, end: int, speaker: bytes) -> bool:
 
 
 @lru_cache(maxsize=16)
-def _passed_over_near(text: bytes, part: int) -> tuple[bool, bool, bool, bool, bool]:
+def _passed_over_near(text: bytes, part: int) -> tuple[bool, bool, bool, bool, bool, bool]:
     """Whether such words are in a part of a chunk, or above.
 
-    In this order: failed fits, ignored ones, libraries, records of a program, an exit.
+    In this order: failed fits, ignored ones, libraries, records of a program, an exit, PowerShell's frame.
 
     Few chunks hold any, and a storm asks for each of its lines.
     """
@@ -111,7 +113,8 @@ def _passed_over_near(text: bytes, part: int) -> tuple[bool, bool, bool, bool, b
         text.find(words, first, end) >= 0 for words in (_FITS_FAILED, _ANNOUNCED, _AT_EXIT)
     )
     gone_on, told = (any(text.find(words, first, end) >= 0 for words in group) for group in (_GONE_ON, _TOLD))
-    return fits_failed, announced, gone_on, told, at_exit
+    framed = text.find(_FRAMES, first, end + SOURCE_BYTES) >= 0  # it ends below the line
+    return fits_failed, announced, gone_on, told, at_exit, framed
 
 
 def _is_right_below(above: Iterator[tuple[int, bytes]]) -> bool:
