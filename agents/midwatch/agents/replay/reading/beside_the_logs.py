@@ -9,7 +9,8 @@ import re
 from pathlib import PurePath
 
 _KINDS = {
-    "source code": "py pyi ipynb c cc cpp cu cuh h hpp go rs java js ts sh bash zsh sbatch patch diff",
+    "source code": "py pyi ipynb c cc cpp cu cuh h hpp ii ptx cmake go rs java kt scala jl lua proto js ts cs"
+    " php pl rb sql sh bash zsh csh sbatch ps1 bat patch diff",
     "settings": "yaml yml toml ini cfg conf xml lock",
     "a page": "md rst html htm css tex bib",
 }

@@ -24,6 +24,8 @@ def _replay(*arguments: object) -> Result:
     [
         "README.md",
         "train.py",
+        "build/CMakeFiles/toy.cpp1.ii",
+        "tools/toy.jl",
         "conf/toy.yaml",
         "toy.json",
         ".git/logs/HEAD",
