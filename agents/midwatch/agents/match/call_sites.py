@@ -95,7 +95,7 @@ _WAITS_IN_ANY_RUN = re.compile(
 
 
 def reclassified(hit: Hit, frames: Frames) -> Hit:
-    """The hit with the error type that its frames show. Four patterns change any hit, others a fallback."""
+    """The hit with the fields that its frames show: those that are sure in any hit, others in a fallback."""
     if not frames:
         return hit
     if hit.error_type == "user_interrupt":

@@ -55,7 +55,8 @@ def counts_on(file: LogFile, last: int, *, ended: bool = False) -> bool:
     behind = _by_form(islice(lines_behind(file, last), _READ))
     rising = {form: told for form, lines in behind.items() if (told := _rising(lines, _LEAST))}
     first = max(last - 1 - _READ, 0)
-    above = _by_form(islice(lines_behind(file, first), last - 1 - first))
+    *printed, own = islice(lines_behind(file, first), last - first)
+    above = _by_form(printed)
     if rising and is_cut(file, last):
         return False
     ends = any(_reaches_its_total(lines) for lines in rising.values())
@@ -66,9 +67,9 @@ def counts_on(file: LogFile, last: int, *, ended: bool = False) -> bool:
     long = {form: len(behind[form]) for form in rising}
     if max(long.values(), default=0) >= _SOME and any(number > last for number in good_ends(file)):
         return True
-    if _got_over_it_before(list(islice(lines_behind(file, first), last - first)), behind):
+    if _goes_on_as_before(printed, own, behind):
         return True
-    heads = {form_of_print(line)[:_HEAD] for line in islice(lines_behind(file, first), last - 1 - first)}
+    heads = {form_of_print(line)[:_HEAD] for line in printed}
     return any(size >= _MANY and form[:_HEAD] in heads for form, size in long.items())
 
 
@@ -95,23 +96,19 @@ def _finishes_its_count(
     return ends and printed_by_a_handler(file, last)
 
 
-def _got_over_it_before(said: Sequence[str], behind: Mapping[str, Sequence[_Line]]) -> bool:
-    """Whether the last of these lines was said before, and a count went on behind that which now goes on.
+def _goes_on_as_before(above: Sequence[str], own: str, behind: Mapping[str, Sequence[_Line]]) -> bool:
+    """Whether the program said line `own` before, and a count went on behind that which now goes on.
 
     An exception that ends its process is said before by an earlier start. Its count begins again behind it.
+    Below a line that is indented, a traceback, it says nothing.
     """
-    *above, own = said
     words = form_of_print(own)
     at = next((at for at in reversed(range(len(above))) if form_of_print(above[at]) == words), None)
-    if at is None or _leaves_a_traceback(above):
+    if at is None or above[-1][:1].isspace():
         return False
     between = _by_form(above[at + 1 :])
     joined = [[*told[-_LEAST:], *behind[form]] for form, told in between.items() if form in behind]
     return any(len(_rising(lines, _LEAST)) > _LEAST for lines in joined)
-
-
-def _leaves_a_traceback(above: Sequence[str]) -> bool:
-    return bool(above) and above[-1][:1].isspace()
 
 
 def is_cut(file: LogFile, last: int) -> bool:

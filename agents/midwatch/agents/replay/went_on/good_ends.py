@@ -89,9 +89,9 @@ def good_ends(file: LogFile, before: int = 0) -> list[int]:
     told = zip([(0, b""), *shown], shown, strict=False)
     counted = [number for above, (number, line) in told if _tells(line) and not _is_empty(above[1], line)]
     if before:
-        forms = Counter(_DIGITS.sub(b"0", line) for _, line in shown)
-        often = {number for number, line in shown if forms[_DIGITS.sub(b"0", line)] >= _OFTEN}
-        counted = [number for number in counted if number not in often]
+        forms = {number: _DIGITS.sub(b"0", line) for number, line in shown}
+        times = Counter(forms.values())
+        counted = [number for number in counted if times[forms[number]] < _OFTEN]
     last = {number for number, _ in shown[-(_LAST_ABOVE if before else _LAST) :]}
     return [number for number in counted if number in last]
 
