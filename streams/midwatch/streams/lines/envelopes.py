@@ -3,7 +3,10 @@
 Docker's json-file, Fluent Bit, CloudWatch and Google's Cloud Logging write one JSON object for each line, and
 others write logfmt. Such a record is opened only if its collector wrote it: all its fields are among those
 that collectors add, and only one holds words. A record with a field of its program stays as it is: `step`,
-`exc_info`, the level of its own logger. So does one whose level tells how to read the words.
+the level of its own logger. So does one whose level tells how to read the words.
+
+A logger's record of an error may hold a traceback of Python's in a string. It gives the record without the
+traceback, and below it the traceback's lines, as a logger of text prints them. Rules read only such lines.
 """
 
 from __future__ import annotations
@@ -31,13 +34,25 @@ _OF_GOOGLE = ("textPayload", "jsonPayload")
 _IN_PAYLOAD = frozenset(("message", "levelname"))
 _WARNS = re.compile(r"(?i)\A(?:warn|notice|debug|trace)")
 
-_JSON = re.compile(rb'\A\{"[\w@]{1,24}": ?\S')
+_JSON = re.compile(rb'\A\{"[\w@.]{1,24}": ?\S')
 _WORDS = re.compile(rb'"(?:log|message|textPayload)": ?"')
 _FIELD = (
     rb"(?:(?:level|lvl)=(?:info|unknown)"
     rb'|(?:ts|time|timestamp|stream|caller)=(?:"[^"\\]{0,80}"|[^\s"]{1,80}))'
 )
 _LOGFMT = re.compile(rb'\A(?:%b ){0,5}msg=("(?:[^"\\]|\\.)*")(?: %b){0,5}\s*\Z' % (_FIELD, _FIELD))
+_TRACEBACK = rb"Traceback (most recent call last):\n"
+_WITH_TRACEBACK = re.compile(
+    rb'"(?P<key>[\w@.]{1,24})": ?"(?P<above>(?:[^"\\]|\\.)*?)(?P<text>'
+    rb'(?:(?:Exception Group |[+|] ?| ){0,8}Traceback \(most recent call last\):\\n)(?:[^"\\]|\\.)*)"'
+)
+_OF_ITS_LOGGER = frozenset((b"exc_info", b"exc_text"))
+# Results of an evaluation hold tracebacks, too. Only a logger names a level.
+_LEVEL = re.compile(
+    rb'"(?:level(?:_?name)?|lvl|log\.level|severity)": ?(?:\{[^{}]{0,80}?"name": ?)?"'
+    rb'(?:(?P<loud>(?i:error|critical|fatal|panic|alert|emergency)")|(?P<quiet>\w+))'
+)
+
 _AFTER_LINE_FEED, _AT_FIRST = b'\n{"', b'{"'
 _MESSAGE = b'msg="'
 _CUT = b" bytes cut]... "  # a line of ours that lost its middle is no whole record
@@ -62,7 +77,10 @@ def unwrapped(line: bytes) -> bytes | None:
     They are shorter than the line. Raises nothing.
     """
     if line[:1] == b"{":
-        text = _of_json(line) if _JSON.match(line) and _WORDS.search(line) and _CUT not in line else None
+        if _CUT in line or not _JSON.match(line):
+            return None
+        text = _of_json(line) if _WORDS.search(line) else None
+        text = _of_logger(line) if text is None and _TRACEBACK in line else text
     elif _MESSAGE in line:
         found = _LOGFMT.match(line)
         text = _of_string(found[1]) if found is not None else None
@@ -72,6 +90,11 @@ def unwrapped(line: bytes) -> bytes | None:
         return None if text is None else text.removesuffix("\n").encode()
     except UnicodeEncodeError:
         return None
+
+
+def level_beside_traceback(line: bytes) -> re.Match[bytes] | None:
+    """The level, `loud` or `quiet`, of a logger's record that holds a traceback; None if there is none."""
+    return _LEVEL.search(line) if line[:2] == _AT_FIRST and _TRACEBACK in line else None
 
 
 def _of_json(line: bytes) -> str | None:
@@ -96,6 +119,19 @@ def _of_payload(payload: Mapping[str, Any]) -> Any:
     if not payload.keys() <= _IN_PAYLOAD or _WARNS.match(str(payload.get("levelname"))):
         return None
     return payload.get("message")
+
+
+def _of_logger(line: bytes) -> str | None:
+    """A logger's record of an error without its traceback, and the lines of that."""
+    found = _WITH_TRACEBACK.search(line)
+    level = level_beside_traceback(line)
+    if found is None or not (level["loud"] if level is not None else found["key"] in _OF_ITS_LOGGER):
+        return None
+    text = _of_string(b'"%b"' % found["text"])
+    if text is None:
+        return None
+    record = line[: found.start("text")] + line[found.end("text") :]
+    return record.decode(errors="surrogateescape") + "\n" + text
 
 
 def _of_string(quoted: bytes) -> str | None:

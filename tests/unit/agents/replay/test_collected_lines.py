@@ -91,3 +91,46 @@ def test_only_python_names_the_module_of_an_exception_so_a_wrapper_s_level_is_no
     watch: Watch, line: str, state: str
 ) -> None:
     assert watch(f"{line} 2.50 GiB. GPU 3 has a total capacity of 79.11 GiB\n").verdict.state == state
+
+
+_TOO_LARGE = [
+    *FRAMES,
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 7.00 GiB. GPU 0 has 79.10 GiB.",
+]
+# What loggers of JSON write: python-json-logger, structlog, Elastic's, Google's and loguru's.
+LOGGERS: dict[str, Callable[[str, str, str], dict[str, object]]] = {
+    "json_logger": lambda level, text, raised: {"levelname": level, "message": text, "exc_info": raised},
+    "structlog": lambda level, text, raised: {"exception": raised, "event": text, "level": level.lower()},
+    "elastic": lambda level, text, raised: {
+        "log.level": level.lower(),
+        "message": text,
+        "error": {"type": "OutOfMemoryError", "stack_trace": raised},
+    },
+    "google": lambda level, text, raised: {"severity": level, "message": f"{text}\n{raised}"},
+    "loguru": lambda level, text, raised: {
+        "text": f"12:00:00 | {level} | toy:main:7 - {text}\n{raised}\n",
+        "record": {"level": {"icon": "x", "name": level, "no": 40}, "message": text},
+    },
+}
+
+
+@pytest.mark.parametrize("how", LOGGERS)
+def test_a_traceback_in_a_record_of_a_logger_is_read_as_its_lines(watch: Watch, how: str) -> None:
+    logger, raised = LOGGERS[how], "\n".join(_TOO_LARGE)
+    steps = [json.dumps(logger("INFO", f"step {n} loss 2.31", "")) for n in range(1, 9)]
+    done = watch("\n".join((*steps, json.dumps(logger("ERROR", "the training ended", raised)))) + "\n")
+    assert (done.verdict.error_type, done.verdict.step) == ("oom", 8)
+    assert (done.verdict.root_line, done.verdict.root_line_number) == (_TOO_LARGE[-1], 9)
+
+
+@pytest.mark.parametrize("how", LOGGERS)
+def test_a_traceback_that_a_logger_warns_of_ends_nothing(watch: Watch, how: str) -> None:
+    logger, raised = LOGGERS[how], "\n".join(_TOO_LARGE)
+    lines = [logger("INFO", "step 1 loss 2.31", ""), logger("WARNING", "no plot was drawn", raised)]
+    assert watch("".join(json.dumps(line) + "\n" for line in lines)).verdict.state == "healthy"
+
+
+def test_a_traceback_in_the_results_of_an_evaluation_is_no_failure_of_the_run(watch: Watch) -> None:
+    items = [{"task_id": n, "passed": n != 3, "error": "\n".join(RAISED)} for n in range(6)]
+    log = "".join(line + "\n" for line in (*STEPS, *map(json.dumps, items)))
+    assert watch(log).verdict.state == "healthy"

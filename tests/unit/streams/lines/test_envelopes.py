@@ -63,6 +63,37 @@ def test_a_record_of_the_program_and_a_warning_stay(line: str) -> None:
     assert normalise(raw).text == raw
 
 
+@pytest.mark.parametrize(
+    ("record", "head"),
+    [
+        (
+            '{"level": "ERROR", "message": "toy", "exc_info": "%s"}',
+            '{"level": "ERROR", "message": "toy", "exc_info": ""}',
+        ),
+        ('{"message": "toy\\n%s", "severity": "CRITICAL"}', '{"message": "toy\\n", "severity": "CRITICAL"}'),
+        ('{"event":"toy","exc_info":"%s"}', '{"event":"toy","exc_info":""}'),
+    ],
+)
+def test_a_record_of_an_error_gives_its_traceback_as_lines(record: str, head: str) -> None:
+    lines = 'Traceback (most recent call last):\n  File "toy.py", line 5, in main\nToyError: "gone"'
+    raw = (record % json.dumps(lines)[1:-1]).encode() + b"\n"
+    assert normalise(raw).text.decode() == f"{head}\n{lines}\n"
+    assert normalise(normalise(raw).text).text == normalise(raw).text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"level": "WARNING", "exc_info": "Traceback (most recent call last):\\n  File\\nToyError"}',
+        '{"task_id": 7, "error": "Traceback (most recent call last):\\n  File\\nToyError"}',
+        '{"level": "ERROR", "exc_info": "Traceback (most recent call last):\\n ...[9 bytes cut]... gone"}',
+        '{"level": "ERROR", "exc_info": "Traceback (most recent call last):\\n unfinished',
+    ],
+)
+def test_a_record_that_may_be_no_error_keeps_its_traceback(line: str) -> None:
+    assert unwrapped(line.encode()) is None
+
+
 def test_the_lines_of_an_envelope_have_its_number() -> None:
     record = {
         "log": "Traceback (most recent call last):\n  File\nToyError: \x1b[31mgone\x1b[0m\n",
