@@ -31,6 +31,7 @@ _ANNOUNCED = b"Exception ignored "
 _AT_EXIT = b"Error in atexit._run_exitfuncs:"
 _CALL_STACK = b"Call stack:"
 """Python's logging prints it behind the exception of a record that it could not write, and goes on."""
+_FOLDED_ABOVE = re.compile(rb"\n(?:(?!Traceback )[^\n]{1,120}\n){1,6}?Call stack:\n")
 # What a library logs with its tracebacks and goes on: JAX without a plugin, Ray Train on a busy node,
 # torchvision with a mirror left.
 _GONE_ON = (
@@ -45,10 +46,10 @@ _OLD_PROTOBUF = b"AttributeError: 'MessageFactory' object has no attribute 'GetP
 _OLD_NUMPY = b"AttributeError: _ARRAY_API not found"
 # PowerShell 5 heads the first line that a program writes to stderr so, whatever it says, and folds all lines.
 _OF_POWERSHELL = re.compile(
-    rb"[^\n]{0,400}\], (?:[\w.]+\.)?RemoteException\s*\n[ \t]*\+\s*FullyQualifiedError"
-    rb"|[\s+]*FullyQualifiedError\s*Id\b"
+    rb"(?:[^\n]{0,400}[\s,])?(?:[\w.]+\.)?RemoteException\s*\n[ \t]*\+\s*FullyQualifiedE"
+    rb"|[\s+]*FullyQualifiedError\s*Id\b|[ \t]*[NativeComm]{0,10}andError[ \t]*\n"
 )
-_FRAMES = b"FullyQualifiedError"
+_FRAMES = b"FullyQualifiedE"
 _CHAINED = (b"The above exception was the direct cause of ", b"During handling of the above exception, ")
 _NOTHING_MORE = re.compile(rb"\s*\Z")
 _TRIES_AGAIN = re.compile(rb"(?i)\bretr(?:y|ied)")
@@ -87,7 +88,7 @@ def is_passed_over(text: bytes, start: int, end: int, speaker: bytes) -> bool:
         return not _NOTHING_MORE.match(text, end)
     near = _passed_over_near(text, start // SOURCE_BYTES)
     fits_failed, announced, gone_on, told, at_exit, framed = near
-    of_a_record = text.startswith(_CALL_STACK, end + 1 + len(speaker))
+    of_a_record = text.startswith(_CALL_STACK, end + 1 + len(speaker)) or _FOLDED_ABOVE.match(text, end)
     framed = framed and _OF_POWERSHELL.match(text, start) is not None
     if of_a_record or framed or (fits_failed and _is_counted_fit(text, start, end)):
         return True

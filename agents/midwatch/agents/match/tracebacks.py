@@ -17,9 +17,10 @@ from typing import Literal, NamedTuple
 from midwatch.agents.match.beside_the_job import ended_by_it, ends_beside, is_beside, is_only_told
 from midwatch.agents.match.lines_above import lines_above
 from midwatch.agents.match.passed_over import HEADER, IGNORED, OF_A_TRIAL, SOURCE_BYTES, is_passed_over
+from midwatch.agents.match.said_above import gets_over_it
 from midwatch.streams.lines.forms import LONGEST_FORM, form_of
 from midwatch.streams.lines.launcher_prefix import front
-from midwatch.streams.lines.log_levels import got_over, is_debugged_failure, is_quiet
+from midwatch.streams.lines.log_levels import is_debugged_failure, is_quiet
 
 _INNERMOST = 6  # frames that show whose code raised
 
@@ -70,23 +71,6 @@ _NOTHING_MORE = re.compile(rb"\s*\Z")
 _CHAINED_BELOW = re.compile(rb"\n\s*\n.{0,80}" + _HANDLING)
 _OF_LOGGING, _OF_THE_HOOK = b"--- Logging error ---", b"Error in sys.excepthook:"
 _DIGITS = re.compile(rb"\d+")
-_GETS_OVER_IT = re.compile(
-    rb"(?i:\b(?:retrying|will (?:be )?retr(?:y|ied)|will be (?:ignored|skipped)|falling back)\b)"
-    rb"|\ACould not load bitsandbytes native library: "  # it goes on without it, until it is used
-)
-# A data set counts what it leaves out. That line is not about the exception below it.
-_LEAVES_OUT = re.compile(
-    rb"\b\d+ (?:samples|examples|sentences|sequences|records|utterances|images|files|rows) "
-    rb".{0,200}\bwill be (?:ignored|skipped)\b"
-)
-# A message that is complete in one line: it prints no exception below, so one that stands there is another's.
-_TELLS_IT_ALL = re.compile(
-    rb"\bRetrying \(Retry\(total=|\bstep creation (?:temporarily|still) disabled, retrying"
-    rb"|\bencountered .{0,80}, retrying request"
-    rb"|\bsending step completion message directly to slurmctld, retrying"
-    rb"|\A\s*Retrying in \d+ seconds\s*\Z"  # TraCI, until its simulator listens
-    rb"|\bjaxlib is not installed\. Falling back to cpu\."
-)
 # A client logs this in front of an exception after which it tries again.
 _TRIED_AGAIN = re.compile(rb"\bRetry attempt failed:\s*\Z")
 _PROBE = re.compile(
@@ -277,8 +261,7 @@ def _ending(
     _, lead = next(above, (0, b""))
     if not lead.strip():
         _, lead = next(above, (0, b""))
-    goes_on = _GETS_OVER_IT.search(lead) is not None or got_over(lead)
-    retried = goes_on and not _is_about_another(lead)
+    retried = gets_over_it(lead, words)
     if retried and last:
         _, before = next(above, (0, b""))
         retried = _DIGITS.sub(b"0", before) != _DIGITS.sub(b"0", lead)
@@ -310,11 +293,6 @@ def _ending(
         thread=thread,
         left=left and not beside,
     )
-
-
-def _is_about_another(lead: bytes) -> bool:
-    """Whether a line on a retry, or on what is left out, has nothing to do with the exception below."""
-    return _LEAVES_OUT.search(lead) is not None or _TELLS_IT_ALL.search(lead) is not None
 
 
 def _says_nothing(words: bytes) -> bool:

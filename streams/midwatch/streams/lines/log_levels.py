@@ -63,7 +63,8 @@ _UNREAD = re.compile(rb"\bloadsave\.cpp:\d+\)? (?:\w+ )?imread_")
 # gRPC waits for its own threads when a process ends. A reader that took enough closes gzip's pipe. Where
 # TensorFlow cannot make a graph better, it takes the graph as it is. Matplotlib makes a folder elsewhere.
 # vLLM takes a model whose files name no sizes. An editor's server has a socket for the passwords of Git.
-# Wine writes of all that it lacks. A poll of SLURM's daemon that fails ends nothing. A tracker asks git where
+# Wine writes of all that it lacks. A poll of SLURM's daemon that fails ends nothing, nor does
+# what meets it when it leaves the cgroup of a step that has ended. A tracker asks git where
 # the code came from.
 _NEEDLESS = re.compile(
     rb"\bvfs_fuse\.c:\d+ +UCX +ERROR |\bev_epoll1_linux\.cc?:\d+\] +grpc epoll fd: "
@@ -76,7 +77,10 @@ _NEEDLESS = re.compile(
     rb"|\A(?:gzip: stdout|xz: \(stdout\): Write error): Broken pipe|\bgrappler/optimizers/\w+\.cc:\d+\] "
     rb"|\bmkdir -p failed for path \S*matplotlib|\[repo_utils\.py:\d+\] Error retrieving safetensors: "
     rb"|\AError: connect \w+ \S*/vscode-(?:git|ipc)-|\A[0-9a-f]{4}:(?:err|warn|fixme):\w+:"
-    rb"|\Aslurmstepd: error: poll\(\): |\A\S*/git-core/git-remote-https?: symbol lookup error: "
+    rb"|\Aslurmstepd: error: (?:poll\(\): |common_file_write_uint\d+s: write pid \d+ to \S*/cgroup\.procs "
+    rb"|_cgroup_procs_check: failed on path |Cannot write to cgroup\.procs for "
+    rb"|Unable to move pid \d+ to init root cgroup |error unlocking cgroup )"
+    rb"|\A\S*/git-core/git-remote-https?: symbol lookup error: "
 )
 # A page or a port to look at the run, or what is sent to one. The run goes on without it.
 _TO_LOOK_AT = re.compile(

@@ -65,6 +65,8 @@ def test_what_a_logger_could_not_write_is_ignored_though_another_line_parts_its_
     code = f'{HEAD}\n  File "/toy/logging/__init__.py", line 7, in emit\n    self.flush()\n{words}\n'
     told = "--- Logging error ---\n[toy][INFO] - a key was added\n"
     assert place(f"{told}{code}Call stack:\n{FRAME}\n    train()\n", words).kind == "ignored"
+    folded = f"{told}{code}in a toy of\nthree parts\n"
+    assert place(f"{folded}Call stack:\n{FRAME}\n    train()\n", words).kind == "ignored"
     assert place(f"{told}{code}", words).kind == "reported"
 
 
@@ -111,3 +113,15 @@ def test_what_powershell_heads_the_first_line_of_an_error_stream_with_is_no_exce
     assert place(frame + named, "FullyQualifiedError").kind == "ignored"
     assert place(frame + named.replace("+ \n", "+ "), "    + FullyQualifiedError").kind == "ignored"
     assert place(f"{frame}the toys are gone\n", "String) [], RemoteException").kind == "reported"
+    cut = "    + FullyQualifiedE\n   rrorId : NativeCo\n  mmandError\n \n"
+    assert place(frame + cut, "mmandError").kind == "ignored"
+    for cut in (
+        "String) [],  \n    RemoteException\n",
+        "String) [    ], \nRemoteException\n",
+        "String) []   \n , RemoteException\n",
+    ):
+        narrow = frame.replace("String) [], RemoteException\n", cut)
+        assert (
+            place(f"{narrow}    + FullyQualifiedE\n    rrorId : NativeCo\n", cut.split("\n")[1]).kind
+            == "ignored"
+        )

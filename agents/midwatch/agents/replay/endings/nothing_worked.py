@@ -23,6 +23,8 @@ _MESSAGE = 3
 """Lines of an error's message below its first one."""
 _LEAST = 3
 """Items that met the error."""
+_MOSTLY = 2
+"""An item may tell its error in several lines, and not each in all of them. The first of these counts."""
 _STRAY = 10
 """One in so many errors may be another one."""
 _NONE = re.compile(
@@ -31,7 +33,11 @@ _NONE = re.compile(
     rb"|\b0 ?(?:/|of|out of) ?[1-9]\d* (?:\w+ ){0,2}(?:succeeded|successful\w*|solved|evaluated|processed)\b"
     rb"|\bsuccess rate ?[:=] ?0(?:\.0+)? ?%"
 )
-_ERROR = re.compile(rb"(?i)\berrors?\b|\bexceptions?\b|\btimed out\b|\brefused\b|[a-z](?:Error|Exception)\b")
+_ERROR = re.compile(
+    rb"(?i)\berrors?\b|\bexceptions?\b|\btimed out\b|\brefused\b|[a-z](?:Error|Exception)\b"
+    rb"|\bunsupported operand type|\bobject (?:has no attribute|is not (?:callable|subscriptable|iterable))\b"
+    rb"|\bgot an unexpected keyword argument\b|\bmissing \d+ required (?:positional|keyword)"  # of Python
+)
 _COUNTED = re.compile(rb"(?i)\b(?:errors?|exceptions?|fail\w*)(?: \w+){0,2} ?[:=] ?\d")
 _ITEM = re.compile(rb"\S*[\d/]\S*")
 _NAMED = re.compile(rb"\b(?:ModuleNotFound|Import)Error\b|\bNo module named\b")
@@ -51,8 +57,11 @@ def nothing_worked(lines: Numbered, known: Mapping[int, Hit]) -> tuple[int, str]
     stray = sum(count for count in times.values() if count < _LEAST)
     if not errors or stray * _STRAY > len(errors) or max(times.values()) < _LEAST:
         return None
-    (form, _), *_ = times.most_common(1)
-    number, line = next((number, line) for number, line, its in errors if its == form)
+    usual = {form for form, count in times.items() if count * _MOSTLY >= max(times.values())}
+    met = [(number, line, form) for number, line, form in errors if form in usual]
+    if lines[0][0] > 1:  # the first item may be cut: its last error stands last of all, too
+        met = met[next(at for at, each in enumerate(met) if each[2] == met[-1][2]) + 1 :] or met
+    number, line, _ = met[0]
     return number, known[number].error_type if number in known else _type_of(line)
 
 

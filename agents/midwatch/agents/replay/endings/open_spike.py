@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from midwatch.agents.detect.incident.resumption import EPOCH_LINES
 from midwatch.agents.replay.endings.filtered_losses import filtered_loss
+from midwatch.agents.replay.endings.policy_losses import is_of_a_policy
 from midwatch.agents.replay.reading.log_files import LogFile, last_lines, line_of, lines_behind
 from midwatch.streams.records import Hits, Progress
 
@@ -189,7 +190,7 @@ def is_over(file: LogFile, spike: Spike) -> bool:
     """
     if (not spike.sure and not _is_said(file, spike)) or _is_evaluated(file, spike.first):
         return True
-    if _counts_to_another_end(file, spike):
+    if _counts_to_another_end(file, spike) or is_of_a_policy(file, spike.first.number, spike.first.loss):
         return True
     between = list(_between(file, spike.before, spike.first.number)) if spike.before else []
     if spike.lower and any(map(_FIRST_EPOCH.match, between)):

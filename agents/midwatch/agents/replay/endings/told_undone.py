@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from midwatch.agents.replay.endings.nothing_worked import nothing_worked
 from midwatch.agents.replay.endings.stage_codes import badly_ended_part
 from midwatch.agents.replay.reading.log_files import LogFile, last_lines, line_count, up_to
 from midwatch.agents.replay.reading.printed_forms import form_of_print, own_part
@@ -74,16 +75,21 @@ _ENOUGH = re.compile(r"(?i)\b(?:required|optional|skipped|enough|minimum|quorum)
 def told_undone(file: LogFile, *, succeeded: bool = False) -> int:
     """The number of the line in which the last lines say so, or that of a part's code; 0 if none does.
 
+    Where none of the items worked, it is the line of the error that all of them met.
     `succeeded`: the job told of its success. Then an exit code may be its closing's. Raises OSError.
     """
-    shown = [(number, line.decode("utf-8", "replace")) for number, line in last_lines(file)]
+    lines = last_lines(file)
+    shown = [(number, line.decode("utf-8", "replace")) for number, line in lines]
     often = Counter(form_of_print(line) for _, line in shown)
     counts = {number for number, line in shown if often[form_of_print(line)] >= _A_COUNT}
     shown = [(number, own_part(line)) for number, line in shown if not _SHELL.search(own_part(line))]
     last = [(number, words) for number, words in shown[-_LAST:] if len(words) <= _LONGEST]
     told = next((number for number, words in last if number not in counts and _says_undone(words)), 0)
-    if told or succeeded:
-        return told
+    if told:
+        met = nothing_worked(lines, {})
+        return told if met is None else met[0]
+    if succeeded:
+        return 0
     code = next((number for number, words in last[-_OF_CODES:] if _CODE.search(words)), 0)
     return code or badly_ended_part(file)
 

@@ -46,7 +46,7 @@ def got_over_by_its_word(
     `last`: files with a failure, and the line of the last one. `held`: the failures that no later step has
     undone. `hits`: all hits of the job. `succeeded`: its word counts. Raises OSError.
     """
-    crashed = any(_CRASHED in hit.line.text for hit in held)
+    crashed = any(_CRASHED in hit.line.text or hit.error_type == "numerical_instability" for hit in held)
     if last and not crashed and all(_printed_then_succeeded(*each, held, hits) for each in last):
         return "the program itself printed its last failure, and told of its success behind it"
     if last and all(says_it_ended_well(*each) or all_voices_tell(*each) for each in last):

@@ -27,3 +27,12 @@ def test_it_may_still_break(watch: Watch) -> None:
     none = float("nan")
     done = watch(log(0.0, 0.0, 0.0001, 0.0002, none, none, none, none))
     assert done.verdict.error_type == "numerical_instability"
+
+
+@pytest.mark.parametrize(("high", "spikes"), [(0.007, False), (7.0, True)])
+def test_the_loss_of_a_policy_among_its_group_may_rise_while_it_is_small(
+    high: float, spikes: bool, watch: Watch
+) -> None:
+    text = log(0.0001, *(0.0002, 0.0001, 0.0002, 0.0001) * 3, high, high * 1.1, high * 1.2, high * 1.1)
+    done = watch(text.replace("'kl'", "'completions/mean_length': 128, 'kl'"))
+    assert (done.verdict.error_type == "loss_spike") is spikes

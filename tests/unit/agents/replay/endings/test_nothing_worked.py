@@ -75,6 +75,28 @@ def test_the_error_names_its_type(error: str, error_type: str) -> None:
     assert found("".join(f"toy {at} | {error}\n" for at in range(7)) + NONE) == (1, error_type)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "unsupported operand type(s) for *: 'Toy' and 'float'",
+        "'Toy' object has no attribute 'paint'",
+        "paint() got an unexpected keyword argument 'hue'",
+        "paint() missing 1 required positional argument: 'hue'",
+    ],
+)
+def test_an_item_may_tell_the_words_of_its_exception_alone(words: str) -> None:
+    items = "".join(f"WARNING - toy {at}: Failed - {words}\n" for at in range(5))
+    assert found(f"toys\n{items}Successfully painted: 0/5 toys\n") == (2, "exception")
+
+
+def test_of_an_item_s_lines_the_first_is_the_error() -> None:
+    item = "toy {at}/car: ToyError: no paint\n{more}ERROR toy {at}/car is left out\n"
+    items = "".join(item.format(at=at, more="ToyError: no paint\n" * (at == 3)) for at in range(7))
+    assert found(f"toys\n{items}{NONE}") == (2, "exception")
+    cut = list(enumerate(f"{items}{NONE}".encode().splitlines(), 1))[1:]
+    assert nothing_worked(cut, {}) == (3, "exception")
+
+
 def test_a_person_is_told_what_all_items_met(watch: Watch) -> None:
     done = watch("toys\n" + ERRORS + NONE)
     assert (done.verdict.state, done.verdict.root_line_number) == ("failed", 2)

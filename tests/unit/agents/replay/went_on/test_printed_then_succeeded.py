@@ -14,6 +14,7 @@ RAISED = (
 LOGGED = "2026-03-02 11:52:40,118 ERROR toys: size 64 is too large\n" + RAISED
 PUSHED = "2026-03-02 11:52:40,118 ERROR toys: push: ConnectionRefusedError: [Errno 111] Connection refused\n"
 DONE = "2026-03-02 11:53:40,118 INFO toys: finished after 77 steps, loss 0.31\n"
+NO_NUMBER = "2026-03-02 11:52:40,118 WARNING toys: epoch 1/7: loss=nan, time=30.1s\n"
 COPIED = "".join(
     f"2026-03-02 11:53:40,118 - INFO - {line}\n" for line in (*RAISED.splitlines(), "Finished at 11:53 UTC")
 )
@@ -30,6 +31,7 @@ COPIED = "".join(
         pytest.param(DONE + PUSHED, True, id="the success stands in front"),
         pytest.param(COPIED, True, id="a wrapper copied both"),
         pytest.param("Fatal Python error: Aborted\n" + PUSHED + DONE, True, id="a process crashed above"),
+        pytest.param(NO_NUMBER * 3 + DONE.replace("0.31", "nan"), True, id="a loss that is no number"),
     ],
 )
 def test_a_logger_that_tells_of_the_success_had_caught_the_failure(
