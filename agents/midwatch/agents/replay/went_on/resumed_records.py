@@ -22,6 +22,8 @@ _CLOCK, _NUMBER, _LEVEL = re.compile(CLOCK), re.compile(NUMBER), re.compile(rf"(
 # glog stamps each line of a message. Behind its first line they are indented, or empty.
 _OF_A_MESSAGE = re.compile(r"[IWEF]0 T 0 [\w./-]+:0\](?:\s{2}| ?\Z)")
 _ONE_OF_MANY = re.compile(r"(?i)\b(?:rank|worker|node|gpu|actor|proc\w*|pid)\b")
+_WORKER = re.compile(r"\A(?:\x1b\[\d+m)?\([\w.:<>]{1,80} pid=\d+[^()]{0,40}\)")
+"""How a worker's lines begin. Those of others show nothing of it."""
 _EXCEPTION = re.compile(r"\A\W*(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Warning)\b|\ATraceback\b")
 
 
@@ -38,7 +40,9 @@ def resumes_records(file: LogFile, last: int) -> bool:
     known = {
         _kind(each, form) for each in map(_form, above) if each.startswith(head) and "0" in each[_HEAD:]
     } - {form}
-    rest = (_form(line) for line in islice(lines_behind(file, last), _READ))
+    worker = _WORKER.match(own)
+    name = "" if worker is None else worker[0]
+    rest = (_form(line) for line in islice(lines_behind(file, last), _READ) if line.startswith(name))
     behind = [_kind(each, form) for each in rest if _OF_A_MESSAGE.match(each) is None]
     return sum(1 for each in behind if each in known) >= _AGAIN
 

@@ -52,3 +52,17 @@ def test_the_rest_of_its_own_message_is_no_such_record() -> None:
     failed = ("toys.BuildError: " + MESSAGE[0], *MESSAGE[1:])
     assert not resumes(logged(*MESSAGE, *failed))
     assert resumes(logged(*painted, "none", *failed, *painted))
+
+
+def test_the_records_of_other_workers_show_nothing_of_this_one() -> None:
+    def record(worker: int, text: str) -> str:
+        return f"(Worker pid={worker}) ERROR 03-02 11:52:40 [toys.py:77] {text}\n"
+
+    frames = [f'  File "/toys/box_{n}.py", line {n}7, in paint' for n in range(5)]
+    traceback = ("paint failed.", "Traceback (most recent call last):", *frames)
+    own = "".join(record(7, line) for line in traceback) + record(7, "ToyError: no paint")
+    other = "".join(record(8, line) for line in traceback)
+    more = "".join(record(7, f"box {n} is painted") for n in range(7))
+    last = len(traceback) + 1
+    assert not resumes_records(LogFile("toy.log", (own + other).encode(), 0.0), last)
+    assert resumes_records(LogFile("toy.log", (more + own + more).encode(), 0.0), last + 7)
