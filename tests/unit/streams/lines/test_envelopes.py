@@ -127,3 +127,22 @@ def test_envelopes_keep_the_laws_of_normalising(words: list[tuple[str, bool]]) -
     assert normalise(whole.text).text == whole.text
     nested = [json.dumps({"log": raw.decode(), "stream": "stderr"}).encode() + b"\n" for raw in raws]
     assert normalise(b"".join(nested)).text == whole.text
+
+
+@given(
+    _TEXT, _TEXT, st.sampled_from(("ERROR", "WARNING", "")), st.sampled_from(("exc_info", "message", "stack"))
+)
+def test_records_of_loggers_keep_the_laws_of_normalising(
+    above: str, below: str, level: str, key: str
+) -> None:
+    raised = f"{above}Traceback (most recent call last):\n{below}"
+    record = {"level": level, "event": above, key: raised}
+    raw = json.dumps(record).encode() + b"\n"
+    found = normalise(raw)
+    assert normalise(found.text).text == found.text
+    assert normalise(b"toys\n" + raw + b"toys\n").text == b"toys\n" + found.text + b"toys\n"
+    wrapped = json.dumps({"log": raw.decode(), "stream": "stderr"}).encode() + b"\n"
+    assert normalise(wrapped).text == found.text
+    ends = [anchor.offset for anchor in found.anchors]
+    assert ends == sorted(ends)
+    assert max(ends) < len(raw)
