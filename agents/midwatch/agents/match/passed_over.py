@@ -47,7 +47,7 @@ _OLD_NUMPY = b"AttributeError: _ARRAY_API not found"
 # PowerShell 5 heads the first line that a program writes to stderr so, whatever it says, and folds all lines.
 _OF_POWERSHELL = re.compile(
     rb"(?:[^\n]{0,400}[\s,])?(?:[\w.]+\.)?RemoteException\s*\n[ \t]*\+\s*FullyQualifiedE"
-    rb"|[\s+]*FullyQualifiedError\s*Id\b|[ \t]*[NativeComm]{0,10}andError[ \t]*\n"
+    rb"|[\s+]*FullyQualifiedError\s*Id\b|[ \t]*(?:: )?[NativeComm]{0,10}andError[ \t]*\n"
 )
 _FRAMES = b"FullyQualifiedE"
 _CHAINED = (b"The above exception was the direct cause of ", b"During handling of the above exception, ")

@@ -115,6 +115,8 @@ def test_what_powershell_heads_the_first_line_of_an_error_stream_with_is_no_exce
     assert place(f"{frame}the toys are gone\n", "String) [], RemoteException").kind == "reported"
     cut = "    + FullyQualifiedE\n   rrorId : NativeCo\n  mmandError\n \n"
     assert place(frame + cut, "mmandError").kind == "ignored"
+    named = "    + FullyQualifiedErrorId  \n   : NativeCommandError\n \n"
+    assert place(frame + named, "   : NativeCommandError").kind == "ignored"
     for cut in (
         "String) [],  \n    RemoteException\n",
         "String) [    ], \nRemoteException\n",
