@@ -6,8 +6,8 @@ Losses of an open spike do not enter the window, so a long divergence never look
 
 Lines that name their step count. Where none of them prints a loss, the lines of the first rule count that
 reads one. It may be a policy's loss, which swings around 0, or one that is summed up. So such a spike must
-jump, and stand out from the usual change from loss to loss. Where the loop goes far back, another one began;
-ranks that lag go back a little.
+jump, stand out from the usual change from loss to loss, and be more than next to nothing. Where the loop goes
+far back, another one began; ranks that lag go back a little.
 
 A loss of 0 beside gradients that are no number is none: transformers prints 0 in its place.
 """
@@ -24,6 +24,8 @@ _ANEW = 4
 """A loop began anew where its count is less than this part of the highest one before."""
 _STANDS_OUT, _JUMPS = 12.0, 2.0
 """Times the usual change from loss to loss: above the usual loss, and above the one before."""
+_NEAR_NOTHING = 1e-3
+"""A policy's loss lies around 0 by its make, so it rises a hundredfold below this while all goes well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class LossSpikeDetector:
     warm_up: int = 8
     factor: float = 2.0
     name: str = "loss_spike"
-    version: str = "2"
+    version: str = "3"
 
     def start(self) -> LossWindow:
         """Nothing was printed yet."""
@@ -104,7 +106,7 @@ class LossSpikeDetector:
         limit = usual * self.factor if usual > 0 else usual + abs(usual)
         if state.rule and (state.open or loss > limit):
             change = _median(_changes(state.losses))
-            limit = max(limit, usual + _STANDS_OUT * change)
+            limit = max(limit, usual + _STANDS_OUT * change, _NEAR_NOTHING)
             if not state.open:
                 limit = max(limit, state.losses[-1] + _JUMPS * change)
         if not state.open and loss > limit:

@@ -68,3 +68,15 @@ def test_a_loss_that_is_no_number_is_compared_only_with_losses_that_were_printed
     assert isinstance(opened, Opened)
     assert opened.detail == f"the loss is nan at step 40 (/log:7); {told}"
     assert ("usual" in opened.quantities) == bool(before)
+
+
+@pytest.mark.parametrize(("high", "spikes"), [(0.0009, 0), (0.0011, 1)])
+def test_a_loss_without_a_step_is_no_spike_while_it_is_next_to_nothing(high: float, spikes: int) -> None:
+    detector, state, told = LossSpikeDetector(), LossWindow(), []
+    for at, loss in enumerate([1e-6, 2e-6] * 8 + [high] * 3):
+        line = StepSeen(
+            at, "n0", "/log", at, -1, "training", str(loss), rule="toy", own=False, at=(at + 1.0,)
+        )
+        state, signs = detector.observe(state, line)
+        told += [sign for sign in signs if isinstance(sign, Opened)]
+    assert len(told) == spikes
