@@ -49,8 +49,9 @@ _WITH_TRACEBACK = re.compile(
 _OF_ITS_LOGGER = frozenset((b"exc_info", b"exc_text"))
 # Results of an evaluation hold tracebacks, too. Only a logger names a level.
 _LEVEL = re.compile(
-    rb'"(?:level(?:_?name)?|lvl|log\.level|severity)": ?(?:\{[^{}]{0,80}?"name": ?)?"'
-    rb'(?:(?P<loud>(?i:error|critical|fatal|panic|alert|emergency)")|(?P<quiet>\w+))'
+    rb'"(?:level(?:_?name)?|lvl|log\.level|(?P<of_stream>severity))": ?(?:\{[^{}]{0,80}?"name": ?)?"'
+    rb"(?:(?P<loud>(?i:error|critical|fatal|panic|alert|emergency))"
+    rb'|(?P<quiet>(?i:trace|debug|info|notice|success|warn(?:ing)?)))"'
 )
 
 _AFTER_LINE_FEED, _AT_FIRST = b'\n{"', b'{"'
@@ -92,9 +93,16 @@ def unwrapped(line: bytes) -> bytes | None:
         return None
 
 
-def level_beside_traceback(line: bytes) -> re.Match[bytes] | None:
-    """The level, `loud` or `quiet`, of a logger's record that holds a traceback; None if there is none."""
-    return _LEVEL.search(line) if line[:2] == _AT_FIRST and _TRACEBACK in line else None
+def level_of_record(line: bytes) -> re.Match[bytes] | None:
+    """The level, `loud` or `quiet`, that a logger's JSON record gives itself; None if it gives none.
+
+    It may stand behind a message that names another one. A severity may be that of the whole stream, so it
+    counts only beside a traceback.
+    """
+    if line[:2] != _AT_FIRST or not line.rstrip().endswith(b"}"):
+        return None
+    found = _LEVEL.search(line)
+    return None if found is not None and found["of_stream"] and _TRACEBACK not in line else found
 
 
 def _of_json(line: bytes) -> str | None:
@@ -124,7 +132,7 @@ def _of_payload(payload: Mapping[str, Any]) -> Any:
 def _of_logger(line: bytes) -> str | None:
     """A logger's record of an error without its traceback, and the lines of that."""
     found = _WITH_TRACEBACK.search(line)
-    level = level_beside_traceback(line)
+    level = level_of_record(line)
     if found is None or not (level["loud"] if level is not None else found["key"] in _OF_ITS_LOGGER):
         return None
     text = _of_string(b'"%b"' % found["text"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from midwatch.streams.lines.envelopes import level_beside_traceback
+from midwatch.streams.lines.envelopes import level_of_record
 from midwatch.streams.lines.forms import LONGEST_FORM, form_of
 from midwatch.streams.lines.launcher_prefix import front, grade
 
@@ -181,7 +181,7 @@ _ECHO = re.compile(rb"\[repeated \d+x across cluster\]")
 
 
 def _level(line: bytes) -> re.Match[bytes] | None:
-    return level_beside_traceback(line) or _LEVEL.search(line[:_HEAD], grade(line))
+    return level_of_record(line) or _LEVEL.search(line[:_HEAD], grade(line))
 
 
 def is_warning(line: bytes) -> bool:
