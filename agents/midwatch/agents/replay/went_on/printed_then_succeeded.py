@@ -2,7 +2,8 @@
 
 A program that a failure ends prints no success. But a script may print one behind a program that crashed. So
 the program must have caught the failure. Either a handler printed the traceback, or one logger wrote the
-failure, in a line of its own, and the success. A process that crashed above caught nothing.
+failure, in a line of its own, and the success. A process that crashed above caught nothing, and no logger
+catches a loss that stays no number.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def got_over_by_its_word(
     `last`: files with a failure, and the line of the last one. `held`: the failures that no later step has
     undone. `hits`: all hits of the job. `succeeded`: its word counts. Raises OSError.
     """
-    crashed = any(_CRASHED in hit.line.text or hit.error_type == "numerical_instability" for hit in held)
+    crashed = any(_CRASHED in hit.line.text for hit in held)
     if last and not crashed and all(_printed_then_succeeded(*each, held, hits) for each in last):
         return "the program itself printed its last failure, and told of its success behind it"
     if last and all(says_it_ended_well(*each) or all_voices_tell(*each) for each in last):
@@ -75,7 +76,8 @@ def _printed_then_succeeded(file: LogFile, last: int, held: Sequence[Hit], hits:
     done += [number for number in good_ends(file) if number > last]
     if printed_by_a_handler(file, last):
         return bool(done) or says_exit_zero(file, last)
-    return _logged_as(file, last, done)
+    of_numbers = any(hit.error_type == "numerical_instability" and hit.line.path == file.path for hit in held)
+    return not of_numbers and _logged_as(file, last, done)
 
 
 def _logged_as(file: LogFile, last: int, done: Sequence[int]) -> bool:

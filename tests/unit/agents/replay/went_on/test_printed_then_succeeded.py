@@ -32,6 +32,7 @@ COPIED = "".join(
         pytest.param(COPIED, True, id="a wrapper copied both"),
         pytest.param("Fatal Python error: Aborted\n" + PUSHED + DONE, True, id="a process crashed above"),
         pytest.param(NO_NUMBER * 3 + DONE.replace("0.31", "nan"), True, id="a loss that is no number"),
+        pytest.param(NO_NUMBER * 3 + PUSHED + DONE.replace("0.31", "nan"), True, id="and another failure"),
     ],
 )
 def test_a_logger_that_tells_of_the_success_had_caught_the_failure(
