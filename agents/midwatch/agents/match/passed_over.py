@@ -31,6 +31,7 @@ _ANNOUNCED = b"Exception ignored "
 _AT_EXIT = b"Error in atexit._run_exitfuncs:"
 _CALL_STACK = b"Call stack:"
 """Python's logging prints it behind the exception of a record that it could not write, and goes on."""
+# Its exception may have a message of several lines, or a narrow window folded it.
 _FOLDED_ABOVE = re.compile(rb"\n(?:(?!Traceback )[^\n]{1,120}\n){1,6}?Call stack:\n")
 # What a library logs with its tracebacks and goes on: JAX without a plugin, Ray Train on a busy node,
 # torchvision with a mirror left.

@@ -63,9 +63,8 @@ _UNREAD = re.compile(rb"\bloadsave\.cpp:\d+\)? (?:\w+ )?imread_")
 # gRPC waits for its own threads when a process ends. A reader that took enough closes gzip's pipe. Where
 # TensorFlow cannot make a graph better, it takes the graph as it is. Matplotlib makes a folder elsewhere.
 # vLLM takes a model whose files name no sizes. An editor's server has a socket for the passwords of Git.
-# Wine writes of all that it lacks. A poll of SLURM's daemon that fails ends nothing, nor does
-# what meets it when it leaves the cgroup of a step that has ended. A tracker asks git where
-# the code came from.
+# Wine writes of all that it lacks. A poll of SLURM's daemon that fails ends nothing, nor does what meets it
+# when it leaves the cgroup of a step that has ended. A tracker asks git where the code came from.
 _NEEDLESS = re.compile(
     rb"\bvfs_fuse\.c:\d+ +UCX +ERROR |\bev_epoll1_linux\.cc?:\d+\] +grpc epoll fd: "
     rb"|\A\s+(?:\x1b\[\d+m)*(?:Typing|Numba\w*)Error: |\bwandb-upload_\d+:\d+ \[|\Apanic: stream_init: "

@@ -1,7 +1,7 @@
 """Policy losses: an optimiser of rewards shifts its loss to lie near 0, so its height shows nothing. Pure.
 
-The advantages of a group have a mean of 0 (DeepSeekMath, arXiv 2402.03300). So the loss of TRL's
-GRPO is the KL term and rounding, and rises a hundredfold while the policy learns.
+The advantages of a group have a mean of 0 (DeepSeekMath, arXiv 2402.03300). So the loss of TRL's GRPO is its
+KL term and rounding, and rises a hundredfold while the policy learns.
 """
 
 from __future__ import annotations
