@@ -181,12 +181,21 @@ def _is_a_link(root: Hit) -> bool:
 def exit_before_the_wait(root: Hit | None, exits: Sequence[Hit]) -> Hit | None:
     """The report of a process that had failed before the others waited for it or lost their link to it.
 
-    `exits`: lines that only say how a process ended. They say nothing of another start.
+    `exits`: lines that only say how a process ended. They say nothing of another start. What the launcher's
+    list of failures quotes is the word of the process itself.
     """
     if root is None or family(root.error_type) not in ("comms", "stall") or root.transient is False:
         return root
+    if _is_quoted_in_a_list(root, exits):
+        return root
     failed = [each for each in exits if _says_a_failed_exit(each) and earlier(each.line, root.line)]
     return min(failed, key=in_order) if failed else root
+
+
+def _is_quoted_in_a_list(root: Hit, hits: Sequence[Hit]) -> bool:
+    """Whether torchrun's list of failures holds the line, within the traceback of a process."""
+    lists = (each for each in hits if each.rule == "torchrun_child_failed" and "lists" in each.captures)
+    return root.line.text.startswith("  ") and any(earlier(each.line, root.line) for each in lists)
 
 
 def exit_of_the_peer(root: Hit | None, hits: Sequence[Hit]) -> Hit | None:

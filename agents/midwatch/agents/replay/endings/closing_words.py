@@ -100,6 +100,8 @@ _KINDS = tuple(
             "numerical_instability",
             r"\b(?:nan|inf|non-?finite)s?\b.{0,60}\b(?:giving up|stop|abort|exit|terminat|detected|found)"
             r"|\b(?:stop|abort|exit|terminat|end)(?:p?ing|p?ed)?\b.{0,40}\b(?:nan|inf|non-?finite|diverge)"
+            r"|\b(?:policy|reward|entropy|training|model|loss) (?:has |have |is |was )?collapsed?\b.{0,40}"
+            r"\b(?:stop|abort|exit|terminat|halt|end)"
             r"|\b(?:training|model|loss|optimi[sz]ation|gradients?) (?:has |have |is |was )?(?:diverged"
             r"|diverging|exploded)\b|\bloss (?:is|became|was|has become) (?:nan|inf\b|not finite|no longer)",
         ),
@@ -124,6 +126,7 @@ _KINDS = tuple(
         (
             VAGUE,
             r"\babort(?:ing|ed|s)\b(?! (?:0|complete))|\bunrecoverable\b|\bgiving up\b|\bgave up\b|\bfatal\b"
+            r"|\A\W*(?:error|fatal|critical)\b.{1,120}\b(?:halt|stopp|exit|terminat|quitt)ing\b[.!]*\s*$"
             r"|\b" + _LEAVES + r"\b.{0,40}\b(?:errors?|failures?|abnormally|unexpectedly|exception)\b"
             r"|\b(?:due to|because of|with) (?:an? |the |previous |\d+ )?(?:unexpected |internal )?"
             r"(?:error|failure|exception)s?\b|\bassertion\b.{0,200}\bfailed\b|\bpanicked\b"

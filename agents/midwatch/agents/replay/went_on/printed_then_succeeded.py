@@ -2,8 +2,8 @@
 
 A program that a failure ends prints no success. But a script may print one behind a program that crashed. So
 the program must have caught the failure. Either a handler printed the traceback, or one logger wrote the
-failure, in a line of its own, and the success. A process that crashed above caught nothing, and no logger
-catches a loss that stays no number.
+failure, in a line of its own, and the success. A process that crashed above, or that torchrun lists as failed,
+caught nothing, and no logger catches a loss that stays no number.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from midwatch.streams.records import Hit
 
 _HEAD = 60
 _CRASHED = "Fatal Python error: "
+_LISTED = "torchrun_child_failed"
 _OF_CLIENTS = (
     "service_refused",
     "no_way_to_the_peer",
@@ -47,7 +48,7 @@ def got_over_by_its_word(
     `last`: files with a failure, and the line of the last one. `held`: the failures that no later step has
     undone. `hits`: all hits of the job. `succeeded`: its word counts. Raises OSError.
     """
-    crashed = any(_CRASHED in hit.line.text for hit in held)
+    crashed = any(_CRASHED in hit.line.text or hit.rule == _LISTED for hit in held)
     if last and not crashed and all(_printed_then_succeeded(*each, held, hits) for each in last):
         return "the program itself printed its last failure, and told of its success behind it"
     if last and all(says_it_ended_well(*each) or all_voices_tell(*each) for each in last):

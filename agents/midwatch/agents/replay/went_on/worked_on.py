@@ -9,11 +9,12 @@ from midwatch.agents.replay.went_on.finite_again import is_finite_again
 from midwatch.agents.replay.went_on.imported_later import imported_later
 from midwatch.agents.replay.went_on.next_trial import next_trial_began
 from midwatch.agents.replay.went_on.resumed_records import resumes_records
+from midwatch.agents.replay.went_on.served_on import served_on
 from midwatch.agents.replay.went_on.work_again import works_again
 
 
 def worked_on(file: LogFile, last: int, *, ended: bool = False) -> bool:
-    """Whether work, the missing module, whole losses, a count, a trial or a run stand behind line `last`.
+    """Whether work, the missing module, whole losses, a count, a trial, a run or an answer stand behind `last`.
 
     `ended`: somebody outside said that the job or a process has ended. Raises OSError.
     """
@@ -24,5 +25,5 @@ def worked_on(file: LogFile, last: int, *, ended: bool = False) -> bool:
         or counts_on(file, last, ended=ended)
         or next_trial_began(file, last)
         or begun_again(file, last)
-        or (not ended and resumes_records(file, last))
+        or (not ended and (resumes_records(file, last) or served_on(file, last)))
     )

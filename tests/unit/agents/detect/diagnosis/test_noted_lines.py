@@ -134,3 +134,28 @@ def test_a_hub_that_answers_5xx_is_away_for_a_while(watch: Watch) -> None:
     assert (done.verdict.root_line, done.decision.action) == (f"[rank0]: {AWAY}".strip(), "restart")
     assert watch(f"[rank0]: {NOT_FOUND}").decision.action == "hold"
     assert watch(f"[rank1]: {AWAY}[rank0]: {NOT_FOUND}").verdict.root_line == f"[rank0]: {NOT_FOUND}".strip()
+
+
+WORKER_FAILED = (
+    "E0302 11:52:41.100000 77 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: 1) "
+    "local_rank: 1 (pid: 4041) of binary: /toys/bin/python\n"
+)
+LIST_OF_FAILURES = (
+    "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
+    "============================================================\ntoys.train FAILED\n"
+    "Root Cause (first observed failure):\n[0]:\n  rank      : 1 (local_rank: 1)\n"
+    "  exitcode  : 1 (pid: 4041)\n  error_file: /tmp/toys/attempt_0/1/error.json\n"
+    "  traceback : Traceback (most recent call last):\n"
+    '    File "/toys/feed.py", line 9, in read\n      part = client.get(url)\n'
+)
+CLIENT_CLOSED = "RuntimeError: Cannot send a request, as the client has been closed.\n"
+
+
+def test_the_error_that_torchrun_lists_of_the_process_that_failed_is_the_root(watch: Watch) -> None:
+    done = watch(STEPS + WORKER_FAILED + LIST_OF_FAILURES + "  " + CLIENT_CLOSED)
+    assert (done.verdict.root_line.strip(), done.verdict.error_type) == (
+        CLIENT_CLOSED.strip(),
+        "communication",
+    )
+    other = watch(STEPS + WORKER_FAILED + "[rank2]: " + CLIENT_CLOSED)
+    assert other.verdict.root_line == WORKER_FAILED.strip()

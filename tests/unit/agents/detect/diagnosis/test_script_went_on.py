@@ -31,6 +31,16 @@ def test_an_exception_of_a_program_that_was_launched_behind_a_missing_file_is_it
     assert watch(f"{no_file}{begun[:60]}\n{own}").verdict.root_line == no_file.strip()
 
 
+def test_a_step_that_found_no_program_is_not_why_a_later_one_failed(watch: Watch) -> None:
+    no_program = (
+        "slurmstepd: error: execve(): toyprobe: No such file or directory\n"
+        "srun: error: n1: task 0: Exited with exit code 2\n"
+    )
+    own = frames("MemoryError: Unable to allocate 7.7 GiB for the toys") + "\n"
+    assert watch(f"{no_program}{BUILT}{own}").verdict.error_type == "host_oom"
+    assert watch(f"{no_program}{own}").verdict.error_type == "config"
+
+
 def test_a_job_that_met_its_time_limit_had_gone_on(watch: Watch) -> None:
     done = watch(f"{NO_COMMAND}{BUILT}{LIMIT}")
     assert (done.verdict.error_type, done.decision.action) == ("slurm_failure", "stop")

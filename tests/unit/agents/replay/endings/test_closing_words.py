@@ -44,6 +44,8 @@ TOLD = [
     (": Unable to connect to the toy's endpoint", "communication"),
     ("toy: no progress for 1800 seconds", "hang"),
     ("the model has diverged at step 70", "numerical_instability"),
+    ("ERROR: the toy policy collapsed. Halting.", "numerical_instability"),
+    ("ERROR: the toys lie about. Halting.", "exception"),
     ("toy: accelerator 3 is in error state", "hardware"),
     ("toy: failed to bind to [::]:4188", "port_in_use"),
     ("toy: no licenses available", "config"),

@@ -17,6 +17,8 @@ from midwatch.streams.records import Hit
 IN_A_THREAD = "in_a_thread"
 """The capture of an exception that ended a thread beside the main one."""
 _OF_A_SHELL = ("shell_cannot_start", "option_as_command", "letter_as_command")
+_OF_A_STEP = "error: execve(): "
+"""A step of SLURM that found no program to run. The script may go on with its next one."""
 # srun and mpirun print it in front of each line of what they launched, and of nothing else.
 _LAUNCHED = re.compile(r"\s{0,5}\d{1,6}: |\[\d+(?:,[\w:-]+)*\]<std")
 OF_A_PROGRAM = 12
@@ -59,6 +61,8 @@ def script_went_on(hit: Hit, around: Surroundings) -> RootCandidate | None:
     """
     if hit.rule in _OF_A_SHELL:
         others = around.once(_others)[hit.line.file]
+    elif _OF_A_STEP in hit.line.text:
+        others = around.once(_other_causes)[hit.line.file]
     elif LEFT_THE_SCRIPT in hit.captures and _LAUNCHED.match(hit.line.text) is None:
         others = around.once(_launched)[hit.line.file]
     else:
@@ -90,6 +94,11 @@ def _enough_for(hit: Hit, other: Hit) -> int:
 def _others(around: Surroundings) -> dict[tuple[str, str], list[Hit]]:
     """By file, in their order, the failures that no shell tells of."""
     return _by_file([hit for hit in around.hits if hit.rule not in _OF_A_SHELL])
+
+
+def _other_causes(around: Surroundings) -> dict[tuple[str, str], list[Hit]]:
+    """By file, in their order, the causes beside those of steps without a program."""
+    return _by_file([hit for hit in around.causes if _OF_A_STEP not in hit.line.text])
 
 
 def _launched(around: Surroundings) -> dict[tuple[str, str], list[Hit]]:
