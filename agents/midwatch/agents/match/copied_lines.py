@@ -1,7 +1,8 @@
 """Lines that a wrapper copies from the program that it started, each through its own logger. Pure.
 
-Such a wrapper calls each line information, whatever it says. A logger of the job itself writes its level
-once, in front of a message. Neither a frame of a traceback nor another logger's clock and level begins one.
+Such a wrapper calls each line information, or a warning, whatever it says. A logger of the job itself writes
+its level once, in front of a message. Neither a frame of a traceback nor another logger's clock and level
+begins one.
 """
 
 from __future__ import annotations
@@ -29,4 +30,4 @@ _COPIED = re.compile(rf"(?m)^{LOGGED}{COLLECTED}(?:{'|'.join(_OF_ANOTHER_PROGRAM
 @lru_cache(maxsize=2)
 def are_copied(text: bytes) -> bool:
     """Whether a logger copies the lines of this text, as one of them shows that is no message of its own."""
-    return b"INFO" in text and _COPIED.search(text) is not None
+    return (b"INFO" in text or b": WARNING/" in text) and _COPIED.search(text) is not None

@@ -9,13 +9,12 @@ from functools import partial
 
 from midwatch.agents.decide.decision import Rulebook
 from midwatch.agents.replay.endings.closing_lines import ClosingFailure, closing_failure
-from midwatch.agents.replay.endings.closing_words import VAGUE
 from midwatch.agents.replay.endings.contradicted_end import counted_end, failure_at_the_end, is_done
 from midwatch.agents.replay.endings.held_back import HELD_BACK, held_back_behind
 from midwatch.agents.replay.endings.open_spike import Losses, Spike, broken_at_end, is_over
 from midwatch.agents.replay.endings.said_before_exit import said_before_exit
 from midwatch.agents.replay.endings.seen_at_the_end import with_closing, with_cut_name, with_spike
-from midwatch.agents.replay.endings.told_undone import UNDONE, cuts_behind_failures, told_undone
+from midwatch.agents.replay.endings.told_undone import UNDONE, cuts_behind_failures, first_undone
 from midwatch.agents.replay.matched_files import Damage, in_order, matching
 from midwatch.agents.replay.pipeline import JobWatch, PipelineStep, step
 from midwatch.agents.replay.reading.archives import Advance, nothing
@@ -106,7 +105,8 @@ def replay(  # noqa: PLR0913  # what a log alone cannot tell; each has its defau
             unlisted += len(record.hits) - len(listed)
     place = {file.path: index for index, file in enumerate(files)}
     hits.sort(key=lambda hit: place[hit.line.path])
-    undone = _told_undone(run, files) if end is None and not cut else None
+    done = run.watch.job.state.succeeded
+    undone = first_undone(files, succeeded=done) if end is None and not cut else None
     held = bool(run.watch.job.state.held) and end is None
     over_it = _went_on(run, files, hits) if held and undone is None else ""
     if end is not None or (run.watch.job.state.held and not over_it):
@@ -349,13 +349,6 @@ def _held_back(
         return None
     number = held_back_behind(files[0])
     return up_to(files[0], number) if number else None
-
-
-def _told_undone(run: _JobReplay, files: Sequence[LogFile]) -> ClosingFailure | None:
-    """The line in which the first such file says at its end that not all of the work was done."""
-    succeeded = run.watch.job.state.succeeded
-    found = ((file.path, told_undone(file, succeeded=succeeded)) for file in files)
-    return next((ClosingFailure(path, number, VAGUE, UNDONE) for path, number in found if number), None)
 
 
 def _closing(run: _JobReplay, files: Sequence[LogFile], hits: Sequence[Hit]) -> ClosingFailure | None:

@@ -7,7 +7,7 @@ import re
 _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d+)?"
 _DATE = r"\d{4}[-/]\d\d[-/]\d\d"
 _ZONE = r"(?: ?(?:Z|[+-]\d\d:?\d\d| (?:UTC|GMT|CES?T|[EPMC][SD]T|[KJI]ST)))?"
-# Horovod's `--prefix-timestamp`
+# Of `mpirun --timestamp-output`, and of Horovod's `--prefix-timestamp`
 _ASCTIME = r"[A-Z][a-z][a-z] [A-Z][a-z][a-z] [ \d]\d \d\d:\d\d:\d\d \d{4}"
 # A host with a number and its domain. Modules and files of Python have none of these endings.
 DOMAIN = (
@@ -15,7 +15,7 @@ DOMAIN = (
 )
 _ALWAYS_THE_SAME = (
     r"\[rank\d+\]:? ?|\[[A-Za-z]\w*\d\]: ?"  # torch, torchrun --tee: the role and its rank
-    rf"|(?:{_ASCTIME})?\[\d+(?:,[\w:-]+)*\]<std\w+>: ?"  # mpirun --tag-output, Horovod, SageMaker
+    rf"|(?:{_ASCTIME}|(?:{_ASCTIME})?\[\d+(?:,[\w:-]+)*\])<std\w+>: ?"  # mpirun, Horovod, SageMaker
     r"|\d+: "  # srun --label
     r"|\((?:[^()]*pid=\d[^()]*|raylet(?:, ip=[\d.]+)?|autoscaler \+[\dhms]+)\) "  # Ray, SkyPilot
     r"|[A-Za-z][\w.-]*\d +\| "  # Docker Compose
@@ -30,9 +30,12 @@ _ALWAYS_THE_SAME = (
     r"|\d+\.\ds[ \t]+\d+[ \t]"  # Kaggle: the seconds, and the number of the line
 )
 # A collector's own level stands in these: Vertex AI's workers, Airflow's operators, Determined's trials,
-# Prefect's runs. Metaflow names its step.
+# Prefect's runs. Metaflow names its step. Airflow gives all that a task writes to stderr the level WARNING.
 _WORKERPOOL = r"[A-Z]+[ \t][\d: +-]+[ \t]workerpool\d+-\d+[ \t]"
-_OPERATOR = r"\{(?:subprocess|pod_manager|process_utils|docker|logging_mixin)\.py:\d+\} INFO - (?:\[base\] )?"
+_OPERATOR = (
+    r"\{(?:(?:subprocess|pod_manager|process_utils|docker)\.py:\d+\} INFO"
+    r"|logging_mixin\.py:\d+\} (?:INFO|WARNING)) - (?:\[base\] )?"
+)
 _TRIAL = r"(?:[0-9a-f]{8} )?(?:\[rank=\d+\] )?\|\| (?:INFO: )?"
 _FLOW = r"\| [A-Z]+ +\| (?:Flow|Task) run '[^'\n]+' - "
 # Polyaxon names its replica.
@@ -47,14 +50,15 @@ _WITH_A_CLOCK = (
     rf"|{_DATE} {_CLOCK}: "  # nnU-Net
     rf"|\[?{_CLOCK}\]? (?:{_FLOW})?"
 )
-# A program's logger at level INFO, as a wrapper uses it to pass on each line of what it started.
+# A program's logger at level INFO, as a wrapper uses it to pass on each line of what it started. Celery passes
+# on all that its tasks print, at the level that its settings name, and that is WARNING.
 _LOGGER = (
-    r"(?:- (?:[\w.]+ - )?INFO - |\| INFO +\| (?:[\w.:<>]+ - )?|INFO:[\w.]+:"
+    rf"(?:\[{_DATE} {_CLOCK}: (?:INFO|WARNING)/\w+(?:-\d+)?\] |- (?:[\w.]+ - )?INFO - |\| INFO +\| (?:[\w.:<>]+ - )?|INFO:[\w.]+:"
     rf"|(?:\[{_DATE} {_CLOCK}\])?(?:\[[\w.]+\] ?)?\[INFO\] ?(?:- )?)"
 )
 COLLECTED = rf"(?: *(?:{_ALWAYS_THE_SAME}|{_WITH_A_CLOCK}|{_WORKERPOOL}))*"
 LOGGED = rf"{COLLECTED} *{_LOGGER}"
-"""A pattern of such prefixes, the last of which is a logger's at level INFO; behind `^`."""
+"""A pattern of such prefixes, the last of which is a logger's that passes on what others print; behind `^`."""
 
 FRONT = rf"(?: *(?:{_ALWAYS_THE_SAME}|{_WITH_A_CLOCK}|{_WORKERPOOL}|{_LOGGER}))*"
 """A pattern of any number of such prefixes, for RE2 and for `re`; behind `^`.
@@ -86,7 +90,7 @@ def front(line: bytes) -> int:
 
 
 def logged(line: bytes) -> int:
-    """How many bytes of a line are a head that ends with a logger's level INFO; 0 without one."""
+    """How many bytes of a line are a head that ends with such a logger's level; 0 without one."""
     found = _LOGGED.match(line, 0, _LONGEST)
     return found.end() if found else 0
 

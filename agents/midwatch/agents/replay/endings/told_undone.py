@@ -13,9 +13,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from midwatch.agents.replay.endings.closing_lines import ClosingFailure
+from midwatch.agents.replay.endings.closing_words import VAGUE
 from midwatch.agents.replay.endings.nothing_worked import nothing_worked
 from midwatch.agents.replay.endings.stage_codes import badly_ended_part
-from midwatch.agents.replay.reading.log_files import LogFile, last_lines, line_count, up_to
+from midwatch.agents.replay.reading.log_files import LogFile, last_lines, line_count, line_of, up_to
 from midwatch.agents.replay.reading.printed_forms import form_of_print, own_part
 from midwatch.streams.records import Hit
 
@@ -68,8 +70,30 @@ _FAILED = re.compile(
     rf"|(?<![\w./-])[1-9]\d* (?:of \d+ )?{_OF_MANY} (?:failed|exited non-?zero|crashed|died|lost)\b"
     r"|(?:\A|[\"\s])[\w-]+: (?-i:FAILED)\"?\}?\s*\Z"
 )
+_RESULT = r"(?:final|last|best) (?:checkpoint|model|weights|snapshot|results?)"
+_UNSAVED = re.compile(
+    rf"(?i)\b{_RESULT} (?:save|saving|write|writing|export|upload) failed\b"
+    rf"|\b(?:failed to|could ?n[o']t|cannot|unable to) (?:save|write|store|export) (?:the )?{_RESULT}\b"
+)
+_HALTED = re.compile(
+    r"\A\W*(?:ERROR|FATAL|CRITICAL)\b.{1,160}\b(?i:halting|aborting|giving up|terminating)\b[.!]*\s*\Z"
+)
+_OF_A_DISK = re.compile(
+    r"(?i)\bno space left\b|\bquota exceeded\b|\bread-only file system\b|\binput/output error\b"
+)
 _ENOUGH = re.compile(r"(?i)\b(?:required|optional|skipped|enough|minimum|quorum)\b")
 """What was left undone was not needed."""
+
+
+def first_undone(files: Sequence[LogFile], *, succeeded: bool) -> ClosingFailure | None:
+    """What the first such file tells of it; None if none does. Arguments as of `told_undone`."""
+    found = ((file, told_undone(file, succeeded=succeeded)) for file in files)
+    return next((_undone(file, number) for file, number in found if number), None)
+
+
+def _undone(file: LogFile, number: int) -> ClosingFailure:
+    kind = "storage" if _OF_A_DISK.search(line_of(file, number)) else VAGUE
+    return ClosingFailure(file.path, number, kind, UNDONE)
 
 
 def told_undone(file: LogFile, *, succeeded: bool = False) -> int:
@@ -111,4 +135,4 @@ def _says_undone(words: str) -> bool:
     each = (_OF_ALL, _ALL_OF, _TRAINED)
     counts = [] if _GOES_ON.search(words) else [pair for form in each for pair in form.findall(words)]
     in_part = any(int(done) < int(of) for done, of in counts)
-    return in_part or _NONE.search(words) is not None or _FAILED.search(words) is not None
+    return in_part or any(form.search(words) for form in (_NONE, _FAILED, _UNSAVED, _HALTED))

@@ -1,17 +1,19 @@
 """Printed, then succeeded: the program printed its failure itself, and told of its success behind it. Pure.
 
 A program that a failure ends prints no success. But a script may print one behind a program that crashed. So
-the program must have caught the failure. Either a handler printed the traceback, or one logger wrote the
-failure, in a line of its own, and the success. A process that crashed above, or that torchrun lists as failed,
-caught nothing, and no logger catches a loss that stays no number.
+the program must have caught the failure. Either a handler printed the traceback, and not as the end of the
+whole run, or one logger wrote the failure, in a line of its own, and the success. A process that crashed
+above caught nothing, nor did one that torchrun lists as failed. And no logger catches a loss that stays no
+number.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import islice
 
-from midwatch.agents.replay.reading.log_files import LogFile, line_of
+from midwatch.agents.replay.reading.log_files import LogFile, line_of, lines_behind
 from midwatch.agents.replay.went_on.aftermath import printed_by_a_handler, tells_an_end
 from midwatch.agents.replay.went_on.good_ends import (
     all_voices_tell,
@@ -33,6 +35,15 @@ _OF_CLIENTS = (
     "web_request_failed",
     "hub_unreachable",
     "hub_refused",
+)
+_LONGEST = 120  # lines of a traceback
+_ABOVE = 2  # lines above its header
+_HEADER = "Traceback (most recent call last):"
+# Hydra shows the exception of its job so, and exits. Others tell that the run itself failed, and exit, too.
+_OF_THE_RUN = re.compile(
+    r"\bError executing job with overrides: "
+    r"|(?i:\b(?:training|fine-?tuning|pre-?training|run|job|experiment|pipeline|main)(?: has| was)?"
+    r" (?:failed|crashed|aborted)\b)"
 )
 _LEVEL = re.compile(r"\b(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)\b")
 _INFORMS = re.compile(r"\bINFO\b")
@@ -76,9 +87,17 @@ def _printed_then_succeeded(file: LogFile, last: int, held: Sequence[Hit], hits:
     ]
     done += [number for number in good_ends(file) if number > last]
     if printed_by_a_handler(file, last):
-        return bool(done) or says_exit_zero(file, last)
+        return not _is_of_the_run(file, last) and (bool(done) or says_exit_zero(file, last))
     of_numbers = any(hit.error_type == "numerical_instability" and hit.line.path == file.path for hit in held)
     return not of_numbers and _logged_as(file, last, done)
+
+
+def _is_of_the_run(file: LogFile, last: int) -> bool:
+    """Whether the line above the traceback that ends in line `last` says that the run itself failed."""
+    first = max(last - _LONGEST, 0)
+    lines = list(islice(lines_behind(file, first), last - first))
+    header = max((at for at, line in enumerate(lines) if _HEADER in line), default=0)
+    return any(map(_OF_THE_RUN.search, lines[max(header - _ABOVE, 0) : header]))
 
 
 def _logged_as(file: LogFile, last: int, done: Sequence[int]) -> bool:

@@ -14,9 +14,10 @@ from midwatch.agents.replay.went_on.work_again import works_again
 
 
 def worked_on(file: LogFile, last: int, *, ended: bool = False) -> bool:
-    """Whether work, the missing module, whole losses, a count, a trial, a run or an answer stand behind `last`.
+    """Whether work, the missing module, whole losses, a count, a trial or a run stand behind line `last`.
 
-    `ended`: somebody outside said that the job or a process has ended. Raises OSError.
+    So may good answers of a server. `ended`: somebody outside said that the job or a process has ended.
+    Raises OSError.
     """
     return (
         works_again(file, last)

@@ -31,6 +31,8 @@ CLOCKS = (
     "2026-03-02T11:52:40.123Z\t",
     "2026-03-02T11:52:40.123000+00:00 toy-job/algo-1-1680000000 ",
     "[2026-03-02, 11:52:40 UTC] {subprocess.py:93} INFO - ",
+    "[2026-03-02T11:52:40.123+0000] {logging_mixin.py:188} WARNING - ",
+    "Mon Mar  2 11:52:40 2026<stderr>:",
     "[2026-03-02T11:52:40.123456Z] 9b0f4d1b || INFO: ",
     "2026-03-02T11:52:40.123456Z 01O ",
     "2026-03-02 11:52:40.123 [77/train/3 (pid 4188)] ",
@@ -44,6 +46,7 @@ LOGGERS = (
     "2026-03-02 11:52:40.123 | INFO     | toy.runner:stream:41 - ",
     "[2026-03-02 11:52:40,123][toy.runner][INFO] - ",
     "INFO:toy.runner:",
+    "[2026-03-02 11:52:40,123: WARNING/ForkPoolWorker-3] ",
 )
 """A wrapper that copies each line through its own logger. A line that no logger begins with tells that it does."""
 STEPS = "Epoch 3 step 40/900 loss 2.31\nEpoch 3 step 50/900 loss 2.30\n"

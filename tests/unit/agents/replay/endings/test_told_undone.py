@@ -41,6 +41,9 @@ def told(text: str) -> int:
         "sweep: trial a status 0, trial b status 1",
         "Toys trained: 1 of 4",
         "[INFO] done: 77 toys, last checkpoint: None",
+        "toyd WARNING: Final checkpoint save failed: [Errno 28] No space left on device: 'toys.json'",
+        "could not write the best model",
+        "ERROR: the toys fell over. Halting.",
         "export: out/toys.csv 0 lines for Monday",
     ],
 )
@@ -56,6 +59,8 @@ def test_words_of_what_was_left_undone(line: str) -> None:
         "Toys trained: 4 of 4",
         "toy files: 4/4",
         "kept 342 of 360 records",
+        "checkpoint 7 save failed, trying again",
+        "halting the toys was fine",
         "toys: 1/4 formats, all required ones are there",
         "aggregated 3/6 clients, the quorum is reached",
         "wandb: 7 of 9 files uploaded",

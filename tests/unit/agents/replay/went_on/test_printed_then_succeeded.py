@@ -15,12 +15,14 @@ LOGGED = "2026-03-02 11:52:40,118 ERROR toys: size 64 is too large\n" + RAISED
 PUSHED = "2026-03-02 11:52:40,118 ERROR toys: push: ConnectionRefusedError: [Errno 111] Connection refused\n"
 DONE = "2026-03-02 11:53:40,118 INFO toys: finished after 77 steps, loss 0.31\n"
 LISTED = (
-    "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n" + "=" * 60 + "\ntoys.train FAILED\n"
+    "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
+    "============================================================\ntoys.train FAILED\n"
     "Root Cause (first observed failure):\n[0]:\n  rank      : 1 (local_rank: 1)\n"
     "  exitcode  : 1 (pid: 4041)\n  traceback : Traceback (most recent call last):\n"
     '    File "/toys/train.py", line 3, in fit\n      x = net(x)\n'
     "  torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n  \n" + "=" * 60 + "\n"
 )
+WITHIN = RAISED.replace("<module>", "main")
 NO_NUMBER = "2026-03-02 11:52:40,118 WARNING toys: epoch 1/7: loss=nan, time=30.1s\n"
 COPIED = "".join(
     f"2026-03-02 11:53:40,118 - INFO - {line}\n" for line in (*RAISED.splitlines(), "Finished at 11:53 UTC")
@@ -38,6 +40,15 @@ COPIED = "".join(
         pytest.param(DONE + PUSHED, True, id="the success stands in front"),
         pytest.param(COPIED, True, id="a wrapper copied both"),
         pytest.param("Fatal Python error: Aborted\n" + PUSHED + DONE, True, id="a process crashed above"),
+        pytest.param(WITHIN + "All done!\n", False, id="a handler printed it"),
+        pytest.param(
+            "Error executing job with overrides: ['toys=7']\n" + WITHIN + "All done!\n",
+            True,
+            id="Hydra shows it",
+        ),
+        pytest.param(
+            "ERROR: Training failed: no memory\n" + WITHIN + "All done!\n", True, id="of the whole run"
+        ),
         pytest.param(LISTED + "[11:53] DONE, toys are in /toys/out\n", True, id="torchrun lists a process"),
         pytest.param(NO_NUMBER * 3 + DONE.replace("0.31", "nan"), True, id="a loss that is no number"),
         pytest.param(NO_NUMBER * 3 + PUSHED + DONE.replace("0.31", "nan"), True, id="and another failure"),
