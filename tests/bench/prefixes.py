@@ -36,6 +36,7 @@ PREFIXES: dict[str, Prefix] = {
     "`torchrun --tee`": _always("[default0]:"),
     "torch's rank": _always("[rank0]: "),
     "`mpirun --tag-output`": _always("[1,0]<stderr>:"),
+    "`mpirun --timestamp-output`": _at("%a %b %d %H:%M:%S %Y<stderr>:"),
     "SageMaker": _always("[1,mpirank:0,algo-1]<stderr>:"),
     "Horovod": _always("[0]<stderr>:"),
     "pdsh": _always("gpu-7: "),
@@ -58,6 +59,7 @@ PREFIXES: dict[str, Prefix] = {
     "an export of CloudWatch": _at("%Y-%m-%dT%H:%M:%S.123Z\t"),
     "`aws logs tail`": _at("%Y-%m-%dT%H:%M:%S.123000+00:00 toy-job/algo-1-1680000000 "),
     "Airflow": _at("[%Y-%m-%d, %H:%M:%S UTC] {subprocess.py:93} INFO - "),
+    "Airflow, of a task's stderr": _at("[%Y-%m-%dT%H:%M:%S.123+0000] {logging_mixin.py:188} WARNING - "),
     "Determined": _at("[%Y-%m-%dT%H:%M:%S.123456Z] 9b0f4d1b || INFO: "),
     "GitLab": _at("%Y-%m-%dT%H:%M:%S.123456Z 01O "),
     "Metaflow": _at("%Y-%m-%d %H:%M:%S.123 [77/train/3 (pid 4188)] "),
@@ -67,6 +69,7 @@ PREFIXES: dict[str, Prefix] = {
     "loguru": _at("%Y-%m-%d %H:%M:%S.123 | INFO     | toy.runner:stream:41 - "),
     "Hydra": _at("[%Y-%m-%d %H:%M:%S,123][toy.runner][INFO] - "),
     "Python's own form": _always("INFO:toy.runner:"),
+    "Celery": _at("[%Y-%m-%d %H:%M:%S,123: WARNING/ForkPoolWorker-3] "),
     "a clock in brackets": _at("[%Y-%m-%d %H:%M:%S] "),
     "an hour in brackets": _at("[%H:%M:%S] "),
 }

@@ -50,15 +50,16 @@ _WITH_A_CLOCK = (
     rf"|{_DATE} {_CLOCK}: "  # nnU-Net
     rf"|\[?{_CLOCK}\]? (?:{_FLOW})?"
 )
-# A program's logger at level INFO, as a wrapper uses it to pass on each line of what it started. Celery passes
-# on all that its tasks print, at the level that its settings name, and that is WARNING.
+# A program's logger at level INFO, as a wrapper uses it to pass on each line of what it started. Celery
+# passes on all that its tasks print, at a level of its settings, which is WARNING unless somebody sets it.
 _LOGGER = (
-    rf"(?:\[{_DATE} {_CLOCK}: (?:INFO|WARNING)/\w+(?:-\d+)?\] |- (?:[\w.]+ - )?INFO - |\| INFO +\| (?:[\w.:<>]+ - )?|INFO:[\w.]+:"
+    rf"(?:\[{_DATE} {_CLOCK}: (?:INFO|WARNING)/\w+(?:-\d+)?\] "
+    r"|- (?:[\w.]+ - )?INFO - |\| INFO +\| (?:[\w.:<>]+ - )?|INFO:[\w.]+:"
     rf"|(?:\[{_DATE} {_CLOCK}\])?(?:\[[\w.]+\] ?)?\[INFO\] ?(?:- )?)"
 )
 COLLECTED = rf"(?: *(?:{_ALWAYS_THE_SAME}|{_WITH_A_CLOCK}|{_WORKERPOOL}))*"
 LOGGED = rf"{COLLECTED} *{_LOGGER}"
-"""A pattern of such prefixes, the last of which is a logger's that passes on what others print; behind `^`."""
+"""A pattern of such prefixes, the last of which is that of a logger which passes on lines; behind `^`."""
 
 FRONT = rf"(?: *(?:{_ALWAYS_THE_SAME}|{_WITH_A_CLOCK}|{_WORKERPOOL}|{_LOGGER}))*"
 """A pattern of any number of such prefixes, for RE2 and for `re`; behind `^`.

@@ -38,7 +38,10 @@ MISSED_BY_A_BUILD = ("linker_misses_a_library", "compiler_not_there")
 WITHOUT_COLLNET = "nccl_without_collnet"
 SERVER_ASKED_TO_END = "vllm_server_asked_to_end"
 STARTED_AGAIN = "snakemake_starts_again"
-NOTED = (*MISSED_BY_A_BUILD, WITHOUT_COLLNET, SERVER_ASKED_TO_END, STARTED_AGAIN)
+_WAITS_FOR_GPUS, _ENGINE_IS_UP = "vllm_waits_for_gpus", "vllm_engine_is_up"
+NOTED = (
+    *MISSED_BY_A_BUILD, WITHOUT_COLLNET, SERVER_ASKED_TO_END, STARTED_AGAIN, _WAITS_FOR_GPUS, _ENGINE_IS_UP
+)  # fmt: skip
 """Rules of context that explain no end by themselves, and that a relation asks for."""
 LEFT_THE_SCRIPT = "left_the_script"
 """What match captures of an exception whose traceback begins in the script's own module."""
@@ -139,6 +142,17 @@ def port_that_fell(root: Hit | None, noted: Sequence[Hit]) -> Hit | None:
         return root
     fell = [each for each in noted if each.rule == "nccl_ib_port_event" and earlier(each.line, root.line)]
     return replace(min(fell, key=in_order), role="cause") if fell else root
+
+
+def waited_for_gpus(root: Hit | None, noted: Sequence[Hit]) -> Hit | None:
+    """The wait for GPUs that vLLM never got, in place of whoever ended it: the next start waits, too."""
+    if root is None or family(root.error_type) != "stopped":
+        return root
+    waits = [each for each in noted if each.rule == _WAITS_FOR_GPUS and earlier(each.line, root.line)]
+    last = max(waits, key=in_order, default=None)
+    if last is None or any(each.rule == _ENGINE_IS_UP and earlier(last.line, each.line) for each in noted):
+        return root
+    return replace(min(waits, key=in_order), role="cause", transient=None)
 
 
 def process_that_left(root: Hit | None, left: Hit | None) -> Hit | None:

@@ -21,6 +21,7 @@ from midwatch.agents.detect.diagnosis.noted_lines import (
     port_that_fell,
     process_that_left,
     service_that_answered,
+    waited_for_gpus,
     word_of_the_build,
     words_of_nccl,
 )
@@ -177,6 +178,7 @@ def _with_noted(choice: RootChoice, ending: AttemptEnd, hits: Sequence[Hit]) -> 
     choice = choice.told_by(exit_before_the_wait(choice.root, hits), "process failed")
     choice = choice.told_by(exit_of_the_peer(choice.root, hits), "process failed")
     communicated = choice.root is not waited
+    choice = choice.told_by(waited_for_gpus(choice.root, ending.noted), "explained")
     choice = choice.told_by(port_that_fell(choice.root, ending.noted), "port fell")
     choice = choice.told_by(service_that_answered(choice.root, hits), "service away")
     if not communicated:  # else what was noted at the start did not end the process

@@ -159,3 +159,27 @@ def test_the_error_that_torchrun_lists_of_the_process_that_failed_is_the_root(wa
     )
     other = watch(STEPS + WORKER_FAILED + "[rank2]: " + CLIENT_CLOSED)
     assert other.verdict.root_line == WORKER_FAILED.strip()
+
+
+TERMINATED = "*** SIGTERM received at time=1772452360 on cpu 7 ***\n"
+UP = (
+    "INFO 03-02 11:59:40 [toys.py:7] init engine (profile, create kv cache, warmup model) took 7.70 seconds\n"
+)
+
+
+def waits(seconds: int) -> str:
+    return (
+        "INFO 03-02 11:52:40 [toys.py:7] Waiting for creating a placement group of specs for "
+        f"{seconds} seconds. specs=[{{'GPU': 1.0}}, {{'GPU': 1.0}}].\n"
+    )
+
+
+def test_an_engine_that_never_got_its_gpus_is_held_whoever_ended_it(watch: Watch) -> None:
+    done = watch(waits(10) + waits(70) + waits(150) + TERMINATED)
+    assert (done.verdict.error_type, done.decision.action) == ("config", "hold")
+    assert done.verdict.root_line == waits(70).strip()
+
+
+@pytest.mark.parametrize("log", [waits(10) + TERMINATED, waits(70) + UP + TERMINATED])
+def test_an_engine_that_came_up_or_hardly_waited_was_ended(watch: Watch, log: str) -> None:
+    assert watch(log).verdict.error_type == "cancelled"
