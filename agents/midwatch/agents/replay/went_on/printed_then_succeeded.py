@@ -1,8 +1,8 @@
 """Printed, then succeeded: the program printed its failure itself, and told of its success behind it. Pure.
 
 A program that a failure ends prints no success. But a script may print one behind a program that crashed. So
-the program must have caught the failure. Either a handler printed the traceback, and not as the end of the
-whole run, or one logger wrote the failure, in a line of its own, and the success. A process that crashed
+the program must have caught the failure. Either a handler printed the traceback, and did not call the whole
+run failed. Or one logger wrote the failure, in a line of its own, and the success. A process that crashed
 above caught nothing, nor did one that torchrun lists as failed. And no logger catches a loss that stays no
 number.
 """

@@ -1,7 +1,7 @@
 """Served on: a request of a web server raised an exception, and the server answered the next. Pure.
 
-A server catches what a request raises, prints its traceback and waits for others. That it is well again shows
-only in a good answer to the same kind of request: a page on its health answers whatever else is broken.
+A server catches what a request raises, prints its traceback and waits for others. Only a good answer to the
+same kind of request shows that it is well again. A page on its health answers whatever else is broken.
 """
 
 from __future__ import annotations
