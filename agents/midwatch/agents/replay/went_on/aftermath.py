@@ -65,7 +65,10 @@ _LISTED = re.compile(
     r"|(?:\[(?:pip3?|conda)\] )?[\w.-]+(?:==\S+| @ (?:file|git|https?)\S+)\s*\Z"  # pip freeze
     r"|(?:declare -x |export )?[A-Z_][A-Z0-9_]*="  # env
     r"|[+|].*(?:NVIDIA-SMI|\d+MiB / +\d+MiB)"
-    r")|(?i:\bwaiting\b)"
+    r")|(?i:\bwaiting\b|\bheart ?beat\b)"
+    r"|\"(?:GET|HEAD|POST|PUT) /\S* HTTP/\d"  # who looks at a server, and who measures the cards
+    r"|\A[^A-Za-z]*(?:[A-Za-z][^,]{0,60},[^A-Za-z]*)?\b\d+ %,.*\bMiB\b"
+    r"|(?i:\b(?:cpu|gpu|mem(?:ory)?)[ _]?(?:util\w*|usage|load|percent)?\W{0,3}\d+(?:\.\d+)? ?%)"
 )
 
 # A bare number with a fraction: what a loop prints of its loss. Dumps print whole or hexadecimal numbers.
@@ -195,7 +198,9 @@ class LastFailure:
         if hits and all(hit.rule in _OF_A_SHELL for hit in hits):
             return "workers"  # a shell goes on behind what it cannot start
         tried = all(family(hit.error_type) in _TRIED for hit in hits)
-        return "lines" if tried and not trained else "forms"
+        if trained or not tried or leaves_the_script(file, self.numbers[file.path]):
+            return "forms"
+        return "lines"
 
     def _has_steps_before(self) -> bool:
         """Whether a file shows the training in front of its last failure, or has no failure."""
