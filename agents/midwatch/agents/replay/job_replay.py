@@ -288,19 +288,24 @@ def _went_on(run: _JobReplay, files: Sequence[LogFile], hits: Sequence[Hit]) -> 
         return told
     if success := got_over_before_the_success(held, hits, files, last):
         return f"the job reported its success in {success}, which the failures of other files may precede"
-    refused = (never_began(text_of(file), line_of(file, number).encode()) for file, number in known)
-    if (
-        not known
-        or any(refused)
-        or not all(
-            went_on(file, number, run.failures.weight_behind(file, held, trained=trained))
-            or worked_on(file, number, ended=any(map(tells_an_end, held)))
-            for file, number in known
-        )
-    ):
+    if not known or not _works_on(run, known, held, trained=trained):
         return ""
     places = ", ".join(f"{file.path}:{number}" for file, number in known)
     return f"the log goes on for many lines behind {places}, so that failure ended nothing"
+
+
+def _works_on(
+    run: _JobReplay, known: Sequence[tuple[LogFile, int]], held: Sequence[Hit], *, trained: bool
+) -> bool:
+    """Whether work stands behind those lines of all files."""
+    if any(never_began(text_of(file), line_of(file, number).encode()) for file, number in known):
+        return False
+    ended = any(map(tells_an_end, held))
+    weights = [run.failures.weight_behind(file, held, trained=trained) for file, _ in known]
+    return all(
+        went_on(*at, weight) or worked_on(*at, ended=ended, left=weight == "bars")
+        for at, weight in zip(known, weights, strict=True)
+    )
 
 
 def _up_to_its_results(known: Sequence[tuple[LogFile, int]], held: Sequence[Hit]) -> str:

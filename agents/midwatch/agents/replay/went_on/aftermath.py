@@ -5,13 +5,14 @@ against an end. How much of it counts, the failure tells (`Weight`):
 
 - Only steps undo the word of a scheduler, a kernel, a shell or a launcher that the job or a task has ended. A
   scheduler's also counts no more where lines with a clock follow that it printed minutes later.
-- A program gets over an optional import or a stall. So all ordinary lines count while it has made no step.
+- A program gets over an optional import or a stall. So all ordinary lines count while it has made no step,
+  unless an exception left the script's module.
 - Behind any other failure monitors, epilogs and waiting ranks repeat a few forms. So only the forms count,
   unless the next training prints its steps among the lines.
 - Behind the steps an exception that leaves the script's module, or the watchdog, ends a process. Another
   program may print what it likes there, so only steps undo it, or the drawings of the job's own training bar.
 
-Listings and waiting are no work, whatever failed.
+Listings, waiting and monitors are no work, whatever failed.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Literal, NamedTuple
 
 from midwatch.agents.replay.reading.log_files import LogFile, lines_behind
 from midwatch.agents.replay.reading.printed_times import last_printed
+from midwatch.agents.replay.went_on.monitors import is_of_a_monitor
 from midwatch.streams.lines.launcher_prefix import front
 from midwatch.streams.lines.times import printed_time
 from midwatch.streams.records import Hit, Hits, Progress
@@ -65,10 +67,7 @@ _LISTED = re.compile(
     r"|(?:\[(?:pip3?|conda)\] )?[\w.-]+(?:==\S+| @ (?:file|git|https?)\S+)\s*\Z"  # pip freeze
     r"|(?:declare -x |export )?[A-Z_][A-Z0-9_]*="  # env
     r"|[+|].*(?:NVIDIA-SMI|\d+MiB / +\d+MiB)"
-    r")|(?i:\bwaiting\b|\bheart ?beat\b)"
-    r"|\"(?:GET|HEAD|POST|PUT) /\S* HTTP/\d"  # who looks at a server, and who measures the cards
-    r"|\A[^A-Za-z]*(?:[A-Za-z][^,]{0,60},[^A-Za-z]*)?\b\d+ %,.*\bMiB\b"
-    r"|(?i:\b(?:cpu|gpu|mem(?:ory)?)[ _]?(?:util\w*|usage|load|percent)?\W{0,3}\d+(?:\.\d+)? ?%)"
+    r")|(?i:\bwaiting\b)"
 )
 
 # A bare number with a fraction: what a loop prints of its loss. Dumps print whole or hexadecimal numbers.
@@ -198,9 +197,8 @@ class LastFailure:
         if hits and all(hit.rule in _OF_A_SHELL for hit in hits):
             return "workers"  # a shell goes on behind what it cannot start
         tried = all(family(hit.error_type) in _TRIED for hit in hits)
-        if trained or not tried or leaves_the_script(file, self.numbers[file.path]):
-            return "forms"
-        return "lines"
+        ended = leaves_the_script(file, self.numbers[file.path])
+        return "lines" if tried and not trained and not ended else "forms"
 
     def _has_steps_before(self) -> bool:
         """Whether a file shows the training in front of its last failure, or has no failure."""
@@ -311,8 +309,8 @@ def _drawings(line: str) -> list[str]:
 def ordinary(lines: Iterable[str]) -> Iterator[str]:
     """The lines that may be work."""
     for line in lines:
-        of_the_end = _OF_THE_END.search(line) or _LISTED.search(line)
-        if of_the_end is None or _LOSS.match(line):
+        of_the_end = _OF_THE_END.search(line) or _LISTED.search(line) or is_of_a_monitor(line)
+        if not of_the_end or _LOSS.match(line):
             yield line
 
 

@@ -24,6 +24,7 @@ from midwatch.agents.replay.reading.printed_forms import (
 from midwatch.agents.replay.went_on.aftermath import printed_by_a_handler
 from midwatch.agents.replay.went_on.counted_on import is_cut
 from midwatch.agents.replay.went_on.good_ends import ALL_OF, FILE, WRITTEN
+from midwatch.agents.replay.went_on.monitors import is_of_a_monitor
 
 _READ = 3000
 _TRACEBACK = 150  # lines
@@ -202,7 +203,7 @@ def _is_in_part(line: str) -> bool:
 
 
 def _shown(lines: Iterable[str]) -> list[str]:
-    return [line for line in lines if _SHELL.search(line) is None]
+    return [line for line in lines if _SHELL.search(line) is None and not is_of_a_monitor(line)]
 
 
 def _forms(lines: Iterable[str]) -> Counter[str]:

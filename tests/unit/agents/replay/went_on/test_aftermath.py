@@ -146,6 +146,10 @@ VARIABLES = "".join(f"TOY_{word.upper()}=on\n" for word in WORDS)
 COPIED = "".join(f"saved/{word}.pt\n" for word in WORDS)
 WAITS = "".join(f"rank {n % 8} is waiting for rank 3, {n} s\n" for n in range(3 * ENOUGH))
 MONITOR = "".join(f"toymon: card {n % 8} busy {n % 3} %, {n} W\n" for n in range(3 * ENOUGH))
+CHECKS = "".join(f'INFO:  10.8.0.4:41200 - "GET /toys/{word} HTTP/1.1" 200 OK\n' for word in WORDS)
+CARDS = "".join(f"2026/03/02 11:52:40.118, Toy {word}, 35 %, 10240 MiB, 77.5 W\n" for word in WORDS)
+USAGE = "".join(f"toymon {word}: CPU usage: 35.5%, MEM: 40%\n" for word in WORDS)
+BEATS = "".join(f"toymon: heartbeat of {word}\n" for word in WORDS)
 WORK = "".join(f"the {word} of the toy is painted\n" for word in WORDS)
 
 ENDS = [
@@ -169,9 +173,9 @@ def test_only_steps_undo_the_word_that_the_job_has_ended(watch: Watch, before: s
     assert watch(f"{before}{end}\n{WORK}{steps(10, 19)}").verdict.state == "healthy"
 
 
-@pytest.mark.parametrize("rest", [PACKAGES, DELETED, VARIABLES, COPIED, WAITS])
+@pytest.mark.parametrize("rest", [PACKAGES, DELETED, VARIABLES, COPIED, WAITS, CHECKS, CARDS, USAGE, BEATS])
 @pytest.mark.parametrize("before", ["the toy is wound up\n", steps(1, 9)])
-def test_listings_and_waiting_are_no_work(watch: Watch, before: str, rest: str) -> None:
+def test_listings_waiting_and_monitors_are_no_work(watch: Watch, before: str, rest: str) -> None:
     assert watch(before + RAISED + rest).verdict.state == "failed"
     assert watch(before + RAISED + WORK).verdict.state != "failed"
 
@@ -250,6 +254,9 @@ def test_an_exception_that_stays_within_a_function_may_be_caught(watch: Watch) -
     caught = ENDED.replace("in <module>", "in step")
     assert watch(steps(1, 90) + caught + WORK).verdict.state == "healthy"
     assert watch(ENDED + WORK).verdict.state != "failed"
+    toys = "".join(f"toy {number} is painted\n" for number in range(2 * ENOUGH))
+    assert watch(caught + toys).verdict.state != "failed"
+    assert watch(ENDED + toys).verdict.state == "failed"  # one form, and nobody caught it
 
 
 CANCELLED = "slurmstepd: error: *** JOB 77 ON n4 CANCELLED AT 2026-03-02T10:00:00 ***\n"

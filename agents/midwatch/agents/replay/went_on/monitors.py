@@ -1,0 +1,20 @@
+"""Monitors: lines of who looks at a server, and of what measures the machine. They show no work. Pure.
+
+Such processes stand beside the job, and often outlive it.
+"""
+
+from __future__ import annotations
+
+import re
+
+_OF_A_MONITOR = re.compile(
+    r"\"(?:GET|HEAD|POST|PUT) /\S* HTTP/\d"  # a web server's record of a request
+    r"|\A[^A-Za-z]*(?:[A-Za-z][^,]{0,60},[^A-Za-z]*)?\b\d+ %,.*\bMiB\b"  # nvidia-smi --format=csv
+    r"|(?i:\bheart ?beat\b"
+    r"|\b(?:cpu|gpu|mem(?:ory)?)[ _]?(?:util\w*|usage|load|percent)?\W{0,3}\d+(?:\.\d+)? ?%)"
+)
+
+
+def is_of_a_monitor(line: str) -> bool:
+    """Whether the line tells of a request, of a heartbeat, or of how busy the machine is."""
+    return _OF_A_MONITOR.search(line) is not None
