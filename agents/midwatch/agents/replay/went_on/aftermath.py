@@ -37,8 +37,8 @@ ENOUGH_FORMS = 40
 
 Weight = Literal["nothing", "bars", "forms", "lines", "workers"]
 """What counts behind a failure. `workers`: lines, those of Ray's workers too."""
-_STEPS = 4
-"""Different steps behind a failure that show that a training went on."""
+_BEHIND_A_SHELL = 16  # lines: no script says so much behind its only command
+_STEPS = 4  # different ones behind a failure, that show that a training went on
 _READ = 400
 _AGAIN = 6  # times that a program said the same words, and
 _FEW = 5  # ordinary lines behind each time, that show that it gets over them
@@ -98,9 +98,8 @@ _DRAWN_ANEW = re.compile(r"\r+(?=[^\r\n])")
 _STRAY_WORDS = {"option_as_command", "letter_as_command"}
 _OF_A_SHELL = {*_STRAY_WORDS, "shell_cannot_start"}
 _SYNTAX = re.compile(r": [Ss]yntax error\b")
-_TYPED = re.compile(
-    r"\A-(?:ba|z|k|da)?sh: [^:]{1,60}: (?:command )?not found\Z"
-)  # only a login shell has the dash
+# Only a login shell has the dash.
+_TYPED = re.compile(r"\A-(?:ba|z|k|da)?sh: [^:]{1,60}: (?:command )?not found\Z")
 
 
 def is_stray(hit: Hit, *, trained: bool) -> bool:
@@ -262,7 +261,8 @@ def went_on(file: LogFile, last: int, weight: Weight) -> bool:
         own_bars = _bars_above(file, last)
         drawn = {line for line in lines if (bar := _bar(line)) and bar.of_training and bar in own_bars}
         return len(drawn) >= ENOUGH_FORMS
-    enough = len(_forms(file, last, lines)) >= ENOUGH_FORMS if weight == "forms" else len(lines) >= ENOUGH
+    least = {"forms": ENOUGH_FORMS, "workers": _BEHIND_A_SHELL}.get(weight, ENOUGH)
+    enough = len(_forms(file, last, lines) if weight == "forms" else lines) >= least
     return enough or (len(lines) >= _FEW and _got_over_it_before(file, last, lines))
 
 
@@ -309,8 +309,8 @@ def _drawings(line: str) -> list[str]:
 def ordinary(lines: Iterable[str]) -> Iterator[str]:
     """The lines that may be work."""
     for line in lines:
-        of_the_end = _OF_THE_END.search(line) or _LISTED.search(line) or is_of_a_monitor(line)
-        if not of_the_end or _LOSS.match(line):
+        idle = _OF_THE_END.search(line) or _LISTED.search(line) or is_of_a_monitor(line)
+        if _LOSS.match(line) or not idle:
             yield line
 
 

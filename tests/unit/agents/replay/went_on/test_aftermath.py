@@ -371,3 +371,11 @@ def test_no_rank_gets_over_the_word_of_a_watchdog_however_many_print_it(watch: W
         watch("".join(f"[+   77.125] {line}\n" for line in one.splitlines() * 8)).verdict.error_type
         == "torch"
     )
+
+
+@pytest.mark.parametrize(("lines", "failed"), [(16, False), (12, True)])
+def test_a_script_goes_on_behind_a_file_that_is_missing(watch: Watch, lines: int, *, failed: bool) -> None:
+    lacks = "run.sh: line 7: /opt/toys/env.sh: No such file or directory\n"
+    assert (
+        watch(lacks + "".join(WORK.splitlines(keepends=True)[:lines])).verdict.state == "failed"
+    ) is failed
