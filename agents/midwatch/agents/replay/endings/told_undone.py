@@ -56,7 +56,7 @@ _DONE = (
     r"|uploaded|published)"
 )
 _NONE = re.compile(
-    rf"(?i)\b{_DONE}\b[ :=]+0\b(?![.,]\d|%)|(?<![\w./-])0 (?:\w+ )?{_DONE}\b"
+    rf"(?i)\b{_DONE}\b[ :=]+0\b(?![.,:]\d|%)|(?<![\w./-])0 (?:\w+ )?{_DONE}\b"
     r"|\bnothing (?:was |has been )?(?:written|exported|saved|trained|produced)\b"
     r"|\bincomplete (?:run|training|export|job)\b"
     r"|\.(?:csv|tsv|parquet|jsonl?|arrow|npy)\b\W{1,3}0 (?:lines|rows|records|entries)\b"
