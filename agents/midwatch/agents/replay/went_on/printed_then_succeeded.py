@@ -39,6 +39,8 @@ _OF_CLIENTS = (
 _LONGEST = 120  # lines of a traceback
 _ABOVE = 2  # lines above its header
 _HEADER = "Traceback (most recent call last):"
+_BELOW = "Set the environment variable HYDRA_FULL_ERROR=1"
+_NEAR = 8  # lines behind an exception, whose words may have some
 # Hydra shows the exception of its job so, and exits. Others tell that the run itself failed, and exit, too.
 _OF_THE_RUN = re.compile(
     r"\bError executing job with overrides: "
@@ -93,7 +95,9 @@ def _printed_then_succeeded(file: LogFile, last: int, held: Sequence[Hit], hits:
 
 
 def _is_of_the_run(file: LogFile, last: int) -> bool:
-    """Whether the line above the traceback that ends in line `last` says that the run itself failed."""
+    """Whether a line above the traceback that ends in line `last`, or Hydra's below it, says so."""
+    if any(_BELOW in line for line in islice(lines_behind(file, last), _NEAR)):
+        return True
     first = max(last - _LONGEST, 0)
     lines = list(islice(lines_behind(file, first), last - first))
     header = max((at for at, line in enumerate(lines) if _HEADER in line), default=0)
