@@ -76,7 +76,7 @@ _UNSAVED = re.compile(
     rf"|\b(?:failed to|could ?n[o']t|cannot|unable to) (?:save|write|store|export) (?:the )?{_RESULT}\b"
 )
 _HALTED = re.compile(
-    r"\A\W*(?:ERROR|FATAL|CRITICAL)\b.{1,160}\b(?i:halting|aborting|giving up|terminating)\b[.!]*\s*\Z"
+    r"\A\W*(?:ERROR|FATAL|CRITICAL)\b.{1,160}\b(?i:halting|aborting|terminating)\b[.!]*\s*\Z"
 )
 _OF_A_DISK = re.compile(
     r"(?i)\bno space left\b|\bquota exceeded\b|\bread-only file system\b|\binput/output error\b"

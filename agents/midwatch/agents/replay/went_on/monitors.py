@@ -1,6 +1,7 @@
 """Monitors: lines of who looks at a server, and of what measures the machine. They show no work. Pure.
 
-Such processes stand beside the job, and often outlive it.
+Such processes stand beside the job, and often outlive it. A training that prints how busy its cards are names
+its step or a measure, too.
 """
 
 from __future__ import annotations
@@ -14,7 +15,11 @@ _OF_A_MONITOR = re.compile(
     r"|\b(?:cpu|gpu|mem(?:ory)?)[ _]?(?:util\w*|usage|load|percent)?\W{0,3}\d+(?:\.\d+)? ?%)"
 )
 
+_OF_THE_WORK = re.compile(
+    r"(?i)(?:\b|_)(?:loss|acc(?:uracy)?|epochs?|steps?|iter\w*|rewards?|batch(?:es)?|samples?|tokens?)(?:\b|_)"
+)
+
 
 def is_of_a_monitor(line: str) -> bool:
     """Whether the line tells of a request, of a heartbeat, or of how busy the machine is."""
-    return _OF_A_MONITOR.search(line) is not None
+    return _OF_A_MONITOR.search(line) is not None and _OF_THE_WORK.search(line) is None

@@ -61,6 +61,7 @@ def test_words_of_what_was_left_undone(line: str) -> None:
         "kept 342 of 360 records",
         "checkpoint 7 save failed, trying again",
         "halting the toys was fine",
+        "ERROR: the toys' album did not answer, giving up",
         "7781.batch        batch            toys         16  COMPLETED      0:0 ",
         "toys: 1/4 formats, all required ones are there",
         "aggregated 3/6 clients, the quorum is reached",

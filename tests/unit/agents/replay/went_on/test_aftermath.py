@@ -373,6 +373,12 @@ def test_no_rank_gets_over_the_word_of_a_watchdog_however_many_print_it(watch: W
     )
 
 
+def test_work_that_tells_how_busy_its_cards_are_is_work(watch: Watch) -> None:
+    turns = "".join(f"toy {word}: 3 samples painted, GPU usage: 35%\n" for word in WORDS)
+    assert watch(RAISED + turns).verdict.state != "failed"
+    assert watch(RAISED + turns.replace(" samples", " cards")).verdict.state == "failed"
+
+
 @pytest.mark.parametrize(("lines", "failed"), [(16, False), (12, True)])
 def test_a_script_goes_on_behind_a_file_that_is_missing(watch: Watch, lines: int, *, failed: bool) -> None:
     lacks = "run.sh: line 7: /opt/toys/env.sh: No such file or directory\n"
