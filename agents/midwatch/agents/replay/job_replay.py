@@ -301,10 +301,10 @@ def _works_on(
     if any(never_began(text_of(file), line_of(file, number).encode()) for file, number in known):
         return False
     ended = any(map(tells_an_end, held))
-    weights = [run.failures.weight_behind(file, held, trained=trained) for file, _ in known]
     return all(
-        went_on(*at, weight) or worked_on(*at, ended=ended, left=weight == "bars")
-        for at, weight in zip(known, weights, strict=True)
+        went_on(file, number, run.failures.weight_behind(file, held, trained=trained))
+        or worked_on(file, number, ended=ended)
+        for file, number in known
     )
 
 

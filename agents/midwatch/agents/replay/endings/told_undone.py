@@ -78,6 +78,7 @@ _UNSAVED = re.compile(
 _HALTED = re.compile(
     r"\A\W*(?:ERROR|FATAL|CRITICAL)\b.{1,160}\b(?i:halting|aborting|terminating)\b[.!]*\s*\Z"
 )
+_BAR = re.compile(rb"\d%\|")
 _OF_A_DISK = re.compile(
     r"(?i)\bno space left\b|\bquota exceeded\b|\bread-only file system\b|\binput/output error\b"
 )
@@ -108,7 +109,9 @@ def told_undone(file: LogFile, *, succeeded: bool = False) -> int:
     counts = {number for number, line in shown if often[form_of_print(line)] >= _A_COUNT}
     shown = [(number, own_part(line)) for number, line in shown if not _SHELL.search(own_part(line))]
     last = [(number, words) for number, words in shown[-_LAST:] if len(words) <= _LONGEST]
+    works = max((number for number, line in lines if number in counts or _BAR.search(line)), default=0)
     told = next((number for number, words in last if number not in counts and _says_undone(words)), 0)
+    told = told or next((number for number, words in last if number > works and _HALTED.search(words)), 0)
     if told:
         met = nothing_worked(lines, {})
         return told if met is None else met[0]
@@ -135,4 +138,4 @@ def _says_undone(words: str) -> bool:
     each = (_OF_ALL, _ALL_OF, _TRAINED)
     counts = [] if _GOES_ON.search(words) else [pair for form in each for pair in form.findall(words)]
     in_part = any(int(done) < int(of) for done, of in counts)
-    return in_part or any(form.search(words) for form in (_NONE, _FAILED, _UNSAVED, _HALTED))
+    return in_part or any(form.search(words) for form in (_NONE, _FAILED, _UNSAVED))

@@ -44,23 +44,20 @@ class _Line(NamedTuple):
     text: str
 
 
-def counts_on(file: LogFile, last: int, *, ended: bool = False, left: bool = False) -> bool:
+def counts_on(file: LogFile, last: int, *, ended: bool = False) -> bool:
     """Whether a program counts on behind line `last` of the file. Raises OSError.
 
     `ended`: somebody outside said that the job or a process has ended. Others of its processes may count on
     for a while. Then only a count that reaches its total shows that the job itself goes on.
     It counted so above the line, too, or it reaches the total that it names. What counts for long may also
     have printed lines that begin so above, or tell of a good end. Behind words that it had said and got over
-    before one count is enough. `left`: an exception ended the training's process. Then only what counted
-    above shows that it goes on: another program may measure what it had saved before.
+    before one count is enough.
     """
     behind = _by_form(islice(lines_behind(file, last), _READ))
     rising = {form: told for form, lines in behind.items() if (told := _rising(lines, _LEAST))}
     first = max(last - 1 - _READ, 0)
     *printed, own = islice(lines_behind(file, first), last - first)
     above = _by_form(printed)
-    if left:
-        rising = {form: told for form, told in rising.items() if form in above}
     if rising and is_cut(file, last):
         return False
     ends = any(_reaches_its_total(lines) for lines in rising.values())

@@ -40,6 +40,7 @@ _LONGEST = 120  # lines of a traceback
 _ABOVE = 2  # lines above its header
 _HEADER = "Traceback (most recent call last):"
 _BELOW = "Set the environment variable HYDRA_FULL_ERROR=1"
+_AGAIN = re.compile(r"(?i)\b(?:re-?start|resum|re-?try)")
 _NEAR = 8  # lines behind an exception, whose words may have some
 # Hydra shows the exception of its job so, and exits. Others tell that the run itself failed, and exit, too.
 _OF_THE_RUN = re.compile(
@@ -96,7 +97,10 @@ def _printed_then_succeeded(file: LogFile, last: int, held: Sequence[Hit], hits:
 
 def _is_of_the_run(file: LogFile, last: int) -> bool:
     """Whether a line above the traceback that ends in line `last`, or Hydra's below it, says so."""
-    if any(_BELOW in line for line in islice(lines_behind(file, last), _NEAR)):
+    below = list(islice(lines_behind(file, last), _NEAR))
+    if any(map(_AGAIN.search, below)):
+        return False
+    if any(_BELOW in line for line in below):
         return True
     first = max(last - _LONGEST, 0)
     lines = list(islice(lines_behind(file, first), last - first))

@@ -13,17 +13,17 @@ from midwatch.agents.replay.went_on.served_on import served_on
 from midwatch.agents.replay.went_on.work_again import works_again
 
 
-def worked_on(file: LogFile, last: int, *, ended: bool = False, left: bool = False) -> bool:
+def worked_on(file: LogFile, last: int, *, ended: bool = False) -> bool:
     """Whether work, the missing module, whole losses, a count, a trial or a run stand behind line `last`.
 
     So may good answers of a server. `ended`: somebody outside said that the job or a process has ended.
-    `left`: as of `counts_on`. Raises OSError.
+    Raises OSError.
     """
     return (
         works_again(file, last)
         or imported_later(file, last)
         or is_finite_again(file, last)
-        or counts_on(file, last, ended=ended, left=left)
+        or counts_on(file, last, ended=ended)
         or next_trial_began(file, last)
         or begun_again(file, last)
         or (not ended and (resumes_records(file, last) or served_on(file, last)))
