@@ -164,7 +164,6 @@ MISSED = {
     "pipeline-allow-failure": "stages that may fail stand in a table as such, and chains of exceptions above",
     "attn-width-search": "only the table of the search tells that nine of twelve trials failed",
     "birdsong-linear-probe": "a warning alone tells that the probe goes on with random weights",
-    "clickstream-pipe": "the first program of a pipe failed, and the later ones report on a part",
     "ecg-six-folds": "only the list of the scored folds tells that three of six are missing",
     "fungi-probe-mirror": "another mirror answered, and the program says so in its own words",
     "review-tone-stream": "the thread that reads ended, and the last batch is trained again and again",
