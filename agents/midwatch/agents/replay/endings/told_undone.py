@@ -109,7 +109,8 @@ def told_undone(file: LogFile, *, succeeded: bool = False) -> int:
     counts = {number for number, line in shown if often[form_of_print(line)] >= _A_COUNT}
     shown = [(number, own_part(line)) for number, line in shown if not _SHELL.search(own_part(line))]
     last = [(number, words) for number, words in shown[-_LAST:] if len(words) <= _LONGEST]
-    works = max((number for number, line in lines if number in counts or _BAR.search(line)), default=0)
+    drawn = {number for number, line in lines if _BAR.search(line)}
+    works = max((number for number, line in lines if number in counts | drawn and line.strip()), default=0)
     told = next((number for number, words in last if number not in counts and _says_undone(words)), 0)
     told = told or next((number for number, words in last if number > works and _HALTED.search(words)), 0)
     if told:

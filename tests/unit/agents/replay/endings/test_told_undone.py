@@ -50,6 +50,7 @@ def told(text: str) -> int:
 def test_words_of_what_was_left_undone(line: str) -> None:
     assert told(STEPS + line + "\n") == 31
     assert told(f"{STEPS}{line}\n\nreal\t0m7.000s\nuser\t0m5.899s\n") == 31
+    assert told(f"{STEPS}{line}\n\n\n\nthe toys are put away\n") == 31
 
 
 @pytest.mark.parametrize(
