@@ -96,7 +96,10 @@ def _printed_then_succeeded(file: LogFile, last: int, held: Sequence[Hit], hits:
 
 
 def _is_of_the_run(file: LogFile, last: int) -> bool:
-    """Whether a line above the traceback that ends in line `last`, or Hydra's below it, says so."""
+    """Whether a line above the traceback that ends in line `last`, or Hydra's below it, says so.
+
+    Not where the program says right below that it begins again.
+    """
     below = list(islice(lines_behind(file, last), _NEAR))
     if any(map(_AGAIN.search, below)):
         return False
