@@ -45,6 +45,17 @@ def offset(samples: Sequence[float]) -> float:
     return max(samples, default=0.0)
 
 
+def read_ms(samples: Sequence[float], logged_ms: int) -> int:
+    """When the shipper began to read for its last heartbeat, by the broker's clock. Milliseconds.
+
+    `samples`: as in `offset`, the last heartbeat's at the end. `logged_ms`: its append time. The way to Kafka
+    may take seconds, and lines may be written meanwhile. A sample more than a minute below the largest comes
+    from a clock that was set back. It tells nothing of the way, so the result is the append time.
+    """
+    late = offset(samples) - samples[-1]
+    return logged_ms - int(late * 1000) if late <= _AHEAD else logged_ms
+
+
 def correct_held_lines(turn: Turn, node: str, before: Sequence[float], after: Sequence[float]) -> None:
     """Correct the times of the node's held lines by a better offset of its clock.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from midwatch.agents.detect.incident.attempts import meet, older_heartbeats
-from midwatch.agents.detect.incident.clocks import SAMPLES, correct_held_lines
+from midwatch.agents.detect.incident.clocks import SAMPLES, correct_held_lines, read_ms
 from midwatch.agents.detect.incident.detecting import show
 from midwatch.agents.detect.incident.resumption import chose
 from midwatch.agents.detect.incident.settling import end, revise, settle_if_due
@@ -60,7 +60,7 @@ def on_heartbeat(turn: Turn, heartbeat: Heartbeat) -> None:
         pulse=taken.pulse,
         offsets=offsets,
         logged_ms=max(node.logged_ms, logged),
-        seen_ms=max(node.seen_ms, logged) if heartbeat.at_end else node.seen_ms,
+        seen_ms=max(node.seen_ms, read_ms(offsets, logged)) if heartbeat.at_end else node.seen_ms,
         final=node.final or heartbeat.final,
         alive=heartbeat.alive,
         lines=lines,
