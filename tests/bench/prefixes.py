@@ -61,6 +61,7 @@ PREFIXES: dict[str, Prefix] = {
     "Airflow": _at("[%Y-%m-%d, %H:%M:%S UTC] {subprocess.py:93} INFO - "),
     "Airflow, of a task's stderr": _at("[%Y-%m-%dT%H:%M:%S.123+0000] {logging_mixin.py:188} WARNING - "),
     "Determined": _at("[%Y-%m-%dT%H:%M:%S.123456Z] 9b0f4d1b || INFO: "),
+    "`gh run view --log`": _at("train\tRun the toy\t%Y-%m-%dT%H:%M:%S.1234567Z "),
     "GitLab": _at("%Y-%m-%dT%H:%M:%S.123456Z 01O "),
     "Metaflow": _at("%Y-%m-%d %H:%M:%S.123 [77/train/3 (pid 4188)] "),
     "Polyaxon": _at("%Y-%m-%d %H:%M:%S UTC worker.0 -- "),

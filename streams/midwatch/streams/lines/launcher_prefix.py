@@ -48,6 +48,7 @@ _WITH_A_CLOCK = (
     rf"|{_OPERATOR}|{_TRIAL}|{_STEP}|{_REPLICA})?)"
     rf"|[A-Z][a-z][a-z] [ \d]\d {_CLOCK} (?:[\w.-]+ (?:[\w./@-]+\[\d+\]|kernel): )?"  # syslog, journald, ts
     rf"|{_DATE} {_CLOCK}: "  # nnU-Net
+    rf"|[A-Za-z][\w ().,/+:-]*\t[^\t\n]*\t{_DATE}T{_CLOCK}Z "  # gh run view --log: the job and its step
     rf"|\[?{_CLOCK}\]? (?:{_FLOW})?"
 )
 # A program's logger at level INFO, as a wrapper uses it to pass on each line of what it started. Celery
