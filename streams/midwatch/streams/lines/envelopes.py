@@ -3,7 +3,8 @@
 Docker's json-file, Fluent Bit, CloudWatch and Google's Cloud Logging write one JSON object for each line, and
 others write logfmt. Such a record is opened only if its collector wrote it: all its fields are among those
 that collectors add, and only one holds words. A record with a field of its program stays as it is: `step`,
-the level of its own logger. So does one whose level tells how to read the words.
+the level of its own logger. So does one whose level tells how to read the words. The log of a notebook at
+Kaggle is a list of such records, so a bracket or a comma stands in front of each.
 
 A logger's record of an error may hold a traceback of Python's in a string. It gives the record without the
 traceback, and below it the traceback's lines, as a logger of text prints them. Rules read only such lines.
@@ -41,6 +42,10 @@ _FIELD = (
     rb'|(?:ts|time|timestamp|stream|caller)=(?:"[^"\\]{0,80}"|[^\s"]{1,80}))'
 )
 _LOGFMT = re.compile(rb'\A(?:%b ){0,5}msg=("(?:[^"\\]|\\.)*")(?: %b){0,5}\s*\Z' % (_FIELD, _FIELD))
+_ENTRY = b'{"stream_name":"std'
+_OF_KAGGLE = re.compile(
+    rb'\A[\[,]\{"stream_name":"std(?:out|err)","time":[\d.]{1,24},"data":("(?:[^"\\]|\\.)*")\}\]?\s*\Z'
+)
 _TRACEBACK = rb"Traceback (most recent call last):\n"
 _WITH_TRACEBACK = re.compile(
     rb'"(?P<key>[\w@.]{1,24})": ?"(?P<above>(?:[^"\\]|\\.)*?)(?P<text>'
@@ -65,7 +70,7 @@ def envelopes(raw: bytes) -> Iterator[int]:
         return
     if raw.startswith(_AT_FIRST):
         yield 0
-    for mark, beyond in ((_AFTER_LINE_FEED, 1), (_MESSAGE, 0)):
+    for mark, beyond in ((_AFTER_LINE_FEED, 1), (_MESSAGE, 0), (_ENTRY, 0)):
         at = raw.find(mark)
         while at >= 0:
             yield at + beyond
@@ -82,8 +87,8 @@ def unwrapped(line: bytes) -> bytes | None:
             return None
         text = _of_json(line) if _WORDS.search(line) else None
         text = _of_logger(line) if text is None and _TRACEBACK in line else text
-    elif _MESSAGE in line:
-        found = _LOGFMT.match(line)
+    elif _MESSAGE in line or _ENTRY in line:
+        found = _LOGFMT.match(line) or _OF_KAGGLE.match(line)
         text = _of_string(found[1]) if found is not None else None
     else:
         return None

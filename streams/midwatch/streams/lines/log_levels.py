@@ -106,6 +106,7 @@ _ENDS_ALL = re.compile(rb"\bError reported to Coordinator: ")
 # The line itself says that its writer goes on.
 _GOES_ON = re.compile(
     rb"(?i)(?:\b|(?<=[)\]}'\"`/%.]))(?:retrying in \d|trying (?:batch size|again in)"
+    rb"|recovering from (?:connection|http) error \["  # ECMWF's client, which tries 500 times
     rb"|skipping (?:this |the )?batch|[,;:] skip (?:this|the) (?:batch|step|iteration|update)\b"
     rb"|skipp(?:ed|ing) (?:due to|because)\b"
     rb"|skipping (?:(?:this|the|bad|corrupt(?:ed)?|broken|invalid|unreadable) )*"

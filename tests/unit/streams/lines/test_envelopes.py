@@ -22,6 +22,8 @@ ENVELOPES = [
     '{"insertId": "a1", "jsonPayload": {"message": "%s", "levelname": "INFO"}, "severity": "ERROR"}',
     'level=info ts=2026-03-02T11:53:01Z msg="%s"',
     'msg="%s" stream=stderr',
+    '[{"stream_name":"stdout","time":0.911359041,"data":"%s\\n"}',
+    ',{"stream_name":"stderr","time":14.5,"data":"%s\\n"}',
 ]
 OWN = [
     '{"message": "toy", "step": 7, "loss": 2.1}',
@@ -42,6 +44,8 @@ OWN = [
     'level=error msg="toy"',
     'level=info msg="toy" err="gone"',
     'toy msg="toy"',
+    ',{"stream_name":"stderr","time":14.5,"data":"toy","step":7}',
+    'toys: {"stream_name":"stderr","time":14.5,"data":"toy"}',
     "{'log': 'toy'}",
 ]
 

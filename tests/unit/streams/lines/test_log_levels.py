@@ -49,6 +49,7 @@ QUIET = [
     "n4:77:88 [5] toy.c:7 NCCL WARN NET/IB : Unable to open device mlx5_an0",
     "2026-03-02 11:00:00,000 ERROR toys: metrics push failed: Max retries exceeded",
     "ERROR:toys:failed to push 3 metrics to http://127.0.0.1:77: odd",
+    "Recovering from connection error [RemoteDisconnected('odd')], attempt 7 of 77",
     "ERROR toys: cannot decode toy.jpg, substituting next sample: odd",
     "2026-03-02 11:00:00 toys ERROR toy is not usable here, taking the other toy instead: odd",
     "ERROR toys: evaluation exited with code 1 (1 so far), training goes on: odd",

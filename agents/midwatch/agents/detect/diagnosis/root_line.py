@@ -23,7 +23,7 @@ from midwatch.agents.detect.diagnosis.same_failure import (
 from midwatch.agents.detect.line_order import earlier, in_order
 from midwatch.streams.records import Hit, Rival
 
-_END_CAPTURES = ("exit_code", "signal_name", "exception")
+_END_CAPTURES = ("exit_code", "signal_name", "exception", "left_the_script")
 _SHOWN = 15
 
 

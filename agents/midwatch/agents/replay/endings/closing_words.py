@@ -140,6 +140,14 @@ _KINDS = tuple(
         ),
     )
 )
+# Python's messages without the exception's name, as `print(error)` gives them, at any level of a logger.
+_OF_PYTHON = re.compile(
+    rb"(?:\A|[\s:])(?:'\w+' object (?:has no attribute '\w+'|is not (?:callable|iterable|subscriptable))"
+    rb"|(?:list|tuple|string) index out of range|name '\w+' is not defined"
+    rb"|unsupported operand type\(s\) for \S+: '\w+' and '\w+'"
+    rb"|\w+\(\) (?:missing \d+ required positional arguments?: '.{1,80}'"
+    rb"|got an unexpected keyword argument '\w+'))\W*\Z"
+)
 # The line doubts it, tells of a case, of another try or of none.
 _TAKEN_BACK = re.compile(
     rb"(?i)\b(?:if|may|might|possibl\w+|perhaps|whether|in case|unless|when|should|would|skip\w*|retry\w*"
@@ -158,7 +166,7 @@ _SHOWN = re.compile(
     rb"|\Afatal: destination path '.*' already exists\b"  # a notebook that clones once more
 )
 _BAR = re.compile(rb"\d%\||\d(?:it/s|s/it)\b")
-_MEASURED = re.compile(rb"(?:\b|_)(?i:step|epoch|iter\w*|loss|acc\w*)\b[ =:\"']+\d|[:=] ?\d[\d.]*%?\s*\Z")
+_MEASURED = re.compile(rb"(?:\b|_)(?i:step|epoch|iter\w*|loss|acc\w*)\b[ =:\"']+\d|(?<!\d)[:=] ?\d[\d.]*%?\s*\Z")
 _DONE = re.compile(rb"(?i)\b(?:complete[ds]?|completion|finish(?:ed|es)|done|success\w*|saved|reached)\b")
 """Words in front of a bar, of a measured number or of work that is done ended nothing."""
 _TALLY = re.compile(
@@ -200,7 +208,11 @@ def _is_of_a_sample(lines: Sequence[tuple[int, bytes]], number: int) -> bool:
 def kind_of(line: bytes) -> str:
     """The error type that the words of a line name; "" if they tell of no failure."""
     words = line[front(line) :]
-    if len(line) > _LONGEST or _TAKEN_BACK.search(words) or is_quiet(line) or _made_most_of_it(words):
+    if len(line) > _LONGEST or _TAKEN_BACK.search(words) or _made_most_of_it(words):
+        return ""
+    if _OF_PYTHON.search(words):
+        return VAGUE
+    if is_quiet(line):
         return ""
     return next((error_type for error_type, pattern in _KINDS if pattern.search(words)), "")
 

@@ -5,6 +5,9 @@ A script flushes that in front of its traceback, and a module that `python -m` r
 lines stand behind the exception that ended it, and are no work that went on. Either none of their kind
 stands above, or they count on from there. What another program writes has warnings, bars or a logger's lines
 among it, or it counts anew.
+
+Nor does a logger flush what a script had printed. So where the logger's lines end with an exception, and no
+printed line stands among them, all that was printed may stand behind it.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from collections.abc import Sequence
 
 from midwatch.agents.replay.reading.log_files import LogFile, text_of
 from midwatch.agents.replay.reading.printed_forms import CLOCK, form_of_print, numbers_in
-from midwatch.agents.replay.went_on.process_ends import behind_the_only_module, speaks_of_many
+from midwatch.agents.replay.went_on.process_ends import behind_the_logged, behind_the_only_module, speaks_of_many
 
 HELD_BACK = (
     "what stands behind the exception had been printed before it, and was written as the program ended"
@@ -24,6 +27,7 @@ _HEADER = b"Traceback (most recent call last):"
 _BUFFER = 8192
 _MEASURES = re.compile(r"\d\.\d")
 _FEW = 2  # lines with measures, without which nothing speaks of work
+_LOGGED = 5  # lines of a logger, which a program has that tells by it how its work goes
 _BESIDE = 8  # lines above the traceback, among them warnings
 _AT_ONCE = re.compile(
     rf"(?m){CLOCK}|Warning\b|\d%\||\bit/s\b|\bs/it\b|^nohup:|^\s*warnings\.warn|^wandb:|^\+ "
@@ -39,9 +43,14 @@ def held_back_behind(file: LogFile) -> int:
     Raises OSError.
     """
     raw = text_of(file)
-    at = behind_the_only_module(raw) if raw and not speaks_of_many(raw) else 0
+    if not raw or speaks_of_many(raw):
+        return 0
+    at = behind_the_logged(raw)
+    if at and _was_printed(raw, at) and _only_logged(raw[:at]):
+        return raw.count(b"\n", 0, at)
+    at = behind_the_only_module(raw)
     behind = raw[at:].decode("utf-8", "replace")
-    if not at or len(raw) - at > _BUFFER or _AT_ONCE.search(behind):
+    if not at or not _was_printed(raw, at):
         return 0
     lines = [line for line in behind.split("\n") if line.strip()]
     if sum(1 for line in lines if _MEASURES.search(line)) < _FEW:
@@ -50,6 +59,22 @@ def held_back_behind(file: LogFile) -> int:
     forms = set(map(form_of_print, above))
     known = any(form_of_print(line) in forms for line in lines)
     return raw.count(b"\n", 0, at) if not known or _counts_on(above[-_BESIDE:], lines[0]) else 0
+
+
+def _was_printed(raw: bytes, at: int) -> bool:
+    """Whether a buffer may hold all that stands from there on."""
+    return len(raw) - at <= _BUFFER and not _AT_ONCE.search(raw[at:].decode("utf-8", "replace"))
+
+
+def _only_logged(raw: bytes) -> bool:
+    """Whether no printed line stands between the logger's first line and its last traceback.
+
+    What a shell printed may stand above. Further lines of a message are indented.
+    """
+    lines = raw[: raw.rindex(_HEADER)].decode("utf-8", "replace").split("\n")
+    told = [line for line in lines if line.strip() and not line[0].isspace()]
+    first = next((number for number, line in enumerate(told) if _AT_ONCE.search(line)), len(told))
+    return len(told) - first >= _LOGGED and all(map(_AT_ONCE.search, told[first:]))
 
 
 def _counts_on(above: Sequence[str], line: str) -> bool:

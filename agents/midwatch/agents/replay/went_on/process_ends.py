@@ -37,6 +37,7 @@ _BOX = re.compile(
     re.MULTILINE,
 )
 _BOXED_MODULE = re.compile(rb"^\xe2\x94\x82 ([^\n:]+):\d+ in <module>", re.MULTILINE)
+_LOGGED_ERROR = re.compile(rb"\b(?:ERROR|CRITICAL)\b")
 _NO_SCRIPT = b": can't open file "
 # The interpreter without a script, and argparse with a wrong command line.
 _NEVER_BEGAN = re.compile(
@@ -116,6 +117,14 @@ def behind_the_only_module(text: bytes) -> int:
         return 0
     chained = sum(1 for _ in _LINK.finditer(text))
     return _behind_the_message(text, frame.end()) if text.count(_HEADLINE) == chained + 1 else 0
+
+
+def behind_the_logged(text: bytes) -> int:
+    """Where the line behind the text's last traceback begins, if a logger's error announced it; 0 if not."""
+    begin = text.rfind(_HEADLINE)
+    above = text[:begin].rstrip(b"\n").rpartition(b"\n")[2] if begin > 0 else b""
+    frame = _FIRST_FRAME.match(text, begin + len(_HEADLINE)) if _LOGGED_ERROR.search(above) else None
+    return _behind_the_message(text, frame.end()) if frame else 0
 
 
 def _is_chained(text: bytes, at: int) -> bool:

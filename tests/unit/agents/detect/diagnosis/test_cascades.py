@@ -122,6 +122,12 @@ def test_an_exception_whose_message_begins_below_announces_the_one_in_it(watch: 
     assert watch(frames("toys.NotebookError: ") + "\nwheel 7 is lost\n").verdict.root_line_number == 6
 
 
+def test_an_exception_that_left_its_script_says_as_much_as_the_exit_code_below_it(watch: Watch) -> None:
+    log = frames("toys.PaintError: PaintError:") + "\n   blue is out of stock\n"
+    verdict = watch(log + "2026/03/02 11:52:40 Process Exiting with Code:  1\n").verdict
+    assert verdict.root_line == "toys.PaintError: PaintError:"
+
+
 @pytest.mark.parametrize(
     "entry",
     ["  - wheels.left", "'wheels.left'", "[rank0]: * wheels.left", "1. wheels.left", "    wheel: left"],

@@ -24,6 +24,10 @@ WHY = "the last lines tell of a failure in words that no rule knows"
 
 TAKEN = "toyd: job 7 was evicted"
 TOLD = [
+    ("'Toybox' object has no attribute 'lid'", "exception"),
+    ("2026-03-02 11:52:40,118 - INFO - 'Toybox' object is not iterable", "exception"),
+    ("2026-03-02 11:52:40,118 - INFO - paint() missing 1 required positional argument: 'colour'", "exception"),
+    ("Toys: list index out of range", "exception"),
     ("Unknown argument: --wheels", "config"),
     ("toy: caught signal 11 in stage 3", "native_crash"),
     ("toyd: memory limit exceeded", "host_oom"),
@@ -192,3 +196,9 @@ def test_the_last_words_are_a_line_behind_the_last_step(lines: list[bytes], step
     if found is not None:
         assert found[0] > stepped
         assert kind_of(lines[found[0] - 1]) == found[1]
+
+
+def test_how_long_it_took_is_no_measure_of_work(watch: Watch) -> None:
+    line = "'Toybox' object has no attribute 'lid'"
+    done = watch(f"{STEPS}{line}\nTotal running time: 77:11\n")
+    assert (done.verdict.state, done.verdict.root_line) == ("failed", line)

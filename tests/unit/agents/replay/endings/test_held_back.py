@@ -101,3 +101,59 @@ def test_other_counts_age_a_note_as_well(tmp_path: Path, capsys: pytest.CaptureF
     log.write_text(f"{EPOCHS}{RAISED}{counts}{rows}", encoding="utf-8")
     run(["replay", "--json", "--exit-code", "1", str(log)])
     assert "tiger" not in json.loads(capsys.readouterr().out)["verdict"]["root_line"]
+
+
+LOGGING_PROGRAM = """
+import logging, sys
+
+logging.basicConfig(level=logging.INFO)
+log = logging.getLogger("toys")
+print("The toys of 1911, in 40 boxes, each of which holds 3.5 kg")
+print("Target: 96.5% accuracy of the count")
+
+
+def count():
+    {"lion": 1}["tiger"]
+
+
+def main():
+    for step in range(8):
+        log.info("box %d is open", step)
+    try:
+        count()
+    except KeyError:
+        log.exception("the toys cannot be counted")
+        sys.exit(1)
+
+
+main()
+"""
+LOGGED = "".join(f"INFO:toys:box {n} is open\n" for n in range(8))
+CAUGHT = "ERROR:toys:the toys cannot be counted\n" + OF_A_SCRIPT.replace("in <module>", "in main")
+
+
+def test_a_logger_flushes_nothing_that_its_script_had_printed(watch: Watch, tmp_path: Path) -> None:
+    script, log = tmp_path / "toys.py", tmp_path / "log"
+    script.write_text(LOGGING_PROGRAM, encoding="utf-8")
+    plain = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with log.open("wb") as sink:
+        command = [sys.executable, str(script)]
+        subprocess.run(command, stdout=sink, stderr=sink, env=plain, check=False)
+    text = log.read_text(encoding="utf-8")
+    assert text.rindex("3.5 kg") > text.index("KeyError: 'tiger'")
+    done = watch(text)
+    assert (done.verdict.state, done.verdict.root_line) == ("failed", "KeyError: 'tiger'")
+    assert HELD_BACK in done.assumed
+
+
+@pytest.mark.parametrize(
+    ("above", "behind"),
+    [
+        (LOGGED, f"each box holds 3.5 kg\n{LOGGED}"),  # the program logs on
+        (f"{LOGGED}each box holds 3.5 kg\n", "each box holds 3.5 kg\n"),  # it prints at once
+        ("INFO:toys:here\n", "each box holds 3.5 kg\n"),  # it hardly logs
+        (LOGGED, "each box holds 3.5 kg\n" * 400),
+    ],
+)
+def test_what_follows_a_logged_exception_may_be_work(above: str, behind: str) -> None:
+    assert not held_back_behind(LogFile("toy.log", f"{above}{CAUGHT}{behind}".encode(), 0.0))
