@@ -13,7 +13,7 @@ ended. Eleven ends speak for a failure all the same:
 - A request to end (`closing_requests`).
 - A shell's word on what its script lacks.
 - Waiting for ranks or processes (`closing_waits`).
-- A count of items of which none succeeded (`nothing_worked`).
+- A count of items of which none succeeded, or whose program a shell missed (`nothing_worked`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from midwatch.agents.replay.endings.cut_tracebacks import (
 from midwatch.agents.replay.endings.falling_scale import FALLS, falling_scale
 from midwatch.agents.replay.endings.item_errors import last_is_of_an_item
 from midwatch.agents.replay.endings.loud_streams import STAMPED, own_errors
-from midwatch.agents.replay.endings.nothing_worked import NOTHING, nothing_worked
+from midwatch.agents.replay.endings.nothing_worked import LACKED, NOTHING, missed_by_each_item, nothing_worked
 from midwatch.agents.replay.endings.said_at_any_end import before_the_last_word_of_others
 from midwatch.agents.replay.reading.log_files import LogFile, last_lines
 from midwatch.streams.lines.launcher_prefix import front, grade
@@ -175,6 +175,7 @@ def closing_failure(
             or _in_a_request(own)
             or (None if of_an_item else _ended_or_said(own, known, stepped))
             or _without_success(lines, known)
+            or (None if trained else _missed(lines, known))
         )
     return None if found is None else ClosingFailure(file.path, *found)
 
@@ -261,6 +262,11 @@ def _in_a_request(lines: Numbered) -> _Found | None:
 def _without_success(lines: Numbered, known: Mapping[int, Hit]) -> _Found | None:
     found = nothing_worked(lines, known)
     return None if found is None else (*found, NOTHING)
+
+
+def _missed(lines: Numbered, known: Mapping[int, Hit]) -> _Found | None:
+    found = missed_by_each_item(lines, known)
+    return None if found is None else (*found, LACKED)
 
 
 def _in_broken_numbers(lines: Numbered) -> _Found | None:

@@ -166,7 +166,9 @@ _SHOWN = re.compile(
     rb"|\Afatal: destination path '.*' already exists\b"  # a notebook that clones once more
 )
 _BAR = re.compile(rb"\d%\||\d(?:it/s|s/it)\b")
-_MEASURED = re.compile(rb"(?:\b|_)(?i:step|epoch|iter\w*|loss|acc\w*)\b[ =:\"']+\d|(?<!\d)[:=] ?\d[\d.]*%?\s*\Z")
+_MEASURED = re.compile(
+    rb"(?:\b|_)(?i:step|epoch|iter\w*|loss|acc\w*)\b[ =:\"']+\d|(?<!\d)[:=] ?\d[\d.]*%?\s*\Z"
+)
 _DONE = re.compile(rb"(?i)\b(?:complete[ds]?|completion|finish(?:ed|es)|done|success\w*|saved|reached)\b")
 """Words in front of a bar, of a measured number or of work that is done ended nothing."""
 _TALLY = re.compile(

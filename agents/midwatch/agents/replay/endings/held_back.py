@@ -17,7 +17,11 @@ from collections.abc import Sequence
 
 from midwatch.agents.replay.reading.log_files import LogFile, text_of
 from midwatch.agents.replay.reading.printed_forms import CLOCK, form_of_print, numbers_in
-from midwatch.agents.replay.went_on.process_ends import behind_the_logged, behind_the_only_module, speaks_of_many
+from midwatch.agents.replay.went_on.process_ends import (
+    behind_the_logged,
+    behind_the_only_module,
+    speaks_of_many,
+)
 
 HELD_BACK = (
     "what stands behind the exception had been printed before it, and was written as the program ended"

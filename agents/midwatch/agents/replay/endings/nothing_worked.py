@@ -1,5 +1,7 @@
 """Nothing worked: a program counts at its end that none of its items succeeded, and all met one error. Pure.
 
+Nor did anything work where a shell's loop misses the same program for each of its items, up to the last one.
+
 Evaluations, generators and downloads catch the error of an item and go on with the next one. A model that is
 weak solves nothing either. But then no error repeats itself, item by item, in the same words.
 """
@@ -17,6 +19,15 @@ from midwatch.streams.records import Hit
 
 NOTHING = "the job counts at its end that none of its items succeeded, and they all met the same error"
 
+LACKED = "the log ends in items for each of which a shell missed the same program"
+
+_ITEMS, _ITEMS_BEHIND = 5, 3
+"""The least items of a shell's loop, and the most lines behind the last word on the missing program."""
+_MISSED = re.compile(
+    rb"\A(?:\S+: line \d+: |nohup: |env: |xargs: "
+    rb"|\S*sh: (?:(?:line )?\d+: )?|timeout: failed to run command )"
+    rb"[^:\s]{1,120}: (?:command not found|not found|No such file or directory)\s*\Z"
+)
 _BEHIND = 24
 """Lines from the end in which such a count stands. A list of the items' errors may stand below it."""
 _MESSAGE = 3
@@ -63,6 +74,22 @@ def nothing_worked(lines: Numbered, known: Mapping[int, Hit]) -> tuple[int, str]
         met = met[next(at for at, each in enumerate(met) if each[2] == met[-1][2]) + 1 :] or met
     number, line, _ = met[0]
     return number, known[number].error_type if number in known else _type_of(line)
+
+
+def missed_by_each_item(lines: Numbered, known: Mapping[int, Hit]) -> tuple[int, str] | None:
+    """The first line in which a shell misses the program of all items, and its type; None without such lines.
+
+    What rules call a mere tool may be missing at each step of a training that does well.
+    """
+    told = [
+        (number, _form(line))
+        for number, line in lines
+        if _MISSED.match(line[front(line) :]) and not (number in known and known[number].role == "context")
+    ]
+    same = [number for number, form in told if form == told[-1][1]]
+    if len(same) < _ITEMS or sum(1 for number, _ in lines if number > same[-1]) > _ITEMS_BEHIND:
+        return None
+    return same[0], "config"
 
 
 def _last(lines: Numbered) -> list[bytes]:

@@ -26,7 +26,10 @@ TAKEN = "toyd: job 7 was evicted"
 TOLD = [
     ("'Toybox' object has no attribute 'lid'", "exception"),
     ("2026-03-02 11:52:40,118 - INFO - 'Toybox' object is not iterable", "exception"),
-    ("2026-03-02 11:52:40,118 - INFO - paint() missing 1 required positional argument: 'colour'", "exception"),
+    (
+        "2026-03-02 11:52:40,118 - INFO - paint() missing 1 required positional argument: 'colour'",
+        "exception",
+    ),
     ("Toys: list index out of range", "exception"),
     ("Unknown argument: --wheels", "config"),
     ("toy: caught signal 11 in stage 3", "native_crash"),

@@ -102,3 +102,31 @@ def test_a_person_is_told_what_all_items_met(watch: Watch) -> None:
     assert (done.verdict.state, done.verdict.root_line_number) == ("failed", 2)
     assert "none of its items succeeded" in done.decision.reason
     assert watch("toys\n" + ERRORS + "Toys solved: 7\n").verdict.state != "failed"
+
+
+def shell_s(item: str, count: int = 7) -> str:
+    return "".join(
+        f"{at} of {count}\nFetching toy {at}...\n{item}\nDone with toy {at}.\n" for at in range(count)
+    )
+
+
+def test_a_person_is_told_what_a_shell_missed_for_each_item(watch: Watch) -> None:
+    done = watch(shell_s("nohup: toyq-dump: No such file or directory"))
+    assert (done.verdict.state, done.verdict.root_line_number) == ("failed", 3)
+    assert "missed the same program" in done.decision.reason
+
+
+def test_a_command_that_bash_does_not_find_for_any_item_is_a_failure(watch: Watch) -> None:
+    assert watch(shell_s("./get.sh: line 9: toyq-dump: command not found")).verdict.state == "failed"
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        shell_s("nohup: toyq-dump: No such file or directory", 4),
+        shell_s("nohup: toyq-dump: No such file or directory") + "toys are fetched elsewhere\n" * 4,
+        shell_s("sh: 1: nvidia-smi: not found"),  # a tool that no work needs
+    ],
+)
+def test_what_a_shell_missed_otherwise_may_be_needless(watch: Watch, log: str) -> None:
+    assert watch(log).verdict.state != "failed"

@@ -150,6 +150,7 @@ CHECKS = "".join(f'INFO:  10.8.0.4:41200 - "GET /toys/{word} HTTP/1.1" 200 OK\n'
 CARDS = "".join(f"2026/03/02 11:52:40.118, Toy {word}, 35 %, 10240 MiB, 77.5 W\n" for word in WORDS)
 USAGE = "".join(f"toymon {word}: CPU usage: 35.5%, MEM: 40%\n" for word in WORDS)
 BEATS = "".join(f"toymon: heartbeat of {word}\n" for word in WORDS)
+CALLED_OFF = "".join(f"WARNING - Successfully canceled input ('toy-{word}',)\n" for word in WORDS)
 WORK = "".join(f"the {word} of the toy is painted\n" for word in WORDS)
 
 ENDS = [
@@ -173,7 +174,9 @@ def test_only_steps_undo_the_word_that_the_job_has_ended(watch: Watch, before: s
     assert watch(f"{before}{end}\n{WORK}{steps(10, 19)}").verdict.state == "healthy"
 
 
-@pytest.mark.parametrize("rest", [PACKAGES, DELETED, VARIABLES, COPIED, WAITS, CHECKS, CARDS, USAGE, BEATS])
+@pytest.mark.parametrize(
+    "rest", [PACKAGES, DELETED, VARIABLES, COPIED, WAITS, CHECKS, CARDS, USAGE, BEATS, CALLED_OFF]
+)
 @pytest.mark.parametrize("before", ["the toy is wound up\n", steps(1, 9)])
 def test_listings_waiting_and_monitors_are_no_work(watch: Watch, before: str, rest: str) -> None:
     assert watch(before + RAISED + rest).verdict.state == "failed"
