@@ -25,7 +25,11 @@ MARKS = {
     b" vLLM API server version ": 30,  # two servers of one start stand close together
     b"#### ": 0,  # a heading that is only a date, of what starts a program each night
     b"==== ": 0,
-    b"ttempt ": 0,  # the heading of a script that starts its program several times
+    b"ttempt ": 0,  # a script that starts its program several times
+    b"espawning": 0,  # a shell's loop around a program
+    b"elaunching": 0,
+    b"estarting ": 0,
+    b"restart counter is at ": 0,  # systemd
 }
 """Words that are printed once for each start, with the lines that must stand above them since the last ones.
 
@@ -47,6 +51,12 @@ _MARK = re.compile(
     rb"|(?:#{5,}|={5,}) (?:\w{3},? \w{3} +\d+ [\d:]{8}(?: [AP]M)?(?: [A-Z]{2,5})? \d{4}"
     rb"|\d{4}-\d\d-\d\d[T ][\d:]{5,8}\S*) (?:#{5,}|={5,})\s*\Z"
     rb"|[=#*>~-]{2,} ?[Aa]ttempt #?\d+(?:/| of )\d+\b(?![^\n]*(?:[Ff]ail|[Ss]ucce|[Ee]nded|[Ee]xit))"
+    rb"|[^\n]{0,80}\b(?:[Ss]tarting|[Bb]eginning) attempt #?\d+\b(?![^\n]*(?:[Ff]ail|[Ss]ucce))"
+    rb"|[^\n]{0,80}\b[Rr]e(?:spawn|launch|start)ing (?:the |this )?"
+    rb"(?:training|run|job|trainer|script|program|experiment)(?: (?:in \d|from|anew|again|now)|[.!,]{0,3}\s*\Z)"
+    rb"|[^\n]{0,80}[.,:;] *[Rr]e(?:spawn|launch)ing\.{0,3}\s*\Z"
+    rb"|(?:\[[^\]\n]{1,40}\] ?|[\d :,.TZ-]{10,30})?[Rr]estarting in \d+ ?s\w*[.!]{0,3}\s*\Z"
+    rb"|[^\n]{0,120}: Scheduled restart job, restart counter is at \d+"
     rb"|[^\n]{0,80} \[api_server\.py:\d+\] vLLM API server version \d"
     rb"|[^\n]{0,80}\bSparkContext\b[:}\]]? Running Spark version "
     rb"|(?:\x1b\[[\d;]*m)*wandb(?:\x1b\[[\d;]*m)*: Tracking run with wandb version)"

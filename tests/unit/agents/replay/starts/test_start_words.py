@@ -12,6 +12,14 @@ MMENGINE = "2026/03/02 11:52:40 - mmengine - INFO - \n------\nSystem environment
 PADDLE = "------------Environment Information-------------\n"
 NIGHT = "########## Mon Mar  2 11:52:40 CET 2026 ##########\n"
 ATTEMPT = "=== attempt 2/7  2026-03-02 11:52:40\n"
+WRAPPERS = [
+    "Mon Mar  2 11:52:40 CET 2026: starting attempt 2\n",
+    "[watch] the run exited with 1, relaunching\n",
+    "Toys crashed with exit code 1.  Respawning..\n",
+    "[watch] restarting the training in 10 s\n",
+    "Restarting in 10s...\n",
+    "Mar 02 11:52:40 n4 systemd[1]: toys.service: Scheduled restart job, restart counter is at 3.\n",
+]
 DETECTRON = "[03/02 11:52:40 detectron2]: Rank of current process: 0. World size: 2\n"
 
 
@@ -66,6 +74,26 @@ def test_words_of_a_start_count_where_the_first_lines_of_the_file_repeat_too_oft
     done = watch(often * 70 + DETECTRON + LOADS + OUT_OF_MEMORY + often * 3 + DETECTRON + LOADS + RAISED)
     assert done.verdict.error_type == "exception"
     assert [each.verdict.error_type for each in done.earlier][-1:] == ["oom"]
+
+
+@pytest.mark.parametrize("mark", WRAPPERS)
+def test_a_script_that_keeps_its_program_alive_says_so_at_each_start(watch: Watch, mark: str) -> None:
+    done = watch("toy 1\n" + LOADS + RAISED + mark + "toy 1 paints\n" + OUT_OF_MEMORY)
+    assert done.verdict.error_type == "oom"
+    assert [each.verdict.error_type for each in done.earlier] == ["exception"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[pool] worker 3 died, restarting it in 5 s\n",
+        "restarting the reader of toys\n",
+        "attempt 2 was the last one, starting attempt 3 failed\n",
+        "the toys are respawning in the shop\n",
+    ],
+)
+def test_what_a_program_starts_anew_within_its_run_is_no_start(watch: Watch, line: str) -> None:
+    assert watch("toy 1\n" + LOADS + RAISED + line + "toy 1 paints\n" + OUT_OF_MEMORY).earlier == ()
 
 
 def test_how_an_attempt_ended_is_no_start(watch: Watch) -> None:
