@@ -24,7 +24,7 @@ from typing import Literal, NamedTuple
 
 from midwatch.agents.replay.reading.log_files import LogFile, lines_behind
 from midwatch.agents.replay.reading.printed_times import last_printed
-from midwatch.agents.replay.went_on.monitors import is_of_a_monitor
+from midwatch.agents.replay.went_on.monitors import is_of_a_monitor, without_lists
 from midwatch.streams.lines.launcher_prefix import front
 from midwatch.streams.lines.times import printed_time
 from midwatch.streams.records import Hit, Hits, Progress
@@ -308,7 +308,7 @@ def _drawings(line: str) -> list[str]:
 
 def ordinary(lines: Iterable[str]) -> Iterator[str]:
     """The lines that may be work."""
-    for line in lines:
+    for line in without_lists(lines):
         idle = _OF_THE_END.search(line) or _LISTED.search(line) or is_of_a_monitor(line)
         if _LOSS.match(line) or not idle:
             yield line

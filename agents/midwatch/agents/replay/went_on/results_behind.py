@@ -43,7 +43,8 @@ _NAMES = re.compile(r"(?:\w+\.)*\b[A-Z]\w*(?:Error|Exception)\b")
 _SHELL = re.compile(
     r"\A\s*(?:real|user|sys)\s+\d+m|\A\+ |\A\s*\Z|Warning\b"
     r"|\A\[?[WI]\d{4} [\d:.]+ +\d+ (?:torch|site-packages)"
-    r"|wandb:|\bCOMET\b|\[c10d|\A\s*warnings\.warn|\A\s{2,}\w+ = |\A[-=*~_ ]+\Z|\A-rw|\d%\||\dit/s|s/it\b"
+    r"|wandb:|\bCOMET\b|\[c10d|\A\s*warnings\.warn|\A\s{2,}\w+ = |\A[-=*~_ ]+\Z|\d%\||\dit/s|s/it\b"
+    r"|\Atotal \d+[KMGT]?\s*\Z"  # of ls
 )
 """Lines that a shell, a library or a bar prints."""
 _OF_A_STACK = re.compile(
