@@ -120,9 +120,13 @@ def _are_frames(lines: Sequence[bytes]) -> bool:
 def _words(line: bytes, header: bytes) -> bytes:
     """The line without what stands before the words of this header, too: a pod, a job of CI, a rank.
 
-    Numbers may differ: a collector prints the time of each line.
+    Numbers may differ: a collector prints the time of each line. What another step of a job of CI printed
+    stays whole.
     """
     before = header[: header.rfind(b"Traceback (most recent")]
+    step = before.rpartition(b"\t")[0]
+    if step[:1].isalpha() and not line.startswith(step):
+        return line
     own = line[: len(before)]
     if before.strip() and _DIGITS.sub(b"0", own) == _DIGITS.sub(b"0", before):
         return line[len(before) :]

@@ -54,7 +54,7 @@ _MARK = re.compile(
     rb"|[^\n]{0,80}\b(?:[Ss]tarting|[Bb]eginning) attempt #?\d+\b(?![^\n]*(?:[Ff]ail|[Ss]ucce))"
     rb"|[^\n]{0,80}\b[Rr]e(?:spawn|launch|start)ing (?:the |this )?"
     rb"(?:training|run|job|trainer|script|program|experiment)"
-    rb"(?: (?:in \d|from|anew|again|now)|[.!,]{0,3}\s*\Z)"
+    rb"(?: (?:in \d|anew|again|now)|[.!,]{0,3}\s*\Z)"
     rb"|[^\n]{0,80}[.,:;] *[Rr]e(?:spawn|launch)ing\.{0,3}\s*\Z"
     rb"|(?:\[[^\]\n]{1,40}\] ?|[\d :,.TZ-]{10,30})?[Rr]estarting in \d+ ?s\w*[.!]{0,3}\s*\Z"
     rb"|[^\n]{0,120}: Scheduled restart job, restart counter is at \d+"

@@ -88,6 +88,7 @@ def test_a_script_that_keeps_its_program_alive_says_so_at_each_start(watch: Watc
     [
         "[pool] worker 3 died, restarting it in 5 s\n",
         "restarting the reader of toys\n",
+        "Restarting training from last epoch ...\n",
         "attempt 2 was the last one, starting attempt 3 failed\n",
         "the toys are respawning in the shop\n",
     ],
