@@ -51,15 +51,18 @@ def is_of_a_monitor(line: str) -> bool:
 
 def without_lists(lines: Iterable[str]) -> Iterator[str]:
     """The lines, without long rows of names and values that measure nothing."""
-    row = list[str]()
+    row, is_long = list[str](), False
     for line in lines:
-        if _is_a_value(line):
+        if not _is_a_value(line):
+            yield from row
+            yield line
+            row.clear()
+            is_long = False
+        elif not is_long:
             row.append(line)
-            continue
-        yield from row if len(row) < _LONG else ()
-        row.clear()
-        yield line
-    yield from row if len(row) < _LONG else ()
+            is_long = len(row) == _LONG
+            row = [] if is_long else row
+    yield from row
 
 
 def _is_a_value(line: str) -> bool:
