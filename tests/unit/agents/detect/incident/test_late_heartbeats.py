@@ -8,15 +8,15 @@ from unit.agents.detect.incident.scene import START_S, Scene
 NODES = ("n0", "n1")
 
 
-def _crash_behind_a_late_heartbeat(scene: Scene) -> None:
-    """The files of n1 were read before its last line was written; the broker took that heartbeat later."""
+def _crash(scene: Scene, *, made: float) -> None:
+    """It ends at 41 s. At 47 s the broker takes a heartbeat of n1 whose shipper began to read at `made`."""
     scene.spec()
     scene.train(range(1, 41))
     scene.now = 41.0
     scene.ended()
     scene.now = 47.0
     scene.beat("n0")
-    scene.beat("n1", made=40.5, logged_ms=int((START_S + 47.0) * 1000))
+    scene.beat("n1", made=made, logged_ms=int((START_S + 47.0) * 1000))
 
 
 def _first_settled(scene: Scene) -> Verdict:
@@ -25,7 +25,7 @@ def _first_settled(scene: Scene) -> Verdict:
 
 def test_a_heartbeat_that_was_read_before_the_end_and_appended_behind_it_vouches_for_no_last_word() -> None:
     scene = Scene(nodes=NODES)
-    _crash_behind_a_late_heartbeat(scene)
+    _crash(scene, made=40.5)  # before its last line was written
     assert scene.settled() == [], "the last lines of n1 are waited for"
 
     scene.now = 47.5
@@ -56,11 +56,5 @@ def test_the_clock_of_the_node_may_be_off_by_any_time() -> None:
 
 def test_a_clock_that_was_set_back_makes_nobody_wait() -> None:
     scene = Scene(nodes=NODES)
-    scene.spec()
-    scene.train(range(1, 41))
-    scene.now = 41.0
-    scene.ended()
-    scene.now = 47.0
-    scene.beat("n0")
-    scene.beat("n1", made=47.0 - 3600, logged_ms=int((START_S + 47.0) * 1000))
+    _crash(scene, made=47.0 - 3600)
     assert _first_settled(scene).complete
