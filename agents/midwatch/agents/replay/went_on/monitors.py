@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import groupby, islice
 
 _OF_A_MONITOR = re.compile(
     r"\"(?:GET|HEAD|POST|PUT) /\S* HTTP/\d"  # a web server's record of a request
@@ -51,18 +52,11 @@ def is_of_a_monitor(line: str) -> bool:
 
 def without_lists(lines: Iterable[str]) -> Iterator[str]:
     """The lines, without long rows of names and values that measure nothing."""
-    row, is_long = list[str](), False
-    for line in lines:
-        if not _is_a_value(line):
-            yield from row
-            yield line
-            row.clear()
-            is_long = False
-        elif not is_long:
-            row.append(line)
-            is_long = len(row) == _LONG
-            row = [] if is_long else row
-    yield from row
+    for are_values, run in groupby(lines, _is_a_value):
+        if not are_values:
+            yield from run
+        elif len(few := list(islice(run, _LONG))) < _LONG:
+            yield from few
 
 
 def _is_a_value(line: str) -> bool:

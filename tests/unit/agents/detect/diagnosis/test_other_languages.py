@@ -52,6 +52,46 @@ FULL = (
     "デバイスに空き領域がありません",
     "장치에 남은 공간이 없음",
 )
+AWAY = (
+    "连接被对方重设",
+    "連線被對方重設",
+    "Die Verbindung wurde vom Kommunikationspartner zurückgesetzt",
+    "Connexion ré-initialisée par le correspondant",
+    "Conexión reinicializada por la máquina remota",
+    "Conexão fechada pela outra ponta",
+    "Connessione interrotta dal corrispondente",
+    "Соединение разорвано другой стороной",
+    "接続が相手からリセットされました",
+    "상대편이 연결을 끊음",
+    "没有到主机的路由",
+    "找不到通往該主機的路由路徑",
+    "Keine Route zum Zielrechner",
+    "Aucun chemin d'accès pour atteindre l'hôte cible",
+    "No existe ninguna ruta hasta el `host'",
+    "Não há rota para o host",
+    "Nessun instradamento per l'host",
+    "Нет маршрута до узла",
+    "ホストへの経路がありません",
+    "호스트로 갈 루트가 없음",
+    "网络不可达",
+    "無法接觸網路",
+    "Das Netzwerk ist nicht erreichbar",
+    "Le réseau n'est pas accessible",
+    "La red es inaccesible",
+    "A rede está fora de alcance",
+    "La rete non è raggiungibile",
+    "ネットワークに届きません",
+    "네트워크가 접근 불가능합니다",
+    "域名解析暂时失败",
+    "解析名稱時發生暫時性錯誤",
+    "Temporärer Fehler bei der Namensauflösung",
+    "Échec temporaire dans la résolution du nom",
+    "Fallo temporal en la resolución del nombre",
+    "Falha temporário na resolução de nome",
+    "Errore temporaneo nella risoluzione del nome",
+    "Временный сбой в разрешении имен",
+    "名前解決に一時的に失敗しました",
+)
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -66,3 +106,9 @@ def test_a_script_that_lacks_its_command_is_stopped(watch: Watch, place: str, wo
 def test_a_full_disk_is_known(watch: Watch, words: str) -> None:
     done = watch(f"{STEPS}cp: toys/epoch-7.pt: {words}\n")
     assert (done.verdict.error_type, done.decision.action) == ("storage", "stop")
+
+
+@pytest.mark.parametrize("words", AWAY)
+def test_a_network_that_is_away_is_known_and_a_person_decides(watch: Watch, words: str) -> None:
+    done = watch(f"{STEPS}toyget: toys.example.org: {words}\n")
+    assert (done.verdict.error_type, done.decision.action) == ("communication", "hold")
