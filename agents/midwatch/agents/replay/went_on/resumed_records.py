@@ -7,7 +7,8 @@ as they stood above, it also got over it.
 from __future__ import annotations
 
 import re
-from itertools import islice
+from collections.abc import Sequence
+from itertools import islice, takewhile
 
 from midwatch.agents.replay.reading.log_files import LogFile, lines_behind
 from midwatch.agents.replay.reading.printed_forms import CLOCK, LEVEL, NUMBER, own_part
@@ -37,14 +38,24 @@ def resumes_records(file: LogFile, last: int) -> bool:
         return False
     if _ONE_OF_MANY.search(form[: 4 * _HEAD]):
         return False
-    known = {
-        _kind(each, form) for each in map(_form, above) if each.startswith(head) and "0" in each[_HEAD:]
-    } - {form}
+    forms = list(map(_form, above))
+    known = {_kind(each, form) for each in forms if each.startswith(head) and "0" in each[_HEAD:]} - {form}
     worker = _WORKER.match(own)
     name = "" if worker is None else worker[0]
-    rest = (_form(line) for line in islice(lines_behind(file, last), _READ) if line.startswith(name))
-    behind = [_kind(each, form) for each in rest if _OF_A_MESSAGE.match(each) is None]
+    rest = [_form(line) for line in islice(lines_behind(file, last), _READ) if line.startswith(name)]
+    behind = [_kind(each, form) for each in _behind_its_message(rest, forms, form) if not _is_within(each)]
     return sum(1 for each in behind if each in known) >= _AGAIN
+
+
+def _behind_its_message(rest: Sequence[str], above: Sequence[str], form: str) -> Sequence[str]:
+    """The lines without those that stood behind the same words above: they belong to one message."""
+    earlier = next((at for at in reversed(range(len(above))) if above[at] == form), len(above))
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(rest, above[earlier + 1 :], strict=False))
+    return rest[sum(1 for _ in same) :]
+
+
+def _is_within(form: str) -> bool:
+    return _OF_A_MESSAGE.match(form) is not None
 
 
 def _kind(form: str, failed: str) -> str:

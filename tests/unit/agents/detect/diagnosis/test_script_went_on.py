@@ -31,6 +31,16 @@ def test_an_exception_of_a_program_that_was_launched_behind_a_missing_file_is_it
     assert watch(f"{no_file}{begun[:60]}\n{own}").verdict.root_line == no_file.strip()
 
 
+@pytest.mark.parametrize("word", ["SBATCH", "PBS", "\ufeff#!/bin/bash"])
+def test_an_option_or_a_first_line_that_the_shell_runs_is_not_why_a_program_failed(
+    watch: Watch, word: str
+) -> None:
+    ends = "No such file or directory" if "/" in word else "command not found"
+    stray = f"/var/spool/slurmd/job77/slurm_script: line 9: {word}: {ends}\n"
+    own = frames("ValueError: the toy has no such part") + "\n"
+    assert watch(f"{stray}{own}").verdict.root_line == "ValueError: the toy has no such part"
+
+
 def test_a_step_that_found_no_program_is_not_why_a_later_one_failed(watch: Watch) -> None:
     no_program = (
         "slurmstepd: error: execve(): toyprobe: No such file or directory\n"

@@ -54,6 +54,17 @@ def test_the_rest_of_its_own_message_is_no_such_record() -> None:
     assert resumes(logged(*painted, "none", *failed, *painted))
 
 
+def test_a_message_of_several_lines_that_is_printed_twice_is_no_such_record() -> None:
+    def record(line: str) -> str:
+        return f"[run.py:77] 11:52:40 {line}\n"
+
+    message = ("toys.BuildError: toy 7 has no axle", "see shelf 7", "ask for toy 8", "paint 9 wheels")
+    twice = "".join(map(record, (*message, *message)))
+    again = twice + "".join(map(record, message[1:]))
+    ends = (LogFile("toy.log", text.encode(), 0.0) for text in (twice, again))
+    assert [resumes_records(each, len(message) + 1) for each in ends] == [False, True]
+
+
 def test_the_records_of_other_workers_show_nothing_of_this_one() -> None:
     def record(worker: int, text: str) -> str:
         return f"(Worker pid={worker}) ERROR 03-02 11:52:40 [toys.py:77] {text}\n"
