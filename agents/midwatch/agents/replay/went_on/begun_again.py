@@ -12,7 +12,7 @@ from itertools import islice
 
 from midwatch.agents.replay.reading.log_files import LogFile, lines_behind, text_of
 from midwatch.agents.replay.reading.printed_forms import form_of_print, without_clock
-from midwatch.agents.replay.went_on.aftermath import leaves_the_script
+from midwatch.agents.replay.went_on.aftermath import leaves_the_script, printed_by_a_handler
 from midwatch.agents.replay.went_on.process_ends import speaks_of_many
 
 _ABOVE, _BEHIND = 160, 400
@@ -31,7 +31,9 @@ _ALIKE, _FORMS = 3, 4
 def begun_again(file: LogFile, last: int) -> bool:
     """Whether the program whose traceback ends in line `last` began again and got further. Raises OSError."""
     last, text = _exception_of(file, last), text_of(file)
-    if not text or speaks_of_many(text) or not leaves_the_script(file, last):
+    if not text or speaks_of_many(text):
+        return False
+    if not (leaves_the_script(file, last) or printed_by_a_handler(file, last)):
         return False
     above = _above_the_traceback(file, last)
     behind = _printed(islice(lines_behind(file, last), _BEHIND))

@@ -42,6 +42,23 @@ def test_a_file_too_large_to_be_searched_for_ranks_may_have_many(monkeypatch: py
     assert not behind(HEAD, measured(6))
 
 
+def test_a_run_that_wrote_its_exception_to_a_logger_and_ended_there_is_another_one(watch: Watch) -> None:
+    start = "".join(
+        f"2026-03-02 11:52:{{0}} - toys.{name} - INFO - {words}\n"
+        for name, words in (("run", "toys of the forest"), ("run", "kind: locked"), ("paint", "mixing paint"))
+    )
+    logged = "2026-03-02 11:52:09 - __main__ - ERROR - forest failed\n"
+    own = FAILED.replace("in <module>", "in main").replace("in main\n    raise", "in paint\n    raise")
+    rest = "".join(
+        f"2026-03-02 11:5{n}:41 - toys.{kind} - INFO - {kind} of {n} toys\n"
+        for n in range(3, 7)
+        for kind in ("sanding", "painting", "drying", "packing")
+    )
+    text = start.format("07") + logged + own
+    assert watch(text + start.format(31) + rest).verdict.state != "failed"
+    assert watch(text + start.format(31)).verdict.state == "failed"
+
+
 def test_a_run_that_has_hardly_begun_shows_nothing() -> None:
     assert not behind(HEAD)
     assert not behind(HEAD, measured(2))
