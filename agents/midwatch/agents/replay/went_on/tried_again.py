@@ -3,6 +3,7 @@
 `connect failed, attempt 1` and `connect ok, attempt 2` differ in their numbers and in how the try ended.
 Other work under another number (shard 3, fold 4) is no further try, so the line must name its tries. Some
 print only what failed. Where `attempt 1/3` stands, no second one, and the program prints on, that one worked.
+`try 3 failed` and `succeeded on try 4` are of one work, too: the numbers follow each other.
 """
 
 from __future__ import annotations
@@ -22,9 +23,14 @@ _LEAST = 2
 """Words that both lines share, besides their tries and how these ended."""
 _TRIES = re.compile(r"\b(?:attempts?|try|tries|retry|retries)\b")
 _COUNTED = re.compile(r"(?i)\b(?:attempt|try|retry)[ #:]{1,2}(\d{1,3}) ?(?:/|of) ?(\d{1,3})\b")
+_NUMBERED = re.compile(r"\b(?:attempt|try|retry)[ #:]{1,2}(\d{1,3})\b")
+_AT_LAST = re.compile(
+    r"\b(?:succeed(?:ed|s)|worked|successful|ok)\b.{0,24}"
+    r"\b(?:on|at|in|with) (?:attempt|try|retry)[ #]{1,2}(\d{1,3})\b"
+)
 _FAILED = re.compile(r"\b(?:failed|failure|unsuccessful|timed out|no answer)\b")
 _WORKED = re.compile(r"\b(?:succeeded|success|successful(?:ly)?|worked|ok)\b")
-_SPOILT = re.compile(r"\b(?:not|never|no|without|giving up|gave up)\b")
+_SPOILT = re.compile(r"\b(?:not|nothing|none|never|no|without|giving up|gave up)\b")
 _WORDS = re.compile(r"[a-z]{2,}")
 
 
@@ -34,10 +40,14 @@ def tried_again(file: LogFile, last: int) -> bool:
         return True
     first = max(last - 1 - _NEAR, 0)
     beside = list(islice(lines_behind(file, first), last + _NEAR - first))
+    behind = list(islice(lines_behind(file, last), _READ))
+    next_ones = {
+        number + 1 for line in beside if _FAILED.search(line) and (number := _number(line, _NUMBERED))
+    }
+    if any(_number(line, _AT_LAST) in next_ones for line in behind):
+        return True
     failed = {words for line in beside if (words := _words(line, _FAILED))}
-    if not failed:
-        return False
-    return any(_words(line, _WORKED) in failed for line in islice(lines_behind(file, last), _READ))
+    return bool(failed) and any(_words(line, _WORKED) in failed for line in behind)
 
 
 def _next_one_is_not_told_of(file: LogFile, last: int) -> bool:
@@ -47,6 +57,13 @@ def _next_one_is_not_told_of(file: LogFile, last: int) -> bool:
         return False
     behind = [line for line in islice(lines_behind(file, last), _READ) if line.strip()]
     return len(behind) >= _GOES_ON and not any(_TRIES.search(line.lower()) for line in behind)
+
+
+def _number(line: str, of_a_try: re.Pattern[str]) -> int:
+    """The number of the try of which the line tells; 0 without one."""
+    text = without_clock(line).lower()
+    found = of_a_try.search(text)
+    return int(found[1]) if found and not _SPOILT.search(text) else 0
 
 
 def _words(line: str, ended: re.Pattern[str]) -> tuple[str, ...]:

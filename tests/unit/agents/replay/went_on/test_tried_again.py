@@ -22,6 +22,9 @@ LATER = "the toy drives to station 7\n" * 3
         ("attempt 1: open toy door failed", "attempt 2: open toy window ok", False),
         ("attempt 1: open toy door failed", "attempt 2: open toy door not ok", False),
         ("attempt 1 failed", "attempt 2 ok", False),
+        ("try 3 failed rc=1; sleeping 7 s", "=== painting SUCCEEDED on try 4 ===", True),
+        ("try 3 failed rc=1; sleeping 7 s", "=== painting SUCCEEDED on try 7 ===", False),
+        ("try 3 failed rc=1; sleeping 7 s", "=== nothing worked in try 4 ===", False),
         ("attempt 1: open toy door failed", "attempt 2: open toy door failed", False),
     ],
 )
