@@ -33,12 +33,14 @@ def begun_again(file: LogFile, last: int) -> bool:
     last, text = _exception_of(file, last), text_of(file)
     if not text or speaks_of_many(text):
         return False
-    if not (leaves_the_script(file, last) or printed_by_a_handler(file, last)):
-        return False
     above = _above_the_traceback(file, last)
+    firsts = above
+    if not leaves_the_script(file, last):
+        # It was logged, and may have ended nothing. Then only the file's first line is of another run.
+        firsts = above[:1] if last <= _ABOVE and printed_by_a_handler(file, last) else []
     behind = _printed(islice(lines_behind(file, last), _BEHIND))
     for at, line in enumerate(behind[:_MESSAGE]):
-        for start in (index for index, earlier in enumerate(above) if earlier == line):
+        for start in (index for index, earlier in enumerate(firsts) if earlier == line):
             alike = _alike(above[start:], behind[at:])
             rest = behind[at + alike :]
             passed = start + alike == len(above)

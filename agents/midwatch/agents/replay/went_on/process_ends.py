@@ -54,16 +54,22 @@ _SAID_BY_SHELL = re.compile(
 )
 _SCRIPT = re.compile(rb"\S+\.py\b")
 _ONE_OF_MANY = (
-    rb"(?i)\branks?\b%b|local_rank%b|world_size|torchrun|torch[./]distributed"
+    rb"(?i)%b\branks?\b%b|local_rank%b|world_size|torchrun|torch[./]distributed"
     rb"|elastic|\bnccl%b|\bgloo\b|mpi(?:run|exec)"
     rb"|\bsrun\b|deepspeed|horovod|\bpid=|SpawnProcess|\bprocess \d|multiprocessing%b"
     rb"|\bray\b"
 )
-# A module or a package that is loaded or installed is named with its version.
-_BEHIND = (rb"(?!: -1)", rb"(?!\W{0,3}-1\b)", rb"(?!/\d|-cu\d)", rb"(?!/resource_tracker)")
-_OF_MANY = re.compile(_ONE_OF_MANY % _BEHIND)
+# A module or a package that is loaded or installed is named with its version. "Learning to rank" is a field.
+_BESIDE = (
+    rb"(?<!learning to )",
+    rb"(?!: -1)",
+    rb"(?!\W{0,3}-1\b)",
+    rb"(?!/\d|-cu\d)",
+    rb"(?!/resource_tracker)",
+)
+_OF_MANY = re.compile(_ONE_OF_MANY % _BESIDE)
 # RE2 reads a text of many megabytes at once, and has no lookahead.
-_MAY_BE_OF_MANY = re2.compile(_ONE_OF_MANY % (b"", b"", b"", b""))
+_MAY_BE_OF_MANY = re2.compile(_ONE_OF_MANY % ((b"",) * len(_BESIDE)))
 
 
 class ProcessEnd(NamedTuple):

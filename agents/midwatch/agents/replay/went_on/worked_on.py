@@ -10,6 +10,7 @@ from midwatch.agents.replay.went_on.imported_later import imported_later
 from midwatch.agents.replay.went_on.next_trial import next_trial_began
 from midwatch.agents.replay.went_on.resumed_records import resumes_records
 from midwatch.agents.replay.went_on.served_on import served_on
+from midwatch.agents.replay.went_on.went_as_before import went_as_before
 from midwatch.agents.replay.went_on.work_again import works_again
 
 
@@ -26,5 +27,5 @@ def worked_on(file: LogFile, last: int, *, ended: bool = False) -> bool:
         or counts_on(file, last, ended=ended)
         or next_trial_began(file, last)
         or begun_again(file, last)
-        or (not ended and (resumes_records(file, last) or served_on(file, last)))
+        or (not ended and any(each(file, last) for each in (resumes_records, served_on, went_as_before)))
     )

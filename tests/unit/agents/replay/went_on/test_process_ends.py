@@ -99,3 +99,8 @@ def test_a_warning_of_leaked_semaphores_speaks_of_no_other_processes() -> None:
 def test_a_library_that_is_loaded_or_installed_speaks_of_no_ranks() -> None:
     assert not speaks_of_many(b"[=== Module cuda/12.1/nccl/2.19 loaded ===]\nnvidia-nccl-cu12==2.20.5\n")
     assert speaks_of_many(b"NCCL version 2.20.5+cuda12.4\n")
+
+
+def test_a_field_named_learning_to_rank_is_no_rank() -> None:
+    assert not speaks_of_many(b"reads 'A toy paper on Learning to Rank with 7 wheels'\n")
+    assert speaks_of_many(b"sends a toy to rank 7\n")
