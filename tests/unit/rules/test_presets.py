@@ -111,7 +111,7 @@ COLLECTIVES = {
 }
 HANGS = {
     "RuntimeError: Detected a deadlock between ranks 0 and 3": ("cause", "deadlock"),
-    "RuntimeError: CUDA error: the launch timed out and was terminated": ("cause", "hardware"),
+    "RuntimeError: CUDA error: the launch timed out and was terminated": ("cause", "torch"),
     "RuntimeError: Timed out initializing process group in store based barrier on rank: 1": (
         "consequence",
         "distributed_timeout",

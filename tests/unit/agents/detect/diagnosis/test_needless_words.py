@@ -28,12 +28,21 @@ MIRROR = "Failed to download (trying next):\n" + REFUSED
 THC = "THCudaCheck FAIL file=/toy/aten/src/THC/THCGeneral.cpp line=77 error=11 : invalid argument\n"
 GIT = "fatal: not a git repository (or any of the parent directories): .git\n"
 OWNER = "fatal: detected dubious ownership in repository at '/toy'\n"
+CODEC = (
+    "Could not load libtorchcodec. Likely causes:\n"
+    "[start of libtorchcodec loading traceback]\n"
+    "FFmpeg version 7: libavutil.so.59: cannot open shared object file: No such file or directory\n"
+    "FFmpeg version 4: /toy/torchcodec/libtorchcodec_core4.so: undefined symbol: _ZNK3toy5wheelEv\n"
+    "[end of libtorchcodec loading traceback].\n"
+)
+READER = "toy reader torchcodec failed, takes torchvision, msg: " + CODEC
+BUILT = "7 of 8: {'toy': 7, 'error': 'toys/7.cu(41): error: identifier \"toy\" is undefined'}\n"
 SCALED = "".join(
     f"{rank}: Gradient norm: inf\n{rank}: Skipped batch, new scale: 2048.0\n" for rank in range(8)
 )
 
 
-@pytest.mark.parametrize("words", [UCX, GRPC, NUMBA, MIRROR, THC, GIT, OWNER, SCALED])
+@pytest.mark.parametrize("words", [UCX, GRPC, NUMBA, MIRROR, THC, GIT, OWNER, SCALED, READER, BUILT])
 def test_what_its_writer_gets_over_is_no_failure(watch: Watch, words: str) -> None:
     assert watch(BEGUN + words + "the toy is ready\n").verdict.state != "failed"
 
@@ -44,6 +53,8 @@ def test_what_its_writer_gets_over_is_no_failure(watch: Watch, words: str) -> No
         (UCX.replace("inotify_add_watch(/tmp)", "mmap(/toy)").replace("vfs_fuse.c", "sys.c"), "storage"),
         ("numba.core.errors.TypingError: Failed in nopython mode pipeline\n", "exception"),
         (REFUSED, "communication"),
+        (f"RuntimeError: {CODEC}", "import_error"),
+        (BUILT.partition("'error': '")[2].removesuffix("'}\n") + "\n", "import_error"),
         (THC.replace("THCGeneral", "THCBlas"), "torch"),
         (
             "fatal: unable to access 'https://toy.org/toy.git/': Could not resolve host: toy.org\n",
