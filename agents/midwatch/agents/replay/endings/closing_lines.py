@@ -1,7 +1,7 @@
 """The closing lines: the failure that only the end of a saved log shows, because no rule knows its words.
 
 A live watch learns from the scheduler how the job ended. A saved log ends where its program or its copy
-ended. Eleven ends speak for a failure all the same:
+ended. Twelve ends speak for a failure all the same:
 
 - A Python traceback whose exception is missing.
 - An error as the very last line, unless it is one item's of many (`item_errors`).
@@ -14,6 +14,7 @@ ended. Eleven ends speak for a failure all the same:
 - A shell's word on what its script lacks.
 - Waiting for ranks or processes (`closing_waits`).
 - A count of items of which none succeeded, or whose program a shell missed (`nothing_worked`).
+- How the program is called, in place of an error (`closing_usage`).
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ from typing import NamedTuple
 
 from midwatch.agents.replay.endings.closing_requests import ASKED, asked_to_end
 from midwatch.agents.replay.endings.closing_tables import BROKEN_TABLE, broken_table
+from midwatch.agents.replay.endings.closing_usage import USAGE, usage_at_end
 from midwatch.agents.replay.endings.closing_waits import closing_wait
 from midwatch.agents.replay.endings.closing_words import kind_of, last_words
+from midwatch.agents.replay.endings.crossed_lines import is_crossed
 from midwatch.agents.replay.endings.cut_tracebacks import (
     Numbered,
     header_of,
@@ -40,7 +43,14 @@ from midwatch.agents.replay.endings.cut_tracebacks import (
 from midwatch.agents.replay.endings.falling_scale import FALLS, falling_scale
 from midwatch.agents.replay.endings.item_errors import last_is_of_an_item
 from midwatch.agents.replay.endings.loud_streams import STAMPED, own_errors
-from midwatch.agents.replay.endings.nothing_worked import LACKED, NOTHING, missed_by_each_item, nothing_worked
+from midwatch.agents.replay.endings.nothing_worked import (
+    LACKED,
+    NOTHING,
+    REFUSED,
+    missed_by_each_item,
+    nothing_worked,
+    refused_each_item,
+)
 from midwatch.agents.replay.endings.said_at_any_end import before_the_last_word_of_others
 from midwatch.agents.replay.reading.log_files import LogFile, last_lines
 from midwatch.streams.lines.launcher_prefix import front, grade
@@ -175,7 +185,7 @@ def closing_failure(
             or _in_a_request(own)
             or (None if of_an_item else _ended_or_said(own, known, stepped))
             or _without_success(lines, known)
-            or (None if trained else _missed(lines, known))
+            or (None if trained else _missed(lines, known) or _refused(lines) or _called_wrongly(own))
         )
     return None if found is None else ClosingFailure(file.path, *found)
 
@@ -269,6 +279,16 @@ def _missed(lines: Numbered, known: Mapping[int, Hit]) -> _Found | None:
     return None if found is None else (*found, LACKED)
 
 
+def _refused(lines: Numbered) -> _Found | None:
+    number = refused_each_item(lines)
+    return None if number is None else (number, "config", REFUSED)
+
+
+def _called_wrongly(lines: Numbered) -> _Found | None:
+    number = usage_at_end(lines)
+    return None if number is None else (number, "config", USAGE)
+
+
 def _in_broken_numbers(lines: Numbered) -> _Found | None:
     for found, how in ((broken_table, BROKEN_TABLE), (falling_scale, FALLS)):
         if (number := found(lines)) is not None:
@@ -347,4 +367,5 @@ def is_error(line: bytes) -> bool:
     words = line[front(line) :]
     begins = _BEGINS.match(words) is not None and _MEASURED.search(line) is None and not is_warning(line)
     stamped = STAMPED.match(line[grade(line) :]) is not None and _NO_ERROR.search(line) is None
-    return begins or stamped or _STRUCTURED.match(words) is not None
+    named = _STRUCTURED.match(words) is not None or is_crossed(words)
+    return begins or stamped or named

@@ -119,7 +119,7 @@ _KINDS = tuple(
         ),
         (
             "config",
-            r"\b(?:permission|access) (?:is |was )?denied\b"
+            r"\b(?:permission|access) (?:is |was )?denied\b|\[(?:Errno (?:2|13|20|21)|WinError [235])\] "
             r"|\b(?:unrecogni[sz]ed|unknown|unexpected|illegal) (?:argument|option|flag|switch)s?\b"
             r"|\blicen[sc]e (?:\w+ )?(?:failed|expired|denied|not found)\b|\bno licen[sc]es? available\b",
         ),
@@ -136,6 +136,7 @@ _KINDS = tuple(
             r"|\bnon-?zero (?:exit|status|return)|\breturned (?:[1-9]\d{0,2}|non-?zero)\s*$"
             r"|\b(?:exit|return) ?(?:code|status):? [1-9]\d*\b"
             r"|\bexit(?:ed)? (?:with )?[1-9]\d{0,2}\b(?! ?[./%])"
+            r"|\A\W*" + _COULD_NOT + r" (?:find|open|load|read|locate|access|start)\b"
             r"|\A\W*\[FAIL(?:ED|URE)?\] .{0,80}\b(?:not found|missing|unable|could ?n[o']t|cannot|error)\b",
         ),
     )

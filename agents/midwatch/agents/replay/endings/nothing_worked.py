@@ -1,6 +1,7 @@
 """Nothing worked: a program counts at its end that none of its items succeeded, and all met one error. Pure.
 
-Nor did anything work where a shell's loop misses the same program for each of its items, up to the last one.
+Nor did anything work where a shell's loop misses the same program for each of its items, up to the last one,
+or where each item of a program that sends requests is refused in the same words.
 
 Evaluations, generators and downloads catch the error of an item and go on with the next one. A model that is
 weak solves nothing either. But then no error repeats itself, item by item, in the same words.
@@ -21,6 +22,8 @@ NOTHING = "the job counts at its end that none of its items succeeded, and they 
 
 LACKED = "the log ends in items for each of which a shell missed the same program"
 
+REFUSED = "the log ends in items of which each was refused in the same words, and none worked"
+
 _ITEMS, _ITEMS_BEHIND = 5, 3
 """The least items of a shell's loop, and the most lines behind the last word on the missing program."""
 _MISSED = re.compile(
@@ -28,6 +31,14 @@ _MISSED = re.compile(
     rb"|\S*sh: (?:(?:line )?\d+: )?|timeout: failed to run command )"
     rb"[^:\s]{1,120}: (?:command not found|not found|No such file or directory)\s*\Z"
 )
+_REFUSALS, _AT_ONCE = 20, 64
+"""The least items that are refused, and the most that a program may send at once."""
+_UNKNOWN_USER = re.compile(
+    rb"(?i)\b(?:error|status|code|http)\W{0,10}(?:code\W{0,4})?40[13]\b|\b40[13] (?:unauthorized|forbidden)\b"
+    rb"|\b(?:invalid|incorrect|expired|unknown) (?:api[ _-]?key|token|credentials?)\b"
+)
+_SENT = 2
+"""Times as many lines as refusals may say what is sent next. They have one form."""
 _BEHIND = 24
 """Lines from the end in which such a count stands. A list of the items' errors may stand below it."""
 _MESSAGE = 3
@@ -90,6 +101,24 @@ def missed_by_each_item(lines: Numbered, known: Mapping[int, Hit]) -> tuple[int,
     if len(same) < _ITEMS or sum(1 for number, _ in lines if number > same[-1]) > _ITEMS_BEHIND:
         return None
     return same[0], "config"
+
+
+def refused_each_item(lines: Numbered) -> int | None:
+    """The first of the refusals in which the lines end, item by item; None without them.
+
+    Between them the program only says what it sends next. A line of another form may tell of what worked.
+    """
+    refused, announced = list[int](), Counter[bytes]()
+    for number, line in reversed(lines):
+        if _UNKNOWN_USER.search(line):
+            refused.append(number)
+        elif line.strip():
+            announced[_form(line)] += 1
+            if len(announced) > 1:
+                break
+    if len(refused) < _REFUSALS or lines[-1][0] - refused[0] > _ITEMS:
+        return None
+    return refused[-1] if announced.total() <= len(refused) * _SENT + _AT_ONCE else None
 
 
 def _last(lines: Numbered) -> list[bytes]:

@@ -130,3 +130,42 @@ def test_a_command_that_bash_does_not_find_for_any_item_is_a_failure(watch: Watc
 )
 def test_what_a_shell_missed_otherwise_may_be_needless(watch: Watch, log: str) -> None:
     assert watch(log).verdict.state != "failed"
+
+
+ANSWER = '{"error": {"message": "No such toy user.", "code": 401}}'
+
+
+def asked(first: int, last: int, answer: str = ANSWER) -> str:
+    sent = "".join(
+        f"2026-03-02 11:52:40,{n:03} [INFO] Asks for toy-{n} | Try 1\n" for n in range(first, last)
+    )
+    told = "".join(
+        f"2026-03-02 11:53:40,{n:03} [ERROR] No toy-{n}: Toyd Error 401: {answer}\n"
+        f"2026-03-02 11:53:41,{n:03} [INFO] Asks for toy-{n + last} | Try 1\n"
+        for n in range(first, last)
+    )
+    return sent + told
+
+
+def test_a_person_is_told_that_each_request_was_refused(watch: Watch) -> None:
+    done = watch(f"reads 70 toys\n{asked(0, 30)}")
+    assert (done.verdict.state, done.verdict.error_type) == ("failed", "config")
+    assert (done.verdict.root_line_number, done.decision.action) == (32, "hold")
+    again = watch(f"{asked(0, 30)}reads 70 toys\nof shelf 7\nfor Ada\n{asked(0, 30)}")
+    assert again.verdict.root_line_number == 124
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        pytest.param(asked(0, 15), id="a few"),
+        pytest.param(asked(0, 30) + "toy-7 is painted\ntoy-8 has no lid\ntoy is dry\n" * 4, id="it went on"),
+        pytest.param(asked(0, 30).replace("401", "7"), id="another error"),
+        pytest.param(
+            asked(0, 30).replace("[INFO] Asks for toy-4", "[INFO] The lid fits on toy-4"),
+            id="some worked",
+        ),
+    ],
+)
+def test_refusals_among_what_works_are_of_their_items(watch: Watch, log: str) -> None:
+    assert watch(log).verdict.state != "failed"

@@ -1,0 +1,41 @@
+"""A program that cannot read its command line prints how it is called, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from unit.agents.conftest import Watch
+
+BEGUN = "Using the toy backend.\n"
+USAGE = "Usage:\n  paint.py <toy> [--wheels=<wheels>] [--debug]\n  paint.py (-h | --help) [options]\n"
+STEPS = "".join(f"step {n} loss {3 - n / 50:.3f}\n" for n in range(1, 31))
+
+
+@pytest.mark.parametrize(
+    ("log", "root"),
+    [
+        (BEGUN + USAGE, "Usage:"),
+        (BEGUN + "Usage: ./run.sh <toy> <cards>\n", "Usage: ./run.sh <toy> <cards>"),
+        (BEGUN + "usage: paint [OPTIONS] TOY\n", "usage: paint [OPTIONS] TOY"),
+    ],
+)
+def test_a_person_is_told_that_the_command_line_could_not_be_read(watch: Watch, log: str, root: str) -> None:
+    done = watch(log)
+    assert (done.verdict.state, done.verdict.error_type, done.decision.action) == ("failed", "config", "hold")
+    assert done.verdict.root_line == root
+    assert "how its program is called" in done.decision.reason
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        pytest.param(BEGUN + USAGE + "the toy is painted\n", id="it went on"),
+        pytest.param(STEPS + USAGE, id="it had trained"),
+        pytest.param(BEGUN + "Usage:\n  python paint.py --toy <toy>\n", id="what it advises to do next"),
+        pytest.param(BEGUN + "Usage: torchrun paint.py --toy <toy>\n", id="the same in a line"),
+        pytest.param(BEGUN + "Usage:\n  7 GiB of 40 GiB\n", id="of memory"),
+        pytest.param(BEGUN + "Usage:\n", id="a heading alone"),
+    ],
+)
+def test_other_usages_are_no_end(watch: Watch, log: str) -> None:
+    assert watch(log).verdict.state != "failed"
