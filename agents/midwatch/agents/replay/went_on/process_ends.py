@@ -53,6 +53,8 @@ _SAID_BY_SHELL = re.compile(
     rb"|Floating point exception|Killed|Segmentation fault|Terminated)(?: +\(core dumped\))? +([^\n]*)\n"
 )
 _SCRIPT = re.compile(rb"\S+\.py\b")
+# Hydra leaves its own frames and the script's module out, and exits.
+_OF_HYDRA = re.compile(rb"Error executing job with overrides: ")
 _ONE_OF_MANY = (
     rb"(?i)%b\branks?\b%b|local_rank%b|world_size|torchrun|torch[./]distributed"
     rb"|elastic|\bnccl%b|\bgloo\b|mpi(?:run|exec)"
@@ -108,8 +110,10 @@ def _raised(text: bytes) -> Iterator[ProcessEnd]:
             continue
         at = _behind_the_message(text, frame.end())
         if not _is_chained(text, at):
-            sure = _UNCAUGHT.search(text, begin, at) is not None
-            yield ProcessEnd(frame[1], frame[2], begin, at, 0, sure)
+            of_hydra = _OF_HYDRA.match(text, text.rfind(b"\n", 0, max(begin - 1, 0)) + 1) is not None
+            function = MODULE if of_hydra else frame[2]
+            sure = of_hydra or _UNCAUGHT.search(text, begin, at) is not None
+            yield ProcessEnd(frame[1], function, begin, at, 0, sure)
 
 
 def behind_the_only_module(text: bytes) -> int:

@@ -32,6 +32,13 @@ def test_the_failure_of_the_second_start_is_the_root() -> None:
     assert places(WORK + NO_MODULE + WORK + SIZES + WORK + SIZES) == [8, 15]
 
 
+def test_a_script_that_hydra_ends_had_begun_anew_behind_its_first_end(watch: Watch) -> None:
+    of_hydra = "Error executing job with overrides: ['toys=7']\n" + SIZES.replace("<module>", "run")
+    assert places(NO_MODULE + WORK + of_hydra) == [5]
+    assert watch(NO_MODULE + WORK + of_hydra).verdict.root_line == SIZES.splitlines()[-1]
+    assert places(NO_MODULE + WORK + SIZES.replace("<module>", "run")) == []
+
+
 def test_a_warning_that_python_prints_again_parts_two_starts_that_print_little_else() -> None:
     warns = "/toy/lib/build.py:77: UserWarning: no cache of the compiler was found\n"
     assert places(warns + NO_MODULE + warns + SIZES) == [6]
