@@ -2,6 +2,8 @@
 
 `train exited 1`, then `export exited 0`: the script went on, and what the first part should have made is
 missing. The same words with other numbers may be tries of one work. Of these the last one counts.
+
+Some tell only of commands that failed. A driver that goes on behind several of them has no result of these.
 """
 
 from __future__ import annotations
@@ -29,7 +31,30 @@ _ALLOWED = re.compile(
 _BESIDE = 200  # bytes
 _ASKED = (143, -15)
 """Codes of what somebody asked to end, as a script asks its monitor behind the training."""
+_FAILED = re2.compile(
+    rb"(?im)^.{0,120}\b(?:command|subprocess|stage|step|script) failed with (?:exit )?(?:code|status)"
+    rb"[ :=]{0,3}[1-9]\d{0,2}\W*$"
+)
+_AGAIN = re.compile(rb"(?i)\b(?:re-?tr(?:y|ies|ied|ying)|attempt \d+|again|restart\w*)\b")
+_LEAST, _NEAR_END = 2, 4000
+"""The least commands that failed, and the bytes from the end in which the last of them stands."""
 _DIGITS = re.compile(r"\d+")
+
+
+def failed_commands(file: LogFile) -> int:
+    """The number of the first line that tells of a command's bad code, if several do up to the end; or 0.
+
+    Raises OSError.
+    """
+    text = text_of(file)
+    told = list(_FAILED.finditer(text))
+    if len(told) < _LEAST or told[-1].end() < len(text) - _NEAR_END:
+        return 0
+    for line in told:
+        beside = (text, max(line.start() - _BESIDE, 0), line.end() + _BESIDE)
+        if _ALLOWED.search(*beside) or _AGAIN.search(*beside):
+            return 0
+    return text.count(b"\n", 0, told[0].start()) + 1
 
 
 class _End(NamedTuple):

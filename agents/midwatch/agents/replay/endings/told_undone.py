@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from midwatch.agents.replay.endings.closing_lines import ClosingFailure
 from midwatch.agents.replay.endings.closing_words import VAGUE
 from midwatch.agents.replay.endings.nothing_worked import nothing_worked
-from midwatch.agents.replay.endings.stage_codes import badly_ended_part
+from midwatch.agents.replay.endings.stage_codes import badly_ended_part, failed_commands
 from midwatch.agents.replay.reading.log_files import LogFile, last_lines, line_count, line_of, up_to
 from midwatch.agents.replay.reading.printed_forms import form_of_print, own_part
 from midwatch.streams.records import Hit
@@ -119,7 +119,7 @@ def told_undone(file: LogFile, *, succeeded: bool = False) -> int:
     if succeeded:
         return 0
     code = next((number for number, words in last[-_OF_CODES:] if _CODE.search(words)), 0)
-    return code or badly_ended_part(file)
+    return code or badly_ended_part(file) or failed_commands(file)
 
 
 def cuts_behind_failures(files: Sequence[LogFile], hits: Sequence[Hit]) -> Iterator[LogFile]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from midwatch.agents.replay.endings.stage_codes import badly_ended_part
+from midwatch.agents.replay.endings.stage_codes import badly_ended_part, failed_commands
 from midwatch.agents.replay.reading.log_files import LogFile
 from unit.agents.conftest import Watch
 
@@ -46,3 +46,35 @@ def test_the_failure_of_the_part_is_the_root(watch: Watch) -> None:
     done = watch(log.format(1))
     assert (done.verdict.state, done.verdict.root_line) == ("failed", "KeyError: 'wheels'")
     assert watch(log.format(0)).verdict.state != "failed"
+
+
+STAGES = "INFO | Stage 1: paint\nERROR | Command failed with code 1\nINFO | Stage 2: pack\n"
+
+
+@pytest.mark.parametrize(
+    ("log", "number"),
+    [
+        pytest.param(STAGES + "ERROR | Command failed with code 2\nINFO | TOYS COMPLETE\n", 2, id="several"),
+        pytest.param(STAGES + "INFO | TOYS COMPLETE\n", 0, id="one alone may be needless"),
+        pytest.param(
+            STAGES + "ERROR | Command failed with code 2, again in 7 s\nINFO | TOYS COMPLETE\n", 0, id="tries"
+        ),
+        pytest.param(
+            STAGES + "ERROR | Optional command failed with code 2\nINFO | TOYS COMPLETE\n", 0, id="optional"
+        ),
+        pytest.param(
+            STAGES + "ERROR | Command failed with code 2\n" + "INFO | packs a toy\n" * 400,
+            0,
+            id="long before",
+        ),
+    ],
+)
+def test_commands_that_a_driver_went_on_behind_have_no_result(log: str, number: int) -> None:
+    assert failed_commands(LogFile("toy.log", log.encode(), 0.0)) == number
+
+
+def test_a_person_is_told_why_a_command_of_a_driver_failed(watch: Watch) -> None:
+    raised = "ERROR |   Traceback (most recent call last):\nERROR |   KeyError: 'wheels'\n"
+    begun, failed, packed = STAGES.splitlines(keepends=True)
+    done = watch(f"{begun}{failed}{raised}{packed}{failed}INFO | TOYS COMPLETE\nINFO | see toys.html\n")
+    assert (done.verdict.state, done.decision.action) == ("failed", "hold")
