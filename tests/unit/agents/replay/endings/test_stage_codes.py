@@ -76,5 +76,6 @@ def test_commands_that_a_driver_went_on_behind_have_no_result(log: str, number: 
 def test_a_person_is_told_why_a_command_of_a_driver_failed(watch: Watch) -> None:
     raised = "ERROR |   Traceback (most recent call last):\nERROR |   KeyError: 'wheels'\n"
     begun, failed, packed = STAGES.splitlines(keepends=True)
-    done = watch(f"{begun}{failed}{raised}{packed}{failed}INFO | TOYS COMPLETE\nINFO | see toys.html\n")
+    trained = "".join(f"INFO | toy {n}: {chr(97 + n % 26) * (n % 5 + 1)}\n" for n in range(70))
+    done = watch(f"{begun}{failed}{raised}{packed}{trained}{failed}{trained}INFO | TOYS COMPLETE\n")
     assert (done.verdict.state, done.decision.action) == ("failed", "hold")
