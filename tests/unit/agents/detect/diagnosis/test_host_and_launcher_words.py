@@ -38,6 +38,12 @@ GRPC = '{"created":"@77.1","description":"EOF","file":"toy.c","file_line":9,"grp
         ("TERM_REQUEUE_OWNER: job killed and requeued by owner.", "preemption", "restart"),
         ("012 (77.000.000) 2026-03-02 11:00:00 Job was held.", "config", "stop"),
         ("PodGC: node no longer exists", "slurm_failure", "restart"),
+        (
+            "Gdk-Message: 11:52:40.118: toy.py: Fatal IO error 11 (Resource temporarily unavailable)"
+            " on X server toyhost:10.0.",
+            "communication",
+            "restart",
+        ),
         ("Warning  Evicted  7m  kubelet  The node was low on resource: inodes. ", "storage", "stop"),
         ("message: Internal error occurred for the current attempt.", "slurm_failure", "restart"),
         (f"{UNIT}A process of this unit has been killed by the OOM killer.", "host_oom", "stop"),
