@@ -338,7 +338,8 @@ def _ended_for_no_known_reason(result: Replayed) -> bool:
     """Whether only the scheduler says that the job failed, and nobody has started it again."""
     verdict = result.verdict
     vague = verdict.error_type in ("unknown", "native_crash", "user_interrupt") and not verdict.root_file
-    return vague and result.decision.action == "hold"
+    spiked = verdict.error_type in ("loss_spike", "numerical_instability") and not verdict.rule
+    return (vague or spiked) and result.decision.action == "hold"
 
 
 def _held_back(

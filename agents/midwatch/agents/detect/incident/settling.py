@@ -16,6 +16,7 @@ from dataclasses import replace
 from msgspec import UNSET, UnsetType
 
 from midwatch.agents.detect.diagnosis.chance import chance_of, end_class, shipped
+from midwatch.agents.detect.diagnosis.open_spike import SPIKE, explained_by_spike
 from midwatch.agents.detect.diagnosis.verdict import AttemptEnd, Diagnosis, diagnose
 from midwatch.agents.detect.incident.contradicted_end import note_contradiction
 from midwatch.agents.detect.incident.state import NodeState
@@ -45,7 +46,7 @@ def present_diagnosis(turn: Turn, given_up: Sequence[str]) -> Diagnosis:
         checkpoints=state.spec.checkpoint_directory if state.spec else "",
     )
     diagnosis = diagnose([held.hit for held in state.held], ending)
-    verdict = diagnosis.verdict
+    verdict = explained_by_spike(diagnosis.verdict, state.findings.get(SPIKE), state.progress_line)
     if verdict.state != "failed":
         return diagnosis
     end = end_class(verdict, stepped=ending.made_a_step())

@@ -136,7 +136,6 @@ _KINDS = tuple(
             r"|\bnon-?zero (?:exit|status|return)|\breturned (?:[1-9]\d{0,2}|non-?zero)\s*$"
             r"|\b(?:exit|return) ?(?:code|status):? [1-9]\d*\b"
             r"|\bexit(?:ed)? (?:with )?[1-9]\d{0,2}\b(?! ?[./%])"
-            r"|\A\W*" + _COULD_NOT + r" (?:find|open|load|read|locate|access|start)\b"
             r"|\A\W*\[FAIL(?:ED|URE)?\] .{0,80}\b(?:not found|missing|unable|could ?n[o']t|cannot|error)\b",
         ),
     )

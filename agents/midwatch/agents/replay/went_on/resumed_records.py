@@ -48,10 +48,15 @@ def resumes_records(file: LogFile, last: int) -> bool:
 
 
 def _behind_its_message(rest: Sequence[str], above: Sequence[str], form: str) -> Sequence[str]:
-    """The lines without those that stood behind the same words above: they belong to one message."""
-    earlier = next((at for at in reversed(range(len(above))) if above[at] == form), len(above))
-    same = takewhile(lambda pair: pair[0] == pair[1], zip(rest, above[earlier + 1 :], strict=False))
-    return rest[sum(1 for _ in same) :]
+    """The lines without those that first stood behind the same words above: they belong to one message."""
+    if form not in above:
+        return rest
+    first = above.index(form)
+    records, message = set(above[:first]), above[first + 1 :]
+    own = takewhile(
+        lambda pair: pair[0] == pair[1] and pair[0] not in records, zip(rest, message, strict=False)
+    )
+    return rest[sum(1 for _ in own) :]
 
 
 def _is_within(form: str) -> bool:

@@ -34,8 +34,6 @@ TOLD = [
     ("Unknown argument: --wheels", "config"),
     ("Toys: [Errno 2] No such file or directory: 'wheels.csv'", "config"),
     ("Boyama hatas\u0131: [WinError 2] The system cannot find the file specified", "config"),
-    ("Could not find the toys in /toys/7", "exception"),
-    ("Cannot open wheels.yaml for reading", "exception"),
     ("toy: caught signal 11 in stage 3", "native_crash"),
     ("toyd: memory limit exceeded", "host_oom"),
     ("ERROR:toyd: this job has exceeded its memory quota", "host_oom"),
