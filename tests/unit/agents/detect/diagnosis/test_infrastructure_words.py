@@ -157,3 +157,17 @@ def test_the_words_of_a_request_over_the_fabric_are_not_those_of_a_disk(watch: W
 def test_the_driver_of_the_card_says_more_than_the_guess_of_the_helper_process(watch: Watch) -> None:
     assert watch(f"{HCCP}\n{TSD}\n").verdict.root_line.strip() == TSD.strip()
     assert watch(f"{HCCP}\n").verdict.root_line == HCCP
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        "urllib.error.HTTPError: HTTP Error 507: Insufficient Storage",
+        "toylib.StoreError: wheels.bin is not stored after 4 tries: HTTP 507: no space on toy7",
+    ],
+)
+def test_a_server_that_has_no_room_is_full_storage(watch: Watch, refused: str) -> None:
+    done = watch(f"{STEPS}{refused}\n")
+    assert (done.verdict.error_type, done.verdict.root_line) == ("storage", refused)
+    assert done.decision.action == "hold"
+    assert watch(f"{STEPS}{refused}\n{MORE}").verdict.state != "failed"
