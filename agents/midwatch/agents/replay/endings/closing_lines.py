@@ -53,6 +53,7 @@ from midwatch.agents.replay.endings.nothing_worked import (
 )
 from midwatch.agents.replay.endings.said_at_any_end import before_the_last_word_of_others
 from midwatch.agents.replay.reading.log_files import LogFile, last_lines
+from midwatch.agents.replay.reading.powershell_folds import unfolded
 from midwatch.streams.lines.launcher_prefix import front, grade
 from midwatch.streams.lines.log_levels import goes_on, is_warning, stands_aside
 from midwatch.streams.records import Hit
@@ -166,7 +167,7 @@ def closing_failure(
     type, though its writer calls it a warning. `stepped`: the last line that printed a step; 0 without one.
     `trained`: whether any file of the job printed the number of a step. `done`: whether it made its last one.
     """
-    lines = last_lines(file)
+    lines = unfolded(last_lines(file))
     while lines and _LEFT_OUT.match(lines[-1][1]):
         lines.pop()
     known = _with_repeated({hit.line.number: hit for hit in hits if hit.line.path == file.path}, lines)
