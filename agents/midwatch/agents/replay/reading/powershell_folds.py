@@ -17,9 +17,10 @@ def unfolded(lines: Sequence[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
     if not any(_RECORD in line for _, line in lines):
         return list(lines)
     # The reader puts a blank in place of each return, so that no byte moves.
-    returns = all(line.endswith(b" ") for _, line in lines)
+    returns = all(line.endswith(b" ") for _, line in lines[:-1])
+    blank = b" " if returns else b""
     whole, open_ = list[tuple[int, bytes]](), False
-    for number, line in ((each, line[:-1] if returns else line) for each, line in lines):
+    for number, line in ((each, line.removesuffix(blank)) for each, line in lines):
         if open_ and line.strip():
             first, begun = whole.pop()
             whole.append((first, begun + line))
