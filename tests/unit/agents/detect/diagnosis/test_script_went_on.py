@@ -41,6 +41,13 @@ def test_an_option_or_a_first_line_that_the_shell_runs_is_not_why_a_program_fail
     assert watch(f"{stray}{own}").verdict.root_line == "ValueError: the toy has no such part"
 
 
+def test_a_script_goes_on_without_its_environment(watch: Watch) -> None:
+    missing = "EnvironmentLocationNotFound: Not a conda environment: /toys/envs/wheels\n"
+    own = frames("IndentationError: expected an indented block") + "\n"
+    assert watch(f"{missing}\n{own}").verdict.root_line == "IndentationError: expected an indented block"
+    assert watch(missing).verdict.root_line == missing.strip()
+
+
 def test_a_step_that_found_no_program_is_not_why_a_later_one_failed(watch: Watch) -> None:
     no_program = (
         "slurmstepd: error: execve(): toyprobe: No such file or directory\n"

@@ -17,6 +17,7 @@ from midwatch.streams.records import Hit
 IN_A_THREAD = "in_a_thread"
 """The capture of an exception that ended a thread beside the main one."""
 _OF_A_SHELL = ("shell_cannot_start", "option_as_command", "letter_as_command")
+_NO_ENVIRONMENT = "conda_environment_missing"
 _OF_A_STEP = "error: execve(): "
 """A step of SLURM that found no program to run. The script may go on with its next one."""
 # srun and mpirun print it in front of each line of what they launched, and of nothing else.
@@ -59,7 +60,7 @@ def script_went_on(hit: Hit, around: Surroundings) -> RootCandidate | None:
     A shell goes on behind a word that is no command. A time limit or a cancel shows that it did. A program
     of the script itself prints no label of `srun`, and what stands behind it with one was launched later.
     """
-    if hit.rule in _OF_A_SHELL:
+    if hit.rule in (*_OF_A_SHELL, _NO_ENVIRONMENT):
         others = around.once(_others)[hit.line.file]
     elif _OF_A_STEP in hit.line.text:
         others = around.once(_other_causes)[hit.line.file]
@@ -86,7 +87,10 @@ def _enough_for(hit: Hit, other: Hit) -> int:
     """The lines between the two that show another program.
 
     A command that is missing hardly makes a program raise an exception of its own, but that a module is gone.
+    Without its environment a script goes on at once.
     """
+    if hit.rule == _NO_ENVIRONMENT:
+        return 1
     own = hit.rule in _OF_A_SHELL and other.rule == "python_exception"
     return OF_A_PROGRAM if own else ANOTHER_PROGRAM
 
