@@ -61,6 +61,7 @@ _KINDS = tuple(
             "cancelled",
             r"\b(?:received|got|caught) (?:a |the )?(?:signal )?(?:SIG(?:TERM|INT|HUP)\b"
             r"|signal (?:15|2)\b|termination (?:signal|request))"
+            r"|\bexit(?:[ _-]?(?:code|status))?[ =:]{1,2}143\b"
             r"|\b(?:cancell?ed|killed|terminated|stopped) by (?:the |an? )?(?:user|admin|owner|operator)",
         ),
         (
@@ -135,7 +136,7 @@ _KINDS = tuple(
             r"|\b(?:has|have) failed\b|\bfailed(?: (?:because|due to|with)\b|[.!]?\s*$)|\bin error state\b"
             r"|\bnon-?zero (?:exit|status|return)|\breturned (?:[1-9]\d{0,2}|non-?zero)\s*$"
             r"|\b(?:exit|return) ?(?:code|status):? [1-9]\d*\b"
-            r"|\bexit(?:ed)? (?:with )?[1-9]\d{0,2}\b(?! ?[./%])"
+            r"|\bexit(?:(?:ed)? (?:with )?|=)[1-9]\d{0,2}\b(?! ?[./%])"
             r"|\A\W*\[FAIL(?:ED|URE)?\] .{0,80}\b(?:not found|missing|unable|could ?n[o']t|cannot|error)\b",
         ),
     )

@@ -41,6 +41,8 @@ TOLD = [
     ("toy: could not allocate a buffer on card 3", "oom"),
     ("toy: the file system is read-only", "storage"),
     ("got SIGTERM, leaving", "cancelled"),
+    ("exit=143 for toy-7 at 2026-03-02T11:52:40", "cancelled"),
+    ("exit=77 for toy-7 at 2026-03-02T11:52:40", "exception"),
     (TAKEN, "preemption"),
     ("srun: error: Unable to allocate toys: the toy is unknown", "slurm_failure"),
     ("slurmstepd: error: the toys are gone", "slurm_failure"),
