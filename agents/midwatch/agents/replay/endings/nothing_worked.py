@@ -1,7 +1,7 @@
 """Nothing worked: a program counts at its end that none of its items succeeded, and all met one error. Pure.
 
-Nor did anything work where a shell's loop misses the same program for each of its items, up to the last one,
-or where each item of a program that sends requests is refused in the same words.
+Nor did anything work where a shell's loop misses the same program for each of its items, up to the last one.
+Or each request that a program sends is refused in the same words.
 
 Evaluations, generators and downloads catch the error of an item and go on with the next one. A model that is
 weak solves nothing either. But then no error repeats itself, item by item, in the same words.
