@@ -39,6 +39,7 @@ from midwatch.agents.replay.went_on.aftermath import (
 )
 from midwatch.agents.replay.went_on.caught_by_workers import StepLines, caught_by_workers
 from midwatch.agents.replay.went_on.counted_on import last_count
+from midwatch.agents.replay.went_on.only_warned_of import only_warned_of
 from midwatch.agents.replay.went_on.printed_then_succeeded import got_over_by_its_word
 from midwatch.agents.replay.went_on.process_ends import never_began
 from midwatch.agents.replay.went_on.results_behind import has_results_behind
@@ -283,7 +284,7 @@ def _went_on(run: _JobReplay, files: Sequence[LogFile], hits: Sequence[Hit]) -> 
         and all(has_work_above(*at) for at in known)
     ):
         return "a shell took a stray word for a command behind the command's end, and no line says it failed"
-    told = got_over_by_its_word(known, held, hits, succeeded=state.succeeded)
+    told = only_warned_of(known, held) or got_over_by_its_word(known, held, hits, succeeded=state.succeeded)
     if told := told or _up_to_its_results(known, held):
         return told
     if success := got_over_before_the_success(held, hits, files, last):
