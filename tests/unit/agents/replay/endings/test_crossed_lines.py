@@ -22,6 +22,16 @@ STEPS = "".join(f"step {n} loss {3 - n / 50:.3f}\n" for n in range(1, 31))
         "❌ Boyama hatas\u0131: f\u0131r\u00e7a yok",
         "❌ 训练失败\uff1a没有玩具",
         "❌ Ошибка: нет игрушек",
+        "❌ Erreur: pas de jouets",
+        "❌ Fehler: kein Spielzeug da",
+        "❌ Erro: sem brinquedos",
+        "❌ Errore: niente giocattoli",
+        "❌ 错误: 没有玩具",
+        "❌ 錯誤: 沒有玩具",
+        "❌ エラー: 玩具がない",
+        "❌ 失敗: 玩具がない",
+        "❌ 오류: 장난감 없음",
+        "❌ 실패: 장난감 없음",
     ],
 )
 def test_a_crossed_last_line_that_tells_of_a_failure_is_the_end(watch: Watch, line: str) -> None:
