@@ -13,7 +13,8 @@ ended. Twelve ends speak for a failure all the same:
 - A request to end (`closing_requests`).
 - A shell's word on what its script lacks.
 - Waiting for ranks or processes (`closing_waits`).
-- A count of items of which none succeeded, or whose program a shell missed (`nothing_worked`).
+- A count of items of which none succeeded, whose program a shell missed, or that were all refused
+  (`nothing_worked`).
 - How the program is called, in place of an error (`closing_usage`).
 """
 
