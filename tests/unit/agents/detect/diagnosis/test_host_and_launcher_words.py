@@ -42,7 +42,7 @@ GRPC = '{"created":"@77.1","description":"EOF","file":"toy.c","file_line":9,"grp
             "Gdk-Message: 11:52:40.118: toy.py: Fatal IO error 11 (Resource temporarily unavailable)"
             " on X server toyhost:10.0.",
             "communication",
-            "restart",
+            "hold",
         ),
         ("Warning  Evicted  7m  kubelet  The node was low on resource: inodes. ", "storage", "stop"),
         ("message: Internal error occurred for the current attempt.", "slurm_failure", "restart"),
