@@ -46,18 +46,28 @@ _BESIDE = ("ssh_failed", "rsync_lost_the_other_side", "go_program_could_not_dial
 _TOOLS = re.compile(r"\b(?:curl|wget|scp): ")
 """Rules and words of tools of the script around the training. What they miss says nothing of the training."""
 
+_COPIES = re.compile(
+    r"\A\s*(?:(?:curl|wget|scp|rsync|rclone|gsutil|azcopy|s3cmd|cp|mv|tar|dd)\b[^:]{0,40}: "
+    r"|(?:upload|download|copy|move) failed: )"
+)
+"""What a tool that copies files prints of itself. Behind steps the training may have ended well before."""
+MAY_BE_DONE = "a tool of the script failed behind the steps: see whether the training had ended"
+
 
 def as_proven(verdict: Verdict, root: Hit, hits: Sequence[Hit], *, worked: bool) -> Verdict:
     """The verdict with the transience that the root and the steps show. `worked`: the attempt made a step.
 
     An exception of another name than `MISTAKE` may be of anything. If the run made no step, a wait or a bad
     link shows too little. A wait for peers gives no reason, and a link may never have been set up. A link or
-    a service that had carried steps was set up, so its failure may pass. So may that of a file system. Where
-    nothing answers on the machine itself before a step, its own part may never have been started.
+    a service that had carried steps was set up, so its failure may pass. So may that of a file system. But
+    what a copying tool says behind steps may follow a good end. Where nothing answers on the machine itself
+    before a step, its own part may never have been started.
     """
     if root.rule in _RAISED and root.fallback and MISTAKE.search(root.line.text) is None:
         return replace(verdict, transient=None)
     if worked:
+        if verdict.transient is not False and _COPIES.match(root.line.text):
+            return replace(verdict, transient=None, doubt=MAY_BE_DONE)
         if verdict.transient is False and _had_answered(root):
             return replace(verdict, transient=None)
         lost = _lost_a_peer(root) or _lost_a_service(root, hits) or root.rule == _FILES_AWAY
