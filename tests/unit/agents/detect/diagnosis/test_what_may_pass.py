@@ -51,7 +51,7 @@ def test_a_link_that_had_carried_steps_may_pass(watch: Watch, line: str) -> None
     "line",
     [
         "rsync: connection unexpectedly closed (0 bytes received so far) [sender]",
-        "curl: (56) Recv failure: Connection reset by peer",
+        "rclone: Failed to copy: connection reset by peer",
         "upload failed: ./toys to s3://toys/7 Connection reset by peer",
         "cp: error writing '/mnt/toys/x': Stale file handle",
         "mv: cannot move 'x' to '/mnt/y': Transport endpoint is not connected",
@@ -61,6 +61,8 @@ def test_what_a_copying_tool_says_behind_the_steps_may_follow_a_good_end(watch: 
     done = watch(f"{STEPS}{line}\n")
     assert (done.verdict.state, done.verdict.root_line, done.decision.action) == ("failed", line, "hold")
     assert "see whether the training had ended" in done.decision.reason
+    fetched = "curl: (56) Recv failure: Connection reset by peer"
+    assert watch(f"{STEPS}{fetched}\n").decision.action == "restart"
 
 
 STORE = (
