@@ -47,7 +47,8 @@ _TOOLS = re.compile(r"\b(?:curl|wget|scp): ")
 """Rules and words of tools of the script around the training. What they miss says nothing of the training."""
 
 _COPIES = re.compile(
-    r"\A\s*(?:(?:scp|rsync|rclone|gsutil|azcopy|s3cmd|cp|mv|tar|dd)\b[^:]{0,40}: |(?:upload|copy|move) failed: )"
+    r"\A\s*(?:(?:scp|rsync|rclone|gsutil|azcopy|s3cmd|cp|mv|tar|dd)\b[^:]{0,40}: "
+    r"|(?:upload|copy|move) failed: )"
 )
 """What a tool that copies files prints of itself. Behind steps the training may have ended well before. curl
 and wget are not among them: they mostly fetch what the work needs next."""
