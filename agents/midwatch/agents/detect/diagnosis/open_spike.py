@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from midwatch.agents.detect.diagnosis.proof_line import proven_by
 from midwatch.streams.records import Finding, Line, Verdict
 from midwatch.streams.records.error_types import family
 
@@ -25,13 +26,4 @@ def explained_by_spike(verdict: Verdict, spike: Finding | None, progress: Line |
     kind = SPIKE if finite else "numerical_instability"
     remedy = f"No line says why it ended. When it did, {spike.detail}: {_LOOK}."
     named = replace(verdict, error_type=kind, family=family(kind), transient=None, remedy=remedy)
-    if progress is None:
-        return named
-    return replace(
-        named,
-        root_line=progress.text,
-        root_file=progress.path,
-        root_line_number=progress.number,
-        node=progress.node,
-        rank=progress.rank if progress.rank is not None else progress.claimed_rank,
-    )
+    return named if progress is None else proven_by(named, progress)

@@ -25,6 +25,7 @@ from midwatch.agents.detect.diagnosis.noted_lines import (
     word_of_the_build,
     words_of_nccl,
 )
+from midwatch.agents.detect.diagnosis.proof_line import proven_by
 from midwatch.agents.detect.diagnosis.relations.closing import of_teardown
 from midwatch.agents.detect.diagnosis.relations.peer_exits import after_peer_exits
 from midwatch.agents.detect.diagnosis.relations.related import related
@@ -291,16 +292,7 @@ def _explained(root: Hit | None, ending: AttemptEnd) -> Hit | None:
 def _at_progress(verdict: Verdict, ending: AttemptEnd) -> Verdict:
     """The verdict on a hang with the last progress line as its root line, not the line of a timeout."""
     line = ending.progress
-    if verdict.error_type != "hang" or line is None:
-        return verdict
-    return replace(
-        verdict,
-        root_line=line.text,
-        root_file=line.path,
-        root_line_number=line.number,
-        node=line.node,
-        rank=line.rank if line.rank is not None else line.claimed_rank,
-    )
+    return verdict if verdict.error_type != "hang" or line is None else proven_by(verdict, line)
 
 
 def _stopped_short(ending: AttemptEnd) -> bool:
@@ -338,18 +330,13 @@ def _verdict(
             root_line=stand_in.line,
             remedy=stand_in.remedy,
         )
-    line, kind = root.line, root.error_type or "unknown"
+    kind = root.error_type or "unknown"
     return replace(
-        base,
+        proven_by(base, root.line),
         error_type=kind,
         family=family(kind),
         subsystem=root.subsystem,
         transient=root.transient,
-        root_line=line.text,
-        root_file=line.path,
-        root_line_number=line.number,
-        node=line.node,
-        rank=line.rank if line.rank is not None else line.claimed_rank,
         remedy=root.remedy,
         rule=root.rule,
         quantities={k: v for k, v in root.captures.items() if k in _QUANTITIES},
