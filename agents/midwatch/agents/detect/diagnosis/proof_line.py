@@ -8,7 +8,7 @@ from midwatch.streams.records import Line, Verdict
 
 
 def proven_by(verdict: Verdict, line: Line) -> Verdict:
-    """The verdict with this line as its root line. The rank is the launcher's, or else the line's own word."""
+    """The verdict with this line as its root line. The rank is the launcher's, or the line's own word."""
     return replace(
         verdict,
         root_line=line.text,
