@@ -1,7 +1,7 @@
 """Nothing worked: a program counts at its end that none of its items succeeded, and all met one error. Pure.
 
 Nor did anything work where a shell's loop misses the same program for each of its items, up to the last one.
-Or each request that a program sends is refused in the same words.
+Or each request that a program sends is refused.
 
 Evaluations, generators and downloads catch the error of an item and go on with the next one. A model that is
 weak solves nothing either. But then no error repeats itself, item by item, in the same words.
@@ -22,7 +22,7 @@ NOTHING = "the job counts at its end that none of its items succeeded, and they 
 
 LACKED = "the log ends in items for each of which a shell missed the same program"
 
-REFUSED = "the log ends in items of which each was refused in the same words, and none worked"
+REFUSED = "the log ends in items of which each was refused, and no line tells of one that worked"
 
 _ITEMS, _ITEMS_BEHIND = 5, 3
 """The least items of a shell's loop, and the most lines behind the last word on the missing program."""

@@ -191,6 +191,13 @@ def test_where_only_the_exit_code_tells_of_a_failure_the_last_words_say_which() 
     assert finished.verdict.error_type == "unknown"
 
 
+def test_the_last_words_say_more_of_a_failure_than_a_loss_that_had_jumped() -> None:
+    jumped = STEPS + "".join(f"step {n} loss 31.0\n" for n in range(31, 36))
+    assert ended(jumped, 1).verdict.error_type == "loss_spike"
+    done = ended(f"{jumped}toyd: memory limit exceeded\n", 1)
+    assert (done.verdict.error_type, done.verdict.root_line) == ("host_oom", "toyd: memory limit exceeded")
+
+
 @given(st.binary(max_size=500))
 def test_any_line_has_a_kind_or_none(line: bytes) -> None:
     kind_of(line)
