@@ -42,9 +42,10 @@ _FLOW = r"\| [A-Z]+ +\| (?:Flow|Task) run '[^'\n]+' - "
 _REPLICA = r"(?:master|worker|ps|chief|launcher)\.\d+ -- "
 _STEP = r"\[\d+/\w+/\d+ \(pid \d+\)\] "
 _WITH_A_CLOCK = (
-    # Containers, CI services (GitLab numbers its streams), ts, exports of CloudWatch, `aws logs tail`.
+    # Containers, CI services (GitLab numbers its streams), ts, exports of CloudWatch, `aws logs tail` with
+    # the stream of SageMaker, Batch or ECS.
     rf"\[?{_DATE}(?:T|,? ){_CLOCK}{_ZONE}"
-    rf"(?:\t|\]? (?:std(?:out|err) [FP] |\d\d[OE][ +]|[\w./-]+/algo-\d+-\d+ "
+    rf"(?:\t|\]? (?:std(?:out|err) [FP] |\d\d[OE][ +]|[\w./-]+/(?:algo-\d+-\d+|[0-9a-f-]{{32,36}}) "
     rf"|{_OPERATOR}|{_TRIAL}|{_STEP}|{_REPLICA})?)"
     rf"|[A-Z][a-z][a-z] [ \d]\d {_CLOCK} (?:[\w.-]+ (?:[\w./@-]+\[\d+\]|kernel): )?"  # syslog, journald, ts
     rf"|{_DATE} {_CLOCK}: "  # nnU-Net

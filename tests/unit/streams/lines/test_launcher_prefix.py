@@ -47,6 +47,7 @@ PREFIXES = (
     "2026-03-02 11:52:40.123 CET ",
     "2026-03-02T11:52:40.123Z\t",
     "2026-03-02T11:52:40.123000+00:00 toy-job/algo-1-1680000000 ",
+    "2026-03-02T11:52:40.123000+00:00 toy-train/default/0a1b2c3d4e5f60718293a4b5c6d7e8f9 ",
     "gpu07.toys.example.edu: ",
     "ip-10-0-0-12.eu-toy-1.internal: ",
     "x3006c0s13b1n0.hsn.cm.toys.example.gov 3: ",
