@@ -37,10 +37,12 @@ MISSED_BY_A_BUILD = ("linker_misses_a_library", "compiler_not_there")
 """Rules of context that explain the end of a build, and nothing else."""
 WITHOUT_COLLNET = "nccl_without_collnet"
 SERVER_ASKED_TO_END = "vllm_server_asked_to_end"
+LINK_NOT_CLOSED = "nccl_link_not_closed"
 STARTED_AGAIN = "snakemake_starts_again"
 _WAITS_FOR_GPUS, _ENGINE_IS_UP = "vllm_waits_for_gpus", "vllm_engine_is_up"
 NOTED = (
-    *MISSED_BY_A_BUILD, WITHOUT_COLLNET, SERVER_ASKED_TO_END, STARTED_AGAIN, _WAITS_FOR_GPUS, _ENGINE_IS_UP
+    *MISSED_BY_A_BUILD, WITHOUT_COLLNET, SERVER_ASKED_TO_END, LINK_NOT_CLOSED, STARTED_AGAIN, _WAITS_FOR_GPUS,
+    _ENGINE_IS_UP,
 )  # fmt: skip
 """Rules of context that explain no end by themselves, and that a relation asks for."""
 LEFT_THE_SCRIPT = "left_the_script"

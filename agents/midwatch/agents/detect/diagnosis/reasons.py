@@ -66,6 +66,7 @@ REASONS: Mapping[str, WhyNot] = {
         "closing", "the launchers closed their meeting at {line}, and nothing else failed"
     ),
     "server asked to end": WhyNot("closing", "its server had been asked to end at {line}, and closed"),
+    "link not closed": WhyNot("closing", "NCCL only could not close a link, as {line} says"),
     "shut down": WhyNot("closing", "Python was shutting down behind the end of its script, as {line} shows"),
     "stray word": WhyNot("closing", "a shell went on to it after the failure at {line}"),
     "ended by the agent": WhyNot(

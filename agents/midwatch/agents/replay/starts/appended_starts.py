@@ -11,7 +11,7 @@ A new start is assumed only where all of these hold:
 
 A script that ended of an exception twice was started twice, whatever its first lines (`script_starts`).
 What a start prints first stands behind the exception of an earlier one, too (`start_heads`).
-Behind LSF's summary of one job the next job writes (`job_summaries`).
+Behind LSF's summary of one job the next job writes (`job_summaries`), and so do HTCondor's (`condor_jobs`).
 A file that names another SLURM job than before, or shows a batch script's beginning behind its job's end, is
 cut there (`other_jobs`).
 Behind SLURM's word that a job is requeued, preempted or lost its node the next steps are another start's.
@@ -35,6 +35,7 @@ from typing import NamedTuple
 from midwatch.agents.replay.reading.log_files import LogFile, line_count, lines_behind, lines_beside, text_of
 from midwatch.agents.replay.replayed import EarlierStart, Replayed
 from midwatch.agents.replay.starts.attempt_folders import attempts_of
+from midwatch.agents.replay.starts.condor_jobs import behind_ended_jobs
 from midwatch.agents.replay.starts.failed_alike import held_where_alike
 from midwatch.agents.replay.starts.first_rows import ROW, first_rows
 from midwatch.agents.replay.starts.job_summaries import behind_job_summaries
@@ -254,7 +255,7 @@ def _comes_back(file: LogFile, part: LogFile) -> bool:
 def _with_script_starts(places: Sequence[StartPlace], file: LogFile) -> list[StartPlace]:
     """The places, and those behind ended scripts and jobs. A head that is a place already is no other one."""
     places = list(places)
-    behind = {*behind_ended_scripts(file), *behind_job_summaries(file)}
+    behind = {*behind_ended_scripts(file), *behind_job_summaries(file), *behind_ended_jobs(file)}
     for offset, number in heads_behind_ends(file):
         near = [index for index, each in enumerate(places) if 0 <= each.number - number <= _HEAD_LINES]
         places = [

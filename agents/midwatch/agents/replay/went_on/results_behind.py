@@ -39,6 +39,8 @@ _OF_A_BOX = "│┃╰┗"
 """What the lines of a traceback begin with that rich draws into a box."""
 _KIND = 24
 _BEGINS = "Traceback (most recent call last)"
+_FATAL = re.compile(r"(?i)\b(?:fatal|unhandled|uncaught) (?:error|exception)\b")
+"""What a program calls an exception that its outermost handler reports: it ends behind that."""
 _NAMES = re.compile(r"(?:\w+\.)*\b[A-Z]\w*(?:Error|Exception)\b")
 _SHELL = re.compile(
     r"\A\s*(?:real|user|sys)\s+\d+m|\A\+ |\A\s*\Z|Warning\b"
@@ -101,6 +103,8 @@ def has_results_behind(file: LogFile, last: int) -> bool:
     if begin == len(above):
         return _prints_such_records(above)
     if printed_by_a_handler(file, last):
+        if begin and _FATAL.search(above[begin - 1]):
+            return False
         return not any(_is_a_failure(line) or _is_in_part(line) for line in _shown(behind))
     return any(known[form] > 1 for form in _forms(behind)) or _got_over_one_before(above[:begin])
 

@@ -166,3 +166,20 @@ def test_an_abort_of_another_process_is_one(watch: Watch) -> None:
             _ABORTED.format(77).strip(),
             "native_crash",
         )
+
+
+def not_closed(operation: str) -> str:
+    return (
+        "7: [E302 11:52:40.1 ProcessGroupNCCL.cpp:541] [Rank 7] found async exception when checking for NCCL"
+        " errors: NCCL error: unhandled system error (run with NCCL_DEBUG=INFO for details)\n"
+        "7: ncclSystemError: System call (e.g. socket, malloc) or external library call failed.\n"
+        "7: Last error:\n"
+        f"7: [Proxy Service 7] Failed to execute operation {operation} from rank 7, retcode 3\n"
+    )
+
+
+def test_nccl_that_could_not_close_a_link_fails_no_job(watch: Watch) -> None:
+    assert watch(f"{STEPS}{DONE}{not_closed('Close')}").verdict.state == "healthy"
+    assert watch(f"{STEPS}{DONE}{not_closed('Connect')}").verdict.error_type == "nccl"
+    raised = watch(f"{STEPS}{RAISED}\n{not_closed('Close')}")
+    assert (raised.verdict.error_type, raised.verdict.root_line) == ("nccl", RAISED.splitlines()[-1])

@@ -65,3 +65,27 @@ def test_workers_that_the_agent_ends_behind_a_failure_were_cancelled_by_nobody(w
     assert (done.verdict.error_type, done.verdict.root_line) == ("exception", "  exitcode  : 1 (pid: 4182)")
     assert watch(summary(-15, -15, -9)).verdict.error_type == "host_oom"
     assert watch(summary(-15, -15, -15)).verdict.error_type == "cancelled"
+
+
+KILLS = "[2026-03-02 11:52:40,118] [INFO] [launch.py:286:sigkill_handler] Killing subprocess 418{}\n"
+LAUNCHER = frames("NameError: free variable 'toy' referenced before assignment in enclosing scope")
+GONE = (
+    "[2026-03-02 11:52:44,118] [INFO] [launch.py:295:sigkill_handler] Main process received SIGTERM, exiting"
+)
+
+
+def test_a_launcher_that_a_person_interrupts_ends_its_ranks(watch: Watch) -> None:
+    done = watch(f"{STEPS}{KILLS.format(1)}{INTERRUPTED}\n{LAUNCHER}\n{KILLS.format(2)}{GONE}")
+    assert (done.verdict.error_type, done.verdict.root_line) == ("user_interrupt", "KeyboardInterrupt")
+    assert done.decision.action == "hold"
+
+
+def test_a_launcher_that_somebody_ends_was_cancelled(watch: Watch) -> None:
+    assert watch(f"{STEPS}{KILLS.format(1)}{GONE}").verdict.error_type == "cancelled"
+    memory = frames("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.")
+    assert watch(f"{STEPS}{KILLS.format(1)}{memory}\n{GONE}").verdict.error_type == "oom"
+
+
+def test_a_scheduler_that_interrupts_a_job_says_more(watch: Watch) -> None:
+    done = watch(f"{STEPS}{INTERRUPTED}\nTERM_OWNER: job killed by owner.\nExited with exit code 130.\n")
+    assert done.verdict.root_line == "TERM_OWNER: job killed by owner."

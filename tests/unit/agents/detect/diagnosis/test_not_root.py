@@ -266,6 +266,13 @@ CASES: list[tuple[str, int, int | None, Sequence[Hit], AttemptEnd]] = [
         ended(noted=(replace(aside(3, "ignored"), line=CLEARED.line),)),
     ),
     (
+        "link not closed",
+        3,
+        5,
+        [consequence(3, "nccl_error", "nccl", subsystem="distributed")],
+        ended(noted=(context(5, "nccl_link_not_closed", "nccl", subsystem="distributed"),)),
+    ),
+    (
         "thrown while ending",
         3,
         6,

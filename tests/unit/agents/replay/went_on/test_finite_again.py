@@ -47,3 +47,32 @@ def caffe(*losses: str) -> str:
 def test_the_highest_loss_of_caffe_is_a_broken_one(watch: Watch) -> None:
     assert watch(caffe("2.1", "87.3365", "87.3365")).verdict.error_type == "numerical_instability"
     assert watch(caffe("2.1", "87.3365", "2.2", "2.1", "2.0")).verdict.state == "healthy"
+
+
+SKIPPED = "Gradient overflow, skipping step, loss scaler 0 reducing loss scale to 7.0\n"
+
+
+def rounds(*lines: str) -> str:
+    """Rounds of a program that prints the loss of one of its parts."""
+    told = (
+        line if line.endswith("\n") else f"Round: {n:04}/0900 DLoss:{line} Reg:0.1\n"
+        for n, line in enumerate(lines)
+    )
+    return "".join(told)
+
+
+@pytest.mark.parametrize(
+    ("lines", "failed"),
+    [
+        ((SKIPPED, "nan", SKIPPED, "6.1", "6.0"), False),
+        (("nan", SKIPPED, "6.1", "6.0"), False),
+        ((SKIPPED, "nan", "6.1", "6.0"), False),
+        ((SKIPPED, "nan", SKIPPED, "6.1"), True),
+        (("nan", "6.1", "6.0"), True),
+        ((SKIPPED, "6.1", "nan", SKIPPED, "nan"), True),
+    ],
+)
+def test_two_whole_losses_are_enough_where_a_scaler_skipped_the_step(
+    watch: Watch, lines: tuple[str, ...], failed: bool
+) -> None:
+    assert (watch(rounds(*lines)).verdict.state == "failed") is failed

@@ -155,3 +155,15 @@ def test_an_exception_s_message_may_have_more_lines_and_a_judge_may_indent_it() 
 
 def test_an_exception_in_the_middle_of_an_indented_first_line_has_no_records_above() -> None:
     assert not behind("  0: the lid was lost: KeyError\n" + CASES + TOLD)
+
+
+@pytest.mark.parametrize(
+    ("heading", "results"),
+    [
+        ("2026-03-02 11:52:40,118 - ERROR - box 12 of the attic has no lid\n", True),
+        ("2026-03-02 11:52:40,118 - ERROR - Fatal error in the count of the attic: 'lid'\n", False),
+        ("2026-03-02 11:52:40,118 - ERROR - Unhandled exception: 'lid'\n", False),
+    ],
+)
+def test_what_the_outermost_handler_calls_fatal_has_no_results_behind_it(heading: str, results: bool) -> None:
+    assert behind(CASES + heading + CAUGHT + "the count is done\n" + TOLD) is results

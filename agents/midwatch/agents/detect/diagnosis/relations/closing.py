@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, beside, consequence, speaker
-from midwatch.agents.detect.diagnosis.noted_lines import SERVER_ASKED_TO_END
+from midwatch.agents.detect.diagnosis.noted_lines import LINK_NOT_CLOSED, SERVER_ASKED_TO_END
 from midwatch.agents.detect.diagnosis.relations.outlived import IN_A_THREAD
 from midwatch.agents.detect.diagnosis.relations.surroundings import Surroundings
 from midwatch.agents.detect.line_order import FirstAndLast, earlier
@@ -25,6 +25,7 @@ _CLEARED = re.compile(
 _COMPANION, _ENGINE_GONE = "companion_died", "EngineDeadError"
 _LOADER_SAW = "is killed by signal: Aborted"
 _CLOSES_WITHIN = 40  # lines: the traceback that Python printed
+_LAST_ERROR = 6  # lines of an error of NCCL's, the last of which is its own word
 _NEVER_CLOSED = ("dataloader_worker_asked_to_stop", "slurm_time_limit")
 _THROWN = "cpp_exception_thrown"
 _SHELL_SAW = re.compile(r"(?:^|\s)(\d+) Aborted\b")
@@ -59,6 +60,18 @@ def server_closed_on_request(hit: Hit, around: Surroundings) -> RootCandidate | 
         of_the_file = each.rule == SERVER_ASKED_TO_END and each.line.file == hit.line.file
         if of_the_file and earlier(each.line, hit.line):
             return beside(hit, NotRoot("server asked to end", each.line))
+    return None
+
+
+def links_were_closed(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """An error of NCCL's whose own word is that it could not close a link: its process was ending already."""
+    if hit.role != "consequence" or hit.error_type != "nccl":
+        return None
+    for each in around.noted:
+        below = each.line.number - hit.line.number
+        same = each.line.file == hit.line.file and speaker(each) == speaker(hit)
+        if each.rule == LINK_NOT_CLOSED and same and 0 < below <= _LAST_ERROR:
+            return beside(hit, NotRoot("link not closed", each.line))
     return None
 
 

@@ -14,6 +14,10 @@ PEER_LEFT = ("nccl_remote_error", "nccl_remote_error_raised")
 """Rules by which NCCL says that a peer is gone. Behind them a process ends itself, maybe by a crash."""
 _OF_AN_INTERRUPT = ("exception", "communication")
 """What a program raises that is interrupted while it waits for others, or that lets go of them."""
+_ENDED_BY_A_SIGNAL = "deepspeed_terminated"
+"""What a launcher says that a person interrupted, too. A scheduler may interrupt a job, and says more."""
+_KILLS_ITS_RANKS = "deepspeed_killing"
+"""A launcher's notice on what it does. It does not say why, so a later line may still be the first report."""
 _ENDED_BY_ITSELF = re.compile(
     r"\bsrun: error: \S+: tasks? [\d,-]+:"
     r" (?:Aborted|Segmentation fault|Bus error|Floating point exception|Illegal instruction)\b"
@@ -38,7 +42,8 @@ def without_echoes(candidates: Sequence[RootCandidate]) -> list[RootCandidate]:
     first: dict[tuple[str, str], Hit] = {}
     reported: dict[tuple[str, str], Hit] = {}
     for hit in sorted((each.hit for each in left if not each.set_aside), key=in_order):
-        first.setdefault(hit.line.file, hit)
+        if hit.rule != _KILLS_ITS_RANKS:
+            first.setdefault(hit.line.file, hit)
         if hit.role == "consequence" and (not hit.fallback or hit.rule in PEER_LEFT):
             reported.setdefault(hit.line.file, hit)
     return [
@@ -64,9 +69,10 @@ def _echo(hit: Hit, first: dict[tuple[str, str], Hit], reported: Hit | None) -> 
     if hit.error_type == "native_crash":
         behind = reported is not None and earlier(reported.line, hit.line)
         return NotRoot("echo of a report", reported.line) if reported is not None and behind else None
-    start = first[hit.line.file]
+    start = first.get(hit.line.file, hit)
     interrupted = start.subsystem == "user" and speaker(start) == speaker(hit)
-    if hit.error_type in _OF_AN_INTERRUPT and interrupted and earlier(start.line, hit.line):
+    follows = hit.error_type in _OF_AN_INTERRUPT or hit.rule == _ENDED_BY_A_SIGNAL
+    if follows and interrupted and earlier(start.line, hit.line):
         return NotRoot("echo of an interrupt", start.line)
     return None
 
