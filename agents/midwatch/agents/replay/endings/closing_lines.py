@@ -1,9 +1,9 @@
 """The closing lines: the failure that only the end of a saved log shows, because no rule knows its words.
 
 A live watch learns from the scheduler how the job ended. A saved log ends where its program or its copy
-ended. Twelve ends speak for a failure all the same:
+ended. Thirteen ends speak for a failure all the same:
 
-- A Python traceback whose exception is missing.
+- A Python traceback whose exception is missing, or whose header is (`headless_tracebacks`).
 - An error as the very last line, unless it is one item's of many (`item_errors`).
 - Words of a failure in the last lines (`closing_words`).
 - What a terminal or a shell prints when it ends a program.
@@ -42,6 +42,7 @@ from midwatch.agents.replay.endings.cut_tracebacks import (
     says_all_is_done,
 )
 from midwatch.agents.replay.endings.falling_scale import FALLS, falling_scale
+from midwatch.agents.replay.endings.headless_tracebacks import words_of_a_headless_one
 from midwatch.agents.replay.endings.item_errors import last_is_of_an_item
 from midwatch.agents.replay.endings.loud_streams import STAMPED, own_errors
 from midwatch.agents.replay.endings.nothing_worked import (
@@ -68,6 +69,7 @@ _UNKNOWN = "exception"
 
 CUT = "the log ends within a traceback"
 CUT_NAME = "the log ends within the name of the exception"
+HEADLESS = "the log ends with the frames and the words of an exception that nothing names"
 SAID = "the log ends with an error that no rule knows"
 WORDS = "the last lines tell of a failure in words that no rule knows"
 PORTS = "the log ends where ports of the network failed, and no line says that they came back"
@@ -182,6 +184,7 @@ def closing_failure(
         of_an_item = bool(own) and is_error(own[-1][1]) and last_is_of_an_item(own)
         found = (
             closing_wait(own, stepped=trained)
+            or _without_a_header(own, stepped)
             or _lacked_by_a_script(own, known, trained=trained)
             or _in_broken_numbers(own)
             or _in_a_request(own)
@@ -264,6 +267,15 @@ def _ended_or_said(lines: Numbered, known: Mapping[int, Hit], stepped: int) -> _
     told = {number for number, hit in known.items() if not _may_be_the_last(hit)}
     found = last_words(lines, told, stepped)
     return None if found is None else (*found, WORDS)
+
+
+def _without_a_header(lines: Numbered, stepped: int) -> _Found | None:
+    """The words of a traceback without its header, if the lines end in them."""
+    words = words_of_a_headless_one(lines)
+    if words is None or words[1] != lines[-1][0] or words[0] < stepped:
+        return None
+    said = next(line for number, line in lines if number == words[0])
+    return words[0], kind_of(said) or _UNKNOWN, HEADLESS
 
 
 def _in_a_request(lines: Numbered) -> _Found | None:
