@@ -8,7 +8,7 @@ ended. Thirteen ends speak for a failure all the same:
 - Words of a failure in the last lines (`closing_words`).
 - What a terminal or a shell prints when it ends a program.
 - Step after step whose gradients are not finite.
-- Rows of a table whose loss is no number (`closing_tables`).
+- Rows of a table whose loss, or all that they hold, is no number (`closing_tables`).
 - A loss scale that falls at each step (`falling_scale`).
 - A request to end (`closing_requests`).
 - A shell's word on what its script lacks.
@@ -26,7 +26,12 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from midwatch.agents.replay.endings.closing_requests import ASKED, asked_to_end
-from midwatch.agents.replay.endings.closing_tables import BROKEN_TABLE, broken_table
+from midwatch.agents.replay.endings.closing_tables import (
+    BROKEN_TABLE,
+    VANISHED,
+    broken_table,
+    vanished_numbers,
+)
 from midwatch.agents.replay.endings.closing_usage import USAGE, usage_at_end
 from midwatch.agents.replay.endings.closing_waits import closing_wait
 from midwatch.agents.replay.endings.closing_words import kind_of, last_words
@@ -304,7 +309,8 @@ def _called_wrongly(lines: Numbered) -> _Found | None:
 
 
 def _in_broken_numbers(lines: Numbered) -> _Found | None:
-    for found, how in ((broken_table, BROKEN_TABLE), (falling_scale, FALLS)):
+    kinds = ((broken_table, BROKEN_TABLE), (vanished_numbers, VANISHED), (falling_scale, FALLS))
+    for found, how in kinds:
         if (number := found(lines)) is not None:
             return number, "numerical_instability", how
     return None

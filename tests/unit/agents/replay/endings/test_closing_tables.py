@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from midwatch.agents.replay.endings.closing_tables import broken_table
+from midwatch.agents.replay.endings.closing_tables import VANISHED, broken_table
 from unit.agents.conftest import Watch
 
 FASTAI = """epoch     train_loss  valid_loss  accuracy  time
@@ -66,3 +66,34 @@ def test_any_lines_end_in_a_broken_table_or_not(lines: list[bytes]) -> None:
     numbered = list(enumerate(lines, 1))
     found = broken_table(numbered)
     assert found is None or found in dict(numbered)
+
+
+def counted(name: str, *values: str) -> str:
+    """A table of two measures, of which the values are the first."""
+    rows = (
+        f"{n:7} | {value:>8} | {value if '.' not in value else '0.5':>8}" for n, value in enumerate(values)
+    )
+    return "\n".join((f"{name:>7} |     cost |    |box|", "--------+----------+---------", *rows, ""))
+
+
+@pytest.mark.parametrize("gone", ["nan", "inf", "********"])
+@pytest.mark.parametrize("behind", ["", "wrote toy.pt\n", "wrote toy.pt\nexit: 0\n"])
+def test_rows_that_hold_no_number_any_more_are_the_end(watch: Watch, gone: str, behind: str) -> None:
+    done = watch(counted("iter", "2.1", "1.9", "1.8", *[gone] * 12) + behind)
+    assert (done.verdict.error_type, done.decision.action) == ("numerical_instability", "hold")
+    assert (done.verdict.root_line_number, done.decision.reason) == (6, VANISHED)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        counted("class", "0.9", "0.8", "0.7", *["nan"] * 12),
+        counted("iter", "2.1", "1.9", "1.8", *["nan"] * 12, "1.7"),
+        counted("iter", "2.1", "1.9", "1.8", *["nan"] * 7),
+        counted("iter", *["nan"] * 15),
+        counted("iter", "2.1", "1.9", "1.8", *["nan"] * 12) + "the toy goes on\n" * 9,
+    ],
+    ids=["of classes", "a number at the end", "a few rows", "never a number", "many lines behind"],
+)
+def test_other_rows_without_numbers_end_nothing(watch: Watch, text: str) -> None:
+    assert watch(text).verdict.state != "failed"
