@@ -26,7 +26,7 @@ _OF_THE_JOB = "*** JOB "
 _ASKS = "job_requeues_itself"
 _KILLED_FOR_MEMORY = "), being killed"
 _KILLED_WITHIN_S = 120.0
-"""Seconds in which SLURM kills what it has ended (KillWait, 30 by default). It may make steps until then."""
+"""Seconds in which a job that was told to end may make steps: SLURM's KillWait (30), a spot node's notice."""
 _HELD_BACK, _COUNTS_HELD_BACK = 100, 340
 """So many new steps, or lines that only count, a buffer of 8 KiB may have held back."""
 
@@ -219,19 +219,19 @@ def _still_diverged(line: ProgressLine, held: Held) -> bool:
 
 
 def _not_yet_killed(line: ProgressLine, held: Held) -> bool:
-    """Whether the held line is SLURM's word that it ends the job, and the step came while it was about to.
+    """Whether the held line announces the end of the job, and the step came before that.
 
     Only clocks tell. Lines without one have the time of their read, or of the line above.
     """
-    return _is_slurm_s_end(held) and 0 < line.time - held.hit.line.time <= _KILLED_WITHIN_S
+    return _announces_the_end(held) and 0 < line.time - held.hit.line.time <= _KILLED_WITHIN_S
 
 
-def _is_slurm_s_end(held: Held) -> bool:
-    """Whether SLURM says in the held line that it ends the job."""
+def _announces_the_end(held: Held) -> bool:
+    """Whether SLURM says in the held line that it ends the job, or anybody that the node will be taken."""
     kind, text = held.hit.error_type, held.hit.line.text
     if kind == "host_oom":
         return _KILLED_FOR_MEMORY in text
-    return kind in ("cancelled", "preemption", "slurm_failure") and _OF_THE_JOB in text
+    return kind == "preemption" or (kind in ("cancelled", "slurm_failure") and _OF_THE_JOB in text)
 
 
 def _diverged_on(line: ProgressLine, held: Held) -> Held:
@@ -263,7 +263,7 @@ def _held_after_step(line: ProgressLine, held: Iterable[Held]) -> Iterator[Held]
             yield _diverged_on(line, each)
         elif _not_yet_killed(line, each) or line.step < each.step + _STEPS_TO_WITHDRAW:
             yield each
-        elif _is_slurm_s_end(each) and each.rises < _RISES:
+        elif _announces_the_end(each) and each.rises < _RISES:
             yield replace(each, rises=each.rises + 1)  # a line that waited in a buffer shows no more work
 
 
@@ -329,7 +329,7 @@ def _went_on(turn: Turn, line: ProgressLine) -> None:
     held = turn.state.held
     kept = _after_step(line, held, turn.index().least_step)
     noted = turn.state.noted
-    still = _notes_after_step(line, noted, ended=any(map(_is_slurm_s_end, kept)))
+    still = _notes_after_step(line, noted, ended=any(map(_announces_the_end, kept)))
     if kept is not held:
         turn.set(held=kept)
         known = {id(each.hit) for each in kept}

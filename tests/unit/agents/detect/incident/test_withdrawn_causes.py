@@ -92,3 +92,22 @@ def test_a_step_line_that_waited_in_a_buffer_takes_back_no_end_by_slurm(
 def test_a_job_that_goes_on_behind_a_cancelled_step_had_not_ended(watch: Watch) -> None:
     step = ENDED.format("").replace("JOB 77", "STEP 77.0")
     assert watch(clocked(1, 1, 0) + step + clocked(2, 5, 10)).verdict.state == "healthy"
+
+
+NOTICE = "toyd: the spot instance n4 is being reclaimed\n"
+KILLED = "run.sh: line 9: 4188 Killed                  python toy.py\n"
+
+
+@pytest.mark.parametrize(("made", "error_type"), [(12, "preemption"), (18, "host_oom")])
+def test_a_node_whose_end_was_announced_two_minutes_before_is_why_the_job_was_killed(
+    watch: Watch, made: int, error_type: str
+) -> None:
+    done = watch(
+        clocked(1, 9, 0) + f"2026-03-02 11:01:25,118 - INFO - {NOTICE}" + clocked(10, 9 + made, 90) + KILLED
+    )
+    assert done.verdict.error_type == error_type
+
+
+def test_a_job_that_outlives_such_a_notice_has_no_failure(watch: Watch) -> None:
+    done = watch(clocked(1, 9, 0) + f"2026-03-02 11:01:25,118 - INFO - {NOTICE}" + clocked(10, 30, 90))
+    assert done.verdict.state == "healthy"
