@@ -358,7 +358,7 @@ def _left_behind(held: Held, step: int) -> Held:
 def _notes_after_step(line: ProgressLine, noted: tuple[Held, ...], *, ended: bool) -> tuple[Held, ...]:
     """The notes that the step leaves; the very same tuple if it changes nothing.
 
-    `ended`: SLURM's word on the job's end is held. What the job asked for explains it as long.
+    `ended`: a line is held that announces the end. What the job asked for explains it as long.
 
     An exception that ended its process stays noted for more steps. What the others had printed before comes
     out when their buffers are full, or as they end. Its own rank prints none any more.

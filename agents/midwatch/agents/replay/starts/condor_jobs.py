@@ -16,6 +16,7 @@ _EVENT = re.compile(
     re.MULTILINE,
 )
 _SUBMITTED = b"000"  # the others: the job terminated, or it was removed
+_FROM = b" Job submitted from host: <"
 
 
 def behind_ended_jobs(file: LogFile) -> Iterator[tuple[int, int]]:
@@ -24,6 +25,8 @@ def behind_ended_jobs(file: LogFile) -> Iterator[tuple[int, int]]:
     The processes of one cluster are one job, and so are the nodes of a DAG.
     """
     text, at, number = text_of(file), 0, 1
+    if _FROM not in text:
+        return
     left, cluster = set[tuple[bytes, bytes]](), b""
     for found in _EVENT.finditer(text):
         own = (found["cluster"], found["process"])

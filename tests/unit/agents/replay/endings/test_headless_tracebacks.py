@@ -53,8 +53,19 @@ def test_words_that_a_rule_knows_need_no_name(watch: Watch) -> None:
         f"{FRAMES}UserWarning: a wheel is loose\n",
         f"{FRAMES}",
         '  File "/toys/fit.py", line 41, in main\n    wheels.turn()\n' + WORDS + "\n",
+        FRAMES + '  File "/toys/fit.py", line 9, in turn\n    traceback.print_stack()\nthe wheel turns\n',
+        f"{FRAMES}{WORDS}\n" + "the toy is painted\n" * 6,
     ],
-    ids=["a logger's stack", "a dump", "steps behind it", "a warning", "no words", "no outermost frame"],
+    ids=[
+        "a logger's stack",
+        "a dump",
+        "steps behind it",
+        "a warning",
+        "no words",
+        "no outermost frame",
+        "a stack that the program shows",
+        "more lines behind it",
+    ],
 )
 def test_other_frames_end_nothing(watch: Watch, text: str) -> None:
     assert watch(STEPS + text).verdict.state != "failed"
