@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from midwatch.agents.match.parts_of_the_loss import is_only_a_part
 from midwatch.agents.match.recovered_trials import is_recovered
+from midwatch.agents.match.retried_errors import is_retried
 from midwatch.agents.match.runs_again import runs_again
 from midwatch.agents.match.shell_traces import is_captured
 from midwatch.agents.match.specific_rows import ANY_EXCEPTION
@@ -19,14 +20,16 @@ def ended_nothing(text: bytes, hit: Match) -> bool:
 
     - A script took what the command printed, failed or not.
     - A loop left the batch out, or tried a smaller one; a study took the next trial.
-    - A scheduler ran the same process again.
+    - A scheduler ran the same process again, or a client the same request.
     - Only a named part of the loss is no number.
     """
     if _is_bare_end(hit.rule) and is_captured(text, hit.start):
         return True
     if hit.rule.error_type == _BROKEN_NUMBERS and is_only_a_part(hit.line):
         return True
-    return was_left_out(text, hit.end) or is_recovered(text, hit.start, hit.end) or runs_again(text, hit)
+    if was_left_out(text, hit.end) or is_recovered(text, hit.start, hit.end):
+        return True
+    return runs_again(text, hit) or is_retried(text, hit.start, hit.end)
 
 
 def _is_bare_end(rule: Rule) -> bool:

@@ -7,7 +7,7 @@ ended. Thirteen ends speak for a failure all the same:
 - An error as the very last line, unless it is one item's of many (`item_errors`).
 - Words of a failure in the last lines (`closing_words`).
 - What a terminal or a shell prints when it ends a program.
-- Step after step whose gradients are not finite.
+- Step after step whose gradients are not finite, or that is skipped (`broken_gradients`).
 - Rows of a table whose loss, or all that they hold, is no number (`closing_tables`).
 - A loss scale that falls at each step (`falling_scale`).
 - A request to end (`closing_requests`).
@@ -15,7 +15,7 @@ ended. Thirteen ends speak for a failure all the same:
 - Waiting for ranks or processes (`closing_waits`).
 - A count of items of which none succeeded, whose program a shell missed, or that were all refused
   (`nothing_worked`).
-- How the program is called, in place of an error (`closing_usage`).
+- How the program is called, or the names that it knows, in place of an error (`closing_usage`).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
+from midwatch.agents.replay.endings.broken_gradients import SKIPS, not_finite, skipped_steps
 from midwatch.agents.replay.endings.closing_requests import ASKED, asked_to_end
 from midwatch.agents.replay.endings.closing_tables import (
     BROKEN_TABLE,
@@ -32,7 +33,12 @@ from midwatch.agents.replay.endings.closing_tables import (
     broken_table,
     vanished_numbers,
 )
-from midwatch.agents.replay.endings.closing_usage import USAGE, usage_at_end
+from midwatch.agents.replay.endings.closing_usage import (
+    NAMES,
+    USAGE,
+    unknown_name_at_end,
+    usage_at_end,
+)
 from midwatch.agents.replay.endings.closing_waits import closing_wait
 from midwatch.agents.replay.endings.closing_words import kind_of, last_words
 from midwatch.agents.replay.endings.crossed_lines import is_crossed
@@ -141,11 +147,6 @@ _NO_ERROR = re.compile(
     rb"|\b(?i:step|epoch|iter\w*|loss)\b[ =:\"]+\d+(?:\.\d+)?(?:[ ,}]|\Z)|\bresuming normal operation\b"
     rb"|[\s\]:]INFO[\s\[:]|\b0 errors\b"  # the program's own level, and valgrind's count
 )
-_GRADIENTS = re.compile(
-    rb"(?i)\bgrad(?:ient)?[ _]?norm\b['\"]?(?: is| ?[:=])? *(?P<value>-?(?:nan|inf|\d[\d.]*(?:e[+-]?\d+)?))"
-)
-_NOT_FINITE = re.compile(rb"(?i)-?(?:nan|inf)\Z")
-_SCALED = re.compile(rb"(?i)\bskipp(?:ed|ing) (?:batch|step)\b.{0,40}\bscale")
 # torch tries both kinds of address, and the error comes only behind the last try.
 _PORT_TAKEN = re.compile(
     rb"\[c10d\] The server socket has failed to (?:listen on|bind to) \S+ \(errno: 98 - Address already"
@@ -153,8 +154,6 @@ _PORT_TAKEN = re.compile(
 # One port may flap. Those of many processes at the end are down.
 _PORT_FELL = re.compile(rb"\bNCCL WARN NET/IB : (?:\S+ )?Got async (?:error )?event ?: port error")
 _LEAST_PORTS = 4
-_STEPS, _LEAST_STEPS = 16, 6
-"""Of so many last lines at least so many print gradients, and none of them is finite."""
 
 
 class ClosingFailure(NamedTuple):
@@ -262,7 +261,7 @@ def _ended_or_said(lines: Numbered, known: Mapping[int, Hit], stepped: int) -> _
     fell = _fallen_ports(lines)
     if len(fell) >= _LEAST_PORTS:
         return fell[-1], "nccl", PORTS
-    broken = _not_finite(lines[-_STEPS:])
+    broken = not_finite(lines)
     if broken is not None:
         return broken, "numerical_instability", BROKEN
     first = _first_of_the_last_errors(lines, known)
@@ -304,12 +303,19 @@ def _refused(lines: Numbered) -> _Found | None:
 
 
 def _called_wrongly(lines: Numbered) -> _Found | None:
-    number = usage_at_end(lines)
-    return None if number is None else (number, "config", USAGE)
+    for found, how in ((usage_at_end, USAGE), (unknown_name_at_end, NAMES)):
+        if (number := found(lines)) is not None:
+            return number, "config", how
+    return None
 
 
 def _in_broken_numbers(lines: Numbered) -> _Found | None:
-    kinds = ((broken_table, BROKEN_TABLE), (vanished_numbers, VANISHED), (falling_scale, FALLS))
+    kinds = (
+        (broken_table, BROKEN_TABLE),
+        (vanished_numbers, VANISHED),
+        (falling_scale, FALLS),
+        (skipped_steps, SKIPS),
+    )
     for found, how in kinds:
         if (number := found(lines)) is not None:
             return number, "numerical_instability", how
@@ -334,19 +340,6 @@ def _fallen_ports(lines: Numbered) -> list[int]:
     """The numbers of those last lines in which NCCL tells of a port that is down, from the end."""
     told = ((number, line) for number, line in reversed(lines) if line.strip())
     return [number for number, _ in takewhile(lambda each: _PORT_FELL.search(each[1]), told)]
-
-
-def _not_finite(lines: Numbered) -> int | None:
-    """The number of the first of those lines, if all that print gradients print none that is finite.
-
-    A loss scaler that says it left the batch out has seen them, and takes a lower scale.
-    """
-    printed = [(number, found["value"]) for number, line in lines if (found := _GRADIENTS.search(line))]
-    if len(printed) < _LEAST_STEPS or any(_NOT_FINITE.match(value) is None for _, value in printed):
-        return None
-    if any(_SCALED.search(line) for _, line in lines):
-        return None
-    return printed[0][0]
 
 
 def _first_of_the_last_errors(lines: Numbered, known: Mapping[int, Hit]) -> int | None:

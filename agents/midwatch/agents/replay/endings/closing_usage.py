@@ -1,5 +1,7 @@
 """The closing usage: a program that cannot read its command line prints how it is called, and ends. Pure.
 
+So does one that prints the name which it does not know, and below it those that it knows.
+
 docopt prints no error beside it, nor do many scripts. What a program advises at its end is a command with
 values and an interpreter in front. A usage has placeholders, and the program's name stands first.
 """
@@ -12,6 +14,19 @@ from midwatch.agents.replay.endings.cut_tracebacks import Numbered
 from midwatch.streams.lines.launcher_prefix import front
 
 USAGE = "the log ends with how its program is called, as where a command line cannot be read"
+
+NAMES = "the log ends with a name that its program does not know, and with those that it knows"
+_UNKNOWN_NAME = re.compile(
+    "(?i)\\A\\W*(?:(?:unknown|unrecogni[sz]ed|unsupported|invalid|no such|unbekannte\\w*) [\\w -]{2,40}"
+    "|\uc54c \uc218 \uc5c6\ub294 [^:]{1,40}|(?:\u672a\u77e5|\u4e0d\u660e)[^:\uff1a]{1,40})"
+    "[:\uff1a] ?\\S"
+)
+_KNOWN_NAMES = re.compile(
+    "(?i)\\A\\W*(?:(?:available|known|valid|supported|possible)(?: [\\w -]{2,40})?|choose from|choices"
+    "|verf\u00fcgbar[^:]{0,40}|\uc0ac\uc6a9 \uac00\ub2a5[^:]{0,20}|\u53ef\u7528[^:\uff1a]{0,20}"
+    "|\u5229\u7528\u53ef\u80fd[^:\uff1a]{0,20})[:\uff1a] ?\\S.*[,|]"
+)
+"""In English, German, Korean, Chinese and Japanese."""
 
 _MOST = 12  # forms of a command line
 _HEADING = re.compile(rb"\A\s*[Uu]sage:\s*\Z")
@@ -35,3 +50,15 @@ def usage_at_end(lines: Numbered) -> int | None:
         if not _FORM.match(line):
             return None
     return None
+
+
+def unknown_name_at_end(lines: Numbered) -> int | None:
+    """The number of the line with the unknown name, if the last two lines are such; None otherwise."""
+    last = [(number, _text(line)) for number, line in lines if line.strip()][-2:]
+    if len(last) < 2 or _KNOWN_NAMES.match(last[1][1]) is None:
+        return None
+    return last[0][0] if _UNKNOWN_NAME.match(last[0][1]) else None
+
+
+def _text(line: bytes) -> str:
+    return line[front(line) :].decode("utf-8", "replace")

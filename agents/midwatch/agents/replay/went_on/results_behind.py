@@ -3,7 +3,8 @@
 A judge of generated code, a sweep or a loop over files gets over many exceptions and never says so. The
 order of its own lines shows it. Lines like those above stand behind the traceback, too. The last ones tell of
 results, in a form that is new. A process that an exception ended prints neither. A shell or a launcher that
-goes on behind it prints nothing that stood above in the same form.
+goes on behind it prints nothing that stood above in the same form. Where one line of Python failed by which a
+script only looks for something, the results are those of the next program.
 """
 
 from __future__ import annotations
@@ -41,6 +42,9 @@ _KIND = 24
 _BEGINS = "Traceback (most recent call last)"
 _FATAL = re.compile(r"(?i)\b(?:fatal|unhandled|uncaught) (?:error|exception)\b")
 """What a program calls an exception that its outermost handler reports: it ends behind that."""
+_ONE_LINER = re.compile(r"\A\s*File \"<string>\", line \d+, in <module>")
+_SPAWNS = re.compile(r"\bspawn_main\b|\bmultiprocessing\b")
+"""`python -c` of a script, which goes on behind it; Python itself begins a process of a pool so."""
 _NAMES = re.compile(r"(?:\w+\.)*\b[A-Z]\w*(?:Error|Exception)\b")
 _SHELL = re.compile(
     r"\A\s*(?:real|user|sys)\s+\d+m|\A\+ |\A\s*\Z|Warning\b"
@@ -102,11 +106,17 @@ def has_results_behind(file: LogFile, last: int) -> bool:
         return False
     if begin == len(above):
         return _prints_such_records(above)
-    if printed_by_a_handler(file, last):
-        if begin and _FATAL.search(above[begin - 1]):
-            return False
-        return not any(_is_a_failure(line) or _is_in_part(line) for line in _shown(behind))
+    handled = printed_by_a_handler(file, last)
+    if handled or _is_a_probe(above[begin:]):
+        fatal = handled and begin > 0 and _FATAL.search(above[begin - 1]) is not None
+        return not (fatal or any(_is_a_failure(line) or _is_in_part(line) for line in _shown(behind)))
     return any(known[form] > 1 for form in _forms(behind)) or _got_over_one_before(above[:begin])
+
+
+def _is_a_probe(traceback: Sequence[str]) -> bool:
+    """Whether only one line of Python that the script ran by itself failed."""
+    one_line = len(traceback) > 1 and _ONE_LINER.match(own_part(traceback[1])) is not None
+    return one_line and not any(map(_SPAWNS.search, traceback))
 
 
 def _begin_of_traceback(above: Sequence[str]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from midwatch.agents.replay.endings.closing_usage import NAMES
 from unit.agents.conftest import Watch
 
 BEGUN = "Using the toy backend.\n"
@@ -39,3 +40,30 @@ def test_a_person_is_told_that_the_command_line_could_not_be_read(watch: Watch, 
 )
 def test_other_usages_are_no_end(watch: Watch, log: str) -> None:
     assert watch(log).verdict.state != "failed"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Unknown wheel: ['oval']\nAvailable: ['round', 'square']\n",
+        "the toys start\nUnbekannter Lack: rosa\nVerf\u00fcgbare Lacke: rot, blau\n",
+        "\uc54c \uc218 \uc5c6\ub294 \ubc14\ud034: ['oval']\n\uc0ac\uc6a9 \uac00\ub2a5: ['round', 'square']\n",
+        "\u672a\u77e5\u7684\u8f6e\u5b50\uff1aoval\n\u53ef\u7528\u7684\u8f6e\u5b50\uff1around, square\n",
+    ],
+)
+def test_a_name_that_is_not_known_and_those_that_are(watch: Watch, text: str) -> None:
+    done = watch(text)
+    assert (done.verdict.error_type, done.decision.action) == ("config", "hold")
+    assert done.decision.reason == NAMES
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Unknown wheel: ['oval']\nAvailable: ['round', 'square']\nthe toy takes a round one\n",
+        "Available: ['round', 'square']\n",
+        "Unknown wheel: ['oval']\nAvailable memory: 7 GB\n",
+    ],
+)
+def test_such_lines_elsewhere_end_nothing(watch: Watch, text: str) -> None:
+    assert watch(text).verdict.state != "failed"

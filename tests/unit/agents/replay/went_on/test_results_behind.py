@@ -167,3 +167,23 @@ def test_an_exception_in_the_middle_of_an_indented_first_line_has_no_records_abo
 )
 def test_what_the_outermost_handler_calls_fatal_has_no_results_behind_it(heading: str, results: bool) -> None:
     assert behind(CASES + heading + CAUGHT + "the count is done\n" + TOLD) is results
+
+
+PROBE = RAISED.replace('"/toys/count.py", line 31', '"<string>", line 1')
+SPAWNED = PROBE.replace(
+    "    print(shelf[box])\n", '  File "/py/multiprocessing/spawn.py", line 9, in spawn_main\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "results"),
+    [
+        (PROBE + CASES + TOLD, True),
+        (PROBE + CASES + "count.py exited with status 1\n", False),
+        (PROBE + CASES + "the stage failed\n" + TOLD, False),
+        (SPAWNED + CASES + TOLD, False),
+        (RAISED + CASES + TOLD, False),
+    ],
+)
+def test_behind_one_line_of_python_a_script_goes_on_with_its_next_program(text: str, results: bool) -> None:
+    assert behind(text) is results
