@@ -64,7 +64,8 @@ _UNREAD = re.compile(rb"\bloadsave\.cpp:\d+\)? (?:\w+ )?imread_")
 # TensorFlow cannot make a graph better, it takes the graph as it is. Matplotlib makes a folder elsewhere.
 # vLLM takes a model whose files name no sizes. An editor's server has a socket for the passwords of Git.
 # Wine writes of all that it lacks. A poll of SLURM's daemon that fails ends nothing, nor does what meets it
-# when it leaves the cgroup of a step that has ended. A tracker asks git where the code came from.
+# when it leaves the cgroup of a step that has ended. A tracker asks git where the code came from. A prolog
+# asks the scheduler for a job that it does not know any more.
 _NEEDLESS = re.compile(
     rb"\bvfs_fuse\.c:\d+ +UCX +ERROR |\bev_epoll1_linux\.cc?:\d+\] +grpc epoll fd: "
     rb"|\A\s+(?:\x1b\[\d+m)*(?:Typing|Numba\w*)Error: |\bwandb-upload_\d+:\d+ \[|\Apanic: stream_init: "
@@ -80,6 +81,7 @@ _NEEDLESS = re.compile(
     rb"|_cgroup_procs_check: failed on path |Cannot write to cgroup\.procs for "
     rb"|Unable to move pid \d+ to init root cgroup |error unlocking cgroup )"
     rb"|\A\S*/git-core/git-remote-https?: symbol lookup error: "
+    rb"|\AERROR running (?:scontrol|squeue|sacct) |\Ascontrol_print_job error: "
 )
 # A page or a port to look at the run, or what is sent to one. The run goes on without it.
 _TO_LOOK_AT = re.compile(

@@ -120,6 +120,8 @@ QUIET = [
     "Failed to load checkpoint: there is none in toys/; starting from scratch",
     "ERROR toy: cannot decode '/toy/7.jpg', skipping",
     "An error occurred while trying to fetch toy: Error no file named toy.safetensors found in directory /x",
+    "ERROR running scontrol -o show job 77_[3-9%3]: Command '['scontrol', 'show']' returned non-zero exit status 1.",
+    "scontrol_print_job error: Invalid job id specified",
 ]
 LOUD = [
     "[ERROR] toy: Failed to start server: [Errno 98] odd",
@@ -180,6 +182,7 @@ LOUD = [
     "An error occurred while trying to fetch toy/unet: odd",
     '{"time":"2026-03-02T11:00:00.1Z","level":"ERROR","msg":"trainer: odd: timed out"}',
     "/toy/bin/train: symbol lookup error: /lib64/libtoy.so.2: undefined symbol: odd",
+    "ERROR running the toy: Command '['srun', 'toy']' returned non-zero exit status 1.",
 ]
 
 
