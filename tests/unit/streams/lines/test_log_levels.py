@@ -120,7 +120,7 @@ QUIET = [
     "Failed to load checkpoint: there is none in toys/; starting from scratch",
     "ERROR toy: cannot decode '/toy/7.jpg', skipping",
     "An error occurred while trying to fetch toy: Error no file named toy.safetensors found in directory /x",
-    "ERROR running scontrol -o show job 77_[3-9%3]: Command '['scontrol', 'show']' returned non-zero exit status 1.",
+    "ERROR running scontrol -o show job 77_[3-9%3]: Command '['scontrol']' returned non-zero exit status 1.",
     "scontrol_print_job error: Invalid job id specified",
 ]
 LOUD = [
