@@ -9,11 +9,17 @@ from __future__ import annotations
 
 import re
 
+from ahocorasick_rs import BytesAhoCorasick
+
 RESETS = (b"[0m", b"[39m", b"[22m")
 """How a colour or bold print ends. Without one of them a line holds no spelled colours."""
 
 NO_BREAK = "\u00a0".encode()
 """A blank of a web page."""
+
+_LONG = 4096
+"""Bytes from which one search for all literals is faster than one for each."""
+_literals = BytesAhoCorasick([NO_BREAK, *RESETS])
 
 # Every escape byte goes, with its sequence if there is one. So no rest can form a new sequence.
 _ESCAPE = re.compile(
@@ -29,7 +35,11 @@ _SPELLED = re.compile(
 
 def has_escapes(text: bytes) -> bool:
     """Whether `without_escapes` may change a line of the text."""
-    return b"\x1b" in text or NO_BREAK in text or _spells(text)
+    if b"\x1b" in text:
+        return True
+    if len(text) > _LONG:
+        return bool(_literals.find_matches_as_indexes(text))
+    return NO_BREAK in text or _spells(text)
 
 
 def without_escapes(text: bytes) -> bytes:

@@ -150,3 +150,10 @@ def test_records_of_loggers_keep_the_laws_of_normalising(
     ends = [anchor.offset for anchor in found.anchors]
     assert ends == sorted(ends)
     assert max(ends) < len(raw)
+
+
+@pytest.mark.parametrize("mark", ['{"log":"toys"}', 'level=info msg="toys"', '[{"stream_name":"stdout"'])
+def test_a_long_text_is_searched_for_the_same_marks(mark: str) -> None:
+    plain = 'the "toy" rolls on\n' * 600
+    assert list(envelopes(plain.encode())) == []
+    assert len(list(envelopes(f"{plain}{mark}\n{plain}".encode()))) == 1

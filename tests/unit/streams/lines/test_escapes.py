@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from midwatch.streams.lines.escapes import has_escapes, without_escapes
+from midwatch.streams.lines.escapes import NO_BREAK, RESETS, has_escapes, without_escapes
 
 SPELLED = ["", "\ufffd", "#033", "^[", "\\x1b", "\\x1B", "\\u001b", "\\033", "\\e", "␛", "←"]
 
@@ -51,3 +51,11 @@ def test_a_second_time_changes_nothing(pieces: list[str]) -> None:
     once = without_escapes("".join(pieces).encode())
     assert without_escapes(once) == once
     assert b"\x1b" not in once
+
+
+@pytest.mark.parametrize("mark", [b"\x1b[31m", NO_BREAK, *RESETS])
+@pytest.mark.parametrize("above", [0, 7, 9_000])
+def test_a_long_text_is_searched_for_the_same_as_a_short_one(mark: bytes, above: int) -> None:
+    plain = b"the toy rolls on\n" * 600
+    assert not has_escapes(plain)
+    assert has_escapes(plain[:above] + mark + plain[above:])
