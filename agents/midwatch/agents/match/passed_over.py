@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
 
+from ahocorasick_rs import BytesAhoCorasick, MatchKind
+
 from midwatch.agents.match.lines_above import lines_above
 from midwatch.streams.lines.log_levels import got_over, is_about_a_view
 
@@ -78,6 +80,11 @@ _OF_A_PROCESS = (
 )
 _FITS_FAILED = b"failed with the following error:\n"
 _FITS_COUNTED = b", FitFailedWarning)"
+# One search tells that none of them is there, as in most chunks. Its library is fast with this kind alone.
+_any_of_these = BytesAhoCorasick(
+    (_FITS_FAILED, _FITS_COUNTED, _ANNOUNCED, _AT_EXIT, *_GONE_ON, *_TOLD, _FRAMES),
+    matchkind=MatchKind.LeftmostFirst,
+).find_matches_as_indexes
 
 
 def is_passed_over(text: bytes, start: int, end: int, speaker: bytes) -> bool:
@@ -111,6 +118,8 @@ def _passed_over_near(text: bytes, part: int) -> tuple[bool, bool, bool, bool, b
     Few chunks hold any, and a storm asks for each of its lines.
     """
     first, end = max(part - 1, 0) * SOURCE_BYTES, (part + 1) * SOURCE_BYTES
+    if not _any_of_these(text[first : end + SOURCE_BYTES]):
+        return (False,) * 6
     fits_failed, announced, at_exit = (
         text.find(words, first, end) >= 0 for words in (_FITS_FAILED, _ANNOUNCED, _AT_EXIT)
     )
