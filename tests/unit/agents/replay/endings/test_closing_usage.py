@@ -49,6 +49,7 @@ def test_other_usages_are_no_end(watch: Watch, log: str) -> None:
         "the toys start\nUnbekannter Lack: rosa\nVerf\u00fcgbare Lacke: rot, blau\n",
         "\uc54c \uc218 \uc5c6\ub294 \ubc14\ud034: ['oval']\n\uc0ac\uc6a9 \uac00\ub2a5: ['round', 'square']\n",
         "\u672a\u77e5\u7684\u8f6e\u5b50\uff1aoval\n\u53ef\u7528\u7684\u8f6e\u5b50\uff1around, square\n",
+        "\u4e0d\u660e\u306a\u8eca\u8f2a: oval\n\u5229\u7528\u53ef\u80fd: round, square\n",
     ],
 )
 def test_a_name_that_is_not_known_and_those_that_are(watch: Watch, text: str) -> None:
