@@ -1,7 +1,7 @@
 """The closing lines: the failure that only the end of a saved log shows, because no rule knows its words.
 
 A live watch learns from the scheduler how the job ended. A saved log ends where its program or its copy
-ended. Thirteen ends speak for a failure all the same:
+ended. Twelve ends speak for a failure all the same:
 
 - A Python traceback whose exception is missing, or whose header is (`headless_tracebacks`).
 - An error as the very last line, unless it is one item's of many (`item_errors`).
