@@ -106,10 +106,11 @@ def has_results_behind(file: LogFile, last: int) -> bool:
         return False
     if begin == len(above):
         return _prints_such_records(above)
-    handled = printed_by_a_handler(file, last)
-    if handled or _is_a_probe(above[begin:]):
-        fatal = handled and begin > 0 and _FATAL.search(above[begin - 1]) is not None
-        return not (fatal or any(_is_a_failure(line) or _is_in_part(line) for line in _shown(behind)))
+    failed = any(_is_a_failure(line) or _is_in_part(line) for line in _shown(behind))
+    if printed_by_a_handler(file, last):
+        return not (failed or (begin > 0 and _FATAL.search(above[begin - 1])))
+    if _is_a_probe(above[begin:]) and not failed:
+        return True
     return any(known[form] > 1 for form in _forms(behind)) or _got_over_one_before(above[:begin])
 
 

@@ -181,6 +181,7 @@ SPAWNED = PROBE.replace(
         (PROBE + CASES + TOLD, True),
         (PROBE + CASES + "count.py exited with status 1\n", False),
         (PROBE + CASES + "the stage failed\n" + TOLD, False),
+        (CASES + PROBE + "the code for box 11 crashed\n" + MORE * 3 + TOLD, True),
         (SPAWNED + CASES + TOLD, False),
         (RAISED + CASES + TOLD, False),
     ],
