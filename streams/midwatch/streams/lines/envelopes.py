@@ -62,9 +62,7 @@ _LEVEL = re.compile(
 
 _AFTER_LINE_FEED, _AT_FIRST = b'\n{"', b'{"'
 _MESSAGE = b'msg="'
-_LONG = 4096
-"""Bytes from which one search for all marks is faster than one for each."""
-_marks = BytesAhoCorasick([_AFTER_LINE_FEED, _MESSAGE, _ENTRY])
+_any_mark = BytesAhoCorasick([_AFTER_LINE_FEED, _MESSAGE, _ENTRY]).find_matches_as_indexes
 _CUT = b" bytes cut]... "  # a line of ours that lost its middle is no whole record
 
 
@@ -74,7 +72,7 @@ def envelopes(raw: bytes) -> Iterator[int]:
         return
     if raw.startswith(_AT_FIRST):
         yield 0
-    if len(raw) > _LONG and not _marks.find_matches_as_indexes(raw):
+    if not _any_mark(raw):
         return
     for mark, beyond in ((_AFTER_LINE_FEED, 1), (_MESSAGE, 0), (_ENTRY, 0)):
         at = raw.find(mark)
