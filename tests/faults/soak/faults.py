@@ -114,7 +114,11 @@ def _writes_wait(stage: Theatre, name: str) -> None:
     before = _retries(worker)
     stage.servers.redis.kill()
     # Several: by then no batch is still reading state, and those at hand wait to be written.
-    wait_for(lambda: _retries(worker) >= before + 6, "the worker's writes wait for Redis")
+    wait_for(
+        lambda: _retries(worker) >= before + 6,
+        "the worker's writes wait for Redis",
+        seen=lambda: (_retries(worker) - before, stage.who_holds(), worker.exit_codes),
+    )
 
 
 def _retries(worker: SupervisedWorker) -> int:
