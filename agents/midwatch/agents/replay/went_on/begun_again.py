@@ -17,6 +17,8 @@ from midwatch.agents.replay.went_on.process_ends import speaks_of_many
 
 _ABOVE, _BEHIND = 160, 400
 _HEADER = re.compile(r"Traceback \(most recent call last\):\s*\Z")
+_OF_A_STACK = re.compile(r"\[0x[0-9a-f]+\]\Z")
+"""A frame of a native stack. Its addresses are others in each run."""
 _MESSAGE = 6
 """Lines behind the exception that may belong to its message."""
 _FURTHER = 10
@@ -65,7 +67,8 @@ def _above_the_traceback(file: LogFile, last: int) -> list[str]:
 
 
 def _printed(lines: Iterable[str]) -> list[str]:
-    return [words for line in lines if (words := without_clock(line).strip())]
+    own = (words for line in lines if (words := without_clock(line).strip()))
+    return [words for words in own if _OF_A_STACK.search(words) is None]
 
 
 def _alike(above: Sequence[str], behind: Sequence[str]) -> int:

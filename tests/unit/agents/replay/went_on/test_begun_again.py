@@ -93,3 +93,16 @@ def test_where_many_processes_write_the_lines_may_be_another_rank_s() -> None:
 def test_a_program_that_only_tells_of_an_exception_has_not_ended() -> None:
     text = HEAD + "TypeError: not a toy\n" + HEAD + measured(6)
     assert not begun_again(LogFile("toy.log", text.encode(), 0.0), 2)
+
+
+def test_the_stack_of_an_abort_that_stood_above_too_is_no_run() -> None:
+    def stack(at: str) -> str:
+        frames = "".join(
+            f"/opt/toys/libpaint.so.{n}(+0x2{n}af) [0x7f{kind}{at}]\n" for n, kind in enumerate("abcdef")
+        )
+        return f"Toy paint dried up in brush.c:72\nLeaving the room\nStack:\n{frames * 2}"
+
+    failed = HEAD + FAILED + stack("e1")
+    last = len((failed + HEAD + FAILED).splitlines())
+    text = failed + HEAD + FAILED + stack("ce")
+    assert not begun_again(LogFile("toy.log", text.encode(), 0.0), last)
