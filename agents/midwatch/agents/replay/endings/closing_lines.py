@@ -56,6 +56,7 @@ from midwatch.agents.replay.endings.falling_scale import FALLS, falling_scale
 from midwatch.agents.replay.endings.headless_tracebacks import words_of_a_headless_one
 from midwatch.agents.replay.endings.item_errors import last_is_of_an_item
 from midwatch.agents.replay.endings.loud_streams import STAMPED, own_errors
+from midwatch.agents.replay.endings.notebook_names import named_below, type_of
 from midwatch.agents.replay.endings.nothing_worked import (
     LACKED,
     NOTHING,
@@ -81,6 +82,7 @@ _UNKNOWN = "exception"
 CUT = "the log ends within a traceback"
 CUT_NAME = "the log ends within the name of the exception"
 HEADLESS = "the log ends with the frames and the words of an exception that nothing names"
+NAMED = "the log ends with the exception that is named above its traceback"
 SAID = "the log ends with an error that no rule knows"
 WORDS = "the last lines tell of a failure in words that no rule knows"
 PORTS = "the log ends where ports of the network failed, and no line says that they came back"
@@ -133,7 +135,7 @@ _WHOLE_NAME = re.compile(rb"(?:Error|Exception|Exit|Interrupt|Timeout|Warning|Fa
 _MEASURED = re.compile(rb"[:=] ?\d[\d.]*%?\s*\Z")
 # Whole lines. In the middle of a log they may be anything, so no rule looks for them.
 _ENDED = (
-    (re.compile(rb"\s*(?:\^[CZ\\])+\s*"), "user_interrupt"),
+    (re.compile(rb"\s*(?:\^[CZ\\])+\s*|--KeyboardInterrupt--\s*"), "user_interrupt"),  # the last is pdb's
     (re.compile(rb"(?:Quit|User defined signal [12])(?: \(core dumped\))?\s*"), "cancelled"),
     (re.compile(rb"(?:Aborted|Stack overflow)\s*"), "native_crash"),
     (re.compile(rb"[Oo]ut of memory[.!]?\s*"), "host_oom"),
@@ -178,8 +180,11 @@ def closing_failure(
     while lines and _LEFT_OUT.match(lines[-1][1]):
         lines.pop()
     known = _with_repeated({hit.line.number: hit for hit in hits if hit.line.path == file.path}, lines)
-    header = header_of(lines)
-    if header is not None:
+    header, named = header_of(lines), named_below(lines)
+    found: _Found | None
+    if named is not None and named[0] not in known:
+        found = named[0], type_of(named[1]) or _UNKNOWN, NAMED
+    elif header is not None:
         over = done or says_all_is_done(lines[:header])
         left = over and is_of_a_child_left(lines[max(header - _ABOVE, 0) : header], lines[header:])
         found = None if left else _cut(lines, header, known)

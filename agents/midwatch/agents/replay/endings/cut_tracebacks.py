@@ -71,16 +71,17 @@ Numbered = Sequence[tuple[int, bytes]]
 
 def named_type(header: bytes) -> str:
     """The error type that the header itself names; "" if it names none, or one of many causes."""
-    return _TYPES.get(_exception_named_in(header), "")
+    return _TYPES.get(exception_named_in(header), "")
 
 
 def names_a_library_s_exception(header: bytes) -> bool:
     """Whether the header names an exception that Python itself lacks. It tells more than the code."""
-    name = _exception_named_in(header).decode("utf-8", "replace")
+    name = exception_named_in(header).decode("utf-8", "replace")
     return name != "" and not hasattr(builtins, name)
 
 
-def _exception_named_in(header: bytes) -> bytes:
+def exception_named_in(header: bytes) -> bytes:
+    """The exception's name, without its module, that IPython prints in front of the heading; else empty."""
     named = _NAMED.match(header[front(header) :])
     return b"" if named is None else named[1]
 
@@ -100,14 +101,14 @@ def header_of(lines: Numbered) -> int | None:
         if boxed or _HEADER.search(header):
             rest = [_words(line, header) for _, line in lines[index + 1 :]]
             stamped = [words for words in rest if _ONLY_A_CLOCK.match(words) is None]
-            if _exception_named_in(header) or len(stamped) < len(rest) or any(map(_SPACED.match, rest)):
+            if exception_named_in(header) or len(stamped) < len(rest) or any(map(_SPACED.match, rest)):
                 rest = [words for words in stamped if words.strip()]
-            fills = all(map(_BOX.match, rest)) if boxed else _are_frames(rest)
+            fills = all(map(_BOX.match, rest)) if boxed else are_frames(rest)
             return index if fills and not is_quiet(header) else None
     return None
 
 
-def _are_frames(lines: Sequence[bytes]) -> bool:
+def are_frames(lines: Sequence[bytes]) -> bool:
     """Whether each line is a frame, the code behind one, or what stands below code."""
     above = b""
     for line in lines:
