@@ -182,6 +182,8 @@ _OVER = re.compile(
     rb"\b(?:complete[ds]?|finished|done|ended|over)\b"
 )
 """Words behind the end of the whole run are of something else."""
+_FRAMED = re.compile(rb"\A\s*([*=#~])\1{2,} (?P<words>[\w -]+) \1{3,}\s*\Z")
+"""A heading of its program's. One that tells of each part's end in the same words knew of it before."""
 
 
 def last_words(
@@ -198,7 +200,19 @@ def last_words(
         if number > stepped and number not in known and (error_type := kind_of(line))
     ]
     found = next((each for each in told if each[1] != VAGUE), told[0] if told else None)
-    return None if found is None or _is_of_a_sample(lines, found[0]) else found
+    if found is None or _is_of_a_sample(lines, found[0]) or _is_of_one_part_s_end(lines, found[0]):
+        return None
+    return found
+
+
+def _is_of_one_part_s_end(lines: Sequence[tuple[int, bytes]], number: int) -> bool:
+    """Whether that line is a heading, and another part has one of the same words, with more in between."""
+    headings = [(at, framed["words"].split()) for at, line in lines if (framed := _FRAMED.match(line))]
+    own = next((words for at, words in headings if at == number), [])
+    return any(
+        abs(at - number) > 1 and words[1:] == own[1:] and words[:1] != own[:1] and len(own) > 1
+        for at, words in headings
+    )
 
 
 def _is_of_a_sample(lines: Sequence[tuple[int, bytes]], number: int) -> bool:

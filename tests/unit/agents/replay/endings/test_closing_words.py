@@ -216,3 +216,14 @@ def test_how_long_it_took_is_no_measure_of_work(watch: Watch) -> None:
     line = "'Toybox' object has no attribute 'lid'"
     done = watch(f"{STEPS}{line}\nTotal running time: 77:11\n")
     assert (done.verdict.state, done.verdict.root_line) == ("failed", line)
+
+
+def test_a_heading_for_each_part_s_end_tells_of_no_failure(watch: Watch) -> None:
+    ends = ("***** painting process died *****", "***** sanding process died *****")
+    assert watch(f"{STEPS}{ends[0]}\nthe toys are dried\n{ends[1]}\n").verdict.state != "failed"
+    for text in (
+        f"{ends[1]}\n",
+        f"{ends[0]}\n{ends[1]}\n",
+        f"{ends[0].strip('* ')}\n\n{ends[1].strip('* ')}\n",
+    ):
+        assert watch(STEPS + text).verdict.state == "failed"
