@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from midwatch.agents.detect.incident.resumption import EPOCH_LINES
 from midwatch.agents.replay.endings.filtered_losses import filtered_loss
+from midwatch.agents.replay.endings.other_ends import count_to_other_ends
 from midwatch.agents.replay.endings.policy_losses import is_of_a_policy
 from midwatch.agents.replay.reading.log_files import LogFile, last_lines, line_of, lines_behind
 from midwatch.streams.records import Hits, Progress
@@ -30,8 +31,6 @@ _TINY = 1e-3
 _LEAST = 2
 _LAG = 3
 """Losses by which a rank that prints the same ones may lag behind the first."""
-_ANOTHER_END = 2
-"""Two runs count to numbers of steps of which one is so many times the other."""
 _ANEW = 4
 """A loop began anew if its step or epoch is less than this part of the highest one before."""
 _APART = 16
@@ -78,8 +77,6 @@ _BEST_SINCE = re.compile(
     r"(?i)\b(?:improved|decreased) (?:\(|from )[\d.]+(?:e-?\d+)? ?(?:-+>|to) ?\d[\d.]*(?:e-?\d+)?\b"
 )
 """A program says that its evaluation is better than ever before. No first number, or `inf`, is none."""
-_OF_ALL = re.compile(r"\d ?/ ?(\d{3,})\b(?!/)")
-"""The number of all steps, behind the one that is reached. The day of a month is shorter."""
 _COMPLETE = re.compile(
     r"(?i)\btrain(?:ing)? (?:is |was |has |run )?(?:been )?(?:complete|finished|done|over|ended)"
     r"|\b(?:finished|completed|done) (?:the )?(?:training|fit)"
@@ -190,7 +187,10 @@ def is_over(file: LogFile, spike: Spike) -> bool:
     """
     if (not spike.sure and not _is_said(file, spike)) or _is_evaluated(file, spike.first):
         return True
-    if _counts_to_another_end(file, spike) or is_of_a_policy(file, spike.first.number, spike.first.loss):
+    first = spike.first
+    if count_to_other_ends(file, spike.before, first.number) or is_of_a_policy(
+        file, first.number, first.loss
+    ):
         return True
     between = list(_between(file, spike.before, spike.first.number)) if spike.before else []
     if spike.lower and any(map(_FIRST_EPOCH.match, between)):
@@ -228,17 +228,6 @@ def _is_evaluated(file: LogFile, spike: LossLine) -> bool:
     if _OF_AN_EVALUATION.match(above):
         return True
     return any(float(loss) == spike.loss for loss in _EVALUATED.findall(line_of(file, spike.number)))
-
-
-def _counts_to_another_end(file: LogFile, spike: Spike) -> bool:
-    """Whether the line in front of the spike counts to quite another number of steps: it is another run's."""
-    if not spike.before:
-        return False
-    ends = [_OF_ALL.findall(line_of(file, number)) for number in (spike.before, spike.first.number)]
-    if not all(ends):
-        return False
-    low, high = sorted(max(map(int, each)) for each in ends)
-    return _ANOTHER_END * low <= high
 
 
 def _is_said(file: LogFile, spike: Spike) -> bool:
