@@ -31,6 +31,7 @@ from midwatch.agents.replay.endings.closing_tables import (
     BROKEN_TABLE,
     VANISHED,
     broken_table,
+    vanished_measures,
     vanished_numbers,
 )
 from midwatch.agents.replay.endings.closing_usage import (
@@ -318,6 +319,7 @@ def _in_broken_numbers(lines: Numbered) -> _Found | None:
     kinds = (
         (broken_table, BROKEN_TABLE),
         (vanished_numbers, VANISHED),
+        (vanished_measures, VANISHED),
         (falling_scale, FALLS),
         (skipped_steps, SKIPS),
     )

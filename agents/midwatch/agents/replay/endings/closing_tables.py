@@ -8,7 +8,7 @@ measures but its own number is none for good, the loss is among it. Fortran prin
 from __future__ import annotations
 
 import re
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
 from midwatch.agents.replay.endings.cut_tracebacks import Numbered
 from midwatch.streams.lines.launcher_prefix import front
@@ -27,6 +27,8 @@ _NOT_FINITE = re.compile(rb"(?i)nan|[-+]?inf|\*{4,}")
 _LEAST_GONE, _LEAST_ABOVE = 10, 3
 """Rows of a counted table without a number, up to its end, and rows with numbers above them."""
 _MOST_BEHIND = 8  # lines behind the table: what the program says when it has come to its end
+_COUNTED = re.compile(rb"(?i)\s*(\d+)[:,.]?\s+(nan|[-+]?inf|-?\d+\.\d+(?:e[-+]?\d+)?)[\s*=#_-]*\Z")
+"""A count and one measure, as a loop prints them that names neither."""
 _DRAWN = re.compile(rb"[-+=|\s]*\Z")
 _LOSS = re.compile(rb"(?i)(?:\A|[\s_./-])loss\b")
 _OF_OTHER_DATA = re.compile(rb"(?i)\b(?:val|valid|validation|test|eval)(?:[\s_./-]|\Z)")
@@ -68,6 +70,29 @@ def vanished_numbers(lines: Numbered) -> int | None:
         counted = all(count.isdigit() for count in counts) and counts == sorted(counts, key=int)
         return gone[-1][0] if counted and len(gone) >= _LEAST_GONE and len(whole) >= _LEAST_ABOVE else None
     return None
+
+
+def vanished_measures(lines: Numbered) -> int | None:
+    """The number of the first of the last counted lines whose only measure is no number; None without any.
+
+    Something else stands between these lines: a loop's own words. A list of classes has nothing there.
+    """
+    rows = [
+        (at, number, int(row[1]), _NOT_FINITE.fullmatch(row[2]) is None)
+        for at, (number, line) in enumerate(lines)
+        if (row := _COUNTED.match(line[front(line) :]))
+    ]
+    gone = list(takewhile(lambda row: not row[3], reversed(rows)))
+    whole = [row for row in rows if row[3]]
+    rises = all(low[2] < high[2] and high[0] - low[0] > 1 for low, high in pairwise(rows))
+    if (
+        not rises
+        or len(gone) < _LEAST_GONE
+        or len(whole) < _LEAST_ABOVE
+        or len(gone) + len(whole) < len(rows)
+    ):
+        return None
+    return gone[-1][1] if len(lines) - 1 - gone[0][0] <= _MOST_BEHIND else None
 
 
 def _last_table(lines: Numbered) -> tuple[list[tuple[int, list[bytes]]], bytes | None]:

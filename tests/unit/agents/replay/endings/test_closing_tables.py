@@ -97,3 +97,32 @@ def test_rows_that_hold_no_number_any_more_are_the_end(watch: Watch, gone: str, 
 )
 def test_other_rows_without_numbers_end_nothing(watch: Watch, text: str) -> None:
     assert watch(text).verdict.state != "failed"
+
+
+def bare(*values: str, between: str = "the toys are shuffled\n", first: int = 7) -> str:
+    """What a loop prints that names neither its count nor its measure."""
+    return "".join(f"{n} {value} ****\n{between}" for n, value in enumerate(values, first))
+
+
+@pytest.mark.parametrize("behind", ["", "wrote toy.pt\nthe patience is at its end\n"])
+def test_a_bare_measure_that_is_no_number_any_more_is_the_end(watch: Watch, behind: str) -> None:
+    done = watch(bare("7.41", "7.25", "7.19", *["nan"] * 12) + behind)
+    assert (done.verdict.error_type, done.decision.action) == ("numerical_instability", "hold")
+    assert (done.verdict.root_line, done.decision.reason) == ("10 nan ****", VANISHED)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        bare("0.9", "0.8", "0.7", *["nan"] * 12, between=""),
+        bare("7.41", "7.25", "7.19", *["nan"] * 12, "7.02"),
+        bare("7.41", "7.25", "nan", "7.19", *["nan"] * 12),
+        bare("7.41", "7.25", "7.19", *["nan"] * 7),
+        bare(*["nan"] * 15),
+        bare("7.41", "7.25", "7.19", *["nan"] * 12) + "the toy goes on\n" * 9,
+        bare("7.41", "7.25", "7.19", *["nan"] * 7) + bare(*["nan"] * 7, first=1),
+    ],
+    ids=["of classes", "a number at the end", "missing once", "a few", "never a number", "more", "anew"],
+)
+def test_other_bare_measures_end_nothing(watch: Watch, text: str) -> None:
+    assert watch(text).verdict.state != "failed"
