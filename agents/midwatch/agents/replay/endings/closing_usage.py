@@ -33,14 +33,25 @@ _HEADING = re.compile(rb"\A\s*[Uu]sage:\s*\Z")
 _PLACEHOLDER = rb"(?:<[A-Za-z][\w .|-]*>|\[(?:options|-{1,2}[A-Za-z][\w-]*)[ =|\]]|\[[A-Z_]{2,}\])"
 _CALL = rb"(?!(?:python|bash|sh|srun|torchrun|deepspeed|accelerate)[\d.]*\s)[\w./$-]+\s.*" + _PLACEHOLDER
 _FORM = re.compile(rb"\A\s+" + _CALL)
+_REFUSES = re.compile(
+    rb"\A[\w./-]{1,60}: (?:[Ee]rror: |option requires "
+    rb"|(?:invalid|illegal|unrecogni[sz]ed|unknown|unexpected|ambiguous) (?:option|argument))"
+)
+"""What a tool says above its help, of what it cannot read."""
+_HELP = re.compile(rb"\A\s*[Uu]sage:")
+_OPTION = re.compile(rb"\A\s*--?[A-Za-z]")
+_LONGEST_HELP, _LEAST_OPTIONS = 60, 3
+_LAST_WORDS = 16  # lines of a help behind its last option
 _AT_ONCE = re.compile(rb"\A\s*[Uu]sage: +" + _CALL)
 
 
 def usage_at_end(lines: Numbered) -> int | None:
-    """The number of the usage's first line in which the lines end; None without one."""
+    """The number of the usage's first line in which the lines end, or of the error above it; None without."""
     last = [
         (number, line[front(line) :] if line[:1].strip() else line) for number, line in lines if line.strip()
     ]
+    if (refused := _refused_with_help(last[-_LONGEST_HELP:])) is not None:
+        return refused
     if last and _AT_ONCE.match(last[-1][1]):
         return last[-1][0]
     for at in range(len(last) - 1, max(len(last) - 2 - _MOST, -1), -1):
@@ -49,6 +60,17 @@ def usage_at_end(lines: Numbered) -> int | None:
             return number if at + 1 < len(last) else None
         if not _FORM.match(line):
             return None
+    return None
+
+
+def _refused_with_help(lines: Numbered) -> int | None:
+    """The number of the line in which a tool refuses its command line, where its help is all that follows."""
+    for at in range(len(lines) - 1, 0, -1):
+        if _HELP.match(lines[at][1]):
+            options = [index for index in range(at, len(lines)) if _OPTION.match(lines[index][1])]
+            if len(options) < _LEAST_OPTIONS or len(lines) - options[-1] > _LAST_WORDS:
+                return None
+            return lines[at - 1][0] if _REFUSES.match(lines[at - 1][1]) else None
     return None
 
 

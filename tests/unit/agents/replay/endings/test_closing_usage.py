@@ -42,6 +42,37 @@ def test_other_usages_are_no_end(watch: Watch, log: str) -> None:
     assert watch(log).verdict.state != "failed"
 
 
+HELP = (
+    "Usage:\n\npaint [options] [toy ...]\n\n-j n   Paint n toys at once\n-k     Keep order\n--dry  No paint\n"
+)
+CREDITS = "Whoever paints toys with it may thank the author.\n"
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    ["paint: Error: -j needs a number", "/opt/toys/paint: invalid option -- 'z'"],
+)
+@pytest.mark.parametrize("behind", ["", f"\n{CREDITS}", CREDITS * 12])
+def test_a_tool_that_refuses_its_options_above_its_help(watch: Watch, refusal: str, behind: str) -> None:
+    done = watch(f"{BEGUN}{refusal}\n{HELP}{behind}")
+    assert (done.verdict.error_type, done.decision.action) == ("config", "hold")
+    assert done.verdict.root_line == refusal
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        pytest.param(f"{BEGUN}{HELP}{CREDITS}", id="help that was asked for"),
+        pytest.param(
+            f"{BEGUN}paint: invalid option -- 'z'\n{HELP}{'a toy dries' * 3}\n" + CREDITS * 30, id="more"
+        ),
+        pytest.param(f"{STEPS}paint: invalid option -- 'z'\n{HELP}", id="it had trained"),
+    ],
+)
+def test_other_helps_are_no_end(watch: Watch, log: str) -> None:
+    assert watch(log).verdict.state != "failed"
+
+
 @pytest.mark.parametrize(
     "text",
     [
