@@ -1,7 +1,7 @@
 """The closing lines: the failure that only the end of a saved log shows, because no rule knows its words.
 
 A live watch learns from the scheduler how the job ended. A saved log ends where its program or its copy
-ended. Twelve ends speak for a failure all the same:
+ended. Thirteen ends speak for a failure all the same:
 
 - A Python traceback whose exception is missing, or whose header is (`headless_tracebacks`).
 - An error as the very last line, unless it is one item's of many (`item_errors`).
@@ -11,7 +11,7 @@ ended. Twelve ends speak for a failure all the same:
 - Rows of a table whose loss, or all that they hold, is no number (`closing_tables`).
 - A loss scale that falls at each step (`falling_scale`).
 - A request to end (`closing_requests`).
-- A shell's word on what its script lacks.
+- A shell's word on what its script lacks, or the program's own before its first step (`closing_lacks`).
 - Waiting for ranks or processes (`closing_waits`).
 - A count of items of which none succeeded, whose program a shell missed, or that were all refused
   (`nothing_worked`).
@@ -26,6 +26,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from midwatch.agents.replay.endings.broken_gradients import SKIPS, not_finite, skipped_steps
+from midwatch.agents.replay.endings.closing_lacks import LACK, lack_at_end
 from midwatch.agents.replay.endings.closing_requests import ASKED, asked_to_end
 from midwatch.agents.replay.endings.closing_tables import (
     BROKEN_TABLE,
@@ -201,6 +202,7 @@ def closing_failure(
             or (None if of_an_item else _ended_or_said(own, known, stepped))
             or _without_success(lines, known)
             or (None if trained else _missed(lines, known) or _refused(lines) or _called_wrongly(own))
+            or (None if trained or done or stepped else _lacked(own, known))
         )
     return None if found is None else ClosingFailure(file.path, *found)
 
@@ -306,6 +308,11 @@ def _missed(lines: Numbered, known: Mapping[int, Hit]) -> _Found | None:
 def _refused(lines: Numbered) -> _Found | None:
     number = refused_each_item(lines)
     return None if number is None else (number, "config", REFUSED)
+
+
+def _lacked(lines: Numbered, known: Mapping[int, Hit]) -> _Found | None:
+    number = lack_at_end(lines)
+    return None if number is None or number in known else (number, "config", LACK)
 
 
 def _called_wrongly(lines: Numbered) -> _Found | None:

@@ -1,0 +1,69 @@
+"""A program that never began to train says last what it lacks, in words that no rule knows."""
+
+from __future__ import annotations
+
+import pytest
+
+from midwatch.agents.replay.endings.closing_lacks import LACK
+from unit.agents.conftest import Watch
+
+BEGUN = "Using the toy backend.\nthe shelf of 2016 is read\n"
+STEPS = "".join(f"step {n} loss {3 - n / 50:.3f}\n" for n in range(1, 31))
+LACKS = (
+    "Sanded toys not available. Please run the sanding script first.",
+    "Please run sand.py first",
+    "You need to run sand.py before painting",
+    "Toys not found. Please download toys.zip and unpack it here.",
+    "Please provide --toy_dir",
+    "TOY_SHELF is not set",
+    "Toy folder shelves/red does not exist!",
+    "No toy images found.",
+    "0 samples to train on",
+    "No GPU found, exiting",
+    "No such toy: wheel",
+    "Cannot register a toy that is there with a new colour",
+    "Unable to locate the shelf",
+    "Unsupported varnish matte",
+    "Missing required colour: red",
+    "Toy version mismatch: expected 2.1, got 1.9",
+    "the number of wheels must divide the number of toys",
+    "toypaint 1.9 is too old",
+    "The shelf of toys exists, use --overwrite",
+    "Something went wrong!",
+)
+
+
+@pytest.mark.parametrize("line", LACKS)
+def test_what_it_lacks_is_its_end(watch: Watch, line: str) -> None:
+    done = watch(f"{BEGUN}{line}\n")
+    assert (done.verdict.state, done.verdict.error_type, done.verdict.root_line) == ("failed", "config", line)
+    assert (done.decision.action, done.decision.reason) == ("hold", LACK)
+
+
+@pytest.mark.parametrize("line", LACKS)
+def test_the_same_words_elsewhere_end_nothing(watch: Watch, line: str) -> None:
+    for text in (
+        f"{BEGUN}{line}\nthe toys are painted\n",
+        f"{STEPS}{line}\n",
+        f"{BEGUN}all toys are saved\n{line}\n",
+        f"{BEGUN}2026-03-02 11:52:40,123 - toys - WARNING - {line}\n",
+    ):
+        assert watch(text).verdict.state != "failed"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "No errors found",
+        "No broken toys found.",
+        "No new images found",
+        "Toys not found, downloading them",
+        "No GPU found, using the CPU",
+        "Cannot open the red shelf, skipping it",
+        "Unknown colours are ignored",
+        "Please provide the number of a shelf:",
+        "a toy must be painted",
+    ],
+)
+def test_what_it_gets_over_or_asks_for_is_no_end(watch: Watch, line: str) -> None:
+    assert watch(f"{BEGUN}{line}\n").verdict.state != "failed"
