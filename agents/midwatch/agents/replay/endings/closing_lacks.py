@@ -29,7 +29,8 @@ _NO_GOOD = (
     rb"|incorrect|insufficient|empty)"
 )
 _MUST = (
-    rb"must (?:divide|have|match|equal|contain|exist|be (?:one of|an? |in |at |divisible|equal|the same|set\b))"
+    rb"must (?:divide|have|match|equal|contain|exist"
+    rb"|be (?:one of|an? |in |at |divisible|equal|the same|set\b))"
 )
 _LACKS = re.compile(
     rb"(?i)\A\W{0,8}(?:"

@@ -89,6 +89,7 @@ _KINDS = tuple(
             r"|\b(?:missed|no|lost)\b.{0,20}\bheart ?beats?\b"
             r"|\bheart ?beats?\b.{0,30}\bmissed\b|\bpeer\b.{0,30}\b(?:gone|died|dead|hung up)\b"
             r"|\blost (?:the )?(?:rank|worker|client|server|node|peer)s?\b"
+            r"|\w(?:communication|connection|network)error\b"
             r"|\b(?:rank|worker|client|server|node|peer)s? ?#?\d* (?:has |have |was |is )?(?:been )?"
             r"disconnected\b",
         ),
@@ -126,7 +127,8 @@ _KINDS = tuple(
         ),
         (
             VAGUE,
-            r"\babort(?:ing|ed|s)\b(?! (?:0|complete))|\bunrecoverable\b|\bgiving up\b|\bgave up\b|\bfatal\b"
+            r"(?-i:\bCRITICAL\b)\W{1,6}.{0,80}\b(?:exception|error|fail\w*|stop\w*|abort\w*)\b"
+            r"|\babort(?:ing|ed|s)\b(?! (?:0|complete))|\bunrecoverable\b|\bgiving up\b|\bgave up\b|\bfatal\b"
             r"|\A\W*(?:error|fatal|critical)\b.{1,120}\b(?:halt|stopp|exit|terminat|quitt)ing\b[.!]*\s*$"
             r"|\b" + _LEAVES + r"\b.{0,40}\b(?:errors?|failures?|abnormally|unexpectedly|exception)\b"
             r"|\b(?:due to|because of|with) (?:an? |the |previous |\d+ )?(?:unexpected |internal )?"

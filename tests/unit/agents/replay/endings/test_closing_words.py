@@ -52,6 +52,8 @@ TOLD = [
     ("n4:77:78 [3] toy.cc:8 TCCL WARN the toy never came, time-out", "distributed_timeout"),
     ("toy5: got completion with error:", "communication"),
     ("lost worker 7", "communication"),
+    ("11:52:40 toys CRITICAL - The shelf stops: ToyCommunicationError, gone", "communication"),
+    ("11:52:40 toys CRITICAL - An exception was raised by painting. This will stop it.", "exception"),
     (": Unable to connect to the toy's endpoint", "communication"),
     ("toy: no progress for 1800 seconds", "hang"),
     ("the model has diverged at step 70", "numerical_instability"),
