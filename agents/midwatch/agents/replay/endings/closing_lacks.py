@@ -54,6 +54,7 @@ _GOES_ON = re.compile(
     rb"(?i)\b(?:skip\w*|ignor\w*|instead|default\w*|fall\w* ?back|warning|again|retry\w*|retri\w+|later|using"
     rb"|continu\w*|success\w*|done|finished|completed?|saved|from scratch|creating|download(?:ing|s))\b"
     rb"|[:?>=]\s*\Z"  # a question, or the first part of a line
+    rb"|\A\s*(?:\xe2\x9a\xa0|\xe2\x84\xb9)"  # the signs of a warning and of information
 )
 _DONE = re.compile(rb"(?i)\b(?:done|finished|complete[ds]?|success\w*|saved|all good|passed)\b")
 _NEAR = 6
