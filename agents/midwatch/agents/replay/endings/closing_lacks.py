@@ -14,60 +14,93 @@ from midwatch.streams.lines.log_levels import is_quiet
 
 LACK = "the log ends before any step with what its program lacks or does not take"
 
-_TO_DO = rb"(?:please|you (?:need|have) to|you must|must|run)"
+_TO_DO = r"(?:please|you (?:need|have) to|you must|must|run)"
 _ABSENT = (
-    rb"(?:(?:is |was |are |were )?not (?:be )?"
-    rb"(?:found|available|set|defined|specified|given|provided|supported|implemented|installed|configured)"
-    rb"|do(?:es)?(?: not|n't) exist|(?:is|are) (?:missing|undefined|empty|invalid))"
+    r"(?:(?:is |was |are |were )?not (?:be )?"
+    r"(?:found|available|set|defined|specified|given|provided|supported|implemented|installed|configured"
+    r"|writable|readable|logged in|authori[sz]ed)"
+    r"|do(?:es)?(?: not|n't) (?:exist|match|fit)|(?:could|can) ?n[o']t be \w+"
+    r"|(?:is|are) (?:missing|undefined|empty|invalid|required|negative|zero|0|not divisible)"
+    r"|differs?|exceeds?)"
 )
 _THING = (
-    rb"(?:gpus?|cuda|devices?|data\w*|samples?|images?|files?|examples?|records?|checkpoints?|models?|weights?"
-    rb"|config\w*|inputs?|labels?|videos?|sequences?|graphs?|backends?|nodes?|hosts?|workers?|tokeni[sz]ers?)"
+    r"(?:gpus?|cuda|devices?|data\w*|samples?|images?|files?|examples?|records?|checkpoints?|models?|weights?"
+    r"|config\w*|inputs?|labels?|videos?|sequences?|graphs?|backends?|nodes?|hosts?|workers?|tokeni[sz]ers?)"
 )
 _NO_GOOD = (
-    rb"(?:unknown|unsupported|invalid|wrong|bad|illegal|unrecogni[sz]ed|missing|not enough|too (?:many|few)"
-    rb"|incorrect|insufficient|empty)"
+    r"(?:unknown|unsupported|invalid|wrong|bad|illegal|unrecogni[sz]ed|missing|not enough|too (?:many|few)"
+    r"|incorrect|insufficient|incompatible|empty|not authori[sz]ed)"
 )
 _MUST = (
-    rb"must (?:divide|have|match|equal|contain|exist"
-    rb"|be (?:one of|an? |in |at |divisible|equal|the same|set\b))"
+    r"(?:must|should) (?:divide|have|match|equal|contain|exist"
+    r"|be (?:one of|an? |in |at |divisible|equal|positive|the same|set\b))"
 )
-_LACKS = re.compile(
-    rb"(?i)\A\W{0,8}(?:"
-    rb"(?:.{3,120}[.!,;:] )?" + _TO_DO + rb" .{2,80}\b(?:first|before .{2,60})[.!]*\Z"
-    rb"|(?:.{3,120}[.!,;:] )?please (?:provide|specify|set|give|pass|supply|download|prepare)\b.{2,120}\Z"
-    rb"|.{2,120}\b" + _ABSENT + rb"(?:[ :,] ?(?:at |in |on |under |for )?\S{1,100})?[.!]*\Z"
-    rb"|(?:no|0|zero) (?!more |new |other )(?:\S+ ){0,3}" + _THING + rb"(?: |\b).{0,80}"
-    rb"\b(?:found|available|given|specified|provided|left|exists?|to (?:train|process|evaluate)(?: on)?)"
-    rb"\b.{0,80}\Z"
-    rb"|no such \w+.{0,80}\Z"
-    rb"|(?:can ?not|can't|could ?n[o']t|unable to|failed to) \w+ .{2,120}\Z"
-    rb"|" + _NO_GOOD + rb" (?:\w+ ?){1,4}(?:: ?.{1,80}|[.!]*|\S{1,40})\Z"
-    rb"|(?:\w+ ){1,3}mismatch\b.{0,100}\Z"
-    rb"|(?:\S+ ){1,6}(?:" + _MUST + rb".{0,100}|is too (?:old|new|small|large)[.!]*)\Z"
-    rb"|.{3,120}\b(?:already )?exists?[.!,;]? .{0,20}(?:use --?\w|overwrite).{0,40}\Z"
-    rb"|.{3,120}[,.;:!] ?(?:exiting|aborting|quitting|terminating)[.! ]*\Z"
-    rb"|(?:error|oops|something went wrong)\W*\Z"
-    rb")"
+_ENGLISH = re.compile(
+    r"(?i)\A\W{0,8}(?:"
+    r"(?:.{3,120}[.!,;:] )?" + _TO_DO + r" .{2,80}\b(?:first|before .{2,60})[.!]*\Z"
+    r"|(?:.{3,120}[.!,;:] )?please (?:provide|specify|set|give|pass|supply|download|prepare|use|run|install"
+    r"|log ?in)\b.{2,120}\Z"
+    r"|you need to install .{2,80}\Z|install .{2,60} (?:first|to use .{2,60})\Z"
+    r"|.{2,120}\b" + _ABSENT + r"(?:[ :,] ?(?:at |in |on |under |for |by |to )?.{1,100})?[.!]*\Z"
+    r"|(?:no|0|zero|(?:loaded|found|read) 0) (?!more |new |other )(?:\S+ ){0,3}" + _THING + r"(?: |\b).{0,80}"
+    r"\b(?:found|available|given|specified|provided|left|exists?|to (?:train|process|evaluate)(?: on)?"
+    r"|in \S+)\b.{0,80}\Z"
+    r"|(?:loaded|found|read) 0 " + _THING + r"\b.{0,80}\Z|[\w ()]{0,40}" + _THING + r"[\w ()]{0,30}[:=] ?0\Z"
+    r"|.{0,80}\bonly \d+ .{0,60}\b(?:available|visible|found|given)\b.{0,60}\Z"
+    r"|(?:no such|no module named|requires|this \w+ requires) \S+.{0,80}\Z"
+    r"|(?:can ?not|can't|could ?n[o']t|unable to|failed to) \w+ .{2,120}\Z"
+    r"|" + _NO_GOOD + r" (?:\w+ ?){1,6}(?:: ?.{1,80}|[.!]*|\S{1,40})\Z"
+    r"|(?:\S+ ){1,4}(?:check failed\b.{0,60}|mismatch\b.{0,100}|insufficient\b.{0,60}|missing"
+    r"|too (?:low|small|large))\Z"
+    r"|(?:\S+ ){1,8}(?:" + _MUST + r".{0,100}|is too (?:old|new|low|small|large)[.!]*)\Z"
+    r"|.{3,120}\b(?:already )?exists?[.!,;]? .{0,20}(?:use --?\w|overwrite).{0,40}\Z"
+    r"|.{0,60}\banother (?:run|instance|process|job) is .{0,40}\Z"
+    r"|.{3,120}[,.;:!] ?(?:exiting|aborting|quitting|terminating)[.! ]*\Z"
+    r"|(?:unauthori[sz]ed|(?:login|authentication) required|gated repo\b.{0,80}"
+    r"|(?:rate limit|quota) (?:reached|exceeded|exhausted|hit))[.! ]*\Z"
+    r"|(?:error|oops|something went wrong)\W*\Z"
+    r")"
 )
+_OTHERS = re.compile(
+    "(?i)\\A.{0,120}(?:"
+    # Chinese and Japanese
+    "\u627e\u4e0d\u5230|\u4e0d\u5b58\u5728|\u672a\u627e\u5230|\u8bf7\u5148|\u7f3a\u5c11"
+    "|\u898b\u3064\u304b\u308a\u307e\u305b\u3093|\u5b58\u5728\u3057\u307e\u305b\u3093"
+    # Korean and Russian
+    "|\ucc3e\uc744 \uc218 \uc5c6|\uc874\uc7ac\ud558\uc9c0 \uc54a"
+    "|\u043d\u0435 \u043d\u0430\u0439\u0434\u0435\u043d"
+    # French, German, Spanish, Portuguese, Italian and Turkish
+    "|introuvable|n'existe pas|veuillez d'abord|nicht gefunden|existiert nicht|bitte zuerst"
+    "|no se encontr[\u00f3o]|no encontrad[oa]|no existe|n\u00e3o encontrad[oa]|n\u00e3o existe"
+    "|non trovat[oa]|non esiste|bulunamad\u0131|mevcut de\u011fil)"
+)
+_AWAY = re.compile(r"(?i)\bnot responding\b|\A\W{0,8}no response from\b|\bunreachable\b")
 _GOES_ON = re.compile(
-    rb"(?i)\b(?:skip\w*|ignor\w*|instead|default\w*|fall\w* ?back|warning|again|retry\w*|retri\w+|later|using"
-    rb"|continu\w*|success\w*|done|finished|completed?|saved|from scratch|creating|download(?:ing|s))\b"
-    rb"|[:?>=]\s*\Z"  # a question, or the first part of a line
-    rb"|\A\s*(?:\xe2\x9a\xa0|\xe2\x84\xb9)"  # the signs of a warning and of information
+    r"(?i)\b(?:skip\w*|ignor\w*|instead|default\w*|fall\w* ?back|warning|again|retry\w*|retri\w+"
+    r"|(?<!or )later|using|continu\w*|success\w*|done|finished|completed?|saved|from scratch|creating"
+    r"|download(?:ing|s)|no (?:\w+ )?(?:errors?|issues?|problems?|duplicates?|conflicts?))\b"
+    r"|[:?>=]\s*\Z"  # a question, or the first part of a line
+    "|\\A\\s*[\u26a0\u2139]"  # the signs of a warning and of information
 )
 _DONE = re.compile(rb"(?i)\b(?:done|finished|complete[ds]?|success\w*|saved|all good|passed)\b")
 _NEAR = 6
 """Lines above in which a program may say that its work is done."""
+_LONGEST = 240  # characters
 
 
-def lack_at_end(lines: Numbered) -> int | None:
-    """The number of the last line, if it tells of a lack; None otherwise. `lines`: the last ones of a log."""
+def lack_at_end(lines: Numbered) -> tuple[int, str] | None:
+    """The number of the last line and its error type, if it tells of a lack; None otherwise.
+
+    `lines`: the last ones of a log.
+    """
     told = [(number, line) for number, line in lines if line.strip()]
     if not told:
         return None
     number, line = told[-1]
-    words = line[front(line) :].rstrip()
-    if _LACKS.match(words) is None or _GOES_ON.search(words) or is_quiet(line):
+    words = line[front(line) :].decode("utf-8", "replace").rstrip()
+    lacks = any(pattern.search(words) for pattern in (_ENGLISH, _OTHERS, _AWAY))
+    if len(words) > _LONGEST or not lacks or _GOES_ON.search(words) or is_quiet(line):
         return None
-    return None if any(_DONE.search(above) for _, above in told[-1 - _NEAR : -1]) else number
+    if any(_DONE.search(above) for _, above in told[-1 - _NEAR : -1]):
+        return None
+    return number, "communication" if _AWAY.search(words) else "config"

@@ -311,8 +311,8 @@ def _refused(lines: Numbered) -> _Found | None:
 
 
 def _lacked(lines: Numbered, known: Mapping[int, Hit]) -> _Found | None:
-    number = lack_at_end(lines)
-    return None if number is None or number in known else (number, "config", LACK)
+    found = lack_at_end(lines)
+    return None if found is None or found[0] in known else (*found, LACK)
 
 
 def _called_wrongly(lines: Numbered) -> _Found | None:

@@ -30,6 +30,19 @@ LACKS = (
     "toypaint 1.9 is too old",
     "The shelf of toys exists, use --overwrite",
     "Something went wrong!",
+    "Toys could not be loaded.",
+    "The shapes of wheels do not match",
+    "Loaded 0 samples",
+    "number of toy images: 0",
+    "Only 4 GPUs visible, need 8",
+    "This toy requires paint-7",
+    "Please install paint from https://toys.example.org",
+    "Another instance is already painting",
+    "Login required",
+    "\u8bf7\u5148\u8fd0\u884c sand.py",
+    "\u627e\u4e0d\u5230\u73a9\u5177 wheel.bin",
+    "Spielzeug nicht gefunden: rad.bin",
+    "brinquedo n\u00e3o encontrado: roda.bin",
 )
 
 
@@ -38,6 +51,10 @@ def test_what_it_lacks_is_its_end(watch: Watch, line: str) -> None:
     done = watch(f"{BEGUN}{line}\n")
     assert (done.verdict.state, done.verdict.error_type, done.verdict.root_line) == ("failed", "config", line)
     assert (done.decision.action, done.decision.reason) == ("hold", LACK)
+
+
+def test_a_server_that_does_not_answer_is_of_the_network(watch: Watch) -> None:
+    assert watch(f"{BEGUN}The shelf of toys is not responding.\n").verdict.error_type == "communication"
 
 
 @pytest.mark.parametrize("line", LACKS)
