@@ -4,7 +4,7 @@ A live watch learns from the scheduler how the job ended. A saved log ends where
 ended. Thirteen ends speak for a failure all the same:
 
 - A Python traceback whose exception is missing, or whose header is (`headless_tracebacks`).
-- An error as the very last line, unless it is one item's of many (`item_errors`).
+- An error as the very last line, unless it is one item's of many (`item_errors`), or below its heading.
 - Words of a failure in the last lines (`closing_words`).
 - What a terminal or a shell prints when it ends a program.
 - Step after step whose gradients are not finite, or that is skipped (`broken_gradients`).
@@ -54,6 +54,7 @@ from midwatch.agents.replay.endings.cut_tracebacks import (
     names_a_library_s_exception,
     says_all_is_done,
 )
+from midwatch.agents.replay.endings.error_headings import HEADED, error_below_a_heading
 from midwatch.agents.replay.endings.falling_scale import FALLS, falling_scale
 from midwatch.agents.replay.endings.headless_tracebacks import words_of_a_headless_one
 from midwatch.agents.replay.endings.item_errors import last_is_of_an_item
@@ -97,8 +98,7 @@ _CONDA_LACKS = re.compile(
     rb"\bCommandNotFoundError: Your shell has not been properly configured .*'conda activate'"
 )
 _CONDA_ADVISES = re.compile(rb"\bYou may need to close and restart your shell after running 'conda init'")
-_ADVICE = 32
-"""The most lines of a log that holds conda's advice on its shell and hardly more."""
+_ADVICE = 32  # the most lines of a log that holds conda's advice on its shell and hardly more
 
 _DIGITS = re.compile(rb"\d+")
 _LEFT_OUT = re.compile(rb"\A\s*(?:\[?\.\.\.\]?)?\s*\Z")
@@ -199,9 +199,10 @@ def closing_failure(
             or _lacked_by_a_script(own, known, trained=trained)
             or _in_broken_numbers(own)
             or _in_a_request(own)
+            or (None if done else _below_a_heading(own, known, stepped))
             or (None if of_an_item else _ended_or_said(own, known, stepped))
             or _without_success(lines, known)
-            or (None if trained else _missed(lines, known) or _refused(lines) or _called_wrongly(own))
+            or (None if trained else _never_began(lines, own, known))
             or (None if trained or done or stepped else _lacked(own, known))
         )
     return None if found is None else ClosingFailure(file.path, *found)
@@ -300,14 +301,15 @@ def _without_success(lines: Numbered, known: Mapping[int, Hit]) -> _Found | None
     return None if found is None else (*found, NOTHING)
 
 
-def _missed(lines: Numbered, known: Mapping[int, Hit]) -> _Found | None:
-    found = missed_by_each_item(lines, known)
-    return None if found is None else (*found, LACKED)
-
-
-def _refused(lines: Numbered) -> _Found | None:
-    number = refused_each_item(lines)
-    return None if number is None else (number, "config", REFUSED)
+def _never_began(lines: Numbered, own: Numbered, known: Mapping[int, Hit]) -> _Found | None:
+    if (missed := missed_by_each_item(lines, known)) is not None:
+        return (*missed, LACKED)
+    if (refused := refused_each_item(lines)) is not None:
+        return refused, "config", REFUSED
+    for found, how in ((usage_at_end, USAGE), (unknown_name_at_end, NAMES)):
+        if (number := found(own)) is not None:
+            return number, "config", how
+    return None
 
 
 def _lacked(lines: Numbered, known: Mapping[int, Hit]) -> _Found | None:
@@ -315,11 +317,11 @@ def _lacked(lines: Numbered, known: Mapping[int, Hit]) -> _Found | None:
     return None if found is None or found[0] in known else (*found, LACK)
 
 
-def _called_wrongly(lines: Numbered) -> _Found | None:
-    for found, how in ((usage_at_end, USAGE), (unknown_name_at_end, NAMES)):
-        if (number := found(lines)) is not None:
-            return number, "config", how
-    return None
+def _below_a_heading(lines: Numbered, known: Mapping[int, Hit], stepped: int) -> _Found | None:
+    found = error_below_a_heading(lines)
+    if found is None or found[0] in known or found[0] < stepped:
+        return None
+    return found[0], kind_of(found[1]) or _UNKNOWN, HEADED
 
 
 def _in_broken_numbers(lines: Numbered) -> _Found | None:

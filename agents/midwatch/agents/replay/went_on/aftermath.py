@@ -55,7 +55,7 @@ _OF_THE_END = re.compile(
     r"|\bscripts\.py:\d+ -- (?:Killed|Attempted to stop|Send termination request to|Stopped) "  # ray stop
     r"|\bTBE Subprocess\["  # CANN's compilers outlive their parent
     r"|\Aprofiling:\S+\.gcda:"  # gcov of an instrumented Python, at its exit
-    r"|\(\S*\) ?\[0x[0-9a-f]+\]\s*\Z"  # glibc backtrace_symbols
+    r"|\(\S*\) ?\[0x[0-9a-f]+\]\s*\Z|\(\w+\.(?:java|scala):\d+\)"  # glibc's backtrace_symbols, the JVM
     r"|(?:Unresolved object in checkpoint|A checkpoint was restored \(e\.g\. tf\.train)"  # of TF
     r"|\bbfc_allocator\.cc:\d+\]|\A(?:Limit|(?:Max)?InUse|NumAllocs|MaxAllocSize): +\d"
 )

@@ -388,3 +388,12 @@ def test_a_script_goes_on_behind_a_file_that_is_missing(watch: Watch, lines: int
     assert (
         watch(lacks + "".join(WORK.splitlines(keepends=True)[:lines])).verdict.state == "failed"
     ) is failed
+
+
+def test_frames_of_the_jvm_that_r_joined_into_lines_are_no_work(watch: Watch) -> None:
+    stack = "".join(
+        f"org.toys.{kind.title()}.paint({kind.title()}.java:{n}) at \n" for n, kind in enumerate(WORDS)
+    )
+    assert (
+        watch(f"Error: java.lang.IllegalStateException: no paint at \n{stack * 3}").verdict.state == "failed"
+    )

@@ -1,0 +1,38 @@
+"""Error headings: a line that says only that an error comes, and the error's words below it. Pure.
+
+A program that prints an exception so gives it no name, and no rule knows the words. In the middle of a log
+such lines may be of anything. So they count near the end only, where no step follows.
+"""
+
+from __future__ import annotations
+
+import re
+
+from midwatch.agents.replay.endings.cut_tracebacks import Numbered
+from midwatch.streams.lines.launcher_prefix import front
+from midwatch.streams.lines.log_levels import goes_on, is_quiet
+
+HEADED = "the log ends below a heading of an error, in words that no rule knows"
+
+_HEADING = re.compile(
+    rb"(?:\A|[^\w\s,;]|\d(?=[A-Z])|\. )\W{0,3}"
+    rb"(?i:(?:(?:fatal|internal|unexpected|unhandled|uncaught|runtime) )?(?:error|exception)"
+    rb"(?: (?:raised|occurr?ed|caught|description|message|details?|text))?)\s*:\s*\Z"
+)
+_WORDS = re.compile(rb"\A(?!.*Traceback \()[^\n]*?[^\W\d_]{2,}.*\s.*[^\W\d_]{2,}")
+_MEASURE = re.compile(rb"\A\W*[\w /-]{1,30}[:=] ?[-+]?\d[\d.e+-]*%?\s*\Z")
+_MOST_BEHIND = 32
+"""Lines from the heading to the end: the words, a stack, an advice."""
+
+
+def error_below_a_heading(lines: Numbered) -> tuple[int, bytes] | None:
+    """The first line of such words with its number; None without any. `lines`: the last ones of a log."""
+    last = [(number, line[front(line) :]) for number, line in lines if line.strip()][-_MOST_BEHIND:]
+    for at in range(len(last) - 1):
+        number, words = last[at + 1]
+        if _HEADING.search(last[at][1]) is None or is_quiet(last[at][1]):
+            continue
+        told = _WORDS.search(words) is not None and _MEASURE.match(words) is None
+        if told and not goes_on(words) and not is_quiet(words):
+            return number, words
+    return None
