@@ -50,10 +50,10 @@ GONE = 120.0
 
 # Stacks, dumps and summaries follow an end. They are no work that goes on.
 _OF_THE_END = re.compile(
-    r"\A(?:\s|$)|\A.{0,40}?(?:frame #\d+|#\d+ +0x|@ +0x|File \"|Traceback|wandb:|0x[0-9a-f]{6})"
-    r"|\A[\W\d_]*\Z|\A[0-9a-f]{6,}-[0-9a-f]{6,} |\*\*\* |\bThread 0x"
+    r"\A(?:\s|$|-+> ?\d+ |\d+# |[\W\d_]*\Z)"
+    r"|\A.{0,40}?(?:frame #\d+|#\d+ +0x|@ +0x|File \"|Traceback|wandb:|0x[0-9a-f]{6})"
+    r"|\A[0-9a-f]{6,}-[0-9a-f]{6,} |\*\*\* |\bThread 0x|\bTBE Subprocess\["  # CANN's outlive their parent
     r"|\bscripts\.py:\d+ -- (?:Killed|Attempted to stop|Send termination request to|Stopped) "  # ray stop
-    r"|\bTBE Subprocess\["  # CANN's compilers outlive their parent
     r"|\Aprofiling:\S+\.gcda:"  # gcov of an instrumented Python, at its exit
     r"|\(\S*\) ?\[0x[0-9a-f]+\]\s*\Z|\(\w+\.(?:java|scala):\d+\)"  # glibc's backtrace_symbols, the JVM
     r"|(?:Unresolved object in checkpoint|A checkpoint was restored \(e\.g\. tf\.train)"  # of TF

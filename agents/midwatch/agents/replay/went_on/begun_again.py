@@ -17,6 +17,7 @@ from midwatch.agents.replay.went_on.process_ends import speaks_of_many
 
 _ABOVE, _BEHIND = 160, 400
 _HEADER = re.compile(r"Traceback \(most recent call last\):\s*\Z")
+_FRAME = re.compile(r"\s*File \"[^\"]*\", line \d+")
 _OF_A_STACK = re.compile(r"\[0x[0-9a-f]+\]\Z")
 """A frame of a native stack. Its addresses are others in each run."""
 _MESSAGE = 6
@@ -67,8 +68,16 @@ def _above_the_traceback(file: LogFile, last: int) -> list[str]:
 
 
 def _printed(lines: Iterable[str]) -> list[str]:
-    own = (words for line in lines if (words := without_clock(line).strip()))
-    return [words for words in own if _OF_A_STACK.search(words) is None]
+    """What the program itself prints: no frames, nor the code below each. TensorFlow shows them twice."""
+    found, in_a_frame = [], False
+    for line in lines:
+        words = without_clock(line).strip()
+        frame = _FRAME.match(line) is not None
+        code = in_a_frame and line[:1].isspace()
+        in_a_frame = frame
+        if words and not (frame or code or _OF_A_STACK.search(words)):
+            found.append(words)
+    return found
 
 
 def _alike(above: Sequence[str], behind: Sequence[str]) -> int:

@@ -106,3 +106,17 @@ def test_the_stack_of_an_abort_that_stood_above_too_is_no_run() -> None:
     last = len((failed + HEAD + FAILED).splitlines())
     text = failed + HEAD + FAILED + stack("ce")
     assert not begun_again(LogFile("toy.log", text.encode(), 0.0), last)
+
+
+def test_where_the_op_was_made_is_no_further_run() -> None:
+    def frames(*kinds: str) -> str:
+        return "".join(
+            f'  File "/opt/python3.6/{kind}.py", line {n}, in <module>\n    return {kind}(brush)\n'
+            for n, kind in enumerate(kinds)
+        )
+
+    begun, made = ("shelf", "box", "lid"), ("wheel", "paint", "brush", "lacquer", "sand", "glue")
+    failed = HEAD + f"Traceback (most recent call last):\n{frames(*begun, 'dry')}TypeError: not a toy\n"
+    text = failed + failed + f"\nOriginal stack trace for 'toy/paint':\n{frames(*begun, *made)}"
+    last = len((failed + failed).splitlines())
+    assert not begun_again(LogFile("toy.log", text.encode(), 0.0), last)
