@@ -54,6 +54,7 @@ PREFIXES = (
     "trainer/0 ",
     "toy_8b_pretrain/0 [default0]:",
     "[2026-03-02, 11:52:40 UTC] {subprocess.py:93} INFO - ",
+    "[2026-03-02 11:52:40,118] {docker_operator.py:219} INFO - ",
     "[2026-03-02T11:52:40.123+0000] {logging_mixin.py:188} WARNING - ",
     "[2026-03-02 11:52:40,123: WARNING/ForkPoolWorker-3] ",
     "Mon Mar  2 11:52:40 2026<stderr>:",

@@ -140,7 +140,7 @@ _ENDED = (
     (re.compile(rb"\s*(?:\^[CZ\\])+\s*|--KeyboardInterrupt--\s*"), "user_interrupt"),  # the last is pdb's
     (re.compile(rb"(?:Quit|User defined signal [12])(?: \(core dumped\))?\s*"), "cancelled"),
     (re.compile(rb"(?:Aborted|Stack overflow)\s*"), "native_crash"),
-    (re.compile(rb"[Oo]ut of memory[.!]?\s*"), "host_oom"),
+    (re.compile(rb"\s*[Oo]ut of memory[.!]?\s*"), "host_oom"),
     # A terminal prints it behind whatever stands in the line, mostly a bar.
     (re.compile(rb".*(?:\bit/s|s/it\b|(?i:loss|step|epoch)\b).*[^\s^]\s*(?:\^[C\\])+\s*"), "user_interrupt"),
 )

@@ -16,8 +16,8 @@ _SAID = re.compile(
     rb"|[\d.]+user [\d.]+system [\d:.]+elapsed .*|\d+inputs\+\d+outputs .*"  # GNU time
     rb"|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?:[AP]M )?[A-Z]{2,5} \d{4}"  # `date`
     rb"|wandb:(?!.*(?i:error|fail|abort|interrupt)).*"
-    rb"|.*\bresource_tracker: There appear to be \d+ leaked .*"
-    rb"|warnings\.warn\(.{0,3}resource_tracker: .*"
+    rb"|.*\b(?:resource|semaphore)_tracker: .{0,20}There appear to be \d+ leaked .*|len\(cache\)\)"
+    rb"|warnings\.warn\(.{0,3}(?:resource|semaphore)_tracker: .*"
     rb"|.*\bprocess group has NOT been destroyed before we destruct .*"
     rb"|If you suspect this is an IPython \S+ bug, please report it at:|https://github\.com/ipython/ipython/issues"
     rb"|or send an email to the mailing list at \S+|You can print a more detailed traceback right now with .*"

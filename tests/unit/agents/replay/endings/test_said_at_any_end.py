@@ -17,6 +17,8 @@ TAILS = {
     "0inputs+77outputs (0major+4188minor)pagefaults 0swaps\n",
     "date": "Mon Mar  2 11:52:40 CET 2026\n",
     "tracker": "wandb: \nwandb: Run summary:\nwandb: toys 77\nwandb: Find logs at: ./wandb/toy-7/logs\n",
+    "semaphores of python 3.6": "/py/multiprocessing/semaphore_tracker.py:7: UserWarning: semaphore_tracker: "
+    "There appear to be 7 leaked semaphores to clean up at shutdown\n  len(cache))\n",
     "semaphores": "/py/multiprocessing/resource_tracker.py:7: UserWarning: resource_tracker: There appear to "
     "be 7 leaked semaphore objects to clean up at shutdown\n"
     "  warnings.warn('resource_tracker: There appear to be %d '\n",
