@@ -10,6 +10,9 @@ _BESIDE = re.compile(
     rb"|[/\\](?:tensorboard|tensorboardX|comet_ml|neptune|visdom|math_verify)[/\\]"
     rb"|[/\\]multiprocessing[/\\](?:resource_tracker|util)\.py$|[/\\]tqdm[/\\]_monitor\.py$"
 )
+_SERVERS = re.compile(rb"[/\\](?:socketserver|SocketServer)\.py$")
+_SERVES = (b"process_request_thread", b"_handle_request_noblock")
+"""Python's servers print what a request raised, and wait for the next one."""
 _QUEUES = re.compile(rb"[/\\]multiprocess(?:ing)?[/\\]queues\.py$")
 _LEAVES = b"_exit_barrier"
 _AGENTS = re.compile(rb"[/\\]elastic[/\\]agent[/\\]server[/\\]api\.py$")
@@ -53,8 +56,11 @@ def ended_by_it(text: bytes, end: int) -> bool:
 def is_only_told(file: bytes, function: bytes, words: bytes) -> bool:
     """Whether nobody waits for what failed in such a first frame, so Python or torchrun only prints it.
 
-    So it is for a thread that feeds a queue whose reader is gone, and for agents that do not meet at the end.
+    So it is for a thread that feeds a queue whose reader is gone, for agents that do not meet at the end, and
+    for a request to one of Python's servers.
     """
+    if function in _SERVES and _SERVERS.search(file) is not None:
+        return True
     if function == _LEAVES and _AGENTS.search(file) is not None:
         return True
     feeds = function == b"_feed" and _QUEUES.search(file) is not None

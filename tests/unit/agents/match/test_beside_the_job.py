@@ -75,3 +75,15 @@ def test_a_tracker_that_only_tells_its_exception_ended_nothing(watch: Watch) -> 
 
 def test_a_tracker_that_ends_the_program_without_a_word_on_why_was_refused(watch: Watch) -> None:
     assert watch(f"painting\n{ENDS}\n").verdict.root_line == ENDS
+
+
+@pytest.mark.parametrize(
+    ("function", "kind"),
+    [("process_request_thread", "beside"), ("_handle_request_noblock", "beside"), ("serve_toys", "reported")],
+)
+def test_a_server_of_python_s_goes_on_behind_what_a_request_raised(function: str, kind: str) -> None:
+    first = f'  File "/opt/python3/socketserver.py", line 77, in {function}\n    self.toy(request)\n'
+    own = '  File "/toys/shelf.py", line 7, in handle\n    unpack(box)\n'
+    told = "Exception happened during processing of request from ('10.0.0.7', 4188)\n"
+    words = "struct.error: unpack requires a buffer of 4 toys"
+    assert place(f"{told}{HEAD}\n{first}{own}{words}\n", words).kind == kind
