@@ -56,8 +56,8 @@ def ended_by_it(text: bytes, end: int) -> bool:
 def is_only_told(file: bytes, function: bytes, words: bytes) -> bool:
     """Whether nobody waits for what failed in such a first frame, so Python or torchrun only prints it.
 
-    So it is for a thread that feeds a queue whose reader is gone, for agents that do not meet at the end, and
-    for a request to one of Python's servers.
+    So it is for a thread that feeds a queue whose reader is gone, and for agents that do not meet at the end.
+    A request to one of Python's servers is the server's own matter.
     """
     if function in _SERVES and _SERVERS.search(file) is not None:
         return True

@@ -33,7 +33,7 @@ _ALWAYS_THE_SAME = (
 # Prefect's runs. Metaflow names its step. Airflow gives all that a task writes to stderr the level WARNING.
 _WORKERPOOL = r"[A-Z]+[ \t][\d: +-]+[ \t]workerpool\d+-\d+[ \t]"
 _OPERATOR = (
-    r"\{(?:(?:subprocess|pod_manager|pod_launcher|process_utils|docker(?:_operator)?)\.py:\d+\} INFO"
+    r"\{(?:(?:subprocess|pod_\w+|process_utils|docker\w*)\.py:\d+\} INFO"
     r"|logging_mixin\.py:\d+\} (?:INFO|WARNING)) - (?:\[base\] )?"
 )
 _TRIAL = r"(?:[0-9a-f]{8} )?(?:\[rank=\d+\] )?\|\| (?:INFO: )?"
