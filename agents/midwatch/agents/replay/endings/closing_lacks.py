@@ -49,7 +49,7 @@ _ENGLISH = re.compile(
     r"|.{0,80}\bonly \d+ .{0,60}\b(?:available|visible|found|given)\b.{0,60}\Z"
     r"|(?:no such|no module named|requires|this \w+ requires) \S+.{0,80}\Z"
     r"|(?:can ?not|can't|could ?n[o']t|unable to|failed to) \w+ .{2,120}\Z"
-    r"|" + _NO_GOOD + r" (?:\w+ ?){1,6}(?:: ?.{1,80}|[.!]*|\S{1,40})\Z"
+    r"|" + _NO_GOOD + r" \w+(?: \w+){0,5} ?(?:: ?.{1,80}|[.!]*|\S{1,40})\Z"
     r"|(?:\S+ ){1,4}(?:check failed\b.{0,60}|mismatch\b.{0,100}|insufficient\b.{0,60}|missing"
     r"|too (?:low|small|large))\Z"
     r"|(?:\S+ ){1,8}(?:" + _MUST + r".{0,100}|is too (?:old|new|low|small|large)[.!]*)\Z"
@@ -98,8 +98,9 @@ def lack_at_end(lines: Numbered) -> tuple[int, str] | None:
         return None
     number, line = told[-1]
     words = line[front(line) :].decode("utf-8", "replace").rstrip()
-    lacks = any(pattern.search(words) for pattern in (_ENGLISH, _OTHERS, _AWAY))
-    if len(words) > _LONGEST or not lacks or _GOES_ON.search(words) or is_quiet(line):
+    if len(words) > _LONGEST or not any(each.search(words) for each in (_ENGLISH, _OTHERS, _AWAY)):
+        return None
+    if _GOES_ON.search(words) or is_quiet(line):
         return None
     if any(_DONE.search(above) for _, above in told[-1 - _NEAR : -1]):
         return None

@@ -23,6 +23,7 @@ _WORDS = re.compile(rb"\A(?!.*Traceback \()[^\n]*?[^\W\d_]{2,}.*\s.*[^\W\d_]{2,}
 _MEASURE = re.compile(rb"\A\W*[\w /-]{1,30}[:=] ?[-+]?\d[\d.e+-]*%?\s*\Z")
 _MOST_BEHIND = 32
 """Lines from the heading to the end: the words, a stack, an advice."""
+_LONGEST = 400  # bytes: a longer line is a sample or a dump
 
 
 def error_below_a_heading(lines: Numbered) -> tuple[int, bytes] | None:
@@ -30,9 +31,9 @@ def error_below_a_heading(lines: Numbered) -> tuple[int, bytes] | None:
     last = [(number, line[front(line) :]) for number, line in lines if line.strip()][-_MOST_BEHIND:]
     for at in range(len(last) - 1):
         number, words = last[at + 1]
-        if _HEADING.search(last[at][1]) is None or is_quiet(last[at][1]):
+        if max(len(words), len(last[at][1])) > _LONGEST or _HEADING.search(last[at][1]) is None:
             continue
         told = _WORDS.search(words) is not None and _MEASURE.match(words) is None
-        if told and not goes_on(words) and not is_quiet(words):
+        if told and not (goes_on(words) or is_quiet(words) or is_quiet(last[at][1])):
             return number, words
     return None

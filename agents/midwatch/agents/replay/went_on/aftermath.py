@@ -52,7 +52,7 @@ GONE = 120.0
 _OF_THE_END = re.compile(
     r"\A(?:\s|$|-+> ?\d+ |\d+# |[\W\d_]*\Z)"
     r"|\A.{0,40}?(?:frame #\d+|#\d+ +0x|@ +0x|File \"|Traceback|wandb:|0x[0-9a-f]{6})"
-    r"|\A[0-9a-f]{6,}-[0-9a-f]{6,} |\*\*\* |\bThread 0x|\bTBE Subprocess\["  # CANN's outlive their parent
+    r"|\A[0-9a-f]{6,}-[0-9a-f]{6,} |\*\*\* |\bThread 0x|\bTBE Subprocess\["  # CANN's compilers outlive it
     r"|\bscripts\.py:\d+ -- (?:Killed|Attempted to stop|Send termination request to|Stopped) "  # ray stop
     r"|\Aprofiling:\S+\.gcda:"  # gcov of an instrumented Python, at its exit
     r"|\(\S*\) ?\[0x[0-9a-f]+\]\s*\Z|\(\w+\.(?:java|scala):\d+\)"  # glibc's backtrace_symbols, the JVM

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from midwatch.agents.replay.endings.closing_lacks import LACK
+from midwatch.agents.replay.endings.closing_lacks import LACK, lack_at_end
 from unit.agents.conftest import Watch
 
 BEGUN = "Using the toy backend.\nthe shelf of 2016 is read\n"
@@ -84,3 +86,16 @@ def test_the_same_words_elsewhere_end_nothing(watch: Watch, line: str) -> None:
 )
 def test_what_it_gets_over_or_asks_for_is_no_end(watch: Watch, line: str) -> None:
     assert watch(f"{BEGUN}{line}\n").verdict.state != "failed"
+
+
+@given(
+    st.text(alphabet="a 0:=", max_size=240),
+    st.sampled_from(["unknown ", "no ", "please run ", "cannot ", ""]),
+)
+def test_any_last_line_tells_of_a_lack_or_of_none(rest: str, begin: str) -> None:
+    found = lack_at_end([(7, f"{begin}{rest}".encode())])
+    assert found is None or found[0] == 7
+
+
+def test_a_long_word_is_read_at_once() -> None:
+    assert lack_at_end([(1, b"unknown " + b"a" * 220 + b"=")]) is None
