@@ -75,7 +75,7 @@ _DIGITS = re.compile(rb"\d+")
 _TRIED_AGAIN = re.compile(rb"\bRetry attempt failed:\s*\Z")
 _PROBE = re.compile(
     rb"\A(?:[a-z_]\w*\.)*(?:KeyError|StopIteration|Empty|ModuleNotFoundError|ImportError|AttributeError"
-    rb"|LookupError|IndexError)\b"
+    rb"|LookupError|IndexError|DeferredInitializationError)\b"
 )
 
 _INTERRUPTED = b"KeyboardInterrupt"
