@@ -20,13 +20,17 @@ _ABSENT = (
     r"(?:found|available|set|defined|specified|given|provided|supported|implemented|installed|configured"
     r"|writable|readable|logged in|authori[sz]ed)"
     r"|do(?:es)?(?: not|n't) (?:exist|match|fit)|(?:could|can) ?n[o']t be \w+"
-    r"|(?:is|are) (?:missing|undefined|empty|invalid|required|negative|zero|0|not divisible)"
+    r"|(?:is|are) (?:missing|undefined|empty|invalid|required|negative|not divisible)"
     r"|differs?|exceeds?)"
+)
+_WHERE = (
+    r"(?:[:,;.(!].{0,100}| (?:at|in|on|under|for|by|to|with|yet|here|any ?more|the|its|max\w*|\d)\b.{0,100})?"
 )
 _THING = (
     r"(?:gpus?|cuda|devices?|data\w*|samples?|images?|files?|examples?|records?|checkpoints?|models?|weights?"
     r"|config\w*|inputs?|labels?|videos?|sequences?|graphs?|backends?|nodes?|hosts?|workers?|tokeni[sz]ers?)"
 )
+_DATA = r"(?:data(?:set)?|samples?|images?|files?|examples?|records?|sequences?|graphs?|videos?|labels?)"
 _NO_GOOD = (
     r"(?:unknown|unsupported|invalid|wrong|bad|illegal|unrecogni[sz]ed|missing|not enough|too (?:many|few)"
     r"|incorrect|insufficient|incompatible|empty|not authori[sz]ed)"
@@ -41,11 +45,13 @@ _ENGLISH = re.compile(
     r"|(?:.{3,120}[.!,;:] )?please (?:provide|specify|set|give|pass|supply|download|prepare|use|run|install"
     r"|log ?in)\b.{2,120}\Z"
     r"|you need to install .{2,80}\Z|install .{2,60} (?:first|to use .{2,60})\Z"
-    r"|.{2,120}\b" + _ABSENT + r"(?:[ :,] ?(?:at |in |on |under |for |by |to )?.{1,100})?[.!]*\Z"
+    r"|.{2,120}(?<![:=] )(?<!  )\b" + _ABSENT + _WHERE + r"[.!]*\Z"
     r"|(?:no|0|zero|(?:loaded|found|read) 0) (?!more |new |other )(?:\S+ ){0,3}" + _THING + r"(?: |\b).{0,80}"
     r"\b(?:found|available|given|specified|provided|left|exists?|to (?:train|process|evaluate)(?: on)?"
     r"|in \S+)\b.{0,80}\Z"
-    r"|(?:loaded|found|read) 0 " + _THING + r"\b.{0,80}\Z|[\w ()]{0,40}" + _THING + r"[\w ()]{0,30}[:=] ?0\Z"
+    r"|(?:loaded|found|read) 0 " + _THING + r"\b.{0,80}\Z"
+    r"|(?:(?:total|number of|num|found|loaded)[ _](?:\w+[ _]){0,2}" + _DATA + r"|len\(\w+\)"
+    r"|" + _DATA + r" (?:length|size|count)) ?[:=] ?0\Z|.{0,40}" + _DATA + r" (?:is|are) (?:0|zero)[.!]*\Z"
     r"|.{0,80}\bonly \d+ .{0,60}\b(?:available|visible|found|given)\b.{0,60}\Z"
     r"|(?:no such|no module named|requires|this \w+ requires) \S+.{0,80}\Z"
     r"|(?:can ?not|can't|could ?n[o']t|unable to|failed to) \w+ .{2,120}\Z"
@@ -58,7 +64,7 @@ _ENGLISH = re.compile(
     r"|.{3,120}[,.;:!] ?(?:exiting|aborting|quitting|terminating)[.! ]*\Z"
     r"|(?:unauthori[sz]ed|(?:login|authentication) required|gated repo\b.{0,80}"
     r"|(?:rate limit|quota) (?:reached|exceeded|exhausted|hit))[.! ]*\Z"
-    r"|(?:error|oops|something went wrong)\W*\Z"
+    r"|(?:error|oops|something went wrong)[.! ]*\Z"
     r")"
 )
 _OTHERS = re.compile(
@@ -78,10 +84,14 @@ _AWAY = re.compile(r"(?i)\bnot responding\b|\A\W{0,8}no response from\b|\bunreac
 _GOES_ON = re.compile(
     r"(?i)\b(?:skip\w*|ignor\w*|instead|default\w*|fall\w* ?back|warning|again|retry\w*|retri\w+"
     r"|(?<!or )later|using|continu\w*|success\w*|done|finished|completed?|saved|from scratch|creating"
-    r"|download(?:ing|s)|no (?:\w+ )?(?:errors?|issues?|problems?|duplicates?|conflicts?))\b"
-    r"|[:?>=]\s*\Z"  # a question, or the first part of a line
+    r"|but(?! only| got)|download(?:ing|s)|disabl\w*|will (?:not )?be|only used|wisely|kmsro"
+    r"|no (?:\w+ )?(?:errors?|issues?|problems?|duplicates?|conflicts?))\b"
+    r"|\b(?:corrupt\w*|broken|duplicate\w*|removed|failed)(?: \w+){1,3} ?[:=]|: ?[\d.]+ ?%?\Z(?<!: 0)(?<!:0)"
+    r"|[:?>={]\s*\Z"  # a question, or the first part of a line
+    r"|\A\W*(?:if|note|hint|tip|raise|assert|print|return|def|elif|else|for|while|import|from)\b"
     "|\\A\\s*[\u26a0\u2139]"  # the signs of a warning and of information
 )
+"""The program goes on, counts or measures, asks, advises, or shows its own code."""
 _DONE = re.compile(rb"(?i)\b(?:done|finished|complete[ds]?|success\w*|saved|all good|passed)\b")
 _NEAR = 6
 """Lines above in which a program may say that its work is done."""

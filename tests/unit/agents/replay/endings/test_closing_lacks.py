@@ -82,6 +82,18 @@ def test_the_same_words_elsewhere_end_nothing(watch: Watch, line: str) -> None:
         "Unknown colours are ignored",
         "Please provide the number of a shelf:",
         "a toy must be painted",
+        "Cards that paint: 0",
+        "This card paints on GPU: 0",
+        "+ TOY_DATA=0",
+        "My shelf is 0",
+        "  - Input toys:         Not specified, as on the shelf",
+        "Wrong wheels: 0.0%",
+        "number of broken toy images: 0",
+        'raise ValueError("wheels must be an even number")',
+        "If this is not wanted, please set TOY_PAINT=1",
+        "Could not find red, but green is there",
+        "unable to import 'toys.cloud', disabling it",
+        '"error":{',
     ],
 )
 def test_what_it_gets_over_or_asks_for_is_no_end(watch: Watch, line: str) -> None:
