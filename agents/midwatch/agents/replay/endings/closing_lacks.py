@@ -84,9 +84,11 @@ _AWAY = re.compile(r"(?i)\bnot responding\b|\A\W{0,8}no response from\b|\bunreac
 _GOES_ON = re.compile(
     r"(?i)\b(?:skip\w*|ignor\w*|instead|default\w*|fall\w* ?back|warning|again|retry\w*|retri\w+"
     r"|(?<!or )later|using|continu\w*|success\w*|done|finished|completed?|saved|from scratch|creating"
-    r"|but(?! only| got)|download(?:ing|s)|disabl\w*|will (?:not )?be|only used|wisely|kmsro"
+    r"|but(?! only| got)|download(?:ing|s)|disabl\w*|will (?:not )?be|only used"
+    r"|wisely|kmsro"  # Paddle's advice on OMP_NUM_THREADS, and Mesa's note on a driver that it does not need
     r"|no (?:\w+ )?(?:errors?|issues?|problems?|duplicates?|conflicts?))\b"
-    r"|\b(?:corrupt\w*|broken|duplicate\w*|removed|failed)(?: \w+){1,3} ?[:=]|: ?[\d.]+ ?%?\Z(?<!: 0)(?<!:0)"
+    r"|\b(?:corrupt\w*|broken|duplicate\w*|removed|failed)(?: \w+){1,3} ?[:=]"
+    r"|: ?[\d.]+ ?%?\Z(?<!: 0)(?<!:0)"  # a measure; a bare 0 may count what is lacking
     r"|[:?>={]\s*\Z"  # a question, or the first part of a line
     r"|\A\W*(?:if|note|hint|tip|raise|assert|print|return|def|elif|else|for|while|import|from)\b"
     "|\\A\\s*[\u26a0\u2139]"  # the signs of a warning and of information

@@ -45,6 +45,13 @@ LACKS = (
     "\u627e\u4e0d\u5230\u73a9\u5177 wheel.bin",
     "Spielzeug nicht gefunden: rad.bin",
     "brinquedo n\u00e3o encontrado: roda.bin",
+    "\u304a\u3082\u3061\u3083\u304c\u898b\u3064\u304b\u308a\u307e\u305b\u3093",
+    "\uc7a5\ub09c\uac10\uc744 \ucc3e\uc744 \uc218 \uc5c6\uc2b5\ub2c8\ub2e4",
+    "\u043a\u043e\u043b\u0435\u0441\u043e \u043d\u0435 \u043d\u0430\u0439\u0434\u0435\u043d\u043e",
+    "Jouet introuvable : roue.bin",
+    "no se encontr\u00f3 el juguete rueda.bin",
+    "giocattolo non trovato: ruota.bin",
+    "oyuncak bulunamad\u0131: teker.bin",
 )
 
 
