@@ -59,6 +59,7 @@ _AWAITS_ITS_HEAD = re.compile(r"^(?:_read_status|begin|getresponse)$")
 _CHILD = re.compile(r"[/\\]multiprocessing[/\\](?:spawn|connection|queues|managers|synchronize)\.py$")
 _CUT_OFF = re.compile(
     r"\b(?:UnpicklingError|EOFError|BrokenPipeError|Connection(?:Reset|Refused|Aborted)Error)\b"
+    r"|\bOSError: handle is closed$"
 )
 _MEETS = re.compile(r"[/\\]multiprocessing[/\\]connection\.py$")
 _GONE = re.compile(r"\bFileNotFoundError: \[Errno 2\] No such file or directory$")
@@ -136,7 +137,7 @@ def _lost_its_other_end(text: str, innermost: tuple[str, str]) -> bool:
     Its socket of a file system goes with it, so who calls it finds no file. Such a file has no name here.
     """
     file, function = innermost
-    if _CHILD.search(file) and _CUT_OFF.search(text):
+    if _CHILD.search(file) and _CUT_OFF.search(text.rstrip()):
         return True
     return (
         _MEETS.search(file) is not None

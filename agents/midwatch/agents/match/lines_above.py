@@ -14,6 +14,7 @@ from itertools import accumulate, chain, count, islice
 from operator import add
 
 from midwatch.streams.lines.launcher_prefix import front
+from midwatch.streams.lines.left_out import marks_lines_left_out
 
 _LOOK_BACK = 120  # lines of a traceback read above its last one
 _INTERLEAVED = 400  # lines of other speakers between them
@@ -31,13 +32,15 @@ def lines_above(text: bytes, start: int, speaker: bytes) -> Iterator[tuple[int, 
     A launcher's prefix is the same for each line of a speaker, but for its clock. Other prefixes without a
     bracket count as one speaker's if they differ in their digits only. A wrapper may print each line with a
     second line break, so a blank line stands below each line of a traceback. Those blank lines are left out.
+    A mark for lines left out is no line of the speaker.
     """
     is_alike = _likeness(speaker)
     if is_alike is None:
         above = _with_prefix(text, start, speaker)
     else:
         above = _with_alike(text, start, len(speaker), is_alike)
-    return islice(_without_doubled_breaks(above), _LOOK_BACK)
+    whole = ((at, line) for at, line in above if not marks_lines_left_out(line))
+    return islice(_without_doubled_breaks(whole), _LOOK_BACK)
 
 
 def _without_doubled_breaks(above: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:

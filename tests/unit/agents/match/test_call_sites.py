@@ -189,6 +189,16 @@ def test_a_socket_that_went_with_its_process_says_only_that_the_process_ended(wa
     assert watch(named + "\n" + interrupted).verdict.root_line == missing + ": '/toy/part-7.bin'"
 
 
+def test_a_connection_that_this_process_had_closed_says_only_that_it_ended(watch: Watch) -> None:
+    connection = "/usr/lib/python3.11/multiprocessing/connection.py"
+    closed = trace("OSError: handle is closed", f"{connection}:_check_closed")
+    killed = "*** SIGTERM received at time=1780000000 on cpu 3 ***"
+    done = watch(f"{killed}\n{closed}")
+    assert (done.verdict.error_type, done.verdict.root_line) == ("cancelled", killed)
+    elsewhere = watch(trace("OSError: handle is closed", "/toys/shelf.py:read"))
+    assert elsewhere.verdict.root_line == "OSError: handle is closed"
+
+
 def test_who_interrupts_a_run_that_works_just_stopped_it(watch: Watch) -> None:
     done = watch(trace("KeyboardInterrupt", "/toy/model.py:forward"))
     assert (done.verdict.error_type, done.decision.action) == ("user_interrupt", "hold")

@@ -89,3 +89,17 @@ def test_single_blank_lines_stay(lines: tuple[bytes, ...]) -> None:
     text = b"".join(line + b"\n" for line in lines)
     above = [line for _, line in lines_above(text, text.rindex(b"KeyError"), b"")]
     assert above == list(reversed(lines[:-1]))
+
+
+@pytest.mark.parametrize("mark", ["[...]", "...", "(...)", "  [...]", "[\u2026]", "<...>"])
+def test_a_mark_for_lines_left_out_is_no_line_of_a_traceback(mark: str) -> None:
+    lines = (*TRACEBACK[:2], mark.encode(), *TRACEBACK[2:])
+    text = b"".join(line + b"\n" for line in lines)
+    above = [line for _, line in lines_above(text, text.rindex(b"KeyError"), b"")]
+    assert above == list(reversed(TRACEBACK[:-1]))
+
+
+def test_words_with_dots_are_a_line() -> None:
+    text = b"loading ...\n[...] of 7\nKeyError: 'lr'\n"
+    above = [line for _, line in lines_above(text, text.rindex(b"KeyError"), b"")]
+    assert above == [b"[...] of 7", b"loading ..."]

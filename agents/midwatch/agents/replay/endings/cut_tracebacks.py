@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 
 from midwatch.streams.lines.launcher_prefix import front
+from midwatch.streams.lines.left_out import marks_lines_left_out
 from midwatch.streams.lines.log_levels import is_quiet
 
 _LONGEST = 120
@@ -88,7 +89,8 @@ def exception_named_in(header: bytes) -> bytes:
 
 def last_code(lines: Numbered) -> int:
     """The number of the line of code that a traceback shows last. Its header comes first."""
-    shown = [(number, _words(line, lines[0][1])) for number, line in lines]
+    header = lines[0][1]
+    shown = [(number, _words(line, header)) for number, line in lines if not marks_lines_left_out(line)]
     pointed = (number for number, words in reversed(shown) if _POINTS_AT.match(words))
     return next(pointed, next(number for number, words in reversed(shown) if not _CARETS.match(words)))
 
@@ -99,7 +101,8 @@ def header_of(lines: Numbered) -> int | None:
         header = lines[index][1]
         boxed = _BOX_HEADER.match(header[front(header) :]) is not None
         if boxed or _HEADER.search(header):
-            rest = [_words(line, header) for _, line in lines[index + 1 :]]
+            below = (line for _, line in lines[index + 1 :] if not marks_lines_left_out(line))
+            rest = [_words(line, header) for line in below]
             stamped = [words for words in rest if _ONLY_A_CLOCK.match(words) is None]
             if exception_named_in(header) or len(stamped) < len(rest) or any(map(_SPACED.match, rest)):
                 rest = [words for words in stamped if words.strip()]

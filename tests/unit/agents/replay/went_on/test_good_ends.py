@@ -26,6 +26,7 @@ def log(text: str) -> LogFile:
         "all epochs done",
         "Notebook finished: 7/7 cells",
         "search over: 7 generations",
+        "2026-03-02 08:00:00 | INFO | toys:7 - Training of experiment is done and the best AP is 7.25",
         "2026-03-02 08:00:00 INFO toys: training finished",
         "saved toy.pt",
         "toy.npz written; all 7 boxes used",

@@ -1,0 +1,10 @@
+"""Marks for lines left out: what a person who shortens a log prints in their place. Pure."""
+
+from __future__ import annotations
+
+_MARKS = frozenset((b"[...]", b"(...)", b"<...>", b"...", "[\u2026]".encode(), "\u2026".encode()))
+
+
+def marks_lines_left_out(line: bytes) -> bool:
+    """Whether the line is only such a mark. No process printed it: what it parts may belong together."""
+    return line.strip() in _MARKS

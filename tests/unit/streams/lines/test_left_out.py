@@ -1,0 +1,17 @@
+"""A person who shortens a log marks what is left out."""
+
+from __future__ import annotations
+
+import pytest
+
+from midwatch.streams.lines.left_out import marks_lines_left_out
+
+
+@pytest.mark.parametrize("line", ["[...]", "...", " (...) ", "<...>\r", "[\u2026]", "\u2026"])
+def test_a_line_that_is_only_a_mark_stands_for_others(line: str) -> None:
+    assert marks_lines_left_out(line.encode())
+
+
+@pytest.mark.parametrize("line", ["", "....", "loading ...", "[...] step 7", "[..]", "[...", "{...}"])
+def test_any_other_line_stands_for_itself(line: str) -> None:
+    assert not marks_lines_left_out(line.encode())
