@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 
 from midwatch.agents.match.beside_the_job import ended_by_it, ends_beside, is_beside, is_only_told
 from midwatch.agents.match.lines_above import lines_above
+from midwatch.agents.match.listed_exceptions import is_listed
 from midwatch.agents.match.passed_over import HEADER, IGNORED, OF_A_TRIAL, SOURCE_BYTES, is_passed_over
 from midwatch.agents.match.said_above import gets_over_it
 from midwatch.streams.lines.forms import LONGEST_FORM, form_of
@@ -161,7 +162,7 @@ def place_of(text: bytes, start: int, end: int, shape: bytes | None = None) -> T
     line = text[start:end]
     form = _form(shape or form_of(line)) if end - start <= LONGEST_FORM else _form.__wrapped__(line)
     deep = form.deep >= 0 and _is_source(text, start, line[: form.deep])
-    if form.quoted or deep or _HOLDS_ANOTHER.match(text, start):
+    if form.quoted or deep or _HOLDS_ANOTHER.match(text, start) or is_listed(text, start, end):
         return _QUOTED
     if (form.warned and _WARNS.match(text, end + 1)) or _PASSED_OVER_BELOW.match(text, end):
         return TracebackPlace("ignored")

@@ -65,7 +65,9 @@ _UNREAD = re.compile(rb"\bloadsave\.cpp:\d+\)? (?:\w+ )?imread_")
 # vLLM takes a model whose files name no sizes. An editor's server has a socket for the passwords of Git.
 # Wine writes of all that it lacks. A poll of SLURM's daemon that fails ends nothing, nor does what meets it
 # when it leaves the cgroup of a step that has ended. A tracker asks git where the code came from. A prolog
-# asks the scheduler for a job that it does not know any more.
+# asks the scheduler for a job that it does not know any more. A notebook's kernel gets messages for widgets
+# that are gone. A tracker cannot tell the notebook's name. No program is there to show an image. What draws
+# a window's frame does without. A model reads in another way, and a counter leaves out a layer.
 _NEEDLESS = re.compile(
     rb"\bvfs_fuse\.c:\d+ +UCX +ERROR |\bev_epoll1_linux\.cc?:\d+\] +grpc epoll fd: "
     rb"|\A\s+(?:\x1b\[\d+m)*(?:Typing|Numba\w*)Error: |\bwandb-upload_\d+:\d+ \[|\Apanic: stream_init: "
@@ -82,6 +84,9 @@ _NEEDLESS = re.compile(
     rb"|Unable to move pid \d+ to init root cgroup |error unlocking cgroup )"
     rb"|\A\S*/git-core/git-remote-https?: symbol lookup error: "
     rb"|\AERROR running (?:scontrol|squeue|sacct) |\Ascontrol_print_job error: "
+    rb"|\ANo such comm: [0-9a-f]{32}|\AFailed to detect the name of this notebook, "
+    rb"|\AError: no \"\w+\" mailcap rules found for type |\bFailed to load plugin: '\S+: undefined symbol: g_"
+    rb"|\AFlashAttention\d? is not installed\.|\A\[(?:MAdd|Flops|Memory)\]: \w+ is not supported!"
 )
 # A page or a port to look at the run, or what is sent to one. The run goes on without it.
 _TO_LOOK_AT = re.compile(

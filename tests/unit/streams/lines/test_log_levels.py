@@ -122,6 +122,12 @@ QUIET = [
     "An error occurred while trying to fetch toy: Error no file named toy.safetensors found in directory /x",
     "ERROR running scontrol -o show job 77_[3-9%3]: Command '['scontrol']' returned non-zero exit status 1.",
     "scontrol_print_job error: Invalid job id specified",
+    "No such comm: aa11bb22cc33dd44aa11bb22cc33dd44",
+    "Failed to detect the name of this notebook, odd",
+    'Error: no "view" mailcap rules found for type "image/odd"',
+    "7%|toy| 7/77 [00:00<?, ?it/s]Failed to load plugin: '/lib64/libtoy.so.0: undefined symbol: g_odd'",
+    "FlashAttention2 is not installed.",
+    "[Memory]: Toy is not supported!",
 ]
 LOUD = [
     "[ERROR] toy: Failed to start server: [Errno 98] odd",
@@ -134,6 +140,9 @@ LOUD = [
     "ValueError: skipping samples is not what this toy does",
     "RuntimeError: training from scratch needs a toy",
     "Unable to init server: odd",
+    "Failed to load plugin: '/lib64/libtoy.so.0: undefined symbol: toy_odd'",
+    "No such toy: aa11bb22cc33dd44aa11bb22cc33dd44",
+    "[Toy]: Wheel is not supported!",
     "2026/03/02 11:00:00 ERROR mlflow.projects: odd",
     '{"time":"2026-03-02T11:00:00.123+01:00","level":"ERROR","msg":"trainer: odd: timed out"}',
     'time="2026-03-02T11:00:00Z" level=error msg="odd INFO"',

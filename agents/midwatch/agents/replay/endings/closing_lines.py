@@ -149,7 +149,7 @@ _INTERRUPTED = re.compile(rb"\A(?:\^C)+(?:Traceback |Process \w+-\d+:)")
 _NO_ERROR = re.compile(
     rb"\d%\||\d(?:it/s|s/it)\b|\b[IW] ?\w*/\S+\.(?:cc|cpp):\d+\]|\b\w*Warning: "
     rb"|\b(?i:step|epoch|iter\w*|loss)\b[ =:\"]+\d+(?:\.\d+)?(?:[ ,}]|\Z)|\bresuming normal operation\b"
-    rb"|[\s\]:]INFO[\s\[:]|\b0 errors\b"  # the program's own level, and valgrind's count
+    rb"|[\s\]:]INFO[\s\[:]|\b0 errors\b|\A[\W\d]*ERROR\W*\Z"  # its own level, valgrind's count, no words
 )
 # torch tries both kinds of address, and the error comes only behind the last try.
 _PORT_TAKEN = re.compile(

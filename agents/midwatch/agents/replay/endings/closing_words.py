@@ -74,6 +74,7 @@ _KINDS = tuple(
             r"\b(?:wall ?-?)?(?:clock )?time limit\b.{0,30}\b(?:exceeded|reached)"
             r"|\b(?:exceeded|reached)\b.{0,30}\btime limit\b|\bnode\b.{0,30}\b(?:is down|not responding)\b",
         ),
+        ("communication", r"\bHTTPS?ConnectionPool\("),
         (
             "distributed_timeout",
             r"\btime[sd] out\b|[:(\[=] ?(?:\w+ ){0,2}time-?out\b(?! ?[=:])|\bdeadline exceeded\b"
@@ -167,6 +168,8 @@ _SHOWN = re.compile(
     rb"|\A[\W\d_]*(?i:giving up)[\W\d_]*\Z"  # so does a training whose patience is at its end
     rb"|\Afatal: (?:[Nn]ot a git repository|detected dubious ownership in) "  # asked for a commit
     rb"|\Afatal: destination path '.*' already exists\b"  # a notebook that clones once more
+    rb"|' thrown while requesting [A-Z]+ https?:"  # the Hub's client, before it tries again or raises
+    rb"|\(\d+ [a-z]+\):\s*\Z|\S {4,}\d+\s*\Z"  # the heading of what is counted, and a row of it
 )
 _BAR = re.compile(rb"\d%\||\d(?:it/s|s/it)\b")
 _MEASURED = re.compile(

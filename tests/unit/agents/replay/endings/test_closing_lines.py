@@ -366,6 +366,7 @@ def test_a_traceback_behind_an_interrupt_is_cut_by_it(watch: Watch) -> None:
         "ERROR 2026-03-02T10:00:00.118290 UserWarning: the toy is old",
         "ERROR 2026-03-02T10:00:00.118290 toy: Network error resolved, resuming normal operation.",
         "==4188== ERROR SUMMARY: 0 errors from 0 contexts (suppressed: 0 from 0)",
+        "[11:52:40] ERROR: ",
     ],
 )
 def test_a_collector_that_stamps_all_of_stderr_tells_of_no_error(watch: Watch, line: str) -> None:
