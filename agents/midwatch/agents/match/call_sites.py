@@ -52,6 +52,10 @@ _WORKS_FOR_IT = re.compile(
 )
 _POOL = re.compile(r"[/\\]multiprocess(?:ing)?[/\\]pool\.py$")
 _HTTP_CLIENT = re.compile(r"[/\\]http[/\\]client\.py$")
+_FETCHES_FROM_THE_NET = re.compile(
+    r"[/\\]urllib[/\\]request\.py$|[/\\]http[/\\]client\.py$"
+    r"|[/\\](?:requests|urllib3|httpx|httpcore|aiohttp|huggingface_hub|gdown)[/\\]"
+)
 _READS_A_BODY = re.compile(
     r"^(?:read|read1|readinto|_safe_read|_safe_readinto|_read\w*_chunked|_get_chunk_left)$"
 )
@@ -163,11 +167,7 @@ def _type_from(hit: Hit, frames: Frames) -> dict[str, Any]:
     if hit.error_type == "communication" and _in(_OBJECT_STORES, frames):
         return {"error_type": "storage", "transient": True}
     if hit.error_type == "communication" and hit.transient is None:
-        # The service had answered and let go, or had taken the request. A handshake that fails each time is
-        # another matter.
-        passes = _DROPPED.search(hit.line.text) is not None or _was_asked(frames)
-        shaken = any(_HANDSHAKE.search(function) for _, function in frames)
-        return {"transient": True} if passes and not shaken else {}
+        return _let_go(hit, frames)
     if hit.error_type == "numerical_instability" and _TABLES.search(frames[0][0]):
         return {"error_type": "data"}
     if (
@@ -180,6 +180,20 @@ def _type_from(hit: Hit, frames: Frames) -> dict[str, Any]:
     if hit.error_type == _ANY_EXCEPTION:
         return {"error_type": _kind(frames)}
     return {}
+
+
+def _let_go(hit: Hit, frames: Frames) -> dict[str, Any]:
+    """The fields where a service had answered and let go, or had taken the request. Such a failure may pass.
+
+    A handshake that fails each time is another matter. A server of the net is no rank of the job, so no wait
+    for the others ended so.
+    """
+    if any(_HANDSHAKE.search(function) for _, function in frames):
+        return {}
+    if not (_DROPPED.search(hit.line.text) or _was_asked(frames)):
+        return {}
+    fetched = any(_FETCHES_FROM_THE_NET.search(file) for file, _ in frames)
+    return {"transient": True, "role": "cause"} if fetched else {"transient": True}
 
 
 def _was_asked(frames: Frames) -> bool:

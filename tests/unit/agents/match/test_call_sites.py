@@ -75,6 +75,29 @@ def test_a_request_that_a_service_took_may_be_answered_the_next_time(
     assert (done.verdict.error_type, done.decision.action) == ("communication", action)
 
 
+@pytest.mark.parametrize(
+    ("frames", "action"),
+    [
+        (
+            ("/usr/lib/python3.11/urllib/request.py:urlretrieve", "/usr/lib/python3.11/socket.py:readinto"),
+            "restart",
+        ),
+        (("/env/site-packages/requests/adapters.py:send",), "restart"),
+        (
+            ("/usr/lib/python3.11/urllib/request.py:urlopen", "/usr/lib/python3.11/ssl.py:do_handshake"),
+            "hold",
+        ),
+        (("/usr/lib/python3.11/socket.py:recv_into",), "hold"),
+        (("/env/torch/utils/data/dataloader.py:_next_data",), "hold"),
+    ],
+)
+def test_a_download_that_was_reset_may_pass_and_a_link_of_the_job_s_own_may_not(
+    watch: Watch, frames: tuple[str, ...], action: str
+) -> None:
+    done = watch(trace("ConnectionResetError: [Errno 104] Connection reset by peer", *frames))
+    assert (done.verdict.error_type, done.decision.action) == ("communication", action)
+
+
 def test_who_interrupts_a_run_that_waits_gave_up_on_a_hang(watch: Watch) -> None:
     done = watch(trace("KeyboardInterrupt", "/usr/lib/python3.11/multiprocessing/connection.py:_recv"))
     assert (done.verdict.error_type, done.verdict.mode, done.decision.action) == ("hang", "stall", "hold")
