@@ -132,6 +132,22 @@ def test_native_code_that_gives_up_behind_an_interrupt_follows_from_it(watch: Wa
     assert (done.verdict.error_type, done.decision.action) == ("user_interrupt", "hold")
 
 
+THROWN = (
+    "terminate called after throwing an instance of 'toy::Error'\n  what():  CUDA error: misaligned address\n"
+)
+
+
+def test_what_a_destructor_meets_on_the_card_follows_from_the_exception_above(watch: Watch) -> None:
+    assert (
+        watch(f"{STEPS}{frames('IndexError: wheel 7')}\n{THROWN}").verdict.root_line == "IndexError: wheel 7"
+    )
+    alone = watch(f"{STEPS}{THROWN}").verdict
+    assert (alone.error_type, alone.root_line) == ("torch", "  what():  CUDA error: misaligned address")
+    work = "".join(f"toy {n} is painted\n" for n in range(50))
+    far = watch(f"{frames('IndexError: wheel 7')}\n{work}{THROWN}").verdict
+    assert far.error_type == "torch"
+
+
 SHUT = "Exception ignored in: <function Toy.__del__ at 0x7f0000000070>\n" + frames(
     "TypeError: 'NoneType' object is not callable"
 )

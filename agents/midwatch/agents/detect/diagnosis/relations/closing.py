@@ -18,6 +18,8 @@ _RAISED = re.compile(
 )
 _PYTHONS = re.compile(r"(?:^|[\s\])>:.])[A-Z]\w*(?:Error|Exception)(?:: |:?\s*$)")
 _ABORTED = "terminate called without an active exception"
+_DESTROYED = re.compile(r"^\s*what\(\):\s+(?:\(External\) )?CUDA error\b")
+"""What a destructor of C++ meets on the card. NCCL's own threads name themselves in front of it."""
 _CLEARED = re.compile(
     r"TypeError: 'NoneType' object is not callable|\bmeta_path is None, Python is likely shutting down"
 )
@@ -118,6 +120,21 @@ def thrown_while_ending(hit: Hit, around: Surroundings) -> RootCandidate | None:
             return consequence(hit, NotRoot("thrown while ending", each.line))
     raised = around.once(_exceptions).behind(hit.line)
     return None if raised is None else consequence(hit, NotRoot("thrown while ending", raised.line))
+
+
+def thrown_by_a_destructor(hit: Hit, around: Surroundings) -> RootCandidate | None:
+    """CUDA's refusal that a destructor threw, right below the exception that had ended the script."""
+    if hit.role != "cause" or _DESTROYED.search(hit.line.text) is None:
+        return None
+    for each in around.once(_raised):
+        above = hit.line.number - each.line.number
+        if each.line.file == hit.line.file and speaker(each) == speaker(hit) and 0 < above <= _CLOSES_WITHIN:
+            return consequence(hit, NotRoot("thrown while ending", each.line))
+    return None
+
+
+def _raised(around: Surroundings) -> list[Hit]:
+    return [hit for hit in around.causes if _PYTHONS.search(hit.line.text) is not None]
 
 
 def _interrupts(around: Surroundings) -> list[Hit]:

@@ -14,6 +14,7 @@ from midwatch.agents.detect.diagnosis.relations.closing import (
     links_were_closed,
     only_torn_down,
     server_closed_on_request,
+    thrown_by_a_destructor,
     thrown_while_ending,
 )
 from midwatch.agents.detect.diagnosis.relations.failed_builds import misses_a_failed_build
@@ -72,6 +73,7 @@ RELATIONS: tuple[Relation, ...] = (
     links_were_closed,
     aborted_in_a_loader,
     crashed_while_shut_down,
+    thrown_by_a_destructor,
     thrown_while_ending,
     aborted_by_its_report,
     waited_beside_one_that_worked,
