@@ -185,8 +185,8 @@ def _type_from(hit: Hit, frames: Frames) -> dict[str, Any]:
 def _let_go(hit: Hit, frames: Frames) -> dict[str, Any]:
     """The fields where a service had answered and let go, or had taken the request. Such a failure may pass.
 
-    A handshake that fails each time is another matter. A server of the net is no rank of the job, so no wait
-    for the others ended so.
+    A handshake that fails each time is another matter. A server that an HTTP client asked is no rank of the
+    job. So its reset is the cause, and no news of a peer's end.
     """
     if any(_HANDSHAKE.search(function) for _, function in frames):
         return {}

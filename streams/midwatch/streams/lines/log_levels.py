@@ -86,7 +86,7 @@ _NEEDLESS = re.compile(
     rb"|\AERROR running (?:scontrol|squeue|sacct) |\Ascontrol_print_job error: "
     rb"|\ANo such comm: [0-9a-f]{32}|\AFailed to detect the name of this notebook, "
     rb"|\AError: no \"\w+\" mailcap rules found for type |\bFailed to load plugin: '\S+: undefined symbol: g_"
-    rb"|\AFlashAttention\d? is not installed\.|\A\[(?:MAdd|Flops|Memory)\]: \w+ is not supported!"
+    rb"|\AFlashAttention\d is not installed\.|\A\[(?:MAdd|Flops|Memory)\]: \w+ is not supported!"
 )
 # A page or a port to look at the run, or what is sent to one. The run goes on without it.
 _TO_LOOK_AT = re.compile(

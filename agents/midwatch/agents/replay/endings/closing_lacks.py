@@ -90,7 +90,7 @@ _GOES_ON = re.compile(
     r"|\b(?:corrupt\w*|broken|duplicate\w*|removed|failed)(?: \w+){1,3} ?[:=]"
     r"|: ?[\d.]+ ?%?\Z(?<!: 0)(?<!:0)"  # a measure; a bare 0 may count what is lacking
     r"|\b(?:missing|bad|invalid|wrong|empty|unreadable|unmatched|skipped)(?: \w+){1,3} ?[:=] ?0\Z"
-    r"|\w ?[:=] ?[^\s,:=]+, \w[\w ]{0,30} ?[:=] ?\S"  # several values
+    r"|(?:\w ?[:=] ?[^\s,:=]+, \w[\w ]{0,30}){2} ?[:=] ?\S"  # three values
     r"|[:?>={]\s*\Z"  # a question, or the first part of a line
     r"|\A\W*(?:if|note|hint|tip|raise|assert|print|return|def|elif|else|for|while|import|from)\b"
     "|\\A\\s*[\u26a0\u2139]"  # the signs of a warning and of information

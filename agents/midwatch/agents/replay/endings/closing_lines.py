@@ -72,6 +72,7 @@ from midwatch.agents.replay.endings.said_at_any_end import before_the_last_word_
 from midwatch.agents.replay.reading.log_files import LogFile, last_lines
 from midwatch.agents.replay.reading.powershell_folds import unfolded
 from midwatch.streams.lines.launcher_prefix import front, grade
+from midwatch.streams.lines.left_out import says_nothing
 from midwatch.streams.lines.log_levels import goes_on, is_warning, stands_aside
 from midwatch.streams.records import Hit
 
@@ -101,7 +102,6 @@ _CONDA_ADVISES = re.compile(rb"\bYou may need to close and restart your shell af
 _ADVICE = 32  # the most lines of a log that holds conda's advice on its shell and hardly more
 
 _DIGITS = re.compile(rb"\d+")
-_LEFT_OUT = re.compile(rb"\A\s*(?:\[?\.\.\.\]?)?\s*\Z")
 # Python announces with these words that the program goes on behind the traceback, or only a thread ends.
 # Ray tells so of its dashboard's agents.
 _GOES_ON = re.compile(
@@ -179,7 +179,7 @@ def closing_failure(
     `trained`: whether any file of the job printed the number of a step. `done`: whether it made its last one.
     """
     lines = unfolded(last_lines(file))
-    while lines and _LEFT_OUT.match(lines[-1][1]):
+    while lines and says_nothing(lines[-1][1]):
         lines.pop()
     known = _with_repeated({hit.line.number: hit for hit in hits if hit.line.path == file.path}, lines)
     header, named = header_of(lines), named_below(lines)
@@ -363,7 +363,7 @@ def _first_of_the_last_errors(lines: Numbered, known: Mapping[int, Hit]) -> int 
     run: list[tuple[int, bytes]] = []
     above = b""
     for number, line in reversed(lines[-_LONGEST:]):
-        if _LEFT_OUT.match(line):
+        if says_nothing(line):
             continue
         told = number in known and not _may_be_the_last(known[number])
         if told or stands_aside(line) or goes_on(line) or not is_error(line):

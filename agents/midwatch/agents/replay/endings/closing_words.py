@@ -169,7 +169,8 @@ _SHOWN = re.compile(
     rb"|\Afatal: (?:[Nn]ot a git repository|detected dubious ownership in) "  # asked for a commit
     rb"|\Afatal: destination path '.*' already exists\b"  # a notebook that clones once more
     rb"|' thrown while requesting [A-Z]+ https?:"  # the Hub's client, before it tries again or raises
-    rb"|\(\d+ [a-z]+\):\s*\Z|\S {4,}\d+\s*\Z"  # the heading of what is counted, and a row of it
+    rb"|\(\d+ (?!(?:error|failure|attempt|tr(?:y|ie))s?\b)[a-z]+\):\s*\Z"  # the heading of what is counted
+    rb"|\S {4,}\d+\s*\Z"  # and a row of it
 )
 _BAR = re.compile(rb"\d%\||\d(?:it/s|s/it)\b")
 _MEASURED = re.compile(

@@ -35,8 +35,8 @@ FILE = (
     r"|tar|md|model|msgpack|ya?ml)\b|/)"
 )
 _OF_THE_WHOLE = (
-    r"(?:(?:the|of|all|whole|everything|training|fine-?tuning|pre-?training|job|run|fit|fitting|search|sweep"
-    r"|notebook|server|trainer|coordinator|learner"
+    r"(?:(?:the|all|whole|everything|training(?: of)?|fine-?tuning|pre-?training|job|run|fit|fitting|search"
+    r"|sweep|notebook|server|trainer|coordinator|learner"
     r"|pipeline|evaluation|solver|bundle|script|experiment|optimi[sz]ation|inference|export|conversion|indexing"
     r"|simulation|benchmark|study|tasks?|epochs?|steps|targets|rounds|folds|stages|generations|\d+)[ :]+)"
 )

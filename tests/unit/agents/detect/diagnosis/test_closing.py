@@ -146,6 +146,8 @@ def test_what_a_destructor_meets_on_the_card_follows_from_the_exception_above(wa
     work = "".join(f"toy {n} is painted\n" for n in range(50))
     far = watch(f"{frames('IndexError: wheel 7')}\n{work}{THROWN}").verdict
     assert far.error_type == "torch"
+    caught = frames("IndexError: wheel 7").replace("<module>", "paint")
+    assert watch(f"{STEPS}{caught}\n{THROWN}").verdict.error_type == "torch"
 
 
 SHUT = "Exception ignored in: <function Toy.__del__ at 0x7f0000000070>\n" + frames(

@@ -57,6 +57,7 @@ TOLD = [
     ("11:52:40 toys CRITICAL - An exception was raised by painting. This will stop it.", "exception"),
     (": Unable to connect to the toy's endpoint", "communication"),
     ("toy: no progress for 1800 seconds", "hang"),
+    ("The toy's training failed (2 errors):", "exception"),
     ("the model has diverged at step 70", "numerical_instability"),
     ("ERROR: the toy policy collapsed. Halting.", "numerical_instability"),
     ("ERROR: the toys lie about. Halting.", "exception"),

@@ -46,6 +46,8 @@ def test_a_line_tells_of_a_good_end(line: str) -> None:
     "line",
     [
         "epoch 7 done",
+        "5 of 7 done",
+        "5 of 7 epochs done",
         "step 7/70 saved toy.pt",
         "training not finished",
         "finished with errors",

@@ -6,7 +6,11 @@ import re
 from collections.abc import Sequence
 
 from midwatch.agents.detect.diagnosis.candidates import NotRoot, RootCandidate, beside, consequence, speaker
-from midwatch.agents.detect.diagnosis.noted_lines import LINK_NOT_CLOSED, SERVER_ASKED_TO_END
+from midwatch.agents.detect.diagnosis.noted_lines import (
+    LEFT_THE_SCRIPT,
+    LINK_NOT_CLOSED,
+    SERVER_ASKED_TO_END,
+)
 from midwatch.agents.detect.diagnosis.relations.outlived import IN_A_THREAD
 from midwatch.agents.detect.diagnosis.relations.surroundings import Surroundings
 from midwatch.agents.detect.line_order import FirstAndLast, earlier
@@ -99,10 +103,16 @@ def crashed_while_shut_down(hit: Hit, around: Surroundings) -> RootCandidate | N
     """
     if hit.error_type != "native_crash":
         return None
-    for each in around.once(_ignored_in_shutdown):
+    cleared = _right_above(hit, around.once(_ignored_in_shutdown))
+    return None if cleared is None else beside(hit, NotRoot("shut down", cleared.line))
+
+
+def _right_above(hit: Hit, others: Sequence[Hit]) -> Hit | None:
+    """The first of the others that the hit's own process printed shortly before it."""
+    for each in others:
         above = hit.line.number - each.line.number
         if each.line.file == hit.line.file and speaker(each) == speaker(hit) and 0 < above <= _CLOSES_WITHIN:
-            return beside(hit, NotRoot("shut down", each.line))
+            return each
     return None
 
 
@@ -126,15 +136,12 @@ def thrown_by_a_destructor(hit: Hit, around: Surroundings) -> RootCandidate | No
     """CUDA's refusal that a destructor threw, right below the exception that had ended the script."""
     if hit.role != "cause" or _DESTROYED.search(hit.line.text) is None:
         return None
-    for each in around.once(_raised):
-        above = hit.line.number - each.line.number
-        if each.line.file == hit.line.file and speaker(each) == speaker(hit) and 0 < above <= _CLOSES_WITHIN:
-            return consequence(hit, NotRoot("thrown while ending", each.line))
-    return None
+    ended = _right_above(hit, around.once(_that_left_the_script))
+    return None if ended is None else consequence(hit, NotRoot("thrown while ending", ended.line))
 
 
-def _raised(around: Surroundings) -> list[Hit]:
-    return [hit for hit in around.causes if _PYTHONS.search(hit.line.text) is not None]
+def _that_left_the_script(around: Surroundings) -> list[Hit]:
+    return [hit for hit in around.causes if LEFT_THE_SCRIPT in hit.captures]
 
 
 def _interrupts(around: Surroundings) -> list[Hit]:
