@@ -22,7 +22,7 @@ RAISED = (
 OUT_OF_MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
 WATCHDOG = (
     "[rank{0}]:[E1120 07:32:05.123456789 ProcessGroupNCCL.cpp:607] [Rank {0}] Watchdog caught collective"
-    " operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000)"
+    " operation timeout: WorkNCCL(SeqNum=4177, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000)"
     " ran for 600011 milliseconds before timing out.\n"
 )
 

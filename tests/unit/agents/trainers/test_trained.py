@@ -16,7 +16,7 @@ from unit.agents.conftest import Watch
 
 TIMEOUT = (
     "[rank3]:[E302 11:52:40.118290733 ProcessGroupNCCL.cpp:632] [Rank 3] Watchdog caught collective"
-    " operation timeout: WorkNCCL(SeqNum=48, OpType=ALLREDUCE, NumelIn=1024, NumelOut=1024,"
+    " operation timeout: WorkNCCL(SeqNum=4188, OpType=ALLREDUCE, NumelIn=1024, NumelOut=1024,"
     " Timeout(ms)=30000) ran for 30041 milliseconds before timing out."
 )
 _HERE = Path(__file__).parent

@@ -52,11 +52,19 @@ _COPIES = re.compile(
 )
 """What a tool that copies files prints of itself. Behind steps the training may have ended well before. curl
 and wget are not among them: they mostly fetch what the work needs next."""
+_NUMBERED = re.compile(r"\bWorkNCCL\(SeqNum=(\d+),")
+_FIRST_STEPS = 10
+_FIRST_COLLECTIVES = 100
+"""So few collectives are a step or two. None of nine labelled time-outs among them asks for a restart only."""
+HARDLY_BEGUN = "it timed out among the first hundred collectives of its group, so hardly anything had worked"
 MAY_BE_DONE = "a tool of the script failed behind the steps: see whether the training had ended"
 
 
-def as_proven(verdict: Verdict, root: Hit, hits: Sequence[Hit], *, worked: bool) -> Verdict:
+def as_proven(
+    verdict: Verdict, root: Hit, hits: Sequence[Hit], *, worked: bool, step: int | None = None
+) -> Verdict:
     """The verdict with the transience that the root and the steps show. `worked`: the attempt made a step.
+    `step`: its last one, if any line numbered it.
 
     An exception of another name than `MISTAKE` may be of anything. If the run made no step, a wait or a bad
     link shows too little. A wait for peers gives no reason, and a link may never have been set up. A link or
@@ -66,6 +74,8 @@ def as_proven(verdict: Verdict, root: Hit, hits: Sequence[Hit], *, worked: bool)
     """
     if root.rule in _RAISED and root.fallback and MISTAKE.search(root.line.text) is None:
         return replace(verdict, transient=None)
+    if worked and verdict.transient and (step or 0) < _FIRST_STEPS and _is_among_the_first(root):
+        return replace(verdict, transient=None, doubt=HARDLY_BEGUN)
     if worked:
         if verdict.transient is not False and _COPIES.match(root.line.text):
             return replace(verdict, transient=None, doubt=MAY_BE_DONE)
@@ -133,6 +143,12 @@ def _lost_a_service(root: Hit, hits: Sequence[Hit]) -> bool:
         and 0 <= hit.line.number - root.line.number <= _ONE_ERROR
     )
     return any(_is_away(text) for text in (root.line.text, *below))
+
+
+def _is_among_the_first(root: Hit) -> bool:
+    """Whether torch's watchdog tells of a collective that timed out, and numbers it as one of the first."""
+    numbered = _NUMBERED.search(root.line.text) if root.error_type == "nccl_timeout" else None
+    return numbered is not None and int(numbered[1]) < _FIRST_COLLECTIVES
 
 
 def _had_answered(root: Hit) -> bool:

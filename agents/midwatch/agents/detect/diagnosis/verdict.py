@@ -259,6 +259,7 @@ def _judge(root: Hit | None, hits: Sequence[Hit], ending: AttemptEnd) -> Verdict
             root,
             hits,
             worked=ending.made_a_step(),
+            step=ending.step,
         )
     if fact is not None and specific:
         stand_in = _StandIn(fact.error_type, may_pass(fact), fact.cluster or "slurm", told(fact))

@@ -34,7 +34,7 @@ STEPS = "".join(
 )
 WAITING = (
     "[rank2]:[E302 11:52:40.1 ProcessGroupNCCL.cpp:757] [Rank 2] Watchdog caught collective operation "
-    "timeout: WorkNCCL(SeqNum=48, OpType=ALLREDUCE, NumelIn=64, NumelOut=64, Timeout(ms)=30000) ran for "
+    "timeout: WorkNCCL(SeqNum=4188, OpType=ALLREDUCE, NumelIn=64, NumelOut=64, Timeout(ms)=30000) ran for "
     "30041 milliseconds before timing out.\n"
 )
 VAGUE = "RuntimeError: CUDA error: unknown error\n"

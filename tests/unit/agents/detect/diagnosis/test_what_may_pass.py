@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from midwatch.agents.detect.diagnosis.transience import HARDLY_BEGUN
 from midwatch.agents.replay.scheduler_record import from_exit_code
 from unit.agents.conftest import Watch
 from unit.agents.detect.diagnosis.test_cascades import frames
@@ -202,3 +203,29 @@ def test_a_thread_that_aborts_while_python_ends_is_no_root(watch: Watch) -> None
 def test_a_server_that_somebody_may_have_interrupted_is_held(watch: Watch) -> None:
     done = watch("step 1 loss 2.0\nstep 2 loss 1.9\nKeyboardInterrupt: terminated\n")
     assert (done.verdict.error_type, done.decision.action) == ("cancelled", "hold")
+
+
+CAUGHT = (
+    "[rank3]:[E302 11:52:40.118290733 ProcessGroupNCCL.cpp:632] [Rank 3] Watchdog caught collective operation "
+    "timeout: WorkNCCL(SeqNum={at}, OpType=ALLREDUCE, NumelIn=8, NumelOut=8, Timeout(ms)=600000) ran for "
+    "600041 milliseconds before timing out.\n"
+)
+ONE_STEP = "{'loss': 0.71, 'learning_rate': 4e-06, 'epoch': 0.0}\n"
+
+
+@pytest.mark.parametrize(
+    ("work", "at", "action"),
+    [
+        (ONE_STEP, 37, "hold"),
+        ("step: 7 loss: 2.5\n", 99, "hold"),
+        (ONE_STEP, 4188, "restart"),
+        (ONE_STEP, 100, "restart"),
+        ("step: 10 loss: 2.5\n", 37, "restart"),
+    ],
+)
+def test_a_collective_among_the_first_of_its_group_shows_that_hardly_anything_worked(
+    watch: Watch, work: str, at: int, action: str
+) -> None:
+    done = watch(work + CAUGHT.format(at=at))
+    assert (done.verdict.error_type, done.decision.action) == ("nccl_timeout", action)
+    assert (HARDLY_BEGUN in done.decision.reason) is (action == "hold")

@@ -56,7 +56,7 @@ STUCK = (
 
 
 def test_ranks_that_waited_in_the_same_collective_before_will_wait_there_again(watch: Watch) -> None:
-    starts = [(1, 77), (2, 418), (3, 77)]
+    starts = [(1, 4177), (2, 4418), (3, 4177)]
     done = watch("".join(STUCK.format(number=number, at=at) for number, at in starts))
     assert len(done.earlier) == 2
     assert (done.verdict.error_type, done.decision.action) == ("nccl_timeout", "hold")
