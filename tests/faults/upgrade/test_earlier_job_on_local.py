@@ -28,7 +28,7 @@ from processes import wait_for
 SOON = 90.0
 TIMEOUT = (
     "[rank1]:[E1120 03:04:05.678901 ProcessGroupNCCL.cpp:632] [Rank 1] Watchdog caught collective operation "
-    "timeout: WorkNCCL(SeqNum=4141, OpType=ALLREDUCE, NumelIn=16, NumelOut=16, Timeout(ms)=9000) ran for 9003 "
+    "timeout: WorkNCCL(SeqNum=414, OpType=ALLREDUCE, NumelIn=16, NumelOut=16, Timeout(ms)=9000) ran for 9003 "
     "milliseconds before timing out."
 )
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 FAILURE = (
     "[rank1]:[E1120 03:04:05.678901 ProcessGroupNCCL.cpp:632] [Rank 1] Watchdog caught collective operation "
-    "timeout: WorkNCCL(SeqNum=4141, OpType=ALLREDUCE, NumelIn=16, NumelOut=16, Timeout(ms)=9000) ran for 9003 "
+    "timeout: WorkNCCL(SeqNum=414, OpType=ALLREDUCE, NumelIn=16, NumelOut=16, Timeout(ms)=9000) ran for 9003 "
     "milliseconds before timing out."
 )
 DIES_AT, TORN, LAST = 45, 50, 60

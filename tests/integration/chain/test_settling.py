@@ -23,7 +23,7 @@ PAUSE_S = 60
 NODES = ("n0", "n1", "n2")
 TIMEOUT = (
     "[rank1]:[E1120 03:04:05.678901 ProcessGroupNCCL.cpp:632] [Rank 1] Watchdog caught collective operation "
-    "timeout: WorkNCCL(SeqNum=4141, OpType=ALLREDUCE, NumelIn=16, NumelOut=16, Timeout(ms)=9000) ran for 9003 "
+    "timeout: WorkNCCL(SeqNum=414, OpType=ALLREDUCE, NumelIn=16, NumelOut=16, Timeout(ms)=9000) ran for 9003 "
     "milliseconds before timing out."
 )
 OUT_OF_MEMORY = (

@@ -41,6 +41,8 @@ _SERVED = ("communication", "storage")
 """What a service does, by its error type."""
 _FILES_AWAY = "filesystem_refused"
 """A file system that failed. One that had been read or written before is mostly there again."""
+_CARD_LOST = re.compile(r"CUDA (?:driver )?error: unknown error")
+"""The driver's words for a card that was lost or never there. One that carried steps had been there."""
 _ONE_ERROR = 3  # lines: an error that says its status below its first line says it within these
 _BESIDE = ("ssh_failed", "rsync_lost_the_other_side", "go_program_could_not_dial")
 _TOOLS = re.compile(r"\b(?:curl|wget|scp): ")
@@ -55,7 +57,7 @@ and wget are not among them: they mostly fetch what the work needs next."""
 _NUMBERED = re.compile(r"\bWorkNCCL\(SeqNum=(\d+),")
 _FIRST_STEPS = 10
 _FIRST_COLLECTIVES = 100
-"""So few collectives are a step or two. None of nine labelled time-outs among them asks for a restart only."""
+"""So few collectives are a step or two. None of nine labelled time-outs of them asks for a restart only."""
 HARDLY_BEGUN = "it timed out among the first hundred collectives of its group, so hardly anything had worked"
 MAY_BE_DONE = "a tool of the script failed behind the steps: see whether the training had ended"
 
@@ -68,9 +70,9 @@ def as_proven(
 
     An exception of another name than `MISTAKE` may be of anything. If the run made no step, a wait or a bad
     link shows too little. A wait for peers gives no reason, and a link may never have been set up. A link or
-    a service that had carried steps was set up, so its failure may pass. So may that of a file system. But
-    what a copying tool says behind steps may follow a good end. Where nothing answers on the machine itself
-    before a step, its own part may never have been started.
+    a service that had carried steps was set up, so its failure may pass. So may that of a file system or a
+    card. But what a copying tool says behind steps may follow a good end. Where nothing answers on the
+    machine itself before a step, its own part may never have been started.
     """
     if root.rule in _RAISED and root.fallback and MISTAKE.search(root.line.text) is None:
         return replace(verdict, transient=None)
@@ -81,7 +83,12 @@ def as_proven(
             return replace(verdict, transient=None, doubt=MAY_BE_DONE)
         if verdict.transient is False and _had_answered(root):
             return replace(verdict, transient=None)
-        lost = _lost_a_peer(root) or _lost_a_service(root, hits) or root.rule == _FILES_AWAY
+        lost = (
+            _lost_a_peer(root)
+            or _lost_a_service(root, hits)
+            or root.rule == _FILES_AWAY
+            or _lost_a_card(root)
+        )
         passes = verdict.transient is None and lost
         return replace(verdict, transient=True) if passes else verdict
     vague = root.fallback or root.error_type != "nccl" or root.rule in PEER_LEFT
@@ -143,6 +150,10 @@ def _lost_a_service(root: Hit, hits: Sequence[Hit]) -> bool:
         and 0 <= hit.line.number - root.line.number <= _ONE_ERROR
     )
     return any(_is_away(text) for text in (root.line.text, *below))
+
+
+def _lost_a_card(root: Hit) -> bool:
+    return root.error_type == "hardware" and _CARD_LOST.search(root.line.text) is not None
 
 
 def _is_among_the_first(root: Hit) -> bool:

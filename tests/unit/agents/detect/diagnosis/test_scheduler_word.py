@@ -37,7 +37,7 @@ WAITING = (
     "timeout: WorkNCCL(SeqNum=4188, OpType=ALLREDUCE, NumelIn=64, NumelOut=64, Timeout(ms)=30000) ran for "
     "30041 milliseconds before timing out.\n"
 )
-VAGUE = "RuntimeError: CUDA error: unknown error\n"
+VAGUE = "RuntimeError: CUDA error: device not ready\n"
 ASKED = (
     "W0302 11:52:40.118000 77 torch/distributed/elastic/agent/server/api.py:719] Received 15 death signal, "
     "shutting down workers\n"

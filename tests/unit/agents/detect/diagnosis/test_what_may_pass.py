@@ -206,9 +206,9 @@ def test_a_server_that_somebody_may_have_interrupted_is_held(watch: Watch) -> No
 
 
 CAUGHT = (
-    "[rank3]:[E302 11:52:40.118290733 ProcessGroupNCCL.cpp:632] [Rank 3] Watchdog caught collective operation "
-    "timeout: WorkNCCL(SeqNum={at}, OpType=ALLREDUCE, NumelIn=8, NumelOut=8, Timeout(ms)=600000) ran for "
-    "600041 milliseconds before timing out.\n"
+    "[rank3]:[E302 11:52:40.1 ProcessGroupNCCL.cpp:632] [Rank 3] Watchdog caught collective operation "
+    "timeout: WorkNCCL(SeqNum={at}, OpType=ALLREDUCE, NumelIn=8, NumelOut=8, Timeout(ms)=90000) ran for "
+    "90041 milliseconds before timing out.\n"
 )
 ONE_STEP = "{'loss': 0.71, 'learning_rate': 4e-06, 'epoch': 0.0}\n"
 
@@ -229,3 +229,18 @@ def test_a_collective_among_the_first_of_its_group_shows_that_hardly_anything_wo
     done = watch(work + CAUGHT.format(at=at))
     assert (done.verdict.error_type, done.decision.action) == ("nccl_timeout", action)
     assert (HARDLY_BEGUN in done.decision.reason) is (action == "hold")
+
+
+@pytest.mark.parametrize(
+    ("work", "words", "action"),
+    [
+        ("step: 7 loss: 2.5\n", "RuntimeError: CUDA error: unknown error", "restart"),
+        ("", "RuntimeError: CUDA error: unknown error", "hold"),
+        ("step: 7 loss: 2.5\n", "RuntimeError: CUDA error: device not ready", "hold"),
+    ],
+)
+def test_a_card_that_carried_steps_was_lost_and_another_may_carry_on(
+    watch: Watch, work: str, words: str, action: str
+) -> None:
+    done = watch(work + frames(words) + "\n")
+    assert (done.verdict.error_type, done.decision.action) == ("hardware", action)

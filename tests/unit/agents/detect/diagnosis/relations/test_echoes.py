@@ -8,7 +8,7 @@ from unit.agents.conftest import Watch
 
 WATCHDOG = (
     "[rank2]:[E302 11:52:40.118290733 ProcessGroupNCCL.cpp:632] [Rank 2] Watchdog caught collective "
-    "operation timeout: WorkNCCL(SeqNum=4188, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=30000) ran "
+    "operation timeout: WorkNCCL(SeqNum=418, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=30000) ran "
     "for 30041 milliseconds before timing out.\n"
 )
 FULL = (

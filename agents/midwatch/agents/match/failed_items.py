@@ -1,0 +1,44 @@
+"""Failed items: a loop numbers its items, `[7/70]`, says what one of them met, and takes the next one. Pure.
+
+An item behind it that met nothing, of the next round too, shows that the loop had caught the failure. Where
+all that follow fail, too, the failure is no item's own. Numbers that do not rise by one from line to line are
+ranks' or of a bar.
+"""
+
+from __future__ import annotations
+
+import re
+
+from midwatch.streams.lines.launcher_prefix import front
+
+_ITEM = re.compile(rb"\s*[\[(](?P<number>\d{1,7})/(?P<total>\d{1,7})[\])][ :]")
+_MET = re.compile(rb"(?i)error|fail|exception|\bkilled|out of memory|\babort|\xe2\x9d\x8c")
+_RANKS = 8
+"""Fewer items than these may be the ranks of a node."""
+_READ = 64  # items behind the line
+_BLOCK = 16 * 1024
+
+
+def is_of_a_failed_item(text: bytes, start: int, end: int) -> bool:
+    """Whether the line says what an item met, and the loop then took others, one of which met nothing."""
+    own = _item(text[start:end])
+    if own is None:
+        return False
+    number, total = own
+    if total <= _RANKS:
+        return False
+    for line in text[end + 1 : end + 1 + _BLOCK].split(b"\n")[:_READ]:
+        following = _item(line)
+        if following is None or following[1] != total:
+            continue
+        if following[0] != number % total + 1:
+            return False
+        number = following[0]
+        if _MET.search(line) is None:
+            return True
+    return False
+
+
+def _item(line: bytes) -> tuple[int, int] | None:
+    found = _ITEM.match(line, front(line))
+    return (int(found["number"]), int(found["total"])) if found else None
