@@ -30,6 +30,14 @@ def test_an_item_behind_which_the_loop_took_another_ended_nothing(watch: Watch, 
     assert watch(text).verdict.state != "failed"
 
 
+def test_what_a_loop_got_over_three_times_it_gets_over_where_the_lines_end(watch: Watch) -> None:
+    above = "".join(items(MET, n) + items(TOOK, n + 1) for n in (1, 3, 5))
+    assert watch(above + items(MET, 7)).verdict.state != "failed"
+    assert watch(above.partition("[3/")[0] + items(MET, 3)).verdict.error_type == "oom"
+    raised = 'Traceback (most recent call last):\n  File "toy.py", line 7, in <module>\n    toy()\n'
+    assert watch(above + items(MET, 7) + raised + "ValueError: the toy broke\n").verdict.state == "failed"
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -78,8 +78,8 @@ _KINDS = tuple(
         (
             "distributed_timeout",
             r"\btime[sd] out\b|[:(\[=] ?(?:\w+ ){0,2}time-?out\b(?! ?[=:])|\bdeadline exceeded\b"
-            r"|\btime-?out\b(?: (?:after|while|waiting|in|at|for|during|expired|reached|exceeded|error"
-            r"|check failed)\b|[.!]?\s*$)",
+            r"|(?<!\bbefore )(?<!\bbefore the )\btime-?out\b(?: (?:after|while|waiting|in|at|for|during"
+            r"|expired|reached|exceeded|error|check failed)\b|[.!]?\s*$)",
         ),
         (
             "communication",

@@ -63,3 +63,24 @@ def test_other_headings_end_nothing(watch: Watch, text: str) -> None:
 def test_words_that_a_rule_knows_need_no_heading(watch: Watch) -> None:
     done = watch(f"{STEPS}Error:\nCUDA out of memory. Tried to allocate 7.00 GiB.\n")
     assert done.verdict.error_type == "oom"
+
+
+PAINTED = "2026-03-02 11:52:40 - ERROR - Not painted was the toy {name}. Error: \n" + WORDS + "\n"
+SUM = "2026-03-02 11:52:41 - INFO - Toys painted: 41\n2026-03-02 11:52:41 - INFO - Share: 71.20%\n"
+
+
+@pytest.mark.parametrize(
+    ("names", "behind", "error_type"),
+    [
+        (("boat", "car", "doll", "kite"), SUM, ""),
+        (("boat", "car"), SUM, "exception"),
+        (("boat", "car", "doll", "kite"), "", "exception"),
+        (("boat", "boat", "boat", "boat"), SUM, "exception"),
+    ],
+    ids=["summed up", "few", "nothing behind", "the same one"],
+)
+def test_a_program_that_sums_up_behind_the_errors_of_many_items_went_on(
+    watch: Watch, names: tuple[str, ...], behind: str, error_type: str
+) -> None:
+    text = "the toys are unpacked\n" + "".join(PAINTED.format(name=name) for name in names) + behind
+    assert watch(text).verdict.error_type == error_type
