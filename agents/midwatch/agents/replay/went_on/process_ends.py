@@ -29,6 +29,9 @@ _LONGEST_MESSAGE = 16 * 1024
 # torchrun's agent raises with a report of the workers that failed between two edges.
 _REPORTED = b"ChildFailedError: "
 _REPORT = re.compile(rb"(={20,}|\*{20,}) *\n(?:[^\n]*\n)*?\1 *\n")
+# Ray's memory monitor lists the largest processes of the node, and ends with advice.
+_SHORT_OF_MEMORY = b"node running low on memory"
+_OF_THE_NODE = re.compile(rb"Memory on the node \(IP: [^\n]*\n(?:[^\n]*\n){1,24}?Refer to the doc[^\n]*\n")
 _UNCAUGHT = re.compile(rb", in (?:<module>|_bootstrap) *\n")
 # Rich's, whose lower edge stands above the exception.
 _BOX = re.compile(
@@ -186,19 +189,27 @@ def _behind_the_message(text: bytes, at: int) -> int:
     """Where the line behind the traceback's last one begins. Frames are indented, the message is not.
 
     The message of an exception that torch passes on from a worker holds the worker's own traceback. That of
-    torchrun's agent holds a report.
+    torchrun's agent holds a report, and so does that of Ray's memory monitor.
     """
     while True:
         while at < len(text) and text[at : at + 1] in (b" ", b"\t"):
             at = text.find(b"\n", at) + 1 or len(text)
         last, at = at, text.find(b"\n", at) + 1 or len(text)
-        reported = text.find(_REPORTED, last, at) >= 0
-        report = _REPORT.match(text, at, at + _LONGEST_MESSAGE) if reported else None
+        report = _report_below(text, last, at)
         if report is not None:
             return report.end()
         if not text.startswith(_PASSED_ON, at):
             return at
         at = text.find(b"\n", at) + 1 or len(text)
+
+
+def _report_below(text: bytes, last: int, at: int) -> re.Match[bytes] | None:
+    """The report below the exception's first line, which begins at `last` and ends at `at`."""
+    if text.find(_REPORTED, last, at) >= 0:
+        return _REPORT.match(text, at, at + _LONGEST_MESSAGE)
+    if text.find(_SHORT_OF_MEMORY, last, at) >= 0:
+        return _OF_THE_NODE.match(text, at, at + _LONGEST_MESSAGE)
+    return None
 
 
 def speaks_of_many(text: bytes) -> bool:

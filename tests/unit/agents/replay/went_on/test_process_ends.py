@@ -65,6 +65,20 @@ def test_the_report_of_torchrun_is_its_exception_s_message(edge: str, inner: str
     assert end.number == 5
 
 
+def test_what_ray_lists_of_a_node_short_of_memory_is_its_exception_s_message() -> None:
+    words = "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory."
+    listed = (
+        "Memory on the node (IP: 10.0.0.7, ID: 41ab) was 30.00GB / 31.00GB\n"
+        "PID\tMEM(GB)\tCOMMAND\n88\t29.00\tray::Toy.train\n"
+        "Refer to the documentation on how to address the out of memory issue\n"
+    )
+    text = RAISED.format("<module>").replace("ValueError: no toys", words) + listed
+    (end,) = process_ends(text.encode() + b"the toys are loaded\n")
+    assert (end.number, end.sure) == (1 + text.count("\n"), True)
+    (end,) = process_ends(text.replace("running low on memory", "out of toys").encode())
+    assert end.number == 5
+
+
 def test_a_message_that_holds_a_worker_s_traceback_ends_with_it() -> None:
     passed_on = RAISED.format("<module>") + "Original " + RAISED.format("forward")
     (end,) = process_ends(passed_on.encode() + b"the toys are loaded\n")
