@@ -262,6 +262,7 @@ def _ending(
     _, lead = next(above, (0, b""))
     if not lead.strip():
         _, lead = next(above, (0, b""))
+    lead = _above_the_record(lead, above)
     retried = gets_over_it(lead, words)
     if retried and last:
         _, before = next(above, (0, b""))
@@ -294,6 +295,20 @@ def _ending(
         thread=thread,
         left=left and not beside,
     )
+
+
+def _above_the_record(lead: bytes, above: Iterator[tuple[int, bytes]]) -> bytes:
+    """The line itself, or that above PowerShell's record if it is one's end.
+
+    PowerShell writes its record behind the first line that a program sends to its standard error. The record
+    begins with a line in the machine's own language; all others begin with a plus.
+    """
+    if not lead.lstrip().startswith(b"+ FullyQualifiedErrorId"):
+        return lead
+    while lead.lstrip().startswith(b"+"):
+        _, lead = next(above, (0, b""))
+    _, lead = next(above, (0, b""))
+    return lead
 
 
 def _says_nothing(words: bytes) -> bool:

@@ -102,6 +102,13 @@ def test_a_thread_that_the_job_does_without_is_known_by_its_name(name: str, kind
     thread = '  File "/usr/lib/python3.10/threading.py", line 932, in _bootstrap_inner\n    self.run()\n'
     log = f"Exception in thread {name}:\n{HEAD}\n{thread}OSError: gone\n"
     assert place(log, "OSError: gone").kind == kind
+    record = (
+        "In D:\\toys\\run.ps1:41 Zeichen:9\n+         & $Python @Toys 2>&1\n+         ~~~~~~~~~~~~\n"
+        "    + CategoryInfo          : NotSpecified: (Exception in th...) [], RemoteException\n"
+        "    + FullyQualifiedErrorId : NativeCommandError\n \n"
+    )
+    by_powershell = log.replace("Exception", "python.exe : Exception", 1).replace(HEAD, record + HEAD)
+    assert place(by_powershell, "OSError: gone").kind == kind
 
 
 def test_what_powershell_heads_the_first_line_of_an_error_stream_with_is_no_exception() -> None:
