@@ -36,12 +36,13 @@ _CALL_STACK = b"Call stack:"
 # Its exception may have a message of several lines, or a narrow window folded it.
 _FOLDED_ABOVE = re.compile(rb"\n(?:(?!Traceback )[^\n]{1,120}\n){1,6}?Call stack:\n")
 # What a library logs with its tracebacks and goes on: JAX without a plugin, Ray Train on a busy node,
-# torchvision with a mirror left.
+# torchvision with a mirror left, an evaluation without its faster code.
 _GONE_ON = (
     b"Failed to download (trying next):",
     b"Jax plugin configuration error: ",
     b"Failed to send resource request for train-",
     b"Failed to stop PlacementGroupCleaner gracefully",
+    b"Janitor running in python mode",
 )
 # TensorFlow's native code asks protobuf for what its sixth version has no more, prints that, and goes on.
 _OLD_PROTOBUF = b"AttributeError: 'MessageFactory' object has no attribute 'GetPrototype'"

@@ -16,6 +16,7 @@ from statistics import median
 from typing import NamedTuple
 
 from midwatch.agents.detect.incident.resumption import EPOCH_LINES
+from midwatch.agents.replay.endings.adversarial_losses import is_of_adversaries
 from midwatch.agents.replay.endings.filtered_losses import filtered_loss
 from midwatch.agents.replay.endings.other_ends import count_to_other_ends
 from midwatch.agents.replay.endings.policy_losses import is_of_a_policy
@@ -188,8 +189,11 @@ def is_over(file: LogFile, spike: Spike) -> bool:
     if (not spike.sure and not _is_said(file, spike)) or _is_evaluated(file, spike.first):
         return True
     first = spike.first
-    if count_to_other_ends(file, spike.before, first.number) or is_of_a_policy(
-        file, first.number, first.loss
+    told = (file, first.number, first.loss)
+    if (
+        count_to_other_ends(file, spike.before, first.number)
+        or is_of_a_policy(*told)
+        or is_of_adversaries(*told)
     ):
         return True
     between = list(_between(file, spike.before, spike.first.number)) if spike.before else []

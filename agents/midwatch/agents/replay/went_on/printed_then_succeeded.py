@@ -2,9 +2,9 @@
 
 A program that a failure ends prints no success. But a script may print one behind a program that crashed. So
 the program must have caught the failure. Either a handler printed the traceback, and did not call the whole
-run failed. Or one logger wrote the failure, in a line of its own, and the success. A process that crashed
-above caught nothing, nor did one that torchrun lists as failed. And no logger catches a loss that stays no
-number.
+run failed. Or one logger wrote the failure, in a line of its own, and the success. Or its line names a file
+that a loop could not take, and the program wrote its results behind it. A process that crashed above caught
+nothing, nor did one that torchrun lists as failed. And no logger catches a loss that stays no number.
 """
 
 from __future__ import annotations
@@ -43,6 +43,11 @@ _BELOW = "Set the environment variable HYDRA_FULL_ERROR=1"
 _AGAIN = re.compile(r"(?i)\b(?:re-?start|resum|re-?try)")
 _NEAR = 8  # lines behind an exception, whose words may have some
 # Hydra shows the exception of its job so, and exits. Others tell that the run itself failed, and exit, too.
+_OF_A_FILE = re.compile(
+    r"(?i)\A\W*(?:an )?(?:error|fail(?:ed|ure)|could not|unable)(?: to| in| while)?"
+    r" (?:process|read|open|decod|pars|convert)\w*:? [\"']?/?[\w.@+-]*(?:/[\w.@+-]+)*\.\w{2,5}[\"']?: "
+)
+"""A loop names the file that it could not take."""
 _OF_THE_RUN = re.compile(
     r"\bError executing job with overrides: "
     r"|(?i:\b(?:training|fine-?tuning|pre-?training|run|job|experiment|pipeline|main)(?: has| was)?"
@@ -91,6 +96,8 @@ def _printed_then_succeeded(file: LogFile, last: int, held: Sequence[Hit], hits:
     done += [number for number in good_ends(file) if number > last]
     if printed_by_a_handler(file, last):
         return not _is_of_the_run(file, last) and (bool(done) or says_exit_zero(file, last))
+    if _OF_A_FILE.match(line_of(file, last)) and has_written(file, last):
+        return True
     of_numbers = any(hit.error_type == "numerical_instability" and hit.line.path == file.path for hit in held)
     return not of_numbers and _logged_as(file, last, done)
 

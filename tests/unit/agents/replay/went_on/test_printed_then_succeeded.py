@@ -106,3 +106,17 @@ def test_what_is_saved_again_and_again_above_a_thread_s_failure_is_no_end_of_the
     saved = [f"Saved the toys to: toys/step_{number}\n" for number in (700, 1400, 2100)]
     assert watch(saved[-1] + THREAD).verdict.state != "failed"
     assert watch("".join(saved) + THREAD).verdict.state == "failed"
+
+
+def test_a_file_that_a_loop_could_not_take_ends_nothing_where_the_program_wrote_its_results(
+    watch: Watch,
+) -> None:
+    refused = "".join(
+        f"Error processing /toys/{name}.wav: Error opening '/toys/{name}.wav': System error.\n"
+        for name in ("boat", "car", "doll")
+    )
+    assert watch(refused + "Final toys saved to toys.json\n").verdict.state != "failed"
+    assert watch(refused).verdict.error_type == "data"
+    assert watch(refused + "the toys are put away\n").verdict.error_type == "data"
+    raised = refused.replace("Error processing", "toys.ReadError: Error processing")
+    assert watch(raised + "Final toys saved to toys.json\n").verdict.error_type == "data"
