@@ -15,7 +15,7 @@ from midwatch.streams.lines.launcher_prefix import front
 _ITEM = re.compile(rb"\s*[\[(](?P<number>\d{1,7})/(?P<total>\d{1,7})[\])][ :]")
 _MET = re.compile(rb"(?i)error|fail|exception|\bkilled|out of memory|\babort|\xe2\x9d\x8c")
 _RANKS = 8
-"""Fewer items than these may be the ranks of a node."""
+"""So few items may be the ranks of a node."""
 _HEADER = b"Traceback (most recent call last)"
 _READ = 64  # lines behind the item
 _OFTEN = 3

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-_ASKED = re.compile(rb"\s*curl: \((?:7|28|52|56)\) [^\n]*?\b(?:localhost|127(?:\.\d+){3}|0\.0\.0\.0)\b[^\n]*")
+_ASKED = re.compile(rb"\s*curl: \(7\) [^\n]*?\b(?:localhost|127(?:\.\d+){3})\b[^\n]*")
 _ASKS = re.compile(
     rb"(?i)\s*(?:curl: |\Z)|[^\n]*\b(?:wait|sleep|retry|attempt \d|refused|not ready|fail|error)"
 )

@@ -10,10 +10,8 @@ import re
 
 from midwatch.agents.replay.reading.log_files import LogFile, line_of
 
-_OF_ONE = re.compile(r"(?i)(?<![a-z])(?:g(?:en(?:erator)?)?[_ ]?loss|loss[_ ]?g(?:en(?:erator)?)?)(?![a-z])")
-_OF_OTHER = re.compile(
-    r"(?i)(?<![a-z])(?:d(?:is(?:c(?:riminator)?)?)?[_ ]?loss|loss[_ ]?d(?:is(?:c(?:riminator)?)?)?)(?![a-z])"
-)
+_OF_ONE = re.compile(r"(?i)(?<![a-z])(?:(?:g|gen|generator)[_ ]loss|loss_g)(?![a-z])")
+_OF_OTHER = re.compile(r"(?i)(?<![a-z])(?:(?:d|disc|discriminator)[_ ]loss|loss_d)(?![a-z])")
 _DIVERGED = 1000.0
 """From here on it has left what such losses reach while both learn."""
 

@@ -42,12 +42,9 @@ _HEADER = "Traceback (most recent call last):"
 _BELOW = "Set the environment variable HYDRA_FULL_ERROR=1"
 _AGAIN = re.compile(r"(?i)\b(?:re-?start|resum|re-?try)")
 _NEAR = 8  # lines behind an exception, whose words may have some
-# Hydra shows the exception of its job so, and exits. Others tell that the run itself failed, and exit, too.
-_OF_A_FILE = re.compile(
-    r"(?i)\A\W*(?:an )?(?:error|fail(?:ed|ure)|could not|unable)(?: to| in| while)?"
-    r" (?:process|read|open|decod|pars|convert)\w*:? [\"']?/?[\w.@+-]*(?:/[\w.@+-]+)*\.\w{2,5}[\"']?: "
-)
+_OF_A_FILE = re.compile(r"\A\W*Error processing [\"']?/?[\w.@+-]*(?:/[\w.@+-]+)*\.\w{2,5}[\"']?: ")
 """A loop names the file that it could not take."""
+# Hydra shows the exception of its job so, and exits. Others tell that the run itself failed, and exit, too.
 _OF_THE_RUN = re.compile(
     r"\bError executing job with overrides: "
     r"|(?i:\b(?:training|fine-?tuning|pre-?training|run|job|experiment|pipeline|main)(?: has| was)?"
@@ -96,10 +93,9 @@ def _printed_then_succeeded(file: LogFile, last: int, held: Sequence[Hit], hits:
     done += [number for number in good_ends(file) if number > last]
     if printed_by_a_handler(file, last):
         return not _is_of_the_run(file, last) and (bool(done) or says_exit_zero(file, last))
-    if _OF_A_FILE.match(line_of(file, last)) and has_written(file, last):
-        return True
     of_numbers = any(hit.error_type == "numerical_instability" and hit.line.path == file.path for hit in held)
-    return not of_numbers and _logged_as(file, last, done)
+    of_a_file = _OF_A_FILE.match(line_of(file, last)) is not None and has_written(file, last)
+    return not of_numbers and (of_a_file or _logged_as(file, last, done))
 
 
 def _is_of_the_run(file: LogFile, last: int) -> bool:

@@ -10,6 +10,7 @@ FORMS = [
     "Epoch [{n}] per step: 151.41 ms, G_loss: {loss}, D_loss: 0.16",
     "Epoch {n} gen_loss: {loss}, disc_loss: 0.16",
     "Epoch {n} discriminator_loss: {loss}, generator_loss: 0.16",
+    "Epoch {n} loss: {loss}, [D loss: 0.16], [G loss: 0.20]",
     "Epoch {n} loss: {loss}, loss_D: 0.16, loss_G: 0.20",
 ]
 

@@ -107,6 +107,7 @@ def test_the_same_words_in_front_of_steps_or_a_bar_ended_nothing(watch: Watch, l
     [
         "toy: rank 3 timed out, trying again",
         "the toy holds the best state found before the timeout",
+        "Toys are as they were before timeout",
         "toy: the connection may be lost if the node is down",
         "WARNING toy: could not allocate a buffer, a smaller one is taken",
         "INFO toy: the pipeline failed on 3 samples",
