@@ -33,7 +33,7 @@ rules:
 OPTIONS = (
     "--iteration-ms=300",
     "--save-every=4",
-    "--fault=nccl@8:1",
+    "--fault=nccl@12:1",
     "--fault=spike@20:2",
     "--fault=oom@28:2",
 )

@@ -39,20 +39,6 @@ def test_a_script_that_hydra_ends_had_begun_anew_behind_its_first_end(watch: Wat
     assert places(NO_MODULE + WORK + SIZES.replace("<module>", "run")) == []
 
 
-def test_what_ray_lists_below_its_exception_belongs_to_the_start_that_ended(watch: Watch) -> None:
-    full = ended(41, "RuntimeError: Caught unexpected exception: Task was killed due to the toy box")
-    listed = (
-        "Memory on the node (IP: 10.0.0.7, ID: 41ab) where the task (actor ID: 77cd, pid=88) was running was "
-        "30.00GB / 31.00GB (0.96), which exceeds the memory usage threshold of 0.95. Ray killed this worker\n"
-        "PID\tMEM(GB)\tCOMMAND\n88\t29.00\tray::Toy.train\n"
-        "Refer to the documentation on how to address the out of memory issue: the toy's page\n"
-    )
-    assert places(full + listed + WORK + SIZES) == [9]
-    done = watch(full + listed + WORK + SIZES)
-    assert done.verdict.root_line == SIZES.splitlines()[-1]
-    assert done.earlier[0].verdict.error_type == "host_oom"
-
-
 def test_a_warning_that_python_prints_again_parts_two_starts_that_print_little_else() -> None:
     warns = "/toy/lib/build.py:77: UserWarning: no cache of the compiler was found\n"
     assert places(warns + NO_MODULE + warns + SIZES) == [6]

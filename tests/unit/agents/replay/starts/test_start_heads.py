@@ -37,6 +37,21 @@ def test_a_model_that_is_printed_amid_a_head_hides_none() -> None:
     assert places("".join(first[:3]) + model + "".join(first[3:]) + SHAPE + CONFIG + SHAPE) == [84]
 
 
+def test_what_ray_lists_below_its_exception_belongs_to_the_start_that_ended(watch: Watch) -> None:
+    words = "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory."
+    listed = (
+        "Memory on the node (IP: 10.0.0.7, ID: 41ab) where the task (actor ID: 77cd, pid=88) was running was "
+        "30.00GB / 31.00GB (0.96), which exceeds the memory usage threshold of 0.95. Ray killed this worker\n"
+        "PID\tMEM(GB)\tCOMMAND\n88\t29.00\tray::Toy.train\n"
+        "Refer to the documentation on how to address the out of memory issue: the toy's page\n"
+    )
+    full = RAISED.format(words) + listed
+    assert places(CONFIG + full + CONFIG + SHAPE) == [10 + full.count("\n")]
+    done = watch(CONFIG + full + CONFIG + SHAPE)
+    assert done.verdict.root_line == SHAPE.splitlines()[-1]
+    assert [each.verdict.error_type for each in done.earlier] == ["host_oom"]
+
+
 @pytest.mark.parametrize(
     "text",
     [
