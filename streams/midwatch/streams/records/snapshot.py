@@ -69,6 +69,7 @@ class Resumption:
     epoch: Whole | None = None  # the last one that this attempt printed
     epoch_before: Whole | None = None
     first_step_ms: Millis | UnsetType = UNSET  # append time; an older midwatch kept none
+    worked_before: bool = False  # an earlier start of the same kind made a step
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,10 +63,17 @@ MAY_BE_DONE = "a tool of the script failed behind the steps: see whether the tra
 
 
 def as_proven(
-    verdict: Verdict, root: Hit, hits: Sequence[Hit], *, worked: bool, step: int | None = None
+    verdict: Verdict,
+    root: Hit,
+    hits: Sequence[Hit],
+    *,
+    worked: bool,
+    step: int | None = None,
+    worked_before: bool = False,
 ) -> Verdict:
     """The verdict with the transience that the root and the steps show. `worked`: the attempt made a step.
-    `step`: its last one, if any line numbered it.
+    `step`: its last one, if any line numbered it. `worked_before`: an earlier attempt that began in the same
+    way made a step. That shows as much of the start as a step of its own.
 
     An exception of another name than `MISTAKE` may be of anything. If the run made no step, a wait or a bad
     link shows too little. A wait for peers gives no reason, and a link may never have been set up. A link or
@@ -76,10 +83,11 @@ def as_proven(
     """
     if root.rule in _RAISED and root.fallback and MISTAKE.search(root.line.text) is None:
         return replace(verdict, transient=None)
-    if worked and verdict.transient and (step or 0) < _FIRST_STEPS and _is_among_the_first(root):
+    first = not worked_before and (step or 0) < _FIRST_STEPS and _is_among_the_first(root)
+    if worked and verdict.transient and first:
         return replace(verdict, transient=None, doubt=HARDLY_BEGUN)
-    if worked:
-        if verdict.transient is not False and _COPIES.match(root.line.text):
+    if worked or worked_before:
+        if worked and verdict.transient is not False and _COPIES.match(root.line.text):
             return replace(verdict, transient=None, doubt=MAY_BE_DONE)
         if verdict.transient is False and _had_answered(root):
             return replace(verdict, transient=None)

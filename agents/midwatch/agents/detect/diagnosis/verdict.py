@@ -71,7 +71,7 @@ class AttemptEnd:
     end while the job as a whole went on. `noted`: lines since the last steps, no evidence by themselves.
     `checkpoints`: the directory of the job's checkpoints; "" if its spec names none. `trained`: the attempt
     made a step, by its number or by another line that only a training loop prints. `success`: the line in
-    which the job reported it.
+    which the job reported it. `worked_before`: an earlier attempt that began in the same way made a step.
     """
 
     scheduler: SchedulerFact | None
@@ -89,10 +89,15 @@ class AttemptEnd:
     checkpoints: str = ""
     trained: bool = False
     success: Line | None = None
+    worked_before: bool = False
 
     def made_a_step(self) -> bool:
         """Whether the attempt made a step, so the same start is known to work."""
         return self.trained or self.step is not None
+
+    def is_known_to_work(self) -> bool:
+        """Whether such a start made a step, in this attempt or before."""
+        return self.made_a_step() or self.worked_before
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,13 +265,15 @@ def _judge(root: Hit | None, hits: Sequence[Hit], ending: AttemptEnd) -> Verdict
             hits,
             worked=ending.made_a_step(),
             step=ending.step,
+            worked_before=ending.worked_before,
         )
     if fact is not None and specific:
         stand_in = _StandIn(fact.error_type, may_pass(fact), fact.cluster or "slurm", told(fact))
         return _verdict(ending, mode, "failed", stand_in=stand_in)
     if ending.silence is not None:
-        hang = _StandIn("hang", True if ending.made_a_step() else None, remedy=_LOOK_AT_THE_LAGGARD)
-        doubt = "" if ending.made_a_step() else NO_STEP_SEEN
+        known = ending.is_known_to_work()
+        hang = _StandIn("hang", True if known else None, remedy=_LOOK_AT_THE_LAGGARD)
+        doubt = "" if known else NO_STEP_SEEN
         return replace(_at_progress(_verdict(ending, "stall", "failed", stand_in=hang), ending), doubt=doubt)
     if mode == "success":
         short = (

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from midwatch.agents.detect.incident.resumption import next_attempt
+from midwatch.agents.detect.incident.same_start import is_known_to_work, of_one_job
 from midwatch.agents.detect.incident.settling import settle
 from midwatch.agents.detect.incident.state import JobState, NodeState
 from midwatch.agents.detect.incident.turn import Turn
-from midwatch.streams.records.identity import native_id
 
 UNKNOWN = "unknown"
 """The incarnation of an attempt that only a foreign shipper has sent lines of."""
@@ -54,7 +54,7 @@ def _begin(turn: Turn, incarnation: str, by: str) -> None:
     for name in list(turn.state.findings):
         turn.clear_finding(name, "the attempt is over")
     unended = old.attempt > 0 and old.scheduler is None and not old.commanded and old.ended_ms is None
-    alive_beside = unended and not _same_job(old.incarnation, incarnation)
+    alive_beside = unended and not of_one_job(old.incarnation, incarnation)
     number = old.attempt + 1
     turn.state = JobState(
         job=old.job,
@@ -66,7 +66,7 @@ def _begin(turn: Turn, incarnation: str, by: str) -> None:
         nodes=old.spec.nodes if old.spec else 1,
         spec=old.spec,
         whole=old.whole,
-        resumption=next_attempt(old.resumption, old.step),
+        resumption=next_attempt(old.resumption, old.step, worked=is_known_to_work(old)),
     )
     turn.began = True
     # Judged offsets outlive the attempt, because a new shipper may read an old file from its beginning.
@@ -91,14 +91,8 @@ def older_heartbeats(turn: Turn, incarnation: str, *, alive: bool, logged_ms: in
     """
     if not alive:
         older_ended(turn, incarnation)
-    elif _same_job(incarnation, turn.state.incarnation) and logged_ms > turn.state.started_ms:
+    elif of_one_job(incarnation, turn.state.incarnation) and logged_ms > turn.state.started_ms:
         _two_alive(turn, incarnation, f"runs while {incarnation} still sends heartbeats")
-
-
-def _same_job(incarnation: str, other: str) -> bool:
-    """Whether the scheduler gave both starts one id."""
-    same_scheduler = incarnation.partition(":")[0] == other.partition(":")[0]
-    return same_scheduler and native_id(incarnation) == native_id(other)
 
 
 def _two_alive(turn: Turn, older: str, how: str) -> None:

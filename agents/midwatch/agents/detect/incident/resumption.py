@@ -24,13 +24,17 @@ _REMEDY = (
 )
 
 
-def next_attempt(old: Resumption, step: int | None) -> Resumption:
-    """What the next attempt knows of the one before, whose last step is `step`."""
+def next_attempt(old: Resumption, step: int | None, *, worked: bool = False) -> Resumption:
+    """What the next attempt knows of the one before, whose last step is `step`.
+
+    `worked`: the one before made a step, or its own start was known to work.
+    """
     return Resumption(
         step_before=step if step is not None else old.step_before,
         interval_before=old.interval or old.interval_before,
         from_zero=old.from_zero or (old.told_step is None and old.first_step == 0),
         epoch_before=old.epoch if old.epoch is not None else old.epoch_before,
+        worked_before=worked,
     )
 
 

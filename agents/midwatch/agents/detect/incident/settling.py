@@ -19,6 +19,7 @@ from midwatch.agents.detect.diagnosis.chance import chance_of, end_class, shippe
 from midwatch.agents.detect.diagnosis.open_spike import SPIKE, explained_by_spike
 from midwatch.agents.detect.diagnosis.verdict import AttemptEnd, Diagnosis, diagnose
 from midwatch.agents.detect.incident.contradicted_end import note_contradiction
+from midwatch.agents.detect.incident.same_start import worked_before
 from midwatch.agents.detect.incident.state import NodeState
 from midwatch.agents.detect.incident.turn import Turn
 from midwatch.rules.detectors.silence import MISSED_INTERVALS, Pulse
@@ -34,6 +35,7 @@ def present_diagnosis(turn: Turn, given_up: Sequence[str]) -> Diagnosis:
         phase=state.phase,
         step=state.step,
         trained=state.trained,
+        worked_before=worked_before(state),
         total=state.total,
         succeeded=state.succeeded,
         success=state.success_line,
