@@ -129,11 +129,16 @@ def test_a_service_that_was_reached_and_gave_no_answer_may_pass(
 
 
 @pytest.mark.parametrize(
-    "line", ["  cause: 'Send the toy failed, http code: 502' }", "     - Error: socket hang up"]
+    "error",
+    [
+        "{ [Toy box error: the toys are gone]\n  cause: 'Send the toy failed, http code: 502' }",
+        "     - Error: socket hang up",
+    ],
 )
-def test_a_service_that_did_not_answer_a_program_in_node_may_pass(watch: Watch, line: str) -> None:
-    done = watch(f"the toys are handed in\n{line}\n")
+def test_a_service_that_did_not_answer_a_program_in_node_may_pass(watch: Watch, error: str) -> None:
+    done = watch(f"the toys are handed in\n{error}\n")
     assert (done.verdict.error_type, done.decision.action) == ("communication", "restart")
+    assert done.verdict.root_line.strip() == error.splitlines()[-1].strip()
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,8 @@ _CHECK = re.compile(
     r"\bCheck fail(?:ed|ure)\b|\bF\d{4} \d\d:\d\d:\d\d|\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+ C \d+ \d+\]"
 )
 _FRONT = re.compile(r"\A[^\w(]{0,12}(\([^()]{0,80}\))")  # (pid=raylet, ip=10.0.0.9)
+_OF_SERVICES = ("hub_away", "node_request_unanswered", "redis_loading", "wandb_never_started")
+"""Rules of services that did not answer. No process of the job is at their other end."""
 _SHELL = "shell_terminated"
 _SCHEDULERS = ("slurm", "scheduler", "kubernetes")
 _OF_A_BACKGROUND_JOB = re.compile(r": line \d+: +\d+ ")  # a script may end its own helper
@@ -138,7 +140,7 @@ def _records_a_memory_kill(candidate: RootCandidate) -> bool:
 def _is_about_peers(hit: Hit) -> bool:
     if hit.role != "cause" or hit.fallback:
         return False
-    broken = hit.transient is True and family(hit.error_type) == "comms"
+    broken = hit.transient is True and family(hit.error_type) == "comms" and hit.rule not in _OF_SERVICES
     return broken or hit.error_type in WAITED
 
 
