@@ -1,7 +1,8 @@
 """A trainer that saves every tenth step and dies of a transient failure at step 45, under a whole midwatch.
 
 `resuming_trainer.py CHECKPOINTS HABIT`. The habit says what a later start does: `resumes` where it is told
-to, `ignores` it and dies again, or `from_zero` resumes where the counter starts at 0.
+to, `ignores` it and dies again, or `from_zero` resumes where the counter starts at 0. `meets_late` is the one
+that resumes too, but its second start does not get its ranks together.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ FAILURE = (
     "timeout: WorkNCCL(SeqNum=414, OpType=ALLREDUCE, NumelIn=16, NumelOut=16, Timeout(ms)=9000) ran for 9003 "
     "milliseconds before timing out."
 )
+NOT_MET = "torch.distributed.DistStoreError: Timed out after 61 seconds waiting for clients. 1/2 joined."
 DIES_AT, TORN, LAST = 45, 50, 60
 
 
@@ -27,11 +29,25 @@ def save(checkpoints: Path, step: int, *, content: bytes = b"weights") -> None:
     (folder / "manifest.json").write_text(json.dumps({"shards": [{"file": "weights.pt", "bytes": 7}]}))
 
 
+def meets(checkpoints: Path) -> bool:
+    """Whether the ranks meet. They do in each start that asks, but for the first one."""
+    late = checkpoints / "met_late"
+    late.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        late.touch(exist_ok=False)
+    except FileExistsError:
+        return True
+    return False
+
+
 def main(checkpoints: Path, habit: str) -> int:
     lowest = 0 if habit == "from_zero" else 1
     told = os.environ.get("MIDWATCH_RESUME_STEP")
     first = int(told) + lowest if told is not None and habit != "ignores" else lowest
     dies = told is None or habit == "ignores"
+    if habit == "meets_late" and not dies and not meets(checkpoints):
+        print(NOT_MET, flush=True)
+        return 1
     for step in range(first, DIES_AT + 1 if dies else LAST + 1):
         print(f"step {step}/{LAST} loss 2.0", flush=True)
         if step and step % 10 == 0:

@@ -30,10 +30,15 @@ def watch(stack: Endpoints, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 def jobs(watch: Installation, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Job]:
     """One job of each habit; all of them run at once, and have come to their ends."""
     place = tmp_path_factory.mktemp("jobs")
-    options = {"resumes": (), "from_zero": (), "ignores": ("--max-restarts=1",)}
+    options = {"resumes": (), "from_zero": (), "ignores": ("--max-restarts=1",), "meets_late": ()}
     begun = {habit: begin(watch, place / habit, habit, *more) for habit, more in options.items()}
     well = ("restart", "none")  # it ended as it meant to
-    expected = {"resumes": well, "from_zero": well, "ignores": ("restart", "stop")}
+    expected = {
+        "resumes": well,
+        "from_zero": well,
+        "ignores": ("restart", "stop"),
+        "meets_late": ("restart", *well),
+    }
     for habit, job in begun.items():
         wait_for(lambda job=job, a=expected[habit]: ended(job, *a), f"{habit} is decided", SOON)  # type: ignore[misc] # bound at once
         kind = "checkpoint_ignored" if habit == "ignores" else "resumed"
@@ -60,6 +65,12 @@ def test_a_start_that_resumes_is_told_with_age_and_path_and_the_torn_newest_is_p
     (finding,) = job.findings("resumed")
     assert finding.quantities["checkpoint"] == str(path)
     assert (finding.quantities["checkpoint_step"], finding.quantities["steps_lost"]) == ("40", "5")
+
+
+def test_a_restarted_job_whose_ranks_do_not_meet_at_once_is_tried_again(jobs: dict[str, Job]) -> None:
+    first, second, _ = jobs["meets_late"].decisions()
+    assert (first.reason, second.reason) == ("nccl_timeout is transient", "rendezvous is transient")
+    assert "resumed from 40: its first step is 41;" in why(jobs["meets_late"])
 
 
 def test_where_counters_start_at_zero_the_checkpoints_own_number_is_a_resume(jobs: dict[str, Job]) -> None:
