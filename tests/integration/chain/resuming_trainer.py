@@ -18,7 +18,9 @@ FAILURE = (
     "timeout: WorkNCCL(SeqNum=414, OpType=ALLREDUCE, NumelIn=16, NumelOut=16, Timeout(ms)=9000) ran for 9003 "
     "milliseconds before timing out."
 )
-NOT_MET = "torch.distributed.DistStoreError: Timed out after 61 seconds waiting for clients. 1/2 joined."
+NOT_MET = (
+    "torch.distributed.DistStoreError: Timed out after 61 seconds waiting for clients. 1/2 clients joined."
+)
 DIES_AT, TORN, LAST = 45, 50, 60
 
 
