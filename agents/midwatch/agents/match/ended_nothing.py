@@ -5,6 +5,7 @@ from __future__ import annotations
 from midwatch.agents.match.failed_items import is_of_a_failed_item
 from midwatch.agents.match.parts_of_the_loss import is_only_a_part
 from midwatch.agents.match.polled_servers import is_a_poll
+from midwatch.agents.match.queued_starts import is_of_a_queued_start
 from midwatch.agents.match.recovered_trials import is_recovered
 from midwatch.agents.match.retried_errors import is_retried
 from midwatch.agents.match.runs_again import runs_again
@@ -23,6 +24,7 @@ def ended_nothing(text: bytes, hit: Match) -> bool:
     - A script took what the command printed, failed or not.
     - A loop left the batch out, or tried a smaller one; a study took the next trial, a list the next item.
     - A scheduler ran the same process again, or a client the same request. A script polled its own server.
+    - A start was cancelled in the queue, and another one goes on.
     - Only a named part of the loss is no number.
     """
     if _is_bare_end(hit.rule) and is_captured(text, hit.start):
@@ -33,6 +35,8 @@ def ended_nothing(text: bytes, hit: Match) -> bool:
     elif is_of_a_failed_item(text, hit.start, hit.end) or is_a_poll(text, hit.start, hit.end):
         return True
     if was_left_out(text, hit.end) or is_recovered(text, hit.start, hit.end):
+        return True
+    if is_of_a_queued_start(text, hit.start, hit.end):
         return True
     return runs_again(text, hit) or is_retried(text, hit.start, hit.end)
 
