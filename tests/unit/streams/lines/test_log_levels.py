@@ -7,6 +7,7 @@ import pytest
 from midwatch.streams.lines.log_levels import is_quiet, was_left_out
 
 QUIET = [
+    "toy: dimension mismatch found. Adjusting to match the size of the shelf...",
     "2026-03-02 11:00:00,000 INFO toy.py:3 -- started",
     "[2026-03-02 11:00:00,000] [WARNING] [launch.py:1] odd",
     "[toylib][warning] the tracker failed",
@@ -130,6 +131,7 @@ QUIET = [
     "[Memory]: Toy is not supported!",
 ]
 LOUD = [
+    "toy: dimension mismatch found. Adjusting it failed",
     "[ERROR] toy: Failed to start server: [Errno 98] odd",
     "toy.errors.ToyError: it must return a toy or None (where the step will be skipped).",
     "RuntimeError: odd WARNING inside",

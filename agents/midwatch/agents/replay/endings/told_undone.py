@@ -55,8 +55,9 @@ _DONE = (
     r"(?:written|saved|exported|stored|completed?|succeeded|successful|built|measured|converted|embedded"
     r"|uploaded|published)"
 )
+_OF_ITS_NAME = r"(?<!stage )(?<!phase )(?<!epoch )(?<!round )(?<!fold )(?<!step )"
 _NONE = re.compile(
-    rf"(?i)\b{_DONE}\b[ :=]+0\b(?![.,:]\d|%)|(?<![\w./-])0 (?:\w+ )?{_DONE}\b"
+    rf"(?i)\b{_DONE}\b[ :=]+0\b(?![.,:]\d|%)|(?<![\w./-]){_OF_ITS_NAME}0 (?:\w+ )?{_DONE}\b"
     r"|\bnothing (?:was |has been )?(?:written|exported|saved|trained|produced)\b"
     r"|\bincomplete (?:run|training|export|job)\b"
     r"|\.(?:csv|tsv|parquet|jsonl?|arrow|npy)\b\W{1,3}0 (?:lines|rows|records|entries)\b"

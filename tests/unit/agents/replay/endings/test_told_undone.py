@@ -71,6 +71,8 @@ def test_words_of_what_was_left_undone(line: str) -> None:
         "  adding: toys/ (stored 0%)",
         "stored in toys/rank10/2026-03-02/shards/7",
         "rc=0",
+        "STAGE 0 COMPLETED SUCCESSFULLY!",
+        "Stage 0 metadata saved to toys.pkl",
         "GET /toys finished with status 200",
         "fold 2/5 of the toys",
         "toys => 91",
