@@ -43,6 +43,11 @@ _FILES_AWAY = "filesystem_refused"
 """A file system that failed. One that had been read or written before is mostly there again."""
 _CARD_LOST = re.compile(r"CUDA (?:driver )?error: unknown error")
 """The driver's words for a card that was lost or never there. One that carried steps had been there."""
+_LAUNCH_FAILED = "cuda_launch_failed"
+"""A kernel ended, and the driver does not know why. All of eight labelled ones struck behind good steps, and
+a restart was right for each. A kernel that traps itself does so in its first steps."""
+_OF_THE_PROGRAM = ("xid_application",)
+"""The driver's own word that a kernel of the program used a bad address."""
 _ONE_ERROR = 3  # lines: an error that says its status below its first line says it within these
 _BESIDE = ("ssh_failed", "rsync_lost_the_other_side", "go_program_could_not_dial")
 _TOOLS = re.compile(r"\b(?:curl|wget|scp): ")
@@ -87,24 +92,25 @@ def as_proven(
     if worked and verdict.transient and first:
         return replace(verdict, transient=None, doubt=HARDLY_BEGUN)
     if worked or worked_before:
-        if worked and verdict.transient is not False and _COPIES.match(root.line.text):
-            return replace(verdict, transient=None, doubt=MAY_BE_DONE)
-        if verdict.transient is False and _had_answered(root):
-            return replace(verdict, transient=None)
-        lost = (
-            _lost_a_peer(root)
-            or _lost_a_service(root, hits)
-            or root.rule == _FILES_AWAY
-            or _lost_a_card(root)
-        )
-        passes = verdict.transient is None and lost
-        return replace(verdict, transient=True) if passes else verdict
+        return _behind_steps(verdict, root, hits, own=worked)
     vague = root.fallback or root.error_type != "nccl" or root.rule in PEER_LEFT
     left = verdict.family == "comms" and vague
     fabric = root.role == "cause" and _is_of_the_fabric(root)
     own = root.error_type in _SERVED and _OF_THIS_MACHINE.search(root.line.text) is not None
     waited = fabric or own or verdict.family == "stall" or (root.role == "consequence" and left)
     return replace(verdict, transient=None, doubt=NO_STEP_SEEN) if waited and verdict.transient else verdict
+
+
+def _behind_steps(verdict: Verdict, root: Hit, hits: Sequence[Hit], *, own: bool) -> Verdict:
+    """The verdict on a start that made steps: in this attempt (`own`), or in one before."""
+    if own and verdict.transient is not False and _COPIES.match(root.line.text):
+        return replace(verdict, transient=None, doubt=MAY_BE_DONE)
+    if verdict.transient is False and _had_answered(root):
+        return replace(verdict, transient=None)
+    if root.rule == _LAUNCH_FAILED:
+        return replace(verdict, transient=not any(hit.rule in _OF_THE_PROGRAM for hit in hits))
+    lost = _lost_a_peer(root) or _lost_a_service(root, hits) or root.rule == _FILES_AWAY or _lost_a_card(root)
+    return replace(verdict, transient=True) if verdict.transient is None and lost else verdict
 
 
 def beside_a_kill(verdict: Verdict, others: Sequence[tuple[Hit, NotRoot]]) -> Verdict:

@@ -247,6 +247,21 @@ def test_a_collective_among_the_first_of_its_group_shows_that_hardly_anything_wo
 @pytest.mark.parametrize(
     ("work", "words", "action"),
     [
+        (STEPS, "RuntimeError: CUDA error: unspecified launch failure", "restart"),
+        ("", "RuntimeError: CUDA error: unspecified launch failure", "hold"),
+        (STEPS, "RuntimeError: CUDA error: an illegal memory access was encountered", "stop"),
+    ],
+)
+def test_a_kernel_that_ended_for_no_known_reason_behind_good_steps_may_pass(
+    watch: Watch, work: str, words: str, action: str
+) -> None:
+    done = watch(work + frames(words) + "\n")
+    assert (done.verdict.error_type, done.decision.action) == ("torch", action)
+
+
+@pytest.mark.parametrize(
+    ("work", "words", "action"),
+    [
         ("step: 7 loss: 2.5\n", "RuntimeError: CUDA error: unknown error", "restart"),
         ("", "RuntimeError: CUDA error: unknown error", "hold"),
         ("step: 7 loss: 2.5\n", "RuntimeError: CUDA error: device not ready", "hold"),

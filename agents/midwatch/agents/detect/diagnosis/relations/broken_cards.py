@@ -14,7 +14,7 @@ from midwatch.agents.detect.line_order import in_order, maybe_earlier
 from midwatch.streams.lines.times import printed_time
 from midwatch.streams.records import Hit, Line
 
-_RAISED = ("cuda_illegal_access", "cublas_cudnn_error", "cuda_device_unavailable")
+_RAISED = ("cuda_illegal_access", "cuda_launch_failed", "cublas_cudnn_error", "cuda_device_unavailable")
 _OF_THE_CALL = re.compile(
     r"_(?:NOT_SUPPORTED|INVALID_VALUE|BAD_PARAM|ARCH_MISMATCH)\b|Frontend error|[Uu]nable to find|algorithm"
 )

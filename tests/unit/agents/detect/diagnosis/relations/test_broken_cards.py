@@ -32,14 +32,20 @@ def test_the_drivers_word_behind_an_error_of_cuda_tells_why(watch: Watch, raised
         assert done.decision.action == "restart"
 
 
-@pytest.mark.parametrize("raised", [LAUNCH, ACCESS])
-@pytest.mark.parametrize("number", [13, 31, 43])
+@pytest.mark.parametrize(
+    ("raised", "number"), [(LAUNCH, 13), (LAUNCH, 31), (ACCESS, 13), (ACCESS, 31), (ACCESS, 43)]
+)
 def test_an_xid_of_the_program_leaves_the_programs_error_the_root(
     watch: Watch, raised: str, number: int
 ) -> None:
     done = watch(STEPS + raised + XID.format(number))
     assert (done.verdict.error_type, done.verdict.root_line) == ("torch", raised.splitlines()[-1])
     assert done.decision.action == "stop"
+
+
+def test_an_xid_that_only_follows_tells_not_why_a_kernel_ended(watch: Watch) -> None:
+    done = watch(STEPS + LAUNCH + XID.format(43))
+    assert (done.verdict.root_line, done.decision.action) == (LAUNCH.splitlines()[-1], "restart")
 
 
 @pytest.mark.parametrize("raised", [REFUSED, CONTRADICTS])
